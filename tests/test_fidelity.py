@@ -174,6 +174,7 @@ def test_a_share_inside_the_interval_of_the_kernel_is_within():
         ({}, "solo"),
         ({"loss": {"kind": "independent", "parameters": {"probability": 0.01}}}, "lossy"),
         ({"outages": {"mean_interval_ns": 10**9, "durations": ENDS}}, "lossy"),
+        ({"loss_steps": [{"at_ns": 0, "probability": 0.01}]}, "lossy"),
     ],
 )
 def test_where_packets_are_lost_at_random_the_same_seeds_are_compared(

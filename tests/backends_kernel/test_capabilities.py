@@ -295,17 +295,22 @@ def test_what_the_kernel_can_do_is_accepted(overrides, defaults):
     capabilities.check(spec_of(overrides=overrides), defaults, "native")
 
 
-@pytest.mark.parametrize("kind", ["virtual", "native"])
-def test_links_that_no_discipline_is_are_refused_by_name(kind, defaults):
-    spec = spec_of(overrides={"bottleneck.frames": '{ contention = "2 ms" }'})
-    thinning = spec_of(overrides={"bottleneck.ack_thinning": "{ most = 8 }"})
-    with pytest.raises(InputError, match=r"bottleneck\.ack_thinning: .*cake with `ack_filter`"):
-        capabilities.check(thinning, defaults, kind)
-    with pytest.raises(InputError, match=r"bottleneck\.frames: no discipline here sends"):
-        capabilities.check(spec, defaults, kind)
-    link = {**spec_of()["links"][0], "loss_steps": [{"at_ns": 0, "probability": 0.1}]}
-    with pytest.raises(InputError, match=r"bottleneck\.loss: a probability that changes"):
-        capabilities.check({**spec_of(), "links": [link]}, defaults, kind)
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("frames", '{ contention = "2 ms" }', r"bottleneck\.frames: `tc` sends no packets"),
+        ("ack_thinning", "{ most = 8 }", r"bottleneck\.ack_thinning: .*cake with `ack_filter`"),
+        (None, None, r"bottleneck\.loss: netem's losses have one probability for the whole run"),
+    ],
+)
+def test_links_that_tc_is_not_are_those_of_virtual_time(key, value, message, defaults):
+    spec = spec_of(overrides={f"bottleneck.{key}": value} if key else {})
+    if key is None:
+        spec["links"][0]["loss_steps"] = [{"at_ns": 0, "probability": 0.1}]
+    capabilities.check(spec, defaults, "virtual")
+    for kind in ("realtime", "native"):
+        with pytest.raises(InputError, match=f"{message}.*--kernel virtual"):
+            capabilities.check(spec, defaults, kind)
 
 
 def test_a_source_that_the_guest_does_not_know_is_refused() -> None:

@@ -253,6 +253,8 @@ def test_the_ring_of_this_machines_own_kernel(wire, tmp_path):
     try:
         taken = Capture({"s0": ("s0.ring", 128), "r0": ("r0.ring", 128)}, wire, tmp_path)
     except GuestFailure as failure:
+        if "lacks af_packet" not in str(failure):
+            raise
         pytest.skip(str(failure))
     start_ns = time.monotonic_ns()
     talk(wire, size)

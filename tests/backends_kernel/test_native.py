@@ -11,7 +11,7 @@ import jostle
 import pcapng
 import pytest
 from jostle.backends.kernel import KernelBackend, KernelRunError
-from jostle.kernel_images import Image, KernelMissingError, find, run_guest
+from jostle.kernel_images import Image, run_guest
 from jostle.kernel_images import status as states
 
 from backends_kernel.kernel_specs import spec_of
@@ -100,12 +100,8 @@ def test_nothing_is_left_of_it_even_when_it_is_killed(outcome):
     assert nothing_left
 
 
-def test_parameters_of_this_machine_are_not_touched():
+def test_parameters_of_this_machine_are_not_touched(native_kernel: Image):
     """A value that differs is an error that says what to set."""
-    try:
-        image = find("native")
-    except KernelMissingError as error:
-        pytest.skip(str(error))
     present = Path("/sys/module/tcp_cubic/parameters/fast_convergence")
     if not present.exists():
         pytest.skip("Cubic is not loaded here")
@@ -114,16 +110,12 @@ def test_parameters_of_this_machine_are_not_touched():
     controller = f'{{ name = "cubic", fast_convergence = {other} }}'
     spec = spec_of(overrides={**SHORT, "flows.one.controller": controller})
     with pytest.raises(KernelRunError, match=r"fast_convergence, which is . on this machine"):
-        KernelBackend(image=image).run(spec)
+        KernelBackend(image=native_kernel).run(spec)
     assert present.read_text() == before
 
 
-def test_a_missing_controller_of_this_machine_is_named():
-    try:
-        image = find("native")
-    except KernelMissingError as error:
-        pytest.skip(str(error))
-    backend = KernelBackend(image=image)
+def test_a_missing_controller_of_this_machine_is_named(native_kernel: Image):
+    backend = KernelBackend(image=native_kernel)
     available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     if "illinois" in available or Path("/lib/modules", os.uname().release).exists():
         pytest.skip("this machine has or can load every controller")
@@ -133,13 +125,9 @@ def test_a_missing_controller_of_this_machine_is_named():
         backend.run(spec)
 
 
-def test_disciplines_that_this_machine_lacks_are_named():
-    try:
-        image = find("native")
-    except KernelMissingError as error:
-        pytest.skip(str(error))
+def test_disciplines_that_this_machine_lacks_are_named(native_kernel: Image):
     lacking = states.to_dict()["kernels"][2]["lacking_disciplines"]
     if "netem" not in lacking:
         pytest.skip("this machine has netem")
     with pytest.raises(KernelRunError, match=r"discipline.* netem.* \(module.* sch_netem"):
-        KernelBackend(image=image).run(spec_of(overrides=SHORT))
+        KernelBackend(image=native_kernel).run(spec_of(overrides=SHORT))

@@ -53,7 +53,7 @@ def test_what_is_drawn_stays_the_same():
     whole.update(drawn.pop("rate_steps").tobytes())
     rest = sorted((name, value) for name, value in drawn.items() if not name.endswith("s_ns"))
     whole.update(repr([pair for pair in rest if pair[0] != "jitter_ns"]).encode())
-    assert whole.hexdigest()[:12] == "caf14cbc632a"
+    assert whole.hexdigest()[:12] == "232fd7437f2b"
 
 
 def test_links_that_tc_can_have_no_file():
@@ -121,6 +121,36 @@ def test_jitter_per_packet_is_drawn_in_the_kernel():
     assert found.keys() == {2, 5, 6, 9, 10}
     assert struct.unpack("=Q", found[9]) == (impairments(spec)["jitter_seed"],)
     assert struct.unpack("=4Q", found[10]) == (0, 1_000_000, 1 << 53, 5_000_000)
+
+
+def test_frames_recorded_losses_and_ack_thinning():
+    contention = '{ contention = { "0 %" = "131 us", "100 %" = "266 us" }, packets = 32 }'
+    overrides = {
+        "bottleneck.frames": contention,
+        "bottleneck.ack_thinning": '{ most = 16, hold = "10 ms" }',
+    }
+    spec = spec_of(overrides=overrides)
+    steps = [{"at_ns": 0, "probability": 0.0}, {"at_ns": 10**9, "probability": 0.5}]
+    spec["links"][0]["loss_steps"] = steps
+    drawn, found = impairments(spec), options(files(spec)["jostle_link-0"])[0]
+    assert dict(found).keys() == {2, 5, 13, 14, 15, 16, 17}
+    # The seed comes before what is drawn with it, quantiles before the frames that need them.
+    assert [number for number, _ in found] == sorted(number for number, _ in found)
+    seeds = (drawn["loss_steps_seed"], drawn["contention_seed"])
+    assert len({*seeds, drawn["loss_seed"], drawn["queue_seed"], drawn["jitter_seed"]}) == 5
+    found = dict(found)
+    assert found[13] == struct.pack("=Q", seeds[0])
+    assert found[14] == struct.pack("=4Q", 0, 0, 10**9, 1 << 52)
+    assert found[15] == struct.pack("=4Q", 0, 131_000, 1 << 53, 266_000)
+    assert found[16] == struct.pack("=QQQ", seeds[1], 32, 65_535)
+    assert found[17] == struct.pack("=QQ", 16, 10_000_000)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("frames", '{ contention = "0 ms" }'), ("ack_thinning", "{ most = 1 }")]
+)
+def test_links_that_send_together_or_hold_back_are_ours(key, value):
+    assert playback.own_links(spec_of(overrides={f"bottleneck.{key}": value})) == {0}
 
 
 def test_traces():

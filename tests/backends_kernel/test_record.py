@@ -53,6 +53,8 @@ def written(folder: Path, infos, queues, *, details=None, events=None, late_ns: 
                     np.array(queue.get("xstats", []), "u4").tobytes(),
                     queue.get("losses", 0),
                     queue.get("outages", 0),
+                    queue.get("thinned", 0),
+                    queue.get("held_bytes", 0),
                 )
             )
     (folder / "events.json").write_text(json.dumps({"flows": of_flows}))
@@ -315,6 +317,19 @@ def test_drops_of_our_own_disciplines_have_reasons(tmp_path):
     assert made.summary["links"][0]["phases"]["overall"]["dropped_packets"] == 18
 
 
+def test_acks_that_are_held_back_wait_and_those_replaced_are_dropped(tmp_path):
+    queue = '{ kind = "cake", ack_filter = "filter" }'
+    overrides = {"duration": '"2 s"', "phases.late": '["1 s", "2 s"]', "bottleneck.queue": queue}
+    waiting = {"backlog": 1000, "held_bytes": 132}
+    queues = [{}] + [{"drops": 10, "xstats": [0, 4], "thinned": 7, **waiting}] * 200
+    infos = [steady(n) for n in range(201)]
+    made = record(spec_of(overrides=overrides), written(tmp_path, infos, queues), "k", "1", 0.5)
+    names = ("ack_filter", "cobalt")
+    assert made.links.select(*(f"dropped_{name}" for name in names)).sum().row(0) == (11, 6)
+    late = made.summary["links"][0]["phases"]["late"]
+    assert late["queue_mean_bytes"] == 1132
+
+
 def test_a_trace_offers_its_opportunities(tmp_path):
     spec = spec_of(overrides={"duration": '"2 s"', "phases.late": '["1 s", "2 s"]'})
     trace = {"kind": "trace", "opportunities_ms": [10, 10, 500], "opportunity_bytes": 1000}
@@ -349,7 +364,8 @@ def test_half_a_sample_is_an_error(spec, tmp_path):
 def test_the_guest_writes_what_is_read(tmp_path):
     """A recording of sockets that do not exist and queues that stand still."""
     absent = SimpleNamespace(sample=lambda: bytes(records.FLOW_BYTES))
-    still = SimpleNamespace(sample=lambda: records.QUEUE.pack(1, 2, 3, 4, 5, 6, b"\x07", 8, 9))
+    counted = records.QUEUE.pack(1, 2, 3, 4, 5, 6, b"\x07", 8, 9, 10, 11)
+    still = SimpleNamespace(sample=lambda: counted)
     with sampling.Recording(tmp_path / "samples", [absent, absent], [still]) as recording:
         moments_ns = [0, 1_000_000, 1_500_000, 2_000_000, 3_000_000]
         recording.follow(0, moments_ns, lambda: False)
@@ -360,4 +376,5 @@ def test_the_guest_writes_what_is_read(tmp_path):
     queue = seen.queues[0, 0]
     counters = ("bytes", "packets", "backlog", "qlen", "drops", "overlimits", "losses", "outages")
     assert [int(queue[name]) for name in counters] == [1, 2, 3, 4, 5, 6, 8, 9]
+    assert (int(queue["thinned"]), int(queue["held_bytes"])) == (10, 11)
     assert int(queue["xstats"][0]) == 7

@@ -105,15 +105,6 @@ def _link_problems(
                 text = f"`{part['kind']}` in a class: Linux's drr takes turns between queues that "
                 text += f"always have something; {_SIMULATOR}"
                 yield Problem(link_key(link, "queue.classes"), text)
-    if link.get("ack_thinning") is not None:
-        text = "Linux holds no ACK back: cake with `ack_filter` drops those that wait together; "
-        yield Problem(link_key(link, "ack_thinning"), f"{text}{_SIMULATOR}")
-    if link.get("frames") is not None:
-        text = f"no discipline here sends packets together; {_SIMULATOR}"
-        yield Problem(link_key(link, "frames"), text)
-    if link.get("loss_steps"):
-        text = f"a probability that changes: losses here have one for the whole run; {_SIMULATOR}"
-        yield Problem(link_key(link, "loss"), text)
     if link["quick_start"] is not None:
         text = f"Linux does not forward Quick-Start requests; {_SIMULATOR}"
         yield Problem(link_key(link, "quick_start"), text)
@@ -164,6 +155,14 @@ def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
         yield Problem(link_key(link, "jitter" if drawn else "handovers"), text)
     if link["outages"] is not None:
         yield Problem(link_key(link, "outage"), f"`tc` has no outages; {_VIRTUAL}")
+    if link.get("loss_steps"):
+        text = f"netem's losses have one probability for the whole run; {_VIRTUAL}"
+        yield Problem(link_key(link, "loss"), text)
+    if link.get("frames") is not None:
+        yield Problem(link_key(link, "frames"), f"`tc` sends no packets together; {_VIRTUAL}")
+    if link.get("ack_thinning") is not None:
+        text = "`tc` holds no ACK back: cake with `ack_filter` drops those that wait together; "
+        yield Problem(link_key(link, "ack_thinning"), f"{text}{_VIRTUAL}")
 
 
 def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:

@@ -281,12 +281,13 @@ def seen_of_link(spec: LinkSpec, queue: NDArray[np.void]) -> dict[str, Array]:
     nothing = np.zeros(len(queue))
     found: dict[str, Array] = {
         "sent_bytes": queue["bytes"].astype(float),
-        "queue_bytes": queue["backlog"].astype(float),
+        "queue_bytes": queue["backlog"].astype(float) + queue["held_bytes"].astype(float),
         "sent_packets": queue["packets"].astype(float),
         **{f"dropped_{reason}": nothing for reason in REASONS},
         **{f"marked_{reason}": nothing for reason in REASONS},
         "dropped_loss": queue["losses"].astype(float),
         "dropped_outage": queue["outages"].astype(float),
+        "dropped_ack_filter": queue["thinned"].astype(float),
     }
     drops = queue["drops"].astype(float)
     own = _XSTATS.get(spec["queue"]["kind"])
@@ -298,7 +299,7 @@ def seen_of_link(spec: LinkSpec, queue: NDArray[np.void]) -> dict[str, Array]:
     overflow = nothing if overflow_word is None else words[:, overflow_word]
     filtered = words[:, _CAKE_FILTERED] if spec["queue"]["kind"] == "cake" else nothing
     found["dropped_overflow"] = overflow
-    found["dropped_ack_filter"] = filtered
+    found["dropped_ack_filter"] += filtered
     found[f"dropped_{reason}"] = np.maximum(drops - overflow - filtered, 0)
     if marked_word is not None:
         found[f"marked_{reason}"] = words[:, marked_word]

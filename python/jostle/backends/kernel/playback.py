@@ -34,6 +34,7 @@ _DRAWS = 1 << 53
 # jostle_link.h
 _RATES, _OPPORTUNITIES, _OPPORTUNITY_BYTES, _DELAYS, _REORDER = 2, 3, 4, 5, 6
 _JITTER_STEP, _JITTER, _JITTER_SEED, _QUANTILES, _OUTAGES, _LOSS = 7, 8, 9, 10, 11, 12
+_LOSS_STEPS_SEED, _LOSS_STEPS, _CONTENTION, _FRAMES, _ACK_THINNING = 13, 14, 15, 16, 17
 _QUEUE_PARAMETERS = 1
 _NO_LIMIT = 2**64 - 1
 
@@ -74,6 +75,9 @@ def _is_own(link: LinkSpec) -> bool:
     return (
         link["capacity"]["kind"] != "constant"
         or link["loss"] is not None
+        or bool(link.get("loss_steps"))
+        or link.get("frames") is not None
+        or link.get("ack_thinning") is not None
         or len(link["delay"]["steps"]) > 1
         or link["delay"]["jitter"] is not None
         or link["outages"] is not None
@@ -156,6 +160,7 @@ def _link_messages(link: LinkSpec, drawn: DrawnImpairments) -> Iterator[bytes]:
         *_capacity(link["capacity"], drawn),
         *_delay(link["delay"], drawn),
         *_losses(link, drawn),
+        *_sending(link, drawn),
     ):
         for part in option.parts():
             if parts and len(parts) + len(part) > _PART_BYTES:
@@ -190,14 +195,18 @@ def _delay(delay: Mapping[str, Any], drawn: DrawnImpairments) -> Iterator[_Optio
         yield _Option(_JITTER_STEP, struct.pack("=Q", drawn["jitter_step_ns"]))
         yield _Option(_JITTER, drawn["jitter_ns"].tobytes(), 8)
     else:
-        points = [(_chance(q["probability"]), q["value_ns"]) for q in jitter["quantiles"]]
         yield _Option(_JITTER_SEED, struct.pack("=Q", drawn["jitter_seed"]))
-        yield _Option(_QUANTILES, _pairs(points), 16)
+        yield _quantiles(_QUANTILES, jitter["quantiles"])
 
 
 def _losses(link: LinkSpec, drawn: DrawnImpairments) -> Iterator[_Option]:
     if len(drawn["outages_ns"]):
         yield _Option(_OUTAGES, drawn["outages_ns"].tobytes(), 16)
+    steps = link.get("loss_steps", ())
+    if steps:
+        chances_at = [(step["at_ns"], _chance(step["probability"])) for step in steps]
+        yield _Option(_LOSS_STEPS_SEED, struct.pack("=Q", drawn["loss_steps_seed"]))
+        yield _steps(_LOSS_STEPS, chances_at)
     loss = link["loss"]
     if loss is None:
         return
@@ -210,6 +219,18 @@ def _losses(link: LinkSpec, drawn: DrawnImpairments) -> Iterator[_Option]:
     state = struct.pack("=QQ", drawn["loss_seed"], drawn["loss_drawn"])
     state += struct.pack("=4Q", *map(_chance, chances))
     yield _Option(_LOSS, state + struct.pack("=Q", drawn["loss_bad"]))
+
+
+def _sending(link: LinkSpec, drawn: DrawnImpairments) -> Iterator[_Option]:
+    """Yield what leaves together, and which ACKs do not leave."""
+    frames = link.get("frames")
+    if frames is not None:
+        yield _quantiles(_CONTENTION, frames["contention"])
+        limits = (drawn["contention_seed"], frames["packets"], frames["bytes"])
+        yield _Option(_FRAMES, struct.pack("=QQQ", *limits))
+    thinning = link.get("ack_thinning")
+    if thinning is not None:
+        yield _Option(_ACK_THINNING, struct.pack("=QQ", thinning["most"], thinning["hold_ns"]))
 
 
 def _queue_message(queue: Mapping[str, Any], drawn: DrawnImpairments) -> bytes:
@@ -227,6 +248,11 @@ def _queue_message(queue: Mapping[str, Any], drawn: DrawnImpairments) -> bytes:
 
 def _steps(number: int, steps: Sequence[tuple[int, int]]) -> _Option:
     return _Option(number, _pairs(steps), 16)
+
+
+def _quantiles(number: int, points: Iterable[Mapping[str, Any]]) -> _Option:
+    pairs = [(_chance(point["probability"]), point["value_ns"]) for point in points]
+    return _Option(number, _pairs(pairs), 16)
 
 
 def _pairs(pairs: Iterable[tuple[int, int]]) -> bytes:

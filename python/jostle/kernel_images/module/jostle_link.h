@@ -30,12 +30,17 @@ enum {
 	TCA_JOSTLE_LINK_QUANTILES,	/* jostle_quantile[] */
 	TCA_JOSTLE_LINK_OUTAGES,	/* jostle_outage[], in order */
 	TCA_JOSTLE_LINK_LOSS,		/* jostle_loss */
+	TCA_JOSTLE_LINK_LOSS_DRAWS,	/* __u64: seed of losses beside those, with */
+	TCA_JOSTLE_LINK_LOSS_STEPS,	/* jostle_step[]: probability, the first at 0 */
+	TCA_JOSTLE_LINK_CONTENTION,	/* jostle_quantile[]: ns to wait before */
+	TCA_JOSTLE_LINK_FRAMES,		/* jostle_frame, not before those */
+	TCA_JOSTLE_LINK_ACK_THINNING,	/* jostle_thinning */
 	__TCA_JOSTLE_LINK_MAX
 };
 
 #define TCA_JOSTLE_LINK_MAX (__TCA_JOSTLE_LINK_MAX - 1)
 
-/* From a time on, a rate or delay. */
+/* From a time on, a rate, delay or probability. */
 struct jostle_step {
 	__u64 at_ns;
 	__u64 value;
@@ -64,6 +69,19 @@ struct jostle_loss {
 	__u64 bad;	/* whether it starts there */
 };
 
+/* A frame, of one packet at least, and what its waits are drawn from. */
+struct jostle_frame {
+	__u64 seed;
+	__u64 most_packets;
+	__u64 most_bytes;
+};
+
+/* Of ACKs that come while one waits, only the newest goes on. */
+struct jostle_thinning {
+	__u64 most;	/* that one stands for */
+	__u64 hold_ns;	/* that it waits at most */
+};
+
 /* Statistics of "jostle_link", from its start on. */
 struct jostle_link_xstats {
 	__u64 sent_packets;
@@ -72,6 +90,8 @@ struct jostle_link_xstats {
 	__u64 outage_packets;
 	__u64 travelling_packets;	/* now */
 	__u64 travelling_bytes;		/* now */
+	__u64 thinned_packets;		/* ACKs in whose place a newer one went on */
+	__u64 held_bytes;		/* ACKs that wait for a newer one now */
 };
 
 /* Options of "jostle_queue". */

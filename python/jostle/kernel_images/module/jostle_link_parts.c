@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The capacity, delay and losses of "jostle_link", with the arithmetic of
+ * The capacity, delay, losses and frames of "jostle_link", with the arithmetic of
  * jostle's simulator (its crate `path`). All are asked in order of time.
  */
 
@@ -139,9 +139,10 @@ static u64 rate_ends_ns(const struct jostle_capacity *capacity)
 	       steps[capacity->step + 1].at_ns : JOSTLE_NEVER;
 }
 
-static u64 add_never(u64 a, u64 b)
+u64 jostle_later(u64 time_ns, u64 span_ns)
 {
-	return check_add_overflow(a, b, &a) ? JOSTLE_NEVER : a;
+	return check_add_overflow(time_ns, span_ns, &time_ns) ? JOSTLE_NEVER :
+								time_ns;
 }
 
 /*
@@ -163,9 +164,9 @@ static u64 sent_at_rate(struct jostle_capacity *capacity, u64 start_ns,
 			div64_u64_rem(size_bytes * NANOBITS_PER_BYTE,
 				      capacity->rate_bps, &capacity->rest);
 	}
-	total_ns = add_never(start_ns, capacity->whole_ns);
+	total_ns = jostle_later(start_ns, capacity->whole_ns);
 	if (capacity->rest > spare) {
-		total_ns = add_never(total_ns, 1);
+		total_ns = jostle_later(total_ns, 1);
 		spare += capacity->rate_bps;
 	}
 	capacity->finish_ns = total_ns;
@@ -187,7 +188,7 @@ static u64 sent_across_rates(struct jostle_capacity *capacity, u64 from_ns,
 				JOSTLE_NEVER;
 
 		if (until_ns == JOSTLE_NEVER || needed_ns <= until_ns - from_ns)
-			return add_never(from_ns, needed_ns);
+			return jostle_later(from_ns, needed_ns);
 		left -= rate_bps * (until_ns - from_ns);
 		from_ns = until_ns;
 		capacity->step++;
@@ -356,11 +357,12 @@ static u64 jitter_at(const struct jostle_delay *delay, u64 now_ns)
 		       delay->jitter_step_ns);
 }
 
-static u64 jitter_drawn(struct jostle_delay *delay)
+static u64 drawn_from(const struct jostle_list *quantiles,
+		      struct jostle_stream *stream)
 {
-	const struct jostle_quantile *points = delay->quantiles.items;
-	u64 probability = jostle_uniform(&delay->stream);
-	u32 low = 0, high = delay->quantiles.count;
+	const struct jostle_quantile *points = quantiles->items;
+	u64 probability = jostle_uniform(stream);
+	u32 low = 0, high = quantiles->count;
 
 	/* The last point that is not beyond it. */
 	while (high - low > 1) {
@@ -371,7 +373,7 @@ static u64 jitter_drawn(struct jostle_delay *delay)
 		else
 			high = middle;
 	}
-	if (low + 1 == delay->quantiles.count ||
+	if (low + 1 == quantiles->count ||
 	    probability <= points[low].probability)
 		return points[low].value_ns;
 	return between(points[low].value_ns, points[low + 1].value_ns,
@@ -386,7 +388,7 @@ u64 jostle_delay_at(struct jostle_delay *delay, u64 now_ns)
 	if (delay->jitter.count)
 		delay_ns += jitter_at(delay, now_ns);
 	if (delay->quantiles.count)
-		delay_ns += jitter_drawn(delay);
+		delay_ns += drawn_from(&delay->quantiles, &delay->stream);
 	return delay_ns;
 }
 
@@ -400,6 +402,15 @@ int jostle_losses_change(struct Qdisc *sch, struct jostle_losses *losses,
 
 	err = list_append(sch, &losses->outages, sizeof(struct jostle_outage),
 			  tb[TCA_JOSTLE_LINK_OUTAGES]);
+	if (err)
+		return err;
+	if (tb[TCA_JOSTLE_LINK_LOSS_DRAWS]) {
+		sch_tree_lock(sch);
+		jostle_seed(&losses->steps_stream,
+			    nla_get_u64(tb[TCA_JOSTLE_LINK_LOSS_DRAWS]));
+		sch_tree_unlock(sch);
+	}
+	err = steps_append(sch, &losses->steps, tb[TCA_JOSTLE_LINK_LOSS_STEPS]);
 	if (err || !tb[TCA_JOSTLE_LINK_LOSS])
 		return err;
 
@@ -416,6 +427,7 @@ int jostle_losses_change(struct Qdisc *sch, struct jostle_losses *losses,
 void jostle_losses_free(struct jostle_losses *losses)
 {
 	kvfree(losses->outages.items);
+	kvfree(losses->steps.items);
 }
 
 bool jostle_in_outage(struct jostle_losses *losses, u64 now_ns)
@@ -429,7 +441,7 @@ bool jostle_in_outage(struct jostle_losses *losses, u64 now_ns)
 	       now_ns >= outages[losses->outage].start_ns;
 }
 
-bool jostle_lost(struct jostle_losses *losses)
+static bool lost_by_chain(struct jostle_losses *losses)
 {
 	struct jostle_loss *chain = &losses->chain;
 	bool lost;
@@ -440,4 +452,58 @@ bool jostle_lost(struct jostle_losses *losses)
 			  chain->bad ? chain->bad_to_good : chain->good_to_bad))
 		chain->bad = !chain->bad;
 	return lost;
+}
+
+static bool lost_by_steps(struct jostle_losses *losses, u64 now_ns)
+{
+	const struct jostle_step *steps = losses->steps.items;
+
+	if (!losses->steps.count)
+		return false;
+	while (losses->step + 1 < losses->steps.count &&
+	       now_ns >= steps[losses->step + 1].at_ns)
+		losses->step++;
+	return jostle_chance(&losses->steps_stream, steps[losses->step].value);
+}
+
+bool jostle_lost(struct jostle_losses *losses, u64 now_ns)
+{
+	bool by_chain = lost_by_chain(losses);
+
+	/* Both see every packet. */
+	return lost_by_steps(losses, now_ns) || by_chain;
+}
+
+/* Frames */
+
+int jostle_frames_change(struct Qdisc *sch, struct jostle_frames *frames,
+			 struct nlattr **tb)
+{
+	int err;
+
+	err = list_append(sch, &frames->contention,
+			  sizeof(struct jostle_quantile),
+			  tb[TCA_JOSTLE_LINK_CONTENTION]);
+	if (err || !tb[TCA_JOSTLE_LINK_FRAMES])
+		return err;
+	/* Whoever sends frames waits for the medium. */
+	if (!frames->contention.count)
+		return -EINVAL;
+
+	sch_tree_lock(sch);
+	nla_memcpy(&frames->frame, tb[TCA_JOSTLE_LINK_FRAMES],
+		   sizeof(frames->frame));
+	jostle_seed(&frames->stream, frames->frame.seed);
+	sch_tree_unlock(sch);
+	return 0;
+}
+
+void jostle_frames_free(struct jostle_frames *frames)
+{
+	kvfree(frames->contention.items);
+}
+
+u64 jostle_contention(struct jostle_frames *frames)
+{
+	return drawn_from(&frames->contention, &frames->stream);
 }

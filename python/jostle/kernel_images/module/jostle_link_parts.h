@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The capacity, delay and losses of "jostle_link". */
+/* The capacity, delay, losses and frames of "jostle_link". */
 #ifndef JOSTLE_LINK_PARTS_H
 #define JOSTLE_LINK_PARTS_H
 
@@ -65,6 +65,21 @@ struct jostle_losses {
 
 	struct jostle_loss chain;
 	struct jostle_stream stream;
+
+	/* jostle_step[]: probability */
+	struct jostle_list steps;
+	u32 step;
+	struct jostle_stream steps_stream;
+};
+
+struct jostle_frames {
+	/* Without packets, each is sent by itself. */
+	struct jostle_frame frame;
+	/* jostle_quantile[] */
+	struct jostle_list contention;
+	struct jostle_stream stream;
+	/* The medium is the link's when it next serves. */
+	bool won;
 };
 
 int jostle_capacity_change(struct Qdisc *sch, struct jostle_capacity *capacity,
@@ -88,7 +103,17 @@ void jostle_losses_free(struct jostle_losses *losses);
 /* Whether what has been sent at now_ns was sent in an outage. */
 bool jostle_in_outage(struct jostle_losses *losses, u64 now_ns);
 
-/* Whether the next packet that has been sent is lost. */
-bool jostle_lost(struct jostle_losses *losses);
+/* Whether the next packet that has been sent, at now_ns, is lost. */
+bool jostle_lost(struct jostle_losses *losses, u64 now_ns);
+
+int jostle_frames_change(struct Qdisc *sch, struct jostle_frames *frames,
+			 struct nlattr **tb);
+void jostle_frames_free(struct jostle_frames *frames);
+
+/* How long the link waits for the medium before its next frame. */
+u64 jostle_contention(struct jostle_frames *frames);
+
+/* A sum, or JOSTLE_NEVER beyond all times. */
+u64 jostle_later(u64 time_ns, u64 span_ns);
 
 #endif

@@ -13,13 +13,18 @@
  * the queue, and its exit. Both are computed from each other and not from the
  * time at which a timer was heard, so that lateness does not add up. Without
  * reordering, an exit is held back to the one before it.
+ *
+ * A link may wait for the medium and then send many packets at once, as a
+ * frame; and it may hold ACKs back for newer ones before they enter the queue.
  */
 
 #include <linux/module.h>
 #include <net/netlink.h>
 #include <net/pkt_sched.h>
+#include <net/tcp.h>
 
 #include "jostle_link.h"
+#include "jostle_link_acks.h"
 #include "jostle_link_parts.h"
 
 struct jostle_link {
@@ -31,6 +36,9 @@ struct jostle_link {
 	struct jostle_capacity capacity;
 	struct jostle_delay delay;
 	struct jostle_losses losses;
+	struct jostle_frames frames;
+	/* They count as what waits. */
+	struct jostle_acks acks;
 
 	/* What is being sent or travels, in order of exit. */
 	struct sk_buff_head pipe;
@@ -90,32 +98,39 @@ static void link_lose(struct Qdisc *sch, struct sk_buff *skb, u64 *counter)
 	kfree_skb(skb);
 }
 
-/* Sends the packet that is due at free_ns. */
-static void link_serve(struct Qdisc *sch)
+/*
+ * Takes the next packet out of the queue. If there is none the link is idle
+ * until something comes, or until a queue that shapes has something.
+ */
+static struct sk_buff *link_take(struct jostle_link *q)
 {
-	struct jostle_link *q = qdisc_priv(sch);
 	struct sk_buff *skb = q->queue->ops->dequeue(q->queue);
-	bool outage, lost;
-	u64 sent_ns, exit_ns;
 
+	q->idle = !skb;
 	if (!skb) {
-		q->idle = true;
 		q->free_ns = JOSTLE_NEVER;
-		return;
+		return NULL;
 	}
-	sent_ns = jostle_sent(&q->capacity, q->free_ns, qdisc_pkt_len(skb));
-	q->free_ns = sent_ns;
 	q->stats.sent_packets++;
 	q->stats.sent_bytes += qdisc_pkt_len(skb);
+	return skb;
+}
+
+/* What has been sent at sent_ns goes on its way, unless it is lost. */
+static void link_pass_on(struct Qdisc *sch, struct sk_buff *skb, u64 sent_ns)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+	bool outage, lost;
+	u64 exit_ns;
+
 	if (sent_ns == JOSTLE_NEVER) {
 		link_travel(q, skb, JOSTLE_NEVER);
 		return;
 	}
-
 	exit_ns = sent_ns + jostle_delay_at(&q->delay, sent_ns);
 	/* Every process sees every packet; an outage is what it is put down to. */
 	outage = jostle_in_outage(&q->losses, sent_ns);
-	lost = jostle_lost(&q->losses);
+	lost = jostle_lost(&q->losses, sent_ns);
 	if (outage)
 		link_lose(sch, skb, &q->stats.outage_packets);
 	else if (lost)
@@ -124,30 +139,93 @@ static void link_serve(struct Qdisc *sch)
 		link_travel(q, skb, exit_ns);
 }
 
-static void link_advance(struct Qdisc *sch, u64 now)
+/* Whether one more packet goes into a frame, if it is as large as the last. */
+static bool link_has_room(const struct jostle_frame *frame,
+			  const struct sk_buff_head *packets, u64 bytes)
 {
-	struct jostle_link *q = qdisc_priv(sch);
+	const struct sk_buff *last = skb_peek_tail(packets);
 
-	/* JOSTLE_NEVER is after every time. */
-	while (q->free_ns <= now)
-		link_serve(sch);
+	return !last || (skb_queue_len(packets) < frame->most_packets &&
+			 bytes + qdisc_pkt_len(last) <= frame->most_bytes);
 }
 
-static int link_enqueue(struct sk_buff *skb, struct Qdisc *sch,
-			struct sk_buff **to_free)
+/*
+ * With frames the link waits for the medium, then takes what its queue gives,
+ * up to the limits of a frame. Packets follow each other, and all have been
+ * sent when the last one has.
+ */
+static void link_serve_frame(struct Qdisc *sch)
 {
 	struct jostle_link *q = qdisc_priv(sch);
-	unsigned int len = qdisc_pkt_len(skb);
-	u64 now = link_now(q);
-	int ret;
+	struct sk_buff_head packets;
+	u64 sent_ns = q->free_ns, bytes = 0;
+	struct sk_buff *skb;
 
-	/* What is due at this instant makes room for what comes. */
-	link_advance(sch, now);
-	ret = qdisc_enqueue(skb, q->queue, to_free);
+	if (sch->q.qlen == q->stats.travelling_packets) {
+		/* Nothing waits: the medium is for others. */
+		q->frames.won = false;
+	} else {
+		q->frames.won = !q->frames.won;
+		if (q->frames.won) {
+			q->free_ns = jostle_later(q->free_ns,
+						  jostle_contention(&q->frames));
+			return;
+		}
+	}
+
+	__skb_queue_head_init(&packets);
+	while (link_has_room(&q->frames.frame, &packets, bytes)) {
+		skb = link_take(q);
+		if (!skb)
+			break;
+		if (sent_ns != JOSTLE_NEVER)
+			sent_ns = jostle_sent(&q->capacity, sent_ns,
+					      qdisc_pkt_len(skb));
+		bytes += qdisc_pkt_len(skb);
+		__skb_queue_tail(&packets, skb);
+	}
+	if (skb_queue_empty(&packets))
+		return;
+	/* Full or not, it leaves: what the queue had not is for the next one. */
+	q->idle = false;
+	q->free_ns = sent_ns;
+	while ((skb = __skb_dequeue(&packets)))
+		link_pass_on(sch, skb, sent_ns);
+}
+
+/* Sends what is due at free_ns. */
+static void link_serve(struct Qdisc *sch)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+	struct sk_buff *skb;
+
+	if (q->frames.frame.most_packets) {
+		link_serve_frame(sch);
+		return;
+	}
+	skb = link_take(q);
+	if (!skb)
+		return;
+	q->free_ns = jostle_sent(&q->capacity, q->free_ns, qdisc_pkt_len(skb));
+	link_pass_on(sch, skb, q->free_ns);
+}
+
+static void link_wake(struct jostle_link *q, u64 now)
+{
 	if (q->idle) {
 		q->idle = false;
 		q->free_ns = now;
 	}
+}
+
+/* A packet enters the queue. */
+static int link_queue(struct Qdisc *sch, struct sk_buff *skb,
+		      struct sk_buff **to_free)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+	unsigned int len = qdisc_pkt_len(skb);
+	int ret = qdisc_enqueue(skb, q->queue, to_free);
+
 	if (ret != NET_XMIT_SUCCESS) {
 		if (net_xmit_drop_count(ret))
 			qdisc_qstats_drop(sch);
@@ -158,12 +236,125 @@ static int link_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	return NET_XMIT_SUCCESS;
 }
 
+/* An ACK has waited for a newer one, and enters the queue. */
+static void link_let_go(struct Qdisc *sch, struct jostle_held *held)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+	struct sk_buff *skb = jostle_acks_take(held), *to_free = NULL;
+	unsigned int len = qdisc_pkt_len(skb);
+
+	q->stats.held_bytes -= len;
+	sch->qstats.backlog -= len;
+	sch->q.qlen--;
+	if (link_queue(sch, skb, &to_free) != NET_XMIT_SUCCESS)
+		qdisc_tree_reduce_backlog(sch, 1, len);
+	kfree_skb_list(to_free);
+}
+
+/* Another ACK stands for the one that is held, which is dropped. */
+static void link_replace(struct Qdisc *sch, struct jostle_held *held,
+			 struct sk_buff **to_free)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+	unsigned int len = qdisc_pkt_len(held->skb);
+
+	q->stats.thinned_packets++;
+	q->stats.held_bytes -= len;
+	qdisc_qstats_drop(sch);
+	sch->qstats.backlog -= len;
+	sch->q.qlen--;
+	qdisc_tree_reduce_backlog(sch, 1, len);
+	__qdisc_drop(held->skb, to_free);
+	held->skb = NULL;
+}
+
+/* An ACK comes to a link that thins them out. */
+static int link_thin(struct Qdisc *sch, struct sk_buff *skb,
+		     const struct jostle_ack *ack, u64 now,
+		     struct sk_buff **to_free)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+	struct jostle_held *held = jostle_acks_find(&q->acks, ack);
+	bool at_once = ack->selective;
+	unsigned int len = qdisc_pkt_len(skb);
+	u64 stands_for = 1;
+
+	if (held && held->ack.marks == ack->marks &&
+	    jostle_ack_says_more(ack, &held->ack)) {
+		stands_for += held->stands_for;
+		link_replace(sch, held, to_free);
+	} else if (held) {
+		at_once |= !after(ack->number, held->ack.number);
+		link_let_go(sch, held);
+		held = NULL;
+	}
+
+	if (at_once || stands_for >= q->acks.thinning.most) {
+		if (held)
+			jostle_acks_take(held);
+		return link_queue(sch, skb, to_free);
+	}
+	if (held) {
+		held->skb = skb;
+		held->ack = *ack;
+		held->stands_for = stands_for;
+	} else if (!jostle_acks_hold(&q->acks, skb, ack, now)) {
+		return link_queue(sch, skb, to_free);
+	}
+	q->stats.held_bytes += len;
+	sch->qstats.backlog += len;
+	sch->q.qlen++;
+	return NET_XMIT_SUCCESS;
+}
+
+static void link_advance(struct Qdisc *sch, u64 now)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+
+	for (;;) {
+		struct jostle_held *first = jostle_acks_first(&q->acks);
+
+		if (first && first->due_ns <= min(now, q->free_ns)) {
+			u64 due_ns = first->due_ns;
+
+			link_let_go(sch, first);
+			link_wake(q, due_ns);
+		} else if (q->free_ns <= now) {
+			/* JOSTLE_NEVER is after every time. */
+			link_serve(sch);
+		} else {
+			return;
+		}
+	}
+}
+
+static int link_enqueue(struct sk_buff *skb, struct Qdisc *sch,
+			struct sk_buff **to_free)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+	u64 now = link_now(q);
+	struct jostle_ack ack;
+	int ret;
+
+	/* What is due at this instant makes room for what comes. */
+	link_advance(sch, now);
+	if (q->acks.thinning.most && jostle_ack_read(skb, &ack))
+		ret = link_thin(sch, skb, &ack, now, to_free);
+	else
+		ret = link_queue(sch, skb, to_free);
+	link_wake(q, now);
+	return ret;
+}
+
 static struct sk_buff *link_dequeue(struct Qdisc *sch)
 {
 	struct jostle_link *q = qdisc_priv(sch);
 	u64 now = link_now(q), next;
 	struct sk_buff *skb;
 
+	/* A queue that shapes had nothing yet when it was asked, and calls. */
+	if (q->queue->q.qlen)
+		link_wake(q, now);
 	link_advance(sch, now);
 	skb = skb_peek(&q->pipe);
 	next = skb ? link_skb_cb(skb)->exit_ns : JOSTLE_NEVER;
@@ -176,7 +367,7 @@ static struct sk_buff *link_dequeue(struct Qdisc *sch)
 		qdisc_bstats_update(sch, skb);
 		return skb;
 	}
-	next = min(next, q->free_ns);
+	next = min3(next, q->free_ns, jostle_acks_due(&q->acks));
 	if (next != JOSTLE_NEVER)
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->origin_ns + next);
 	return NULL;
@@ -198,6 +389,13 @@ static const struct nla_policy link_policy[TCA_JOSTLE_LINK_MAX + 1] = {
 	[TCA_JOSTLE_LINK_OUTAGES] = LIST(struct jostle_outage),
 	[TCA_JOSTLE_LINK_LOSS] =
 		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_loss)),
+	[TCA_JOSTLE_LINK_LOSS_DRAWS] = { .type = NLA_U64 },
+	[TCA_JOSTLE_LINK_LOSS_STEPS] = LIST(struct jostle_step),
+	[TCA_JOSTLE_LINK_CONTENTION] = LIST(struct jostle_quantile),
+	[TCA_JOSTLE_LINK_FRAMES] =
+		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_frame)),
+	[TCA_JOSTLE_LINK_ACK_THINNING] =
+		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_thinning)),
 };
 
 static int link_change(struct Qdisc *sch, struct nlattr *opt,
@@ -215,6 +413,9 @@ static int link_change(struct Qdisc *sch, struct nlattr *opt,
 	err = jostle_capacity_change(sch, &q->capacity, tb);
 	err = err ?: jostle_delay_change(sch, &q->delay, tb);
 	err = err ?: jostle_losses_change(sch, &q->losses, tb);
+	err = err ?: jostle_frames_change(sch, &q->frames, tb);
+	if (!err)
+		jostle_acks_change(sch, &q->acks, tb);
 	if (!err && tb[TCA_JOSTLE_LINK_ORIGIN]) {
 		sch_tree_lock(sch);
 		q->origin_ns = nla_get_u64(tb[TCA_JOSTLE_LINK_ORIGIN]);
@@ -234,6 +435,7 @@ static int link_init(struct Qdisc *sch, struct nlattr *opt,
 	q->idle = true;
 	q->free_ns = JOSTLE_NEVER;
 	__skb_queue_head_init(&q->pipe);
+	jostle_acks_init(&q->acks);
 	qdisc_watchdog_init(&q->watchdog, sch);
 
 	q->queue = qdisc_create_dflt(sch->dev_queue, &pfifo_qdisc_ops,
@@ -252,6 +454,9 @@ static void link_reset(struct Qdisc *sch)
 
 	qdisc_reset(q->queue);
 	__skb_queue_purge(&q->pipe);
+	jostle_acks_purge(&q->acks);
+	q->stats.held_bytes = 0;
+	q->frames.won = false;
 	q->stats.travelling_packets = 0;
 	q->stats.travelling_bytes = 0;
 	q->idle = true;
@@ -266,6 +471,8 @@ static void link_destroy(struct Qdisc *sch)
 
 	qdisc_watchdog_cancel(&q->watchdog);
 	qdisc_put(q->queue);
+	jostle_acks_purge(&q->acks);
+	jostle_frames_free(&q->frames);
 	jostle_capacity_free(&q->capacity);
 	jostle_delay_free(&q->delay);
 	jostle_losses_free(&q->losses);

@@ -30,6 +30,6 @@ ARRIVAL = struct.Struct("=qqI")
 """One that has come: when it came and when it was sent, in ns of the run, and its number."""
 
 XSTATS_BYTES = 64
-QUEUE = struct.Struct(f"=QQIIII{XSTATS_BYTES}sQQ")
+QUEUE = struct.Struct(f"=QQIIII{XSTATS_BYTES}sQQQQ")
 """A link's part: bytes and packets sent, bytes and packets waiting, drops, overlimits, the queue's
-own statistics, losses by chance and in outages."""
+own statistics, losses by chance and in outages, ACKs thinned out, bytes of ACKs held for that."""

@@ -79,18 +79,18 @@ class QueueProbe:
             found["drops"],
             found["overlimits"],
             found["xstats"],
-            *self._lost(),
+            *self._beside_the_queue(),
         )
 
-    def _lost(self) -> tuple[int, int]:
-        """Packets lost by chance and in outages."""
+    def _beside_the_queue(self) -> tuple[int, ...]:
+        """Packets lost by chance and in outages, ACKs thinned out, bytes of those that are held."""
         if self._losses is None:
-            return 0, 0
+            return 0, 0, 0, 0
         found = self._losses.read()
         if self._losses.kind == LINK:
             # struct jostle_link_xstats of jostle_link.h.
-            return struct.unpack_from("=16xQQ", found["xstats"])
-        return found["drops"], 0
+            return struct.unpack_from("=16xQQ16xQQ", found["xstats"])
+        return found["drops"], 0, 0, 0
 
 
 class _Qdisc:

@@ -1,0 +1,165 @@
+"""Links that no other discipline is, on a real kernel, held against those of the simulator.
+
+Both draw the same numbers, so that to the same packets the same thing happens.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pcapng
+import polars as pl
+import pytest
+
+from backends_kernel.kernel_specs import spec_of
+
+CALL = """
+duration = "4 s"
+interval = "1 ms"
+[bottleneck]
+rate = "100 Mbit/s"
+queue = { kind = "drop_tail", limit = "100 kB" }
+[[flows]]
+name = "one"
+controller = "none"
+rtt = "20 ms"
+source = { kind = "cbr", rate = "4 Mbit/s", bytes = "1000 B" }
+"""
+
+DOWNLOAD = """
+duration = "10 s"
+interval = "100 ms"
+capture = true
+[phases]
+late = ["2 s", "10 s"]
+[downlink]
+rate = "20 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop_tail", limit = "1 BDP" }
+[uplink]
+rate = "20 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop_tail", limit = "100 packets" }
+[[flows]]
+name = "one"
+controller = "cubic"
+rtt = "40 ms"
+"""
+
+# With the headers of UDP, IP and Ethernet.
+PACKET_BYTES = 1042
+
+CROWDED = '{ contention = { "0 %" = "3 ms", "50 %" = "5 ms", "100 %" = "15 ms" }, packets = 8 }'
+STEPS = [(0, 0.0), (1_000_000_000, 0.02), (2_000_000_000, 1.0), (2_100_000_000, 0.3)]
+
+
+def overall(record: Any, kind: str, position: int = 0, phase: str = "overall") -> dict[str, Any]:
+    found: dict[str, Any] = record.summary[kind][position]["phases"][phase]
+    return found
+
+
+def per_interval(record: Any, column: str, link: str = "bottleneck") -> list[int]:
+    column_of = record.links.filter(pl.col("link") == link)[column]
+    return [int(value) for value in column_of]
+
+
+def frames_of(record: Any) -> list[int]:
+    """Packets of each frame: all of one have left before the wait for the next is over."""
+    counts = per_interval(record, "sent_packets")
+    idle = [n for n, count in enumerate(counts) if not count]
+    between = (sum(counts[a + 1 : b]) for a, b in pairwise(idle))
+    return [packets for packets in between if packets]
+
+
+def is_conserved(record: Any) -> bool:
+    """Whether what a flow of datagrams sent has come, was dropped, waits or is sent at the end."""
+    sent, dropped = (
+        overall(record, "flows")["sent_packets"],
+        overall(record, "links")["dropped_packets"],
+    )
+    waiting = per_interval(record, "queue_bytes")[-1] // PACKET_BYTES
+    there = sent - dropped - waiting - int(record.flows["received_packets"].sum())
+    return 0 <= there <= 8
+
+
+@pytest.mark.parametrize("rate", ["4 Mbit/s", "30 Mbit/s"])
+def test_frames_are_those_of_the_simulator(rate, backend, simulator):
+    """With 30 Mbit/s frames are full, and what waits meanwhile overflows the queue."""
+    text = CALL.replace("4 Mbit/s", rate)
+    spec = spec_of(text, {"bottleneck.frames": CROWDED})
+    real, simulated = backend.run(spec), simulator.run(spec)
+    theirs, ours = frames_of(real), frames_of(simulated)
+    assert len(ours) > 300
+    assert sum(ours) / len(ours) == pytest.approx(8 if rate == "30 Mbit/s" else 4, rel=0.1)
+    # The run may end in the last one.
+    assert theirs[: len(ours) - 1] == ours[:-1]
+    assert len(theirs) == pytest.approx(len(ours), abs=1)
+    flows = [overall(run, "flows") for run in (real, simulated)]
+    # The last datagram is due when the run ends.
+    assert flows[0]["sent_packets"] == pytest.approx(flows[1]["sent_packets"], abs=1)
+    for measured in ("one_way_delay_mean_s", "one_way_delay_p95_s", "one_way_delay_min_s"):
+        delays = [flow[measured] for flow in flows]
+        assert delays[0] == pytest.approx(delays[1], rel=0.005), measured
+    dropped = [overall(run, "links")["dropped_overflow_packets"] for run in (real, simulated)]
+    assert dropped[0] == pytest.approx(dropped[1], rel=0.005)
+    assert (dropped[1] > 0) == (rate == "30 Mbit/s")
+    assert is_conserved(real)
+
+
+def test_acks_in_frames_are_those_of_the_simulator(backend, simulator):
+    spec = spec_of(
+        DOWNLOAD, {"uplink.frames": CROWDED, "downlink.frames": '{ contention = "1 ms" }'}
+    )
+    records = [run.run(spec) for run in (backend, simulator)]
+    late = [overall(record, "flows", phase="late") for record in records]
+    assert late[0]["goodput_bps"] == pytest.approx(late[1]["goodput_bps"], rel=0.01)
+    theirs, ours = (record.flows["srtt_s"][20:].mean() for record in records)
+    assert theirs == pytest.approx(ours, rel=0.03)
+    # The waits of both ways cost a fifth of the link.
+    assert late[1]["goodput_bps"] < 0.85 * 20e6 * 1448 / 1514
+
+
+def test_recorded_losses_are_of_the_same_packets(backend, simulator):
+    spec = spec_of(CALL)
+    spec["links"][0]["loss_steps"] = [{"at_ns": at, "probability": p} for at, p in STEPS]
+    real, simulated = backend.run(spec), simulator.run(spec)
+    lost = [per_interval(run, "dropped_loss") for run in (real, simulated)]
+    # Those of the last interval may be of packets that have not been sent yet at its end.
+    assert lost[0] == lost[1]
+    assert sum(lost[0][:1000]) == 0
+    # One comes every 2 ms; of 500 are 10 lost, then all, then 285 of 950.
+    assert 3 < sum(lost[0][1000:2000]) < 20
+    assert sum(lost[0][2000:2100]) == 50
+    assert 240 < sum(lost[0][2100:]) < 330
+    assert is_conserved(real)
+
+
+@pytest.mark.parametrize("most", [2, 16])
+def test_acks_are_thinned_out_as_in_the_simulator(most, backend, simulator):
+    thinning = f'{{ most = {most}, hold = "10 ms" }}'
+    spec = spec_of(DOWNLOAD, {"uplink.ack_thinning": thinning, "flows.one.bytes": '"4 MB"'})
+    real, simulated = backend.run(spec), simulator.run(spec)
+    theirs, ours = (overall(run, "links", 1) for run in (real, simulated))
+    filtered = theirs["dropped_ack_filter_packets"]
+    assert filtered == pytest.approx(ours["dropped_ack_filter_packets"], rel=0.05)
+    assert filtered > 500
+    assert theirs["dropped_packets"] == filtered
+    flows = [run.summary["flows"][0] for run in (real, simulated)]
+    assert flows[0]["completion_s"] == pytest.approx(flows[1]["completion_s"], rel=0.02)
+    # What the receiver sent and the sender did not see is what was dropped in between.
+    seen = [
+        sum(not packet.payload for packet in pcapng.read(real.captures[f"one.{end}"]).of(2))
+        for end in ("receiver", "sender")
+    ]
+    assert seen[0] - seen[1] == filtered
+
+
+def test_a_shaper_within_a_link_of_ours_sends_when_it_may(backend, simulator):
+    """It has packets and no tokens when the link asks, and has to be asked again."""
+    queue = '{ kind = "tbf", rate = "10 Mbit/s", burst = "15 kB", limit = "100 kB" }'
+    jitter = '{ quantiles = { "0 %" = "0 ms", "100 %" = "1 ms" }, correlation = "1 s" }'
+    spec = spec_of(overrides={"bottleneck.queue": queue, "bottleneck.jitter": jitter})
+    late = [overall(run.run(spec), "flows", phase="late") for run in (backend, simulator)]
+    assert late[0]["goodput_bps"] == pytest.approx(late[1]["goodput_bps"], rel=0.01)
+    assert late[1]["goodput_bps"] == pytest.approx(10e6 * 1448 / 1514, rel=0.01)
