@@ -50,11 +50,23 @@ class Deadly(SimBackend):
         return Deadly, ()
 
 
+class Where:
+    """Becomes the number of the process that makes an object of it."""
+
+    def __reduce__(self):
+        return os.getpid, ()
+
+
 @pytest.fixture(scope="module")
 def dask() -> Iterator[DaskExecutor]:
     executor = DaskExecutor(jobs=2)
     yield executor
     executor.shutdown()
+
+
+def test_the_scheduler_makes_no_objects_of_jobs(dask: DaskExecutor) -> None:
+    made_by = dask.submit(int, Where()).result(timeout=60)  # type: ignore[call-overload]
+    assert made_by in dask.client.run(os.getpid).values()
 
 
 def test_a_killed_worker_loses_nothing(dask: DaskExecutor, tmp_path: Path) -> None:
@@ -103,8 +115,8 @@ def test_workers_of_another_engine_are_refused() -> None:
 
 
 def test_what_is_no_executor_is_refused() -> None:
-    for text in ("slurm", "dask=", "local=1", ""):
-        with pytest.raises(InputError, match="choose local, processes, dask or dask=ADDRESS"):
+    for text in ("slurn", "dask=", "local=1", ""):
+        with pytest.raises(InputError, match=r"choose local, .*, slurm, pbs or dask=ADDRESS"):
             make(text)
     with pytest.raises(InputError, match="for its workers to say"):
         make("dask=tcp://127.0.0.1:1", 3)

@@ -57,7 +57,9 @@ def jostle(tmp_path: Path) -> Jostle:
 
 def told(jostle: Jostle, store: str = "store") -> Mapping[str, Any]:
     """What `status` says of the only plan of a store."""
-    document = json.loads(jostle("sweep", "status", "--store", store, "--json").stdout)
+    ended = jostle("sweep", "status", "--store", store, "--json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    document = json.loads(ended.stdout)
     assert document["schema"] == "jostle.sweeps/1"
     (plan,) = document["plans"]
     return dict(plan)
@@ -163,7 +165,7 @@ def test_what_is_done_leaves_no_record(jostle: Jostle, tmp_path: Path) -> None:
 
 def test_what_cannot_begin_is_told_by_whoever_detaches(jostle: Jostle, tmp_path: Path) -> None:
     words = ("run", "sweep.toml", "--store", "store", "--detach")
-    ended = jostle(*words, "--executor", "slurm")
+    ended = jostle(*words, "--executor", "nowhere")
     assert ended.returncode == 2
     assert "choose local, processes, dask" in ended.stderr
     assert list((tmp_path / "store" / ".sweeps").iterdir()) == [], "what never began left its log"

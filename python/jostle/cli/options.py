@@ -56,8 +56,9 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."
 )
 search_seed_option = click.option(
-    "--search-seed", type=click.IntRange(0, 2**31), default=1, show_default=True
-)
+    "--search-seed", type=click.IntRange(0, 2**31), default=1, show_default=True,
+    help="Of what proposes values; runs have their own.",
+)  # fmt: skip
 junit_option = click.option(
     "--junit", metavar="FILE", help="Write JUnit XML, for continuous integration."
 )

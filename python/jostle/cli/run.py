@@ -68,7 +68,8 @@ if TYPE_CHECKING:
     default="local",
     show_default=True,
     help="Where runs are carried out: local, threads; processes; dask, its processes on this "
-    "machine; dask=ADDRESS, workers of its scheduler there.",
+    "machine; dask=ADDRESS, workers of its scheduler there; slurm or pbs, --jobs workers of Dask "
+    "that this queue starts.",
 )
 @click.option(
     DETACH,

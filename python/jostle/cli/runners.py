@@ -50,7 +50,11 @@ def runners(
         def run(one: Work) -> ResultSet:
             nonlocal told
             told += 1
-            echo(f"[{told}/{total}] {one} ({backend.name}, {len(one.plan.runs)} runs)", err=True)
+            # What is looked at again comes on top of what there was to do.
+            echo(
+                f"[{told}/{max(told, total)}] {one} ({backend.name}, {len(one.plan.runs)} runs)",
+                err=True,
+            )
             for refusal in one.left_out:
                 first = str(refusal.error()).splitlines()[0]
                 echo(f"  not on the {backend.name} backend: {first}", err=True)

@@ -76,6 +76,7 @@ def testbed(
     from jostle.running.session import Session
     from jostle.scenario import ScenarioError
     from jostle.search.testbed import fingerprint, fit_testbed, judge, kept
+    from jostle.search.tuning import How
     from jostle.studies.testbed import load_testbed
 
     try:
@@ -89,10 +90,8 @@ def testbed(
     with interruptible(executor):
         session = Session(backend, executor, None, noting=False)
         carry = session.carry_out
-        found = fit_testbed(
-            one, carry, trials, seed=search_seed, sampler=sampler, journal=journal,
-            told=_teller(trials),
-        )  # fmt: skip
+        how = How(trials, search_seed, sampler, journal, _teller(trials))
+        found = fit_testbed(one, carry, how)
         described = judge(one, None, carry)
     if described is None:
         raise InputError("a run of what is described failed: `jostle study` tells which")

@@ -87,7 +87,7 @@ def tune(
     """
     from jostle.cli import output as shown
     from jostle.search.tuned import answer, baseline, figure, table
-    from jostle.search.tuning import fingerprint
+    from jostle.search.tuning import How, fingerprint
     from jostle.search.tuning import tune as search
 
     task = _task(environment, parameters, options)
@@ -98,10 +98,8 @@ def tune(
         if session.store is not None:
             name = fingerprint(task, sampler, search_seed, session.backend.version)
             journal = session.store.root / FOLDER / f"{name}.journal"
-        made = search(
-            task, carry, trials, seed=search_seed, sampler=sampler, journal=journal,
-            told=_teller(task, trials),
-        )  # fmt: skip
+        how = How(trials, search_seed, sampler, journal, _teller(task, trials))
+        made = search(task, carry, how)
         found = answer(task, made, written, carry)
     if as_json:
         print_document({"schema": DOCUMENT, **found.to_dict()})

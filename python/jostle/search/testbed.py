@@ -9,27 +9,23 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from jostle.errors import InputError
 from jostle.scenario import ScenarioError
 from jostle.scenario.resolving.grid import label_of
-from jostle.search.tuning import Score, Space, Trial, search
+from jostle.search.tuning import Carry, How, Score, Space, Trial, search
 from jostle.studies import Runs, evaluate
 from jostle.studies.evaluate import decisive
 from jostle.studies.fitted import SCHEMA, Answer, Claimed, Fitted, Required, Search, Value
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jostle.results import ResultSet
-    from jostle.scenario import Plan
     from jostle.studies import ClaimRow, NumberRow, Study
     from jostle.studies.testbed import Free, Testbed
 
-Carry = Callable[["Plan"], "ResultSet"]
 FINALISTS: Final = 12
 """Best networks that are run again with other seeds: chance favours the first one of many."""
 _TRIED_FROM: Final = 1000
@@ -90,22 +86,11 @@ def lost(row: ClaimRow) -> float:
     if row.holds is True:
         return 0.0
     misses = [part.miss for part in row.parts]
-    known = [
-        1.0 if one is None else one / (1 + one) if one < float("inf") else 1.0 for one in misses
-    ]
+    known = [1.0 if one is None or math.isinf(one) else one / (1 + one) for one in misses]
     return (1 + sum(known) / len(known)) / 2
 
 
-def fit_testbed(
-    testbed: Testbed,
-    carry: Carry,
-    trials: int,
-    *,
-    seed: int = 1,
-    sampler: str = "tpe",
-    journal: Path | None = None,
-    told: Callable[[Trial], None] = lambda _: None,
-) -> Found:
+def fit_testbed(testbed: Testbed, carry: Carry, how: How) -> Found:
     """Search the network of a testbed.
 
     Parameters
@@ -114,10 +99,8 @@ def fit_testbed(
         What is free of it.
     carry
         Carries a plan out.
-    trials
-        How many networks are tried, those of the journal included.
-    seed, sampler, journal, told
-        As those of tuning.
+    how
+        How it is searched.
 
     Raises
     ------
@@ -134,7 +117,7 @@ def fit_testbed(
             return None
         return None if total is None else Score((total,), ())
 
-    made = search(space, score, trials, seed=seed, sampler=sampler, journal=journal, told=told)
+    made = search(space, score, how)
     best = sorted((t for t in made if t.score is not None), key=_first_objective)[:FINALISTS]
     again = [
         (trial, found)
@@ -249,6 +232,7 @@ def fingerprint(testbed: Testbed, sampler: str, seed: int, version: str) -> str:
         "studies": {
             name: {
                 "claims": [one.model_dump(mode="json") for one in study.file.claims],
+                "fit": testbed.halves[name].fit,
                 "runs": [
                     [one.spec for one in study.scenarios[experiment].plan(repeats=1).one_of_each()]
                     for experiment in testbed.file.studies[name].repeats

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from jostle.scenario.resolving.sample import Variable
     from jostle.search.objectives import Constraint, Objective
 
-__all__ = ["SAMPLERS", "Score", "Space", "Task", "Trial", "best", "evaluate", "search", "tune"]
+__all__ = [
+    "SAMPLERS", "How", "Score", "Space", "Task", "Trial", "best", "evaluate", "search", "tune",
+]  # fmt: skip
 
 Part = Literal["tuned", "fresh", "held"]
 Carry = Callable[["Plan"], "ResultSet"]
@@ -162,57 +164,6 @@ def evaluate(task: Task, values: Mapping[str, Any], part: Part, carry: Carry) ->
     )
 
 
-def tune(
-    task: Task,
-    carry: Carry,
-    trials: int,
-    *,
-    seed: int = 0,
-    sampler: str = "tpe",
-    journal: Path | None = None,
-    told: Callable[[Trial], None] = lambda _: None,
-) -> list[Trial]:
-    """Try values until there are as many trials as are wanted.
-
-    Parameters
-    ----------
-    task
-        What is tuned.
-    carry
-        Carries a plan out.
-    trials
-        How many there shall be in all, those of the journal included.
-    seed
-        Of the search.
-    sampler
-        One of `SAMPLERS`.
-    journal
-        File in which trials are noted and from which they are taken up again; kept in memory if
-        absent.
-    told
-        Hears of each trial that is new.
-
-    Raises
-    ------
-    InputError
-        When Optuna is missing, or the sampler does not fit.
-    """
-    directions = [one.direction for one in task.objectives]
-
-    def score(values: Mapping[str, Any]) -> Score | None:
-        try:
-            found = evaluate(task, values, "tuned", carry)
-        except ScenarioError:
-            # Ranges of keys are wider than what fits together.
-            return None
-        return None if found is None or None in found.objectives else found
-
-    return search(
-        Space(task.variables, directions), score, trials,
-        seed=seed, sampler=sampler, journal=journal, told=told,
-    )  # fmt: skip
-
-
 @dataclass(frozen=True)
 class Space:
     """What is searched.
@@ -229,15 +180,48 @@ class Space:
     directions: Sequence[str]
 
 
+@dataclass(frozen=True)
+class How:
+    """How it is searched.
+
+    Attributes
+    ----------
+    trials
+        How many there shall be in all, those of the journal included.
+    seed
+        Of the search.
+    sampler
+        One of `SAMPLERS`.
+    journal
+        File in which trials are noted and from which they are taken up again; kept in memory if
+        absent.
+    told
+        Hears of each trial that is new.
+    """
+
+    trials: int
+    seed: int = 0
+    sampler: str = "tpe"
+    journal: Path | None = None
+    told: Callable[[Trial], None] = lambda _: None
+
+
+def tune(task: Task, carry: Carry, how: How) -> list[Trial]:
+    """Search the values of a task; `carry` carries a plan out. Raises as `search`."""
+
+    def score(values: Mapping[str, Any]) -> Score | None:
+        try:
+            found = evaluate(task, values, "tuned", carry)
+        except ScenarioError:
+            # Ranges of keys are wider than what fits together.
+            return None
+        return None if found is None or None in found.objectives else found
+
+    return search(Space(task.variables, [one.direction for one in task.objectives]), score, how)
+
+
 def search(
-    space: Space,
-    score: Callable[[Mapping[str, Any]], Score | None],
-    trials: int,
-    *,
-    seed: int = 0,
-    sampler: str = "tpe",
-    journal: Path | None = None,
-    told: Callable[[Trial], None] = lambda _: None,
+    space: Space, score: Callable[[Mapping[str, Any]], Score | None], how: How
 ) -> list[Trial]:
     """Try values, whatever they are worth, until there are as many trials as are wanted.
 
@@ -247,8 +231,8 @@ def search(
         What may be tried.
     score
         Gives what values are worth, by their keys; None if that cannot be told.
-    trials, seed, sampler, journal, told
-        As those of `tune`.
+    how
+        How it is searched.
 
     Raises
     ------
@@ -256,10 +240,10 @@ def search(
         When Optuna is missing, or the sampler does not fit.
     """
     with _quiet_optuna() as optuna:
-        if sampler == "cmaes" and len(space.directions) > 1:
+        if how.sampler == "cmaes" and len(space.directions) > 1:
             raise InputError("cmaes has one objective: choose tpe or nsga2 for several")
         study = optuna.create_study(
-            storage=_storage(optuna, journal),
+            storage=_storage(optuna, how.journal),
             study_name="jostle",
             directions=list(space.directions),
             load_if_exists=True,
@@ -268,14 +252,14 @@ def search(
         while True:
             every = study.get_trials(deepcopy=False)
             open_ones = [one for one in every if one.state == running]
-            if not open_ones and len(every) >= trials:
+            if not open_ones and len(every) >= how.trials:
                 break
             number = open_ones[0].number if open_ones else len(every)
             # Made anew, so that what it draws depends on the number and not on what was drawn
             # before in this process.
-            study.sampler = _sampler(optuna, sampler, seed + number)
+            study.sampler = _sampler(optuna, how.sampler, how.seed + number)
             asked = optuna.trial.Trial(study, open_ones[0]._trial_id) if open_ones else study.ask()
-            told(_one(space, score, study, asked, optuna))
+            how.told(_one(space, score, study, asked, optuna))
         return [_finished(space, one) for one in study.get_trials(deepcopy=False)]
 
 

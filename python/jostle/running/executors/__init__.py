@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from jostle.errors import InputError
 from jostle.running.executors.local import Executor, Prepared, available_cores, local
+from jostle.running.executors.queued import QUEUES
 
 __all__ = ["Executor", "Prepared", "available_cores", "is_lost", "local", "make"]
 
 
 def make(text: str, jobs: int | None = None) -> Executor:
-    """Make the executor that a user names: `local`, `processes`, `dask` or `dask=ADDRESS`.
+    """Make the executor that a user names: `local`, `processes`, `dask`, `slurm` or another.
 
     Raises
     ------
@@ -26,8 +27,15 @@ def make(text: str, jobs: int | None = None) -> Executor:
         # Polars and the engine have threads, which a fork does not survive.
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(jobs or available_cores(), mp_context=context)
+    if text in QUEUES:
+        from jostle.running.executors.cluster import DaskExecutor
+
+        if jobs is None:
+            raise InputError(f"executor {text}: say by --jobs how many workers are asked for")
+        return DaskExecutor(jobs=jobs, queue=text)
     if kind != "dask" or (given and not address):
-        raise InputError(f"executor {text}: choose local, processes, dask or dask=ADDRESS")
+        choices = ", ".join(("local", "processes", "dask", *QUEUES))
+        raise InputError(f"executor {text}: choose {choices} or dask=ADDRESS")
     if given and jobs is not None:
         raise InputError("--jobs: how many runs a cluster takes is for its workers to say")
     from jostle.running.executors.cluster import DaskExecutor
