@@ -96,7 +96,7 @@ def distances(link: Link, names: Sequence[str], store: str, *, capture: bool) ->
     # Another seed than that of the runs in question: nobody knows which packets were lost.
     around = surroundings.of_a_run(unknown.results[0].run, "download")
     around["seed"] += 1000
-    seen = seen_of(around, "download", names, session)
+    seen = seen_of(around, "download", names, session, on_time=True)
     executor.shutdown()
     found = []
     for result in unknown.results:

@@ -309,6 +309,23 @@ PING = """PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.
 """
 
 
+@pytest.mark.parametrize(
+    ("said", "host"),
+    [
+        ("192.0.2.2: icmp_seq=1 ttl=57", "192.0.2.2"),
+        ("2001:db8::2: icmp_seq=1 ttl=57", "2001:db8::2"),
+        ("2001:db8::2, icmp_seq=1 hlim=57", "2001:db8::2"),
+        ("host.example (2001:db8::2): icmp_seq=1 ttl=57", "host.example"),
+        ("::1: seq=1 ttl=57", "::1"),
+    ],
+)
+def test_pings_are_named_after_whom_they_went_to(said, host, tmp_path):
+    path = tmp_path / "ping.txt"
+    path.write_text("".join(f"64 bytes from {said} time={ms} ms\n" for ms in (10, 20)))
+    (flow,) = jostle.analyze(path).results[0].run.summary["flows"]
+    assert flow["name"] == f"ping {host}"
+
+
 def test_the_lines_of_ping_are_measured(tmp_path):
     path = tmp_path / "ping.txt"
     path.write_text(PING)
@@ -318,6 +335,9 @@ def test_the_lines_of_ping_are_measured(tmp_path):
     assert seen["sent_packets"] == 5
     assert one["pings"]["sent"] == 5
     assert one["pings"]["lost"] == 2
+    # What came back, of the payload of 56 bytes that went there.
+    seconds = jostle.analyze(path).results[0].run.spec["duration_ns"] / 1e9
+    assert seen["goodput_bps"] == pytest.approx(3 * 8 * 56 / seconds)
     # Beside a capture, each is a condition.
     other = tmp_path / "test.json"
     other.write_text(json.dumps(iperf3()))

@@ -87,6 +87,8 @@ def test_rates_windows_and_round_trips_of_flent_are_measured(tmp_path):
     assert one["pings"]["sent"] == 9
     assert one["pings"]["lost"] == 1
     assert seen["rtt_mean_s"] == pytest.approx(0.040)
+    # The payload of 8 answers, as a run's pings have it, in the 9.5 s of the file.
+    assert seen["goodput_bps"] == pytest.approx(8 * 8 * 56 / 9.5)
     assert any("sent again" in note for note in results.said)
 
 
@@ -151,6 +153,9 @@ def test_a_run_that_flent_opens_is_measured_as_the_run(tmp_path, capsys):
     assert seen["goodput_bps"] == pytest.approx(was["goodput_bps"], rel=1e-4)
     # Smoothed RTTs at the ends of intervals stand for those of all ACKs.
     assert seen["rtt_mean_s"] == pytest.approx(was["rtt_mean_s"], rel=0.05)
+    # A mean round trip for each interval is a ping of it.
+    _, seen = of(again, "Ping (ms) ICMP")
+    assert seen["goodput_bps"] == pytest.approx(20 * 8 * 56 / 10, rel=0.06)
     first = path.read_bytes()
     write(run, path)
     assert path.read_bytes() == first

@@ -18,7 +18,7 @@ from jostle.errors import InputError
 from jostle.inference import surroundings
 from jostle.inference.candidates import candidates, chosen_names
 from jostle.inference.curves import curve_distances
-from jostle.inference.identify import Identification, identify, probabilities
+from jostle.inference.identify import Identification, identify, probabilities, seen_of
 from jostle.inference.observation import Observation, observe
 from jostle.inference.warping import warped_distances
 from jostle.running.executors import local
@@ -289,3 +289,76 @@ def test_a_capture_at_either_end_names_the_sender(
     # A queue that is a few per cent too short, as means of intervals show it, makes all candidates
     # strangers; so do bytes in flight that a receiver does not know.
     assert told["none_of_these"] < first["probability"]
+
+
+def late_bbr(tmp_path: Path) -> str:
+    """A capture of BBR over a path whose packets are late by some tenths of a millisecond."""
+    quantiles = {"0 %": "0 ms", "50 %": "0.2 ms", "90 %": "0.7 ms", "100 %": "4 ms"}
+    late = {"quantiles": quantiles, "correlation": "0 ms"}
+    slow = {"rate": "5 Mbit/s", "queue": {"kind": "drop_tail", "limit": "60 kB"}, "jitter": late}
+    (result,) = jostle.run(
+        scenario("bbr", capture=True, duration="30 s", bottleneck=slow), store=tmp_path
+    ).results
+    return str(result.run.captures["download.sender"])
+
+
+def test_bbr_over_a_path_that_is_late_is_bbr(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = late_bbr(tmp_path)
+    # Of an emulation that was late, BBR was taken for NV: it keeps a queue there that it does not
+    # keep elsewhere.
+    assert status(["identify", file, "--candidates", "reno,htcp,nv,vegas,bbr", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    first, second = told["ranking"][:2]
+    assert first["controller"] == "bbr"
+    assert first["distance"] < 0.7 * second["distance"]
+
+
+def test_candidates_have_late_paths_where_nobody_knows_them_to_be_on_time() -> None:
+    observed = observe(run_of("bbr"))
+    around = surroundings.estimated(observed)
+    late = surroundings.late(around, surroundings.LONE, 0.3e-3)
+    jitter = late["links"][0]["delay"]["jitter"]
+    assert jitter is not None
+    times = [point["value_ns"] for point in jitter["quantiles"]]
+    shares = [point["probability"] for point in jitter["quantiles"]]
+    # Trapezoids under the quantile function: its mean.
+    assert np.trapezoid(times, shares) == pytest.approx(0.3e6, rel=0.05)
+    assert times[-1] == 3e6
+    assert around["links"][0]["delay"]["jitter"] is None
+    # A path with jitter of its own keeps that.
+    assert surroundings.late(late, surroundings.LONE, 1e-3) == late
+    executor = local(2)
+    try:
+        session = Session(SimBackend(load_engine()), executor, None)
+        runs = [
+            len(seen_of(around, observed.flow, ("bbr",), session, 2, on_time=on_time))
+            for on_time in (True, False)
+        ]
+    finally:
+        executor.shutdown()
+    assert runs == [2, 2 + len(surroundings.LATENESS_S)]
+
+
+def test_what_is_like_none_of_them_is_said_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    captured = scenario("vegas", capture=True)
+    (result,) = jostle.run(captured, store=tmp_path).results
+    file = str(result.run.captures["download.sender"])
+    words = ["--candidates", "cubic,htcp", "--replicas", "1", "--link"]
+    link = tmp_path / "link.toml"
+    link.write_text(
+        'rtt = "40 ms"\n[bottleneck]\nrate = "10 Mbit/s"\n'
+        'queue = { kind = "drop_tail", limit = "75 kB" }\n'
+    )
+    assert status(["identify", file, *words, str(link)]) == 0
+    assert "Most likely none of these" in capsys.readouterr().out
+
+
+def test_a_connection_beside_it_that_carries_next_to_nothing_is_not_asked_about() -> None:
+    beside = {"kind": "request_response", "bytes": "300 B", "think": "1 s"}
+    flow = {"name": "download", "controller": "reno", "rtt": "40 ms"}
+    run = run_of("reno", flows=[{**flow, "name": "control", "source": beside}, flow])
+    assert observe(run).flow == "download"

@@ -13,6 +13,7 @@ import numpy as np
 import pcapng
 import polars as pl
 import pytest
+import rewritten
 from browser import opened
 from jostle.backends import SimBackend
 from jostle.cli import status
@@ -166,6 +167,41 @@ def test_the_figure_of_nothing_is_drawn(record):
     (found,) = read([sender(record)], "one", 0.0, 1e-6)
     assert found.packets.time_s.size == 0
     assert drawn(SequencesData("", (found,))).axes
+
+
+def test_each_file_that_is_given_is_drawn(record, tmp_path):
+    one, two = sender(record), sender(record, "two")
+    assert sorted(data.label for data in read([one, two])) == [
+        f"{one.name}: one (cubic)", f"{two.name}: two (reno)"
+    ]  # fmt: skip
+    # Of both ends the sender's.
+    (alone,) = read([record.captures["one.receiver"], one])
+    assert alone.packets.start.tolist() == read([one])[0].packets.start.tolist()
+    assert len(read(list(record.captures.values()))) == 2
+    # Two files of one end are two measurements of it, in one folder or in two.
+    for folder in (tmp_path, tmp_path / "other"):
+        folder.mkdir(exist_ok=True)
+        copies = [tmp_path / "first.pcapng", folder / "second.pcapng"]
+        for copy in copies:
+            copy.write_bytes(one.read_bytes())
+        first, second = read(copies)
+        assert first.label != second.label
+        assert first.packets.time_s.tolist() == second.packets.time_s.tolist()
+
+
+def test_parts_of_one_capture_are_measured_apart_and_that_is_said(record, tmp_path):
+    frames = rewritten.frames(sender(record))
+    parts = [tmp_path / "0.pcap", tmp_path / "1.pcap"]
+    for path, some in zip(parts, (frames[:900], frames[900:]), strict=True):
+        path.write_bytes(rewritten.pcap(some))
+    results = jostle.analyze(parts)
+    assert len(results.conditions) == 2
+    (said,) = [note for note in results.said if "mergecap" in note]
+    assert said.startswith("0.pcap and 1.pcap have the same connections, at the same end")
+    assert len(read(parts)) == 2
+    # What has other connections is not mentioned.
+    parts[1].write_bytes(rewritten.pcap(rewritten.frames(sender(record, "two"))))
+    assert not any("mergecap" in note for note in jostle.analyze(parts).said)
 
 
 def test_the_commands_draw_and_write(record, tmp_path, capsys):

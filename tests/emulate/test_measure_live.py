@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,64 @@ def test_packets_are_kept_where_they_are_asked_for(tmp_path: Path) -> None:
     # The log begins with its first sample, and ends before the last bytes are acknowledged.
     assert seen["goodput_bps"] == pytest.approx(one["measured"]["goodput_bps"], rel=0.1)
     assert seen["rtt_min_s"] == pytest.approx(one["measured"]["rtt_min_s"], rel=0.02)
+
+
+SERVER = """\
+import http.server, socket, ssl
+
+class Files(http.server.SimpleHTTPRequestHandler):
+    def copyfile(self, source, target):
+        try:
+            super().copyfile(source, target)
+        except OSError:
+            self.close_connection = True
+
+class Server(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+
+server = Server(("::", 8443), Files)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("certificate.pem", "key.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"""
+
+
+def test_a_web_server_is_measured_over_ipv6_and_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    peer = "fd4a:6f73:746c::1"
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem"]
+    words += ["-out", "certificate.pem", "-days", "2", "-subj", "/CN=far"]
+    words += ["-addext", f"subjectAltName=IP:{peer}"]
+    subprocess.run(words, cwd=tmp_path, capture_output=True, check=True)
+    (tmp_path / "large").write_bytes(bytes(20_000_000))
+    (tmp_path / "server.py").write_text(SERVER)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
+    serving = shlex.join([sys.executable, "server.py"])
+    emulating = command(tmp_path, LINK, "--peer", serving, "--lateness", "1 s")
+    out = ["--seconds", "5", "--out", "seen", "--json"]
+    done = subprocess.run(
+        [*emulating, "--", *JOSTLE, "measure", f"https://[{peer}]:8443/large", *out],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads(done.stdout)
+    assert manifest["target"] == f"https://[{peer}]:8443/large"
+    assert manifest["idle"]["rtt_p50_s"] == pytest.approx(0.0405, abs=0.003)
+    (one,) = manifest["transfers"]
+    assert one["measured"]["goodput_bps"] == pytest.approx(9.3e6, rel=0.1)
+    assert one["pings"]["lost"] < one["pings"]["sent"]
+    names = {
+        flow["name"]
+        for result in jostle.analyze(tmp_path / "seen").results
+        for flow in result.run.summary["flows"]
+    }
+    assert f"ping {peer}" in names
+    assert any(name.startswith(f"[{peer}]:8443 > ") for name in names)
 
 
 def test_without_a_server_it_says_what_to_start(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from jostle.captures.samples import NS, Log, Ping, pinged
 MOST_PINGS: Final = 1_000_000
 """More than these have no place in a log of the size that is read."""
 
-# "64 bytes from 192.0.2.1: icmp_seq=3 ttl=57 time=12.3 ms", of iputils, BusyBox and BSD; with -D a
-# time stamp in front.
+# "64 bytes from 192.0.2.1: icmp_seq=3 ttl=57 time=12.3 ms", of iputils, BusyBox and BSD (of IPv6
+# with a comma, "from 2001:db8::1, icmp_seq"); with -D a time stamp in front.
 _ECHO: Final = re.compile(
-    r"^(?:\[(?P<at>\d+\.\d+)\] )?(?P<bytes>\d+) bytes from (?P<host>[^\s:]+(?::[0-9a-f:]+)?).*?"
+    r"^(?:\[(?P<at>\d+\.\d+)\] )?(?P<bytes>\d+) bytes from (?P<host>[^\s,]+?)[:,]?\s.*?"
     r"(?:icmp_)?seq=(?P<number>\d+).*? time=(?P<ms>[\d.]+) ms"
 )
 _SENT: Final = re.compile(r"^(?P<sent>\d+) packets transmitted")

@@ -129,9 +129,7 @@ def fit(
             budget=guesses,
             seeds=repeats,
             seed=seed,
-            progress=lambda count, least: echo(
-                f"{count} of {guesses} guesses, misfit {least:.3g}", err=True
-            ),
+            progress=lambda count, least: echo(_so_far(count, guesses, least), err=True),
         )
         predicted, later = compare(found.scenario, held, session, repeats)
     if as_json:
@@ -149,6 +147,12 @@ def fit(
         names = [*measured, *(f"{name}, held out" for name in held_out)]
         theirs = [one.run for one in (*experiments, *held)]
         _draw(list(zip(names, theirs, (*found.runs, *later), strict=True)), figure, quiet=as_json)
+
+
+def _so_far(count: int, guesses: int, least: float) -> str:
+    """Say how far a fit is: the search ends with so many guesses, what follows tries others."""
+    tried = f"{count} of {guesses} guesses" if count <= guesses else f"{count} guesses"
+    return f"{tried}, misfit {least:.3g}"
 
 
 def _experiments(scenario: Scenario, given: Sequence[str], store: str) -> list[Experiment]:

@@ -20,11 +20,17 @@ if TYPE_CHECKING:
     from jostle.inference.identify import Identification
 
 _SHOWN = 8
+_DOUBT = 0.5
+"""Probability of "none of these" from which on that is the answer."""
 
 
 @click.command(short_help="Name the controller that sends like a measured flow.")
 @click.argument("data", metavar="CAPTURE|RUN")
-@click.option("--flow", metavar="NAME", help="This flow; may be left out if there is one alone.")
+@click.option(
+    "--flow",
+    metavar="NAME",
+    help="This flow; may be left out if there is one alone, or one sends nearly everything.",
+)
 @click.option(
     "--link",
     metavar="LINK.toml",
@@ -44,7 +50,8 @@ _SHOWN = 8
     type=click.IntRange(1, 100),
     default=3,
     show_default=True,
-    help="Runs of each candidate, on links that differ a little.",
+    help="Runs of each candidate, on links that differ a little. Of a capture there are four more, "
+    "on paths that bring packets late.",
 )
 @store_option
 @jobs_option
@@ -101,7 +108,7 @@ def identify(
     executor = local(jobs)
     with interruptible(executor):
         session = Session(environment.backend("sim"), executor, None)
-        found = ranked(observed, around, names, session, replicas)
+        found = ranked(observed, around, names, session, replicas, on_time=network == "run")
     if as_json:
         document = found.to_dict()
         document["link"]["from"] = network
@@ -123,6 +130,11 @@ def _print(found: Identification, *, estimated: bool) -> None:
     rows.append(("none of these", f"{found.none_of_these:.1%}", ""))
     to = output.console()
     output.print_table(to, Table(("controller", "probability", "distance"), tuple(rows), (), 1))
+    if found.none_of_these > _DOUBT:
+        closest = found.ranking[0].controller
+        output.print_note(
+            to, f"Most likely none of these: {closest} comes closest, and is not close."
+        )
     rest = len(found.ranking) - _SHOWN
     if estimated:
         (link,) = found.links

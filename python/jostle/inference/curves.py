@@ -24,8 +24,9 @@ _SHIFT: Final = 1 / 3
 about the phase of all later sawteeth, and two runs of one kernel differ in it."""
 _STEPS: Final = 100
 """Shifts to either side that are looked at."""
-_CLOSER: Final = 15
-"""Of the others, for which the warped distance is taken at their best shift as well."""
+_CLOSER: Final = 0.28
+"""Part of the others for which the warped distance is taken at their best shift as well."""
+_FEWEST_CLOSER: Final = 15
 _LEAST: Final = 1e-4
 """Distances below are equal: of the same run, or of controllers that do the same there."""
 
@@ -85,7 +86,8 @@ def _shifted(curve: Floats, others: Floats) -> Floats:
     best = shifts[plain.argmin(axis=0)]
     # Without any warping that is a path as well, which bounds the distance from above.
     found = np.asarray(np.minimum(found, plain.min(axis=0)), np.float64)
-    for at in np.argsort(found, kind="stable")[:_CLOSER].tolist():
+    closer = max(_FEWEST_CLOSER, round(_CLOSER * found.size))
+    for at in np.argsort(found, kind="stable")[:closer].tolist():
         one, other = _part(curve, -best[at]), _part(others[at : at + 1], best[at])
         found[at] = min(found[at], warped_distances(one, other, band)[0])
     return found

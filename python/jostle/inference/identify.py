@@ -13,7 +13,7 @@ from jostle.errors import InputError, JostleError
 from jostle.inference.candidates import candidates
 from jostle.inference.curves import curve_distances
 from jostle.inference.observation import Observation, observe
-from jostle.inference.surroundings import sender_in, shaken
+from jostle.inference.surroundings import LATENESS_S, late, sender_in, shaken
 from jostle.scenario import Condition, Plan, PlannedRun
 
 if TYPE_CHECKING:
@@ -105,6 +105,8 @@ def identify(
     names: Sequence[str],
     session: Session,
     replicas: int = REPLICAS,
+    *,
+    on_time: bool = False,
 ) -> Identification:
     """Rank controllers by how much they send like an observed flow.
 
@@ -120,17 +122,27 @@ def identify(
         What candidates are run with: the simulator.
     replicas
         Runs of each.
+    on_time
+        Whether the path is known to bring packets on time, as those of runs do. Elsewhere each
+        candidate has further runs, on paths that are late (`late`).
 
     Raises
     ------
     InputError
         When no candidate can be tried.
     """
-    return rank(observed, seen_of(around, observed.flow, names, session, replicas), around["links"])
+    seen = seen_of(around, observed.flow, names, session, replicas, on_time=on_time)
+    return rank(observed, seen, around["links"])
 
 
 def seen_of(
-    around: RunSpec, flow: str, names: Sequence[str], session: Session, replicas: int = REPLICAS
+    around: RunSpec,
+    flow: str,
+    names: Sequence[str],
+    session: Session,
+    replicas: int = REPLICAS,
+    *,
+    on_time: bool = False,
 ) -> list[tuple[str, Observation]]:
     """Run candidates in place of a flow's sender: each run's controller, and what is seen of it.
 
@@ -141,10 +153,13 @@ def seen_of(
     chosen = candidates(names, sender)
     if not chosen:
         raise InputError("no candidate: each of them needs marks, and the flow has no ECN")
+    paths = [shaken(around, number) for number in range(replicas)]
+    if not on_time:
+        paths += [late(around, flow, mean_s) for mean_s in LATENESS_S]
     runs = [
-        PlannedRun(at, number, one.sends(shaken(around, number), flow))
+        PlannedRun(at, number, one.sends(path, flow))
         for at, one in enumerate(chosen)
-        for number in range(replicas)
+        for number, path in enumerate(paths)
     ]
     conditions = tuple(Condition(at, {"controller": c.controller}) for at, c in enumerate(chosen))
     results = session.carry_out(Plan("candidates", conditions, runs))

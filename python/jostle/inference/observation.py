@@ -17,6 +17,8 @@ __all__ = ["FEWEST_INTERVALS", "Observation", "observe"]
 
 _CAPTURED: Final = "handshake_s"
 """A measure that flows of captures have, and those of logs have not."""
+_NEARLY_ALL: Final = 0.99
+"""Part of what all flows send that makes one of them the flow that is meant."""
 FEWEST_INTERVALS: Final = 40
 """Of a flow that can be told from others: shorter ones show no more than a slow start."""
 
@@ -87,7 +89,8 @@ def observe(run: Run, flow: str | None = None) -> Observation:
     run
         A run with series of its flows.
     flow
-        Its name; may be left out if the run has one alone.
+        Its name; may be left out if the run has one alone, or one that carries nearly everything:
+        programs as iperf3 have a connection beside it to control it.
 
     Raises
     ------
@@ -98,9 +101,7 @@ def observe(run: Run, flow: str | None = None) -> Observation:
 
     names = [each["name"] for each in run.summary["flows"]]
     if flow is None:
-        if len(names) != 1:
-            raise InputError(f"several flows: choose one by --flow, of {', '.join(names)}")
-        flow = names[0]
+        flow = _main_flow(run)
     if flow not in names:
         raise InputError(unknown("flow", flow, names))
     rows = run.flows.filter(pl.col("flow") == flow).sort("time_s")
@@ -130,6 +131,18 @@ def observe(run: Run, flow: str | None = None) -> Observation:
         flow, start_s, interval_s, rtt_s, in_flight, np.nan_to_num(numbers["throughput_bps"]),
         row["phases"]["overall"]["rtt_min_s"], _CAPTURED not in row,
     )  # fmt: skip
+
+
+def _main_flow(run: Run) -> str:
+    """Name the flow that carries nearly everything that is sent."""
+    import polars as pl
+
+    sizes = run.flows.group_by("flow").agg(pl.col("sending_rate_bps").fill_nan(0.0).sum())
+    names, sent = (sizes.sort("sending_rate_bps")[name].to_list() for name in sizes.columns)
+    if len(names) > 1 and sent[-1] < _NEARLY_ALL * sum(sent):
+        told = ", ".join(each["name"] for each in run.summary["flows"])
+        raise InputError(f"several flows: choose one by --flow, of {told}")
+    return str(names[-1])
 
 
 def _filled(values: Floats) -> Floats:

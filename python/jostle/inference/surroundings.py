@@ -21,13 +21,20 @@ if TYPE_CHECKING:
     from jostle.run_spec import RunSpec
     from jostle.stats.describe import Floats
 
-__all__ = ["LONE", "around_a_link", "estimated", "of_a_run", "sender_in", "shaken"]
+__all__ = [
+    "LATENESS_S", "LONE", "around_a_link", "estimated", "late", "of_a_run", "sender_in", "shaken",
+]  # fmt: skip
 
 LONE: Final = "flow"
 """Name of the flow of a run with no other: those of captures ("192.0.2.1:443 > …") are no names."""
 _RATE: Final = 0.002
 _LIMIT: Final = 0.02
 """Parts by which a link of a second run differs: about as well as links are known."""
+LATENESS_S: Final = (30e-6, 0.1e-3, 0.3e-3, 1e-3)
+"""How late packets of a path are on average which nobody promised to be on time: from a quiet
+machine's timers to a busy one's."""
+_MOST: Final = 10
+"""A packet is at most so many times later than on average: with e^-10, one in 22,000 would be."""
 
 
 def of_a_run(run: Run, flow: str) -> RunSpec:
@@ -170,4 +177,40 @@ def shaken(spec: RunSpec, number: int) -> RunSpec:
         if isinstance(limit, dict):
             for unit, amount in limit.items():
                 limit[unit] = max(1, round(amount * (1 + size * _LIMIT)))
+    return changed
+
+
+def late(spec: RunSpec, flow: str, mean_s: float) -> RunSpec:
+    """Return the run on a path that brings a flow's packets late, each by another time.
+
+    Whoever takes bandwidth from the spacing of ACKs sends by what comes together. BBR keeps the
+    largest of ten round trips (`bbr_bw_rtts` of net/ipv4/tcp_bbr.c): delays of a few tenths of a
+    millisecond, which no loss-based controller sees, leave it a queue that it does not keep where
+    packets are on time.
+
+    Parameters
+    ----------
+    spec
+        The run.
+    flow
+        Whose path it is.
+    mean_s
+        Mean of the exponential distribution of what is added behind the last link. Packets keep
+        their order.
+    """
+    changed = copy.deepcopy(spec)
+    sender = next(each for each in changed["flows"] if each["name"] == flow)
+    delay = cast("dict[str, Any]", changed["links"][sender["path"][-1]]["delay"])
+    if delay["jitter"] is None:
+        # Points of its quantile function, closer where it is steep.
+        shares = [1 - math.exp(-number / 2) for number in range(2 * _MOST)]
+        points = [(share, -math.log1p(-share)) for share in shares] + [(1.0, float(_MOST))]
+        delay["jitter"] = {
+            "quantiles": [
+                {"probability": share, "value_ns": round(mean_s * 1e9 * times)}
+                for share, times in points
+            ],
+            "correlation_ns": 0,
+            "reorder": False,
+        }
     return changed
