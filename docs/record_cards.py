@@ -25,8 +25,6 @@ HERE = Path(__file__).parent
 KEPT = HERE / "cards.json"
 TARGET = HERE / "cards.inc"
 REGISTERED = [row["name"] for row in json.loads(_core.registry())["controllers"]]
-OPEN = 4
-"""Where a card of all runs says whether a verdict is certain."""
 LEVELS = ("must", "should", "explore")
 LINUX = " (Linux)"
 ALL_RUNS = ", all runs"
@@ -66,13 +64,7 @@ def short(card: Card) -> dict[str, Any]:
     names = ("suite", "title", "controller", "baseline", "backend", "version", "quick")
     return {name: card[name] for name in names} | {
         "criteria": {
-            one["id"]: [
-                one["level"],
-                number(one["value"]),
-                one["relation"],
-                one["verdict"],
-                *([] if card["quick"] else [one["certain"]]),
-            ]
+            one["id"]: [one["level"], number(one["value"]), one["relation"], one["verdict"]]
             for one in card["criteria"]
         }
     }
@@ -98,16 +90,22 @@ def tables(cards: Sequence[Card]) -> Iterator[str]:
             counts = [
                 count([row[3] for row in rows.values() if row[0] == level]) for level in LEVELS
             ]
-            failed = [not_met(id_, row) for id_, row in rows.items() if row[3] == "fail"]
+            failed = [not_met(id_, row) for id_, row in rows.items() if beyond(row)]
             yield f"| {name} | " + " | ".join(counts) + f" | {', '.join(failed) or '–'} |"
         yield ""
 
 
+def beyond(row: Sequence[Any]) -> bool:
+    """Whether a value is beyond its bound: a fail, or unknown in spite of a value."""
+    return row[3] == "fail" or (row[3] == "unknown" and row[1] is not None)
+
+
 def not_met(name: str, row: Sequence[Any]) -> str:
-    """Write the name of a criterion that is not met, in bold if it must be; and if that is open."""
+    """Write the name of a criterion that is not met, in bold if it must be, or that is open."""
+    if row[3] == "unknown":
+        return f"{name} (open)"
     strong = "**" if row[0] == "must" else ""
-    is_open = len(row) > OPEN and not row[OPEN]
-    return f"{strong}{name}{strong}{' (open)' if is_open else ''}"
+    return f"{strong}{name}{strong}"
 
 
 def count(verdicts: Sequence[str]) -> str:

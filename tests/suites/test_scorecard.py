@@ -14,6 +14,26 @@ from jostle.suites.league import chance, entries, league
 from jostle.suites.models import Criterion
 
 
+def compared(value: float, half: float, *, by_one: bool = False) -> Decided:
+    """Give a comparison with a bound of 10 ms, of five runs."""
+    ours = Estimate(value, value - half, value + half, 5, "ms", "")
+    tested = Comparison("≤ 10 ms", 10.0, ours, value <= 10, abs(value - 10) > half)
+    return Decided({}, 0, tested, by_one=by_one)
+
+
+def test_what_misses_its_bound_by_less_than_its_interval_is_unknown():
+    found = {value: compared(value, 1.0) for value in (8.0, 9.5, 10.5, 12.0)}
+    assert [one.verdict for one in found.values()] == ["pass", "pass", "unknown", "fail"]
+    assert [one.is_open for one in found.values()] == [False, True, True, False]
+    # One of a hundred runs that is late is enough, whatever the others are.
+    assert compared(10.5, 1.0, by_one=True).verdict == "fail"
+    assert not compared(10.5, 1.0, by_one=True).is_open
+    row = judged(10.5, 1.0)
+    unknown = replace(row, verdict="unknown", comparisons=(found[10.5],))
+    # It counts in a league table, by its chance, as what has no value does not.
+    assert chance(unknown) == pytest.approx(0.16, abs=0.01)
+
+
 def judged(value: float, half: float, bound: float = 10.0, *, level: str = "must") -> Judged:
     ours = Estimate(value, value - half, value + half, 5, "ms", "")
     tested = Comparison(f"≤ {bound:g} ms", bound, ours, value <= bound, abs(value - bound) > half)

@@ -77,10 +77,26 @@ def test_a_quick_look_runs_less_and_says_so(jostle):
     assert code == 0, err
     document = json.loads(out)
     assert document["quick"] is True
-    assert document["runs"] == 2  # One condition, once, with either controller.
     assert [one["where"] for one in by_id(document)["2-in-time"]["comparisons"]] == [
         {"buffer": "1 BDP"}
     ]
+    _, out, _ = jostle("suite", "./suites/small", "--controller", "cubic", "--quick", "--json")
+    # One condition, once, in either place.
+    assert json.loads(out)["runs"] == 2
+
+
+def test_a_quick_look_looks_again_at_what_one_run_says_is_not_met(jostle):
+    _, out, err = jostle("suite", "./suites/small", "--controller", "reno", "--quick", "--json")
+    document = json.loads(out)
+    # As many as the suite has, of both controllers.
+    assert document["runs"] == 4
+    assert err.count("small: alone@baseline") == 2
+    row = by_id(document)["3-loss"]
+    assert (row["n"], len(row["interval"])) == (2, 2)
+    _, out, _ = jostle(
+        "suite", "./suites/small", "--controller", "reno", "--quick", "--repeats", "1", "--json"
+    )
+    assert json.loads(out)["runs"] == 2
 
 
 def test_one_criterion_runs_what_it_needs(jostle):
@@ -126,6 +142,46 @@ def test_other_transports_carry_it(jostle):
     )  # fmt: skip
     assert code == 0, err
     assert json.loads(out)["controller"] == "cubic, quic"
+
+
+def test_a_scenario_with_keys_of_tcp_has_another_one_over_quic(jostle, folder):
+    suite, scenario = folder / "small" / "suite.toml", folder / "small" / "alone.toml"
+    text = scenario.read_text()
+    of_tcp = text.replace("rtt ", 'initial_receive_window = "1 MB"\nrtt ')
+    of_quic = text.replace("rtt ", 'transport = { kind = "quic", initial_mtu = "1350 B" }\nrtt ')
+    scenario.write_text(of_tcp)
+    arguments = ("suite", "./suites/small", "--controller", "cubic", "--quick", "--json")
+    code, _, err = jostle(*arguments, "--transport", "quic")
+    assert (code, "initial_receive_window" in err) == (2, True), err
+    (folder / "small" / "alone-quic.toml").write_text(of_quic)
+    at = 'scenario = "alone.toml"\n'
+    suite.write_text(suite.read_text().replace(at, at + 'over = { quic = "alone-quic.toml" }\n'))
+
+    def value(*options: str) -> float:
+        code, out, err = jostle(*arguments, *options)
+        assert code == 0, err
+        return by_id(json.loads(out))["2-in-time"]["value"]
+
+    # The word leaves the scenario its keys; a table has its own.
+    table = '{ kind = "quic", initial_mtu = "1350 B" }'
+    assert value("--transport", "quic") == value("--transport", table)
+    assert value("--transport", "quic") != value("--transport", '{ kind = "quic" }')
+    (folder / "small" / "alone-quic.toml").write_text(of_quic.replace(', "4 BDP"', ""))
+    code, _, err = jostle(*arguments)
+    assert code == 2
+    assert "suites/small/suite.toml:10: experiments.alone.over.quic: alone-quic.toml has" in err
+
+
+def test_a_row_that_a_transport_refuses_says_why(jostle):
+    code, out, err = jostle(
+        "suite", "robustness", "--controller", "reno", "--transport", "quic", "--quick", "--json",
+        "--only", "stretch", "--only", "mangled",
+    )  # fmt: skip
+    assert code == 0, err
+    rows = by_id(json.loads(out))
+    assert "only segments of TCP are put together" in rows["stretch"]["reason"]
+    assert rows["stretch"]["reason"].startswith("stretch.toml:")
+    assert rows["mangled"]["value"] is not None
 
 
 def test_python_has_to_be_allowed(jostle):

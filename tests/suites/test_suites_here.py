@@ -90,8 +90,9 @@ def test_each_can_be_read_and_says_where_it_is_from(name):
 def test_recorded_cards_are_of_these_suites_and_of_controllers_that_there_are():
     cards = json.loads((HERE.parents[1] / "docs" / "cards.json").read_text("utf-8"))
     registered = {row["name"] for row in json.loads(_core.registry())["controllers"]}
+    suites = {name: load(name) for name in names()}
     for card in cards:
-        criteria = {one.id: one for one in load(card["suite"]).criteria}
+        criteria = {one.id: one for one in suites[card["suite"]].criteria}
         assert set(card["criteria"]) == set(criteria), "run docs/record_cards.py"
         levels = {name: row[0] for name, row in card["criteria"].items()}
         assert levels == {name: one.level for name, one in criteria.items()}
@@ -189,6 +190,12 @@ def test_copa_and_vegas_starve_where_acks_come_in_bunches(card):
     assert not failed(card("starvation", "cubic", *only("bunched")))
 
 
+def test_acks_come_in_the_same_bunches_as_in_the_study():
+    """A folder of either names no file outside of it, so that the trace stands in both."""
+    trace = Path("starvation", "every-60-ms.trace")
+    assert (SUITES / trace).read_bytes() == (SUITES.parent / "studies" / trace).read_bytes()
+
+
 def goodputs(scenario: str, controller: str) -> list[float]:
     """Run a scenario of a suite once with a controller, at one BDP: goodputs of its two flows."""
     given = load_scenario(SUITES / scenario)
@@ -201,9 +208,7 @@ def goodputs(scenario: str, controller: str) -> list[float]:
 
 def test_a_controller_that_ignores_loss_fails_loudly(card):
     broken = f"{HERE / 'deaf.py'}:Deaf"
-    rows = card(
-        "rfc9743", broken, "--python", *only("5.1.1-backoff", "5.1.3-loss", "7.9-worse", "7.2")
-    )
+    rows = card("rfc9743", broken, "--python", *only("5.1.1-backoff", "5.1.3-loss", "7.9-worse"))
     assert {row["verdict"] for row in rows.values()} == {"fail"}
     # Not by a little.
     assert rows["5.1.1-backoff"]["value"] > 10 * rows["5.1.1-backoff"]["bound"]
@@ -241,6 +246,25 @@ def test_bbr_does_harm_and_vegas_none(card):
     assert failed(card("harm", "vegas", *only(*harms))) == set()
 
 
+def test_deployed_cubic_harms_reno_more_than_reno_does_and_itself_no_more(card):
+    """Ware et al. (HotNets 2019), section 4; alike on small paths only (RFC 9438, section 5.1)."""
+    row = card("harm", "cubic", *only("throughput"))["throughput"]
+    verdicts = {(one["where"]["there"], one["where"]["buffer"]): one for one in row["comparisons"]}
+    beside_itself = [one for (there, _), one in verdicts.items() if there == "cubic"]
+    assert [one["bound"] - one["value"] for one in beside_itself] == pytest.approx([10, 10])
+    worst = verdicts["reno", "2 BDP"]
+    assert (worst["verdict"], worst["n"], worst["certain"]) == ("fail", 5, True)
+    assert not failed(card("harm", "reno"))
+
+
+@pytest.mark.parametrize(
+    ("controller", "criteria"), [("log-westwood+", ["narrow-return"]), ("cdg", ["overtaking"])]
+)
+def test_a_quick_look_fails_nobody_by_a_single_run(card, controller, criteria):
+    for row in card("robustness", controller, *only(*criteria)).values():
+        assert row["verdict"] != "fail" or (row["n"] > 1 and row["certain"])
+
+
 def test_a_scavenger_does_not_find_new_capacity_in_time_for_c4(card):
     """LEDBAT++ grows no faster than Reno; Cubic's bound is that of C4's authors."""
     rows = card("c4", "cubic", *only("alone", "low-and-up"))
@@ -251,8 +275,11 @@ def test_a_scavenger_does_not_find_new_capacity_in_time_for_c4(card):
 def test_bbr_version_3_passes_the_cases_of_its_draft(card):
     rows = card("bbr", "bbr3")
     assert {row["verdict"] for row in rows.values() if row["level"] == "must"} == {"pass"}
-    # What the draft's own constants do not reach behind a deep queue: docs/suites.md.
-    assert failed(rows) == {"01-far", "16-tenth-deep"}
+    # What the draft's own constants do not reach (docs/suites.md); behind a deep queue the three
+    # runs of the suite are too far apart to tell.
+    assert failed(rows) == {"01-far"}
+    assert rows["16-tenth-deep"]["verdict"] == "unknown"
+    assert rows["16-tenth-deep"]["value"] > rows["16-tenth-deep"]["bound"]
     # "BBR.round_count > BBR.drain_start_round + 3" (CheckDrainDone): time ended it.
     assert rows["04-drain-time"]["value"] == pytest.approx(4, abs=0.2)
 

@@ -110,8 +110,9 @@ def _carry_out(
         for controller in controllers
     ]
     for one in tasks:
-        for text in one.refused:
-            echo(f"{one.suite.id}, {one.subject.label}: not judged: {text}", err=True)
+        for name, text in one.refused.items():
+            said = f"{one.suite.id}, {one.subject.label}: not judged: {name}: {text}"
+            echo(said, err=True)
     total = sum(len(one.work) for one in tasks)
     made = {backend.name: backend}
     with runners(made, total, given["jobs"], given["store_path"]) as run:

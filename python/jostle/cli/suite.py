@@ -142,8 +142,8 @@ def _card(
 
     backend = environment.backend(given["backend"], chosen_of(given))
     task = asked_task(backend, name, controller, given)
-    for text in task.refused:
-        echo(f"not judged: {text}", err=True)
+    for experiment, text in task.refused.items():
+        echo(f"not judged: {experiment}: {text}", err=True)
     made = {backend.name: backend}
     with runners(made, len(task.work), given["jobs"], given["store_path"]) as run:
         return outcome_of(task, run[backend.name]).card

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 from jostle.backends import BACKENDS
 from jostle.errors import InputError, unknown
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from jostle.studies import Study
 
 
+AGAIN: Final = 10
+"""Runs of each condition that a quick look has of what one says is not met, if the suite has so
+many."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """How a suite is carried out.
@@ -40,6 +45,8 @@ class Asked:
         Whether controllers may be Python.
     words
         Words of the command that asks so, from the suite on.
+    least
+        Runs per condition that a quick look has at least, as far as the suite has as many.
     """
 
     quick: bool = False
@@ -47,6 +54,7 @@ class Asked:
     only: frozenset[str] = frozenset()
     python: bool = False
     words: tuple[str, ...] = ()
+    least: int = 1
 
 
 @dataclass(frozen=True)
@@ -57,12 +65,15 @@ class Task:
     ----------
     suite, subject, baseline, asked, backend
         What it is of.
+    again
+        The work that an experiment is if it is looked at again, if that is more.
     cells, study
         What is judged, and as which study.
     work
         What has to be run.
     refused
-        Why scenarios cannot have the controller, in words.
+        Experiment → why its scenario cannot have the controller, or which of its conditions the
+        backend cannot do, in words.
     """
 
     suite: Suite
@@ -73,7 +84,13 @@ class Task:
     cells: tuple[Cell, ...]
     study: Study
     work: tuple[Work, ...]
-    refused: tuple[str, ...]
+    again: Callable[[str], Work]
+    refused: Mapping[str, str]
+
+    def refused_of(self, at: int) -> list[str]:
+        """Say what of a criterion, by its position, could not be run."""
+        names = self.suite.experiments_of(at)
+        return [text for name, text in self.refused.items() if name in names]
 
 
 def task_of(
@@ -98,7 +115,7 @@ def task_of(
         try:
             ours[name] = with_subject(suite, name, subject, python=asked.python)
         except ScenarioError as error:
-            refused[name] = str(error)
+            refused[name] = str(error).replace(f"{suite.folder}/", "")
             continue
         if with_baseline:
             theirs[name] = with_subject(suite, name, baseline, python=asked.python)
@@ -113,12 +130,23 @@ def task_of(
     )
     study = suite.study(ours, theirs, list(cells))
     work = [_work(suite, study, name, backend, asked) for name in study.scenarios]
-    told = (
-        *(f"{name}: {text.splitlines()[0]}" for name, text in refused.items()),
-        *(str(one.error()).splitlines()[0] for each in work for one in each.left_out[:1]),
-    )
+    told = {name: text.splitlines()[0] for name, text in refused.items()}
+    told |= {
+        each.experiment: _in_a_line(str(each.left_out[0].error()))
+        for each in work
+        if each.left_out and not each.experiment.endswith(BASELINE)
+    }
+
+    def again(name: str) -> Work:
+        return _work(suite, study, name, backend, replace(asked, least=AGAIN))
+
     done = tuple(one for one in work if one.plan.runs)
-    return Task(suite, subject, baseline, asked, backend.name, cells, study, done, told)
+    return Task(suite, subject, baseline, asked, backend.name, cells, study, done, again, told)
+
+
+def _in_a_line(text: str) -> str:
+    """Give what an error begins with, and the first of what it lists."""
+    return " ".join(line.strip() for line in text.splitlines()[:2])
 
 
 def _work(suite: Suite, study: Study, name: str, backend: Backend, asked: Asked) -> Work:
@@ -143,7 +171,7 @@ def _plan(suite: Suite, scenario: Scenario, name: str, backend: str, asked: Aske
     if BACKENDS[backend].is_slow and one.kernel_repeats:
         own = min(own, one.kernel_repeats)
     if asked.quick:
-        own = min(own, one.quick.repeats)
+        own = min(own, max(one.quick.repeats, asked.least))
     try:
         return scenario.plan(repeats=asked.repeats or own)
     except ValueError as error:
@@ -166,11 +194,41 @@ class Outcome:
 
 
 def outcome_of(task: Task, run: Callable[[Work], ResultSet]) -> Outcome:
-    """Carry a task out, and judge what came of it."""
+    """Carry a task out, and judge what came of it.
+
+    A quick look has more runs of what is not met: one says too little against a controller.
+    """
     results = {one.experiment: run(one) for one in task.work}
+    outcome = _judged(task, results)
+    more = list(_doubted(task, outcome.card))
+    if not more:
+        return outcome
+    return _judged(task, results | {one.experiment: run(one) for one in more})
+
+
+def _doubted(task: Task, card: Card) -> Iterator[Work]:
+    """List what a quick look looks at again."""
+    if not task.asked.quick or task.asked.repeats:
+        return
+    positions = {one.id: at for at, one in enumerate(task.suite.criteria)}
+    names = {
+        name
+        for row in card.rows
+        if any(one.is_doubtful for one in row.comparisons)
+        for name in task.suite.experiments_of(positions[row.criterion.id])
+    }
+    for one in task.work:
+        if one.experiment.removesuffix(BASELINE) in names:
+            work = task.again(one.experiment)
+            if len(work.plan.runs) > len(one.plan.runs):
+                yield work
+
+
+def _judged(task: Task, results: Mapping[str, ResultSet]) -> Outcome:
     runs = SuiteRuns(task.study, results)
     suite, asked = task.suite, task.asked
-    rows = judge(runs, suite.criteria, task.cells, task.refused)
+    refused = {at: task.refused_of(at) for at in range(len(suite.criteria))}
+    rows = judge(runs, suite.criteria, task.cells, refused)
     if asked.only:
         rows = tuple(one for one in rows if one.criterion.id in asked.only)
     failures = tuple(

@@ -96,7 +96,7 @@ def _comparison(one: Decided) -> dict[str, Any]:
         "never": never,
         "relation": one.tested.relation,
         "bound": one.tested.bound,
-        "certain": one.tested.certain,
+        "certain": one.is_certain,
         "where": dict(one.where),
         "what": one.what,
         "verdict": one.verdict,
@@ -125,7 +125,8 @@ def junit(cards: Sequence[Card]) -> str:
                 continue
             is_failure = row.verdict == "fail" and row.criterion.level == "must"
             failures, skipped = failures + is_failure, skipped + (not is_failure)
-            message = printable(row.reason or in_words(row))
+            known = [in_words(row)] if row.deciding is not None else []
+            message = printable("; ".join([*known, *([row.reason] if row.reason else [])]))
             Xml.SubElement(case, "failure" if is_failure else "skipped", message=message)
         whole.set("failures", str(failures))
         whole.set("skipped", str(skipped))
@@ -158,4 +159,4 @@ def shown(estimate: Estimate) -> str:
 def is_open(row: Judged) -> bool:
     """Whether the interval of the value that decides allows the other verdict as well."""
     one = row.deciding
-    return one is not None and row.verdict != "unknown" and one.is_open
+    return one is not None and one.is_open

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Final, Literal
 
 from jostle.studies import Runs, evaluate
@@ -26,7 +26,7 @@ class SuiteRuns(Runs):
 
     def _one(self, value: Value, run: RunView, span: Span) -> float | None:
         found = super()._one(value, run, span)
-        return inf if found is None and value.measure in NEVER else found
+        return math.inf if found is None and value.measure in NEVER else found
 
 
 @dataclass(frozen=True)
@@ -43,30 +43,45 @@ class Decided:
         The value, its interval, the bound.
     what
         In what its value differs from those of the criterion's other comparisons, in words.
+    by_one
+        Whether a single run that is beyond the bound decides, as “all runs end within 5 s” has it.
     """
 
     where: Labels
     part: int
     tested: Tested
     what: str = ""
+    by_one: bool = False
 
     @property
     def verdict(self) -> Verdict:
-        """What the value says."""
-        return _VERDICTS[self.tested.holds]
+        """What the value says: nothing, if it is beyond the bound and its interval is not."""
+        holds = self.tested.holds
+        return _VERDICTS[None if holds is False and self.is_open else holds]
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the whole interval says the same, or a run that is enough."""
+        return self.tested.certain or (self.by_one and self.tested.holds is False)
 
     @property
     def is_open(self) -> bool:
         """Whether the interval allows the other verdict as well."""
-        ours = self.tested.ours
-        return ours.low is not None and not self.tested.certain
+        return self.tested.ours.low is not None and not self.is_certain
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it is a miss of which a run or two say too little."""
+        value = self.tested.ours.value
+        never = value is None or math.isinf(value)
+        return self.tested.holds is False and not self.is_certain and not never
 
     @property
     def excess(self) -> float:
         """By how much of the bound the value is on its wrong side; below 0 on its right side."""
         value, bound = self.tested.ours.value, self.tested.bound
         if value is None:
-            return -inf
+            return -math.inf
         beyond = abs(value - bound) if self.tested.relation.startswith("about") else value - bound
         if self.tested.relation.startswith("≥"):
             beyond = -beyond
@@ -86,7 +101,8 @@ class Judged:
     criterion
         The criterion.
     verdict
-        `fail` if a comparison fails, else `unknown` if one has no value, else `pass`.
+        `fail` if a comparison fails, else `unknown` if one has no value or is a miss that its
+        interval leaves open, else `pass`.
     comparisons
         All of them.
     reason
@@ -146,7 +162,10 @@ class Card:
 
 
 def judge(
-    runs: Runs, criteria: Sequence[Criterion], cells: Sequence[Cell], left_out: Sequence[str] = ()
+    runs: Runs,
+    criteria: Sequence[Criterion],
+    cells: Sequence[Cell],
+    refused: Mapping[int, Sequence[str]],
 ) -> tuple[Judged, ...]:
     """Hold criteria against runs.
 
@@ -156,8 +175,8 @@ def judge(
         Of the study that `Suite.study` has made of `cells`.
     criteria, cells
         Of the suite.
-    left_out
-        What the backend could not do, in words.
+    refused
+        Position of a criterion → what could not be run of it, in words.
     """
     rows = evaluate(runs).claims
     differences = [told_apart(criterion) for criterion in criteria]
@@ -165,11 +184,11 @@ def judge(
     for cell, claim, row in zip(cells, runs.study.file.claims, rows, strict=True):
         said = differences[cell.criterion]
         found.setdefault(cell.criterion, []).extend(
-            Decided(cell.where, at, _as_read(runs, part, tested), said[at])
+            Decided(cell.where, at, _as_read(runs, part, tested), said[at], _by_one(part))
             for at, (part, tested) in enumerate(zip(claim.parts, row.parts, strict=True))
         )
     return tuple(
-        _judged(criterion, tuple(found.get(at, ())), left_out)
+        _judged(criterion, tuple(found.get(at, ())), refused.get(at, ()))
         for at, criterion in enumerate(criteria)
     )
 
@@ -199,6 +218,14 @@ def _word(given: str | Mapping[str, str]) -> str:
     return ", ".join(f"{key} {label}" for key, label in given.items())
 
 
+def _by_one(part: Part) -> bool:
+    """Whether the worst run alone is held against a number."""
+    worst = {"below": "max", "above": "min"}.get(part.relation)
+    return (
+        part.left is not None and part.left.summary == worst and not isinstance(part.right, Value)
+    )
+
+
 def _as_read(runs: Runs, part: Part, tested: Tested) -> Tested:
     """Give a difference of two values as the one of them, beside what the other allows it."""
     if not isinstance(part.right, Value) or not (part.margin or part.within):
@@ -220,15 +247,24 @@ def _as_read(runs: Runs, part: Part, tested: Tested) -> Tested:
 
 
 def _judged(
-    criterion: Criterion, comparisons: tuple[Decided, ...], left_out: Sequence[str]
+    criterion: Criterion, comparisons: tuple[Decided, ...], refused: Sequence[str]
 ) -> Judged:
     if criterion.unknown:
         return Judged(criterion, "unknown", reason=criterion.unknown)
     if not comparisons:
-        return Judged(criterion, "unknown", reason="it was not asked for in this run of the suite")
+        reason = "; ".join(refused) or "it was not asked for in this run of the suite"
+        return Judged(criterion, "unknown", reason=reason)
     worst = max((one.verdict for one in comparisons), key=lambda verdict: _ORDER[verdict])
-    reason = ""
-    if worst == "unknown":
-        missing = next(one for one in comparisons if one.verdict == "unknown")
-        reason = "; ".join([missing.tested.ours.method, *left_out])
-    return Judged(criterion, worst, comparisons, reason)
+    return Judged(criterion, worst, comparisons, _reason(comparisons, worst, refused))
+
+
+def _reason(comparisons: Sequence[Decided], worst: Verdict, refused: Sequence[str]) -> str:
+    """Say why a criterion is unknown; empty if it is not."""
+    if worst != "unknown":
+        return ""
+    doubts = [one for one in comparisons if one.verdict == "unknown"]
+    missing = next((one for one in doubts if one.tested.ours.value is None), None)
+    if missing is not None:
+        return "; ".join([missing.tested.ours.method, *refused])
+    most = max(one.tested.ours.n for one in doubts)
+    return f"beyond its bound, by less than {most} runs can tell: more --repeats may decide"

@@ -76,19 +76,22 @@ class Entry:
 
 
 def chance(row: Judged) -> float | None:
-    """Give the probability that a criterion is met; None where it is unknown.
+    """Give the probability that a criterion is met; None where it is unknown for want of a value.
 
     That of the comparison that is likeliest not to be: comparisons of one criterion share runs, and
     are no independent chances.
     """
-    if row.verdict == "unknown":
+    doubts = [one for one in row.comparisons if one.verdict == "unknown"]
+    if row.verdict == "unknown" and not (doubts and all(one.is_open for one in doubts)):
         return None
     return min(_chance(one) for one in row.comparisons)
 
 
 def _chance(one: Decided) -> float:
     ours, relation = one.tested.ours, one.tested.relation
-    sure = 1.0 if one.verdict == "pass" else 0.0
+    sure = 1.0 if one.tested.holds else 0.0
+    if one.by_one and not one.tested.holds:
+        return sure
     if ours.value is None or ours.low is None or ours.high is None or relation.startswith("about"):
         return sure
     beyond = one.tested.bound - ours.value

@@ -14,7 +14,7 @@ from jostle.scenario import Scenario
 from jostle.scenario import load as load_scenario
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.toml_file import TomlFile
-from jostle.studies.check import PLAIN, check_paths, path_mistakes, told
+from jostle.studies.check import PLAIN, check_paths, outside, path_mistakes, told
 from jostle.studies.load import mismatches, with_defaults
 from jostle.studies.models import Claim, StudyFile
 from jostle.studies.study import Study
@@ -68,7 +68,9 @@ def load(name: str, folder: Path = INSTALLED) -> Suite:
         keys = sorted({key for model in _MODELS for key in model.model_fields})
         raise toml.error(told(error, keys)) from None
     toml.check(_mistakes(file, path.parent))
-    scenarios = {name: _scenario(path.parent, one) for name, one in file.experiments.items()}
+    scenarios = {
+        name: _scenario(path.parent, one.scenario) for name, one in file.experiments.items()
+    }
     suite = Suite(name, path.parent, file, scenarios)
     toml.check(_mismatches(suite))
     return suite
@@ -83,16 +85,17 @@ def with_subject(suite: Suite, experiment: str, subject: Subject, *, python: boo
         When the scenario cannot be run with it.
     """
     one = suite.file.experiments[experiment]
+    other = next((file for kind, file in one.over.items() if kind == subject.kind), None)
     return load_scenario(
-        suite.folder / one.scenario,
-        subject.overrides(one.subject),
+        suite.folder / (other or one.scenario),
+        subject.overrides(one.subject, own_transport=other is not None),
         python=python,
         modules=subject.modules,
     )
 
 
-def _scenario(folder: Path, experiment: SuiteExperiment) -> Scenario:
-    path = folder / experiment.scenario
+def _scenario(folder: Path, name: str) -> Scenario:
+    path = folder / name
     check_paths(path, folder)
     return load_scenario(path)
 
@@ -116,9 +119,11 @@ def _mistakes(file: SuiteFile, folder: Path) -> Iterator[tuple[KeyPath, str]]:
         if not PLAIN.fullmatch(one.id.replace(".", "-")):
             text = "letters, digits, ., - and _, with a letter or digit first"
             yield ("criteria", at, "id"), f'"{one.id}" is no plain name; accepted: {text}'
-    for name in file.experiments:
+    for name, experiment in file.experiments.items():
         if not PLAIN.fullmatch(name):
             yield ("experiments", name), f'"{name}" is no plain name'
+        for kind, other in experiment.over.items():
+            yield from outside(("experiments", name, "over", kind), folder, other)
     yield from path_mistakes(_as_study(file), folder)
 
 
@@ -130,6 +135,7 @@ def _mismatches(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
         for flow in experiment.subject:
             if flow not in flows:
                 yield ("experiments", name, "subject"), unknown("flow", flow, flows)
+        yield from _of_transports(suite, name)
         for key, full in experiment.keys.items():
             if full not in scenario.grid:
                 yield ("experiments", name, "keys", key), unknown("key", full, scenario.grid)
@@ -150,6 +156,18 @@ def _mismatches(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
                 if index == 0 and key not in keys:
                     yield ("criteria", at_criterion, "each"), unknown("key", key, keys)
     yield from _of_values(suite)
+
+
+def _of_transports(suite: Suite, name: str) -> Iterator[tuple[KeyPath, str]]:
+    """Say which scenarios of other transports are not the same but for keys of flows."""
+    experiment, scenario = suite.file.experiments[name], suite.scenarios[name]
+    flows = {flow.name for flow in scenario.file.flows}
+    for kind, file in experiment.over.items():
+        other = _scenario(suite.folder, file)
+        there = {flow.name for flow in other.file.flows}
+        if other.conditions != scenario.conditions or there != flows:
+            text = f"{file} has other flows or another grid than {experiment.scenario}"
+            yield ("experiments", name, "over", kind), text
 
 
 def _of_values(suite: Suite) -> Iterator[tuple[KeyPath, str]]:

@@ -55,6 +55,10 @@ class SuiteExperiment(_Table):
         of what only serves to compare with.
     keys
         Short name → key of the scenario's grid.
+    over
+        Kind of transport → file that is run instead where the flows that are judged have this
+        transport: what keys of TCP say is said there by those of the other. The transport of its
+        flows stays if the command names no more than the kind.
     windows, backends, repeats, kernel_repeats
         As those of a study's experiment.
     quick
@@ -64,6 +68,7 @@ class SuiteExperiment(_Table):
     scenario: str
     subject: tuple[str, ...]
     keys: dict[str, str] = {}
+    over: dict[Literal["quic"], str] = {}
     windows: dict[str, Window] = {}
     backends: tuple[Annotated[str, AfterValidator(_known_backend)], ...] = tuple(BACKENDS)
     repeats: Annotated[int, Field(ge=1)] | None = None

@@ -35,10 +35,26 @@ class Subject:
     transport: str | Mapping[str, Any] | None = None
     modules: Path | None = None
 
-    def overrides(self, flows: tuple[str, ...]) -> dict[str, Any]:
-        """Give the keys of a scenario that put it into flows."""
+    @property
+    def kind(self) -> str:
+        """Kind of its transport; that of TCP where none is named."""
+        over = self.transport
+        return str(over.get("kind", "")) if isinstance(over, Mapping) else over or "tcp"
+
+    def overrides(self, flows: tuple[str, ...], *, own_transport: bool = False) -> dict[str, Any]:
+        """Give the keys of a scenario that put it into flows.
+
+        Parameters
+        ----------
+        flows
+            Their names.
+        own_transport
+            Whether they have this kind of transport already, with keys that stay unless others are
+            given.
+        """
         found = {f"flows.{flow}.controller": self.controller for flow in flows}
-        if self.transport is not None:
+        stays = own_transport and not isinstance(self.transport, Mapping)
+        if self.transport is not None and not stays:
             found |= {f"flows.{flow}.transport": self.transport for flow in flows}
         return found
 
