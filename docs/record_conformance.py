@@ -31,6 +31,7 @@ TABLES = {
             ("ngtcp2, Linux", "ngtcp2"),
             ("s2n-quic, Linux", "s2n-quic"),
             ("quic-go, Linux", "quic-go"),
+            ("TQUIC, Linux", "tquic"),
         )
     ],
     "conformance of two versions, simulator": [

@@ -3,9 +3,10 @@
     jostle study all --backend kernel --json > kernel.json
     python docs/record_linux.py kernel.json 2026-11-22
 
-The second is the day of the runs. Of every study in the document that has claims it writes
-`studies/ID/linux.json`, where values that the document does not have stay as they were kept; of
-every one that measures conformance, `studies/ID/linux-points.json`.
+The second is the day of the runs. Of every study in the document that measures conformance it
+writes `studies/ID/linux-points.json`, where runs that the document does not have stay; of every
+other one of which Linux has given a number, `studies/ID/linux.json`, where values that the document
+does not have stay as they were kept, and of one that measures conformance, too, if it has claims.
 """
 
 from __future__ import annotations
@@ -24,13 +25,20 @@ def main() -> None:
     document = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     for study in document["studies"]:
         folder = STUDIES / study["id"]
-        if study["claims"]:
+        if study["claims"] or (not study["points"] and any_number(study)):
             path = folder / "linux.json"
             before = json.loads(path.read_text("utf-8")) if path.exists() else {}
             new = beside(recording(study, sys.argv[2]), before)
             path.write_text(json.dumps(new, indent=1, ensure_ascii=False) + "\n", "utf-8")
         if study["points"]:
-            (folder / "linux-points.json").write_text(points(study, sys.argv[2]), "utf-8")
+            path = folder / "linux-points.json"
+            before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+            path.write_text(points(study, sys.argv[2], before), "utf-8")
+
+
+def any_number(study: Mapping[str, Any]) -> bool:
+    """Tell whether the runs gave a number that the study asks for."""
+    return any(one["ours"] is not None for one in study["numbers"])
 
 
 def recording(study: Mapping[str, Any], date: str) -> dict[str, Any]:
@@ -68,17 +76,36 @@ def beside(new: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     merged = {name: dict(before.get(name, {})) | dict(new[name]) for name in tables}
     if all(merged[name].keys() == new[name].keys() for name in tables):
         return dict(new)
-    versions = dict.fromkeys([*before["version"].split(", "), new["version"]])
-    return dict(new) | merged | {"version": ", ".join(versions)}
+    return dict(new) | merged | {"version": versions(before["version"], new["version"])}
 
 
-def points(study: Mapping[str, Any], date: str) -> str:
-    """Write what the flows' operating points were, a line for each flow of a run."""
-    head = {"schema": "jostle.points/1", "version": study["versions"]["kernel"], "date": date}
+def points(study: Mapping[str, Any], date: str, before: Mapping[str, Any]) -> str:
+    """Write what the flows' operating points were, a line for each flow of a run.
+
+    Runs of QUIC on Linux take their time, and come a few at a time: those kept before of which the
+    document has nothing stay.
+    """
+    kept = {run_of(one): one for one in before.get("runs", ())}
+    new = {run_of(one): one for one in study["points"]}
+    version = study["versions"]["kernel"]
+    if kept.keys() - new.keys():
+        version = versions(before["version"], version)
+    head = {"schema": "jostle.points/1", "version": version, "date": date}
     runs = ",\n".join(
-        json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in study["points"]
+        json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in (kept | new).values()
     )
     return json.dumps(head, ensure_ascii=False)[:-1] + f', "runs": [\n{runs}\n]}}\n'
+
+
+def run_of(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say whose points they are: of which flow and phase, in which run."""
+    labels = json.dumps(row["condition"], sort_keys=True)
+    return row["experiment"], labels, row["flow"], row["phase"], str(row["seed"])
+
+
+def versions(before: str, new: str) -> str:
+    """Name the versions of both, each once."""
+    return ", ".join(dict.fromkeys([*before.split(", "), new]))
 
 
 def rounded(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,9 @@ def written(study, runs):
     """Keep what a run of another seed gave as Linux's."""
     (folder := study.folder / FILE).write_text(
         script().points(
-            {"versions": {"kernel": "virtual-6.1"}, "points": points_document(runs)}, "2026-11-22"
+            {"versions": {"kernel": "virtual-6.1"}, "points": points_document(runs)},
+            "2026-11-22",
+            {},
         )
     )
     return folder
@@ -102,6 +105,29 @@ def test_what_is_kept_stands_for_runs(study):
     }
     other = AGAINST_LINUX.model_copy(update={"where": {"controller": "bbr"}})
     assert alone.per_run(other) == []
+
+
+def test_runs_that_come_later_join_those_that_are_kept(study):
+    def document(seed, version):
+        linux = carried_out(study, seed)
+        live = Runs(study, {"flow": linux}, {"kernel": {"flow": linux}})
+        return {"versions": {"kernel": version}, "points": points_document(live)}
+
+    points = script().points
+    # Three runs each, two of which are the same.
+    first = json.loads(points(document(9, "6.1"), "2026-11-22", {}))
+    second = json.loads(points(document(10, "6.2"), "2026-11-23", first))
+    assert [one["seed"] for one in first["runs"]] == [9, 10, 11]
+    assert [one["seed"] for one in second["runs"]] == [9, 10, 11, 12]
+    assert second["runs"][:3] == first["runs"]
+    assert (second["version"], second["date"]) == ("6.1, 6.2", "2026-11-23")
+
+    # What came again is the new one's; a version of which nothing is left is not named.
+    for one in first["runs"]:
+        one["delay"] = []
+    again = json.loads(points(document(9, "6.2"), "2026-11-23", first))
+    assert again["version"] == "6.2"
+    assert again["runs"] == second["runs"][:3]
 
 
 def test_envelopes_are_drawn_of_what_is_kept(study):

@@ -124,3 +124,22 @@ def test_what_was_kept_before_stays():
     # What measured everything anew stands alone.
     assert script().beside(new, new) == new
     assert script().beside(new, {}) == new
+
+
+def test_numbers_are_kept_of_studies_without_claims(tmp_path, monkeypatch):
+    number = {"id": "goodput.cubic", "ours": 4.608119, "interval": None, "holds": None}
+    empty = {"claims": [], "rankings": [], "points": [], "versions": {"kernel": "virtual-6.1"}}
+    studies = [
+        empty | {"id": "measured", "numbers": [number]},
+        empty | {"id": "simulated", "numbers": [number | {"ours": None}]},
+    ]
+    for study in studies:
+        (tmp_path / study["id"]).mkdir()
+    (tmp_path / "kernel.json").write_text(json.dumps({"studies": studies}))
+    module = script()
+    monkeypatch.setattr(module, "STUDIES", tmp_path)
+    monkeypatch.setattr("sys.argv", ["record", str(tmp_path / "kernel.json"), "2026-11-23"])
+    module.main()
+    assert {path.parent.name for path in tmp_path.rglob("linux.json")} == {"measured"}
+    kept = json.loads((tmp_path / "measured" / "linux.json").read_text())
+    assert kept["numbers"]["goodput.cubic"]["ours"] == 4.60812

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from jostle.cli import status
 from jostle.cli.environment import Environment
 from jostle.errors import InputError
 from jostle.scenario import ScenarioError
-from jostle.search.testbed import lost
+from jostle.search.testbed import fingerprint, lost
 from jostle.stats import Estimate
 from jostle.studies import ClaimRow, load, names
 from jostle.studies import verdicts as groups
@@ -21,7 +22,7 @@ from jostle.studies.document import Column
 from jostle.studies.evaluate import Evaluation
 from jostle.studies.evaluate import Tested as Part
 from jostle.studies.fitted import Fitted, document
-from jostle.studies.halves import draw
+from jostle.studies.halves import Halves, draw
 from jostle.studies.testbed import FILE, load_testbed
 from jostle.studies.verdicts import verdicts
 
@@ -138,9 +139,11 @@ def test_no_network_without_what_is_required(jostle, small):
         ('"flows.*.gro" = "{lumps}"', '"flows.*.gro" = true', "free.lumps: no change sets a key"),
         ('from = "2 Mbit/s"', 'from = "2 ms"', "free.rate.range"),
         ("values = [false, true]", "values = [false]", "either `range`, or two `values`"),
+        ('scale = "log" }', 'scale = "log" }\nvalues = [1]', "either `range`, or two `values`"),
         ('experiments = ["flow"]', 'experiments = ["flw"]', "no experiment `flw`"),
         ("repeats = { flow = 1 }", "repeats = { flw = 1 }", "no experiment `flw`"),
         ('numbers = ["shortest"]', 'numbers = ["long"]', "no number `long`"),
+        ('experiment = "flow"', 'experiment = "transfer"', "measured by the experiment `flow`"),
         ('study = "small"', 'study = "smal"', "no study `smal`"),
         ("[studies.small]", '[studies."../small"]', "name a study by its folder"),
         ('"bottleneck.rate" =', '"bottleneck.rat" =', "bottleneck.rat"),
@@ -153,6 +156,15 @@ def test_what_is_wrong_is_told(small, old, new, words):
     with pytest.raises(ScenarioError) as told:
         load_testbed(small)
     assert words in str(told.value)
+
+
+def test_other_claims_in_the_fit_are_another_search(small):
+    one = load_testbed(small)
+    (name, halves), *_ = one.halves.items()
+    other = replace(one, halves={name: Halves(halves.held_out, halves.fit)})
+    asked = ("tpe", 1, "version")
+    assert fingerprint(one, *asked) == fingerprint(load_testbed(small), *asked)
+    assert fingerprint(one, *asked) != fingerprint(other, *asked)
 
 
 def test_no_testbed(jostle, small):

@@ -109,8 +109,13 @@ def path_mistakes(file: StudyFile, folder: Path) -> Mistakes:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             yield ("setup",), f'"{file.setup}" cannot be read: {why}'
     for name, experiment in file.experiments.items():
-        if not _is_inside(folder / experiment.scenario, folder):
-            yield ("experiments", name, "scenario"), _outside(experiment.scenario)
+        yield from outside(("experiments", name, "scenario"), folder, experiment.scenario)
+
+
+def outside(path: KeyPath, folder: Path, name: str) -> Mistakes:
+    """Say of a file that is named at `path` that it does not lie in the folder."""
+    if not _is_inside(folder / name, folder):
+        yield path, _outside(name)
 
 
 def scenario_path_mistakes(

@@ -58,7 +58,7 @@ class Free(_Table):
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Free:
-        if (self.range is None) == (len(self.values) < 2):
+        if len(self.values) == 1 or (self.range is None) == (not self.values):
             raise ValueError("give either `range`, or two `values` or more")
         return self
 
@@ -259,14 +259,18 @@ def _mismatches(file: TestbedFile, studies: Mapping[str, Study]) -> Mistakes:
                 yield ("studies", name, "repeats"), unknown("experiment", one, experiments)
         yield from _change_mismatches(file, name, study)
     for at, required in enumerate(file.required):
-        file_of = studies[required.study].file
-        if required.experiment not in file_of.experiments:
-            text = unknown("experiment", required.experiment, file_of.experiments)
+        study = studies[required.study]
+        if required.experiment not in study.file.experiments:
+            text = unknown("experiment", required.experiment, study.file.experiments)
             yield ("required", at, "experiment"), text
-        numbers = [one.id for one in file_of.numbers]
+            continue
+        numbers = {one.id: study.experiment_of(one)[0] for one in study.file.numbers}
         for number in required.numbers:
             if number not in numbers:
                 yield ("required", at, "numbers"), unknown("number", number, numbers)
+            elif numbers[number] != required.experiment:
+                text = f"`{number}` is measured by the experiment `{numbers[number]}`"
+                yield ("required", at, "numbers"), text
 
 
 def _change_mismatches(file: TestbedFile, name: str, study: Study) -> Mistakes:
