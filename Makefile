@@ -75,12 +75,14 @@ test: lint test-rust test-python docs
 	$(call say,All tests passed)
 	@$(if $(CI),cat $(KERNELS).missing >&2)
 
+# Targets of cargo-fuzz have to compile; nothing is linked, so that no libFuzzer is made for them.
 lint: $(STAMPS)/dev
 	$(call say,Format and lint)
 	cargo fmt --all --check
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	CUSTOM_LIBFUZZER_PATH=/none/libfuzzer.a cargo check --quiet --locked --manifest-path fuzz/Cargo.toml
 	$(BIN)/mypy
 
 test-rust:
@@ -95,7 +97,7 @@ fuzz:
 	$(call say,Random cases that no test has seen; Ctrl-C ends it)
 	@if cargo fuzz --version >/dev/null 2>&1; then \
 	   for target in $(FUZZ_TARGETS); do \
-	     RUSTC_BOOTSTRAP=1 cargo fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS); \
+	     RUSTC_BOOTSTRAP=1 cargo fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) || exit; \
 	   done; \
 	 else echo 'cargo-fuzz is not installed (cargo install cargo-fuzz): its targets are left out'; fi
 	@while seed=$$RANDOM$$RANDOM; do \

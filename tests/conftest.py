@@ -76,6 +76,12 @@ def realtime_kernel() -> Image:
     return _kernel("realtime")
 
 
+@pytest.fixture(scope="session")
+def native_kernel() -> Image:
+    """This machine's own."""
+    return _kernel("native")
+
+
 def _kernel(kind: Kind) -> Image:
     """Find a kernel; without one a test is skipped, or fails if .ci/kernels has promised one."""
     try:

@@ -75,6 +75,8 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
     pep["slow_start"] = {"$ref": "#/$defs/SlowStart"}
     flow["pep"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Pep"}, flow["pep"]]}
     flow["source"] = {"anyOf": [{"const": "bulk"}, flow["source"]]}
+    names = ["none", *flow["receiver"]["discriminator"]["mapping"]]
+    flow["receiver"] = {"anyOf": [{"enum": names}, flow["receiver"]]}
     kinds = {"enum": ["tcp", "udp", "quic"]}
     flow["transport"] = {"anyOf": [kinds, flow["transport"]]}
     quic = definitions["Quic"]["properties"]
@@ -82,23 +84,27 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
         word = {"type": "string"} if key == "implementation" else {"anyOf": [_NONE, _THRESHOLD]}
         quic[key] = {"anyOf": [word, quic[key]]}
     for name in ("Link", "NamedLink"):
-        link = definitions[name]["properties"]
-        link["profile"] = {"enum": list(profiles())}
-        link["queue"] = {"$ref": "#/$defs/Queue"}
-        recorded = {"$ref": "#/$defs/FromFile"}
-        link["loss"] = {"anyOf": [_NONE, PROBABILITY_SCHEMA, {"$ref": "#/$defs/Loss"}, recorded]}
-        for key in ("jitter", "outage", "slots", "frames", "ack_thinning"):
-            # Beside a profile a table may name only the keys that it changes.
-            table = {**definitions[key.title().replace("_", "")], "required": []}
-            link[key] = {"anyOf": [_NONE, table]}
-        link["jitter"]["anyOf"].append(_WIFI)
-        link["quick_start"] = {"anyOf": [_NONE, RATE_SCHEMA.json_schema, definitions["QuickStart"]]}
+        _accept_words(definitions[name]["properties"], definitions)
     for unused in ("Jitter", "Outage", "QuickStart", "Slots"):
         del definitions[unused]
     levels = {"anyOf": [{"type": "array", "minItems": 1}, {"type": "object", "minProperties": 1}]}
     schema["properties"]["grid"] = {"type": "object", "additionalProperties": levels}
     schema["properties"]["sample"] = _sample(levels)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _accept_words(link: dict[str, Any], definitions: Mapping[str, Any]) -> None:
+    """Let keys of a link have what stands for a table."""
+    link["profile"] = {"enum": list(profiles())}
+    link["queue"] = {"$ref": "#/$defs/Queue"}
+    recorded = {"$ref": "#/$defs/FromFile"}
+    link["loss"] = {"anyOf": [_NONE, PROBABILITY_SCHEMA, {"$ref": "#/$defs/Loss"}, recorded]}
+    for key in ("jitter", "outage", "slots", "frames", "ack_thinning"):
+        # Beside a profile a table may name only the keys that it changes.
+        table = {**definitions[key.title().replace("_", "")], "required": []}
+        link[key] = {"anyOf": [_NONE, table]}
+    link["jitter"]["anyOf"].append(_WIFI)
+    link["quick_start"] = {"anyOf": [_NONE, RATE_SCHEMA.json_schema, definitions["QuickStart"]]}
 
 
 def _sample(levels: dict[str, Any]) -> dict[str, Any]:
