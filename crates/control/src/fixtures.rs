@@ -1,13 +1,28 @@
-//! ACKs for the tests of controllers.
+//! What tests of controllers begin with, and ACKs for them.
 
 pub(crate) mod bbr;
 pub(crate) mod pcc;
 
-use jostle_units::{Span, Time};
+use std::collections::BTreeMap;
+
+use jostle_catalogue::Value;
+use jostle_units::{Span, Stream, Time};
 
 use crate::controller::{AckSample, Congestion, Measurement, RecoveryState, Signal};
+use crate::row::{ControllerRow, Parts};
+use crate::slow_start::Standard;
 
-const RTT: Span = Span::from_ms(40);
+pub(crate) const RTT: Span = Span::from_ms(40);
+
+/// What a controller of `row` with the parameters `given` is built from.
+pub(crate) fn parts(row: &ControllerRow, seed: u64, given: &[(&str, Value)]) -> Parts {
+    let given: BTreeMap<_, _> = given.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
+    Parts {
+        values: row.entry.resolve(&given).unwrap(),
+        slow_start: Box::new(Standard),
+        random: Stream::new(seed, row.entry.name),
+    }
+}
 
 /// An ACK of one packet that says nothing else.
 pub(crate) fn ack(delivered: u64) -> AckSample {

@@ -5,7 +5,8 @@ use jostle_units::Span;
 
 use super::*;
 use crate::controller::{Controller, RecoveryState};
-use crate::fixtures::pcc::{NOW, RTT, established, parts};
+use crate::fixtures::pcc::{NOW, established};
+use crate::fixtures::{RTT, parts};
 use crate::pcc::Tried;
 
 fn allegro(seed: u64, given: &[(&str, Value)]) -> Pcc<Allegro> {

@@ -6,7 +6,8 @@ use jostle_units::{Span, Time};
 use super::*;
 use crate::controller::Signal;
 use crate::fixtures::ack;
-use crate::fixtures::bbr::{Rounds40, established, parts};
+use crate::fixtures::bbr::{Rounds40, established};
+use crate::fixtures::parts;
 
 fn bbr(seed: u64, given: &[(&str, Value)]) -> Bbr {
     established(Bbr::new(parts(&ROW, seed, given)))

@@ -8,7 +8,8 @@ use jostle_units::{Span, Time};
 
 use super::*;
 use crate::controller::Signal;
-use crate::fixtures::bbr::{RTT, Rounds40, established, parts};
+use crate::fixtures::bbr::{Rounds40, established};
+use crate::fixtures::{RTT, parts};
 
 fn bbr3(seed: u64, given: &[(&str, Value)]) -> Bbr3 {
     established(Bbr3::new(parts(&ROW, seed, given)))

@@ -6,7 +6,8 @@ use jostle_units::{Rate, Span};
 use super::*;
 use crate::controller::{Controller, RecoveryState, Sent};
 use crate::fixtures::ack;
-use crate::fixtures::pcc::{NOW, RTT, established, parts};
+use crate::fixtures::pcc::{NOW, established};
+use crate::fixtures::{RTT, parts};
 
 /// 2²⁰ · 2²⁰, in (Mbit/s)².
 const CONVERSION: f64 = 1.048_576 * 1.048_576;

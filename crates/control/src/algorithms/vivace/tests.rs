@@ -7,7 +7,8 @@ use super::step::Confidence;
 use super::*;
 use crate::controller::{Controller, RecoveryState};
 use crate::fixtures::ack;
-use crate::fixtures::pcc::{NOW, RTT, established, parts};
+use crate::fixtures::pcc::{NOW, established};
+use crate::fixtures::{RTT, parts};
 use crate::pcc::Tried;
 
 fn vivace(seed: u64, given: &[(&str, Value)]) -> Pcc<Vivace> {
