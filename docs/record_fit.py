@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import jostle
 from jostle.backends import SimBackend, load_engine
@@ -19,6 +18,9 @@ from jostle.inference.fit import Experiment, Fit, fit
 from jostle.inference.free_keys import free_keys
 from jostle.running.executors import local
 from jostle.running.session import Session
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from downloads import document
 
 TARGET = Path(__file__).parent / "fit-results.inc"
 NETWORKS = (
@@ -53,20 +55,7 @@ def main() -> None:
 
 def scenario(network: tuple[str, str, str, str]) -> jostle.Scenario:
     """One download, by Cubic and by BBR."""
-    rate, rtt, limit, loss = network
-    document: dict[str, Any] = {
-        "title": "A download over a network to be found",
-        "duration": "30 s",
-        "interval": "100 ms",
-        "bottleneck": {
-            "rate": rate,
-            "queue": {"kind": "drop_tail", "limit": limit},
-            "loss": loss,
-        },
-        "flows": [{"name": "download", "controller": "cubic", "rtt": rtt}],
-        "grid": {"flows.download.controller": ["cubic", "bbr"]},
-    }
-    return jostle.Scenario.from_dict(document)
+    return jostle.Scenario.from_dict(document(*network, duration="30 s"))
 
 
 def lines(rows: list[tuple[tuple[str, str, str, str], str, Fit]]) -> Iterator[str]:

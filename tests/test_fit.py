@@ -7,12 +7,12 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import jostle
 import numpy as np
 import polars as pl
 import pytest
+from downloads import document
 from jostle.backends import SimBackend, load_engine
 from jostle.cli import status
 from jostle.errors import InputError
@@ -26,25 +26,8 @@ from jostle.running.executors import local
 from jostle.running.session import Session
 from jostle.stats.describe import Floats
 
-
-def document(rate: str, rtt: str, limit: str, loss: str) -> dict[str, Any]:
-    return {
-        "title": "An access line",
-        "duration": "12 s",
-        "interval": "100 ms",
-        "seed": 5,
-        "bottleneck": {
-            "rate": rate,
-            "queue": {"kind": "drop_tail", "limit": limit},
-            "loss": loss,
-        },
-        "flows": [{"name": "download", "controller": "cubic", "rtt": rtt}],
-        "grid": {"flows.download.controller": ["cubic", "bbr"]},
-    }
-
-
-GUESS = document("18 Mbit/s", "60 ms", "200 kB", "0.4 %")
-TRUTH = document("10 Mbit/s", "40 ms", "80 kB", "0.1 %")
+GUESS = document("18 Mbit/s", "60 ms", "200 kB", "0.4 %", duration="12 s", seed=5)
+TRUTH = document("10 Mbit/s", "40 ms", "80 kB", "0.1 %", duration="12 s", seed=5)
 KEYS = "bottleneck.rate,bottleneck.queue.limit,flows.download.rtt,bottleneck.loss=0.01..5 %"
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jostle
 import pytest
+from downloads import document
 from jostle.backends import SimBackend, load_engine
 from jostle.inference.fit import Experiment, fit
 from jostle.inference.free_keys import free_keys
@@ -13,35 +12,20 @@ from jostle.running.executors import local
 from jostle.running.session import Session
 
 KEYS = "bottleneck.rate,bottleneck.queue.limit,flows.download.rtt,bottleneck.loss=0.005..3 %"
-
-
-def document(rate: str, rtt: str, limit: str, loss: str) -> dict[str, Any]:
-    return {
-        "title": "A download over a network to be found",
-        "duration": "20 s",
-        "interval": "100 ms",
-        "capture": True,
-        "seed": 5,
-        "bottleneck": {
-            "rate": rate,
-            "queue": {"kind": "drop_tail", "limit": limit},
-            "loss": loss,
-        },
-        "flows": [{"name": "download", "controller": "cubic", "rtt": rtt}],
-        "grid": {"flows.download.controller": ["cubic", "bbr"]},
-    }
+RUN = {"duration": "20 s", "seed": 5}
 
 
 def test_known_keys_are_recovered_from_captures_of_linux(backend):
-    plan = jostle.Scenario.from_dict(document("10 Mbit/s", "40 ms", "80 kB", "0.1 %")).plan(1)
+    truth = document("10 Mbit/s", "40 ms", "80 kB", "0.1 %", **RUN, capture=True)
+    plan = jostle.Scenario.from_dict(truth).plan(1)
     experiments = []
     for condition, planned in enumerate(plan.runs):
         # A record takes its captures with it.
         record = backend.run(planned.spec)
         (seen,) = jostle.analyze(record.captures["download.sender"]).results
         experiments.append(Experiment(condition, seen.run))
-    guess = document("18 Mbit/s", "60 ms", "200 kB", "0.4 %")
-    scenario = jostle.Scenario.from_dict({**guess, "capture": False})
+    guess = document("18 Mbit/s", "60 ms", "200 kB", "0.4 %", **RUN)
+    scenario = jostle.Scenario.from_dict(guess)
     executor = local(2)
     try:
         session = Session(SimBackend(load_engine()), executor, None)
