@@ -102,7 +102,8 @@ def validate(document: Mapping[str, Any], report: Report) -> Checked:
             checked.file = models.ScenarioFile.model_validate(filled)
         except ValidationError as error:
             # More of them help nobody, and each is looked up, named and taken out.
-            details = error.errors(include_url=False)[:_MOST_PROBLEMS]
+            found = error.errors(include_url=False)
+            details = found[:_MOST_PROBLEMS]
         else:
             break
         meant = {_meant(filled, detail) for detail in details} - {None}
@@ -112,6 +113,9 @@ def validate(document: Mapping[str, Any], report: Report) -> Checked:
             if attempt == 0 and not (detail["type"] == "missing" and path in meant):
                 report.add(path, _message(detail, path))
             checked.replaced.append(path)
+        # Rounds that take out a part of them would find the rest of them each time.
+        if len(found) > _MOST_PROBLEMS:
+            break
         checked.replaced.extend(path for path in meant if path is not None)
         checked.document = _without(checked.document, details, filled)
     return checked
