@@ -242,6 +242,47 @@ def test_a_flow_that_queues_nowhere_shows_no_bottleneck() -> None:
         surroundings.estimated(flat)
 
 
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+def test_a_few_bytes_before_all_others_do_not_shorten_the_round_trip(
+    end: str, tmp_path: Path
+) -> None:
+    writes = tmp_path / "writes.csv"
+    # As iperf3 begins a connection.
+    writes.write_text("0,37\n0.5,12000000\n")
+    source = {"kind": "trace", "file": str(writes)}
+    flow = {"name": "download", "controller": "cubic", "rtt": "40 ms", "source": source}
+    slow = {"rate": "5 Mbit/s", "queue": {"kind": "drop_tail", "limit": "60 kB"}}
+    (result,) = jostle.run(
+        scenario("cubic", capture=True, bottleneck=slow, flows=[flow]), store=tmp_path
+    ).results
+    (seen,) = jostle.analyze(result.run.captures[f"download.{end}"]).results
+    (row,) = seen.run.summary["flows"]
+    packet_s = 1514 * 8 / 5e6
+    assert row["full_rtt_min_s"] == pytest.approx(0.04 + packet_s, abs=1e-9)
+    smallest_s = {"sender": 0.04 + (37 + 66) * 8 / 5e6, "receiver": 0.04 + packet_s}[end]
+    assert row["phases"]["overall"]["rtt_min_s"] == pytest.approx(smallest_s, abs=1e-9)
+    observed = observe(seen.run)
+    around = surroundings.estimated(observed)
+    (link,) = around["links"]
+    (sender,) = around["flows"]
+    rtt_ns = link["delay"]["steps"][0]["delay_ns"] + sender["access_delay_ns"]
+    assert rtt_ns == pytest.approx(40e6, rel=1e-4)
+
+
+def test_a_small_packet_bounds_the_round_trip_where_full_ones_met_a_queue() -> None:
+    curve = np.linspace(0.05, 0.1, 50)
+    seen = Observation("f", 0.0, 0.1, curve, curve, curve, 0.041, least_full_rtt_s=0.05)
+    assert seen.quiet_rtt_s(0.002) == pytest.approx(0.043)
+    seen = Observation("f", 0.0, 0.1, curve, curve, curve, 0.049, least_full_rtt_s=0.05)
+    assert seen.quiet_rtt_s(0.002) == 0.05
+
+
+def test_what_a_full_packet_takes_to_be_sent_is_no_queue() -> None:
+    curve = np.array([0.038, 0.04, 0.06])
+    seen = Observation("f", 0.0, 0.1, curve, curve, curve, 0.038, least_full_rtt_s=0.04)
+    assert seen.queueing_delay_s == pytest.approx([0.0, 0.0, 0.02])
+
+
 def test_intervals_that_a_busy_machine_moves_do_not_make_a_link_faster() -> None:
     random = np.random.default_rng(5)
     late = random.exponential(0.002, 301)

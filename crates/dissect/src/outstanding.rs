@@ -29,6 +29,18 @@ impl Piece {
     pub fn end(&self) -> u64 {
         self.start + u64::from(self.length)
     }
+
+    fn timed_from(&self, sent_ns: u64) -> Timed {
+        Timed { sent_ns, length: self.length }
+    }
+}
+
+/// A packet that an ACK tells the round trip of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timed {
+    pub sent_ns: u64,
+    /// Its payload.
+    pub length: u32,
 }
 
 /// What an ACK newly says to have arrived.
@@ -38,22 +50,21 @@ pub(crate) struct Arrived {
     pub bytes: u64,
     /// Something that is acknowledged in order was sent more than once.
     pub repeated: bool,
-    /// When the last of what was sent once had left, by its number.
-    pub acknowledged_ns: Option<u64>,
+    /// The last of what was sent once, by its number.
+    pub acknowledged: Option<Timed>,
     /// The same of what was SACKed.
-    pub sacked_ns: Option<u64>,
-    /// When that had left which the ACK echoes the time stamp of.
-    pub echoed_ns: Option<u64>,
+    pub sacked: Option<Timed>,
+    /// What the ACK echoes the time stamp of.
+    pub echoed: Option<Timed>,
 }
 
 impl Arrived {
-    /// The RTT that the ACK tells, as Linux takes it (`tcp_clean_rtx_queue`, `tcp_ack_update_rtt`): of the
-    /// last packet that was sent once, SACKed, or acknowledged in order if nothing that was sent again
-    /// was; else of the packet whose time stamp comes back.
-    pub fn rtt_ns(&self, now_ns: u64) -> Option<u64> {
-        let in_order = self.acknowledged_ns.filter(|_| !self.repeated);
-        let sent_ns = self.sacked_ns.or(in_order).or(self.echoed_ns)?;
-        Some(now_ns.saturating_sub(sent_ns))
+    /// The packet whose RTT the ACK tells, as Linux takes it (`tcp_clean_rtx_queue`, `tcp_ack_update_rtt`):
+    /// the last one that was sent once, SACKed, or acknowledged in order if nothing that was sent again
+    /// was; else the one whose time stamp comes back.
+    pub fn timed(&self) -> Option<Timed> {
+        let in_order = self.acknowledged.filter(|_| !self.repeated);
+        self.sacked.or(in_order).or(self.echoed)
     }
 }
 
@@ -172,7 +183,7 @@ impl Outstanding {
                 arrived.packets += 1;
                 arrived.bytes += length;
                 if piece.times == 1 {
-                    arrived.sacked_ns = Some(piece.last_ns);
+                    arrived.sacked = Some(piece.timed_from(piece.last_ns));
                 }
             }
         }
@@ -187,9 +198,9 @@ impl Outstanding {
             arrived.repeated |= piece.times > 1;
             if let Some(echo) = echo {
                 if echo == piece.last_stamp {
-                    arrived.echoed_ns = Some(piece.last_ns);
+                    arrived.echoed = Some(piece.timed_from(piece.last_ns));
                 } else if echo == piece.first_stamp {
-                    arrived.echoed_ns = Some(piece.first_ns);
+                    arrived.echoed = Some(piece.timed_from(piece.first_ns));
                 }
             }
             if piece.is_sacked {
@@ -198,7 +209,7 @@ impl Outstanding {
             arrived.packets += 1;
             arrived.bytes += u64::from(piece.length);
             if piece.times == 1 {
-                arrived.acknowledged_ns = Some(piece.last_ns);
+                arrived.acknowledged = Some(piece.timed_from(piece.last_ns));
             }
         }
         self.sacked.forget_before(end);

@@ -8,7 +8,7 @@ use jostle_units::{Span, Time};
 use crate::diagram::{Answer, Kind, Seen};
 use crate::packet::{Packet, Segment};
 use crate::ranges::{Range, Ranges};
-use crate::sending::{Given, Opening, Sending};
+use crate::sending::{Given, LeastRtt, Opening, Sending, seconds};
 use crate::sequence::{WINDOW_MAX, first, is_after, near};
 
 /// Time stamps whose echo is waited for.
@@ -30,6 +30,7 @@ pub(crate) struct Receiving {
     /// Time stamps of ACKs that left, newest last, and when each was first seen.
     stamps: VecDeque<(u32, u64)>,
     rtt_ns: u64,
+    least: LeastRtt,
     finished: bool,
     acknowledged_end: bool,
     closed_window: bool,
@@ -53,6 +54,7 @@ impl Receiving {
             beyond: Ranges::default(),
             stamps: VecDeque::new(),
             rtt_ns: 0,
+            least: LeastRtt::default(),
             finished: false,
             acknowledged_end: false,
             closed_window: false,
@@ -207,6 +209,7 @@ impl Receiving {
             self.stamps.pop_front();
             if stamp == echo {
                 let rtt_ns = now_ns.saturating_sub(left_ns);
+                self.least.see(rtt_ns, segment.payload_bytes, self.given.mss_bytes);
                 self.rtt_ns = if self.rtt_ns == 0 {
                     rtt_ns
                 } else {
@@ -288,8 +291,9 @@ impl Receiving {
     pub fn finish(self) -> Captured {
         let lived_ns = self.last_data_ns - self.first_data_ns.unwrap_or(self.last_data_ns);
         Captured {
-            handshake_s: self.opening.took_ns.map(|ns| ns as f64 / 1e9),
-            lived_s: lived_ns as f64 / 1e9,
+            handshake_s: self.opening.took_ns.map(seconds),
+            full_rtt_min_s: self.least.full_ns.map(seconds),
+            lived_s: seconds(lived_ns),
             ..self.seen
         }
     }

@@ -15,7 +15,11 @@ use crate::sequence::{Block, WINDOW_MAX, blocks, first, is_after, near};
 const REPEATED_KEPT: usize = 1 << 10;
 /// RFC 5681 §3.2.
 const DUPLICATE_ACKS: u32 = 3;
-const NS_PER_S: f64 = 1e9;
+
+/// Nanoseconds as measures have times.
+pub(crate) fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
 
 /// What is known of a flow before its packets are read a second time.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +54,7 @@ pub(crate) struct Sending {
     window: Envelope,
     right_edge: Option<u64>,
     last_is_short: bool,
+    least: LeastRtt,
     limits: Limits,
     closed_window: bool,
     seen: Captured,
@@ -81,6 +86,22 @@ impl Opening {
             }
         } else if self.answered && self.took_ns.is_none() && segment.ack {
             self.took_ns = self.syn_ns.map(|syn_ns| now_ns.saturating_sub(syn_ns));
+        }
+    }
+}
+
+/// The shortest round trip of full packets. One of less takes less time at every link, and a capture may
+/// begin with one: the few bytes with which a program says who it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LeastRtt {
+    pub full_ns: Option<u64>,
+}
+
+impl LeastRtt {
+    /// The round trip of a packet with so much payload.
+    pub fn see(&mut self, rtt_ns: u64, payload_bytes: u32, mss_bytes: u32) {
+        if payload_bytes >= mss_bytes {
+            self.full_ns = Some(self.full_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
         }
     }
 }
@@ -152,6 +173,7 @@ impl Sending {
             window: Envelope::default(),
             right_edge: None,
             last_is_short: false,
+            least: LeastRtt::default(),
             limits: Limits::default(),
             closed_window: false,
             seen: Captured::default(),
@@ -346,8 +368,10 @@ impl Sending {
         let advanced = number.saturating_sub(self.acknowledged);
         self.count_duplicates(advanced, segment);
         self.acknowledged = self.acknowledged.max(number);
-        let rtt = arrived.rtt_ns(now_ns);
-        if let Some(rtt_ns) = rtt {
+        let timed = arrived.timed();
+        let rtt = timed.map(|packet| now_ns.saturating_sub(packet.sent_ns));
+        if let (Some(packet), Some(rtt_ns)) = (timed, rtt) {
+            self.least.see(rtt_ns, packet.length, self.given.mss_bytes);
             // RFC 6298 (2.3).
             self.srtt_ns = if self.srtt_ns == 0 {
                 rtt_ns
@@ -509,10 +533,10 @@ impl Sending {
     pub fn finish(mut self) -> Captured {
         // The last wait is nobody's: nothing tells what ends it.
         self.limits.until(self.last_data_ns.max(self.limits.since_ns.unwrap_or(0)));
-        let seconds = |ns: u64| ns as f64 / NS_PER_S;
         let lived_ns = self.last_data_ns - self.first_data_ns.unwrap_or(self.last_data_ns);
         Captured {
             handshake_s: self.opening.took_ns.map(seconds),
+            full_rtt_min_s: self.least.full_ns.map(seconds),
             fast: Some(self.seen.fast.unwrap_or(0)),
             timeout: Some(self.seen.timeout.unwrap_or(0)),
             probe: Some(self.seen.probe.unwrap_or(0)),

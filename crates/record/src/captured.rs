@@ -6,6 +6,8 @@
 pub struct Captured {
     /// From the first SYN until the ACK that ends the handshake.
     pub handshake_s: Option<f64>,
+    /// The shortest round trip of full packets of data.
+    pub full_rtt_min_s: Option<f64>,
     /// Packets of data that were sent before the first ACK of data came.
     pub initial_window_packets: Option<u64>,
     /// Packets sent again when SACKs or three duplicate ACKs had told of a hole.

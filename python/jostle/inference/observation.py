@@ -46,6 +46,8 @@ class Observation:
     least_is_the_syn
         Whether that is the kernel's own, which begins with the SYN: its time on a bottleneck is
         next to nothing.
+    least_full_rtt_s
+        The shortest of full packets; None where packets were not seen one by one.
     """
 
     flow: str
@@ -56,6 +58,22 @@ class Observation:
     throughput_bps: Floats
     least_rtt_s: float | None = None
     least_is_the_syn: bool = False
+    least_full_rtt_s: float | None = None
+
+    def quiet_rtt_s(self, packet_s: float) -> float:
+        """Give what a full packet takes for a round trip of the path when nothing waits there.
+
+        Parameters
+        ----------
+        packet_s
+            How long its bottleneck takes to send one.
+        """
+        if self.least_rtt_s is None:
+            return float(np.nanmin(self.rtt_s))
+        if self.least_full_rtt_s is None:
+            return self.least_rtt_s + (packet_s if self.least_is_the_syn else 0.0)
+        # Where every full packet met a queue, a smaller one still says how long it is at most.
+        return min(self.least_full_rtt_s, self.least_rtt_s + packet_s)
 
     @property
     def length_s(self) -> float:
@@ -75,8 +93,12 @@ class Observation:
 
     @property
     def queueing_delay_s(self) -> Floats:
-        """RTT above the least one, gaps filled along a line."""
+        """RTT above the least one of a full packet, gaps filled along a line."""
         filled = _filled(self.rtt_s)
+        if self.least_full_rtt_s is not None:
+            # The few bytes with which a program says who it is take less time on a slow link than
+            # any packet of the flows that this one is held against.
+            filled = np.maximum(filled, self.least_full_rtt_s)
         above: Floats = filled - filled.min()
         return above
 
@@ -129,7 +151,7 @@ def observe(run: Run, flow: str | None = None) -> Observation:
     row = next(each for each in summaries if each["name"] == flow)
     return Observation(
         flow, start_s, interval_s, rtt_s, in_flight, np.nan_to_num(numbers["throughput_bps"]),
-        row["phases"]["overall"]["rtt_min_s"], _CAPTURED not in row,
+        row["phases"]["overall"]["rtt_min_s"], _CAPTURED not in row, row.get("full_rtt_min_s"),
     )  # fmt: skip
 
 

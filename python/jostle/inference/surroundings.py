@@ -80,9 +80,7 @@ def estimated(observed: Observation) -> RunSpec:
     """
     rate_bps = _full_rate(observed.throughput_bps)
     packet_s = PACKET_BYTES * 8 / rate_bps if rate_bps > 0 else math.inf
-    least_s = float(np.nanmin(observed.rtt_s))
-    if observed.least_rtt_s is not None:
-        least_s = observed.least_rtt_s + (packet_s if observed.least_is_the_syn else 0.0)
+    least_s = observed.quiet_rtt_s(packet_s)
     delay_s = float(np.nanmax(observed.rtt_s)) - least_s
     # The quiet path, without the packet's own time on the bottleneck.
     rtt_s = least_s - packet_s

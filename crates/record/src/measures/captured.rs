@@ -10,6 +10,10 @@ measures_of_a_run! {
     /// Of a capture: time from the first SYN until the ACK that ends the handshake, a round trip
     /// wherever on the path it is captured.
     handshake_s: Option<f64>, "handshake", "handshake", ROUND_TRIP; |seen| seen.handshake_s;
+    /// Of a capture: shortest round trip of packets of data that are as large as the flow's can be. One of
+    /// less takes less time on every link, and is in the smallest RTT of all.
+    full_rtt_min_s: Option<f64>, "full_rtt_min", "smallest RTT of a full packet", ROUND_TRIP;
+        |seen| seen.full_rtt_min_s;
     /// Of a capture near the sender: packets of data sent before the first ACK of data came.
     initial_window_packets: Option<u64>, "initial_window", "initial window", PACKETS;
         |seen| seen.initial_window_packets.map(count);
