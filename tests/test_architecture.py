@@ -41,6 +41,7 @@ ROOM_MAY_USE = {
     "run_spec": "",
     "implementations": "",
     "printable": "",
+    "replaced_files": "errors",
     "locks": "",
     "locked_folders": "locks",
     "qlog_events": "",
@@ -54,15 +55,15 @@ ROOM_MAY_USE = {
     "backends": "_core errors foreign_files run_spec implementations locked_folders qlog_events "
     "python_controllers kernel_images quic_programs",
     "stats": "",
-    "figures": "errors stats",
-    "results": "_core errors backends stats figures",
-    "running": "errors foreign_files printable locks locked_folders python_controllers scenario "
-    "backends stats results",
+    "figures": "errors replaced_files stats",
+    "results": "_core errors replaced_files backends stats figures",
+    "running": "errors foreign_files printable replaced_files locks locked_folders "
+    "python_controllers scenario backends stats results",
     "captures": "_core errors foreign_files run_spec qlog_events scenario backends results running",
     "live": "errors locked_folders captures",
     "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
     "results running captures",
-    "report": "foreign_files printable scenario stats figures results",
+    "report": "foreign_files printable replaced_files scenario stats figures results",
     "view": "errors foreign_files printable running results stats figures report",
     "fidelity": "errors foreign_files stats results figures",
     "studies": "_core errors foreign_files printable scenario backends running results stats "
@@ -71,9 +72,9 @@ ROOM_MAY_USE = {
     "report studies",
     "search": "errors foreign_files printable scenario backends stats figures results running "
     "studies",
-    "cli": "errors foreign_files printable scenario templates emulate kernel_images quic_programs "
-    "backends running results figures captures live inference report view fidelity studies "
-    "suites search",
+    "cli": "errors foreign_files printable replaced_files scenario templates emulate kernel_images "
+    "quic_programs backends running results figures captures live inference report view fidelity "
+    "studies suites search",
     "api": "errors printable scenario backends running results captures report",
 }
 

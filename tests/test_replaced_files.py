@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from jostle.errors import InputError
-from jostle.figures.files import replace_file
+from jostle.replaced_files import replace_file, replaced
 
 
 def test_a_named_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
@@ -35,8 +35,31 @@ def test_what_a_link_points_to_is_replaced_and_not_the_link(tmp_path: Path) -> N
     assert list(target.parent.iterdir()) == [target]
 
 
+def test_a_link_that_points_to_itself_is_replaced(tmp_path: Path) -> None:
+    link = tmp_path / "page.html"
+    link.symlink_to(link)
+    replace_file(link, b"a page")
+    assert link.read_bytes() == b"a page"
+    assert list(tmp_path.iterdir()) == [link]
+
+
 def test_a_folder_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "page.html").mkdir()
     with pytest.raises(InputError, match=r"cannot write .*page\.html: Is a directory"):
         replace_file(tmp_path / "page.html", b"a page")
     assert list(tmp_path.iterdir()) == [tmp_path / "page.html"]
+
+
+def test_what_ends_half_way_leaves_what_was_there(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_bytes(b"the page of before")
+
+    def interrupted() -> None:
+        with replaced(page) as partial:
+            partial.write_bytes(b"half a p")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert page.read_bytes() == b"the page of before"
+    assert list(tmp_path.iterdir()) == [page]

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import fake_core
@@ -170,8 +171,35 @@ def test_what_cannot_be_exported_is_said(tmp_path, records):
         write_table(store, "flows", tmp_path / "x.xlsx")
     with pytest.raises(InputError, match="has a table `acks`"):
         write_table(store, "acks", tmp_path / "x.csv")
-    with pytest.raises(InputError, match="cannot write"):
-        write_table(store, "flows", tmp_path / "nowhere" / "x.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(InputError, match=r"cannot write .*folder\.csv"):
+        write_table(store, "flows", tmp_path / "folder.csv")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_an_export_goes_where_a_link_points(tmp_path, records, suffix):
+    store = stored(tmp_path / "store", records[:1])
+    target, link = tmp_path / "there" / "x", tmp_path / f"x.{suffix}"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    assert write_table(store, "flows", link) > 0
+    assert link.is_symlink()
+    assert list(target.parent.iterdir()) == [target]
+    write_table(store, "flows", tmp_path / f"plain.{suffix}")
+    assert target.read_bytes() == (tmp_path / f"plain.{suffix}").read_bytes()
+
+
+def test_an_export_into_a_named_pipe_is_counted(tmp_path, records):
+    store = stored(tmp_path / "store", records[:1])
+    pipe = tmp_path / "x.csv"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    rows = write_table(store, "flows", pipe)
+    reader.join(timeout=10)
+    assert pipe.is_fifo()
+    assert read[0].count(b"\n") == rows + 1
 
 
 def test_plans_and_measures_are_asked_in_sql(tmp_path, capsys):

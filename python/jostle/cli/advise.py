@@ -152,9 +152,9 @@ def _spelt(of: Estimate, factor: float, digits: int) -> str:
 def _write(
     found: Advice, goal: Goal, network: KnownNetwork, length_s: float, folder: Path, *, quiet: bool
 ) -> None:
-    from jostle.figures.files import replace_file
     from jostle.inference.advise import document_of
     from jostle.inference.writing import fitted_text
+    from jostle.replaced_files import replace_file
 
     best = [(f"{at}.toml", one) for at, one in enumerate(found.ranking[:_SHOWN], start=1)]
     for name, one in (*best, ("now.toml", found.now)):

@@ -138,7 +138,7 @@ def fit(
     else:
         _print(found, measured, predicted, held_out)
     if output is not None:
-        from jostle.figures.files import replace_file
+        from jostle.replaced_files import replace_file
 
         values = {one.key.key: one.key.written(one.value) for one in found.parameters}
         replace_file(Path(output), fitted_text(document, values).encode())

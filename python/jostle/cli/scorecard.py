@@ -69,7 +69,7 @@ def scorecard(
     its scenario and the command that repeats it. Several controllers have a league table, whose
     weights can be changed in the page. The exit status is 1 if a run failed, whatever the verdicts.
     """
-    from jostle.figures.files import replace_file
+    from jostle.replaced_files import replace_file
     from jostle.suites import document, names
     from jostle.suites.page import MOST_PICTURES, page, scorecard_document
     from jostle.suites.pictures import picture_data

@@ -280,7 +280,7 @@ def _write(
     command: Sequence[str],
 ) -> Path:
     """Write the page of a study, and its figures beside it."""
-    from jostle.figures.files import replace_file
+    from jostle.replaced_files import replace_file
     from jostle.studies.page import page
 
     pictures = _pictures(one, runs, evaluations, folder / one.id)

@@ -227,7 +227,7 @@ def print_suites(*, as_json: bool) -> None:
 def _write_junit(card: Card, path: str | None) -> None:
     if path is None:
         return
-    from jostle.figures.files import replace_file
+    from jostle.replaced_files import replace_file
     from jostle.suites.document import junit
 
     replace_file(Path(path), junit([card]).encode())

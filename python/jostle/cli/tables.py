@@ -234,7 +234,7 @@ def frame_of(
 
 def write_frame(frame: Callable[[], pl.DataFrame], given: Mapping[str, str | None]) -> bool:
     """Write a frame into the files that were asked for; whether stdout was one of them."""
-    from jostle.figures.files import replace_file
+    from jostle.replaced_files import replace_file
 
     made = None
     for suffix in ("csv", "parquet"):

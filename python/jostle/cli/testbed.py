@@ -123,7 +123,7 @@ def _teller(trials: int) -> Callable[[Trial], None]:
 
 
 def _write(one: Testbed, every: Mapping[str, Fitted], *, quiet: bool) -> None:
-    from jostle.figures.files import replace_file
+    from jostle.replaced_files import replace_file
     from jostle.studies.fitted import FILE, document
 
     for name, fitted in every.items():

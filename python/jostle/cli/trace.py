@@ -355,7 +355,7 @@ def _draw(panels: Sequence[RecordedPanel], stem: str, formats: Sequence[str]) ->
 
 
 def _write(output: str, text: str) -> None:
-    from jostle.figures.files import replace_file
+    from jostle.replaced_files import replace_file
 
     make_folder_of(output)
     replace_file(Path(output), text.encode())

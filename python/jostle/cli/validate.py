@@ -110,7 +110,7 @@ def validate(
             _draw(simulator, real, folder, formats or ("png",), quiet=quiet)
     if report is not None:
         from jostle.fidelity.markdown import page
-        from jostle.figures.files import replace_file
+        from jostle.replaced_files import replace_file
 
         given = {
             **options,

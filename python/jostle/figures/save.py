@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 
 from jostle.errors import InputError
-from jostle.figures.files import replace_file
 from jostle.figures.formats import FORMATS
 from jostle.figures.style import RC
+from jostle.replaced_files import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from jostle.figures.files import replace_file
 from jostle.figures.save import to_bytes
 from jostle.foreign_files import SCENARIO_BYTES, read_text
 from jostle.printable import printable
+from jostle.replaced_files import replace_file
 from jostle.report import assets, sequence
 from jostle.report.page import rendered
 from jostle.report.series import charts

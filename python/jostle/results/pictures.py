@@ -139,7 +139,7 @@ def save_all(
         Processes that draw; see `jostle.figures.drawn.rendered`.
     """
     from jostle.figures.drawn import rendered
-    from jostle.figures.files import replace_file
+    from jostle.replaced_files import replace_file
 
     every = {name: data() for name, data in all_data(results).items()}
     paths = []

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jostle.backends.tables import TABLES
 from jostle.errors import InputError, StoreError, brief, unknown
 from jostle.foreign_files import STORED_BYTES, read_bytes
+from jostle.replaced_files import replaced
 from jostle.running.plans import plan_names, read_plan
 from jostle.running.segments import folder as folders
 from jostle.running.segments.content import MEASURES, RUNS
@@ -81,20 +81,17 @@ def write_table(store: Store, table: str, path: Path) -> int:
     ]
     if not parts:
         raise InputError(f"no run of the store {store.root} has a table `{table}`")
-    whole = pl.concat(parts, how="diagonal").sort("run", maintain_order=True)
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    together = pl.concat(parts, how="diagonal")
+    whole = together.sort("run", maintain_order=True)
     try:
-        if path.suffix == ".csv":
-            whole.sink_csv(partial)
-        else:
-            whole.sink_parquet(partial, compression="zstd")
-        partial.replace(path)
-        finished = pl.scan_parquet if path.suffix == ".parquet" else pl.scan_csv
-        return int(finished(path).select(pl.len()).collect().item())
-    except (OSError, pl.exceptions.PolarsError) as error:
+        with replaced(path) as partial:
+            if path.suffix == ".csv":
+                whole.sink_csv(partial)
+            else:
+                whole.sink_parquet(partial, compression="zstd")
+        return int(together.select(pl.len()).collect().item())
+    except pl.exceptions.PolarsError as error:
         raise InputError(f"cannot write {path}: {brief(str(error))}") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def plans_frame(root: Path) -> pl.DataFrame:
