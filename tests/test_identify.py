@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jostle
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -281,6 +283,20 @@ def test_what_a_full_packet_takes_to_be_sent_is_no_queue() -> None:
     curve = np.array([0.038, 0.04, 0.06])
     seen = Observation("f", 0.0, 0.1, curve, curve, curve, 0.038, least_full_rtt_s=0.04)
     assert seen.queueing_delay_s == pytest.approx([0.0, 0.0, 0.02])
+
+
+def test_of_flows_of_which_nobody_says_what_they_sent_none_is_taken() -> None:
+    both = [{"name": name, "controller": "cubic", "rtt": "40 ms"} for name in ("one", "other")]
+    run = run_of("cubic", flows=both, duration="6 s")
+    with pytest.raises(InputError, match="choose one by --flow, of one, other"):
+        observe(run)
+    for sent in (None, float("nan")):
+        rates = pl.lit(sent, pl.Float64)
+        unknown = run.flows.with_columns(sending_rate_bps=rates)
+        logged = SimpleNamespace(summary=run.summary, flows=unknown)
+        with pytest.raises(InputError, match="choose one by --flow, of one, other"):
+            observe(logged)
+        assert observe(logged, "other").flow == "other"
 
 
 def test_intervals_that_a_busy_machine_moves_do_not_make_a_link_faster() -> None:

@@ -159,12 +159,16 @@ def _main_flow(run: Run) -> str:
     """Name the flow that carries nearly everything that is sent."""
     import polars as pl
 
+    names = [each["name"] for each in run.summary["flows"]]
+    if len(names) == 1:
+        return str(names[0])
     sizes = run.flows.group_by("flow").agg(pl.col("sending_rate_bps").fill_nan(0.0).sum())
-    names, sent = (sizes.sort("sending_rate_bps")[name].to_list() for name in sizes.columns)
-    if len(names) > 1 and sent[-1] < _NEARLY_ALL * sum(sent):
-        told = ", ".join(each["name"] for each in run.summary["flows"])
-        raise InputError(f"several flows: choose one by --flow, of {told}")
-    return str(names[-1])
+    sent = dict(sizes.iter_rows())
+    largest = max(sent, key=lambda name: sent[name], default=None)
+    # Where nothing is known to have been sent, none is the largest.
+    if largest is None or not sent[largest] or sent[largest] < _NEARLY_ALL * sum(sent.values()):
+        raise InputError(f"several flows: choose one by --flow, of {', '.join(names)}")
+    return str(largest)
 
 
 def _filled(values: Floats) -> Floats:
