@@ -40,7 +40,8 @@ pub struct Link<B> {
     losses: Vec<Box<dyn Loss>>,
     frames: Option<Box<Frames<B>>>,
     may_reorder: bool,
-    /// Being sent or propagating, in order of exit.
+    /// Being sent or propagating, in order of exit; behind them what waits, with an exit that is never,
+    /// where the queue leaves it here.
     pipe: Ring<Travelling<B>>,
     /// Latest exit so far.
     last_exit: Time,
@@ -67,9 +68,10 @@ impl<B: Copy> Link<B> {
         delay: Box<dyn Delay>,
         losses: Vec<Box<dyn Loss>>,
     ) -> Self {
+        let may_reorder = delay.may_reorder();
         Self {
-            may_reorder: delay.may_reorder(),
-            queue: Queue::of(queue),
+            may_reorder,
+            queue: Queue::of(queue, !may_reorder && losses.is_empty()),
             capacity: Sending::of(capacity),
             delay: Propagation::of(delay),
             losses,
@@ -85,7 +87,7 @@ impl<B: Copy> Link<B> {
     /// Lets it send packets together.
     #[must_use]
     pub fn with_frames(self, frames: Frames<B>) -> Self {
-        Self { frames: Some(Box::new(frames)), ..self }
+        Self { frames: Some(Box::new(frames)), queue: self.queue.apart(), ..self }
     }
 
     /// Tells the queue between which hosts flows are, by their numbers, before any packet comes.
@@ -107,7 +109,7 @@ impl<B: Copy> Link<B> {
     pub fn push<P: Probe<B>>(&mut self, now: Time, mut packet: Packet<B>, probe: &mut P) {
         self.advance(now, probe);
         packet.queued_at = now;
-        self.queue.enqueue(now, packet, &mut self.waiting, probe);
+        self.queue.enqueue(now, packet, (&mut self.waiting, &mut self.pipe), probe);
         probe.queue_changed(now, self.waiting.bytes, self.waiting.packets);
         if self.idle {
             self.idle = false;
@@ -149,7 +151,7 @@ impl<B: Copy> Link<B> {
     #[inline]
     pub fn next_time(&self) -> Time {
         let exit = self.pipe.front().map_or(Time::NEVER, |head| head.exit);
-        let service_matters = self.may_reorder || self.pipe.is_empty();
+        let service_matters = self.may_reorder || exit == Time::NEVER;
         if service_matters && self.waiting.packets > 0 { exit.min(self.free_at) } else { exit }
     }
 
@@ -190,7 +192,8 @@ impl<B: Copy> Link<B> {
     /// Packets that are being sent or propagate, and will arrive unless the link stops for good.
     #[inline]
     pub fn in_flight(&self) -> u64 {
-        self.pipe.len() as u64
+        let waiting = if let Queue::InPipe(_) = self.queue { self.waiting.packets } else { 0 };
+        self.pipe.len() as u64 - waiting
     }
 
     /// Bytes that could have been sent until `now`: what utilisation is measured against.
@@ -201,6 +204,9 @@ impl<B: Copy> Link<B> {
 
     /// Starts the service that is due at `free_at`.
     fn serve<P: Probe<B>>(&mut self, probe: &mut P) {
+        if let Queue::InPipe(_) = self.queue {
+            return self.serve_in_pipe(probe);
+        }
         if self.frames.is_some() {
             return self.serve_framed(probe);
         }
@@ -210,6 +216,29 @@ impl<B: Copy> Link<B> {
         self.free_at = finish;
         probe.sent(start, finish, &mut packet);
         self.travel(finish, packet, probe);
+    }
+
+    /// The same where what waits lies in the pipe: the first of it gets its exit, and stays where it is.
+    #[inline(always)]
+    fn serve_in_pipe<P: Probe<B>>(&mut self, probe: &mut P) {
+        let start = self.free_at;
+        let first = self.pipe.len() - self.waiting.packets as usize;
+        let Some(Travelling { exit, packet }) = self.pipe.get_mut(first) else {
+            // The next arrival starts the link.
+            self.idle = true;
+            self.free_at = Time::NEVER;
+            return;
+        };
+        self.idle = false;
+        self.waiting.remove(packet.size_bytes);
+        probe.queue_changed(start, self.waiting.bytes, self.waiting.packets);
+        let finish = self.capacity.finish(start, packet.size_bytes);
+        self.free_at = finish;
+        probe.sent(start, finish, packet);
+        if finish < Time::NEVER {
+            self.last_exit = (finish + self.delay.delay(finish)).max(self.last_exit);
+            *exit = self.last_exit;
+        }
     }
 
     /// The same of a link with frames. Its frames are taken out meanwhile, here and not where links

@@ -55,6 +55,13 @@ impl<T: Copy> Ring<T> {
         (index < self.len()).then(|| &self.places[self.place(self.taken.wrapping_add(index))])
     }
 
+    /// The same, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        let place = self.place(self.taken.wrapping_add(index));
+        if index < self.len() { Some(&mut self.places[place]) } else { None }
+    }
+
     /// The values in their order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len()).filter_map(|index| self.get(index))
@@ -117,14 +124,18 @@ impl<T: Copy> Ring<T> {
     }
 
     /// Makes room for twice as many. It is not given the value that comes next, so that its callers
-    /// can put that together in its place.
+    /// can put that together in its place. Only what had come round moves, to behind the others: the
+    /// system can enlarge a large allocation without a copy, and every page that a copy touches first
+    /// costs a fault.
     #[cold]
     fn grow(&mut self) {
-        let room = (2 * self.len()).max(Self::FIRST_ROOM);
-        let mut places = Vec::with_capacity(room);
-        places.extend(self.iter());
-        (self.taken, self.put) = (0, places.len());
-        (self.places, self.mask) = (places, room - 1);
+        let count = self.len();
+        let room = (2 * count).max(Self::FIRST_ROOM);
+        let first = if count == 0 { 0 } else { self.place(self.taken) };
+        self.places.reserve_exact(room - count);
+        self.places.extend_from_within(..first);
+        (self.taken, self.put) = (first, first + count);
+        self.mask = room - 1;
     }
 }
 

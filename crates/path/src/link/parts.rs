@@ -4,12 +4,16 @@
 use jostle_catalogue::Limit;
 use jostle_units::{Ring, Span, Time};
 
+use super::Travelling;
 use crate::queue::Backlog;
 use crate::{Capacity, Delay, Fate, Packet, Probe, QueueDiscipline, Reason, capacity};
 
 /// What waits in front of the link.
 pub(super) enum Queue<B> {
-    /// [`drop_tail`](QueueDiscipline::drop_tail_limit), whose account is the link's.
+    /// [`drop_tail`](QueueDiscipline::drop_tail_limit), whose account is the link's. What waits lies in the
+    /// link's pipe already, behind what was sent: it is not moved when it is sent.
+    InPipe(Limit),
+    /// The same where a packet may leave the pipe other than in the order in which it came.
     DropTail(Limit, Ring<Packet<B>>),
     Other(Box<dyn QueueDiscipline<B>>),
 }
@@ -32,12 +36,21 @@ impl<B, P: Probe<B>> Fate<B> for Account<'_, P> {
 }
 
 impl<B: Copy> Queue<B> {
-    /// `queue` has not been given anything.
-    pub fn of(queue: Box<dyn QueueDiscipline<B>>) -> Self {
+    /// `queue` has not been given anything. `in_order`: what is sent leaves the pipe in that order, all of it.
+    pub fn of(queue: Box<dyn QueueDiscipline<B>>, in_order: bool) -> Self {
         debug_assert_eq!(queue.packets(), 0, "a queue that was used before");
         match queue.drop_tail_limit() {
+            Some(limit) if in_order => Self::InPipe(limit),
             Some(limit) => Self::DropTail(limit, Ring::default()),
             None => Self::Other(queue),
+        }
+    }
+
+    /// The same, out of the pipe.
+    pub fn apart(self) -> Self {
+        match self {
+            Self::InPipe(limit) => Self::DropTail(limit, Ring::default()),
+            other => other,
         }
     }
 
@@ -47,10 +60,18 @@ impl<B: Copy> Queue<B> {
         &mut self,
         now: Time,
         packet: Packet<B>,
-        waiting: &mut Backlog,
+        (waiting, pipe): (&mut Backlog, &mut Ring<Travelling<B>>),
         probe: &mut P,
     ) {
         match self {
+            Self::InPipe(limit) => {
+                if waiting.has_room(packet.size_bytes, *limit) {
+                    waiting.add(packet.size_bytes);
+                    pipe.push_back(Travelling { exit: Time::NEVER, packet });
+                } else {
+                    probe.dropped(now, &packet, Reason::Overflow);
+                }
+            }
             Self::DropTail(limit, packets) => {
                 if waiting.has_room(packet.size_bytes, *limit) {
                     waiting.add(packet.size_bytes);
@@ -66,7 +87,7 @@ impl<B: Copy> Queue<B> {
         }
     }
 
-    /// The packet to send next. `waiting` counts it still.
+    /// The packet to send next, from a queue apart. `waiting` counts it still.
     #[inline]
     pub fn dequeue<P: Probe<B>>(
         &mut self,
@@ -75,6 +96,7 @@ impl<B: Copy> Queue<B> {
         probe: &mut P,
     ) -> Option<Packet<B>> {
         match self {
+            Self::InPipe(_) => None,
             Self::DropTail(_, packets) => packets.pop_front(),
             Self::Other(queue) => queue.dequeue(now, &mut Account { probe, waiting }),
         }
@@ -83,7 +105,7 @@ impl<B: Copy> Queue<B> {
     /// See [`QueueDiscipline::ready_at`].
     pub fn ready_at(&self) -> Time {
         match self {
-            Self::DropTail(..) => Time::NEVER,
+            Self::InPipe(_) | Self::DropTail(..) => Time::NEVER,
             Self::Other(queue) => queue.ready_at(),
         }
     }
@@ -91,6 +113,7 @@ impl<B: Copy> Queue<B> {
     /// Whether the discipline's own account says so, too.
     pub fn agrees(&self, waiting: &Backlog) -> bool {
         match self {
+            Self::InPipe(_) => true,
             Self::DropTail(_, packets) => packets.len() as u64 == waiting.packets,
             Self::Other(queue) => {
                 (queue.bytes(), queue.packets()) == (waiting.bytes, waiting.packets)
@@ -101,7 +124,7 @@ impl<B: Copy> Queue<B> {
     /// The discipline, where it is one that has anything to be told.
     pub fn other(&mut self) -> Option<&mut dyn QueueDiscipline<B>> {
         match self {
-            Self::DropTail(..) => None,
+            Self::InPipe(_) | Self::DropTail(..) => None,
             Self::Other(queue) => Some(queue.as_mut()),
         }
     }

@@ -300,3 +300,23 @@ fn packets_overtake_only_where_they_may() {
     // Packets 1 and 2 exit at the same time, in the order in which they were sent.
     assert_eq!(exits(&delays, true), [(1_200, 1), (1_200, 2), (5_100, 0), (6_400, 3)]);
 }
+
+/// Whether a packet can be lost decides where those that wait lie, and nothing else.
+#[test]
+fn a_queue_in_the_pipe_is_the_same_as_one_apart() {
+    let run = |losses: Vec<Box<dyn Loss>>| {
+        let (mut link, mut notes) = (link(6, losses), Notes::default());
+        let mut seen = Vec::new();
+        // Bursts and silences: the queue fills and runs empty, and the pipe grows and comes round.
+        for body in 0..2_000u32 {
+            let now = us(u64::from(body / 50 * 3_000 + body % 50 * (body / 200 * 17)));
+            link.push(now, packet(body), &mut notes);
+            let left = link.pop(now, &mut notes).map(|packet| (packet.body, packet.queued_at));
+            seen.push((left, link.next_time(), link.queue_packets(), link.in_flight()));
+        }
+        (seen, notes.sent, notes.dropped)
+    };
+    let none_lost = run(vec![Box::new(Listed(0, vec![]))]);
+    assert!(none_lost.2.len() > 100 && none_lost.1.len() > 100);
+    assert_eq!(run(vec![]), none_lost);
+}
