@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dask
 import jostle
 import pytest
 from jostle.errors import InputError
 from jostle.running.executors import make
+from jostle.running.executors.cluster import DaskExecutor
 
 SCENARIO = """
 duration = "1 s"
@@ -34,7 +36,7 @@ echo "Submitted batch job $!"
 SCANCEL = """#!/bin/sh
 for job; do
     echo "$job" >>"$QUEUE/cancelled"
-    kill -- "-$job" 2>/dev/null
+    grep -qx "$job" "$QUEUE/submitted" && kill -- "-$job" 2>/dev/null
 done
 exit 0
 """
@@ -73,6 +75,23 @@ def test_jobs_of_slurm_carry_out_what_threads_do(slurm: dict[str, str], tmp_path
     submitted = (queue / "submitted").read_text().split()
     assert len(submitted) == 2
     assert set(submitted) <= set((queue / "cancelled").read_text().split())
+
+
+def test_while_a_queue_has_no_room_its_jobs_are_named(
+    slurm: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = Path(slurm["QUEUE"])
+    (queue / "sbatch").write_text("#!/bin/sh\necho Submitted batch job 1\n")
+    (queue / "scancel").write_text("#!/bin/sh\n")
+    for key in ("PATH", "QUEUE"):
+        monkeypatch.setenv(key, slurm[key])
+    described = {"cores": 1, "memory": "2GB", "walltime": "00:10:00"}
+    with dask.config.set({f"jobqueue.slurm.{key}": value for key, value in described.items()}):
+        executor = DaskExecutor(jobs=1, queue="slurm")
+        try:
+            assert "`squeue` lists the jobs" in str(executor.lack())
+        finally:
+            executor.shutdown()
 
 
 def test_what_a_queue_lacks_is_said(slurm: dict[str, str], tmp_path: Path) -> None:

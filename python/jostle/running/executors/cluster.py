@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.errors import InputError
 from jostle.running.executors.local import available_cores
-from jostle.running.executors.queued import queued
+from jostle.running.executors.queued import LISTED_BY, queued
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -64,6 +64,7 @@ class DaskExecutor:
         # Its calls have no types.
         library: Any = distributed
         self._dumps: Callable[[object], bytes] = library.protocol.pickle.dumps
+        self._queue = queue
         self.cluster: Any = None
         if address is None:
             with dask.config.set({"distributed.scheduler.allowed-failures": _RETRIED}):
@@ -134,6 +135,11 @@ class DaskExecutor:
             return None
         if there:
             return None
+        if self._queue is not None:
+            return (
+                f"no worker has come from {self._queue} yet; runs wait for the first. "
+                f"`{LISTED_BY[self._queue]}` lists the jobs that ask for them"
+            )
         add = f"`dask worker {self._address}`, on a machine that has jostle"
         return (
             f"no worker of Dask is connected to {self._address}; runs wait for one. Add one: {add}"

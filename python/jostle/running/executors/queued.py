@@ -9,10 +9,13 @@ from typing import Any, Final
 
 from jostle.errors import InputError
 
-__all__ = ["QUEUES", "queued"]
+__all__ = ["LISTED_BY", "QUEUES", "queued"]
 
 QUEUES: Final = {"slurm": "SLURMCluster", "pbs": "PBSCluster"}
 """Name of a queue, and of its part of Dask's configuration → the class of dask-jobqueue."""
+
+LISTED_BY: Final = {"slurm": "squeue", "pbs": "qstat"}
+"""What lists the jobs that wait in a queue."""
 
 
 def queued(name: str, workers: int) -> Any:
