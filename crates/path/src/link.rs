@@ -4,7 +4,7 @@ mod parts;
 
 use jostle_units::{Ring, Time};
 
-use self::parts::{Propagation, Queue, Sending};
+use self::parts::{Propagation, Queue, Sending, Travelling};
 use crate::queue::Backlog;
 use crate::{Capacity, Delay, Frames, Hosts, Loss, Packet, Probe, QueueDiscipline, Reason};
 
@@ -51,12 +51,6 @@ pub struct Link<B> {
     idle: bool,
     /// What the discipline was given and has neither handed over nor dropped.
     waiting: Backlog,
-}
-
-#[derive(Clone, Copy)]
-struct Travelling<B> {
-    exit: Time,
-    packet: Packet<B>,
 }
 
 impl<B: Copy> Link<B> {

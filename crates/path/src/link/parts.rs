@@ -4,9 +4,15 @@
 use jostle_catalogue::Limit;
 use jostle_units::{Ring, Span, Time};
 
-use super::Travelling;
 use crate::queue::Backlog;
 use crate::{Capacity, Delay, Fate, Packet, Probe, QueueDiscipline, Reason, capacity};
+
+/// A packet in the pipe.
+#[derive(Clone, Copy)]
+pub(super) struct Travelling<B> {
+    pub exit: Time,
+    pub packet: Packet<B>,
+}
 
 /// What waits in front of the link.
 pub(super) enum Queue<B> {
