@@ -182,6 +182,7 @@ def mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
                 (*path, "where"),
                 f"no condition has {_listed(value.where)}; there is {_listed(labels)}",
             )
+            continue
         for key, label in value.relative_to.items():
             if label not in study.labels(value, key):
                 yield (*path, "relative_to"), unknown(key, label, study.labels(value, key))
