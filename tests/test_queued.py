@@ -89,7 +89,7 @@ def test_while_a_queue_has_no_room_its_jobs_are_named(
     with dask.config.set({f"jobqueue.slurm.{key}": value for key, value in described.items()}):
         executor = DaskExecutor(jobs=1, queue="slurm")
         try:
-            assert "`squeue` lists the jobs" in str(executor.lack())
+            assert "`squeue` lists their jobs" in str(executor.lack())
         finally:
             executor.shutdown()
 

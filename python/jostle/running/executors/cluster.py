@@ -137,8 +137,8 @@ class DaskExecutor:
             return None
         if self._queue is not None:
             return (
-                f"no worker has come from {self._queue} yet; runs wait for the first. "
-                f"`{LISTED_BY[self._queue]}` lists the jobs that ask for them"
+                f"none of the workers that {self._queue} was asked for is connected; runs wait for "
+                f"one. `{LISTED_BY[self._queue]}` lists their jobs"
             )
         add = f"`dask worker {self._address}`, on a machine that has jostle"
         return (
