@@ -129,6 +129,12 @@ impl<B: Copy> Link<B> {
         (head.exit <= now && head.exit != Time::NEVER).then_some(&head.packet)
     }
 
+    /// The packet that [`first`](Self::first) has given, once more.
+    #[inline]
+    pub fn head(&self) -> Option<&Packet<B>> {
+        self.pipe.front().map(|head| &head.packet)
+    }
+
     /// The packet that [`first`](Self::first) has given leaves the link.
     #[inline]
     pub fn forget_first(&mut self) {

@@ -305,38 +305,53 @@ impl Network {
         }
     }
 
-    /// The next packet that has arrived at the far end of `link` and at its receiver or sender;
-    /// those that have another link ahead are passed on. Once there is none, the link's next event
-    /// is scheduled.
+    /// The next packet that has arrived at the far end of `link` and at its receiver, until
+    /// [`forget_arrived`](Self::forget_arrived) takes it out; those that have another link ahead, or only
+    /// a delay line, are passed on. Once there is none, the link's next event is scheduled.
+    ///
+    /// It is for the caller to copy: what is returned within an `Option` is copied in overlapping pieces,
+    /// and each piece waits until the one before it has been written.
     #[inline]
-    pub fn arrived<S: Sink>(&mut self, now: Time, link: u32, sink: &mut S) -> Option<SimPacket> {
-        loop {
-            let Self { hops, agenda, payloads, .. } = self;
-            let hop = &mut hops[link as usize];
-            let Some(first) = hop.link.first(now, &mut LinkProbe { sink, payloads, link }) else {
-                hop.arrange(link, agenda);
-                return None;
-            };
-            self.link_packets += 1;
-            // It is looked into where it is, and then copied as a whole.
-            let route = self.routes.of(first.flow);
-            let forward = first.body.is_forward();
-            let path = if forward { &route.path } else { &route.reverse_path };
-            let next = path.get(first.hop + 1);
-            let mut packet = *first;
-            hop.link.forget_first();
-            match next {
-                Some(next) => {
-                    packet.hop += 1;
-                    self.push(now, next, &mut packet, sink);
-                }
-                None if forward => return Some(packet),
-                None => {
-                    let line = route.line;
-                    self.enter_access(now, line, packet.flow, packet.body);
-                }
-            }
+    pub fn arrived<S: Sink>(&mut self, now: Time, link: u32, sink: &mut S) -> Option<&SimPacket> {
+        while !self.is_for_receiver(now, link, sink)? {}
+        self.hops[link as usize].link.head()
+    }
+
+    /// Whether the packet that has arrived first at the far end of `link` is for its receiver; one that
+    /// is not is passed on. None has arrived: none.
+    #[inline(always)]
+    fn is_for_receiver<S: Sink>(&mut self, now: Time, link: u32, sink: &mut S) -> Option<bool> {
+        let Self { hops, agenda, payloads, .. } = self;
+        let hop = &mut hops[link as usize];
+        let Some(first) = hop.link.first(now, &mut LinkProbe { sink, payloads, link }) else {
+            hop.arrange(link, agenda);
+            return None;
+        };
+        self.link_packets += 1;
+        let route = self.routes.of(first.flow);
+        let forward = first.body.is_forward();
+        let path = if forward { &route.path } else { &route.reverse_path };
+        let next = path.get(first.hop + 1);
+        if forward && next.is_none() {
+            return Some(true);
         }
+        let line = route.line;
+        let mut packet = *first;
+        hop.link.forget_first();
+        match next {
+            Some(next) => {
+                packet.hop += 1;
+                self.push(now, next, &mut packet, sink);
+            }
+            None => self.enter_access(now, line, packet.flow, packet.body),
+        }
+        Some(false)
+    }
+
+    /// The packet that has [`arrived`](Self::arrived) is taken out of its link.
+    #[inline]
+    pub fn forget_arrived(&mut self, link: u32) {
+        self.hops[link as usize].link.forget_first();
     }
 
     /// Payload of the full-sized segments that the receiver's card of `flow` puts together, if it
@@ -373,20 +388,23 @@ impl Network {
         line.travelling.push_back(Arriving { exit, flow, body });
     }
 
-    /// The event of a delay line came up: the next packet that has reached its sender. Once there
-    /// is none, the next event is scheduled. Always a part of the loop that asks for it, or each packet
-    /// would be copied once more.
+    /// The event of a delay line came up: the next packet that has reached its sender, until
+    /// [`forget_reached`](Self::forget_reached) takes it out. Once there is none, the next event is
+    /// scheduled. The caller copies it, as it does what has [`arrived`](Self::arrived).
     #[inline(always)]
-    pub fn reached_sender(&mut self, now: Time, line: u32) -> Option<Arriving> {
-        let travelling = &mut self.lines[line as usize].travelling;
-        let first = travelling.front()?;
+    pub fn reached_sender(&mut self, now: Time, line: u32) -> Option<&Arriving> {
+        let first = self.lines[line as usize].travelling.front()?;
         if first.exit > now {
             self.agenda.schedule(first.exit, Event::Access(line));
             return None;
         }
-        let arriving = *first;
-        travelling.forget_front();
-        Some(arriving)
+        Some(first)
+    }
+
+    /// The packet that has [`reached`](Self::reached_sender) its sender is taken out of its delay line.
+    #[inline(always)]
+    pub fn forget_reached(&mut self, line: u32) {
+        self.lines[line as usize].travelling.forget_front();
     }
 
     /// A network card has sent a packet: passes it on.

@@ -163,7 +163,9 @@ impl<S: Sink> Simulation<'_, S> {
         match event {
             Event::Link(link) => {
                 self.world.network.begin_link(now, link);
-                while let Some(packet) = self.world.network.arrived(now, link, self.sink) {
+                while let Some(first) = self.world.network.arrived(now, link, self.sink) {
+                    let packet = *first;
+                    self.world.network.forget_arrived(link);
                     self.arrive(now, &packet);
                 }
                 while let Some((packet, _)) = self.world.merging.pop() {
@@ -174,7 +176,9 @@ impl<S: Sink> Simulation<'_, S> {
                 }
             }
             Event::Access(line) => {
-                while let Some(arriving) = self.world.network.reached_sender(now, line) {
+                while let Some(first) = self.world.network.reached_sender(now, line) {
+                    let arriving = *first;
+                    self.world.network.forget_reached(line);
                     self.receive_return(now, arriving.flow, &arriving.body);
                 }
                 if !self.world.network.relayed.is_empty() {
