@@ -182,39 +182,50 @@ impl Connection {
         part: bool,
         host: &mut Host<'_, S>,
     ) {
-        let mut taken = None;
         if let Some(conduct) = &mut self.conduct {
             ecn = conduct.seen(ecn);
-            taken = conduct.take(host.now, data, part);
+            if let Some(taken) = conduct.take(host.now, data, part) {
+                self.deliver(taken.bytes, host);
+                return self.acknowledge(taken.ack, host);
+            }
         }
-        let arrival = match taken {
-            Some(arrival) => arrival,
-            None if part => self.receiver.on_part(host.now, data, ecn),
-            None => self.receiver.on_data(host.now, data, ecn),
+        let arrival = if part {
+            self.receiver.on_part(host.now, data, ecn)
+        } else {
+            self.receiver.on_data(host.now, data, ecn)
         };
-        self.take_in(&arrival, host);
+        self.take_in(arrival, host);
+    }
+
+    /// The application can read so many bytes more.
+    #[inline(always)]
+    fn deliver<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
+        if bytes > 0 {
+            host.sink.delivered(host.now, host.flow, bytes);
+            if self.messages.are_awaited() {
+                self.answer(bytes, host);
+            }
+        }
     }
 
     /// What a segment has brought about goes where it belongs.
     #[inline(always)]
-    fn take_in<S: Sink>(&mut self, arrival: &Arrival, host: &mut Host<'_, S>) {
+    fn take_in<S: Sink>(&mut self, arrival: Arrival, host: &mut Host<'_, S>) {
         let &mut Host { now, flow, .. } = host;
-        if arrival.bytes > 0 {
-            host.sink.delivered(now, flow, arrival.bytes);
-            if self.messages.are_awaited() {
-                self.answer(arrival.bytes, host);
-            }
-        }
+        self.deliver(arrival.bytes, host);
         self.arm_receiver(flow, &mut host.network.agenda);
-        if arrival.early.is_some() {
-            self.acknowledge(arrival.early, &mut host.reborrow());
+        if arrival.early {
+            let early = self.receiver.take_early();
+            self.acknowledge(early, &mut host.reborrow());
         }
-        match arrival.ack {
+        if arrival.answers {
             // Put together in its place on the way back.
-            Some(ack) if self.conduct.is_none() => {
+            let ack = self.receiver.answer(now);
+            if self.conduct.is_none() {
                 host.send_back(Body::Tcp(Segment::Ack(ack)), self.receiver.ecn());
+            } else {
+                self.acknowledge(Some(ack), &mut host.reborrow());
             }
-            ack => self.acknowledge(ack, &mut host.reborrow()),
         }
         if arrival.reopens {
             self.reopen(&mut host.reborrow());
@@ -366,7 +377,7 @@ impl Transport for Connection {
         } else {
             self.receiver.on_data(now, data, ecn)
         };
-        self.take_in(&arrival, host);
+        self.take_in(arrival, host);
     }
 
     #[inline]

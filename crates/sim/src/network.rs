@@ -377,8 +377,9 @@ impl Network {
         }
     }
 
-    /// A packet goes on to the delay line of its flow, the last part of its way.
-    #[inline]
+    /// A packet goes on to the delay line of its flow, the last part of its way. Always a part of its
+    /// callers: an ACK is put together there.
+    #[inline(always)]
     fn enter_access(&mut self, now: Time, number: u32, flow: u32, body: Body) {
         let line = &mut self.lines[number as usize];
         let exit = now + line.delay;

@@ -8,7 +8,6 @@ mod rledbat;
 use jostle_control::Controller;
 use jostle_units::{Ecn, Span, Time};
 
-use crate::receiver::Arrival;
 use crate::segment::{Ack, Data, SynAck};
 use optimist::Optimist;
 use rledbat::Rledbat;
@@ -81,7 +80,7 @@ impl Conduct {
 
     /// Takes a segment of data in the receiver's place, if it does that. `part`: the card has put it
     /// together with the one that follows.
-    pub fn take(&mut self, now: Time, data: &Data, part: bool) -> Option<Arrival> {
+    pub fn take(&mut self, now: Time, data: &Data, part: bool) -> Option<Taken> {
         match &mut self.kind {
             Kind::Optimistic(optimist) => Some(optimist.take(now, data, part)),
             Kind::Rledbat(rledbat) => {
@@ -109,6 +108,15 @@ impl Conduct {
         };
         Answers { ack, first: first.min(number), count, sent: 0 }
     }
+}
+
+/// What a segment brought about that was taken in the receiver's place.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// Payload that the application can read now.
+    pub bytes: u64,
+    /// The ACK to send, if one is due.
+    pub ack: Option<Ack>,
 }
 
 /// ACKs in place of one.

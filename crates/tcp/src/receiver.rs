@@ -44,6 +44,8 @@ pub struct Receiver {
     recent: [Block; 4],
     recent_count: usize,
     duplicate: Option<Block>,
+    /// An ACK that is to leave before the next.
+    early: Option<Ack>,
     /// Segments that are not full sized and not yet delivered, with what they lack.
     short: Vec<(u32, u32)>,
 
@@ -86,15 +88,15 @@ pub struct Receiver {
     rtt: Span,
 }
 
-/// What a data segment brought about.
+/// What a data segment brought about. It fits two registers: an ACK is put together where it leaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// Payload that the application can read now.
     pub bytes: u64,
-    /// An ACK to send first, of what arrived before the segment.
-    pub early: Option<Ack>,
-    /// The ACK to send, if one is due.
-    pub ack: Option<Ack>,
+    /// An ACK of what arrived before the segment is to be sent first: [`Receiver::take_early`].
+    pub early: bool,
+    /// An ACK is to be sent: [`Receiver::answer`].
+    pub answers: bool,
     /// What the application has read since then opens the window so far that the sender is to be
     /// told, by [`Receiver::reopen`].
     pub reopens: bool,
@@ -102,8 +104,8 @@ pub struct Arrival {
 
 impl Arrival {
     /// Nothing that the application can read.
-    const fn unreadable(early: Option<Ack>, ack: Option<Ack>) -> Self {
-        Self { bytes: 0, early, ack, reopens: false }
+    const fn unreadable(early: bool, answers: bool) -> Self {
+        Self { bytes: 0, early, answers, reopens: false }
     }
 }
 
@@ -122,6 +124,7 @@ impl Receiver {
             recent: [Block::default(); 4],
             recent_count: 0,
             duplicate: None,
+            early: None,
             short: Vec::new(),
             window: Window::new(mss_bytes, window_max_bytes),
             quick: 0,
@@ -210,14 +213,14 @@ impl Receiver {
     pub fn on_data(&mut self, now: Time, data: &Data, ecn: Ecn) -> Arrival {
         self.unread = 0;
         if data.tsval_ms + PAWS_WINDOW_MS < self.echo_ms {
-            return self.on_stale(now, data.number);
+            return self.on_stale(data.number);
         }
         // RFC 7323 §4.3: the timestamp of the segment that advances the left edge is echoed.
         if data.number <= self.acked {
             self.echo_ms = self.echo_ms.max(data.tsval_ms);
         }
         if data.number >= self.window.end() && self.refuses(data.number) {
-            return self.on_beyond(now, data.number);
+            return self.on_beyond(data.number);
         }
         if self.feedback != EcnFeedback::None && data.cwr {
             // The sender's window may be very small now, so it should not have to wait.
@@ -234,7 +237,7 @@ impl Receiver {
             return if data.payload_bytes == 0 {
                 self.on_window_probe(now)
             } else {
-                self.on_old(now, data.number)
+                self.on_old(data.number)
             };
         }
         let early = self.note_mark(now, ecn, data.number == self.next);
@@ -264,16 +267,16 @@ impl Receiver {
             // message is acknowledged as soon as it is read (`ICSK_ACK_PUSHED`).
             self.at_once |= had_gap || lacking > 0;
         }
-        let ack = self.decide(now);
+        let answers = self.decide(now);
         if self.reads_later {
             self.keep_unread(self.backlog_bytes + bytes);
-            return Arrival { bytes, early, ack, reopens: false };
+            return Arrival { bytes, early, answers, reopens: false };
         }
         // The application reads after the stack has decided on the ACK.
         self.window.on_read(now, bytes);
         // It reads when all of what the card has put together has arrived.
         let reopens = !self.merging && self.window.reopens(self.next, self.ahead.len());
-        Arrival { bytes, early, ack, reopens }
+        Arrival { bytes, early, answers, reopens }
     }
 
     /// The application has read: the ACK that tells of a window which has opened
@@ -281,7 +284,8 @@ impl Receiver {
     #[cold]
     pub fn reopen(&mut self, now: Time) -> Ack {
         self.unread = 0;
-        self.acknowledge(now)
+        self.acknowledge();
+        self.answer(now)
     }
 
     /// Payload that the application can read, of a receiver that reads later.
@@ -309,11 +313,11 @@ impl Receiver {
     #[cold]
     fn on_window_probe(&mut self, now: Time) -> Arrival {
         let due = now >= self.probe_answers_from;
-        let ack = due.then(|| {
+        if due {
             self.probe_answers_from = now + PROBE_ANSWER_INTERVAL;
-            self.acknowledge(now)
-        });
-        Arrival::unreadable(None, ack)
+            self.acknowledge();
+        }
+        Arrival::unreadable(false, due)
     }
 
     /// Whether a segment at the end of the window or beyond it is not taken. Header prediction does
@@ -328,12 +332,14 @@ impl Receiver {
     /// 9293 §3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent
     /// in reply".
     #[cold]
-    fn on_beyond(&mut self, now: Time, number: u32) -> Arrival {
+    fn on_beyond(&mut self, number: u32) -> Arrival {
         if number == self.window.end().max(self.next) {
             self.enter_quick_mode(QUICK_ACKS_MAX);
         }
-        let ack = (!self.merging).then(|| self.acknowledge(now));
-        Arrival::unreadable(None, ack)
+        if !self.merging {
+            self.acknowledge();
+        }
+        Arrival::unreadable(false, !self.merging)
     }
 
     /// Payload of the segments from `next` to `end`.
@@ -358,20 +364,22 @@ impl Receiver {
     }
 
     /// A segment arrived again that the application has had already.
-    fn on_old(&mut self, now: Time, number: u32) -> Arrival {
+    fn on_old(&mut self, number: u32) -> Arrival {
         self.duplicate = Some(Block::of(number));
         self.enter_quick_mode(QUICK_ACKS_MAX);
-        Arrival::unreadable(None, Some(self.acknowledge(now)))
+        self.acknowledge();
+        Arrival::unreadable(false, true)
     }
 
     /// RFC 7323 §5.3 (PAWS): a segment older than what was echoed last is dropped and acknowledged
     /// at once. Reordering can do that to an original whose predecessors were retransmitted.
     #[cold]
-    fn on_stale(&mut self, now: Time, number: u32) -> Arrival {
+    fn on_stale(&mut self, number: u32) -> Arrival {
         if number < self.next {
-            return self.on_old(now, number);
+            return self.on_old(number);
         }
-        Arrival::unreadable(None, Some(self.acknowledge(now)))
+        self.acknowledge();
+        Arrival::unreadable(false, true)
     }
 
     /// Keeps a segment that arrived beyond a gap.
@@ -415,5 +423,7 @@ impl Receiver {
 
 #[cfg(test)]
 mod feedback_tests;
+#[cfg(test)]
+pub(crate) mod fixtures;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use jostle_units::{Span, Time};
 
-use crate::receiver::Arrival;
+use super::Taken;
 use crate::segment::{Ack, AckTag, Block, Clock, Data, MAX_BLOCKS};
 
 /// Acknowledges ahead of what arrives, and never says that something is missing. Whatever it has
@@ -32,7 +32,7 @@ impl Optimist {
     }
 
     /// A segment arrived.
-    pub fn take(&mut self, now: Time, data: &Data, part: bool) -> Arrival {
+    pub fn take(&mut self, now: Time, data: &Data, part: bool) -> Taken {
         self.echo_ms = self.echo_ms.max(data.tsval_ms);
         self.count(now);
         let is_news = data.payload_bytes > 0 && data.number >= self.next;
@@ -45,11 +45,9 @@ impl Optimist {
             number = self.next.saturating_add(lead);
         }
         // What was sent again was not believed to have come: no lead, lest all of it is ignored.
-        Arrival {
+        Taken {
             bytes: if is_news { u64::from(data.payload_bytes) } else { 0 },
-            early: None,
             ack: (!part).then(|| self.acknowledge(now, number)),
-            reopens: false,
         }
     }
 

@@ -52,22 +52,25 @@ impl Receiver {
         self.patience = DELAYED_ACK_MIN;
     }
 
-    /// Whether to acknowledge now, later, or with others (`__tcp_ack_snd_check`).
-    pub(super) fn decide(&mut self, now: Time) -> Option<Ack> {
+    /// Whether to acknowledge now, later, or with others (`__tcp_ack_snd_check`): whether the
+    /// [`answer`](Self::answer) is due.
+    pub(super) fn decide(&mut self, now: Time) -> bool {
         if self.merging {
-            return None;
+            return false;
         }
         // RFC 5681 §4.2: "a TCP receiver MUST NOT … delay … an ACK for at least every second
         // full-sized segment".
         if self.next - self.acked > 1 || self.quick > 0 || self.at_once {
-            return Some(self.acknowledge(now));
+            self.acknowledge();
+            return true;
         }
         if self.ahead.is_empty() {
             self.delay(now);
-            return None;
+            return false;
         }
         if self.compressed >= COMPRESSED_MAX {
-            return Some(self.acknowledge(now));
+            self.acknowledge();
+            return true;
         }
         if self.duplicates_at != self.next {
             self.duplicates_at = self.next;
@@ -75,7 +78,8 @@ impl Receiver {
         }
         if self.duplicates < UNCOMPRESSED_DUPLICATES || !self.compresses {
             self.duplicates += 1;
-            return Some(self.acknowledge(now));
+            self.acknowledge();
+            return true;
         }
         self.compressed += 1;
         if self.compression == Time::NEVER {
@@ -83,7 +87,7 @@ impl Receiver {
             self.compression = now + delay + COMPRESSION_SLACK;
             self.set_timer();
         }
-        None
+        false
     }
 
     /// `tcp_send_delayed_ack`.
@@ -116,7 +120,8 @@ impl Receiver {
             // A delayed ACK was missed: the application is slow, be more patient.
             self.patience = (self.patience + self.patience).min(Span::from_ms(200) + self.rtt);
         }
-        Some(self.acknowledge(now))
+        self.acknowledge();
+        Some(self.answer(now))
     }
 
     /// Segments that the sender may send beyond `next`.
@@ -125,8 +130,8 @@ impl Receiver {
         self.window.offer(self.next, self.ahead.len() + self.unread + self.backlog)
     }
 
-    /// The ACK of what has arrived so far.
-    pub(super) fn acknowledge(&mut self, now: Time) -> Ack {
+    /// What has arrived so far is acknowledged, by the next [`answer`](Self::answer).
+    pub(super) fn acknowledge(&mut self) {
         self.delayed = Time::NEVER;
         self.at_once = false;
         if self.quick > 0 {
@@ -135,18 +140,23 @@ impl Receiver {
                 self.patience = DELAYED_ACK_MIN;
             }
         }
-        self.report(now)
+        self.report();
     }
 
-    /// An ACK beside those that the delayed-ACK engine decides on (`__tcp_send_ack` with another
+    /// The same, beside what the delayed-ACK engine decides on (`__tcp_send_ack` with another
     /// `rcv_nxt`).
-    pub(super) fn report(&mut self, now: Time) -> Ack {
+    pub(super) fn report(&mut self) {
         self.compression = Time::NEVER;
         self.compressed = 0;
         self.set_timer();
         self.acked = self.next;
-        // First, so that nothing else of the ACK has to be kept meanwhile.
-        let window = self.window();
+        self.window();
+    }
+
+    /// The ACK that was decided on at `now`. Always a part of its callers, which put it together where
+    /// it leaves: one that is written field by field and copied at once waits for itself.
+    #[inline(always)]
+    pub fn answer(&mut self, now: Time) -> Ack {
         let mut ack = Ack {
             tag: AckTag::Ack,
             ece: self.ece,
@@ -154,24 +164,31 @@ impl Receiver {
             block_count: 0,
             marks: self.marks as u16,
             clock: Clock::at(now),
-            number: self.next,
+            number: self.acked,
             tsecr_ms: self.echo_ms,
-            window,
+            window: self.window.end() - self.acked,
             blocks: [Block::default(); MAX_BLOCKS],
         };
-        let mut count = 0;
-        if let Some(block) = self.duplicate.take() {
-            ack.duplicate = true;
-            ack.blocks[0] = block;
-            count = 1;
+        if self.recent_count > 0 || self.duplicate.is_some() {
+            ack.duplicate = self.duplicate.is_some();
+            (ack.block_count, ack.blocks) = self.blocks();
         }
-        for block in &self.recent[..self.recent_count] {
+        ack
+    }
+
+    /// What an ACK says of segments out of order: a duplicate first (RFC 2883), then what has changed
+    /// most recently.
+    #[cold]
+    #[inline(never)]
+    fn blocks(&mut self) -> (u8, [Block; MAX_BLOCKS]) {
+        let mut blocks = [Block::default(); MAX_BLOCKS];
+        let mut count = 0;
+        for &block in self.duplicate.take().iter().chain(&self.recent[..self.recent_count]) {
             if count < MAX_BLOCKS {
-                ack.blocks[count] = *block;
+                blocks[count] = block;
                 count += 1;
             }
         }
-        ack.block_count = count as u8;
-        ack
+        (count as u8, blocks)
     }
 }

@@ -7,19 +7,25 @@ use super::Receiver;
 use crate::segment::Ack;
 
 impl Receiver {
-    /// Takes note of a data segment's ECN field (`__tcp_ecn_check_ce`): an ACK that is due before
+    /// Takes note of a data segment's ECN field (`__tcp_ecn_check_ce`): whether an ACK is due before
     /// the segment's own. `in_order`: nothing is missing before the segment.
     #[inline]
-    pub(super) fn note_mark(&mut self, now: Time, ecn: Ecn, in_order: bool) -> Option<Ack> {
+    pub(super) fn note_mark(&mut self, now: Time, ecn: Ecn, in_order: bool) -> bool {
         match self.feedback {
-            EcnFeedback::None => None,
+            EcnFeedback::None => false,
             _ => self.take_mark(now, ecn, in_order),
         }
     }
 
-    fn take_mark(&mut self, now: Time, ecn: Ecn, in_order: bool) -> Option<Ack> {
+    /// The ACK that a mark has brought about before the segment's own.
+    #[cold]
+    pub fn take_early(&mut self) -> Option<Ack> {
+        self.early.take()
+    }
+
+    fn take_mark(&mut self, now: Time, ecn: Ecn, in_order: bool) -> bool {
         let marked = ecn == Ecn::Marked;
-        let mut early = None;
+        let mut early = false;
         match (self.feedback, ecn) {
             // Probably a retransmission.
             (_, Ecn::NotCapable) if self.ecn_seen => self.enter_quick_mode(2),
@@ -40,12 +46,18 @@ impl Receiver {
     /// RFC 8257 §3.2: an immediate ACK whenever marked packets follow unmarked ones, or the other
     /// way round. If an ACK was delayed it goes first, and tells what came before
     /// (`dctcp_ece_ack_update`).
-    fn echo(&mut self, now: Time, marked: bool, in_order: bool) -> Option<Ack> {
-        let mut early = None;
+    fn echo(&mut self, now: Time, marked: bool, in_order: bool) -> bool {
+        let mut early = false;
         if marked != self.marked {
             if self.delayed < Time::NEVER {
                 self.ece = self.marked;
-                early = Some(if in_order { self.report(now) } else { self.acknowledge(now) });
+                if in_order {
+                    self.report();
+                } else {
+                    self.acknowledge();
+                }
+                self.early = Some(self.answer(now));
+                early = true;
             }
             self.at_once = true;
         }

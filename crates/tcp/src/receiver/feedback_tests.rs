@@ -1,5 +1,6 @@
 //! Feedback of marks that tells more than RFC 3168: RFC 8257's and counts.
 
+use super::fixtures::{Seen, take};
 use super::*;
 use crate::segment::fixtures::{ack, data, syn};
 
@@ -23,9 +24,9 @@ fn settled(feedback: EcnFeedback) -> (Receiver, u32) {
     (receiver, next)
 }
 
-fn arrive(receiver: &mut Receiver, number: u32, marked: bool) -> Arrival {
+fn arrive(receiver: &mut Receiver, number: u32, marked: bool) -> Seen {
     let ecn = if marked { Ecn::Marked } else { Ecn::Capable };
-    receiver.on_data(at_us(20_000), &data(number, 1448, 7, false), ecn)
+    take(receiver, at_us(20_000), &data(number, 1448, 7, false), ecn)
 }
 
 /// The number and the flag of an ACK.
@@ -88,7 +89,7 @@ fn cwr_does_not_end_the_echo_of_a_marked_packet() {
     let (mut receiver, next) = settled(EcnFeedback::PerPacket);
     arrive(&mut receiver, next, true);
     let answer = data(next + 1, 1448, 7, true);
-    let arrival = receiver.on_data(at_us(20_000), &answer, Ecn::Marked);
+    let arrival = take(&mut receiver, at_us(20_000), &answer, Ecn::Marked);
     assert_eq!(says(arrival.ack), Some((next + 2, true)), "at once, because of CWR");
 }
 

@@ -1,3 +1,4 @@
+use super::fixtures::{Seen, acknowledge, take};
 use super::*;
 use crate::segment::fixtures::{data, syn};
 
@@ -8,8 +9,8 @@ fn at_us(us: u64) -> Time {
     Time::from_ns(us * 1_000)
 }
 
-fn arrive(receiver: &mut Receiver, us: u64, number: u32) -> Arrival {
-    receiver.on_data(at_us(us), &data(number, 1448, 7, false), Ecn::NotCapable)
+fn arrive(receiver: &mut Receiver, us: u64, number: u32) -> Seen {
+    take(receiver, at_us(us), &data(number, 1448, 7, false), Ecn::NotCapable)
 }
 
 /// A receiver whose window has grown as far as it will.
@@ -105,17 +106,17 @@ fn duplicates_are_reported() {
 fn ece_stands_until_cwr() {
     let mut receiver = Receiver::new(1448, 100_000, Span::from_ms(40), EcnFeedback::Classic);
     receiver.on_syn(NOW, &syn(true, 1));
-    let marked = receiver.on_data(at_us(0), &data(0, 1448, 1, false), Ecn::Marked);
+    let marked = take(&mut receiver, at_us(0), &data(0, 1448, 1, false), Ecn::Marked);
     assert!(marked.ack.unwrap().ece);
-    let still = receiver.on_data(at_us(1), &data(1, 1448, 1, false), Ecn::Capable);
+    let still = take(&mut receiver, at_us(1), &data(1, 1448, 1, false), Ecn::Capable);
     assert!(still.ack.unwrap().ece);
-    let answered = receiver.on_data(at_us(2), &data(2, 1448, 1, true), Ecn::Capable);
+    let answered = take(&mut receiver, at_us(2), &data(2, 1448, 1, true), Ecn::Capable);
     assert!(!answered.ack.unwrap().ece);
 }
 
 /// A segment sent at `stamp_ms`.
-fn stamped(receiver: &mut Receiver, us: u64, number: u32, stamp_ms: u32) -> Arrival {
-    receiver.on_data(at_us(us), &data(number, 1448, stamp_ms, false), Ecn::NotCapable)
+fn stamped(receiver: &mut Receiver, us: u64, number: u32, stamp_ms: u32) -> Seen {
+    take(receiver, at_us(us), &data(number, 1448, stamp_ms, false), Ecn::NotCapable)
 }
 
 /// RFC 7323 §2.2: a SYN-ACK's window is not scaled. Then two segments more for every one that
@@ -147,25 +148,25 @@ fn a_window_smaller_than_that_of_a_syn_ack_is_respected() {
 fn the_window_never_shrinks() {
     let (mut receiver, next) = settled();
     let edge = |ack: Ack| ack.number + ack.window;
-    let mut before = edge(receiver.acknowledge(NOW));
+    let mut before = edge(acknowledge(&mut receiver, NOW));
     assert_eq!(before, next + 69);
     for number in (next + 1..next + 60).step_by(2) {
         arrive(&mut receiver, 20_000, number);
-        let now = edge(receiver.acknowledge(NOW));
+        let now = edge(acknowledge(&mut receiver, NOW));
         assert!(now >= before, "{now} after {before}");
         before = now;
     }
     assert_eq!(before, next + 69);
     // Gaps close, the buffer is read, and the window opens again.
     arrive(&mut receiver, 20_000, next);
-    assert_eq!(edge(receiver.acknowledge(NOW)), next + 69);
+    assert_eq!(edge(acknowledge(&mut receiver, NOW)), next + 69);
     for number in (next + 2..next + 60).step_by(2) {
         arrive(&mut receiver, 20_000, number);
     }
     // What lay beyond the gap is read after the ACK that the closing of the gap brings.
-    assert_eq!(edge(receiver.acknowledge(NOW)), next + 60 + 68);
+    assert_eq!(edge(acknowledge(&mut receiver, NOW)), next + 60 + 68);
     arrive(&mut receiver, 20_000, next + 60);
-    assert_eq!(edge(receiver.acknowledge(NOW)), next + 61 + 69);
+    assert_eq!(edge(acknowledge(&mut receiver, NOW)), next + 61 + 69);
 }
 
 /// The sender is in slow start: 16 quick ACKs (`TCP_MAX_QUICKACKS`), or as many as half of the
@@ -282,7 +283,7 @@ fn a_duplicate_takes_one_of_three_blocks() {
         (ack.duplicate, ack.blocks()),
         (true, &[Block::of(next - 1), block(8), block(6)][..])
     );
-    let ack = receiver.acknowledge(NOW);
+    let ack = acknowledge(&mut receiver, NOW);
     assert_eq!((ack.duplicate, ack.blocks()), (false, &[block(8), block(6), block(4)][..]));
 }
 
@@ -324,7 +325,7 @@ fn the_end_of_a_message_is_acknowledged_at_once() {
         next += 1;
     }
     let runt = data(next + 1, 10, 7, false);
-    let arrival = receiver.on_data(at_us(20_000), &runt, Ecn::NotCapable);
+    let arrival = take(&mut receiver, at_us(20_000), &runt, Ecn::NotCapable);
     assert_eq!((arrival.bytes, arrival.ack.unwrap().number), (10, next + 2));
 }
 
@@ -332,14 +333,14 @@ fn the_end_of_a_message_is_acknowledged_at_once() {
 fn a_short_segment_beyond_a_gap_is_delivered_with_its_own_length() {
     let (mut receiver, next) = settled();
     let runt = data(next + 1, 10, 7, false);
-    assert_eq!(receiver.on_data(at_us(20_000), &runt, Ecn::NotCapable).bytes, 0);
+    assert_eq!(take(&mut receiver, at_us(20_000), &runt, Ecn::NotCapable).bytes, 0);
     arrive(&mut receiver, 20_000, next + 2);
     assert_eq!(arrive(&mut receiver, 20_000, next).bytes, 2 * 1448 + 10);
     assert!(receiver.short.is_empty());
 }
 
 fn marked(receiver: &mut Receiver, number: u32, cwr: bool, ecn: Ecn) -> Option<Ack> {
-    receiver.on_data(at_us(20_000), &data(number, 1448, 7, cwr), ecn).ack
+    take(receiver, at_us(20_000), &data(number, 1448, 7, cwr), ecn).ack
 }
 
 /// The sender's window may be down to a packet, at the mark as at CWR: it should not wait for ACKs.
@@ -442,7 +443,7 @@ fn window_probes_are_answered_twice_in_a_second() {
     let probe = data(next - 1, 0, 7, false);
     let mut answered = Vec::new();
     for us in [20_000, 20_001, 519_999, 520_000, 1_020_000] {
-        let arrival = receiver.on_data(at_us(us), &probe, Ecn::NotCapable);
+        let arrival = take(&mut receiver, at_us(us), &probe, Ecn::NotCapable);
         assert_eq!((arrival.bytes, arrival.reopens), (0, false));
         if let Some(ack) = arrival.ack {
             assert_eq!((ack.number, ack.duplicate, ack.blocks().len()), (next, false, 0));

@@ -24,6 +24,7 @@ use super::rto::RTO_MAX;
 use super::timers::Pending;
 use super::{Deadlines, Egress, Options, Sender, timestamp_ms};
 use crate::receiver::Receiver;
+use crate::receiver::fixtures::take;
 use crate::segment::fixtures::{ack, syn};
 use crate::segment::{Ack, Block, Clock, Data, Segment, SynAck};
 
@@ -376,7 +377,7 @@ impl Loopback {
             Segment::Data(data) => data,
             other => panic!("{other:?} after the handshake"),
         };
-        let arrival = self.receiver.on_data(now, &data, Ecn::NotCapable);
+        let arrival = take(&mut self.receiver, now, &data, Ecn::NotCapable);
         self.delivered_bytes += arrival.bytes;
         if let Some(ack) = arrival.ack {
             self.travel(now, Segment::Ack(ack));
