@@ -98,11 +98,11 @@ impl<B: Copy> Link<B> {
         }
     }
 
-    /// A packet arrives. Calls to `push`, `pop` and `advance` come in order of time.
-    #[inline]
-    pub fn push<P: Probe<B>>(&mut self, now: Time, mut packet: Packet<B>, probe: &mut P) {
+    /// A packet arrives. Calls to `push`, `pop` and `advance` come in order of time. Always a part of its
+    /// callers, which put a packet together in its place.
+    #[inline(always)]
+    pub fn push<P: Probe<B>>(&mut self, now: Time, packet: Packet<B>, probe: &mut P) {
         self.advance(now, probe);
-        packet.queued_at = now;
         self.queue.enqueue(now, packet, (&mut self.waiting, &mut self.pipe), probe);
         probe.queue_changed(now, self.waiting.bytes, self.waiting.packets);
         if self.idle {

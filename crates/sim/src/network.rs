@@ -239,17 +239,10 @@ impl Network {
     }
 
     /// A packet that has left its sender's host goes on its way, by its first link if there is one.
-    #[inline]
-    fn enter<S: Sink>(
-        &mut self,
-        now: Time,
-        first: Option<u32>,
-        packet: &mut SimPacket,
-        sink: &mut S,
-    ) {
+    fn enter<S: Sink>(&mut self, now: Time, first: Option<u32>, packet: SimPacket, sink: &mut S) {
         match first {
             Some(link) => self.push(now, link, packet, sink),
-            None => self.enter_wire(now, *packet),
+            None => self.enter_wire(now, packet),
         }
     }
 
@@ -278,13 +271,18 @@ impl Network {
         }
     }
 
-    /// A packet goes on to its next link; it has one. It is copied where it waits, and not before.
-    #[inline]
-    fn push<S: Sink>(&mut self, now: Time, link: u32, packet: &mut SimPacket, sink: &mut S) {
+    /// A packet goes on to its next link; it has one. Always a part of its callers: who sends puts a packet
+    /// together in its place in the link. Nothing but what is seldom called is given its address.
+    #[inline(always)]
+    fn push<S: Sink>(&mut self, now: Time, link: u32, mut packet: SimPacket, sink: &mut S) {
         let Self { hops, agenda, payloads, .. } = self;
         let hop = &mut hops[link as usize];
         match &mut hop.router {
-            Some(router) => router.pass(now, packet),
+            Some(router) => {
+                let mut passing = packet;
+                router.pass(now, &mut passing);
+                packet = passing;
+            }
             // RFC 4782: a router that does not decrement the option's TTL has not agreed.
             None => {
                 if let Some(syn) = packet.body.as_syn_mut() {
@@ -292,7 +290,7 @@ impl Network {
                 }
             }
         }
-        hop.link.push(now, *packet, &mut LinkProbe { sink, payloads, link });
+        hop.link.push(now, packet, &mut LinkProbe { sink, payloads, link });
         hop.arrange(link, agenda);
     }
 
@@ -341,7 +339,7 @@ impl Network {
         match next {
             Some(next) => {
                 packet.hop += 1;
-                self.push(now, next, &mut packet, sink);
+                self.push(now, next, packet, sink);
             }
             None => self.enter_access(now, line, packet.flow, packet.body),
         }
@@ -373,7 +371,7 @@ impl Network {
                 let line = route.line;
                 self.enter_access(now, line, flow, body);
             }
-            Some(link) => self.push(now, link, &mut packet(flow, body, ecn), sink),
+            Some(link) => self.push(now, link, packet(flow, body, ecn), sink),
         }
     }
 
@@ -423,7 +421,7 @@ impl Network {
             tell(sink, &self.payloads, now, flow, End::Sender, (&packet.body, packet.ecn));
         }
         leave(sink, now, &mut packet);
-        self.enter(now, first, &mut packet, sink);
+        self.enter(now, first, packet, sink);
     }
 
     /// Brings every link up to `now`, so that nothing before `now` remains to be told.
@@ -479,7 +477,7 @@ pub(crate) fn tell<S: Sink>(
 }
 
 /// A packet leaves its sender's host.
-#[inline]
+#[inline(always)]
 fn leave<S: Sink>(sink: &S, now: Time, packet: &mut SimPacket) {
     if sink.wants_trips()
         && let Some(trip) = packet.body.trip_mut()
@@ -501,27 +499,37 @@ pub(crate) struct Port<'a, S> {
 }
 
 impl<S: Sink> Port<'_, S> {
-    /// Hands a packet to the host's network card. Who sends knows what kind of packet it is, and puts
-    /// it together in place.
+    /// A packet leaves the host, by its network card if it has one. Always a part of its callers: who
+    /// sends knows what kind of packet it is, and puts it together in place.
     #[inline(always)]
     pub fn send(&mut self, now: Time, body: Body, ecn: Ecn) {
-        self.hand_over(now, &mut packet(self.flow, body, ecn));
+        let Self { flow, ref mut network, ref mut sink } = *self;
+        let mut packet = packet(flow, body, ecn);
+        let route = network.routes.of(flow);
+        let Some(link) = route.path.get(0).filter(|_| route.card.is_none()) else {
+            return self.send_otherwise(now, packet);
+        };
+        if sink.wants_segments() {
+            let seen = (&{ packet.body }, packet.ecn);
+            tell(*sink, &network.payloads, now, flow, End::Sender, seen);
+        }
+        leave(*sink, now, &mut packet);
+        network.push(now, link, packet, *sink);
     }
 
+    /// The same by a card, or where the way has no link.
+    #[cold]
     #[inline(never)]
-    fn hand_over(&mut self, now: Time, packet: &mut SimPacket) {
-        let flow = self.flow;
-        let route = self.network.routes.of(flow);
-        if route.card.is_some() {
-            return self.queue_on_card(now, *packet);
+    fn send_otherwise(&mut self, now: Time, mut packet: SimPacket) {
+        if self.network.routes.of(self.flow).card.is_some() {
+            return self.queue_on_card(now, packet);
         }
-        let first = route.path.get(0);
         if self.sink.wants_segments() {
             let seen = (&packet.body, packet.ecn);
-            tell(self.sink, &self.network.payloads, now, flow, End::Sender, seen);
+            tell(self.sink, &self.network.payloads, now, self.flow, End::Sender, seen);
         }
-        leave(self.sink, now, packet);
-        self.network.enter(now, first, packet, self.sink);
+        leave(self.sink, now, &mut packet);
+        self.network.enter_wire(now, packet);
     }
 
     fn queue_on_card(&mut self, now: Time, packet: SimPacket) {
@@ -538,7 +546,7 @@ impl<S: Sink> Port<'_, S> {
 }
 
 impl<S: Sink> Egress for Port<'_, S> {
-    #[inline]
+    #[inline(always)]
     fn transmit(&mut self, now: Time, segment: Segment, ecn: Ecn) {
         self.send(now, Body::Tcp(segment), ecn);
     }

@@ -61,7 +61,7 @@ impl<B: Copy> Queue<B> {
     }
 
     /// A packet arrives. `waiting` is the account of what waits, which it keeps.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue<P: Probe<B>>(
         &mut self,
         now: Time,
@@ -69,26 +69,29 @@ impl<B: Copy> Queue<B> {
         (waiting, pipe): (&mut Backlog, &mut Ring<Travelling<B>>),
         probe: &mut P,
     ) {
+        // Each way takes a copy of its own: of one that is given away by its address no part would be kept in
+        // a register before.
+        let queued = || Packet { queued_at: now, ..packet };
         match self {
             Self::InPipe(limit) => {
                 if waiting.has_room(packet.size_bytes, *limit) {
                     waiting.add(packet.size_bytes);
-                    pipe.push_back(Travelling { exit: Time::NEVER, packet });
+                    pipe.push_back(Travelling { exit: Time::NEVER, packet: queued() });
                 } else {
-                    probe.dropped(now, &packet, Reason::Overflow);
+                    probe.dropped(now, &queued(), Reason::Overflow);
                 }
             }
             Self::DropTail(limit, packets) => {
                 if waiting.has_room(packet.size_bytes, *limit) {
                     waiting.add(packet.size_bytes);
-                    packets.push_back(packet);
+                    packets.push_back(queued());
                 } else {
-                    probe.dropped(now, &packet, Reason::Overflow);
+                    probe.dropped(now, &queued(), Reason::Overflow);
                 }
             }
             Self::Other(queue) => {
                 waiting.add(packet.size_bytes);
-                queue.enqueue(now, packet, &mut Account { probe, waiting });
+                queue.enqueue(now, queued(), &mut Account { probe, waiting });
             }
         }
     }
