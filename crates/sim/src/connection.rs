@@ -219,12 +219,13 @@ impl Connection {
             self.acknowledge(early, &mut host.reborrow());
         }
         if arrival.answers {
-            // Put together in its place on the way back.
-            let ack = self.receiver.answer(now);
-            if self.conduct.is_none() {
-                host.send_back(Body::Tcp(Segment::Ack(ack)), self.receiver.ecn());
-            } else {
+            if self.conduct.is_some() || self.receiver.tells_blocks() {
+                let ack = self.receiver.answer(now);
                 self.acknowledge(Some(ack), &mut host.reborrow());
+            } else {
+                // Put together in its place on the way back.
+                let ack = self.receiver.plain_answer(now);
+                host.send_back(Body::Tcp(Segment::Ack(ack)), self.receiver.ecn());
             }
         }
         if arrival.reopens {

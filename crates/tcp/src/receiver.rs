@@ -358,8 +358,11 @@ impl Receiver {
     /// While the window grows every segment is acknowledged at once.
     fn grow_window(&mut self) {
         if self.window.grow() {
-            // As Linux writes it: an even number of quick ACKs does not shrink, either.
-            self.quick |= 1;
+            // As Linux writes it (`|= 1`): an even number of quick ACKs does not shrink, either. A byte that
+            // is written into the number would be waited for where the number is read.
+            if self.quick.is_multiple_of(2) {
+                self.quick += 1;
+            }
         }
     }
 

@@ -153,11 +153,27 @@ impl Receiver {
         self.window();
     }
 
-    /// The ACK that was decided on at `now`. Always a part of its callers, which put it together where
-    /// it leaves: one that is written field by field and copied at once waits for itself.
-    #[inline(always)]
+    /// The ACK that was decided on at `now`.
     pub fn answer(&mut self, now: Time) -> Ack {
-        let mut ack = Ack {
+        let mut ack = self.plain_answer(now);
+        if self.tells_blocks() {
+            ack.duplicate = self.duplicate.is_some();
+            (ack.block_count, ack.blocks) = self.blocks();
+        }
+        ack
+    }
+
+    /// Whether an ACK tells of segments out of order, now.
+    #[inline]
+    pub const fn tells_blocks(&self) -> bool {
+        self.recent_count > 0 || self.duplicate.is_some()
+    }
+
+    /// The same of an ACK that does not. Always a part of its callers, which put it together where it
+    /// leaves: one that is written field by field and copied at once waits for itself.
+    #[inline(always)]
+    pub const fn plain_answer(&self, now: Time) -> Ack {
+        Ack {
             tag: AckTag::Ack,
             ece: self.ece,
             duplicate: false,
@@ -167,19 +183,13 @@ impl Receiver {
             number: self.acked,
             tsecr_ms: self.echo_ms,
             window: self.window.end() - self.acked,
-            blocks: [Block::default(); MAX_BLOCKS],
-        };
-        if self.recent_count > 0 || self.duplicate.is_some() {
-            ack.duplicate = self.duplicate.is_some();
-            (ack.block_count, ack.blocks) = self.blocks();
+            blocks: [Block { start: 0, end: 0 }; MAX_BLOCKS],
         }
-        ack
     }
 
     /// What an ACK says of segments out of order: a duplicate first (RFC 2883), then what has changed
     /// most recently.
     #[cold]
-    #[inline(never)]
     fn blocks(&mut self) -> (u8, [Block; MAX_BLOCKS]) {
         let mut blocks = [Block::default(); MAX_BLOCKS];
         let mut count = 0;

@@ -88,7 +88,7 @@ impl Window {
 
     /// End of what was offered (`rcv_wup` + `rcv_wnd`).
     #[inline]
-    pub fn end(&self) -> u32 {
+    pub const fn end(&self) -> u32 {
         self.offered
     }
 
