@@ -21,7 +21,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # Window-based, rate-based and model-based controllers over a long path; queues and their losses;
 # short flows; QUIC beside TCP.
-SCENARIOS = ["geo-shared", "fair-queues", "aqm-comparison", "short-flows", "quic-beside-tcp"]
+SCENARIOS = [
+    "first",
+    "geo-shared",
+    "fair-queues",
+    "aqm-comparison",
+    "short-flows",
+    "quic-beside-tcp",
+]
 
 
 def output(*command: str | Path) -> str:
