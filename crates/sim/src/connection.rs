@@ -9,8 +9,8 @@ use jostle_units::Time;
 use crate::engine::{Agenda, Deadline, Event, Timer};
 use crate::host::{Host, Progress, Transport};
 use crate::messages::Messages;
-use crate::network::Port;
 use crate::packet::Body;
+use crate::port::Port;
 use crate::relay::Part;
 use crate::source::{Action, Source};
 

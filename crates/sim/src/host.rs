@@ -9,8 +9,9 @@ use jostle_units::{Span, Time};
 
 use crate::engine::{Deadline, Event};
 use crate::messages::Messages;
-use crate::network::{Network, Port};
+use crate::network::Network;
 use crate::packet::Body;
+use crate::port::Port;
 use crate::source::{Action, Source};
 
 /// A flow's hosts at one moment: the network, who records, what the sending host remembers.
@@ -35,7 +36,7 @@ impl<S: Sink> Host<'_, S> {
     /// The sending side's door to the network.
     #[inline]
     pub fn port(&mut self) -> Port<'_, S> {
-        self.network.port(self.flow, self.sink)
+        Port { network: self.network, sink: self.sink, flow: self.flow }
     }
 
     /// The receiving side sends.

@@ -1,17 +1,17 @@
-//! The network between the endpoints: links, the flows' ways through them, the hosts' cards.
+//! The network between the endpoints: links, delay lines, and what passes on them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use jostle_control::RateCode;
 use jostle_path::{Ecn, Link, Packet, Probe, Reason};
-use jostle_record::{Datagram, End, FlowSpec, LinkSpec, Sink, Transport};
-use jostle_tcp::{Egress, Segment};
-use jostle_units::{Rate, Ring, Span, Time, mss_of};
+use jostle_record::{Datagram, End, FlowSpec, LinkSpec, Sink};
+use jostle_units::{Ring, Span, Time};
 
 use crate::engine::{Agenda, Event};
 use crate::packet::{Body, SimPacket, header};
 use crate::payloads::Payloads;
 use crate::quick_start::Router;
+use crate::routes::Routes;
 
 /// A link, the router before it, and when its event is due.
 struct Hop {
@@ -34,47 +34,6 @@ impl Hop {
     }
 }
 
-/// A sender's network card: packets leave it one after the other.
-#[derive(Debug)]
-struct Card {
-    rate: Rate,
-    queue: VecDeque<SimPacket>,
-    queued_bytes: u64,
-}
-
-impl Card {
-    fn new(rate: Rate) -> Self {
-        Self { rate, queue: VecDeque::new(), queued_bytes: 0 }
-    }
-}
-
-/// The links of one direction, in order. Most ways have one link, which is kept at hand: ten
-/// thousand flows do not fit into the cache, and every look elsewhere counts.
-struct Way {
-    len: u8,
-    first: u32,
-    links: Box<[u32]>,
-}
-
-impl Way {
-    fn new(links: &[u32]) -> Self {
-        Self {
-            len: links.len() as u8,
-            first: links.first().copied().unwrap_or(0),
-            links: links.into(),
-        }
-    }
-
-    #[inline]
-    fn get(&self, hop: u8) -> Option<u32> {
-        match hop {
-            _ if hop >= self.len => None,
-            0 => Some(self.first),
-            _ => Some(self.links[usize::from(hop)]),
-        }
-    }
-}
-
 /// What flows with the same access delay have on their last way back, in order: one line for all
 /// of them, so that they need one event together.
 struct DelayLine {
@@ -90,83 +49,11 @@ pub(crate) struct Arriving {
     pub body: Body,
 }
 
-/// A flow's way.
-struct Route {
-    path: Way,
-    reverse_path: Way,
-    /// The delay line behind the last link of `reverse_path`.
-    line: u32,
-    card: Option<Box<Card>>,
-    /// The receiver's card puts together what arrives at the same moment: payload of a full-sized
-    /// segment.
-    merged_mss_bytes: Option<u16>,
-}
-
-/// The ways of all flows, and of their connections where a flow is many: those have its way. Flows that
-/// go the same way share it, for the ways of ten thousand flows do not fit into a cache. One with a
-/// card has a way of its own.
-struct Routes {
-    routes: Vec<Route>,
-    /// Positions in `routes`, first those of flows.
-    places: Vec<u32>,
-    /// Some receiver's card puts packets together.
-    merge: bool,
-}
-
-impl Routes {
-    fn new(flows: &[FlowSpec], delays_ns: &[u64]) -> Self {
-        let places = Vec::with_capacity(flows.len());
-        let mut routes = Self { routes: Vec::new(), places, merge: false };
-        let mut known = BTreeMap::new();
-        for flow in flows {
-            let line = delays_ns.partition_point(|delay| *delay < flow.access_delay_ns) as u32;
-            let merged_mss_bytes = (flow.gro && flow.transport == Transport::Tcp)
-                .then(|| mss_of(flow.mtu_bytes) as u16);
-            let next = routes.routes.len() as u32;
-            let place = match flow.nic_rate_bps {
-                Some(_) => next,
-                None => *known
-                    .entry((&flow.path, &flow.reverse_path, line, merged_mss_bytes))
-                    .or_insert(next),
-            };
-            if place == next {
-                routes.routes.push(Route {
-                    path: Way::new(&flow.path),
-                    reverse_path: Way::new(&flow.reverse_path),
-                    line,
-                    card: flow.nic_rate_bps.map(|bps| Box::new(Card::new(Rate::from_bps(bps)))),
-                    merged_mss_bytes,
-                });
-            }
-            routes.places.push(place);
-            routes.merge |= merged_mss_bytes.is_some();
-        }
-        routes
-    }
-
-    #[inline]
-    fn of(&self, flow: u32) -> &Route {
-        &self.routes[self.places[flow as usize] as usize]
-    }
-
-    #[inline]
-    fn of_mut(&mut self, flow: u32) -> &mut Route {
-        &mut self.routes[self.places[flow as usize] as usize]
-    }
-
-    /// The next connection has the way of `flow`: its number.
-    fn admit(&mut self, flow: u32) -> u32 {
-        let connection = self.places.len() as u32;
-        self.places.push(self.places[flow as usize]);
-        connection
-    }
-}
-
 /// Everything between the endpoints, and the agenda of what happens next.
 pub(crate) struct Network {
     hops: Vec<Hop>,
     lines: Vec<DelayLine>,
-    routes: Routes,
+    pub routes: Routes,
     /// Packets of senders whose way has no link: what they send arrives at once, but not before they
     /// have sent it.
     wire: VecDeque<SimPacket>,
@@ -247,7 +134,7 @@ impl Network {
     }
 
     #[cold]
-    fn enter_wire(&mut self, now: Time, mut packet: SimPacket) {
+    pub fn enter_wire(&mut self, now: Time, mut packet: SimPacket) {
         if let Some(syn) = packet.body.as_syn_mut() {
             syn.rate = RateCode::NONE;
         }
@@ -274,7 +161,7 @@ impl Network {
     /// A packet goes on to its next link; it has one. Always a part of its callers: who sends puts a packet
     /// together in its place in the link. Nothing but what is seldom called is given its address.
     #[inline(always)]
-    fn push<S: Sink>(&mut self, now: Time, link: u32, mut packet: SimPacket, sink: &mut S) {
+    pub fn push<S: Sink>(&mut self, now: Time, link: u32, mut packet: SimPacket, sink: &mut S) {
         let Self { hops, agenda, payloads, .. } = self;
         let hop = &mut hops[link as usize];
         match &mut hop.router {
@@ -447,12 +334,6 @@ impl Network {
     pub fn observe(&mut self, now: Time) -> impl Iterator<Item = (u64, f64)> {
         self.hops.iter_mut().map(move |hop| (hop.link.queue_bytes(), hop.link.offered_bytes(now)))
     }
-
-    /// The sending side's door to the network.
-    #[inline]
-    pub fn port<'a, S: Sink>(&'a mut self, flow: u32, sink: &'a mut S) -> Port<'a, S> {
-        Port { network: self, sink, flow }
-    }
 }
 
 /// Tells a sink of a packet at one end of its flow. Hardly any run wants that: it stays out of the
@@ -478,7 +359,7 @@ pub(crate) fn tell<S: Sink>(
 
 /// A packet leaves its sender's host.
 #[inline(always)]
-fn leave<S: Sink>(sink: &S, now: Time, packet: &mut SimPacket) {
+pub(crate) fn leave<S: Sink>(sink: &S, now: Time, packet: &mut SimPacket) {
     if sink.wants_trips()
         && let Some(trip) = packet.body.trip_mut()
     {
@@ -486,78 +367,8 @@ fn leave<S: Sink>(sink: &S, now: Time, packet: &mut SimPacket) {
     }
 }
 
+/// A packet as it leaves.
 #[inline]
-fn packet(flow: u32, body: Body, ecn: Ecn) -> SimPacket {
+pub(crate) fn packet(flow: u32, body: Body, ecn: Ecn) -> SimPacket {
     Packet { flow, size_bytes: body.wire_bytes(), queued_at: Time::ZERO, ecn, hop: 0, body }
-}
-
-/// A sender's door to the network.
-pub(crate) struct Port<'a, S> {
-    network: &'a mut Network,
-    sink: &'a mut S,
-    flow: u32,
-}
-
-impl<S: Sink> Port<'_, S> {
-    /// A packet leaves the host, by its network card if it has one. Always a part of its callers: who
-    /// sends knows what kind of packet it is, and puts it together in place.
-    #[inline(always)]
-    pub fn send(&mut self, now: Time, body: Body, ecn: Ecn) {
-        let Self { flow, ref mut network, ref mut sink } = *self;
-        let mut packet = packet(flow, body, ecn);
-        let route = network.routes.of(flow);
-        let Some(link) = route.path.get(0).filter(|_| route.card.is_none()) else {
-            return self.send_otherwise(now, packet);
-        };
-        if sink.wants_segments() {
-            let seen = (&{ packet.body }, packet.ecn);
-            tell(*sink, &network.payloads, now, flow, End::Sender, seen);
-        }
-        leave(*sink, now, &mut packet);
-        network.push(now, link, packet, *sink);
-    }
-
-    /// The same by a card, or where the way has no link.
-    #[cold]
-    #[inline(never)]
-    fn send_otherwise(&mut self, now: Time, mut packet: SimPacket) {
-        if self.network.routes.of(self.flow).card.is_some() {
-            return self.queue_on_card(now, packet);
-        }
-        if self.sink.wants_segments() {
-            let seen = (&packet.body, packet.ecn);
-            tell(self.sink, &self.network.payloads, now, self.flow, End::Sender, seen);
-        }
-        leave(self.sink, now, &mut packet);
-        self.network.enter_wire(now, packet);
-    }
-
-    fn queue_on_card(&mut self, now: Time, packet: SimPacket) {
-        let flow = self.flow;
-        let route = self.network.routes.of_mut(flow);
-        let Some(card) = &mut route.card else { return };
-        if card.queue.is_empty() {
-            let at = now + card.rate.time_for(u64::from(packet.size_bytes));
-            self.network.agenda.schedule(at, Event::Nic(flow));
-        }
-        card.queued_bytes += u64::from(packet.size_bytes);
-        card.queue.push_back(packet);
-    }
-}
-
-impl<S: Sink> Egress for Port<'_, S> {
-    #[inline(always)]
-    fn transmit(&mut self, now: Time, segment: Segment, ecn: Ecn) {
-        self.send(now, Body::Tcp(segment), ecn);
-    }
-
-    #[inline]
-    fn host_queue_bytes(&self) -> u64 {
-        self.network.routes.of(self.flow).card.as_ref().map_or(0, |card| card.queued_bytes)
-    }
-
-    #[inline]
-    fn note_sent(&mut self, now: Time, packets: u32, wire_bytes: u64, retransmission: bool) {
-        self.sink.sent(now, self.flow, packets, wire_bytes, retransmission);
-    }
 }
