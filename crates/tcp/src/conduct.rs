@@ -9,7 +9,7 @@ use jostle_control::Controller;
 use jostle_units::{Ecn, Span, Time};
 
 use crate::segment::{Ack, Data, SynAck};
-use optimist::Optimist;
+use optimist::{Optimist, Taken};
 use rledbat::Rledbat;
 
 /// Conduct of a receiver.
@@ -108,15 +108,6 @@ impl Conduct {
         };
         Answers { ack, first: first.min(number), count, sent: 0 }
     }
-}
-
-/// What a segment brought about that was taken in the receiver's place.
-#[derive(Clone, Copy, Debug)]
-pub struct Taken {
-    /// Payload that the application can read now.
-    pub bytes: u64,
-    /// The ACK to send, if one is due.
-    pub ack: Option<Ack>,
 }
 
 /// ACKs in place of one.

@@ -2,8 +2,16 @@
 
 use jostle_units::{Span, Time};
 
-use super::Taken;
 use crate::segment::{Ack, AckTag, Block, Clock, Data, MAX_BLOCKS};
+
+/// What a segment brought about that was taken in the receiver's place.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// Payload that the application can read now.
+    pub bytes: u64,
+    /// The ACK to send, if one is due.
+    pub ack: Option<Ack>,
+}
 
 /// Acknowledges ahead of what arrives, and never says that something is missing. Whatever it has
 /// acknowledged it goes without: the sender has forgotten it.
