@@ -19,8 +19,8 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# Window-based, rate-based and model-based controllers over a long path; queues and their losses;
-# short flows; QUIC beside TCP.
+# Two flows behind a drop-tail queue, as most runs are; window-based, rate-based and model-based
+# controllers over a long path; queues and their losses; short flows; QUIC beside TCP.
 SCENARIOS = [
     "first",
     "geo-shared",

@@ -125,14 +125,7 @@ impl Network {
         Self { hops, lines, routes, wire, relayed, agenda, payloads, link_packets: 0 }
     }
 
-    /// A packet that has left its sender's host goes on its way, by its first link if there is one.
-    fn enter<S: Sink>(&mut self, now: Time, first: Option<u32>, packet: SimPacket, sink: &mut S) {
-        match first {
-            Some(link) => self.push(now, link, packet, sink),
-            None => self.enter_wire(now, packet),
-        }
-    }
-
+    /// A packet that has left its sender's host goes on its way, which has no link.
     #[cold]
     pub fn enter_wire(&mut self, now: Time, mut packet: SimPacket) {
         if let Some(syn) = packet.body.as_syn_mut() {
@@ -304,11 +297,11 @@ impl Network {
             let at = now + card.rate.time_for(u64::from(next.size_bytes));
             self.agenda.schedule(at, Event::Nic(flow));
         }
-        if sink.wants_segments() {
-            tell(sink, &self.payloads, now, flow, End::Sender, (&packet.body, packet.ecn));
+        leave(sink, &self.payloads, now, &mut packet);
+        match first {
+            Some(link) => self.push(now, link, packet, sink),
+            None => self.enter_wire(now, packet),
         }
-        leave(sink, now, &mut packet);
-        self.enter(now, first, packet, sink);
     }
 
     /// Brings every link up to `now`, so that nothing before `now` remains to be told.
@@ -357,9 +350,14 @@ pub(crate) fn tell<S: Sink>(
     sink.datagram(now, flow, end, &Datagram { from, ecn, payload: payloads.get(place) });
 }
 
-/// A packet leaves its sender's host.
+/// A packet leaves its sender's host. It is told of by a copy: always a part of its callers, it gives
+/// away the address of nothing that is still being put together.
 #[inline(always)]
-pub(crate) fn leave<S: Sink>(sink: &S, now: Time, packet: &mut SimPacket) {
+pub(crate) fn leave<S: Sink>(sink: &mut S, payloads: &Payloads, now: Time, packet: &mut SimPacket) {
+    if sink.wants_segments() {
+        let seen = (&{ packet.body }, packet.ecn);
+        tell(sink, payloads, now, packet.flow, End::Sender, seen);
+    }
     if sink.wants_trips()
         && let Some(trip) = packet.body.trip_mut()
     {

@@ -1,12 +1,12 @@
 //! A sender's door to the network.
 
 use jostle_path::Ecn;
-use jostle_record::{End, Sink};
+use jostle_record::Sink;
 use jostle_tcp::{Egress, Segment};
 use jostle_units::Time;
 
 use crate::engine::Event;
-use crate::network::{Network, leave, packet, tell};
+use crate::network::{Network, leave, packet};
 use crate::packet::{Body, SimPacket};
 
 /// A sender's door to the network.
@@ -27,11 +27,7 @@ impl<S: Sink> Port<'_, S> {
         let Some(link) = route.path.get(0).filter(|_| route.card.is_none()) else {
             return self.send_otherwise(now, packet);
         };
-        if sink.wants_segments() {
-            let seen = (&{ packet.body }, packet.ecn);
-            tell(*sink, &network.payloads, now, flow, End::Sender, seen);
-        }
-        leave(*sink, now, &mut packet);
+        leave(*sink, &network.payloads, now, &mut packet);
         network.push(now, link, packet, *sink);
     }
 
@@ -41,11 +37,7 @@ impl<S: Sink> Port<'_, S> {
         if self.network.routes.of(self.flow).card.is_some() {
             return self.queue_on_card(now, packet);
         }
-        if self.sink.wants_segments() {
-            let seen = (&packet.body, packet.ecn);
-            tell(self.sink, &self.network.payloads, now, self.flow, End::Sender, seen);
-        }
-        leave(self.sink, now, &mut packet);
+        leave(self.sink, &self.network.payloads, now, &mut packet);
         self.network.enter_wire(now, packet);
     }
 

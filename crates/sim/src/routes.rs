@@ -30,7 +30,7 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    pub fn new(links: &[u32]) -> Self {
+    fn new(links: &[u32]) -> Self {
         Self {
             len: links.len() as u8,
             first: links.first().copied().unwrap_or(0),

@@ -88,7 +88,7 @@ pub struct Receiver {
     rtt: Span,
 }
 
-/// What a data segment brought about. It fits two registers: an ACK is put together where it leaves.
+/// What a data segment brought about. An ACK is not in it, but put together where it leaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// Payload that the application can read now.
@@ -186,7 +186,7 @@ impl Receiver {
             rate: syn.rate,
             clock: Clock::at(now),
             tsecr_ms: syn.tsval_ms,
-            window: self.window(),
+            window: self.offer(),
         }
     }
 

@@ -124,8 +124,8 @@ impl Receiver {
         Some(self.answer(now))
     }
 
-    /// Segments that the sender may send beyond `next`.
-    pub(super) fn window(&mut self) -> u32 {
+    /// Offers what there is room for: segments that the sender may send beyond `next`.
+    pub(super) fn offer(&mut self) -> u32 {
         // Data beyond a gap and data not yet read occupy the buffer (`tcp_space`).
         self.window.offer(self.next, self.ahead.len() + self.unread + self.backlog)
     }
@@ -150,7 +150,7 @@ impl Receiver {
         self.compressed = 0;
         self.set_timer();
         self.acked = self.next;
-        self.window();
+        self.offer();
     }
 
     /// The ACK that was decided on at `now`.

@@ -132,7 +132,7 @@ fn the_window_grows_by_two_segments_up_to_the_limit() {
             assert_eq!(u64::from(ack.window), expected, "segment {number}");
         }
     }
-    assert_eq!(receiver.window(), 200);
+    assert_eq!(receiver.offer(), 200);
 }
 
 #[test]
