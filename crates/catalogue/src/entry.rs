@@ -83,26 +83,40 @@ impl ParameterError {
 }
 
 impl Entry {
-    /// Checks `given` and fills in defaults for what it does not name.
+    /// Checks `given`.
     ///
     /// # Errors
-    /// When a name is unknown or a value does not fit.
-    pub fn resolve(&self, given: &BTreeMap<String, Value>) -> Result<Values, ParameterError> {
+    /// When a name is unknown, a value does not fit, or one is missing that has no default.
+    pub fn check(&self, given: &BTreeMap<String, Value>) -> Result<(), ParameterError> {
         if let Some(name) = given.keys().find(|n| self.parameters.iter().all(|p| p.name != **n)) {
             return Err(ParameterError::Unknown { row: self.name, name: name.clone() });
         }
-        let values = self.parameters.iter().map(|parameter| {
-            let value = match given.get(parameter.name) {
-                Some(value) => self.checked(parameter, value)?.clone(),
-                None => parameter.kind.default_value().ok_or_else(|| ParameterError::Missing {
-                    row: self.name,
-                    name: parameter.name,
-                    expected: parameter.kind.expected(),
-                })?,
-            };
-            Ok(Some(value))
-        });
-        Ok(Values::new(self.name, self.parameters, values.collect::<Result<_, _>>()?))
+        for parameter in self.parameters {
+            match given.get(parameter.name) {
+                Some(value) => self.check_value(parameter, value)?,
+                None if parameter.kind.has_default() => {}
+                None => {
+                    return Err(ParameterError::Missing {
+                        row: self.name,
+                        name: parameter.name,
+                        expected: parameter.kind.expected(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks `given` and fills in defaults for what it does not name.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn resolve(&self, given: &BTreeMap<String, Value>) -> Result<Values, ParameterError> {
+        self.check(given)?;
+        let value = |parameter: &Parameter| {
+            given.get(parameter.name).cloned().or_else(|| parameter.kind.default_value())
+        };
+        Ok(Values::new(self.name, self.parameters, self.parameters.iter().map(value).collect()))
     }
 
     /// Range of a parameter in whole base units, which is how it holds for specifications that name
@@ -111,18 +125,13 @@ impl Entry {
         self.parameters.iter().find(|parameter| parameter.name == name)?.kind.range()
     }
 
-    fn checked<'a>(
-        &self,
-        parameter: &Parameter,
-        value: &'a Value,
-    ) -> Result<&'a Value, ParameterError> {
+    fn check_value(&self, parameter: &Parameter, value: &Value) -> Result<(), ParameterError> {
         if !parameter.kind.accepts(value) {
             return Err(self.unfit(parameter.name, value, parameter.kind.expected()));
         }
         parameter.kind.check_content(&values::content(value)).map_err(|problem| {
             ParameterError::Content { row: self.name, name: parameter.name, problem }
-        })?;
-        Ok(value)
+        })
     }
 
     /// The error that a value does not fit, for rows whose parameters depend on each other.

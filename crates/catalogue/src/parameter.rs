@@ -160,6 +160,16 @@ impl Kind {
         })
     }
 
+    /// Whether a scenario may be silent.
+    pub const fn has_default(&self) -> bool {
+        !matches!(
+            self,
+            Self::Size { default_bytes: None, .. }
+                | Self::Probability { default: None }
+                | Self::Limit { default: None, .. }
+        )
+    }
+
     /// Smallest and largest value of what is a whole number in base units.
     pub fn range(&self) -> Option<(i64, i64)> {
         match *self {

@@ -14,6 +14,7 @@ mod receivers;
 mod video;
 mod web;
 
+use std::fmt::{Arguments, Display};
 use std::ops::RangeInclusive;
 
 use jostle_path::registry;
@@ -22,6 +23,10 @@ pub use error::SpecError;
 
 use crate::capture::CAPTURED_FLOWS_MAX;
 use crate::{LinkSpec, Quantity, RunSpec, Transport};
+
+/// Where a value stands. It is put into words only for a message: most specifications are sound, and some
+/// have ten thousand flows.
+type Place<'a> = Arguments<'a>;
 
 /// Longest span of time, and fastest rate.
 const MAX_NS: u64 = registry::LONGEST_NS as u64;
@@ -64,7 +69,11 @@ impl RunSpec {
         let crosses =
             |flow: &crate::FlowSpec| !(flow.path.is_empty() && flow.reverse_path.is_empty());
         if let Some(i) = spec.flows.iter().position(crosses) {
-            return Err(SpecError::unfit(&format!("flows[{i}].path"), "there", "none: no links"));
+            return Err(SpecError::unfit(
+                format_args!("flows[{i}].path"),
+                "there",
+                "none: no links",
+            ));
         }
         distinct("phases", spec.phases.iter().map(|phase| phase.name.as_str()))?;
         distinct("flows", spec.flows.iter().map(|flow| flow.name.as_str()))?;
@@ -85,7 +94,7 @@ impl RunSpec {
         self.check_phases()?;
         self.check_names()?;
         for (i, link) in self.links.iter().enumerate() {
-            link.validate(&format!("links[{i}]"))?;
+            link::check(format_args!("links[{i}]"), link)?;
         }
         let continuations = self.continuations();
         for (i, flow) in self.flows.iter().enumerate() {
@@ -93,7 +102,7 @@ impl RunSpec {
         }
         self.check_relays(&continuations)?;
         for i in 0..self.links.len() {
-            link::check_members(&format!("links[{i}]"), i as u32, self)?;
+            link::check_members(format_args!("links[{i}]"), i as u32, self)?;
         }
         self.check_capture()?;
         demand::check(self)
@@ -104,8 +113,8 @@ impl RunSpec {
         for (i, flow) in (0..).zip(&self.flows) {
             let Some(from) = flow.source.relays() else { continue };
             if continuations[from as usize] != Some(i) {
-                let at = format!("flows[{i}].source.from");
-                return Err(SpecError::unfit(&at, from, "a flow that no other passes on"));
+                let at = format_args!("flows[{i}].source.from");
+                return Err(SpecError::unfit(at, from, "a flow that no other passes on"));
             }
         }
         Ok(())
@@ -136,7 +145,7 @@ impl RunSpec {
         match self.flows.iter().position(names_no_file) {
             None => Ok(()),
             Some(i) => Err(SpecError::unfit(
-                &format!("flows[{i}].name"),
+                format_args!("flows[{i}].name"),
                 format!("`{}`", self.flows[i].name),
                 format!("one that can name a file, of at most {FILE_NAME_MAX_BYTES} bytes"),
             )),
@@ -145,8 +154,8 @@ impl RunSpec {
 
     fn check_phases(&self) -> Result<(), SpecError> {
         for (i, phase) in self.phases.iter().enumerate() {
-            within(&format!("phases[{i}].to_ns"), phase.to_ns, 1..=self.duration_ns)?;
-            within(&format!("phases[{i}].from_ns"), phase.from_ns, 0..=phase.to_ns - 1)?;
+            within(format_args!("phases[{i}].to_ns"), phase.to_ns, 1..=self.duration_ns)?;
+            within(format_args!("phases[{i}].from_ns"), phase.from_ns, 0..=phase.to_ns - 1)?;
         }
         let overall = self.phases.iter().find(|phase| phase.name == "overall");
         match overall.map(|phase| (phase.from_ns, phase.to_ns)) {
@@ -183,7 +192,7 @@ impl Quantity {
     /// # Errors
     /// The first thing that does not, where it is, and what would be accepted.
     pub fn validate(&self) -> Result<(), SpecError> {
-        quantity::check("quantity", self, 0..=u64::MAX)
+        quantity::check(format_args!("quantity"), self, 0..=u64::MAX)
     }
 }
 
@@ -194,21 +203,21 @@ impl LinkSpec {
     /// # Errors
     /// The first thing that does not, where it is, and what would be accepted.
     pub fn validate(&self, at: &str) -> Result<(), SpecError> {
-        link::check(at, self)
+        link::check(format_args!("{at}"), self)
     }
 }
 
 /// Names must be there and differ: random streams and results are told apart by them.
-fn distinct<'a>(list: &str, names: impl Iterator<Item = &'a str>) -> Result<(), SpecError> {
+fn distinct<'a>(list: impl Display, names: impl Iterator<Item = &'a str>) -> Result<(), SpecError> {
     let mut seen = std::collections::BTreeMap::new();
     for (i, name) in names.enumerate() {
-        let at = format!("{list}[{i}].name");
+        let at = format_args!("{list}[{i}].name");
         if name.is_empty() {
-            return Err(SpecError::unfit(&at, "empty", "a name"));
+            return Err(SpecError::unfit(at, "empty", "a name"));
         }
         if let Some(first) = seen.insert(name, i) {
             return Err(SpecError::unfit(
-                &at,
+                at,
                 format!("\"{name}\""),
                 format!("a name other than that of {list}[{first}]"),
             ));
@@ -219,7 +228,7 @@ fn distinct<'a>(list: &str, names: impl Iterator<Item = &'a str>) -> Result<(), 
 
 /// Checks that a number lies in a range.
 fn within<T: Copy + PartialOrd + Into<u64>>(
-    at: &str,
+    at: impl Display,
     given: T,
     accepted: RangeInclusive<T>,
 ) -> Result<(), SpecError> {
@@ -227,21 +236,21 @@ fn within<T: Copy + PartialOrd + Into<u64>>(
         return Ok(());
     }
     let (min, max) = ((*accepted.start()).into(), (*accepted.end()).into());
-    Err(SpecError::Range { at: at.to_owned(), given: given.into(), min, max })
+    Err(SpecError::Range { at: at.to_string(), given: given.into(), min, max })
 }
 
 /// Checks the times of steps: the first at 0, each later than the one before it.
-fn steps(at: &str, times_ns: impl Iterator<Item = u64>) -> Result<(), SpecError> {
+fn steps(at: Place<'_>, times_ns: impl Iterator<Item = u64>) -> Result<(), SpecError> {
     let mut previous = None;
     for (i, at_ns) in times_ns.enumerate() {
-        let place = format!("{at}[{i}].at_ns");
+        let place = format_args!("{at}[{i}].at_ns");
         match previous {
             None if at_ns != 0 => {
-                return Err(SpecError::unfit(&place, at_ns, "0 for the first step"));
+                return Err(SpecError::unfit(place, at_ns, "0 for the first step"));
             }
             Some(earlier) if at_ns <= earlier => {
                 let expected = format!("a time after {earlier}, that of the step before it");
-                return Err(SpecError::unfit(&place, at_ns, expected));
+                return Err(SpecError::unfit(place, at_ns, expected));
             }
             _ => previous = Some(at_ns),
         }

@@ -4,6 +4,8 @@ mod receivers;
 mod recipe;
 mod tcp;
 
+use std::sync::Arc;
+
 use jostle_control::Controller;
 use jostle_path::{Hosts, Link};
 use jostle_quic::{AckFrequency, Congestion, Crypto, End, Handshake, Recovery, Settings, Stack};
@@ -14,7 +16,7 @@ use jostle_record::{
 };
 use jostle_units::{DATAGRAM_HEADER_BYTES, Span, Stream, Time};
 
-use self::recipe::Recipe;
+use self::recipe::{Recipe, Recipes};
 use self::tcp::{TcpPlan, way_back};
 use crate::Error;
 use crate::datagrams::Datagrams;
@@ -67,7 +69,8 @@ impl Plan {
         if spec.transport != Transport::Tcp || spec.controller.is_python_controller() {
             return Ok(Self::Each);
         }
-        Ok(Self::Tcp(Box::new(TcpPlan::of(spec, run)?), Application::new(&spec.source)))
+        let plan = TcpPlan::of(spec, Arc::new(Recipe::of(spec)?), run)?;
+        Ok(Self::Tcp(Box::new(plan), Application::new(&spec.source)))
     }
 
     /// Both ends of the `number`-th connection of `flow`.
@@ -86,7 +89,10 @@ impl Plan {
                 };
                 plan.nth(number, application).map(Endpoints::Connection)
             }
-            Self::Each => endpoints(&nth_connection(flow, number), run, python_controllers),
+            Self::Each => {
+                let connection = nth_connection(flow, number);
+                endpoints(&connection, run, &mut Recipes::default(), python_controllers)
+            }
         }
     }
 }
@@ -98,8 +104,9 @@ pub(crate) fn flows(
 ) -> Result<Vec<Flow>, Error> {
     // A vector that grows would move what was made, a kilobyte each, again and again.
     let mut flows = Vec::with_capacity(run.flows.len());
+    let mut recipes = Recipes::default();
     for spec in &run.flows {
-        let endpoints = endpoints(spec, run, python_controllers)?;
+        let endpoints = endpoints(spec, run, &mut recipes, python_controllers)?;
         flows.push(Flow { endpoints, times: times(spec), followers: Vec::new() });
     }
     // Here, and not where a flow is made: each would have to look at all of them.
@@ -142,16 +149,18 @@ fn times(spec: &FlowSpec) -> Times {
     }
 }
 
-pub(crate) fn endpoints(
-    spec: &FlowSpec,
+fn endpoints<'a>(
+    spec: &'a FlowSpec,
     run: &RunSpec,
+    recipes: &mut Recipes<'a>,
     python_controllers: PythonControllers<'_>,
 ) -> Result<Endpoints, Error> {
     match (spec.transport, &spec.source) {
         (Transport::Tcp, _) => {
             let application = Application::new(&spec.source);
             let python = from_python(spec, python_controllers);
-            TcpPlan::of(spec, run)?.only(application, python).map(Endpoints::Connection)
+            let plan = TcpPlan::of(spec, recipes.of(spec)?, run)?;
+            plan.only(application, python).map(Endpoints::Connection)
         }
         (Transport::Udp, &SourceSpec::Ping { bytes, every_ns, timeout_ns }) => {
             let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));

@@ -1,66 +1,65 @@
 //! Which controllers, slow starts and memories go together.
 
+use std::collections::BTreeMap;
+
+use jostle_catalogue::{Entry, Value};
 use jostle_control::registry::{self, CONTROLLERS, MEMORIES, SLOW_STARTS, Start};
 
-use super::SpecError;
+use super::{Place, SpecError};
 use crate::FlowSpec;
 
-pub(super) fn controller(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
-    let at_controller = format!("{at}.controller");
+pub(super) fn controller(at: Place<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
+    let at_controller = format_args!("{at}.controller");
+    let at_start = format_args!("{at}.slow_start");
     if flow.controller.is_python_controller() {
         let Some(given) = &flow.slow_start else { return Ok(()) };
         let expected = format!("none: `{}` has its own", flow.controller.name);
-        return Err(SpecError::unfit(
-            &format!("{at}.slow_start"),
-            format!("\"{}\"", given.name),
-            expected,
-        ));
+        return Err(SpecError::unfit(at_start, format_args!("\"{}\"", given.name), expected));
     }
     if flow.controller.is_of_stack() {
-        let given = format!("\"{}\"", flow.controller.name);
+        let given = format_args!("\"{}\"", flow.controller.name);
         let expected = "a controller of any transport: only QUIC flows can have this one";
-        return Err(SpecError::unfit(&at_controller, given, expected));
+        return Err(SpecError::unfit(at_controller, given, expected));
     }
     let Some(row) = registry::controller(&flow.controller.name) else {
         let known: Vec<_> = CONTROLLERS.iter().map(|row| row.entry.name).collect();
-        return Err(SpecError::unknown(&at_controller, &flow.controller.name, &known));
+        return Err(SpecError::unknown(at_controller, &flow.controller.name, &known));
     };
-    row.entry
-        .resolve(&flow.controller.parameters)
-        .map_err(|source| SpecError::Parameter { at: at_controller, source })?;
+    parameters(at_controller, &row.entry, &flow.controller.parameters)?;
 
-    let at_start = format!("{at}.slow_start");
-    let known: Vec<_> = SLOW_STARTS.iter().map(|row| row.entry.name).collect();
+    let starts = || SLOW_STARTS.iter().map(|row| row.entry.name).collect::<Vec<_>>();
     match (&flow.slow_start, row.start) {
         (None, Start::Own) => Ok(()),
         (Some(given), Start::Composed(_)) => match registry::slow_start(&given.name) {
-            Some(method) => method
-                .entry
-                .resolve(&given.parameters)
-                .map(|_| ())
-                .map_err(|source| SpecError::Parameter { at: at_start, source }),
-            None => Err(SpecError::unknown(&at_start, &given.name, &known)),
+            Some(method) => parameters(at_start, &method.entry, &given.parameters),
+            None => Err(SpecError::unknown(at_start, &given.name, &starts())),
         },
         (Some(given), Start::Own) => Err(SpecError::unfit(
-            &at_start,
-            format!("\"{}\"", given.name),
+            at_start,
+            format_args!("\"{}\"", given.name),
             format!("none: `{}` has its own", row.entry.name),
         )),
         (None, Start::Composed(_)) => {
-            Err(SpecError::unfit(&at_start, "absent", format!("one of {}", known.join(", "))))
+            Err(SpecError::unfit(at_start, "absent", format!("one of {}", starts().join(", "))))
         }
     }
 }
 
-pub(super) fn memory(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
+pub(super) fn memory(at: Place<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
     let Some(given) = &flow.memory else { return Ok(()) };
-    let at = format!("{at}.memory");
+    let at = format_args!("{at}.memory");
     let Some(row) = registry::memory(&given.name) else {
         let known: Vec<_> = MEMORIES.iter().map(|row| row.entry.name).collect();
-        return Err(SpecError::unknown(&at, &given.name, &known));
+        return Err(SpecError::unknown(at, &given.name, &known));
     };
-    row.entry
-        .resolve(&given.parameters)
-        .map(|_| ())
-        .map_err(|source| SpecError::Parameter { at, source })
+    parameters(at, &row.entry, &given.parameters)
+}
+
+/// Checks the parameters of a row of a registry.
+pub(super) fn parameters(
+    at: Place<'_>,
+    row: &Entry,
+    given: &BTreeMap<String, Value>,
+) -> Result<(), SpecError> {
+    row.check(given).map_err(|source| SpecError::Parameter { at: at.to_string(), source })
 }

@@ -1,6 +1,6 @@
 //! Which flows may be many connections, and when these may come.
 
-use super::{MAX_BYTES, MAX_NS, SpecError, within};
+use super::{MAX_BYTES, MAX_NS, Place, SpecError, within};
 use crate::arrivals::rate_per_s;
 use crate::{ArrivalsSpec, CapacitySpec, FlowSpec, Quantity, RunSpec, SourceSpec, Transport};
 
@@ -11,15 +11,19 @@ const MAX_SHARE: f64 = 10.0;
 /// Most connections per second.
 const MAX_RATE_PER_S: f64 = 1e9;
 
-pub(super) fn check(at: &str, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
+pub(super) fn check(at: Place<'_>, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
     let Some(arrivals) = &flow.arrivals else { return Ok(()) };
     fits(at, flow, spec)?;
-    let at = &format!("{at}.arrivals");
+    let at = format_args!("{at}.arrivals");
     match arrivals {
         ArrivalsSpec::Poisson { rate_per_s } => {
             if !(*rate_per_s > 0.0 && *rate_per_s <= MAX_RATE_PER_S) {
                 let expected = format!("more than 0, at most {MAX_RATE_PER_S:e} per second");
-                return Err(SpecError::unfit(&format!("{at}.rate_per_s"), rate_per_s, expected));
+                return Err(SpecError::unfit(
+                    format_args!("{at}.rate_per_s"),
+                    rate_per_s,
+                    expected,
+                ));
             }
             Ok(())
         }
@@ -29,9 +33,9 @@ pub(super) fn check(at: &str, flow: &FlowSpec, spec: &RunSpec) -> Result<(), Spe
 }
 
 /// Checks what else the flow says.
-fn fits(at: &str, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
-    let place = format!("{at}.arrivals");
-    let there = |expected: &str| Err(SpecError::unfit(&place, "there", expected));
+fn fits(at: Place<'_>, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
+    let place = format_args!("{at}.arrivals");
+    let there = |expected: &str| Err(SpecError::unfit(place, "there", expected));
     let ends = match &flow.source {
         SourceSpec::Fixed { .. } => true,
         SourceSpec::RequestResponse { count, .. } => count.is_some(),
@@ -59,18 +63,24 @@ fn fits(at: &str, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn load(at: &str, share: f64, link: u32, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
+fn load(
+    at: Place<'_>,
+    share: f64,
+    link: u32,
+    flow: &FlowSpec,
+    spec: &RunSpec,
+) -> Result<(), SpecError> {
     if !(share > 0.0 && share <= MAX_SHARE) {
         let expected = format!("more than 0, at most {MAX_SHARE}");
-        return Err(SpecError::unfit(&format!("{at}.share"), share, expected));
+        return Err(SpecError::unfit(format_args!("{at}.share"), share, expected));
     }
-    let place = format!("{at}.link");
+    let place = format_args!("{at}.link");
     if !flow.path.contains(&link) {
-        return Err(SpecError::unfit(&place, link, "a link of the flow's path"));
+        return Err(SpecError::unfit(place, link, "a link of the flow's path"));
     }
     if !matches!(spec.links[link as usize].capacity, CapacitySpec::Constant { .. }) {
         let expected = "a link of a constant rate: a load is a share of it";
-        return Err(SpecError::unfit(&place, link, expected));
+        return Err(SpecError::unfit(place, link, expected));
     }
     if rate_per_s(flow, spec).is_none() {
         let expected = "a rate of arrivals, or sizes and counts with a finite mean (a Pareto \
@@ -80,27 +90,27 @@ fn load(at: &str, share: f64, link: u32, flow: &FlowSpec, spec: &RunSpec) -> Res
     Ok(())
 }
 
-fn listed(at: &str, at_ns: &[u64], bytes: Option<&[u64]>) -> Result<(), SpecError> {
-    let place = format!("{at}.at_ns");
-    within(&place, at_ns.len() as u64, 1..=MAX_CONNECTIONS)?;
+fn listed(at: Place<'_>, at_ns: &[u64], bytes: Option<&[u64]>) -> Result<(), SpecError> {
+    let place = format_args!("{at}.at_ns");
+    within(place, at_ns.len() as u64, 1..=MAX_CONNECTIONS)?;
     for (i, pair) in at_ns.windows(2).enumerate() {
         if pair[1] < pair[0] {
             let expected = "times that never decrease";
-            return Err(SpecError::unfit(&format!("{place}[{}]", i + 1), pair[1], expected));
+            return Err(SpecError::unfit(format_args!("{place}[{}]", i + 1), pair[1], expected));
         }
     }
-    within(&place, at_ns[at_ns.len() - 1], 0..=MAX_NS)?;
+    within(place, at_ns[at_ns.len() - 1], 0..=MAX_NS)?;
     let Some(bytes) = bytes else { return Ok(()) };
     if bytes.len() != at_ns.len() {
         let expected = format!("as many as there are times, {}", at_ns.len());
         return Err(SpecError::unfit(
-            &format!("{at}.bytes"),
+            format_args!("{at}.bytes"),
             format!("{} sizes", bytes.len()),
             expected,
         ));
     }
     for (i, size) in bytes.iter().enumerate() {
-        within(&format!("{at}.bytes[{i}]"), *size, 1..=MAX_BYTES)?;
+        within(format_args!("{at}.bytes[{i}]"), *size, 1..=MAX_BYTES)?;
     }
     Ok(())
 }
@@ -131,7 +141,7 @@ pub(super) fn check_number(spec: &RunSpec) -> Result<(), SpecError> {
                 "fewer: at most {MAX_CONNECTIONS} connections in a run, and five times as many \
                  transfers"
             );
-            return Err(SpecError::unfit(&format!("flows[{i}].arrivals"), given, expected));
+            return Err(SpecError::unfit(format_args!("flows[{i}].arrivals"), given, expected));
         }
     }
     Ok(())

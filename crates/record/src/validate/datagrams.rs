@@ -1,6 +1,6 @@
 //! Which datagrams at a rate make sense.
 
-use super::{MAX_NS, MIN_EVERY_NS, SpecError, steps, within};
+use super::{MAX_NS, MIN_EVERY_NS, Place, SpecError, steps, within};
 use crate::{CbrSpec, PlayoutSpec, RateStep, VoiceSpec};
 
 /// Largest Ie: with all of it R is not positive.
@@ -9,10 +9,10 @@ const MAX_IMPAIRMENT: f64 = 95.0;
 const MAX_ROBUSTNESS: f64 = 1_000.0;
 
 /// `most_bytes`: payload of the largest datagram.
-pub(super) fn check(at: &str, spec: &CbrSpec, most_bytes: u32) -> Result<(), SpecError> {
-    within(&format!("{at}.bytes"), spec.bytes, 1..=most_bytes)?;
-    rates(&format!("{at}.steps"), spec)?;
-    spec.voice.as_ref().map_or(Ok(()), |it| voice(&format!("{at}.voice"), it))
+pub(super) fn check(at: Place<'_>, spec: &CbrSpec, most_bytes: u32) -> Result<(), SpecError> {
+    within(format_args!("{at}.bytes"), spec.bytes, 1..=most_bytes)?;
+    rates(format_args!("{at}.steps"), spec)?;
+    spec.voice.as_ref().map_or(Ok(()), |it| voice(format_args!("{at}.voice"), it))
 }
 
 /// Least time between two datagrams.
@@ -25,32 +25,31 @@ fn bit_ns(bytes: u32) -> u64 {
     8_000_000_000 * u64::from(bytes)
 }
 
-fn rates(at: &str, spec: &CbrSpec) -> Result<(), SpecError> {
+fn rates(at: Place<'_>, spec: &CbrSpec) -> Result<(), SpecError> {
     steps(at, spec.steps.iter().map(|step| step.at_ns))?;
     let most_bps = bit_ns(spec.bytes) / MIN_EVERY_NS;
     for (i, &RateStep { at_ns, rate_bps }) in spec.steps.iter().enumerate() {
-        within(&format!("{at}[{i}].at_ns"), at_ns, 0..=MAX_NS)?;
-        within(&format!("{at}[{i}].rate_bps"), rate_bps, 0..=most_bps)?;
+        within(format_args!("{at}[{i}].at_ns"), at_ns, 0..=MAX_NS)?;
+        within(format_args!("{at}[{i}].rate_bps"), rate_bps, 0..=most_bps)?;
     }
     Ok(())
 }
 
-fn voice(at: &str, voice: &VoiceSpec) -> Result<(), SpecError> {
-    let name = |key: &str| format!("{at}.{key}");
+fn voice(at: Place<'_>, voice: &VoiceSpec) -> Result<(), SpecError> {
     let between = |key: &str, given: f64, least: f64, most: f64| {
         if (least..=most).contains(&given) {
             return Ok(());
         }
-        Err(SpecError::unfit(&name(key), given, format!("{least} to {most}")))
+        Err(SpecError::unfit(format_args!("{at}.{key}"), given, format!("{least} to {most}")))
     };
     between("equipment_impairment", voice.equipment_impairment, 0.0, MAX_IMPAIRMENT)?;
     between("loss_robustness", voice.loss_robustness, 0.1, MAX_ROBUSTNESS)?;
-    within(&name("coding_delay_ns"), voice.coding_delay_ns, 0..=MAX_NS)?;
+    within(format_args!("{at}.coding_delay_ns"), voice.coding_delay_ns, 0..=MAX_NS)?;
     match voice.playout {
         PlayoutSpec::Best => Ok(()),
         PlayoutSpec::Quantile { share } => between("playout.share", share, 0.0, 1.0),
         PlayoutSpec::Buffer { length_ns } => {
-            within(&name("playout.length_ns"), length_ns, 0..=MAX_NS)
+            within(format_args!("{at}.playout.length_ns"), length_ns, 0..=MAX_NS)
         }
     }
 }

@@ -10,7 +10,7 @@ use jostle_catalogue::{Kind, Values};
 use jostle_path::registry;
 use jostle_units::{FULL_PACKET_BYTES, LINK_HEADER_BYTES, mss_of};
 
-use super::{MAX_NS, SpecError, link, within};
+use super::{MAX_NS, Place, SpecError, link, within};
 use crate::room::MAX_ACK_ROWS;
 use crate::{
     CapacitySpec, FlowSpec, JitterSpec, LinkPart, LinkSpec, OutageSpec, ReceiverSpec, RunSpec,
@@ -63,7 +63,7 @@ pub(super) fn check(spec: &RunSpec) -> Result<(), SpecError> {
     check_series(spec)?;
     check_phases(spec)?;
     for (i, link) in spec.links.iter().enumerate() {
-        check_link(&format!("links[{i}]"), link, spec.duration_ns)?;
+        check_link(format_args!("links[{i}]"), link, spec.duration_ns)?;
     }
     check_pings(spec)?;
     super::arrivals::check_number(spec)?;
@@ -102,26 +102,32 @@ fn check_phases(spec: &RunSpec) -> Result<(), SpecError> {
     Err(SpecError::unfit("phases", given, format!("at most {most} segments in all phases")))
 }
 
-fn check_link(at: &str, link: &LinkSpec, duration_ns: u64) -> Result<(), SpecError> {
+fn check_link(at: Place<'_>, link: &LinkSpec, duration_ns: u64) -> Result<(), SpecError> {
     if let Some(OutageSpec { mean_interval_ns, .. }) = link.outages {
-        let at = format!("{at}.outages.mean_interval_ns");
-        rarely(&at, mean_interval_ns, 1, duration_ns, MAX_OUTAGES)?;
+        let at = format_args!("{at}.outages.mean_interval_ns");
+        rarely(at, mean_interval_ns, 1, duration_ns, MAX_OUTAGES)?;
     }
     if let CapacitySpec::Autoregressive(spec) = &link.capacity {
-        rarely(&format!("{at}.capacity.step_ns"), spec.step_ns, 1, duration_ns, MAX_RATE_STEPS)?;
+        rarely(
+            format_args!("{at}.capacity.step_ns"),
+            spec.step_ns,
+            1,
+            duration_ns,
+            MAX_RATE_STEPS,
+        )?;
     }
     let jitter = link.delay.jitter.as_ref();
     if let Some(JitterSpec { correlation_ns: correlation_ns @ 1.., .. }) = jitter {
-        let at = format!("{at}.delay.jitter.correlation_ns");
-        rarely(&at, *correlation_ns, JITTER_GRID, duration_ns, MAX_JITTER_POINTS)?;
+        let at = format_args!("{at}.delay.jitter.correlation_ns");
+        rarely(at, *correlation_ns, JITTER_GRID, duration_ns, MAX_JITTER_POINTS)?;
     }
     let updates = |row: &registry::QueueRow<()>| {
         row.entry.parameters.iter().any(|parameter| parameter.name == "update")
     };
     for (place, part) in queues(link) {
         if let Some((_, values)) = row_of(part).filter(|(row, _)| updates(row)) {
-            let at = format!("{at}.{place}.parameters.update");
-            rarely(&at, values.span("update").as_ns(), 1, duration_ns, MAX_UPDATES)?;
+            let at = format_args!("{at}.{place}.parameters.update");
+            rarely(at, values.span("update").as_ns(), 1, duration_ns, MAX_UPDATES)?;
         }
     }
     Ok(())
@@ -129,7 +135,7 @@ fn check_link(at: &str, link: &LinkSpec, duration_ns: u64) -> Result<(), SpecErr
 
 /// Checks that what happens `times` in each `period_ns` happens at most `most` times in a run.
 fn rarely(
-    at: &str,
+    at: Place<'_>,
     period_ns: u64,
     times: u64,
     duration_ns: u64,
@@ -148,8 +154,8 @@ fn check_pings(spec: &RunSpec) -> Result<(), SpecError> {
         if all > MAX_PACKETS {
             let expected =
                 format!("longer pauses: at most {MAX_PACKETS} pings are waited for at once");
-            let at = format!("flows[{i}].source.every_ns");
-            return Err(SpecError::unfit(&at, every_ns, expected));
+            let at = format_args!("flows[{i}].source.every_ns");
+            return Err(SpecError::unfit(at, every_ns, expected));
         }
     }
     Ok(())

@@ -55,11 +55,15 @@ impl SpecError {
         }
     }
 
-    pub(super) fn unknown(at: &str, given: &str, known: &[&str]) -> Self {
+    pub(super) fn unknown(at: impl Display, given: &str, known: &[&str]) -> Self {
         Self::unfit(at, format!("\"{given}\""), format!("one of {}", known.join(", ")))
     }
 
-    pub(super) fn unfit(at: &str, given: impl Display, expected: impl Into<String>) -> Self {
-        Self::Unfit { at: at.to_owned(), given: given.to_string(), expected: expected.into() }
+    pub(super) fn unfit(
+        at: impl Display,
+        given: impl Display,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self::Unfit { at: at.to_string(), given: given.to_string(), expected: expected.into() }
     }
 }

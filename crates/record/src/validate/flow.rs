@@ -7,7 +7,7 @@ use jostle_units::{
 
 use super::algorithms::{controller, memory};
 use super::{
-    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, arrivals, datagrams, link, media,
+    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, Place, SpecError, arrivals, datagrams, link, media,
     quantity, quic, receivers, video, web, within,
 };
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
@@ -24,42 +24,50 @@ pub(super) fn check(
     is_relayed: bool,
     spec: &RunSpec,
 ) -> Result<(), SpecError> {
-    let at = &format!("flows[{position}]");
+    let at = format_args!("flows[{position}]");
     if flow.path.is_empty() && !is_relayed {
-        return Err(SpecError::unfit(&format!("{at}.path"), "empty", "at least one link"));
+        return Err(SpecError::unfit(format_args!("{at}.path"), "empty", "at least one link"));
     }
-    path(&format!("{at}.path"), &flow.path, spec.links.len())?;
-    path(&format!("{at}.reverse_path"), &flow.reverse_path, spec.links.len())?;
+    path(format_args!("{at}.path"), &flow.path, spec.links.len())?;
+    path(format_args!("{at}.reverse_path"), &flow.reverse_path, spec.links.len())?;
     let longest_ns = DELAY.range("delay").map_or(MAX_NS, |(_, max)| max.unsigned_abs());
-    within(&format!("{at}.access_delay_ns"), flow.access_delay_ns, 0..=longest_ns)?;
-    within(&format!("{at}.start_ns"), flow.start_ns, 0..=spec.duration_ns - 1)?;
+    within(format_args!("{at}.access_delay_ns"), flow.access_delay_ns, 0..=longest_ns)?;
+    within(format_args!("{at}.start_ns"), flow.start_ns, 0..=spec.duration_ns - 1)?;
     if let Some(stop_ns) = flow.stop_ns {
         let earliest_ns = if flow.after.is_some() { 0 } else { flow.start_ns };
-        within(&format!("{at}.stop_ns"), stop_ns, earliest_ns + 1..=MAX_NS)?;
+        within(format_args!("{at}.stop_ns"), stop_ns, earliest_ns + 1..=MAX_NS)?;
     }
-    after(&format!("{at}.after"), position, flow.after, &spec.flows)?;
+    after(format_args!("{at}.after"), position, flow.after, &spec.flows)?;
     for (key, name) in [("sender_host", &flow.sender_host), ("receiver_host", &flow.receiver_host)]
     {
         if name.as_ref().is_some_and(String::is_empty) {
-            return Err(SpecError::unfit(&format!("{at}.{key}"), "empty", "a name, or nothing"));
+            return Err(SpecError::unfit(
+                format_args!("{at}.{key}"),
+                "empty",
+                "a name, or nothing",
+            ));
         }
     }
-    within(&format!("{at}.mtu_bytes"), flow.mtu_bytes, MIN_MTU_BYTES..=MAX_MTU_BYTES)?;
-    source(&format!("{at}.source"), &flow.source, flow.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
+    within(format_args!("{at}.mtu_bytes"), flow.mtu_bytes, MIN_MTU_BYTES..=MAX_MTU_BYTES)?;
+    source(format_args!("{at}.source"), &flow.source, flow.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
     transport(at, flow)?;
     arrivals::check(at, flow, spec)?;
     web::fits(at, flow, spec)?;
     relay(at, position, flow, &spec.flows)?;
     receivers::check(at, flow, is_relayed || flow.source.relays().is_some())?;
     let window = flow.initial_window_packets;
-    within(&format!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
+    within(format_args!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
     let smallest = u64::from(mss_of(flow.mtu_bytes));
-    within(&format!("{at}.receive_window_bytes"), flow.receive_window_bytes, smallest..=MAX_BYTES)?;
+    within(
+        format_args!("{at}.receive_window_bytes"),
+        flow.receive_window_bytes,
+        smallest..=MAX_BYTES,
+    )?;
     let window_bytes = flow.initial_receive_window_bytes;
-    let name = format!("{at}.initial_receive_window_bytes");
-    within(&name, window_bytes, smallest..=flow.receive_window_bytes)?;
+    let name = format_args!("{at}.initial_receive_window_bytes");
+    within(name, window_bytes, smallest..=flow.receive_window_bytes)?;
     if let Some(rate_bps) = flow.nic_rate_bps {
-        within(&format!("{at}.nic_rate_bps"), rate_bps, 1..=MAX_BPS)?;
+        within(format_args!("{at}.nic_rate_bps"), rate_bps, 1..=MAX_BPS)?;
     }
     match flow.transport {
         Transport::Tcp => {
@@ -73,24 +81,24 @@ pub(super) fn check(
 }
 
 /// Datagrams have no congestion controller, nor what goes with one.
-fn ungoverned(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
+fn ungoverned(at: Place<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
     let Algorithm { name, parameters } = &flow.controller;
     if name != Algorithm::NONE || !parameters.is_empty() {
         let given = format!("`{name}` with {} parameters", parameters.len());
         let expected = format!("`{}`: datagrams have no controller", Algorithm::NONE);
-        return Err(SpecError::unfit(&format!("{at}.controller"), given, expected));
+        return Err(SpecError::unfit(format_args!("{at}.controller"), given, expected));
     }
     for (key, given) in [("slow_start", &flow.slow_start), ("memory", &flow.memory)] {
         if let Some(given) = given {
             let given = format!("`{}`", given.name);
             let expected = "absent: datagrams have no controller".to_owned();
-            return Err(SpecError::unfit(&format!("{at}.{key}"), given, expected));
+            return Err(SpecError::unfit(format_args!("{at}.{key}"), given, expected));
         }
     }
     Ok(())
 }
 
-fn path(at: &str, path: &[u32], links: usize) -> Result<(), SpecError> {
+fn path(at: Place<'_>, path: &[u32], links: usize) -> Result<(), SpecError> {
     if path.len() > MAX_HOPS {
         let given = format!("{} links long", path.len());
         return Err(SpecError::unfit(at, given, format!("at most {MAX_HOPS} links")));
@@ -98,7 +106,7 @@ fn path(at: &str, path: &[u32], links: usize) -> Result<(), SpecError> {
     match path.iter().position(|link| *link as usize >= links) {
         None => Ok(()),
         Some(i) => Err(SpecError::unfit(
-            &format!("{at}[{i}]"),
+            format_args!("{at}[{i}]"),
             path[i],
             format!("the position of a link, 0 to {}", links - 1),
         )),
@@ -106,8 +114,8 @@ fn path(at: &str, path: &[u32], links: usize) -> Result<(), SpecError> {
 }
 
 /// Pings and what has a constant rate are datagrams, nothing else is; only QUIC is told about QUIC.
-fn transport(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
-    let place = &format!("{at}.transport");
+fn transport(at: Place<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
+    let place = format_args!("{at}.transport");
     let datagrams = match flow.source {
         SourceSpec::Ping { .. } => Some("`udp` for pings"),
         SourceSpec::Cbr(_) => Some("`udp` for a constant rate"),
@@ -126,14 +134,13 @@ fn transport(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
     }
     if flow.quic.is_some() && flow.transport != Transport::Quic {
         let expected = "absent: the transport is another one";
-        return Err(SpecError::unfit(&format!("{at}.quic"), "there", expected));
+        return Err(SpecError::unfit(format_args!("{at}.quic"), "there", expected));
     }
     Ok(())
 }
 
 /// `most_bytes`: payload of the largest datagram.
-fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecError> {
-    let name = |key: &str| format!("{at}.{key}");
+fn source(at: Place<'_>, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecError> {
     match source {
         SourceSpec::Video(spec) => video::check(at, spec),
         SourceSpec::Web(spec) => web::check(at, spec),
@@ -141,35 +148,42 @@ fn source(at: &str, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecErro
         SourceSpec::Cbr(spec) => datagrams::check(at, spec, most_bytes),
         SourceSpec::Media(spec) => media::check(at, spec),
         SourceSpec::Trace(spec) => media::check_trace(at, spec),
-        SourceSpec::Fixed { bytes } => quantity::check(&name("bytes"), bytes, 1..=MAX_BYTES),
+        SourceSpec::Fixed { bytes } => {
+            quantity::check(format_args!("{at}.bytes"), bytes, 1..=MAX_BYTES)
+        }
         SourceSpec::OnOff { on_ns, off_ns } => {
-            quantity::check(&name("on_ns"), on_ns, 1..=MAX_NS)?;
-            quantity::check(&name("off_ns"), off_ns, 1..=MAX_NS)
+            quantity::check(format_args!("{at}.on_ns"), on_ns, 1..=MAX_NS)?;
+            quantity::check(format_args!("{at}.off_ns"), off_ns, 1..=MAX_NS)
         }
         SourceSpec::RequestResponse { bytes, think_ns, count } => {
-            quantity::check(&name("bytes"), bytes, 1..=MAX_BYTES)?;
-            quantity::check(&name("think_ns"), think_ns, 0..=MAX_NS)?;
+            quantity::check(format_args!("{at}.bytes"), bytes, 1..=MAX_BYTES)?;
+            quantity::check(format_args!("{at}.think_ns"), think_ns, 0..=MAX_NS)?;
             match count {
-                Some(count) => quantity::check(&name("count"), count, 1..=u64::MAX),
+                Some(count) => quantity::check(format_args!("{at}.count"), count, 1..=u64::MAX),
                 None => Ok(()),
             }
         }
         &SourceSpec::Ping { bytes, every_ns, timeout_ns } => {
-            within(&name("bytes"), bytes, 1..=most_bytes)?;
-            within(&name("every_ns"), every_ns, MIN_EVERY_NS..=MAX_NS)?;
-            within(&name("timeout_ns"), timeout_ns, 1..=MAX_NS)
+            within(format_args!("{at}.bytes"), bytes, 1..=most_bytes)?;
+            within(format_args!("{at}.every_ns"), every_ns, MIN_EVERY_NS..=MAX_NS)?;
+            within(format_args!("{at}.timeout_ns"), timeout_ns, 1..=MAX_NS)
         }
         SourceSpec::Relay { from: _, buffer_bytes } => {
             let segment_bytes = u64::from(mss_of(most_bytes + DATAGRAM_HEADER_BYTES));
-            within(&name("buffer_bytes"), *buffer_bytes, segment_bytes..=MAX_BYTES)
+            within(format_args!("{at}.buffer_bytes"), *buffer_bytes, segment_bytes..=MAX_BYTES)
         }
     }
 }
 
 /// A proxy ends a TCP connection and opens one for what came over it, which has no life of its own.
-fn relay(at: &str, position: usize, flow: &FlowSpec, flows: &[FlowSpec]) -> Result<(), SpecError> {
+fn relay(
+    at: Place<'_>,
+    position: usize,
+    flow: &FlowSpec,
+    flows: &[FlowSpec],
+) -> Result<(), SpecError> {
     let Some(from) = flow.source.relays() else { return Ok(()) };
-    let place = &format!("{at}.source.from");
+    let place = format_args!("{at}.source.from");
     let Some(before) = flows.iter().take(position).nth(from as usize) else {
         return Err(SpecError::unfit(place, from, "the position of a flow before this one"));
     };
@@ -179,7 +193,7 @@ fn relay(at: &str, position: usize, flow: &FlowSpec, flows: &[FlowSpec]) -> Resu
     }
     if flow.mtu_bytes != before.mtu_bytes {
         let expected = format!("{}, that of the flow whose data it passes on", before.mtu_bytes);
-        return Err(SpecError::unfit(&format!("{at}.mtu_bytes"), flow.mtu_bytes, expected));
+        return Err(SpecError::unfit(format_args!("{at}.mtu_bytes"), flow.mtu_bytes, expected));
     }
     if matches!(before.source, SourceSpec::Video(_)) {
         let expected =
@@ -194,14 +208,14 @@ fn relay(at: &str, position: usize, flow: &FlowSpec, flows: &[FlowSpec]) -> Resu
     let keys = [("after", flow.after.is_some()), ("stop_ns", flow.stop_ns.is_some())];
     match keys.iter().find(|(_, there)| *there) {
         None => Ok(()),
-        Some((key, _)) => Err(SpecError::unfit(&format!("{at}.{key}"), "there", expected)),
+        Some((key, _)) => Err(SpecError::unfit(format_args!("{at}.{key}"), "there", expected)),
     }
 }
 
 /// A flow that waits for another one waits for one before it, so that no flows wait for each other,
 /// and one that ends.
 fn after(
-    at: &str,
+    at: Place<'_>,
     position: usize,
     after: Option<u32>,
     flows: &[FlowSpec],

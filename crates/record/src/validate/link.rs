@@ -4,7 +4,8 @@ use jostle_catalogue::Entry;
 use jostle_path::queue::{MAX_QUANTUM_BYTES, MIN_QUANTUM_BYTES};
 use jostle_path::{Error, capacity, delay, loss, registry};
 
-use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, distinct, steps, within};
+use super::algorithms::parameters;
+use super::{MAX_BPS, MAX_BYTES, MAX_NS, Place, SpecError, distinct, steps, within};
 use crate::{
     AckThinningSpec, AutoregressiveSpec, CapacitySpec, ClassSpec, DelaySpec, FlowSpec, FramesSpec,
     LinkPart, LinkSpec, LossStep, OutageSpec, Quantile, QuickStartSpec, RunSpec,
@@ -19,62 +20,62 @@ const MAX_HOLD_NS: u64 = 200_000_000;
 /// Shortest correlation of jitter that has any.
 const MIN_CORRELATION_NS: u64 = registry::SHORTEST_PERIOD_NS as u64;
 
-pub(super) fn check(at: &str, link: &LinkSpec) -> Result<(), SpecError> {
-    check_capacity(&format!("{at}.capacity"), &link.capacity)?;
-    check_queue(&format!("{at}.queue"), &link.queue)?;
+pub(super) fn check(at: Place<'_>, link: &LinkSpec) -> Result<(), SpecError> {
+    check_capacity(format_args!("{at}.capacity"), &link.capacity)?;
+    check_queue(format_args!("{at}.queue"), &link.queue)?;
     if let Some(classes) = &link.classes {
         check_classes(at, &link.queue, classes)?;
     }
-    check_delay(&format!("{at}.delay"), &link.delay)?;
+    check_delay(format_args!("{at}.delay"), &link.delay)?;
     if let Some(part) = &link.loss {
-        check_loss(&format!("{at}.loss"), part)?;
+        check_loss(format_args!("{at}.loss"), part)?;
     }
     if !link.loss_steps.is_empty() {
-        check_loss_steps(&format!("{at}.loss_steps"), &link.loss_steps)?;
+        check_loss_steps(format_args!("{at}.loss_steps"), &link.loss_steps)?;
     }
     if let Some(AckThinningSpec { most, hold_ns }) = link.ack_thinning {
-        within(&format!("{at}.ack_thinning.most"), most, 1..=MAX_THINNED_ACKS)?;
-        within(&format!("{at}.ack_thinning.hold_ns"), hold_ns, 1..=MAX_HOLD_NS)?;
+        within(format_args!("{at}.ack_thinning.most"), most, 1..=MAX_THINNED_ACKS)?;
+        within(format_args!("{at}.ack_thinning.hold_ns"), hold_ns, 1..=MAX_HOLD_NS)?;
     }
     if let Some(frames) = &link.frames {
-        check_frames(&format!("{at}.frames"), frames)?;
+        check_frames(format_args!("{at}.frames"), frames)?;
     }
     if let Some(outages) = &link.outages {
-        check_outages(&format!("{at}.outages"), outages)?;
+        check_outages(format_args!("{at}.outages"), outages)?;
     }
     if let Some(QuickStartSpec { allowance_bps, interval_ns }) = link.quick_start {
-        within(&format!("{at}.quick_start.allowance_bps"), allowance_bps, 1..=MAX_BPS)?;
-        within(&format!("{at}.quick_start.interval_ns"), interval_ns, 1..=MAX_NS)?;
+        within(format_args!("{at}.quick_start.allowance_bps"), allowance_bps, 1..=MAX_BPS)?;
+        within(format_args!("{at}.quick_start.interval_ns"), interval_ns, 1..=MAX_NS)?;
     }
     Ok(())
 }
 
-fn check_queue(at: &str, part: &LinkPart) -> Result<(), SpecError> {
+fn check_queue(at: Place<'_>, part: &LinkPart) -> Result<(), SpecError> {
     let row = registry::queue::<()>(&part.kind).map_err(|error| unknown(at, error))?;
     let resolved = row.resolve(&part.parameters);
-    resolved.map(|_| ()).map_err(|source| SpecError::Parameter { at: at.to_owned(), source })
+    resolved.map(|_| ()).map_err(|source| SpecError::Parameter { at: at.to_string(), source })
 }
 
 /// Checks classes by themselves.
-fn check_classes(at: &str, queue: &LinkPart, classes: &[ClassSpec]) -> Result<(), SpecError> {
-    let list = format!("{at}.classes");
+fn check_classes(at: Place<'_>, queue: &LinkPart, classes: &[ClassSpec]) -> Result<(), SpecError> {
+    let list = format_args!("{at}.classes");
     if !is_classful(queue) {
         let given = format!("those of `{}`", queue.kind);
-        return Err(SpecError::unfit(&list, given, "a classful queue, such as drr, or no classes"));
+        return Err(SpecError::unfit(list, given, "a classful queue, such as drr, or no classes"));
     }
     if classes.is_empty() {
-        return Err(SpecError::unfit(&list, "empty", "at least one class, or no classes"));
+        return Err(SpecError::unfit(list, "empty", "at least one class, or no classes"));
     }
-    distinct(&list, classes.iter().map(|class| class.name.as_str()))?;
+    distinct(list, classes.iter().map(|class| class.name.as_str()))?;
     for (i, class) in classes.iter().enumerate() {
-        let at = format!("{list}[{i}]");
+        let at = format_args!("{list}[{i}]");
         let quanta = MIN_QUANTUM_BYTES..=MAX_QUANTUM_BYTES;
-        within(&format!("{at}.quantum_bytes"), class.quantum_bytes, quanta)?;
-        check_queue(&format!("{at}.queue"), &class.queue)?;
+        within(format_args!("{at}.quantum_bytes"), class.quantum_bytes, quanta)?;
+        check_queue(format_args!("{at}.queue"), &class.queue)?;
         if is_classful(&class.queue) {
             let given = format!("`{}`", class.queue.kind);
             let expected = "a queue without classes of its own";
-            return Err(SpecError::unfit(&format!("{at}.queue.kind"), given, expected));
+            return Err(SpecError::unfit(format_args!("{at}.queue.kind"), given, expected));
         }
     }
     Ok(())
@@ -85,18 +86,18 @@ fn is_classful(queue: &LinkPart) -> bool {
 }
 
 /// Checks that every flow that crosses the link is of one class, which says so.
-pub(super) fn check_members(at: &str, position: u32, spec: &RunSpec) -> Result<(), SpecError> {
+pub(super) fn check_members(at: Place<'_>, position: u32, spec: &RunSpec) -> Result<(), SpecError> {
     let Some(classes) = &spec.links[position as usize].classes else { return Ok(()) };
     let mut class_of = vec![None; spec.flows.len()];
     for (i, class) in classes.iter().enumerate() {
-        let at = format!("{at}.classes[{i}].flows");
+        let at = format_args!("{at}.classes[{i}].flows");
         for flow in &class.flows {
             let Some(place) = class_of.get_mut(*flow as usize) else {
                 let expected = format!("positions of {} flows", spec.flows.len());
-                return Err(SpecError::unfit(&at, flow, expected));
+                return Err(SpecError::unfit(at, flow, expected));
             };
             if place.replace(i).is_some() {
-                return Err(SpecError::unfit(&at, flow, "flows that are of no other class"));
+                return Err(SpecError::unfit(at, flow, "flows that are of no other class"));
             }
         }
     }
@@ -106,89 +107,88 @@ pub(super) fn check_members(at: &str, position: u32, spec: &RunSpec) -> Result<(
     match spec.flows.iter().zip(&class_of).find(stray) {
         None => Ok(()),
         Some((flow, _)) => Err(SpecError::unfit(
-            &format!("{at}.classes"),
+            format_args!("{at}.classes"),
             format!("without the flow `{}`", flow.name),
             "a class for every flow that crosses the link",
         )),
     }
 }
 
-fn check_loss(at: &str, part: &LinkPart) -> Result<(), SpecError> {
+fn check_loss(at: Place<'_>, part: &LinkPart) -> Result<(), SpecError> {
     let row = registry::loss(&part.kind).map_err(|error| unknown(at, error))?;
-    let resolved = row.entry.resolve(&part.parameters);
-    resolved.map(|_| ()).map_err(|source| SpecError::Parameter { at: at.to_owned(), source })
+    parameters(at, &row.entry, &part.parameters)
 }
 
-fn check_loss_steps(at: &str, list: &[LossStep]) -> Result<(), SpecError> {
+fn check_loss_steps(at: Place<'_>, list: &[LossStep]) -> Result<(), SpecError> {
     steps(at, list.iter().map(|step| step.at_ns))?;
     for (i, step) in list.iter().enumerate() {
         if !(0.0..=1.0).contains(&step.probability) {
-            let at = format!("{at}[{i}].probability");
-            return Err(SpecError::unfit(&at, step.probability, "0 to 1"));
+            let at = format_args!("{at}[{i}].probability");
+            return Err(SpecError::unfit(at, step.probability, "0 to 1"));
         }
     }
     Ok(())
 }
 
-fn check_frames(at: &str, spec: &FramesSpec) -> Result<(), SpecError> {
-    within(&format!("{at}.packets"), spec.packets, 1..=MAX_FRAME_PACKETS)?;
-    within(&format!("{at}.bytes"), spec.bytes, 1..=MAX_BYTES)?;
-    quantiles(&format!("{at}.contention"), &spec.contention)
+fn check_frames(at: Place<'_>, spec: &FramesSpec) -> Result<(), SpecError> {
+    within(format_args!("{at}.packets"), spec.packets, 1..=MAX_FRAME_PACKETS)?;
+    within(format_args!("{at}.bytes"), spec.bytes, 1..=MAX_BYTES)?;
+    quantiles(format_args!("{at}.contention"), &spec.contention)
 }
 
-fn unknown(at: &str, error: Error) -> SpecError {
+fn unknown(at: Place<'_>, error: Error) -> SpecError {
     match error {
         Error::Unknown { given, known, .. } => {
-            SpecError::unknown(&format!("{at}.kind"), &given, &known)
+            SpecError::unknown(format_args!("{at}.kind"), &given, &known)
         }
         other => SpecError::unfit(at, "this", other.to_string()),
     }
 }
 
 /// Checks a field that is a parameter of a row.
-fn parameter(at: &str, row: &Entry, name: &str, given: u64) -> Result<(), SpecError> {
+fn parameter(at: Place<'_>, row: &Entry, name: &str, given: u64) -> Result<(), SpecError> {
     let (min, max) = row.range(name).unwrap_or((0, i64::MAX));
     within(at, given, min.unsigned_abs()..=max.unsigned_abs())
 }
 
-fn check_capacity(at: &str, spec: &CapacitySpec) -> Result<(), SpecError> {
+fn check_capacity(at: Place<'_>, spec: &CapacitySpec) -> Result<(), SpecError> {
     match spec {
         CapacitySpec::Constant { rate_bps } => {
-            parameter(&format!("{at}.rate_bps"), &capacity::CONSTANT, "rate", *rate_bps)
+            parameter(format_args!("{at}.rate_bps"), &capacity::CONSTANT, "rate", *rate_bps)
         }
         CapacitySpec::Steps { steps: list } => {
-            let at = format!("{at}.steps");
-            steps(&at, list.iter().map(|step| step.at_ns))?;
+            let at = format_args!("{at}.steps");
+            steps(at, list.iter().map(|step| step.at_ns))?;
             for (i, step) in list.iter().enumerate() {
-                within(&format!("{at}[{i}].rate_bps"), step.rate_bps, 0..=MAX_BPS)?;
+                within(format_args!("{at}[{i}].rate_bps"), step.rate_bps, 0..=MAX_BPS)?;
             }
             if list.iter().all(|step| step.rate_bps == 0) {
-                return Err(SpecError::unfit(&at, "0 bit/s throughout", "a step that sends"));
+                return Err(SpecError::unfit(at, "0 bit/s throughout", "a step that sends"));
             }
             Ok(())
         }
         CapacitySpec::Trace { opportunities_ms, opportunity_bytes } => {
-            let (size_at, size) = (format!("{at}.opportunity_bytes"), *opportunity_bytes);
-            parameter(&size_at, &capacity::TRACE, "opportunity", size.into())?;
-            trace(&format!("{at}.opportunities_ms"), opportunities_ms)?;
-            within(&format!("{at} (mean rate in bit/s)"), peak_bps(spec), 1..=MAX_BPS)
+            let (row, size) = (&capacity::TRACE, u64::from(*opportunity_bytes));
+            parameter(format_args!("{at}.opportunity_bytes"), row, "opportunity", size)?;
+            trace(format_args!("{at}.opportunities_ms"), opportunities_ms)?;
+            within(format_args!("{at} (mean rate in bit/s)"), peak_bps(spec), 1..=MAX_BPS)
         }
         CapacitySpec::Autoregressive(spec) => check_autoregressive(at, spec),
     }
 }
 
-fn check_autoregressive(at: &str, spec: &AutoregressiveSpec) -> Result<(), SpecError> {
+fn check_autoregressive(at: Place<'_>, spec: &AutoregressiveSpec) -> Result<(), SpecError> {
     let row = &capacity::AUTOREGRESSIVE;
-    parameter(&format!("{at}.mean_bps"), row, "mean", spec.mean_bps)?;
-    parameter(&format!("{at}.deviation_bps"), row, "deviation", spec.deviation_bps)?;
-    parameter(&format!("{at}.correlation_ns"), row, "correlation", spec.correlation_ns)?;
-    parameter(&format!("{at}.step_ns"), row, "step", spec.step_ns)?;
-    parameter(&format!("{at}.min_bps"), row, "min", spec.min_bps)?;
-    parameter(&format!("{at}.max_bps"), row, "max", spec.max_bps)?;
-    within(&format!("{at}.min_bps"), spec.min_bps, 0..=spec.max_bps)
+    parameter(format_args!("{at}.mean_bps"), row, "mean", spec.mean_bps)?;
+    parameter(format_args!("{at}.deviation_bps"), row, "deviation", spec.deviation_bps)?;
+    parameter(format_args!("{at}.correlation_ns"), row, "correlation", spec.correlation_ns)?;
+    parameter(format_args!("{at}.step_ns"), row, "step", spec.step_ns)?;
+    parameter(format_args!("{at}.min_bps"), row, "min", spec.min_bps)?;
+    parameter(format_args!("{at}.max_bps"), row, "max", spec.max_bps)?;
+    within(format_args!("{at}.min_bps"), spec.min_bps, 0..=spec.max_bps)
 }
 
-fn trace(at: &str, opportunities_ms: &[u32]) -> Result<(), SpecError> {
+fn trace(at: Place<'_>, opportunities_ms: &[u32]) -> Result<(), SpecError> {
     // Mahimahi: the last line is the period after which the trace repeats.
     if opportunities_ms.last().is_none_or(|last| *last == 0) {
         let expected = "at least one opportunity after 0 ms, the end of the trace's period";
@@ -197,7 +197,7 @@ fn trace(at: &str, opportunities_ms: &[u32]) -> Result<(), SpecError> {
     match opportunities_ms.iter().zip(&opportunities_ms[1..]).position(|(a, b)| a > b) {
         None => Ok(()),
         Some(i) => Err(SpecError::unfit(
-            &format!("{at}[{}]", i + 1),
+            format_args!("{at}[{}]", i + 1),
             opportunities_ms[i + 1],
             format!("at least {}, that of the opportunity before it", opportunities_ms[i]),
         )),
@@ -219,24 +219,24 @@ pub(super) fn peak_bps(capacity: &CapacitySpec) -> u64 {
     }
 }
 
-fn check_delay(at: &str, spec: &DelaySpec) -> Result<(), SpecError> {
-    let list = format!("{at}.steps");
-    steps(&list, spec.steps.iter().map(|step| step.at_ns))?;
+fn check_delay(at: Place<'_>, spec: &DelaySpec) -> Result<(), SpecError> {
+    let list = format_args!("{at}.steps");
+    steps(list, spec.steps.iter().map(|step| step.at_ns))?;
     for (i, step) in spec.steps.iter().enumerate() {
-        parameter(&format!("{list}[{i}].delay_ns"), &delay::CONSTANT, "delay", step.delay_ns)?;
+        parameter(format_args!("{list}[{i}].delay_ns"), &delay::CONSTANT, "delay", step.delay_ns)?;
     }
     let Some(jitter) = &spec.jitter else { return Ok(()) };
-    quantiles(&format!("{at}.jitter.quantiles"), &jitter.quantiles)?;
-    let at = format!("{at}.jitter.correlation_ns");
-    parameter(&at, &delay::JITTER, "correlation", jitter.correlation_ns)?;
+    quantiles(format_args!("{at}.jitter.quantiles"), &jitter.quantiles)?;
+    let at = format_args!("{at}.jitter.correlation_ns");
+    parameter(at, &delay::JITTER, "correlation", jitter.correlation_ns)?;
     match jitter.correlation_ns {
         0 => Ok(()),
-        correlation_ns => within(&at, correlation_ns, MIN_CORRELATION_NS..=MAX_NS),
+        correlation_ns => within(at, correlation_ns, MIN_CORRELATION_NS..=MAX_NS),
     }
 }
 
 /// A quantile function must say something for every probability.
-fn quantiles(at: &str, points: &[Quantile]) -> Result<(), SpecError> {
+fn quantiles(at: Place<'_>, points: &[Quantile]) -> Result<(), SpecError> {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return Err(SpecError::unfit(at, "empty", "points from probability 0 to 1"));
     };
@@ -249,7 +249,7 @@ fn quantiles(at: &str, points: &[Quantile]) -> Result<(), SpecError> {
         let rises = pair[0].probability < pair[1].probability;
         if !rises || pair[0].value_ns > pair[1].value_ns {
             return Err(SpecError::unfit(
-                &format!("{at}[{}]", i + 1),
+                format_args!("{at}[{}]", i + 1),
                 format!("{} ns at probability {}", pair[1].value_ns, pair[1].probability),
                 format!(
                     "at least {} ns at a probability above {}, after the point before it",
@@ -258,11 +258,11 @@ fn quantiles(at: &str, points: &[Quantile]) -> Result<(), SpecError> {
             ));
         }
     }
-    within(&format!("{at}[{}].value_ns", points.len() - 1), last.value_ns, 0..=MAX_NS)
+    within(format_args!("{at}[{}].value_ns", points.len() - 1), last.value_ns, 0..=MAX_NS)
 }
 
-fn check_outages(at: &str, spec: &OutageSpec) -> Result<(), SpecError> {
-    let interval_at = format!("{at}.mean_interval_ns");
-    parameter(&interval_at, &loss::OUTAGES, "mean_interval", spec.mean_interval_ns)?;
-    quantiles(&format!("{at}.durations"), &spec.durations)
+fn check_outages(at: Place<'_>, spec: &OutageSpec) -> Result<(), SpecError> {
+    let interval_at = format_args!("{at}.mean_interval_ns");
+    parameter(interval_at, &loss::OUTAGES, "mean_interval", spec.mean_interval_ns)?;
+    quantiles(format_args!("{at}.durations"), &spec.durations)
 }

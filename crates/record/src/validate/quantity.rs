@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{SpecError, within};
+use super::{Place, SpecError, within};
 use crate::{CdfPoint, Distribution, Law, Quantity};
 
 /// Most points of a distribution function.
@@ -18,20 +18,20 @@ const LARGEST: f64 = 1e19;
 
 /// Checks one that is drawn, or that lies within `accepted`.
 pub(super) fn check(
-    at: &str,
+    at: Place<'_>,
     quantity: &Quantity,
     accepted: RangeInclusive<u64>,
 ) -> Result<(), SpecError> {
     match quantity {
         Quantity::Constant(value) => within(at, *value, accepted),
         Quantity::Drawn(distribution) => {
-            law(&format!("{at}.law"), &distribution.law)?;
+            law(format_args!("{at}.law"), &distribution.law)?;
             bounds(at, distribution)
         }
     }
 }
 
-fn law(at: &str, law: &Law) -> Result<(), SpecError> {
+fn law(at: Place<'_>, law: &Law) -> Result<(), SpecError> {
     let positive = |key: &str, value: f64| number(at, key, value, f64::MIN_POSITIVE..=LARGEST);
     match law {
         Law::Exponential { mean } => positive("mean", *mean),
@@ -43,20 +43,20 @@ fn law(at: &str, law: &Law) -> Result<(), SpecError> {
             positive("scale", *scale)?;
             number(at, "shape", *shape, SHAPES)
         }
-        Law::Empirical { points } => empirical(&format!("{at}.points"), points),
+        Law::Empirical { points } => empirical(format_args!("{at}.points"), points),
     }
 }
 
-fn empirical(at: &str, points: &[CdfPoint]) -> Result<(), SpecError> {
+fn empirical(at: Place<'_>, points: &[CdfPoint]) -> Result<(), SpecError> {
     if !(2..=MAX_POINTS).contains(&points.len()) {
         let expected = format!("2 to {MAX_POINTS} points");
         return Err(SpecError::unfit(at, format!("{} of them", points.len()), expected));
     }
     let mut before = CdfPoint { value: 0.0, probability: 0.0 };
     for (i, point) in points.iter().enumerate() {
-        let at = format!("{at}[{i}]");
-        number(&at, "value", point.value, before.value..=LARGEST)?;
-        number(&at, "probability", point.probability, before.probability..=1.0)?;
+        let at = format_args!("{at}[{i}]");
+        number(at, "value", point.value, before.value..=LARGEST)?;
+        number(at, "probability", point.probability, before.probability..=1.0)?;
         before = *point;
     }
     let (first, last) = (points[0].probability, before.probability);
@@ -70,7 +70,7 @@ fn empirical(at: &str, points: &[CdfPoint]) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn bounds(at: &str, distribution: &Distribution) -> Result<(), SpecError> {
+fn bounds(at: Place<'_>, distribution: &Distribution) -> Result<(), SpecError> {
     let Distribution { min, max, .. } = distribution;
     for (key, bound) in [("min", min), ("max", max)] {
         if let Some(bound) = bound {
@@ -85,7 +85,12 @@ fn bounds(at: &str, distribution: &Distribution) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn number(at: &str, key: &str, given: f64, accepted: RangeInclusive<f64>) -> Result<(), SpecError> {
+fn number(
+    at: Place<'_>,
+    key: &str,
+    given: f64,
+    accepted: RangeInclusive<f64>,
+) -> Result<(), SpecError> {
     if accepted.contains(&given) {
         return Ok(());
     }
@@ -95,5 +100,5 @@ fn number(at: &str, key: &str, given: f64, accepted: RangeInclusive<f64>) -> Res
     } else {
         format!("{min} to {max}")
     };
-    Err(SpecError::unfit(&format!("{at}.{key}"), given, expected))
+    Err(SpecError::unfit(format_args!("{at}.{key}"), given, expected))
 }

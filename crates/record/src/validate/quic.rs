@@ -4,7 +4,7 @@ use jostle_control::{EcnFeedback, registry};
 use jostle_units::{DATAGRAM_HEADER_BYTES, MAX_MTU_BYTES, MIN_QUIC_PAYLOAD_BYTES};
 
 use super::algorithms::{controller, memory};
-use super::{MAX_BYTES, MAX_NS, SpecError, within};
+use super::{MAX_BYTES, MAX_NS, Place, SpecError, within};
 use crate::{
     AckFrequencySpec, Algorithm, FlowSpec, Linux, QUIC_CONTROLLERS, QuicCrypto, QuicHandshake,
     QuicImplementation, QuicSpec,
@@ -18,22 +18,22 @@ const MAX_GSO_PACKETS: u32 = 64;
 const MAX_STREAMS: u32 = 100;
 
 /// `at`: the flow's place.
-pub(super) fn check(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
-    let place = format!("{at}.quic");
+pub(super) fn check(at: Place<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
+    let place = format_args!("{at}.quic");
     let Some(quic) = &flow.quic else {
-        return Err(SpecError::unfit(&place, "absent", "how the QUIC connection is made"));
+        return Err(SpecError::unfit(place, "absent", "how the QUIC connection is made"));
     };
     payload(at, flow, quic)?;
-    window(&format!("{place}.stream_receive_window_bytes"), flow, quic)?;
-    within(&format!("{place}.gso_packets"), quic.gso_packets, 1..=MAX_GSO_PACKETS)?;
-    within(&format!("{place}.streams"), quic.streams, 1..=MAX_STREAMS)?;
+    window(format_args!("{place}.stream_receive_window_bytes"), flow, quic)?;
+    within(format_args!("{place}.gso_packets"), quic.gso_packets, 1..=MAX_GSO_PACKETS)?;
+    within(format_args!("{place}.streams"), quic.streams, 1..=MAX_STREAMS)?;
     if let Some(asked) = &quic.ack_frequency {
-        ack_frequency(&format!("{place}.ack_frequency"), asked)?;
+        ack_frequency(format_args!("{place}.ack_frequency"), asked)?;
     }
     only_of_tcp(at, flow)?;
     if quic.crypto == QuicCrypto::Tls && quic.handshake == QuicHandshake::ZeroRtt {
         let expected = "`1rtt`: 0-RTT needs a session to resume, which TLS has not here";
-        return Err(SpecError::unfit(&format!("{place}.handshake"), "`0rtt`", expected));
+        return Err(SpecError::unfit(format_args!("{place}.handshake"), "`0rtt`", expected));
     }
     match &quic.implementation {
         Some(other) => foreign(at, flow, other),
@@ -47,50 +47,54 @@ pub(super) fn check(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
 }
 
 /// What works on the header of TCP alone is refused: it would silently be something else.
-fn of_any_transport(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
+fn of_any_transport(at: Place<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
     let name = &flow.controller.name;
     if name == "lp" {
         let expected = "another one: without the timestamps of TCP it is Reno";
-        return Err(SpecError::unfit(&format!("{at}.controller"), format!("\"{name}\""), expected));
+        return Err(SpecError::unfit(
+            format_args!("{at}.controller"),
+            format!("\"{name}\""),
+            expected,
+        ));
     }
     if let Some(start) = flow.slow_start.as_ref().filter(|start| start.name == "quickstart") {
         let expected = "another one: its request goes into the SYN of a TCP (RFC 4782)";
-        let place = format!("{at}.slow_start");
-        return Err(SpecError::unfit(&place, format!("\"{}\"", start.name), expected));
+        let place = format_args!("{at}.slow_start");
+        return Err(SpecError::unfit(place, format!("\"{}\"", start.name), expected));
     }
     let needs_ecn =
         registry::controller(name).is_some_and(|row| row.needs_ecn() != EcnFeedback::None);
     if needs_ecn && !flow.ecn {
         let expected = format!("true: over QUIC, `{name}` is not run without ECN");
-        return Err(SpecError::unfit(&format!("{at}.ecn"), "false", expected));
+        return Err(SpecError::unfit(format_args!("{at}.ecn"), "false", expected));
     }
     Ok(())
 }
 
 /// Sizes of packets: what an IP packet carries bounds them.
-fn payload(at: &str, flow: &FlowSpec, quic: &QuicSpec) -> Result<(), SpecError> {
+fn payload(at: Place<'_>, flow: &FlowSpec, quic: &QuicSpec) -> Result<(), SpecError> {
     let smallest = MIN_QUIC_PAYLOAD_BYTES + DATAGRAM_HEADER_BYTES;
-    within(&format!("{at}.mtu_bytes"), flow.mtu_bytes, smallest..=MAX_MTU_BYTES)?;
+    within(format_args!("{at}.mtu_bytes"), flow.mtu_bytes, smallest..=MAX_MTU_BYTES)?;
     let largest = flow.mtu_bytes - DATAGRAM_HEADER_BYTES;
-    let name = format!("{at}.quic.initial_mtu_bytes");
-    within(&name, quic.initial_mtu_bytes, MIN_QUIC_PAYLOAD_BYTES..=largest)
+    let name = format_args!("{at}.quic.initial_mtu_bytes");
+    within(name, quic.initial_mtu_bytes, MIN_QUIC_PAYLOAD_BYTES..=largest)
 }
 
-fn window(at: &str, flow: &FlowSpec, quic: &QuicSpec) -> Result<(), SpecError> {
+fn window(at: Place<'_>, flow: &FlowSpec, quic: &QuicSpec) -> Result<(), SpecError> {
     let least = u64::from(quic.initial_mtu_bytes);
     within(at, quic.stream_receive_window_bytes, least..=flow.receive_window_bytes.min(MAX_BYTES))
 }
 
-fn ack_frequency(at: &str, asked: &AckFrequencySpec) -> Result<(), SpecError> {
+fn ack_frequency(at: Place<'_>, asked: &AckFrequencySpec) -> Result<(), SpecError> {
     let most = 0..=MAX_ACK_THRESHOLD;
     let threshold = asked.ack_eliciting_threshold;
-    within(&format!("{at}.ack_eliciting_threshold"), threshold, most.clone())?;
-    within(&format!("{at}.reordering_threshold"), asked.reordering_threshold, most)?;
-    within(&format!("{at}.max_ack_delay_ns"), asked.max_ack_delay_ns.unwrap_or(0), 0..=MAX_NS)
+    within(format_args!("{at}.ack_eliciting_threshold"), threshold, most.clone())?;
+    within(format_args!("{at}.reordering_threshold"), asked.reordering_threshold, most)?;
+    within(format_args!("{at}.max_ack_delay_ns"), asked.max_ack_delay_ns.unwrap_or(0), 0..=MAX_NS)
 }
 
 /// Keys that say how Linux's TCP does something have one value for a flow without it.
-fn only_of_tcp(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
+fn only_of_tcp(at: Place<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
     let keys = [
         ("pacing", flow.pacing, "`quic.pacing` says whether QUIC's are paced"),
         ("initial_pacing", flow.initial_pacing, "QUIC's pacing spreads the initial window"),
@@ -99,65 +103,73 @@ fn only_of_tcp(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
     ];
     for (key, given, why) in keys {
         if given {
-            return Err(SpecError::unfit(&format!("{at}.{key}"), "true", format!("false: {why}")));
+            return Err(SpecError::unfit(
+                format_args!("{at}.{key}"),
+                "true",
+                format!("false: {why}"),
+            ));
         }
     }
     if flow.linux != Linux::V6_1 {
         let expected = "\"6.1\": no Linux's TCP is in a QUIC flow";
-        return Err(SpecError::unfit(&format!("{at}.linux"), "\"4.15\"", expected));
+        return Err(SpecError::unfit(format_args!("{at}.linux"), "\"4.15\"", expected));
     }
     let initial = flow.initial_receive_window_bytes;
     if initial != flow.receive_window_bytes {
         let expected = format!("{}, `receive_window_bytes`", flow.receive_window_bytes);
-        let key = format!("{at}.initial_receive_window_bytes");
-        return Err(SpecError::unfit(&key, initial, format!("{expected}: QUIC has one")));
+        let key = format_args!("{at}.initial_receive_window_bytes");
+        return Err(SpecError::unfit(key, initial, format!("{expected}: QUIC has one")));
     }
     Ok(())
 }
 
 /// The controllers that the implementation brings along have no parameters, and their own slow start.
-fn of_stack(at: &str, flow: &FlowSpec) -> Result<(), SpecError> {
+fn of_stack(at: Place<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
     let known: Vec<_> = QUIC_CONTROLLERS.iter().map(|entry| entry.name).collect();
     if !known.contains(&flow.controller.name.as_str()) {
-        return Err(SpecError::unknown(&format!("{at}.controller"), &flow.controller.name, &known));
+        return Err(SpecError::unknown(
+            format_args!("{at}.controller"),
+            &flow.controller.name,
+            &known,
+        ));
     }
     bare(at, flow, "it is a part of the QUIC implementation")
 }
 
 /// Other implementations have their own controllers, which their recipes know.
-fn foreign(at: &str, flow: &FlowSpec, other: &QuicImplementation) -> Result<(), SpecError> {
-    let place = format!("{at}.quic.implementation");
+fn foreign(at: Place<'_>, flow: &FlowSpec, other: &QuicImplementation) -> Result<(), SpecError> {
+    let place = format_args!("{at}.quic.implementation");
     if other.name.is_empty() {
-        return Err(SpecError::unfit(&format!("{place}.name"), "empty", "a name"));
+        return Err(SpecError::unfit(format_args!("{place}.name"), "empty", "a name"));
     }
     let commands = &other.commands;
     for (key, command) in [("server", &commands.server), ("client", &commands.client)] {
         if command.first().is_none_or(String::is_empty) {
-            let at = format!("{place}.commands.{key}");
-            return Err(SpecError::unfit(&at, "empty", "a program and its arguments"));
+            let at = format_args!("{place}.commands.{key}");
+            return Err(SpecError::unfit(at, "empty", "a program and its arguments"));
         }
     }
     if flow.controller.name.is_empty() || flow.controller.name.contains(':') {
         let given = format!("\"{}\"", flow.controller.name);
         let expected = format!("the name of a controller that \"{}\" has", other.name);
-        return Err(SpecError::unfit(&format!("{at}.controller"), given, expected));
+        return Err(SpecError::unfit(format_args!("{at}.controller"), given, expected));
     }
     bare(at, flow, "it is a part of another QUIC implementation")
 }
 
 /// A controller without parameters, slow start and memory of ours.
-fn bare(at: &str, flow: &FlowSpec, why: &str) -> Result<(), SpecError> {
+fn bare(at: Place<'_>, flow: &FlowSpec, why: &str) -> Result<(), SpecError> {
     let Algorithm { name, parameters } = &flow.controller;
     if let Some(parameter) = parameters.keys().next() {
-        let place = format!("{at}.controller");
+        let place = format_args!("{at}.controller");
         let given = format!("`{name}` with `{parameter}`");
-        return Err(SpecError::unfit(&place, given, format!("no parameters: {why}")));
+        return Err(SpecError::unfit(place, given, format!("no parameters: {why}")));
     }
     for (key, given) in [("slow_start", &flow.slow_start), ("memory", &flow.memory)] {
         if let Some(given) = given {
             let expected = format!("absent: the controller `{name}` takes none, {why}");
             let given = format!("`{}`", given.name);
-            return Err(SpecError::unfit(&format!("{at}.{key}"), given, expected));
+            return Err(SpecError::unfit(format_args!("{at}.{key}"), given, expected));
         }
     }
     Ok(())

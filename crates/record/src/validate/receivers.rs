@@ -2,16 +2,16 @@
 
 use jostle_control::registry;
 
-use super::{SpecError, within};
+use super::{Place, SpecError, algorithms, within};
 use crate::{Algorithm, FlowSpec, ReceiverSpec, SourceSpec, Transport};
 
 /// Most ACKs in place of one: each is a packet on its way.
 const MAX_ACKS: u32 = 100;
 
 /// `at`: the flow's place. `is_split`: its connection is one of several that a proxy joins.
-pub(super) fn check(at: &str, flow: &FlowSpec, is_split: bool) -> Result<(), SpecError> {
+pub(super) fn check(at: Place<'_>, flow: &FlowSpec, is_split: bool) -> Result<(), SpecError> {
     let Some(receiver) = &flow.receiver else { return Ok(()) };
-    let at = &format!("{at}.receiver");
+    let at = format_args!("{at}.receiver");
     if flow.transport != Transport::Tcp {
         return Err(SpecError::unfit(at, "there", "absent: it is one of TCP"));
     }
@@ -20,10 +20,10 @@ pub(super) fn check(at: &str, flow: &FlowSpec, is_split: bool) -> Result<(), Spe
     }
     match *receiver {
         ReceiverSpec::DividedAcks { pieces } => {
-            within(&format!("{at}.pieces"), pieces, 2..=MAX_ACKS)
+            within(format_args!("{at}.pieces"), pieces, 2..=MAX_ACKS)
         }
         ReceiverSpec::RepeatedAcks { copies } => {
-            within(&format!("{at}.copies"), copies, 1..=MAX_ACKS)
+            within(format_args!("{at}.copies"), copies, 1..=MAX_ACKS)
         }
         ReceiverSpec::OptimisticAcks { lead } => optimistic(at, lead, flow),
         ReceiverSpec::Rledbat { .. } if flow.memory.is_some() => {
@@ -41,17 +41,16 @@ pub(super) fn check(at: &str, flow: &FlowSpec, is_split: bool) -> Result<(), Spe
 }
 
 /// The parameters of the controller that it runs have the bounds of the registry.
-fn runs(at: &str, receiver: &ReceiverSpec) -> Result<(), SpecError> {
+fn runs(at: Place<'_>, receiver: &ReceiverSpec) -> Result<(), SpecError> {
     let Some(Algorithm { name, parameters }) = receiver.controller() else { return Ok(()) };
     let Some(row) = registry::controller(&name) else { return Ok(()) };
-    let resolved = row.entry.resolve(&parameters);
-    resolved.map(|_| ()).map_err(|source| SpecError::Parameter { at: at.to_owned(), source })
+    algorithms::parameters(at, &row.entry, &parameters)
 }
 
 /// Of what is lost it never gets a copy, so that nothing may wait for a message to be whole.
-fn optimistic(at: &str, lead: f64, flow: &FlowSpec) -> Result<(), SpecError> {
+fn optimistic(at: Place<'_>, lead: f64, flow: &FlowSpec) -> Result<(), SpecError> {
     if !(0.0..=1.0).contains(&lead) {
-        return Err(SpecError::unfit(&format!("{at}.lead"), lead, "0 to 1"));
+        return Err(SpecError::unfit(format_args!("{at}.lead"), lead, "0 to 1"));
     }
     if flow.memory.is_some() {
         let expected = "another one: of senders that remember, some send beyond the window, and here \

@@ -2,40 +2,39 @@
 
 use jostle_units::mss_of;
 
-use super::{MAX_BYTES, MAX_NS, SpecError, quantity, within};
+use super::{MAX_BYTES, MAX_NS, Place, SpecError, quantity, within};
 use crate::page::MOST_OBJECTS;
 use crate::{FlowSpec, RunSpec, SourceSpec, Transport, WebSpec};
 
 /// Most connections of a page: beyond what any browser opens.
 const MAX_CONNECTIONS: u32 = 256;
 
-pub(super) fn check(at: &str, web: &WebSpec) -> Result<(), SpecError> {
-    let name = |key: &str| format!("{at}.{key}");
-    within(&name("pages"), web.pages.unwrap_or(1), 1..=u64::MAX)?;
-    quantity::check(&name("main_bytes"), &web.main_bytes, 1..=MAX_BYTES)?;
-    quantity::check(&name("objects"), &web.objects, 0..=MOST_OBJECTS)?;
-    quantity::check(&name("object_bytes"), &web.object_bytes, 1..=MAX_BYTES)?;
-    quantity::check(&name("parse_ns"), &web.parse_ns, 0..=MAX_NS)?;
-    quantity::check(&name("think_ns"), &web.think_ns, 0..=MAX_NS)?;
-    within(&name("connections"), web.connections, 1..=MAX_CONNECTIONS)?;
+pub(super) fn check(at: Place<'_>, web: &WebSpec) -> Result<(), SpecError> {
+    within(format_args!("{at}.pages"), web.pages.unwrap_or(1), 1..=u64::MAX)?;
+    quantity::check(format_args!("{at}.main_bytes"), &web.main_bytes, 1..=MAX_BYTES)?;
+    quantity::check(format_args!("{at}.objects"), &web.objects, 0..=MOST_OBJECTS)?;
+    quantity::check(format_args!("{at}.object_bytes"), &web.object_bytes, 1..=MAX_BYTES)?;
+    quantity::check(format_args!("{at}.parse_ns"), &web.parse_ns, 0..=MAX_NS)?;
+    quantity::check(format_args!("{at}.think_ns"), &web.think_ns, 0..=MAX_NS)?;
+    within(format_args!("{at}.connections"), web.connections, 1..=MAX_CONNECTIONS)?;
     if web.multiplexed && web.connections != 1 {
         let expected = "1: all objects come over one connection";
-        return Err(SpecError::unfit(&name("connections"), web.connections, expected));
+        return Err(SpecError::unfit(format_args!("{at}.connections"), web.connections, expected));
     }
     Ok(())
 }
 
 /// Checks what else a browser's flow says: its connections come and go.
-pub(super) fn fits(at: &str, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
+pub(super) fn fits(at: Place<'_>, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
     let SourceSpec::Web(web) = &flow.source else { return Ok(()) };
     let largest = mss_of(flow.mtu_bytes);
-    within(&format!("{at}.source.request_bytes"), web.request_bytes, 1..=largest)?;
+    within(format_args!("{at}.source.request_bytes"), web.request_bytes, 1..=largest)?;
     if flow.transport != Transport::Tcp {
         let expected = "`tcp`: pages are loaded over TCP only";
-        return Err(SpecError::unfit(&format!("{at}.transport"), "another one", expected));
+        return Err(SpecError::unfit(format_args!("{at}.transport"), "another one", expected));
     }
-    let place = format!("{at}.source");
-    let a_browser = |expected: &str| Err(SpecError::unfit(&place, "`web`", expected));
+    let place = format_args!("{at}.source");
+    let a_browser = |expected: &str| Err(SpecError::unfit(place, "`web`", expected));
     if flow.memory.is_some() {
         return a_browser("another one beside `memory`: each page is of another host");
     }

@@ -1,6 +1,9 @@
 //! How the controllers of a flow are made, looked up and checked once: a flow may be a hundred thousand
 //! connections, each with a controller of its own.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use jostle_catalogue::Values;
 use jostle_control::Controller;
 use jostle_control::registry::{self, ControllerRow, MemoryRow, Parts, SlowStartRow, Start};
@@ -9,6 +12,29 @@ use jostle_record::{Algorithm, FlowSpec, FlowStreams};
 use jostle_units::Stream;
 
 use crate::Error;
+
+/// Recipes of the flows of a run. Of ten thousand flows most have the same.
+#[derive(Default)]
+pub(super) struct Recipes<'a> {
+    /// The latest flow with a controller of that name, and its recipe.
+    latest: BTreeMap<&'a str, (&'a FlowSpec, Arc<Recipe>)>,
+}
+
+impl<'a> Recipes<'a> {
+    /// That of a flow.
+    pub(super) fn of(&mut self, spec: &'a FlowSpec) -> Result<Arc<Recipe>, Error> {
+        let ingredients = |it: &'a FlowSpec| (&it.controller, &it.slow_start, &it.memory);
+        let name = spec.controller.name.as_str();
+        if let Some((latest, recipe)) = self.latest.get(name)
+            && ingredients(latest) == ingredients(spec)
+        {
+            return Ok(Arc::clone(recipe));
+        }
+        let recipe = Arc::new(Recipe::of(spec)?);
+        self.latest.insert(name, (spec, Arc::clone(&recipe)));
+        Ok(recipe)
+    }
+}
 
 /// What a flow's controllers are made of: rows of the registry, each with a value for every parameter.
 pub(super) struct Recipe {

@@ -1,5 +1,7 @@
 //! What all TCP connections of a flow have in common, worked out once.
 
+use std::sync::Arc;
+
 use jostle_control::{Controller, EcnFeedback};
 use jostle_record::{FlowSpec, FlowStreams, Linux, ReceiverSpec, RunSpec};
 use jostle_tcp::{Options, Receiver, Sender};
@@ -15,7 +17,7 @@ use crate::source::Application;
 pub(crate) struct TcpPlan {
     flow: String,
     streams: FlowStreams,
-    recipe: Recipe,
+    recipe: Arc<Recipe>,
     /// But for the offset of timestamps, which each connection draws.
     options: Options,
     /// What the first packet of whoever asks takes to the sender.
@@ -31,14 +33,14 @@ pub(crate) struct TcpPlan {
 }
 
 impl TcpPlan {
-    pub(super) fn of(spec: &FlowSpec, run: &RunSpec) -> Result<Self, Error> {
+    pub(super) fn of(spec: &FlowSpec, recipe: Arc<Recipe>, run: &RunSpec) -> Result<Self, Error> {
         let mss_bytes =
             u16::try_from(mss_of(spec.mtu_bytes)).map_err(|e| Error::unbuildable(&spec.name, e))?;
         let way_back = way_back(spec, run);
         Ok(Self {
             flow: spec.name.clone(),
             streams: FlowStreams::of(run.seed, &spec.name),
-            recipe: Recipe::of(spec)?,
+            recipe,
             options: Options {
                 pacing: spec.pacing,
                 ecn: spec.ecn,
