@@ -149,6 +149,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Limit;
     use crate::parameter::{Kind, MAX_FILE_BYTES};
 
     const ENTRY: Entry = Entry {
@@ -185,6 +186,29 @@ mod tests {
 
     fn given(name: &str, value: Value) -> BTreeMap<String, Value> {
         BTreeMap::from([(name.to_owned(), value)])
+    }
+
+    #[test]
+    fn what_has_a_default_gives_one() {
+        let (min_bytes, max_bytes) = (0, 1);
+        let size = |default_bytes| Kind::Size { default_bytes, min_bytes, max_bytes };
+        let limit = |default| Kind::Limit { default, min_bytes, max_bytes };
+        let probability = |default| Kind::Probability { default };
+        let given = [size(Some(1)), limit(Some(Limit::Bytes(1))), probability(Some(0.5))];
+        let silent = [size(None), limit(None), probability(None)];
+        let others = ENTRY.parameters.iter().map(|parameter| parameter.kind);
+        for kind in given.into_iter().chain(silent).chain(others) {
+            assert_eq!(kind.has_default(), kind.default_value().is_some(), "{}", kind.expected());
+        }
+    }
+
+    #[test]
+    fn what_is_missing_without_a_default_is_named() {
+        const SHARE: Parameter =
+            Parameter { name: "share", summary: "", kind: Kind::Probability { default: None } };
+        let parameters = &[SHARE];
+        let refused = Entry { parameters, ..ENTRY }.check(&BTreeMap::new()).unwrap_err();
+        assert!(matches!(refused, ParameterError::Missing { name: "share", .. }), "{refused}");
     }
 
     #[test]
