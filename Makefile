@@ -141,9 +141,10 @@ browser:
 	$(call say,A browser for the tests)
 	@.ci/browser
 
+# As many at a time as there are cores: most tests wait for programs that use one.
 test-python: $(STAMPS)/dev $(if $(CI),kernels browser)
 	$(call say,Tests of the package)
-	$(ON_KERNELS) $(BIN)/pytest
+	$(ON_KERNELS) $(BIN)/pytest --numprocesses auto --dist worksteal
 
 docs: $(STAMPS)/dev
 	$(call say,Documentation)

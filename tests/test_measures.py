@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
 import pytest
 from fake_core import MS, SECOND, spec
 from hypothesis import HealthCheck, given, settings
@@ -76,8 +77,11 @@ def whose(measure: Measure, record: RunRecord) -> list[str]:
     return [entry["name"] for entry in record.summary[f"{measure.scope}s"]]
 
 
-def taken(frame, measure: Measure, who: str):
-    return frame if measure.scope == "run" else frame.filter(**{measure.scope: who})
+def by_name(frame: pl.DataFrame, scope: str) -> dict[str, dict[str, Any]]:
+    """Rows of a phase by the names of those whose they are; of a run there is one."""
+    rows = {"" if scope == "run" else row[scope]: row for row in frame.rows(named=True)}
+    assert len(rows) == frame.height
+    return rows
 
 
 @settings(max_examples=40, derandomize=True,
@@ -87,28 +91,32 @@ def test_every_measure_has_one_value(made: dict[str, Any]) -> None:
     record = SimBackend(_core).run(made)
     results = ResultSet("", "sim", "1", conditions=[{}], results=[Result(0, made["seed"], record)])
     view = RunView(record)
+    frames = {
+        "fairness": ("run", results.fairness),
+        "totals": ("run", results.totals),
+        "flow": ("flow", results.flows),
+        "group": ("group", results.groups),
+        "link": ("link", results.links),
+    }
     for phase in ("overall", "part"):
         span = view.span(phase, None, "")
+        rows = {
+            place: by_name(frame.filter(phase=phase), scope)
+            for place, (scope, frame) in frames.items()
+        }
         for measure in MEASURES:
             if measure.elsewhere:
                 continue
-            estimates = results.estimate(measure.name, phase)
-            frame = {
-                "fairness": results.fairness,
-                "totals": results.totals,
-                "phases": getattr(results, f"{measure.scope}s", None),
-                "flow": results.flows,
-                "group": results.groups,
-            }[measure.place]
+            estimates = by_name(results.estimate(measure.name, phase), measure.scope)
+            place = measure.scope if measure.place == "phases" else measure.place
             for who in whose(measure, record):
                 value = measure.of_summary(record.summary, phase, who)
                 where = (measure.name, phase, who, made)
                 least, most = measure.bounds
                 assert value is None or least is None or value >= least - 1e-12, where
                 assert value is None or most is None or value <= most + 1e-12, where
-                assert taken(estimates, measure, who)["value"].to_list() == [value], where
-                rows = taken(frame.filter(phase=phase), measure, who)
-                assert rows[measure.key].to_list() == [value], where
+                assert estimates[who]["value"] == value, where
+                assert rows[place][who][measure.key] == value, where
                 read = None if value is None else value * measure.factor
                 assert view.value(measure, who, span) == read, where
         _tables_show_it(results, record, phase)
