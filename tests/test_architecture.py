@@ -342,6 +342,19 @@ def test_modules_stand_beside_their_folders() -> None:
     assert folders == []
 
 
+def test_tests_that_are_one_program_are_all_in_it() -> None:
+    """Where Cargo does not look for tests, a file that `all.rs` does not name is run by nobody."""
+    manifests = {crate: tomllib.loads((crate / "Cargo.toml").read_text()) for crate in CRATES}
+    together = [
+        crate for crate, it in manifests.items() if not it["package"].get("autotests", True)
+    ]
+    assert "sim" in [crate.name for crate in together]
+    for crate in together:
+        named = re.findall(r"^mod (\w+);$", (crate / "tests/all.rs").read_text("utf-8"), re.M)
+        files = {path.stem for path in crate.glob("tests/*.rs")} - {"all"}
+        assert files - set(named) == set(), crate.name
+
+
 def test_what_subclasses_have_to_do_is_abstract() -> None:
     """A class that lacks a method cannot be made, rather than failing when it is called."""
     stub = re.compile(r"raise NotImplementedError|\b(?:unimplemented|todo)!")

@@ -1,10 +1,6 @@
 //! Flows that are many connections: they come when they should, and go without a trace.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use jostle_record::{
     ArrivalsSpec, Distribution, FlowSpec, Law, LinkSpec, Quantity, RunRecord, SourceSpec,
     TransferTable,

@@ -1,10 +1,6 @@
 //! The family of BBR beside other flows.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use jostle_record::Summary;
 
 /// Goodput in Mbit/s and retransmitted packets of every flow in the second half of the run.

@@ -1,12 +1,8 @@
 //! What is told of segments: every one at both ends, with headers that belong together.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::*;
+use crate::common::*;
 use jostle_path::Ecn;
 use jostle_record::{
     End, Header, HeaderKind, JitterSpec, Quantile, Recorder, RunSpec, Sink, SourceSpec, Summary,

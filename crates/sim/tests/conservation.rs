@@ -1,18 +1,11 @@
 //! The books of random runs balance: packets neither appear nor vanish, data arrive once, queues
 //! keep their limits, time goes forward.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-#[path = "common/ledger.rs"]
-mod ledger;
-#[path = "common/random.rs"]
-mod random;
-
-use common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
+use crate::common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
+use crate::ledger::Ledger;
+use crate::random;
 use jostle_record::{AckRow, FlowState, LinkSpec, RunSpec, Sink, SourceSpec};
 use jostle_units::{Span, Time};
-use ledger::Ledger;
 use proptest::prelude::*;
 
 /// Time after which nothing that was sent is on its way any more: longer than any queue of the

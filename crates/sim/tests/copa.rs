@@ -2,11 +2,7 @@
 //! controller of the authors' release, fed by an event loop with the same links
 //! (docs/algorithms/copa.md).
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use jostle_catalogue::Value;
 use jostle_record::FlowSpec;
 

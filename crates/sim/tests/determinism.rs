@@ -1,12 +1,7 @@
 //! Same spec, same events; and nobody's random numbers depend on who else is there.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-#[path = "common/random.rs"]
-mod random;
-
-use common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
+use crate::common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
+use crate::random;
 use jostle_record::{
     AckRow, Distribution, FlowState, JitterSpec, Law, OutageSpec, Quantile, Quantity, RunSpec,
     Sink, SourceSpec,

@@ -1,10 +1,7 @@
 //! Runs in which somebody outside decides: the same as those in which a controller does.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
+use crate::common;
+use crate::common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
 use jostle_control::algorithms::cubic_below;
 use jostle_control::learning::{Network, Observed, learned, parse_design, parse_policy};
 use jostle_record::{Recorder, RunRecord, RunSpec};

@@ -1,16 +1,11 @@
 //! Runs that do little else than make up for time in which nobody called a link can be given up, and
 //! specifications that nobody wrote are refused or run.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-#[path = "../../record/tests/common/mod.rs"]
-mod specs;
-
+use crate::specs;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use common::*;
+use crate::common::*;
 use jostle_record::{
     DelayStep, JitterSpec, OutageSpec, PhaseSpec, Quantile, Recorder, RunSpec, SourceSpec,
     Transport,

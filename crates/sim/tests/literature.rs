@@ -1,10 +1,6 @@
 //! Controllers of the literature beside each other and beside Reno.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use jostle_catalogue::Value;
 use jostle_record::{FlowSpec, RunSpec, Summary};
 

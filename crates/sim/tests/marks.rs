@@ -1,10 +1,6 @@
 //! Controllers that live on marks, and the queues that mark for them.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use jostle_catalogue::Value;
 use jostle_record::{FlowSpec, LinkPart, LinkPhase, LinkSpec, Sink, Summary};
 use jostle_units::{FULL_PACKET_BYTES, Time};

@@ -1,11 +1,8 @@
 //! Nimbus on whole connections: the link that its release assumes, 96 Mbit/s and 50 ms with a buffer of 100 ms, and
 //! cross traffic that answers or does not (docs/algorithms/nimbus.md).
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::*;
+use crate::common;
+use crate::common::*;
 use jostle_catalogue::Value;
 use jostle_record::{CbrSpec, FlowSpec, RateStep, SourceSpec, Summary, Transport};
 

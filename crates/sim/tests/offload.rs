@@ -1,10 +1,6 @@
 //! Receivers whose cards put together what arrives at the same moment.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use jostle_record::{AckRow, CapacitySpec, LinkSpec, Sink};
 use jostle_units::Time;
 

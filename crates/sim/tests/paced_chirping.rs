@@ -1,10 +1,6 @@
 //! Paced chirping on the simulator: what it finds out, and what that costs the queue.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use jostle_record::{FlowState, RunSpec, Sink};
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Time};
 

@@ -1,10 +1,6 @@
 //! Pings: what they measure of a path, and that none gets lost in the books.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use jostle_record::{
     FlowSpec, JitterSpec, OutageSpec, Pings, Quantile, Sink, SourceSpec, Summary, Transport,
 };

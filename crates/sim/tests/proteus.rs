@@ -1,11 +1,8 @@
 //! PCC Proteus on whole connections. The numbers to which it is held were measured with the sender of
 //! its authors' release, fed by an event loop with the same links (docs/algorithms/proteus.md).
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::*;
+use crate::common;
+use crate::common::*;
 use jostle_catalogue::Value;
 use jostle_record::{FlowSpec, Summary};
 

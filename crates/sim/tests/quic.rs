@@ -1,16 +1,9 @@
 //! QUIC flows in the simulator: their books balance, they share links with TCP, and where both do the
 //! same they come to the same.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-#![allow(dead_code, reason = "the books are shared with other tests")]
-
-mod common;
-#[path = "common/ledger.rs"]
-mod ledger;
-#[path = "common/random.rs"]
-mod random;
-
-use common::{MBPS, MS, S, algorithm, bdp_bytes, flow, link, lost, measure, over_quic, run};
+use crate::common::{MBPS, MS, S, algorithm, bdp_bytes, flow, link, lost, measure, over_quic, run};
+use crate::ledger::Ledger;
+use crate::{common, random};
 use jostle_control::{EcnFeedback, registry};
 use jostle_record::{
     AckFrequencySpec, FlowPhase, FlowSpec, Linux, QuicHandshake, QuicRecovery, QuicSpec, Recorder,
@@ -18,7 +11,6 @@ use jostle_record::{
 };
 use jostle_sim::Error;
 use jostle_units::{Span, Time};
-use ledger::Ledger;
 use proptest::prelude::*;
 
 fn quic(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {

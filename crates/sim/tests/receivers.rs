@@ -1,17 +1,10 @@
 //! Receivers that do otherwise than Linux's.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
+use crate::common::*;
+use crate::ledger::Ledger;
 #[allow(dead_code, reason = "liars are asked for less")]
-#[path = "common/ledger.rs"]
-mod ledger;
-#[path = "common/random.rs"]
-mod random;
-
-use common::*;
+use crate::random;
 use jostle_record::{FlowSpec, LinkSpec, ReceiverSpec, SourceSpec};
-use ledger::Ledger;
 use proptest::prelude::*;
 
 const RATE_BPS: u64 = 25 * MBPS;

@@ -1,10 +1,7 @@
 //! Flows that proxies split into connections: what arrives, what is held back, what is told.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::{MBPS, MS, S, constant_delay, flow, link, lost, record, run};
+use crate::common;
+use crate::common::{MBPS, MS, S, constant_delay, flow, link, lost, record, run};
 use jostle_record::{
     AckRow, FlowSpec, LinkSpec, RunSpec, Sink, SourceSpec, VideoChoice, VideoSpec,
 };

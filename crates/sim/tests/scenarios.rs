@@ -1,10 +1,6 @@
 //! What flows do on networks that everybody knows, with the numbers that are expected of them.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use jostle_record::{
     FlowSpec, FlowState, LinkPart, LinkPhase, LinkSpec, OutageSpec, Quantile, RunSpec, Sink,
     SourceSpec, Summary,

@@ -1,10 +1,6 @@
 //! How flows start: methods that send more than slow start, and hosts that remember their peers.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use jostle_record::{FlowSpec, FlowState, QuickStartSpec, RunSpec, Sink, SourceSpec, Summary};
 use jostle_units::Time;
 

@@ -1,10 +1,6 @@
 //! Adaptive streaming on links where the answer can be worked out by hand.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use jostle_record::{FlowSpec, RunSpec, SourceSpec, Summary, VideoChoice, VideoSpec, VideoSummary};
 
 fn video(bitrates_bps: &[u64], choice: VideoChoice) -> VideoSpec {

@@ -1,10 +1,6 @@
 //! Pages on links where the answer can be worked out by hand.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use jostle_record::{FlowSpec, RunSpec, SourceSpec, Summary, WebSpec, WebSummary};
 
 /// Pages of a main object and some others; parsing takes 10 ms, reading 1 s.
