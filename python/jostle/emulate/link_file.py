@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from jostle.scenario.models import Queue
 from jostle.scenario.registry import Registry
-from jostle.scenario.resolving.addressing import show
+from jostle.scenario.resolving.addressing import Places
 from jostle.scenario.resolving.links import (
     BOTTLENECK,
     LinkFacts,
@@ -91,10 +91,10 @@ def load(path: str | Path, *, registry: Registry | None = None) -> LinkFile:
     files = TraceFiles(Path(path).parent)
     resolved = _Resolver(document, registry, files, report).resolve()
     if resolved is None or report.found:
-        lines = positions(text)
+        lines, places = positions(text), Places(document)
         raise ScenarioError(
             source,
-            [Problem(line_of(lines, at), show(document, at), said) for at, said in report.found],
+            [Problem(line_of(lines, at), places.show(at), said) for at, said in report.found],
         )
     links, reverse = resolved
     title = document.get("title") or Path(path).stem

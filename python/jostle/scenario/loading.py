@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from jostle.scenario.models import ScenarioFile
 from jostle.scenario.plan import Condition
 from jostle.scenario.registry import Registry
-from jostle.scenario.resolving.addressing import changed, find, parse_value, show, value_at
+from jostle.scenario.resolving.addressing import Places, changed, find, parse_value, value_at
 from jostle.scenario.resolving.grid import (
     Dimension,
     Level,
@@ -310,6 +310,7 @@ class _Loader:
         only_levels: bool = False,
     ) -> None:
         """Place problems where their values were written: file, grid, or command line."""
+        places = Places(self.document)
         for path, message in found[: max(0, MOST_PROBLEMS - len(self.problems))]:
             in_grid = next(
                 (
@@ -332,7 +333,7 @@ class _Loader:
             elif origin is not None:
                 line, key = 0, origin
             else:
-                line, key = self.line(path), show(self.document, path)
+                line, key = self.line(path), places.show(path)
             self.problems.append(Problem(line, key, message + suffix))
 
     def line(self, path: KeyPath) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import did_you_mean
 from jostle.scenario.text.units import QuantityError
 
-__all__ = ["WORD_KEYS", "changed", "find", "parse_value", "show", "value_at"]
+__all__ = ["WORD_KEYS", "Places", "changed", "find", "parse_value", "value_at"]
 
 _NAMED: Final = ("flows", "links")
 _VARIED: Final = ("grid", "sample")
@@ -96,17 +97,36 @@ def value_at(document: Any, path: KeyPath) -> tuple[bool, Any]:
     return True, document
 
 
-def show(document: Mapping[str, Any], path: KeyPath) -> str:
-    """`path` as a person would write it: flows and links by name where they have a clear one."""
-    shown = ""
-    for index, step in enumerate(path):
-        if isinstance(step, int):
-            names = _names(document.get(str(path[0]))) if index == 1 and path[0] in _NAMED else []
-            name = names[step] if step < len(names) else None
-            shown += f".{_quoted(name)}" if name and names.count(name) == 1 else f"[{step}]"
-        else:
-            shown += f".{_quoted(step)}" if shown else _quoted(step)
-    return shown
+class Places:
+    """Places in a document as a person would write them.
+
+    Flows and links have their names where they have a clear one. Names are read once: of ten
+    thousand flows each may be told of.
+    """
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+        self._clear: dict[str, list[str | None]] = {}
+
+    def show(self, path: KeyPath) -> str:
+        """`path` as a person would write it."""
+        shown = ""
+        for index, step in enumerate(path):
+            if isinstance(step, int):
+                names = self._names(str(path[0])) if index == 1 and path[0] in _NAMED else []
+                name = names[step] if step < len(names) else None
+                shown += f".{_quoted(name)}" if name else f"[{step}]"
+            else:
+                shown += f".{_quoted(step)}" if shown else _quoted(step)
+        return shown
+
+    def _names(self, table: str) -> list[str | None]:
+        """Of each flow or link its name, if no other one has it."""
+        if table not in self._clear:
+            names = _names(self._document.get(table))
+            count = Counter(names)
+            self._clear[table] = [name if count[name] == 1 else None for name in names]
+        return self._clear[table]
 
 
 def parse_value(text: str) -> Any:
