@@ -257,7 +257,8 @@ class Web(BaseHTTPRequestHandler):
     taken: ClassVar[list[int]] = []
 
     def do_GET(self) -> None:
-        sizes = {"/file": 4_000_000, "/once": 4_000_000, "/tiny": 100, "/empty": 0}
+        large, tiny = 4_000_000, 100
+        sizes = {"/file": large, "/once": large, "/tiny": tiny, "/slow": tiny, "/empty": 0}
         size = sizes.get(self.path)
         if self.path == "/moved":
             self.send_response(302)
@@ -266,12 +267,12 @@ class Web(BaseHTTPRequestHandler):
         else:
             self.send_response(404 if size is None else 200)
         self.send_header("Content-Length", str(size or 0))
-        if self.path in ("/once", "/tiny"):
+        if self.path in ("/once", "/tiny", "/slow"):
             self.send_header("Connection", "close")
         self.end_headers()
         for _ in range((size or 0) // len(BLOCK)):
             self.wfile.write(BLOCK)
-        if self.path == "/once":
+        if self.path in ("/once", "/slow"):
             time.sleep(0.2)
         self.wfile.write(bytes((size or 0) % len(BLOCK)))
 
@@ -456,6 +457,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["{web}/moved"], "is at https://example.net/file: give that URL"),
         (["{web}/empty"], "is empty"),
         (["{web}/tiny"], "too soon to be measured: give the URL of a large file"),
+        (["{web}/slow"], "too soon to be measured: give the URL of a large file"),
         (["{web}/file", "--direction", "up"], "POST"),
         (["{web}/file", "--controllers", "nobody"], "the kernel has no controller `nobody`"),
         (["{web}/file", "--controllers", ","], "empty"),

@@ -27,6 +27,8 @@ _UNSENT: Final = 1 << 17
 _TCP_NOTSENT_LOWAT: Final = 25
 _FEWEST: Final = 2
 """Samples without which nothing is known of a transfer: the first is what it is counted from."""
+_LEAST_BYTES: Final = 14_600
+"""An initial window (RFC 6928): what ends within it says nothing of a path, fast or slow."""
 _REDIRECTS: Final = range(300, 400)
 _REFUSED: Final = 400
 
@@ -59,7 +61,7 @@ def carry_out(target: Target, step: Step, tick: Tick) -> Carried:
             _taken(connection, target)
     samples, notes = sampler.largest(), []
     if lasted < 0.9 * step.seconds:
-        if len(samples) < _FEWEST:
+        if len(samples) < _FEWEST or samples[-1].moved_bytes < _LEAST_BYTES:
             raise InputError(
                 f"{target.label}: the server ended the connection after {lasted:.3f} s, too soon "
                 "to be measured: give the URL of a large file"
