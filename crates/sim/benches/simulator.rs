@@ -107,9 +107,11 @@ fn windows(c: &mut Criterion) {
 fn flows(c: &mut Criterion) {
     let mut group = group(c, "flows");
     silently(&mut group, "2_of_10_mbit", &crowd(2, 20 * MBPS, 60 * S));
+    silently(&mut group, "2_of_10_mbit_at_first", &crowd(2, 20 * MBPS, S / 4));
     silently(&mut group, "100_of_10_mbit", &crowd(100, GBPS, S / 4));
     silently(&mut group, "10000_of_10_mbit", &crowd(10_000, 100 * GBPS, S / 4));
     silently(&mut group, "2_of_1_mbit", &crowd(2, 2 * MBPS, 300 * S));
+    silently(&mut group, "2_of_1_mbit_at_first", &crowd(2, 2 * MBPS, S));
     silently(&mut group, "100_of_1_mbit", &crowd(100, 100 * MBPS, S));
     silently(&mut group, "10000_of_1_mbit", &crowd(10_000, 10 * GBPS, S));
 }
