@@ -141,7 +141,7 @@ browser:
 	$(call say,A browser for the tests)
 	@.ci/browser
 
-# As many at a time as there are cores: most tests wait for programs that use one.
+# As many at a time as there are cores.
 test-python: $(STAMPS)/dev $(if $(CI),kernels browser)
 	$(call say,Tests of the package)
 	$(ON_KERNELS) $(BIN)/pytest --numprocesses auto --dist worksteal

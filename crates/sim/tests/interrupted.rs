@@ -1,11 +1,11 @@
 //! Runs that do little else than make up for time in which nobody called a link can be given up, and
 //! specifications that nobody wrote are refused or run.
 
-use crate::specs;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::common::*;
+use crate::specs;
 use jostle_record::{
     DelayStep, JitterSpec, OutageSpec, PhaseSpec, Quantile, Recorder, RunSpec, SourceSpec,
     Transport,
