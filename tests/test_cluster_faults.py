@@ -147,7 +147,7 @@ def test_workers_with_another_engine_are_refused(
 def test_no_example_is_taken_for_stuck_too_early() -> None:
     backend = SimBackend()
     for path in sorted(ROOT.glob("scenarios/*.toml")):
-        for planned in jostle.load(path, python=True).plan(repeats=1).one_of_each():
+        for planned in jostle.load(path, allow_code=True).plan(repeats=1).one_of_each():
             patience_s = backend.patience_s(planned.spec)
             assert 300.0 <= patience_s < math.inf, path
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+
 from jostle.errors import InputError
 from jostle.running.executors.local import Executor, Prepared, available_cores, local
 from jostle.running.executors.queued import QUEUES
@@ -9,8 +12,19 @@ from jostle.running.executors.queued import QUEUES
 __all__ = ["Executor", "Prepared", "available_cores", "is_lost", "local", "make"]
 
 
-def make(text: str, jobs: int | None = None) -> Executor:
+def make(
+    text: str, jobs: int | None = None, warn: Callable[[str], object] = warnings.warn
+) -> Executor:
     """Make the executor that a user names: `local`, `processes`, `dask`, `slurm` or another.
+
+    Parameters
+    ----------
+    text
+        Its name, or `dask=ADDRESS`.
+    jobs
+        Runs at the same time; as many as there are cores if absent.
+    warn
+        Called with a text if anybody can use the scheduler at that address.
 
     Raises
     ------
@@ -40,7 +54,7 @@ def make(text: str, jobs: int | None = None) -> Executor:
         raise InputError("--jobs: how many runs a cluster takes is for its workers to say")
     from jostle.running.executors.cluster import DaskExecutor
 
-    return DaskExecutor(address or None, jobs)
+    return DaskExecutor(address or None, jobs, warn=warn)
 
 
 def is_lost(error: BaseException) -> bool:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import pickle
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.errors import InputError
+from jostle.locked_folders import temporary_folder
 from jostle.running.executors.local import available_cores
 from jostle.running.executors.queued import LISTED_BY, queued
+from jostle.running.executors.tls import check_address, make_credentials
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -36,27 +40,32 @@ class DaskExecutor:
     Parameters
     ----------
     address
-        Of a scheduler, such as `tcp://head:8786`; without one, processes of this machine are
+        Of a scheduler, such as `tls://head:8786`; without one, processes of this machine are
         started, and ended by `shutdown`.
     jobs
         How many of those; as many as there are cores if absent.
     queue
         Instead of both, the batch queue that is asked for `jobs` workers; see `queued`.
+    warn
+        Called with a text if anybody can use the scheduler at `address`.
 
     Raises
     ------
     InputError
-        When Dask is not installed, the scheduler does not answer, a worker has another engine, or a
-        batch queue cannot be asked.
+        When Dask is not installed, the scheduler does not answer, certificates for it are missing,
+        a worker has another engine, or a batch queue cannot be asked.
     """
 
     restarts_workers = True
 
     def __init__(
-        self, address: str | None = None, jobs: int | None = None, queue: str | None = None
+        self,
+        address: str | None = None,
+        jobs: int | None = None,
+        queue: str | None = None,
+        warn: Callable[[str], object] = warnings.warn,
     ) -> None:
         try:
-            import dask
             import distributed
         except ImportError as error:
             text = 'Dask is not installed: pip install "jostle[cluster]"'
@@ -66,23 +75,19 @@ class DaskExecutor:
         self._dumps: Callable[[object], bytes] = library.protocol.pickle.dumps
         self._queue = queue
         self.cluster: Any = None
-        if address is None:
-            with dask.config.set({"distributed.scheduler.allowed-failures": _RETRIED}):
-                self.cluster = (
-                    _of_this_machine(library, jobs or available_cores())
-                    if queue is None
-                    else queued(queue, jobs or 1)
-                )
-        try:
-            self.client: Any = library.Client(self.cluster or address, timeout="10 s")
-        except (OSError, ValueError) as error:
-            raise InputError(f"no scheduler of Dask answers at {address}: {error}") from error
-        try:
+        with ExitStack() as resources:
+            if address is None:
+                self.cluster = _start_cluster(jobs, queue, resources)
+            else:
+                check_address(address, warn)
+            try:
+                self.client: Any = library.Client(self.cluster or address, timeout="10 s")
+            except (OSError, ValueError) as error:
+                raise InputError(f"no scheduler of Dask answers at {address}: {error}") from error
+            resources.callback(self.client.close)
             self._check_scheduler()
             check_versions(self.client.run(engine_version, on_error="return"))
-        except BaseException:
-            self.shutdown()
-            raise
+            self._resources = resources.pop_all()
         self._executor: Any = self.client.get_executor(pure=False)
 
     def prepare(self, backend: Backend) -> None:
@@ -140,7 +145,11 @@ class DaskExecutor:
                 f"none of the workers that {self._queue} was asked for is connected; runs wait for "
                 f"one. `{LISTED_BY[self._queue]}` lists their jobs"
             )
-        add = f"`dask worker {self._address}`, on a machine that has jostle"
+        if self.cluster is not None:
+            return "no worker of Dask is connected; runs wait until one is started again"
+        tls = " --tls-ca-file CA --tls-cert CERTIFICATE --tls-key KEY"
+        options = tls if self.client.security.tls_client_cert else ""
+        add = f"`dask worker {self._address}{options}`, on a machine that has jostle"
         return (
             f"no worker of Dask is connected to {self._address}; runs wait for one. Add one: {add}"
         )
@@ -158,17 +167,48 @@ class DaskExecutor:
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leave the scheduler, which forgets what was asked of it; end processes of our own."""
-        self.client.close()
-        if self.cluster is not None:
-            self.cluster.close()
+        self._resources.close()
 
 
-def _of_this_machine(library: Any, count: int) -> Any:
-    return library.LocalCluster(
-        n_workers=count,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=None,
+def _start_cluster(jobs: int | None, queue: str | None, resources: ExitStack) -> Any:
+    """Start a cluster that only this command can use, and that ends with `resources`."""
+    import dask
+
+    settings = {
+        "distributed.scheduler.allowed-failures": _RETRIED,
+        # Dask imports modules from there; its own default is a folder that others can make.
+        "temporary-directory": str(resources.enter_context(temporary_folder("dask"))),
+    }
+    with dask.config.set(settings):
+        cluster = (
+            _of_this_machine(jobs or available_cores())
+            if queue is None
+            else queued(queue, jobs or 1, resources)
+        )
+    return resources.enter_context(closing(cluster))
+
+
+def _of_this_machine(count: int) -> Any:
+    """Start what Dask's LocalCluster starts, which cannot do without HTTP servers."""
+    import distributed
+
+    from jostle.running.executors.servers import Scheduler, Worker
+
+    # Its calls have no types.
+    library: Any = distributed
+    security = make_credentials()
+    where = {"host": "127.0.0.1", "protocol": "tls://", "security": security}
+    worker = {
+        **where,
+        "worker_class": Worker,
+        "nthreads": 1,
+        "memory_limit": library.system.MEMORY_LIMIT // count,
+        "silence_logs": logging.CRITICAL,
+    }
+    return library.SpecCluster(
+        scheduler={"cls": Scheduler, "options": {**where, "dashboard": False}},
+        workers={number: {"cls": library.Nanny, "options": worker} for number in range(count)},
+        security=security,
         silence_logs=logging.CRITICAL,
     )
 
@@ -182,10 +222,11 @@ def _unpacked(packed: bytes) -> Any:
 def _serves_dashboard(dask_scheduler: Any) -> bool:
     """Say whether a scheduler that can load jostle serves a dashboard: without bokeh it has none.
 
-    It has a link to one all the same.
+    It has a link to one all the same. Schedulers of our own have no HTTP server at all.
     """
     engine_version()
-    return bool(getattr(dask_scheduler.http_application, "applications", ()))
+    served = getattr(dask_scheduler, "http_application", None)
+    return bool(getattr(served, "applications", ()))
 
 
 def _refuse(found: Mapping[str, Lack | None]) -> None:

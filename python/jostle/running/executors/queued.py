@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 import signal
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 from jostle.errors import InputError
+from jostle.running.executors.tls import make_credentials
 
 __all__ = ["LISTED_BY", "QUEUES", "queued"]
 
@@ -18,11 +25,15 @@ LISTED_BY: Final = {"slurm": "squeue", "pbs": "qstat"}
 """What lists the jobs that wait in a queue."""
 
 
-def queued(name: str, workers: int) -> Any:
+_DASK_WORKER: Final = "-m distributed.cli.dask_worker "
+_QUEUE_WORKER: Final = "-m jostle.running.executors.queue_worker "
+
+
+def queued(name: str, workers: int, resources: ExitStack) -> Any:
     """Ask a batch queue for workers; they come when it has room for them.
 
     What a job of the queue is (cores, memory, walltime, partition, …) is said in Dask's
-    configuration, under `jobqueue` and the queue's name.
+    configuration, under `jobqueue` and the queue's name. Scheduler and workers use TLS.
 
     Parameters
     ----------
@@ -30,6 +41,8 @@ def queued(name: str, workers: int) -> Any:
         One of `QUEUES`.
     workers
         How many, in as many jobs as the configuration says.
+    resources
+        Removes the files of certificates at the end.
 
     Returns
     -------
@@ -39,7 +52,8 @@ def queued(name: str, workers: int) -> Any:
     Raises
     ------
     InputError
-        When dask-jobqueue or the queue's command is not there, or a job is not described.
+        When dask-jobqueue or the queue's command is not there, a job is not described, or workers
+        cannot get certificates.
     """
     on_interruption = signal.getsignal(signal.SIGINT)
     try:
@@ -54,12 +68,97 @@ def queued(name: str, workers: int) -> Any:
     if shutil.which(submit) is None:
         text = f"executor {name}: there is no {submit} here"
         raise InputError(f"{text}. Run this where jobs are submitted")
+    cluster = _start_scheduler(kind, name, resources)
+    cluster.scale(workers)
+    return cluster
+
+
+def _start_scheduler(kind: Any, name: str, resources: ExitStack) -> Any:
+    """Start the scheduler of a queue's workers, as Dask's configuration describes it, with TLS."""
+    import dask
+
+    configuration = dask.config.get(f"jobqueue.{kind.job_cls.default_config_name()}")
+    options = dict(configuration["scheduler-options"] or {})
+    if (options.get("protocol") or "tls").partition("://")[0] != "tls":
+        raise InputError(
+            f"executor {name}: jobqueue: {name}: scheduler-options: protocol is "
+            f"{options['protocol']}; leave it out: workers are reached by TLS only"
+        )
+    configured = _configured_certificates(options.pop("security", {}))
+    security = configured or _write_credentials(
+        name, configuration["shared-temp-directory"] or "~", resources
+    )
+    if not options.setdefault("dashboard", "dashboard_address" in options):
+        from jostle.running.executors.servers import Scheduler
+
+        classes = {"scheduler_cls": Scheduler}
+    else:
+        classes = {}
     try:
-        cluster = kind()
+        return kind(
+            job_cls=type(kind.job_cls.__name__, (_PrivateJob, kind.job_cls), {}),
+            security=security,
+            protocol="tls://",
+            scheduler_options=options,
+            **classes,
+        )
     except ValueError as error:
         raise InputError(
             f"executor {name}: it is not said what a job is. Set cores, memory and walltime under "
             f"jobqueue: {name}: in ~/.config/dask/jobqueue.yaml"
         ) from error
-    cluster.scale(workers)
-    return cluster
+
+
+class _PrivateJob:
+    """A job of which other users can neither reach the workers nor replace the script."""
+
+    def job_script(self) -> str:
+        """Return the script of the job."""
+        script: str = super().job_script()  # type: ignore[misc]
+        return script.replace(_DASK_WORKER, _QUEUE_WORKER, 1)
+
+    @contextmanager
+    def job_file(self) -> Iterator[str]:
+        """Write the script; dask-jobqueue does so by a name that others can take first."""
+        with tempfile.TemporaryDirectory(prefix="jostle-job-") as folder:
+            file = Path(folder, "job.sh")
+            file.write_text(self.job_script(), "utf-8")
+            yield str(file)
+
+
+def _configured_certificates(options: Mapping[str, Any]) -> Any:
+    """Return the certificates of Dask's configuration if each role has one, and None otherwise."""
+    # Its calls have no types.
+    distributed: Any = import_module("distributed")
+    security = distributed.Security(require_encryption=True, **options)
+    roles = [security.get_tls_config_for_role(role) for role in ("client", "scheduler", "worker")]
+    if not all(role["ca_file"] and role["cert"] for role in roles):
+        return None
+    # dask-jobqueue passes workers a file of the key in any case; it may be part of this one.
+    security.tls_worker_key = security.tls_worker_key or security.tls_worker_cert
+    return security
+
+
+def _write_credentials(name: str, shared: str, resources: ExitStack) -> Any:
+    """Make credentials, with files for workers that only this user can read."""
+    security = make_credentials()
+    parent = os.path.expandvars(os.path.expanduser(shared))
+    try:
+        temporary = tempfile.TemporaryDirectory(prefix=".jostle-credentials-", dir=parent)
+        folder = Path(resources.enter_context(temporary))
+        for field in ("tls_ca_file", "tls_worker_cert", "tls_worker_key"):
+            file = folder / f"{field}.pem"
+            file.touch(mode=0o600)
+            file.write_text(getattr(security, field), "utf-8")
+            setattr(security, field, str(file))
+    except OSError as error:
+        reason = f"certificates for workers cannot be written: {error}"
+    else:
+        if shlex.quote(str(folder)) == str(folder):
+            return security
+        # The script of a job does not quote it.
+        reason = f"{parent} has characters that a shell does not take as they are"
+    raise InputError(
+        f"executor {name}: {reason}. Set shared-temp-directory under jobqueue: {name}: in "
+        "~/.config/dask/jobqueue.yaml to a folder that all nodes share"
+    )
