@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,15 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jostle.cli.detaching import last_lines
-from jostle.errors import InputError, InterruptedRunError, StoreError
+from jostle.cli.detaching import last_lines, real_store
+from jostle.errors import InputError, StoreError
 from jostle.locks import FolderLock
 from jostle.results import Failure
 from jostle.running.plans import write_plan
 from jostle.running.progress import Progress, lasting
-from jostle.running.sweeps.plans import parts_of
+from jostle.running.sweeps.plans import progress_by_plan
 from jostle.running.sweeps.recording import Recording
 from jostle.running.sweeps.records import Command, find, is_running, sweeps_of
+from jostle.running.sweeps.state_folder import commands_of, make_record_folder, state_folder
 
 # Some 15 ms each in the simulator, all the same to the store.
 SCENARIO = """
@@ -43,13 +45,21 @@ JOSTLE = [sys.executable, "-P", "-c", "from jostle.cli import main; main()"]
 Jostle = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.fixture(autouse=True)
+def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's state folder, a new one for each test."""
+    base = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("XDG_STATE_HOME", str(base))
+    return base / "jostle" / "sweeps"
+
+
 @pytest.fixture
 def jostle(tmp_path: Path) -> Jostle:
     (tmp_path / "sweep.toml").write_text(SCENARIO, "utf-8")
 
-    def call(*words: str) -> subprocess.CompletedProcess[str]:
+    def call(*words: str, folder: Path = tmp_path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*JOSTLE, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+            [*JOSTLE, *words], cwd=folder, capture_output=True, text=True, check=False
         )
 
     return call
@@ -72,16 +82,20 @@ def wait_until(holds: Callable[[], bool], what: str, patience_s: float = 60.0) -
         time.sleep(0.05)
 
 
-def command(folder: Path, *words: str) -> Command:
-    return Command(("sweep.toml", *words), str(folder), {}, "host", os.getpid(), 1.0)
+def command(folder: Path, *words: str, store: Path | None = None) -> Command:
+    words = ("sweep.toml", *words)
+    return Command(words, str(folder), {}, "host", os.getpid(), 1.0, str(store or folder))
 
 
 def record(store: Path, *words: str, folder: Path | None = None, **more: Any) -> Recording:
     more.setdefault("stop", lambda: None)
-    return Recording(store, command(folder or store, *words), [("Swept", 10)], **more)
+    own = command(folder or store, *words, store=store)
+    return Recording(store, own, [("Swept", 10)], **more)
 
 
-def test_a_detached_sweep_is_seen_stopped_and_resumed(jostle: Jostle, tmp_path: Path) -> None:
+def test_a_detached_sweep_is_seen_stopped_and_resumed(
+    jostle: Jostle, tmp_path: Path, state: Path
+) -> None:
     options = ("--store", "store", "--set", "flows.one.controller=reno", "--repeats", "5000")
     began = jostle("run", "sweep.toml", *options, "--jobs", "1", "--detach")
     assert (began.returncode, began.stderr) == (0, "")
@@ -108,11 +122,18 @@ def test_a_detached_sweep_is_seen_stopped_and_resumed(jostle: Jostle, tmp_path: 
     assert plan["done"] + plan["left"] == plan["total"] == 5000
     # Nothing that was told to be finished is missing.
     assert plan["done"] >= plan["sweeps"][0]["done"]
-    one = jostle("sweep", "status", sweep.name[:4], "--store", "store").stdout
-    assert "command: jostle run sweep.toml --set flows.one.controller=reno --repeats 5000" in one
-    assert "interrupted: " in one
+    text = jostle("sweep", "status", sweep.name[:4], "--store", "store").stdout
+    words = "sweep.toml --set flows.one.controller=reno --repeats 5000 --jobs 1"
+    assert f"this sweep was started with: jostle run {words} --store {tmp_path / 'store'} " in text
+    assert f"(in {tmp_path}, by {sweep.command.host})" in text
+    assert f"log: {state / sweep.name / 'log'}\n" in text
+    assert "interrupted: " in text
+    assert not list(sweep.place.glob("log*")), "a store decided where the log is"
     try:
-        resumed = jostle("sweep", "resume", "--store", "store", "--detach")
+        # From another folder, and after the store's record of the command was damaged.
+        (sweep.place / "command.json").write_text("{")
+        store = str(tmp_path / "store")
+        resumed = jostle("sweep", "resume", "--store", store, "--detach", folder=Path("/"))
         assert resumed.returncode == 0
         wait_until(lambda: told(jostle)["sweeps"][0]["done"] > 0, "it does not go on")
         assert told(jostle)["sweeps"][0]["stored"] == plan["done"]
@@ -121,7 +142,7 @@ def test_a_detached_sweep_is_seen_stopped_and_resumed(jostle: Jostle, tmp_path: 
     wait_until(lambda: told(jostle)["sweeps"][0]["state"] == "stopped", "it does not stop")
 
 
-def test_what_is_resumed_is_what_was_given(jostle: Jostle, tmp_path: Path) -> None:
+def test_what_is_resumed_is_what_was_given(jostle: Jostle, tmp_path: Path, state: Path) -> None:
     options = ("--set", "flows.one.controller=reno", "--repeats", "3", "--seed", "7")
     store = tmp_path / "store"
     words = (*options, "--json", "--store", str(store))
@@ -129,13 +150,15 @@ def test_what_is_resumed_is_what_was_given(jostle: Jostle, tmp_path: Path) -> No
         raise KeyboardInterrupt
     resumed = jostle("sweep", "resume", "--store", "store")
     assert resumed.returncode == 0
-    given = jostle("run", "sweep.toml", *options, "--json", "--store", "quiet")
-    assert resumed.stdout == given.stdout
+    undisturbed = jostle("run", "sweep.toml", *options, "--json", "--store", "quiet")
+    assert resumed.stdout == undisturbed.stdout
     assert sweeps_of(store) == []
+    assert commands_of(str(store)) == {}
+    assert list(state.iterdir()) == []
 
 
 def test_a_killed_sweep_is_told_from_one_that_runs(jostle: Jostle, tmp_path: Path) -> None:
-    words = ("run", "sweep.toml", "--store", "store", "--repeats", "2000")
+    words = ("run", "sweep.toml", "--store", "store", "--repeats", "300")
     with subprocess.Popen(
         [*JOSTLE, *words], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
@@ -153,22 +176,31 @@ def test_a_killed_sweep_is_told_from_one_that_runs(jostle: Jostle, tmp_path: Pat
     refused = jostle("sweep", "resume", "--store", "store")
     assert refused.returncode == 2
     assert "sweep.toml has changed since sweep" in refused.stderr
+    (tmp_path / "sweep.toml").write_text(SCENARIO, "utf-8")
+    resumed = jostle("sweep", "resume", "--store", "store")
+    assert resumed.returncode == 0
+    assert f"in {tmp_path}: jostle run sweep.toml --repeats 300 --store " in resumed.stderr
+    assert sweeps_of(tmp_path / "store") == []
 
 
-def test_what_is_done_leaves_no_record(jostle: Jostle, tmp_path: Path) -> None:
+def test_what_is_done_leaves_no_record(jostle: Jostle, tmp_path: Path, state: Path) -> None:
     for _ in range(2):
         assert jostle("run", "sweep.toml", "--store", "store").returncode == 0
         assert list((tmp_path / "store" / ".sweeps").iterdir()) == []
+        assert list(state.iterdir()) == []
     nothing = jostle("sweep", "status", "--store", "store")
     assert nothing.stdout == "no sweep is running or was stopped in store\n"
 
 
-def test_what_cannot_begin_is_told_by_whoever_detaches(jostle: Jostle, tmp_path: Path) -> None:
+def test_what_cannot_begin_is_told_by_whoever_detaches(
+    jostle: Jostle, tmp_path: Path, state: Path
+) -> None:
     words = ("run", "sweep.toml", "--store", "store", "--detach")
     ended = jostle(*words, "--executor", "nowhere")
     assert ended.returncode == 2
     assert "choose local, processes, dask" in ended.stderr
-    assert list((tmp_path / "store" / ".sweeps").iterdir()) == [], "what never began left its log"
+    assert list((tmp_path / "store" / ".sweeps").iterdir()) == []
+    assert list(state.iterdir()) == [], "what never began left its log"
     unkept = jostle(*words, "--no-cache")
     assert unkept.returncode == 2
     assert "leave out --no-cache" in unkept.stderr
@@ -179,25 +211,236 @@ def test_what_cannot_begin_is_told_by_whoever_detaches(jostle: Jostle, tmp_path:
 
 def test_code_of_a_sweep_has_to_be_allowed_again(jostle: Jostle, tmp_path: Path) -> None:
     store = tmp_path / "store"
-    with pytest.raises(ZeroDivisionError), record(store, "--python", detached=True):
+    options = ("--allow-code", "--json", "--store", str(store))
+    with pytest.raises(ZeroDivisionError), record(store, *options, folder=tmp_path, detached=True):
         raise ZeroDivisionError
     (sweep,) = sweeps_of(store)
     assert sweep.state == "failed"
     refused = jostle("sweep", "resume", "--store", "store")
     assert refused.returncode == 2
-    assert "allow it with --python" in refused.stderr
+    assert "give --allow-code to resume, too" in refused.stderr
+    resumed = jostle("sweep", "resume", "--store", "store", "--allow-code")
+    assert (resumed.returncode, json.loads(resumed.stdout)["title"]) == (0, "Swept")
 
 
-def test_a_sweep_of_another_user_is_not_resumed(
-    jostle: Jostle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+FORGED_LINE = "\n  ffffffff stopped, 1 of 1"
+HOSTILE = f"$(touch hacked)\x1b[2J\u202e\ud800{FORGED_LINE}"
+"""What a terminal, a reader or a shell would take for more than text."""
+
+
+def plant(root: Path, folder: Path, *words: str, name: str = "0badc0de", **more: Any) -> Path:
+    """Write a sweep into a store as a stranger does, and return its folder."""
+    place = root / ".sweeps" / name
+    place.mkdir(parents=True, exist_ok=True)
+    document = {"words": words, "folder": str(folder), "files": {}, "host": "host", "process": 1}
+    document |= {"format": "jostle.sweep/1", "began_s": 1.0, "store": str(root), **more}
+    (place / "command.json").write_text(json.dumps(document), "utf-8")
+    counts = dict.fromkeys(("total", "stored", "done", "failed", "quarantined", "since_done"), 1)
+    times = {"at_s": 1.0, "since_s": 1.0}
+    texts = {"titles": [HOSTILE], "plans": [], "ended": "stopped", "why": HOSTILE}
+    (place / "progress.json").write_text(json.dumps(counts | times | texts), "utf-8")
+    return place
+
+
+def tree(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def interrupt(store: Path, *words: str, folder: Path) -> str:
+    """Begin a sweep that is stopped at once, and return its ID."""
+    recording = record(store, *words, folder=folder, detached=True)
+    with suppress(KeyboardInterrupt), recording:
+        raise KeyboardInterrupt
+    return recording.place.name
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--csv", "../.bashrc"),
+        ("--report", "../.bashrc"),
+        ("--figures", ".."),
+        ("--set", f'grid."flows.one.rtt"=["{HOSTILE}"]', "--csv", "../.bashrc"),
+    ],
+    ids=["csv", "report", "figures", "label"],
+)
+def test_what_a_stranger_wrote_into_a_store_is_never_executed(
+    jostle: Jostle, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    with pytest.raises(InterruptedRunError), record(tmp_path, detached=True):
-        raise InterruptedRunError(3, 10)
-    (sweep,) = sweeps_of(tmp_path)
-    assert (sweep.state, sweep.is_own) == ("stopped", True)
-    owner = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
-    assert not sweep.is_own
+    store, home = tmp_path / "store", tmp_path / "home"
+    (home / "work").mkdir(parents=True)
+    (home / ".bashrc").write_text("# mine\n")
+    (home / "work" / "sweep.toml").write_text(SCENARIO, "utf-8")
+    words = ("sweep.toml", *options, "--store", str(store))
+    plant(store, home / "work", *words)
+    before = tree(tmp_path)
+    for more in ((), ("--detach",), ("0bad",), ("--allow-code",)):
+        refused = jostle("sweep", "resume", "--store", "store", *more)
+        assert refused.returncode == 2
+        text = "sweep 0badc0de was not started by this account on this machine"
+        assert text in refused.stderr
+        lines = refused.stderr.splitlines()
+        assert len(lines) == 3
+        shown = lines[1].replace("\\u000a", "\n").replace("\\u001b", "\x1b")
+        shown = shown.replace("\\u202e", "\u202e").replace("\\ud800", "\ud800")
+        assert shlex.split(shown) == ["jostle", "run", *words]
+        assert lines[2] == "Check these words, then give the command yourself"
+    assert tree(tmp_path) == before
+
+
+def test_a_store_of_a_stranger_is_shown(jostle: Jostle, tmp_path: Path, state: Path) -> None:
+    store, secret = tmp_path / "store", tmp_path / "secret"
+    secret.write_text("secret\n")
+    words = ("sweep.toml", "--set", HOSTILE)
+    place = plant(store, tmp_path / HOSTILE.replace("/", ""), *words, host=HOSTILE)
+    (place / "log").symlink_to(secret)
+    before = tree(tmp_path)
+    shown = jostle("sweep", "status", "--store", "store", "0badc0de")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "\nthis sweep was started with: jostle run sweep.toml --set '$(touch " in shown.stdout
+    assert "your state folder has no record of it" in shown.stdout
+    assert len(shown.stdout.splitlines()) == 4, "a line was forged"
+    assert not {"\x1b", "\u202e"} & set(shown.stdout)
+    assert "secret" not in shown.stdout
+    sweep = told(jostle)["sweeps"][0]
+    assert (sweep["own"], sweep["log"], sweep["words"]) == (False, None, list(words))
+    assert tree(tmp_path) == before
+    assert not state.exists()
+
+
+def test_the_id_of_an_own_sweep_gives_a_stranger_nothing(jostle: Jostle, tmp_path: Path) -> None:
+    store, copied = tmp_path / "store", tmp_path / "copied"
+    name = interrupt(store, "--json", "--store", str(store), folder=tmp_path)
+    hostile = ("sweep.toml", "--csv", "hacked", "--store", str(store))
+    plant(copied, tmp_path, *hostile, name=name, store=str(store))
+    plant(store, tmp_path / "elsewhere", *hostile, name=name)
+    refused = jostle("sweep", "resume", name, "--store", "copied")
+    assert refused.returncode == 2
+    assert "it can only be shown" in refused.stderr
+    text = jostle("sweep", "status", name, "--store", "store").stdout
+    assert f"with: jostle run sweep.toml --json --store {store} (in {tmp_path}, " in text
+    resumed = jostle("sweep", "resume", name, "--store", "store")
+    assert (resumed.returncode, json.loads(resumed.stdout)["title"]) == (0, "Swept")
+    assert not (tmp_path / "hacked").exists()
+
+
+def test_links_in_a_store_are_not_followed(jostle: Jostle, tmp_path: Path, state: Path) -> None:
+    store, target = tmp_path / "store", tmp_path / "target"
+    words = ("sweep.toml", "--repeats", "2", "--store", str(store))
+    place = plant(store, tmp_path, *words, name=command(tmp_path, *words[1:]).name)
+    (place / "log").symlink_to(target)
+    (place / "stop").symlink_to(target)
+    lock = FolderLock.take(place)
+    assert lock is not None
+    assert jostle("sweep", "stop", "--wait", "0", "--store", "store").returncode == 1
+    assert not target.exists(), "a request to stop was written through a link"
+    lock.release()
+    detached = jostle("run", *words[:3], "--store", "store", "--detach")
+    assert (detached.returncode, detached.stderr) == (0, "")
+    wait_until(lambda: told(jostle)["sweeps"][0]["state"] == "finished", "it does not end")
+    assert "Swept" in (state / place.name / "log").read_text("utf-8")
+    assert not target.exists(), "a log was written through a link"
+    (place / "command.json").rename(target)
+    (place / "command.json").symlink_to(target)
+    assert sweeps_of(store) == []
+
+
+def test_stores_with_the_same_command_do_not_mix(jostle: Jostle, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    names = [
+        interrupt(store, "--json", "--store", str(store), folder=tmp_path)
+        for store in (first, second)
+    ]
+    assert [list(commands_of(str(store))) for store in (first, second)] == [[n] for n in names]
+    refused = jostle("sweep", "resume", names[1], "--store", "first")
+    assert refused.returncode == 2
+    assert f"no sweep `{names[1]}`" in refused.stderr
+    # The same store by another name.
+    (tmp_path / "link").symlink_to(first)
+    assert jostle("sweep", "resume", "--store", "link").returncode == 0
+    assert [len(sweeps_of(store)) for store in (first, second)] == [0, 1]
+    assert [list(commands_of(str(store))) for store in (first, second)] == [[], [names[1]]]
+
+
+@pytest.mark.parametrize("level", ["jostle", "sweeps", "record", "command"])
+@pytest.mark.parametrize("fault", ["link", "writable", "owner"])
+def test_a_state_folder_of_others_is_refused(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch, level: str, fault: str
+) -> None:
+    store = str(tmp_path)
+    name = interrupt(tmp_path, folder=tmp_path)
+    record = state / name
+    path = {"jostle": state.parent, "sweeps": state, "record": record}.get(
+        level, record / "command.json"
+    )
+    if fault == "link":
+        path.rename(tmp_path / "moved")
+        path.symlink_to(tmp_path / "moved")
+        text = "is a symbolic link, which is not followed"
+    elif fault == "writable":
+        path.chmod(path.stat().st_mode | 0o020)
+        text = f"run `chmod go-w {path}`"
+    else:
+        owner = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+        text = "belongs to another user"
+    with pytest.raises(InputError, match=text):
+        commands_of(store)
+    if level != "command":
+        with pytest.raises(InputError, match=text):
+            make_record_folder(name)
+
+
+def test_without_a_state_folder_runs_are_carried_out(
+    jostle: Jostle, tmp_path: Path, state: Path
+) -> None:
+    state.mkdir(parents=True, mode=0o777)
+    state.chmod(0o777)
+    words = ("run", "sweep.toml", "--store", "store")
+    refused = jostle(*words, "--detach")
+    assert refused.returncode == 2
+    assert f"run `chmod go-w {state}`" in refused.stderr
+    assert jostle(*words).returncode == 0
+    assert list(state.iterdir()) == []
+    plant(tmp_path / "store", tmp_path)
+    refused = jostle("sweep", "resume", "--store", "store")
+    assert refused.returncode == 2
+    assert f"run `chmod go-w {state}`" in refused.stderr
+    shown = jostle("sweep", "status", "--store", "store")
+    assert shown.returncode == 0
+    assert shown.stderr.startswith("warning: other users can write to ")
+
+
+def test_records_are_for_their_user_alone(tmp_path: Path, state: Path) -> None:
+    before = os.umask(0)
+    try:
+        place = make_record_folder("0" * 8)
+        name = interrupt(tmp_path, folder=tmp_path)
+    finally:
+        os.umask(before)
+    folders = (state.parent, state, place, state / name)
+    assert [path.stat().st_mode & 0o777 for path in folders] == [0o700] * 4
+    assert (state / name / "command.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_relative_state_home_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for value in ("state", "./state", ""):
+        monkeypatch.setenv("XDG_STATE_HOME", value)
+        assert state_folder() == tmp_path / ".local" / "state" / "jostle" / "sweeps"
+
+
+def test_records_without_progress_are_removed_after_months(tmp_path: Path, state: Path) -> None:
+    old_s = time.time() - 91 * 86_400
+    forgotten, recent = (interrupt(tmp_path, option, folder=tmp_path) for option in ("-a", "-b"))
+    os.utime(state / forgotten, (old_s, old_s))
+    with record(tmp_path, detached=True) as recording:
+        running = recording.place.name
+        assert {path.name for path in state.iterdir()} == {recent, running}
+        os.utime(state / running, (old_s, old_s))
+        recording.progress(0, Progress()).begin(10, 0)
+        make_record_folder(recent)
+        assert {path.name for path in state.iterdir()} == {recent, running}
 
 
 def test_shards_are_one_plan(tmp_path: Path) -> None:
@@ -214,7 +457,7 @@ def test_shards_are_one_plan(tmp_path: Path) -> None:
             begun.append(sweeps_of(tmp_path))
             raise KeyboardInterrupt
     assert [len(sweeps) for sweeps in begun] == [1, 2]
-    (part,) = parts_of(tmp_path, sweeps_of(tmp_path))
+    (part,) = progress_by_plan(tmp_path, sweeps_of(tmp_path))
     # The plan's file is not there: what the sweeps tell of themselves counts.
     assert (part.total, part.done, part.failed, part.quarantined) == (20, 6, 2, 2)
     assert part.left == 12
@@ -307,11 +550,11 @@ def test_runs_that_failed_and_were_stored_since_are_done(tmp_path: Path) -> None
         progress.noted(noted.path.name)
         progress.begin(1, 0)
         progress.failed(Failure(0, 1, "its worker died"))
-    (part,) = parts_of(tmp_path, sweeps_of(tmp_path))
+    (part,) = progress_by_plan(tmp_path, sweeps_of(tmp_path))
     assert (part.total, part.done, part.failed, part.left) == (1, 0, 1, 0)
     folder = tmp_path / run
     folder.mkdir()
-    (part,) = parts_of(tmp_path, sweeps_of(tmp_path))
+    (part,) = progress_by_plan(tmp_path, sweeps_of(tmp_path))
     assert (part.total, part.done, part.failed, part.left) == (1, 1, 0, 0)
 
 
@@ -329,6 +572,13 @@ def test_what_is_no_sweep_is_left_out(tmp_path: Path) -> None:
         path.write_text(text, "utf-8")
         assert sweeps_of(tmp_path) == []
     path.write_text(json.dumps(whole), "utf-8")
+    assert len(sweeps_of(tmp_path)) == 1
+    path = sweep.place / "progress.json"
+    progress = path.read_text("utf-8")
+    for count in ("-1", "1" + "0" * 400, "1e999"):
+        path.write_text(progress.replace('"total": 0', f'"total": {count}'), "utf-8")
+        assert sweeps_of(tmp_path) == []
+    path.write_text(progress, "utf-8")
     assert len(sweeps_of(tmp_path)) == 1
     (tmp_path / ".sweeps" / "0badc0de").symlink_to(sweep.place)
     assert len(sweeps_of(tmp_path)) == 1
@@ -356,6 +606,12 @@ def test_the_id_is_that_of_the_command(tmp_path: Path) -> None:
     assert replace(one, began_s=5.0, process=1).name == one.name
     assert replace(one, folder="/elsewhere").name != one.name
     assert command(tmp_path, "--seed", "2").name != one.name
+
+
+def test_records_name_a_store_by_its_real_path(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "store")
+    assert real_store(str(tmp_path / "link")) == str(tmp_path / "store")
+    assert real_store("s3://bucket/store/") == "s3://bucket/store"
 
 
 def test_how_long_things_last() -> None:

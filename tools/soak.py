@@ -63,7 +63,11 @@ class Soak:
         self.random = random.Random(seed)
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
-        self.environment = {**os.environ, "TMPDIR": str(self.temporary)}
+        self.environment = {
+            **os.environ,
+            "TMPDIR": str(self.temporary),
+            "XDG_STATE_HOME": str(folder / "state"),
+        }
         self.rounds = 0
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:

@@ -14,9 +14,11 @@ import click
 
 __all__ = ["echo", "printable", "printable_markup"]
 
-# C0 but tabulator and line feed, DEL and C1; zero-width and direction marks (Bidi_Control).
+# C0 but tabulator and line feed, DEL and C1; zero-width and direction marks (Bidi_Control);
+# surrogates, which JSON can hold and UTF-8 cannot.
 _UNSAFE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff"
+    "\ud800-\udfff]"
 )
 
 

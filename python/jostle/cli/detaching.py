@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -22,82 +23,99 @@ if TYPE_CHECKING:
     from jostle.running.shards import Shard
     from jostle.running.store import Store
     from jostle.running.sweeps.recording import Recording
-    from jostle.running.sweeps.records import Command, Sweep
+    from jostle.running.sweeps.records import Command
     from jostle.scenario import Plan
 
-__all__ = ["DETACH", "DETACHED", "KeepsWords", "Swept", "command_of", "detach", "last_lines"]
+__all__ = [
+    "DETACH",
+    "DETACHED",
+    "KeepsWords",
+    "Swept",
+    "command_of",
+    "detach",
+    "last_lines",
+    "real_store",
+]
 
 DETACH: Final = "--detach"
 DETACHED: Final = "--detached"
-"""What `--detach` becomes in the process that carries out."""
+"""Replaces `--detach` in the detached process."""
 _STORE: Final = "--store"
 _WORDS: Final = "jostle.words"
-_TELL_AFTER_S = 120.0
+_PATIENCE_S = 120.0
+"""How long to wait until a detached process has begun."""
 _ASK_EVERY_S = 0.05
 _TAIL_BYTES = 4_000
 
 
 class KeepsWords(click.Command):
-    """A command that knows the words that it was given."""
+    """A command that keeps its arguments for its record."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse words, and keep them."""
+        """Parse the arguments, and keep them."""
         ctx.meta[_WORDS] = tuple(args)
         return super().parse_args(ctx, args)
 
 
 def command_of(files: Sequence[str], store_path: str) -> Command:
-    """Tell what the current command was given, so that it can be given again."""
+    """Describe the current command for its record, so that it can be resumed."""
     from jostle.running.disk import digest_of
-    from jostle.running.shared_store import is_url
     from jostle.running.sweeps.records import Command
 
     words: tuple[str, ...] = click.get_current_context().meta[_WORDS]
-    store = store_path if is_url(store_path) else str(Path(store_path).absolute())
+    store = real_store(store_path)
     return Command(
-        words=(*_without_place(words), _STORE, store),
+        words=(*_without_store(words), _STORE, store),
         folder=str(Path.cwd()),
         files={file: digest_of(Path(file)) for file in files},
         host=socket.gethostname(),
         process=os.getpid(),
         began_s=time.time(),
+        store=store,
     )
+
+
+def real_store(store_path: str) -> str:
+    """Return the URL or the real path of a store, by which records name it."""
+    from jostle.running.shared_store import is_url
+
+    return store_path.rstrip("/") if is_url(store_path) else os.path.realpath(store_path)
 
 
 @dataclass(frozen=True)
 class Swept:
-    """What the store says of a command while it carries plans out, and whether it is detached."""
+    """A command that is recorded while it carries plans out, and whether it is detached."""
 
     command: Command
     detached: bool
 
     def record(self, store: Store, plans: Sequence[Plan], shard: Shard | None) -> Recording:
-        """Begin to tell how the command goes."""
+        """Return the recording of the command."""
         from jostle.running.sweeps.recording import Recording
 
         runs = [range(len(plan.runs)) for plan in plans]
-        shares = [len(one if shard is None else shard.part(one)) for one in runs]
+        shares = [len(every if shard is None else shard.part(every)) for every in runs]
         expected = list(zip((plan.title for plan in plans), shares, strict=True))
         return Recording(store.root, self.command, expected, detached=self.detached)
 
 
-def _without_place(words: Sequence[str]) -> Iterator[str]:
-    """Leave out where results go, which is said anew, and whether the command is detached."""
-    left = iter(words)
-    for word in left:
+def _without_store(words: Sequence[str]) -> Iterator[str]:
+    """Leave out the store, which is added as a real path, and whether the command is detached."""
+    remaining = iter(words)
+    for word in remaining:
         if word == _STORE:
-            next(left, None)
+            next(remaining, None)
         elif word not in (DETACH, DETACHED) and not word.startswith(f"{_STORE}="):
             yield word
 
 
 def detach(command: Command, store: Path) -> int:
-    """Carry a command out in a process of its own, which goes on when the shell ends.
+    """Carry a command out in a separate process, which continues when the shell ends.
 
     Parameters
     ----------
     command
-        What was given.
+        From the current command line or from the user's own records, and never from a store.
     store
         Folder of its store.
 
@@ -111,21 +129,23 @@ def detach(command: Command, store: Path) -> int:
     InputError
         When it is running already, the store cannot be read, or the log cannot be written.
     """
-    from jostle.running.sweeps.records import FOLDER, LOG, is_running
+    from jostle.running.sweeps.records import COMMAND, FOLDER, is_running, sweeps_of
+    from jostle.running.sweeps.state_folder import LOG, make_record_folder
 
-    there = _recorded(store, command)
-    if there is not None and there.state == "running":
+    shown = next((sweep for sweep in sweeps_of(store) if sweep.name == command.name), None)
+    if shown is not None and shown.state == "running":
         raise InputError(f"sweep {command.name} is running already: jostle sweep status")
-    place = store / FOLDER / command.name
-    log = place / LOG
+    record = make_record_folder(command.name)
+    log = record / LOG
+    lock = store / FOLDER / command.name
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        # Where folders cannot be locked, nobody will tell that it runs.
-        patience_s = 0.0 if is_running(place) else _TELL_AFTER_S
-        into = os.open(log, flags, 0o644)
+        lock.mkdir(parents=True, exist_ok=True)
+        # Where folders cannot be locked, the process is never recorded.
+        patience_s = 0.0 if is_running(lock) else _PATIENCE_S
+        into = os.open(log, flags, 0o600)
     except OSError as error:
-        raise InputError(f"cannot write {log}: {error.strerror}") from error
+        raise InputError(f"cannot write {error.filename}: {error.strerror}") from error
     with os.fdopen(into, "ab") as out:
         began = out.tell()
         process = subprocess.Popen(
@@ -136,40 +156,44 @@ def detach(command: Command, store: Path) -> int:
         )  # fmt: skip
     until_s = time.monotonic() + patience_s
     while process.poll() is None and time.monotonic() < until_s:
-        there = _recorded(store, command)
-        if there is not None and there.command.process == process.pid:
+        if _recorded_process(record) == process.pid:
             break
         time.sleep(_ASK_EVERY_S)
     if process.returncode:
         echo(last_lines(log, began), err=True)
-        if not began and _recorded(store, command) is None:
-            # It never began: nobody would find the log, nor anybody remove it.
-            shutil.rmtree(place, ignore_errors=True)
+        if not began and not (record / COMMAND).exists():
+            # It never began: no sweep is shown whose log this would be.
+            shutil.rmtree(record, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                lock.rmdir()
         return process.returncode
     runs = "is done" if process.returncode == 0 else f"runs, process {process.pid}"
     echo(f"sweep {command.name} {runs}; log: {log}")
-    # It is meant to go on without anybody who waits for it.
+    # It is meant to outlive this process, so Popen has nothing to warn about.
     process.returncode = 0
     return 0
 
 
-def _recorded(store: Path, command: Command) -> Sweep | None:
-    """Find what a store says of a command; None if nothing."""
-    from jostle.running.sweeps.records import sweeps_of
+def _recorded_process(record: Path) -> int | None:
+    """Return the process that the user's own record of a sweep names; None without a record."""
+    from jostle.running.sweeps.records import UNREADABLE, read_command
 
-    return next((sweep for sweep in sweeps_of(store) if sweep.name == command.name), None)
+    try:
+        return read_command(record).process
+    except UNREADABLE:
+        return None
 
 
 def _apart() -> dict[str, Any]:
-    """Arguments by which a process does not end with the shell that it was started from."""
+    """Return arguments with which a process outlives the shell that started it."""
     if sys.platform == "win32":
         return {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
-    # A session of its own has no terminal, whose end would be told to it (SIGHUP).
+    # A separate session has no terminal, so closing the terminal sends no SIGHUP.
     return {"start_new_session": True}
 
 
 def last_lines(log: Path, begin: int = 0, lines: int = 10) -> str:
-    """Return the end of a log, of what was written from `begin` on."""
+    """Return the last lines of a log, from byte `begin` on."""
     from jostle.foreign_files import open_regular
 
     try:

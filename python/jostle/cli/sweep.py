@@ -1,4 +1,8 @@
-"""`jostle sweep`: commands that carry plans out in a store, seen from another shell."""
+"""`jostle sweep`: shows, stops and resumes commands that carry plans out in a store.
+
+A store may come from a stranger. Its text is shown, and what is executed is taken from the user's
+own records (`running/sweeps/state_folder.py`).
+"""
 
 from __future__ import annotations
 
@@ -6,73 +10,106 @@ import contextlib
 import json
 import shlex
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jostle.cli.detaching import DETACH, detach, last_lines
+from jostle.cli.detaching import DETACH, detach, last_lines, real_store
 from jostle.cli.environment import Environment
 from jostle.cli.options import json_option, store_option
 from jostle.cli.run import run
 from jostle.errors import InputError
-from jostle.printable import echo
+from jostle.foreign_code import ALLOW_CODE
+from jostle.printable import echo, printable
 from jostle.running.progress import pace_words
 
 if TYPE_CHECKING:
-    from jostle.running.sweeps.plans import Part
-    from jostle.running.sweeps.records import Sweep
+    from jostle.running.sweeps.plans import PlanProgress
+    from jostle.running.sweeps.records import Command, State, Sweep
 
 _ASK_EVERY_S = 0.1
-_PYTHON = "--python"
+_RESUMABLE: Final[tuple[State, ...]] = ("stopped", "killed", "failed")
 
 _name = click.argument("name", metavar="[SWEEP]", required=False)
 
 
 @click.group(short_help="See, stop and resume sweeps, from any shell.")
 def sweep() -> None:
-    """See how far the commands are that carry out runs in a store, stop them, and resume them.
+    """See the progress of the commands that carry out runs in a store, stop them, and resume them.
 
-    SWEEP is what `jostle sweep status` calls one, or the beginning of it. It may be left out where
-    there is one alone.
+    SWEEP is an ID that `jostle sweep status` shows, or its beginning. You can leave it out if there
+    is only one sweep.
     """
 
 
-@sweep.command(short_help="Show how far sweeps are.")
+@sweep.command(short_help="Show the progress of sweeps.")
 @_name
 @json_option
 @store_option
 def status(*, name: str | None, as_json: bool, store_path: str) -> None:
-    """Show how many runs of each plan are done, have failed and are left, and who carries it out.
+    """Show how many runs of each plan are done, failed and left, and which processes run them.
 
-    With SWEEP, show its command and the end of its log.
+    With SWEEP, show its command. If you started it on this machine, show the end of its log, too.
     """
-    from jostle.running.sweeps.plans import parts_of
+    from jostle.running.sweeps.plans import progress_by_plan
     from jostle.running.sweeps.records import find, sweeps_of
 
     root = _root(store_path)
-    every = sweeps_of(root) if name is None else [find(root, name, ())]
-    parts = parts_of(root, every)
+    own = _own_commands(store_path)
+    sweeps = sweeps_of(root) if name is None else [find(root, name, ())]
+    # The words that `resume` executes are shown, and not the store's.
+    sweeps = [_with_own_words(sweep, own.get(sweep.name)) for sweep in sweeps]
+    plans = progress_by_plan(root, sweeps)
     if as_json:
-        document = {"schema": "jostle.sweeps/1", "plans": [_told(part) for part in parts]}
-        echo(json.dumps(document, ensure_ascii=False))
+        documents = [_plan_document(plan, own) for plan in plans]
+        echo(json.dumps({"schema": "jostle.sweeps/1", "plans": documents}, ensure_ascii=False))
         return
-    if not every:
+    if not sweeps:
         echo(f"no sweep is running or was stopped in {root}")
-    for part in parts:
-        echo(_line_of_part(part))
-        for one in part.sweeps:
-            echo(f"  {_line_of_sweep(one)}")
+    for plan in plans:
+        echo(_in_line(_plan_line(plan)))
+        for sweep in plan.sweeps:
+            echo(f"  {_in_line(_sweep_line(sweep))}")
     if name is not None:
-        (one,) = every
-        echo(f"command: jostle run {shlex.join(one.command.words)}\nfolder: {one.command.folder}")
-        if one.log is not None:
-            echo(f"log: {one.log}\n{last_lines(one.log)}".rstrip())
+        (sweep,) = sweeps
+        _print_command(sweep, is_own=sweep.name in own)
 
 
-@sweep.command(short_help="Stop a sweep; what is finished stays.")
+def _print_command(sweep: Sweep, *, is_own: bool) -> None:
+    from jostle.running.sweeps.state_folder import log_of
+
+    command = sweep.command
+    place = _in_line(f"in {command.folder}, by {command.host}")
+    echo(f"this sweep was started with: {_shell_line(command)} ({place})")
+    log = log_of(sweep.name) if is_own else None
+    if not is_own:
+        echo("your state folder has no record of it: it can be stopped, but not resumed")
+    if log is not None:
+        echo(f"log: {log}\n{last_lines(log)}".rstrip())
+
+
+def _own_commands(store_path: str) -> Mapping[str, Command]:
+    """Return the commands that this account started in a store; warn if they cannot be read."""
+    from jostle.running.sweeps.state_folder import commands_of
+
+    try:
+        return commands_of(real_store(store_path))
+    except InputError as error:
+        echo(f"warning: {error}", err=True)
+        return {}
+
+
+def _with_own_words(sweep: Sweep, own: Command | None) -> Sweep:
+    if own is None:
+        return sweep
+    command = replace(sweep.command, words=own.words, folder=own.folder, files=own.files)
+    return replace(sweep, command=command)
+
+
+@sweep.command(short_help="Stop a sweep; finished runs are kept.")
 @_name
 @click.option(
     "--wait",
@@ -85,39 +122,40 @@ def status(*, name: str | None, as_json: bool, store_path: str) -> None:
 )
 @store_option
 def stop(*, name: str | None, wait_s: float, store_path: str) -> int:
-    """Stop a sweep as Ctrl-C does, on whichever machine it runs: what is finished is stored.
+    """Stop a sweep as Ctrl-C does, on any machine that shares the store. Finished runs are stored.
 
     The exit status is 1 when it has not ended in time.
     """
     from jostle.running.sweeps.records import find, is_running
 
     root = _root(store_path)
-    found = find(root, name, ("running",))
-    if found.state != "running":
-        raise InputError(f"sweep {found.name} does not run: it is {found.state}")
-    found.ask_to_stop()
+    running = find(root, name, ("running",))
+    if running.state != "running":
+        raise InputError(f"sweep {running.name} does not run: it is {running.state}")
+    running.ask_to_stop()
     until_s = time.monotonic() + wait_s
-    while is_running(found.place):
+    while is_running(running.place):
         if time.monotonic() > until_s:
-            echo(f"sweep {found.name} was asked to stop and has not yet", err=True)
+            echo(f"sweep {running.name} was asked to stop and has not yet", err=True)
             return 1
         time.sleep(_ASK_EVERY_S)
-    if not found.place.exists():
-        echo(f"sweep {found.name} was finished before it stopped")
+    if not running.place.exists():
+        echo(f"sweep {running.name} was finished before it stopped")
         return 0
-    ended = find(root, found.name, ()).progress
-    there = ended.stored + ended.done - ended.failed
-    echo(f"sweep {found.name} has stopped: {there} of {ended.total} runs are in the store")
+    progress = find(root, running.name, ()).progress
+    stored = progress.stored + progress.done - progress.failed
+    echo(f"sweep {running.name} has stopped: {stored} of {progress.total} runs are in the store")
     return 0
 
 
-@sweep.command(short_help="Carry on with a sweep that was stopped.")
+@sweep.command(short_help="Continue a sweep that you started and that was stopped.")
 @_name
 @click.option(DETACH, "detached", is_flag=True, help="In a process that outlives this shell.")
 @click.option(
-    _PYTHON,
+    ALLOW_CODE,
+    "allow_code",
     is_flag=True,
-    help="Let it run controllers written in Python, where it was begun so.",
+    help="Let it run foreign code, if it was started so.",
 )
 @store_option
 @click.pass_obj
@@ -127,46 +165,70 @@ def resume(
     *,
     name: str | None,
     detached: bool,
-    python: bool,
+    allow_code: bool,
     store_path: str,
 ) -> Any:
-    """Give the command of a sweep again, in its folder, with all its options.
+    """Repeat the command of a sweep in its folder, with all its options.
 
-    What is stored is not run again.
+    Stored runs are not repeated. The command is taken from your own records on this machine: a
+    sweep that a store shows and you did not start here can only be shown.
     """
-    from jostle.running.sweeps.records import find
-
     root = _root(store_path)
-    found = find(root, name, ("stopped", "killed", "failed"))
-    if found.state == "running":
-        raise InputError(f"sweep {found.name} is running: jostle sweep status {found.name}")
-    words = found.command.words
-    if not found.is_own:
-        raise InputError(f"sweep {found.name} is another user's: give its command yourself")
-    if _PYTHON in words and not python:
-        raise InputError(f"sweep {found.name} runs code in Python: allow it with {_PYTHON}")
-    _check_files(found)
-    echo(f"in {found.command.folder}: jostle run {shlex.join(words)}", err=True)
+    command = _own_command(root, store_path, name)
+    if ALLOW_CODE in command.words and not allow_code:
+        raise InputError(
+            f"sweep {command.name} was started with {ALLOW_CODE}, to run foreign code: give "
+            f"{ALLOW_CODE} to resume, too"
+        )
+    _check_files(command)
+    echo(_in_line(f"in {command.folder}: {_shell_line(command)}"), err=True)
     if detached:
-        return detach(found.command, root)
-    with contextlib.chdir(found.command.folder):
-        return run.main(list(words), "jostle run", standalone_mode=False, obj=environment)
+        return detach(command, root)
+    with contextlib.chdir(command.folder):
+        return run.main(list(command.words), "jostle run", standalone_mode=False, obj=environment)
 
 
-def _check_files(sweep: Sweep) -> None:
-    """See that the scenarios are those that the sweep began with."""
+def _own_command(root: Path, store_path: str, name: str | None) -> Command:
+    """Return the command to resume, from the user's own records alone."""
+    from jostle.running.sweeps.records import check_choice, find, state_of
+    from jostle.running.sweeps.state_folder import commands_of, state_folder
+
+    own = commands_of(real_store(store_path))
+    states = {sweep: state_of(root, sweep) for sweep in own}
+    if name is None:
+        matches = [sweep for sweep in own if states[sweep] in _RESUMABLE]
+    else:
+        matches = [sweep for sweep in own if sweep.startswith(name)]
+    if not matches:
+        sweep = find(root, name, _RESUMABLE)
+        raise InputError(
+            f"sweep {sweep.name} was not started by this account on this machine "
+            f"({state_folder()} has no record of it): it can only be shown. It was started with:\n"
+            f"  {_shell_line(sweep.command)}\n"
+            "Check these words, then give the command yourself"
+        )
+    check_choice(matches, root, name, _RESUMABLE)
+    if states[matches[0]] == "running":
+        raise InputError(f"sweep {matches[0]} is running: jostle sweep status {matches[0]}")
+    return own[matches[0]]
+
+
+def _check_files(command: Command) -> None:
+    """Require that the folder exists, and that the scenarios are unchanged."""
     from jostle.running.disk import digest_of
 
-    for file, digest in sweep.command.files.items():
-        path = Path(sweep.command.folder, file)
+    if not Path(command.folder).is_dir():
+        raise InputError(f"sweep {command.name} was started in {command.folder}, which is gone")
+    for file, digest in command.files.items():
+        path = Path(command.folder, file)
         try:
-            same = digest_of(path) == digest
+            is_unchanged = digest_of(path) == digest
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}") from error
-        if not same:
+        if not is_unchanged:
             raise InputError(
-                f"{path} has changed since sweep {sweep.name} began: give its command again, and "
-                "what is new is run"
+                f"{path} has changed since sweep {command.name} began: repeat its command "
+                "yourself, and new runs are carried out"
             )
 
 
@@ -180,32 +242,48 @@ def _root(path: str) -> Path:
     return root
 
 
-def _line_of_part(part: Part) -> str:
-    title = part.title or "(no title)"
-    words = [f"{title}: {part.done} of {part.total} runs"]
-    words += [f"{part.failed} failed"] if part.failed else []
-    words += [f"{part.quarantined} set aside"] if part.quarantined else []
-    words += [f"{part.left} left"] if part.left else []
-    return ", ".join([*words, *pace_words(part.rate, part.left)])
+def _plan_line(plan: PlanProgress) -> str:
+    title = plan.title or "(no title)"
+    words = [f"{title}: {plan.done} of {plan.total} runs"]
+    words += [f"{plan.failed} failed"] if plan.failed else []
+    words += [f"{plan.quarantined} set aside"] if plan.quarantined else []
+    words += [f"{plan.left} left"] if plan.left else []
+    return ", ".join([*words, *pace_words(plan.rate, plan.left)])
 
 
-def _line_of_sweep(sweep: Sweep) -> str:
-    told, command = sweep.progress, sweep.command
-    words = [f"{sweep.name} {sweep.state}", f"{told.stored + told.done} of {told.total}"]
-    words += pace_words(told.rate, told.left) if sweep.state == "running" else []
+def _sweep_line(sweep: Sweep) -> str:
+    progress, command = sweep.progress, sweep.command
+    done = progress.stored + progress.done
+    words = [f"{sweep.name} {sweep.state}", f"{done} of {progress.total}"]
+    words += pace_words(progress.rate, progress.left) if sweep.state == "running" else []
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(command.began_s))
     words.append(f"process {command.process} of {command.host}, begun {since}")
-    return ", ".join(words) + (f": {told.why}" if told.why else "")
+    return ", ".join(words) + (f": {progress.why}" if progress.why else "")
 
 
-def _told(part: Part) -> dict[str, Any]:
+def _shell_line(command: Command) -> str:
+    """Write a command as a shell takes it; none of its words can end the line or the quotes."""
+    return _in_line(f"jostle run {shlex.join(command.words)}")
+
+
+def _in_line(text: str) -> str:
+    r"""Make text of other people printable in a line, which a line feed in it would end."""
+    return printable(text).replace("\n", "\\u000a")
+
+
+def _plan_document(plan: PlanProgress, own: Mapping[str, Command]) -> dict[str, Any]:
+    from jostle.running.sweeps.state_folder import log_of
+
     keys = ("title", "plan", "total", "done", "failed", "quarantined", "left", "rate")
-    sweeps: Sequence[Sweep] = part.sweeps
-    return {key: getattr(part, key) for key in keys} | {
-        "sweeps": [
-            {"sweep": one.name, "state": one.state, **asdict(one.command), **asdict(one.progress),
-             "left": one.progress.left, "rate": one.progress.rate,
-             "log": None if one.log is None else str(one.log)}
-            for one in sweeps
-        ]
-    }  # fmt: skip
+    document = {key: getattr(plan, key) for key in keys}
+    document["sweeps"] = []
+    for sweep in plan.sweeps:
+        is_own = sweep.name in own
+        log = log_of(sweep.name) if is_own else None
+        document["sweeps"].append(
+            {"sweep": sweep.name, "state": sweep.state, "own": is_own,
+             **asdict(sweep.command), **asdict(sweep.progress),
+             "left": sweep.progress.left, "rate": sweep.progress.rate,
+             "log": None if log is None else str(log)}
+        )  # fmt: skip
+    return document

@@ -1,1 +1,1 @@
-"""Sweeps: commands that carry plans out in a store, as other shells see, stop and resume them."""
+"""Sweeps: commands that carry plans out in a store. Other shells show, stop and resume them."""

@@ -1,4 +1,4 @@
-"""How far plans are that sweeps carry out, whoever does which part of them."""
+"""Progress of the plans that sweeps carry out, over all their shards."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from jostle.running.quarantine import quarantined
 from jostle.running.store import Reader
 from jostle.running.sweeps.records import Sweep
 
-__all__ = ["Part", "parts_of"]
+__all__ = ["PlanProgress", "progress_by_plan"]
 
 
 @dataclass(frozen=True)
-class Part:
-    """A plan, and the sweeps that carry it out: one, or one for every shard of it.
+class PlanProgress:
+    """A plan, and the sweeps that carry it out: one sweep, or one per shard.
 
     Attributes
     ----------
     title
         Of the scenario.
     plan
-        Its name in the store; empty where the store does not note it.
+        Its name in the store; empty if the store has no file of it.
     total, done
         Different runs of the plan, and how many of them are stored.
     failed
         Runs that failed in the latest sweeps and are not stored.
     quarantined
-        Runs of the plan that were set aside and are not stored; `failed` counts them, too, if that
-        was now.
+        Runs of the plan that were set aside and are not stored; `failed` includes them if the
+        latest sweeps set them aside.
     left
-        Runs that the sweeps have still to carry out.
+        Runs that are still to be carried out.
     rate
-        Runs per second of all that run, over the last minute; None if that cannot be said.
+        Runs per second of all running sweeps over the last minute; None if it is not known.
     sweeps
         The latest first.
     """
@@ -51,58 +51,60 @@ class Part:
     sweeps: Sequence[Sweep]
 
 
-def parts_of(store: Path, sweeps: Sequence[Sweep]) -> list[Part]:
-    """Put sweeps of a store together by the plans that they carry out, in the order given.
+def progress_by_plan(store: Path, sweeps: Sequence[Sweep]) -> list[PlanProgress]:
+    """Group the sweeps of a store by the plans that they carry out, in their order.
 
     Raises
     ------
     StoreError
         When the store cannot be read.
     """
-    together: dict[tuple[str, str], list[Sweep]] = {}
+    groups: dict[tuple[str, str], list[Sweep]] = {}
     for sweep in sweeps:
         titles = sweep.progress.titles or [""]
         names = [*sweep.progress.plans, *[""] * len(titles)]
-        # A sweep of several scenarios stands below the last that it has begun.
-        begun = max((at for at, name in enumerate(names) if name), default=0)
+        # A sweep of several scenarios is listed with the last that it has begun.
+        begun = max((position for position, name in enumerate(names) if name), default=0)
         title = titles[begun] if begun < len(titles) else ""
-        together.setdefault((names[begun], title), []).append(sweep)
-    there = _There(store, Reader(store).names() if together else frozenset(), quarantined(store))
-    return [_part(there, name, title, several) for (name, title), several in together.items()]
+        groups.setdefault((names[begun], title), []).append(sweep)
+    runs = _StoredRuns(store, Reader(store).names() if groups else frozenset(), quarantined(store))
+    return [_plan_progress(runs, name, title, group) for (name, title), group in groups.items()]
 
 
 @dataclass(frozen=True)
-class _There:
-    """What a store has: runs, and those that were set aside."""
+class _StoredRuns:
+    """Names of the runs that a store has, and of those that were set aside."""
 
     store: Path
     stored: frozenset[str]
-    aside: frozenset[str]
+    quarantined: frozenset[str]
 
 
-def _part(there: _There, name: str, title: str, sweeps: Sequence[Sweep]) -> Part:
+def _plan_progress(
+    runs: _StoredRuns, name: str, title: str, sweeps: Sequence[Sweep]
+) -> PlanProgress:
     running = [sweep for sweep in sweeps if sweep.state == "running"]
     rates = [sweep.progress.rate for sweep in running if sweep.progress.rate is not None]
-    told = [sweep.progress for sweep in sweeps]
-    failed = sum(one.failed for one in told)
-    wanted = _runs_of(there.store, name)
-    if wanted is None:
-        total = sum(one.total for one in told)
-        done = sum(one.stored + one.done - one.failed for one in told)
-        set_aside = sum(one.quarantined for one in told)
+    every = [sweep.progress for sweep in sweeps]
+    failed = sum(progress.failed for progress in every)
+    planned = _runs_of(runs.store, name)
+    if planned is None:
+        total = sum(progress.total for progress in every)
+        done = sum(progress.stored + progress.done - progress.failed for progress in every)
+        set_aside = sum(progress.quarantined for progress in every)
     else:
-        total, done = len(wanted), len(wanted & there.stored)
-        set_aside = len((wanted & there.aside) - there.stored)
-        # Others may have stored since what failed here.
+        total, done = len(planned), len(planned & runs.stored)
+        set_aside = len((planned & runs.quarantined) - runs.stored)
+        # Another sweep may have stored runs that failed here.
         failed = min(failed, total - done)
     left = max(total - done - failed, 0)
-    return Part(
+    return PlanProgress(
         title, name, total, done, failed, set_aside, left, sum(rates) if rates else None, sweeps
     )
 
 
 def _runs_of(store: Path, name: str) -> frozenset[str] | None:
-    """Names of the runs of a plan; None if it is not noted."""
+    """Names of the runs of a plan; None if the store has no file of it."""
     if not name:
         return None
     try:

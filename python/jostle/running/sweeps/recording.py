@@ -1,4 +1,4 @@
-"""Tells others how far this process is with a sweep, and hears of their wish that it stops."""
+"""Records the progress of a sweep that this process carries out, and stops it on request."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
-from jostle.errors import InterruptedRunError
+from jostle.errors import InputError, InterruptedRunError
 from jostle.locks import FolderLock
 from jostle.running.progress import Progress
 from jostle.running.sweeps.records import (
     COMMAND,
     FOLDER,
-    LOG,
     STOP,
     Command,
-    Progressed,
+    SweepProgress,
     write_command,
     write_progress,
 )
+from jostle.running.sweeps.state_folder import LOG, write_record
 
 if TYPE_CHECKING:
     from jostle.results import Failure
@@ -35,10 +35,10 @@ __all__ = ["Recording"]
 
 _WRITE_EVERY_S = 1.0
 _WINDOW_S = 60.0
-"""What the rate is a mean of."""
+"""Time over which the rate is averaged."""
 _LOOK_EVERY_S = 0.5
 _PATIENCE_S = 1.0
-"""How long to wait for the lock: whoever looks at a sweep holds it for an instant."""
+"""How long to wait for the lock: a process that shows the sweep holds it for an instant."""
 
 
 def _interrupt() -> None:
@@ -47,24 +47,25 @@ def _interrupt() -> None:
 
 
 class Recording:
-    """A sweep that this process carries out; it is in the store while something is to be done.
+    """A sweep that this process carries out, in the store and in the user's state folder.
 
-    What an earlier process left of the same command is taken over, and goes with this one.
-    A store that cannot be written to, or where another process carries out the same command, is
-    left as it is.
+    It is recorded while runs are left to do. A record that an earlier process left of the same
+    command is reused, and removed at the end. If the store cannot be written to, or another process
+    carries out the same command, nothing is recorded. If the state folder cannot be used, the sweep
+    is shown in the store, but cannot be resumed.
 
     Parameters
     ----------
     store
         Its folder.
     command
-        What was given.
+        The command that is recorded.
     plans
         Title of each of its plans, and how many runs it has.
     detached
-        Whether it is in the store from its beginning to its end, and beyond it.
+        Whether it is recorded from its beginning, even if no run is left to do.
     stop
-        Called, in a thread of its own, when somebody wants the sweep to stop.
+        Called, in a separate thread, when a user asks the sweep to stop.
     clock
         Seconds since 1970.
     """
@@ -90,7 +91,8 @@ class Recording:
         self._lock: FolderLock | None = None
         self._over = threading.Event()
         self._watcher: threading.Thread | None = None
-        self._told = Progressed(titles=[title for title, _ in plans])
+        self._record: Path | None = None
+        self._progress = SweepProgress(titles=[title for title, _ in plans])
         self._known: deque[tuple[float, int]] = deque()
         self._written_s = 0.0
 
@@ -114,23 +116,24 @@ class Recording:
         if error is not None:
             orderly = isinstance(error, InterruptedRunError | KeyboardInterrupt)
             ended = "stopped" if orderly else "failed"
-            self._told.why = "" if orderly else str(error)
-        self._told.ended = ended
+            self._progress.why = "" if orderly else str(error)
+        self._progress.ended = ended
         with contextlib.suppress(OSError):
             (self.place / STOP).unlink(missing_ok=True)
         self._write()
-        # What is done needs no record: the runs are in the store. A log stays.
-        done = ended == "finished" and not self._told.failed
-        if done and not (self.place / LOG).exists():
-            shutil.rmtree(self.place, ignore_errors=True)
+        # A finished sweep needs no record: its runs are in the store. A log is kept.
+        done = ended == "finished" and not self._progress.failed
+        if done and (self._record is None or not (self._record / LOG).exists()):
+            for place in filter(None, (self.place, self._record)):
+                shutil.rmtree(place, ignore_errors=True)
         self._lock.release()
 
     def progress(self, position: int, shown: Progress) -> Progress:
-        """Make what is told how the plan at `position` goes, and tells `shown` as well."""
-        return _Recorded(self, position, shown)
+        """Return progress of the plan at `position`, which is recorded and passed to `shown`."""
+        return _RecordedProgress(self, position, shown)
 
     def _begin(self) -> None:
-        """Write the sweep into the store, if it can be."""
+        """Record the sweep, if that is possible."""
         parent = self.place.parent
         if self._lock is not None or parent.is_symlink():
             return
@@ -140,9 +143,12 @@ class Recording:
             if self._lock is None:
                 return
             (self.place / STOP).unlink(missing_ok=True)
-            # Nobody reads how far it was under the name of who carries it out now.
+            # The progress of an earlier process is never shown with this process.
             self._write()
             write_command(self.place, self._command)
+            # Runs are worth more than the ability to resume them by a short command.
+            with contextlib.suppress(InputError):
+                self._record = write_record(self._command)
         if self._lock is not None:
             self._watcher = threading.Thread(target=self._watch, name="jostle-sweep", daemon=True)
             self._watcher.start()
@@ -154,48 +160,52 @@ class Recording:
                 return
 
     def noted(self, position: int, plan: str) -> None:
-        """Hear what a plan is called in the store."""
+        """Record the name of a plan in the store."""
         self._names[position] = plan
-        self._told.plans = list(self._names)
+        self._progress.plans = list(self._names)
 
     def began(self, position: int, total: int, stored: int) -> None:
-        """Hear how many runs of a plan are wanted, and how many are there."""
-        told = self._told
+        """Record how many runs a plan has, and how many of them are stored."""
+        progress = self._progress
         if not self._begun[position]:
             self._begun[position] = True
-            # Rounds of repeats come on top of those that were known beforehand.
+            # Rounds of repeats are added to the runs that were known beforehand.
             self._expected[position] = 0
         self._expected[position] += total
-        told.total = sum(self._expected)
-        told.stored += stored
+        progress.total = sum(self._expected)
+        progress.stored += stored
         if total > stored:
             self._begin()
         self._write()
 
     def advanced(self, *, failed: bool = False, quarantined: bool = False) -> None:
-        """Hear that a run ended."""
-        self._told.done += 1
-        self._told.failed += failed
-        self._told.quarantined += quarantined
+        """Record that a run ended."""
+        self._progress.done += 1
+        self._progress.failed += failed
+        self._progress.quarantined += quarantined
         if time.monotonic() - self._written_s >= _WRITE_EVERY_S:
             self._write()
 
     def _write(self) -> None:
         if self._lock is None:
             return
-        told = self._told
-        told.at_s = self._clock()
-        self._known.append((told.at_s, told.done))
-        while len(self._known) > 1 and told.at_s - self._known[0][0] > _WINDOW_S:
+        progress = self._progress
+        progress.at_s = self._clock()
+        self._known.append((progress.at_s, progress.done))
+        while len(self._known) > 1 and progress.at_s - self._known[0][0] > _WINDOW_S:
             self._known.popleft()
-        told.since_s, told.since_done = self._known[0]
+        progress.since_s, progress.since_done = self._known[0]
         self._written_s = time.monotonic()
-        # Runs are worth more than what is said of them.
+        # Runs are worth more than their progress.
         with contextlib.suppress(OSError):
-            write_progress(self.place, told)
+            write_progress(self.place, progress)
+        if self._record is not None:
+            # Records without progress are removed after some months.
+            with contextlib.suppress(OSError):
+                os.utime(self._record)
 
 
-class _Recorded(Progress):
+class _RecordedProgress(Progress):
     """Progress of one plan of a sweep."""
 
     def __init__(self, recording: Recording, position: int, shown: Progress) -> None:
@@ -208,7 +218,7 @@ class _Recorded(Progress):
         self._shown.says(text)
 
     def noted(self, plan: str) -> None:
-        """Hear what the plan is called; see `Progress`."""
+        """Record the name of the plan; see `Progress`."""
         self._recording.noted(self._position, plan)
 
     def begin(self, total: int, stored: int) -> None:
@@ -217,20 +227,20 @@ class _Recorded(Progress):
         self._shown.begin(total, stored)
 
     def advance(self) -> None:
-        """Hear that one more run finished."""
+        """Record that a run finished; see `Progress`."""
         self._recording.advanced()
         self._shown.advance()
 
     def failed(self, failure: Failure) -> None:
-        """Hear that a run failed."""
+        """Record that a run failed; see `Progress`."""
         self._recording.advanced(failed=True)
         self._shown.failed(failure)
 
     def quarantined(self, failure: Failure) -> None:
-        """Hear that a run was set aside."""
+        """Record that a run was set aside; see `Progress`."""
         self._recording.advanced(failed=True, quarantined=True)
         self._shown.quarantined(failure)
 
     def end(self) -> None:
-        """Hear no more."""
+        """End; see `Progress`."""
         self._shown.end()

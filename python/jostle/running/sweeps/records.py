@@ -1,18 +1,21 @@
-"""What a store says of the commands that carry plans out in it.
+"""Records in a store of the sweeps that are carried out in it, for display.
 
-    .sweeps/ID/command.json   what was given, where, and who carries it out
-    .sweeps/ID/progress.json  how far it is, written anew about once a second
-    .sweeps/ID/stop           there while somebody wants it to stop
-    .sweeps/ID/log            what a detached command prints
+    .sweeps/ID/command.json   words, working folder, host and process, for display only
+    .sweeps/ID/progress.json  how many runs are done, written about once a second
+    .sweeps/ID/stop           exists while a user wants the sweep to stop
 
-ID is a hash of the command, so that the same command, given again, takes the place of itself. The
-folder is locked for as long as the command runs, and the lock ends with its process: what is not
-locked and has not ended was killed, on whichever machine that was.
+ID is a hash of the command, so that a repeated command reuses its folder. The folder is locked
+while the command runs, and the lock ends with its process. A sweep that is not locked and has not
+ended was killed.
+
+Any user who can write to the store can write these files. So their text is shown and never
+executed, and the paths in it are never opened. `state_folder.py` has the commands to execute.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -27,24 +30,26 @@ from jostle.errors import InputError, StoreError
 from jostle.foreign_files import read_json
 from jostle.locks import LOCKS_ARE_SHARED, FolderLock
 
-__all__ = ["Command", "Progressed", "State", "Sweep", "find", "sweeps_of"]
+__all__ = ["Command", "State", "Sweep", "SweepProgress", "find", "sweeps_of"]
 
 FOLDER = ".sweeps"
 COMMAND = "command.json"
 PROGRESS = "progress.json"
 STOP = "stop"
-LOG = "log"
 FORMAT = "jostle.sweep/1"
+ID = re.compile(r"[0-9a-f]{8}")
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError)
+"""Raised when a record is read that is missing, damaged or of another version."""
 
 State = Literal["running", "finished", "stopped", "failed", "killed"]
 _ENDS = ("finished", "stopped", "failed")
-_ID = re.compile(r"[0-9a-f]{8}")
 _MOST_BYTES = 4_000_000
-"""Of each of its files: the words of a command are the longest part."""
+"""Of each file: the words of a command are the longest part."""
 _LATEST_S = 32e9
 """The year 2984: every system has a calendar for it."""
+_MOST_RUNS = 10**12
 _PROBE_S = 0.0 if LOCKS_ARE_SHARED else 0.2
-"""How long to ask for the lock of a sweep that may just be looked at by somebody else."""
+"""How long to try to lock a sweep that another process may be probing, too."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +59,17 @@ class Command:
     Attributes
     ----------
     words
-        What was given to `jostle run`, with the store as an absolute path.
+        Arguments of `jostle run`, with the store as in `store`.
     folder
-        Where.
+        Its working folder.
     files
-        Scenario, as it was given → SHA-256 of the file.
+        Scenario, as named in the words → SHA-256 of the file.
     host, process
-        Who carries it out.
+        Name of the machine and ID of the process that carries it out.
     began_s
-        Since when, in seconds since 1970.
+        When it began, in seconds since 1970.
+    store
+        Real absolute path or URL of its store; empty in records of earlier versions.
     """
 
     words: tuple[str, ...]
@@ -71,6 +78,7 @@ class Command:
     host: str
     process: int
     began_s: float
+    store: str
 
     @property
     def name(self) -> str:
@@ -80,31 +88,31 @@ class Command:
 
 
 @dataclass
-class Progressed:
-    """How far a command is.
+class SweepProgress:
+    """How many runs of a command are done.
 
     Attributes
     ----------
     titles
         Of its scenarios.
     plans
-        Names of its plans in the store; empty where a plan is not noted.
+        Names of its plans in the store; empty where a plan is not recorded.
     total
-        Different runs that it is about.
+        Different runs of its plans.
     stored
-        How many of them were there before.
+        How many of them were in the store before.
     done
-        Runs that it has finished, failed ones among them.
+        Runs that it has finished, including failed runs.
     failed, quarantined
-        How many of those failed, and of these, how many killed their workers.
+        How many of those failed, and how many of these killed their workers.
     at_s
         When this was written, in seconds since 1970.
     since_s, since_done
-        An earlier time, a minute ago if it is that old, and what was done then.
+        An earlier time, up to a minute ago, and the value of `done` then.
     ended
-        How it ended; None until it has.
+        How it ended; None until then.
     why
-        What it failed of.
+        The error that ended it.
     """
 
     titles: list[str] = field(default_factory=list)
@@ -122,34 +130,34 @@ class Progressed:
 
     @property
     def left(self) -> int:
-        """Runs that have still to be carried out."""
+        """Runs that are still to be carried out."""
         return max(self.total - self.stored - self.done, 0)
 
     @property
     def rate(self) -> float | None:
-        """Runs per second, over the last minute; None if that cannot be said yet."""
-        took_s = self.at_s - self.since_s
+        """Runs per second over the last minute; None if it is not known yet."""
+        duration_s = self.at_s - self.since_s
         done = self.done - self.since_done
-        return done / took_s if took_s > 0 and done > 0 else None
+        return done / duration_s if duration_s > 0 and done > 0 else None
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep as a store has it.
+    """A sweep as its store shows it.
 
     Attributes
     ----------
     place
         Its folder.
     command, progress
-        What was given, and how far it is.
+        For display only: any user of the store can write them.
     state
-        What has become of it.
+        Whether it runs, or how it ended.
     """
 
     place: Path
     command: Command
-    progress: Progressed
+    progress: SweepProgress
     state: State
 
     @property
@@ -157,31 +165,22 @@ class Sweep:
         """Its ID."""
         return self.place.name
 
-    @property
-    def log(self) -> Path | None:
-        """What it printed, if it was detached."""
-        path = self.place / LOG
-        return path if path.is_file() else None
-
-    @property
-    def is_own(self) -> bool:
-        """Whether it was written by whoever asks."""
-        if not hasattr(os, "geteuid"):
-            return True
-        return (self.place / COMMAND).lstat().st_uid == os.geteuid()
-
     def ask_to_stop(self) -> None:
-        """Ask whoever carries it out to stop, orderly.
+        """Ask the process that carries it out to stop as Ctrl-C does.
 
         Raises
         ------
         StoreError
-            When that cannot be written.
+            When the request cannot be written.
         """
+        path = self.place / STOP
         try:
-            (self.place / STOP).touch()
+            # O_EXCL never follows a symbolic link, which could name any file of this user.
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        except FileExistsError:
+            return
         except OSError as error:
-            raise StoreError(f"cannot write {self.place / STOP}: {error.strerror}") from error
+            raise StoreError(f"cannot write {path}: {error.strerror}") from error
 
 
 def is_running(place: Path) -> bool:
@@ -189,15 +188,23 @@ def is_running(place: Path) -> bool:
     try:
         lock = FolderLock.take(place, shared=True, wait_s=_PROBE_S)
     except FileNotFoundError:
-        # Finished, and forgotten.
+        # The sweep finished, and its folder was removed.
         return False
     if lock is not None:
         lock.release()
     return lock is None
 
 
+def state_of(store: Path, name: str) -> State:
+    """Return the state of a sweep without reading its command from the store."""
+    try:
+        return _state_and_progress(store / FOLDER / name)[0]
+    except UNREADABLE:
+        return "killed"
+
+
 def sweeps_of(store: Path) -> list[Sweep]:
-    """Read all sweeps of a store, the latest first. What is none, or of another version, is not.
+    """Read all sweeps that a store shows, the latest first, without unreadable ones.
 
     Raises
     ------
@@ -207,7 +214,7 @@ def sweeps_of(store: Path) -> list[Sweep]:
     folder = store / FOLDER
     if folder.is_symlink():
         raise StoreError(f"{folder} is a symbolic link: a store has none")
-    found = []
+    sweeps = []
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
@@ -215,12 +222,12 @@ def sweeps_of(store: Path) -> list[Sweep]:
     except OSError as error:
         raise StoreError(f"cannot read the store {store}: {error.strerror}") from error
     for name in names:
-        if _ID.fullmatch(name):
-            with contextlib.suppress(
-                *(OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError)
-            ):
-                found.append(_read(folder / name))
-    return sorted(found, key=lambda sweep: -sweep.command.began_s)
+        if ID.fullmatch(name):
+            with contextlib.suppress(*UNREADABLE):
+                state, progress = _state_and_progress(folder / name)
+                command = read_command(folder / name)
+                sweeps.append(Sweep(folder / name, command, progress, state))
+    return sorted(sweeps, key=lambda sweep: -sweep.command.began_s)
 
 
 def find(store: Path, name: str | None, states: Sequence[State]) -> Sweep:
@@ -231,79 +238,106 @@ def find(store: Path, name: str | None, states: Sequence[State]) -> Sweep:
     InputError
         When there is none, or several.
     """
-    every = sweeps_of(store)
+    sweeps = sweeps_of(store)
     if name is None:
-        chosen = [sweep for sweep in every if sweep.state in states]
-        what = f"sweep that is {' or '.join(states)}"
+        matches = [sweep for sweep in sweeps if sweep.state in states]
     else:
-        chosen = [sweep for sweep in every if sweep.name.startswith(name)]
-        what = f"sweep `{name}`"
-    if not chosen:
+        matches = [sweep for sweep in sweeps if sweep.name.startswith(name)]
+    check_choice([sweep.name for sweep in matches], store, name, states)
+    return matches[0]
+
+
+def check_choice(
+    matches: Sequence[str], store: Path, name: str | None, states: Sequence[State]
+) -> None:
+    """Require that a user's choice of a sweep matches exactly one ID, or raise InputError."""
+    what = f"sweep that is {' or '.join(states)}" if name is None else f"sweep `{name}`"
+    if not matches:
         raise InputError(f"no {what} in {store}: see `jostle sweep status`")
-    if len(chosen) > 1:
-        names = ", ".join(sweep.name for sweep in chosen)
-        raise InputError(f"more than one {what} in {store}: choose one of {names}")
-    return chosen[0]
+    if len(matches) > 1:
+        raise InputError(f"more than one {what} in {store}: choose one of {', '.join(matches)}")
 
 
-def _read(place: Path) -> Sweep:
-    # Whether it runs is asked first: then how it ended is not from before it did.
+def _state_and_progress(place: Path) -> tuple[State, SweepProgress]:
+    # The lock is probed first, so that the end of a sweep is not read before it is written.
     running = is_running(place)
-    told = read_json(place / COMMAND, _MOST_BYTES)
-    if told["format"] != FORMAT:
-        raise ValueError("it has another format")
-    command = Command(
-        words=tuple(str(word) for word in told["words"]),
-        folder=str(told["folder"]),
-        files={str(file): str(digest) for file, digest in told["files"].items()},
-        host=str(told["host"]),
-        process=int(told["process"]),
-        began_s=_time_s(told["began_s"]),
-    )
-    progress = Progressed()
+    progress = SweepProgress()
     with contextlib.suppress(FileNotFoundError):
-        progress = _progressed(read_json(place / PROGRESS, _MOST_BYTES))
-    state: State = progress.ended or "killed"
-    return Sweep(place, command, progress, "running" if running else state)
+        progress = _progress(_read(place / PROGRESS))
+    return "running" if running else progress.ended or "killed", progress
 
 
-def _progressed(told: Mapping[str, Any]) -> Progressed:
-    numbers = {
-        key: int(told[key])
+def read_command(place: Path) -> Command:
+    """Read the command in the folder of a sweep; `UNREADABLE` if there is none."""
+    record = _read(place / COMMAND)
+    if record["format"] != FORMAT:
+        raise ValueError("it has another format")
+    return Command(
+        words=tuple(str(word) for word in record["words"]),
+        folder=str(record["folder"]),
+        files={str(file): str(digest) for file, digest in record["files"].items()},
+        host=str(record["host"]),
+        process=int(record["process"]),
+        began_s=_time_s(record["began_s"]),
+        store=str(record.get("store", "")),
+    )
+
+
+def _read(path: Path) -> Any:
+    # A link in a store could name any file of the user who reads the store.
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return read_json(path, _MOST_BYTES)
+
+
+def _progress(record: Mapping[str, Any]) -> SweepProgress:
+    counts = {
+        key: _count(record[key])
         for key in ("total", "stored", "done", "failed", "quarantined", "since_done")
     }
-    return Progressed(
-        titles=[str(title) for title in told["titles"]],
-        plans=[str(plan) for plan in told["plans"]],
-        **numbers,
-        at_s=_time_s(told["at_s"]),
-        since_s=_time_s(told["since_s"]),
-        ended=told["ended"] if told["ended"] in _ENDS else None,
-        why=str(told["why"]),
+    return SweepProgress(
+        titles=[str(title) for title in record["titles"]],
+        plans=[str(plan) for plan in record["plans"]],
+        **counts,
+        at_s=_time_s(record["at_s"]),
+        since_s=_time_s(record["since_s"]),
+        ended=record["ended"] if record["ended"] in _ENDS else None,
+        why=str(record["why"]),
     )
 
 
-def _time_s(told: Any) -> float:
-    seconds = float(told)
+def _count(value: Any) -> int:
+    count = int(value)
+    if not 0 <= count <= _MOST_RUNS:
+        raise ValueError("that is no number of runs")
+    return count
+
+
+def _time_s(value: Any) -> float:
+    seconds = float(value)
     if not 0.0 <= seconds <= _LATEST_S:
         raise ValueError("that is no time")
     return seconds
 
 
-def write_command(place: Path, command: Command) -> None:
-    """Write what a sweep is; OSError if that cannot be."""
-    _replace(place / COMMAND, {"format": FORMAT, **asdict(command)})
+def write_command(place: Path, command: Command, *, mode: int = 0o666) -> None:
+    """Write the command of a sweep into its folder; OSError if that fails."""
+    _replace(place / COMMAND, {"format": FORMAT, **asdict(command)}, mode)
 
 
-def write_progress(place: Path, progress: Progressed) -> None:
-    """Write how far a sweep is; OSError if that cannot be."""
-    _replace(place / PROGRESS, asdict(progress))
+def write_progress(place: Path, progress: SweepProgress) -> None:
+    """Write the progress of a sweep into its folder; OSError if that fails."""
+    _replace(place / PROGRESS, asdict(progress), 0o666)
 
 
-def _replace(path: Path, value: object) -> None:
+def _replace(path: Path, value: object, mode: int) -> None:
+    """Replace a file, or a symbolic link, so that no reader ever sees half of it."""
     partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     try:
-        partial.write_text(json.dumps(value, ensure_ascii=False) + "\n", "utf-8")
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            # Names of files may hold bytes that are not UTF-8: in ASCII they are kept.
+            file.write(json.dumps(value).encode() + b"\n")
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -1,0 +1,166 @@
+"""The user's own records of the sweeps that they started, outside every store.
+
+    $XDG_STATE_HOME/jostle/sweeps/ID/command.json  the command that `resume` executes
+    $XDG_STATE_HOME/jostle/sweeps/ID/log           output of a detached sweep
+
+Strangers may have written a store. So the words, the working folder and the path of the log are
+taken from here, and never from a store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import stat
+import time
+from pathlib import Path
+
+from jostle.errors import InputError
+from jostle.running.sweeps.records import (
+    COMMAND,
+    ID,
+    UNREADABLE,
+    Command,
+    read_command,
+    write_command,
+)
+
+__all__ = ["LOG", "commands_of", "log_of", "make_record_folder", "state_folder", "write_record"]
+
+LOG = "log"
+_KEEP_S = 90 * 86_400.0
+"""How long the record of an unfinished sweep is kept after its last progress."""
+
+
+def state_folder() -> Path:
+    """Return the folder of the records, whether or not it exists.
+
+    Raises
+    ------
+    InputError
+        When the user has no home folder.
+    """
+    # "If $XDG_STATE_HOME is either not set or empty, a default equal to $HOME/.local/state should
+    # be used"; "all paths … must be absolute" (XDG Base Directory Specification 0.8).
+    base = Path(os.environ.get("XDG_STATE_HOME") or "")
+    if not base.is_absolute():
+        try:
+            base = Path.home() / ".local" / "state"
+        except RuntimeError as error:
+            raise InputError("you have no home folder: set XDG_STATE_HOME") from error
+    return base / "jostle" / "sweeps"
+
+
+def commands_of(store: str) -> dict[str, Command]:
+    """Return the commands that this account started in a store, by the ID of the sweep.
+
+    Parameters
+    ----------
+    store
+        Real path or URL, as in `Command.store`.
+
+    Raises
+    ------
+    InputError
+        When the folder cannot be read, or other users could have written to it.
+    """
+    folder = state_folder()
+    commands = {}
+    try:
+        _check(folder.parent, folder)
+        for name in filter(ID.fullmatch, sorted(os.listdir(folder))):
+            # A sweep that finishes meanwhile removes its record.
+            with contextlib.suppress(*UNREADABLE):
+                _check(folder / name, folder / name / COMMAND)
+                commands[name] = read_command(folder / name)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise InputError(f"cannot read {folder}: {error.strerror}") from error
+    return {name: command for name, command in commands.items() if command.store == store}
+
+
+def make_record_folder(name: str) -> Path:
+    """Make the folder of a sweep's record, and return it; outdated records are removed.
+
+    Raises
+    ------
+    InputError
+        When it cannot be made, or other users could write to it.
+    """
+    folder = state_folder()
+    place = folder / name
+    try:
+        for path in reversed(folder.parents[1:]):
+            if not path.exists():
+                path.mkdir(0o700, exist_ok=True)
+        for path in (folder.parent, folder):
+            _make(path)
+        _remove_outdated(folder)
+        _make(place)
+    except OSError as error:
+        raise InputError(f"cannot write to {folder}: {error.strerror}") from error
+    return place
+
+
+def write_record(command: Command) -> Path:
+    """Record a command that begins, and return the folder of the record.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    place = make_record_folder(command.name)
+    try:
+        write_command(place, command, mode=0o600)
+    except OSError as error:
+        raise InputError(f"cannot write to {place}: {error.strerror}") from error
+    return place
+
+
+def log_of(name: str) -> Path | None:
+    """Return the log of a sweep; None if it was not detached."""
+    log = state_folder() / name / LOG
+    return log if log.is_file() and not log.is_symlink() else None
+
+
+def _make(path: Path) -> None:
+    """Make a folder unless it exists, and check it before anything is written below it."""
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(0o700)
+    _check(path)
+
+
+def _check(*paths: Path) -> None:
+    """Refuse files and folders that another user could have made or could change."""
+    for path in paths:
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            raise InputError(f"{path} is a symbolic link, which is not followed: remove it")
+        if not hasattr(os, "geteuid"):
+            continue  # On Windows, a user's folders are theirs by inheritance of access rights.
+        if status.st_uid != os.geteuid():
+            raise InputError(
+                f"{path} belongs to another user: remove it, or set XDG_STATE_HOME to a folder "
+                "that is yours"
+            )
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            chmod = f"chmod go-w {shlex.quote(str(path))}"
+            raise InputError(f"other users can write to {path}: run `{chmod}`")
+
+
+def _remove_outdated(folder: Path) -> None:
+    """Remove the records of sweeps that made no progress for `_KEEP_S`.
+
+    The store is not looked at: it may be on a disk that is not mounted now, and a network file
+    system whose server is gone would block.
+    """
+    oldest_s = time.time() - _KEEP_S
+    for place in folder.iterdir():
+        # Another process may have removed it meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            if ID.fullmatch(place.name) and place.lstat().st_mtime < oldest_s:
+                shutil.rmtree(place, ignore_errors=True)
