@@ -39,26 +39,28 @@ ROOM_MAY_USE = {
     "errors": "",
     "foreign_files": "",
     "run_spec": "",
+    "foreign_code": "errors",
     "implementations": "",
     "printable": "",
     "replaced_files": "errors",
     "locks": "",
     "locked_folders": "locks",
     "qlog_events": "",
-    "python_controllers": "errors foreign_files",
-    "scenario": "_core errors foreign_files run_spec implementations python_controllers",
+    "python_controllers": "errors foreign_code foreign_files",
+    "scenario": "_core errors foreign_code foreign_files run_spec implementations "
+    "python_controllers",
     "gym": "_core errors scenario",
     "templates": "errors",
     "emulate": "_core errors scenario",
     "kernel_images": "errors foreign_files locked_folders",
     "quic_programs": "errors implementations kernel_images",
-    "backends": "_core errors foreign_files run_spec implementations locked_folders qlog_events "
-    "python_controllers kernel_images quic_programs",
+    "backends": "_core errors foreign_code foreign_files run_spec implementations locked_folders "
+    "qlog_events python_controllers kernel_images quic_programs",
     "stats": "",
     "figures": "errors replaced_files stats",
     "results": "_core errors replaced_files backends stats figures",
-    "running": "errors foreign_files printable replaced_files locks locked_folders "
-    "python_controllers scenario backends stats results",
+    "running": "errors foreign_code foreign_files implementations printable replaced_files locks "
+    "locked_folders python_controllers scenario backends stats results",
     "captures": "_core errors foreign_files run_spec qlog_events scenario backends results running",
     "live": "errors locked_folders captures",
     "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
@@ -72,9 +74,9 @@ ROOM_MAY_USE = {
     "report studies",
     "search": "errors foreign_files printable scenario backends stats figures results running "
     "studies",
-    "cli": "errors foreign_files printable replaced_files scenario templates emulate kernel_images "
-    "quic_programs backends running results figures captures live inference report view fidelity "
-    "studies suites search",
+    "cli": "errors foreign_code foreign_files printable replaced_files scenario templates emulate "
+    "kernel_images quic_programs backends running results figures captures live inference report "
+    "view fidelity studies suites search",
     "api": "errors printable scenario backends running results captures report",
 }
 

@@ -95,16 +95,16 @@ def test_captures_come_along(tmp_path, processes):
 def test_controllers_written_in_python_come_along(tmp_path, processes):
     (tmp_path / "mine.py").write_text(MINE, "utf-8")
     path = scenario(tmp_path, "mine:Mine")
-    there = jostle.run(path, executor=processes, python=True)
+    there = jostle.run(path, executor=processes, allow_code=True)
     assert there.failures == ()
-    assert there.to_json() == jostle.run(path, python=True).to_json()
+    assert there.to_json() == jostle.run(path, allow_code=True).to_json()
 
 
 def test_a_failure_says_why(tmp_path, processes):
     (tmp_path / "mine.py").write_text(MINE.replace("ack): ...", "ack): 1 / 0"), "utf-8")
     path = scenario(tmp_path, "mine:Mine")
     with pytest.warns(RuntimeWarning, match="2 runs failed"):
-        results = jostle.run(path, executor=processes, python=True)
+        results = jostle.run(path, executor=processes, allow_code=True)
     assert "ZeroDivisionError" in results.failures[0].error
 
 

@@ -51,13 +51,13 @@ def write(folder: Path, code: str, controller: str = '"mine:Reno"', duration: st
 
 
 def run_id(path: Path) -> str:
-    (result,) = jostle.run(path, python=True).results
+    (result,) = jostle.run(path, allow_code=True).results
     return result.run.run_id
 
 
 def failure(path: Path) -> str:
     with pytest.warns(RuntimeWarning, match="1 runs failed"):
-        results = jostle.run(path, python=True)
+        results = jostle.run(path, allow_code=True)
     (failed,) = results.failures
     return failed.error
 
@@ -67,7 +67,7 @@ def test_the_example_keeps_its_queue_short_and_shares(tmp_path: Path) -> None:
         shutil.copy(EXAMPLES / name, tmp_path)
     path = tmp_path / "delay_aimd.toml"
     results = jostle.run(
-        jostle.load(path, {"flows.other.controller": "delay_aimd:DelayAimd"}, python=True)
+        jostle.load(path, {"flows.other.controller": "delay_aimd:DelayAimd"}, allow_code=True)
     )
     assert not results.failures
     flows = results.flows
@@ -82,7 +82,7 @@ def test_the_example_keeps_its_queue_short_and_shares(tmp_path: Path) -> None:
 
 def test_it_is_the_same_as_the_engines_reno(tmp_path: Path) -> None:
     mine, built_in = (
-        jostle.run(write(tmp_path, RENO, controller), python=True).flows["goodput_bps"][0]
+        jostle.run(write(tmp_path, RENO, controller), allow_code=True).flows["goodput_bps"][0]
         for controller in ('"mine:Reno"', '{ name = "reno", slow_start = "standard" }')
     )
     assert mine == pytest.approx(built_in, rel=0.05)
@@ -114,7 +114,7 @@ def test_a_mistake_names_file_and_line_and_stops_only_its_run(tmp_path: Path) ->
     text = path.read_text("utf-8")
     path.write_text(f'{text}\n[grid]\n"flows.one.controller" = ["mine:Reno", "reno"]\n', "utf-8")
     with pytest.warns(RuntimeWarning, match="1 runs failed"):
-        results = jostle.run(path, python=True)
+        results = jostle.run(path, allow_code=True)
     (failed,), (done,) = results.failures, results.results
     line = broken[: broken.index("1 / 0")].count("\n") + 1
     assert f"{tmp_path.resolve() / 'mine.py'}, line {line}, in on_congestion" in failed.error
@@ -151,7 +151,7 @@ def test_pacing_and_wakeups_are_heeded(tmp_path: Path) -> None:
     paced = paced.replace("self.pacing_rate", "self.next_wakeup = 2.5; self.pacing_rate")
     paced += "\n    def on_wakeup(self, now_s):\n        self.pacing_rate = 4e6\n"
     paced += "        self.next_wakeup = None\n"
-    results = jostle.run(write(tmp_path, paced), python=True)
+    results = jostle.run(write(tmp_path, paced), allow_code=True)
     assert not results.failures
     assert results.flows["goodput_bps"][0] == pytest.approx(3e6, rel=0.1)
 
@@ -206,7 +206,7 @@ def test_marks_and_losses_are_told(tmp_path: Path) -> None:
         path = write(tmp_path, DCTCP, controller, "20 s")
         text = path.read_text("utf-8").replace('kind = "drop_tail", limit = "1 BDP"', queue)
         path.write_text(text.replace('rtt = "40 ms"', 'rtt = "40 ms"\necn = true'), "utf-8")
-        (result,) = jostle.run(path, python=True).results
+        (result,) = jostle.run(path, allow_code=True).results
         last = result.run.internals.filter(
             result.run.internals["time_s"] == result.run.internals["time_s"].max()
         )
@@ -253,7 +253,7 @@ class Asking:
 
 
 def test_a_reduction_can_be_asked_for(tmp_path: Path) -> None:
-    results = jostle.run(write(tmp_path, ASKING, '"mine:Asking"', "10 s"), python=True)
+    results = jostle.run(write(tmp_path, ASKING, '"mine:Asking"', "10 s"), allow_code=True)
     assert not results.failures
     (result,) = results.results
     internals = result.run.internals
@@ -297,7 +297,7 @@ def test_silence_and_bursts_are_the_controllers_too(tmp_path: Path) -> None:
     path = write(tmp_path, IDLING, '"mine:Idling"', "20 s")
     source = '{ kind = "request_response", bytes = "20 kB", think = "2 s" }'
     path.write_text(f"{path.read_text('utf-8')}source = {source}\n", "utf-8")
-    results = jostle.run(path, python=True)
+    results = jostle.run(path, allow_code=True)
     assert not results.failures
     (result,) = results.results
     internals = result.run.internals
@@ -320,19 +320,19 @@ def test_silence_and_bursts_are_the_controllers_too(tmp_path: Path) -> None:
 )
 def test_scenarios_are_checked(tmp_path: Path, controller: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=r"scenario\.toml") as caught:
-        jostle.load(write(tmp_path, RENO, controller), python=True)
+        jostle.load(write(tmp_path, RENO, controller), allow_code=True)
     assert message in str(caught.value)
 
 
 def test_a_syntax_error_names_its_line(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"mine\.py, line 3"):
-        jostle.load(write(tmp_path, "x = 1\n\nclass Reno\n"), python=True)
+        jostle.load(write(tmp_path, "x = 1\n\nclass Reno\n"), allow_code=True)
 
 
 def test_the_kernel_backend_refuses_it(tmp_path: Path) -> None:
     from jostle.backends.kernel import controllers
 
-    (planned,) = jostle.load(write(tmp_path, RENO), python=True).plan().runs
+    (planned,) = jostle.load(write(tmp_path, RENO), allow_code=True).plan().runs
     problems = controllers.plan(planned.spec["flows"], {}, "virtual").problems
     assert ["Python code" in problem.text for problem in problems] == [True]
 
@@ -344,10 +344,10 @@ def test_nothing_runs_without_leave(tmp_path: Path) -> None:
     assert f"would run Python code: the class Reno of {tmp_path.resolve() / 'mine.py'}" in str(
         caught.value
     )
-    assert "--python" in str(caught.value)
+    assert "--allow-code" in str(caught.value)
     assert not (tmp_path / "ran").exists()
     assert status(["run", str(path), "--no-cache"]) == 2
-    assert status(["run", str(path), "--no-cache", "--python"]) == 0
+    assert status(["run", str(path), "--no-cache", "--allow-code"]) == 0
     assert (tmp_path / "ran").exists()
 
 
@@ -371,7 +371,7 @@ def test_installed_code_is_out_of_reach(
         grid = '[grid]\n"flows.one.controller" = ["mine:Reno", "shutil:rmtree"]\n'
         path.write_text(f"{path.read_text('utf-8')}{grid}", "utf-8")
     with pytest.raises(ScenarioError, match="there is no module") as caught:
-        jostle.load(path, python=True)
+        jostle.load(path, allow_code=True)
     assert "in the scenario's folder" in str(caught.value)
     assert not (tmp_path / "ran").exists()
 
@@ -382,14 +382,14 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     path = write(folder, RENO, '"linked:Popen"')
     (folder / "linked.py").symlink_to(subprocess.__file__)
     with pytest.raises(ScenarioError, match="outside of the scenario's folder"):
-        jostle.load(path, python=True)
+        jostle.load(path, allow_code=True)
 
 
 def test_a_scenario_among_installed_packages_runs_none_of_them(tmp_path: Path) -> None:
     packages = Path(sysconfig.get_path("purelib"))
     text = SCENARIO.format(controller='"pip.__main__:Reno"', duration="1 s")
     with pytest.raises(ScenarioError, match="belongs to Python or to an installed package"):
-        jostle.scenario.loads(text, name=str(packages / "scenario.toml"), python=True)
+        jostle.scenario.loads(text, name=str(packages / "scenario.toml"), allow_code=True)
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ def test_only_classes_of_the_folder_can_be_named(
     tmp_path: Path, code: str, controller: str, message: str
 ) -> None:
     with pytest.raises(ScenarioError) as caught:
-        jostle.load(write(tmp_path, RENO + code, controller), python=True)
+        jostle.load(write(tmp_path, RENO + code, controller), allow_code=True)
     assert message in str(caught.value)
 
 
@@ -422,5 +422,5 @@ def test_what_is_no_controller_is_not_made(tmp_path: Path) -> None:
 
 def test_a_class_of_a_neighbour_is_a_controller(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text(RENO, "utf-8")
-    results = jostle.run(write(tmp_path, "from beside import Reno\n"), python=True)
+    results = jostle.run(write(tmp_path, "from beside import Reno\n"), allow_code=True)
     assert not results.failures

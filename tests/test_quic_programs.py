@@ -73,6 +73,7 @@ def test_recipes_are_whole():
         assert recipe.controllers, name
         # What is measured depends on both: docs/quic-implementations.md.
         assert any("{qlog}" in word for word in recipe.server), name
+        assert not any("{qlog}" in word for word in recipe.server_without_qlog), name
         assert any("{downloads}" in word for word in recipe.client), name
         if recipe.build is None:
             continue

@@ -205,7 +205,7 @@ def test_what_is_no_table(how: str, jostle: Limited, tmp_path: Path) -> None:
 def test_what_is_no_python_module(how: str, jostle: Limited, tmp_path: Path) -> None:
     spoil(tmp_path / "mine.py", how)
     (tmp_path / "s.toml").write_text(SOUND.replace('"cubic"', '"mine:Mine"'))
-    code, said = jostle(["run", "--no-cache", "--python", "s.toml"], tmp_path)
+    code, said = jostle(["run", "--no-cache", "--allow-code", "s.toml"], tmp_path)
     assert (code, "flows.a.controller" in said) == (2, True), said
 
 

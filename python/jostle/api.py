@@ -29,7 +29,7 @@ def load(
     path: str | os.PathLike[str],
     overrides: Mapping[str, Any] | None = None,
     *,
-    python: bool = False,
+    allow_code: bool = False,
 ) -> Scenario:
     """Read a scenario file.
 
@@ -40,9 +40,10 @@ def load(
     overrides
         Key → value, as `--set` takes them: `{"bottleneck.rate": "50 Mbit/s"}`; what is no text is
         taken as it is.
-    python
-        Whether the scenario may name controllers written in Python, from its own folder. They run
-        with your rights: allow it for scenarios that you trust.
+    allow_code
+        Whether the scenario may name foreign code: controllers written in Python in its folder,
+        and its QUIC programs. The code runs with your rights, so allow it only for a scenario
+        that you trust.
 
     Raises
     ------
@@ -60,7 +61,7 @@ def load(
 
     if not isinstance(path, str | os.PathLike):
         raise InputError(_NO_SCENARIO.format(type(path).__name__))
-    return scenario.load(Path(path), overrides, python=python)
+    return scenario.load(Path(path), overrides, allow_code=allow_code)
 
 
 def run(
@@ -73,7 +74,7 @@ def run(
     overrides: Mapping[str, Any] | None = None,
     repeats: int | None = None,
     seed: int | None = None,
-    python: bool = False,
+    allow_code: bool = False,
     executor: Executor | None = None,
     keep: Literal["series", "summary"] = "series",
     shard: str | None = None,
@@ -99,7 +100,7 @@ def run(
         Other values for some of the scenario's keys, as for `load`.
     repeats, seed
         Runs per condition and seed of the first, instead of the scenario's.
-    python
+    allow_code
         As for `load`, where `scenario` is a path.
     executor
         Where runs are carried out, instead of threads of this process: anything in the shape of
@@ -135,7 +136,9 @@ def run(
     from jostle.running.shared_store import open_store
 
     part = None if shard is None else Shard.parse(shard)
-    plan = _noted(_scenario(scenario, overrides, python=python).plan(repeats=repeats, seed=seed))
+    plan = _noted(
+        _scenario(scenario, overrides, allow_code=allow_code).plan(repeats=repeats, seed=seed)
+    )
     if executor is not None and jobs is not None:
         raise InputError("give either jobs or an executor, which knows how many it takes")
     own = None
@@ -232,10 +235,10 @@ def _scenario(
     given: Scenario | str | os.PathLike[str],
     overrides: Mapping[str, Any] | None,
     *,
-    python: bool,
+    allow_code: bool,
 ) -> Scenario:
     if isinstance(given, str | os.PathLike):
-        return load(given, overrides, python=python)
+        return load(given, overrides, allow_code=allow_code)
     # Whatever plans is a scenario.
     if not hasattr(given, "plan"):
         raise InputError(_NO_SCENARIO.format(type(given).__name__))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +23,32 @@ VALUES = (
 
 _RECIPES = Path(__file__).with_suffix(".toml")
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+@dataclass(frozen=True)
+class Programs:
+    """The programs of a flow, each with its arguments, as a scenario names them.
+
+    Attributes
+    ----------
+    server, client
+        Words of each, with placeholders.
+    """
+
+    server: tuple[str, ...]
+    client: tuple[str, ...]
+
+    @classmethod
+    def of(cls, server: Sequence[str], client: Sequence[str]) -> Programs:
+        """Take the words from `commands` of a run's specification."""
+        return cls(tuple(server), tuple(client))
+
+    def digest(self) -> str:
+        """Return the SHA-256 of all words; see `jostle.foreign_code`."""
+        return hashlib.sha256(json.dumps([self.server, self.client]).encode()).hexdigest()
+
+    def __str__(self) -> str:
+        return f"`{shlex.join(self.server)}` and `{shlex.join(self.client)}`"
 
 
 @dataclass(frozen=True)
@@ -54,6 +83,8 @@ class Recipe:
     ----------
     server, client
         Program and arguments of each, with placeholders.
+    server_without_qlog
+        The server's if it writes no log; empty if the recipe has no such words.
     controllers
         Its word for each controller that it has.
     install
@@ -73,7 +104,14 @@ class Recipe:
     install: str
     environment: Mapping[str, str] = field(default_factory=dict)
     loads_file: bool = False
+    server_without_qlog: Sequence[str] = ()
     build: Building | None = None
+
+    @property
+    def programs(self) -> tuple[Programs, ...]:
+        """Both programs as a run's specification has them: with a log and, if it can, without."""
+        servers = (self.server, self.server_without_qlog)
+        return tuple(Programs.of(server, self.client) for server in servers if server)
 
     @property
     def advice(self) -> str:

@@ -54,6 +54,6 @@ rtt = "20 ms"
 
 def spec_of(text: str = SCENARIO, overrides: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The RunSpec of a scenario, as a copy that may be changed."""
-    planned = loads(text, overrides=overrides).plan(repeats=1)
+    planned = loads(text, overrides=overrides, allow_code=True).plan(repeats=1)
     spec: dict[str, Any] = json.loads(json.dumps(planned.runs[0].spec))
     return spec

@@ -450,6 +450,18 @@ QUIC = {
             },
         ),
         (
+            '{ kind = "quic", implementation = { name = "tquic", qlog = false } }',
+            {
+                "implementation": {
+                    "name": "tquic",
+                    "commands": {
+                        "server": list(recipes()["tquic"].server_without_qlog),
+                        "client": list(recipes()["tquic"].client),
+                    },
+                }
+            },
+        ),
+        (
             '{ kind = "quic",'
             ' implementation = { name = "x", server = ["s"], client = ["c", "d"] } }',
             {
@@ -465,7 +477,7 @@ def test_quic(
     read: Read, written: str, resolved: dict[str, Any], run_spec_schema: dict[str, Any]
 ) -> None:
     keys = f'rtt = "40 ms"\nreceive_window = "1 MB"\ntransport = {written}'
-    run = spec(read(('rtt = "40 ms"', keys)))
+    run = spec(read(('rtt = "40 ms"', keys), allow_code=True))
     jsonschema.validate(run, run_spec_schema)
     quic, tcp = run["flows"]
     assert (quic["transport"], tcp["transport"]) == ("quic", "tcp")

@@ -43,10 +43,10 @@ def test_tables_page_and_figures(jostle, folder):
 
 def test_the_page_says_how_it_is_had_again(jostle, folder):
     path = folder / "small"
-    code, _, err = jostle("study", str(path), "--repeats", "2", "--python")
+    code, _, err = jostle("study", str(path), "--repeats", "2", "--allow-code")
     assert code == 0, err
     page = (folder.parent / "reports" / "small.html").read_text()
-    assert f"<pre>jostle study {path} --backend sim --repeats 2 --python</pre>" in page
+    assert f"<pre>jostle study {path} --backend sim --repeats 2 --allow-code</pre>" in page
 
 
 def test_the_json_document(jostle):

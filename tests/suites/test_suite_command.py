@@ -188,8 +188,8 @@ def test_python_has_to_be_allowed(jostle):
     arguments = ("suite", "./suites/small", "--controller", f"{HERE / 'deaf.py'}:Deaf", "--quick")
     code, _, err = jostle(*arguments)
     assert code == 2
-    assert "add --python" in err
-    code, out, err = jostle(*arguments, "--python")
+    assert "add --allow-code" in err
+    code, out, err = jostle(*arguments, "--allow-code")
     assert code in (0, 1), err
     assert "deaf:Deaf" in out
 

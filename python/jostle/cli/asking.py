@@ -65,7 +65,7 @@ def load(
     """Load a scenario with what the command line sets."""
     overrides = overrides_of(options["settings"])
     try:
-        return environment.load_scenario(file, overrides, python=options["python"])
+        return environment.load_scenario(file, overrides, allow_code=options["allow_code"])
     except wrong as error:
         raise InputError(str(error)) from error
 

@@ -41,7 +41,7 @@ class Environment:
         return create(name, **chosen)
 
     def load_scenario(
-        self, file: str, overrides: Mapping[str, str], *, python: bool = False
+        self, file: str, overrides: Mapping[str, str], *, allow_code: bool = False
     ) -> Scenario:
         """Read a scenario that may name what the engine has, and Python code if that is allowed."""
         from jostle import scenario
@@ -51,7 +51,7 @@ class Environment:
             registry = scenario.Registry.from_json(
                 self.engine.registry(), find_problem=self.engine.find_problem
             )
-        return scenario.load(file, overrides, registry=registry, python=python)
+        return scenario.load(file, overrides, registry=registry, allow_code=allow_code)
 
     def registry(self) -> dict[str, list[dict[str, Any]]]:
         """Kind (`controllers`, `queues`, …) → rows."""

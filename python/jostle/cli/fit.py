@@ -12,7 +12,14 @@ import click
 from jostle.cli import completing
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder_of
-from jostle.cli.options import jobs_option, json_option, overrides_of, settings_option, store_option
+from jostle.cli.options import (
+    allow_code_option,
+    jobs_option,
+    json_option,
+    overrides_of,
+    settings_option,
+    store_option,
+)
 from jostle.cli.plot import stem_of
 from jostle.cli.signals import interruptible
 from jostle.errors import InputError, unknown
@@ -74,6 +81,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Draw what was measured and held out beside the fit; the ending is the format.",
 )
+@allow_code_option
 @json_option
 @click.pass_obj
 def fit(
@@ -92,6 +100,7 @@ def fit(
     jobs: int | None,
     output: str | None,
     figure: str | None,
+    allow_code: bool,
     as_json: bool,
 ) -> None:
     """Find values of some keys of scenario FILE under which it gives what was measured.
@@ -109,7 +118,7 @@ def fit(
     from jostle.scenario import ScenarioError
 
     try:
-        scenario = environment.load_scenario(file, overrides_of(settings))
+        scenario = environment.load_scenario(file, overrides_of(settings), allow_code=allow_code)
         document = scenario.document
         keys = free_keys(document, free)
         experiments = _experiments(scenario, measured, store_path)

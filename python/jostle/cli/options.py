@@ -10,6 +10,7 @@ import click
 from jostle.backends.registry import BACKENDS, DEFAULT, all_options
 from jostle.cli import completing
 from jostle.errors import InputError
+from jostle.foreign_code import ALLOW_CODE
 from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,11 +47,11 @@ settings_option = click.option(
     multiple=True,
     help="Override a key of the scenario.",
 )
-python_option = click.option(
-    "--python",
+allow_code_option = click.option(
+    ALLOW_CODE,
     is_flag=True,
-    help="Let a scenario run controllers written in Python, which lie in its folder and run "
-    "with your rights.",
+    help="Let files name code that runs with your rights: controllers in Python, programs of "
+    "QUIC. Read it first.",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."
@@ -110,7 +111,7 @@ def scenario_options(command: F) -> F:
             is_flag=True,
             help="Run everything, neither using the store nor adding to it.",
         ),
-        python_option,
+        allow_code_option,
     ]
     for option in reversed(options):
         command = option(command)
@@ -154,7 +155,9 @@ def options_as_given(options: Mapping[str, Any]) -> list[str]:
 
 def options_of_a_report(options: Mapping[str, Any]) -> list[str]:
     """Write those options that results depend on."""
-    given = chosen_of(options) | {name: options.get(name) for name in ("repeats", "seed", "python")}
+    given = chosen_of(options) | {
+        name: options.get(name) for name in ("repeats", "seed", "allow_code")
+    }
     if options["backend"] != DEFAULT:
         given = {"backend": options["backend"], **given}
     return options_as_given({**given, "settings": options["settings"]})

@@ -239,7 +239,7 @@ def carry_out_with(
         for planned in plan.one_of_each()
     ):
         raise InputError("capture: its files are kept in the store; leave out --no-cache")
-    executor = make(where, jobs)
+    executor = make(where, jobs, _warn)
     with contextlib.ExitStack() as stack:
         stack.enter_context(interruptible(executor))
         # What a backend cannot do is told now, not after an hour of running.
@@ -295,7 +295,7 @@ def plan_files(
     repeats: int | None,
     seed: int | None,
     settings: Sequence[str],
-    python: bool,
+    allow_code: bool,
     jittered: bool = False,
     **_run_options: Any,
 ) -> list[Plan]:
@@ -310,7 +310,7 @@ def plan_files(
     errors = []
     for file in files:
         try:
-            loaded = environment.load_scenario(file, overrides, python=python)
+            loaded = environment.load_scenario(file, overrides, allow_code=allow_code)
             planned = loaded.jittered() if jittered else loaded
             plans.append(planned.plan(repeats=repeats, seed=seed))
         except ScenarioError as error:
@@ -349,7 +349,11 @@ def store_of(path: str) -> Store:
     """Open a store; what it warns of goes to stderr."""
     from jostle.running.shared_store import open_store
 
-    return open_store(path, warn=lambda text: echo(f"warning: {text}", err=True))
+    return open_store(path, warn=_warn)
+
+
+def _warn(text: str) -> None:
+    echo(f"warning: {text}", err=True)
 
 
 def _draw(

@@ -14,12 +14,12 @@ from jostle.cli import completing
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder
 from jostle.cli.options import (
+    allow_code_option,
     backend_options,
     chosen_of,
     jobs_option,
     json_option,
     options_as_given,
-    python_option,
     store_option,
 )
 from jostle.cli.runners import runners
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     help="Folder for a page and figures per study.",
 )
 @json_option
-@python_option
+@allow_code_option
 @click.pass_obj
 def study(
     environment: Environment,
@@ -95,7 +95,7 @@ def study(
     store_path: str,
     output: str,
     as_json: bool,
-    python: bool,
+    allow_code: bool,
     **given: Any,
 ) -> int:
     """Reproduce the study of each ID (see `jostle list studies`), or `all` of them.
@@ -106,7 +106,7 @@ def study(
     in a table here, and with the paper's figures on one HTML page per study.
     """
     into = files_given(given)
-    studies = [_load(name, python=python) for name in _ids(ids)]
+    studies = [_load(name, allow_code=allow_code) for name in _ids(ids)]
     if coverage:
         _print_coverage(studies, as_json=as_json)
         return 0
@@ -116,7 +116,7 @@ def study(
         for name in dict.fromkeys(backends)
     }
     results = _carry_out(studies, made, (repeats, readings), jobs, store_path)
-    words = {**chosen_of(given), "repeats": repeats, "python": python}
+    words = {**chosen_of(given), "repeats": repeats, "allow_code": allow_code}
     quiet = as_json or into["csv"] == "-"
     done = []
     points = {}
@@ -225,7 +225,7 @@ def folder_of(name: str) -> Path:
     return Path(name) if Path(name).name not in ("", "..") else Path(name).resolve()
 
 
-def _load(name: str, *, python: bool) -> Study:
+def _load(name: str, *, allow_code: bool) -> Study:
     """Read a study that comes with jostle, or one whose folder was given as a path."""
     from jostle.scenario import ScenarioError
     from jostle.studies import INSTALLED, load
@@ -234,7 +234,7 @@ def _load(name: str, *, python: bool) -> Study:
     by_path = folder.parent != INSTALLED
     here = Path("studies", name)
     try:
-        return load(folder.name, folder.parent, python=python)
+        return load(folder.name, folder.parent, allow_code=allow_code)
     except ScenarioError as error:
         raise InputError(str(error)) from error
     except InputError as error:

@@ -14,6 +14,7 @@ from jostle.cli import completing
 from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder_of
 from jostle.cli.options import (
+    allow_code_option,
     backend_option,
     backend_options,
     chosen_of,
@@ -21,7 +22,6 @@ from jostle.cli.options import (
     json_option,
     junit_option,
     options_as_given,
-    python_option,
     store_option,
 )
 from jostle.cli.runners import runners
@@ -66,7 +66,7 @@ def judging_options(command: F) -> F:
         backend_option,
         jobs_option,
         store_option,
-        python_option,
+        allow_code_option,
     ]
     command = backend_options(command)
     for option in reversed(options):
@@ -81,7 +81,7 @@ def judging_options(command: F) -> F:
     metavar="NAME",
     shell_complete=completing.registered("controllers"),
     help='What is judged: a name, a table such as \'{ name = "bbr3", flavour = "google" }\', or '
-    "mine.py:Mine (with --python).",
+    "mine.py:Mine (with --allow-code).",
 )
 @judging_options
 @click.option("--only", metavar="CRITERION", multiple=True, help="This criterion alone.")
@@ -158,11 +158,11 @@ def asked_task(backend: Backend, name: str, controller: str, given: Mapping[str,
         quick=given["quick"],
         repeats=given["repeats"],
         only=frozenset(given["only"]),
-        python=given["python"],
+        allow_code=given["allow_code"],
         words=(name, "--controller", controller, *options_of_card(given)),
     )
     ours, theirs = subject(controller, given["transport"]), subject(given["baseline"])
-    return task_of(load_suite(name), ours, theirs, backend, asked)
+    return task_of(load_suite(name, allow_code=asked.allow_code), ours, theirs, backend, asked)
 
 
 def options_of_card(given: Mapping[str, Any]) -> list[str]:
@@ -174,12 +174,12 @@ def options_of_card(given: Mapping[str, Any]) -> list[str]:
         **chosen_of(given),
         "repeats": given["repeats"],
         "quick": given["quick"],
-        "python": given["python"],
+        "allow_code": given["allow_code"],
     }
     return options_as_given(words)
 
 
-def load_suite(name: str) -> Suite:
+def load_suite(name: str, *, allow_code: bool) -> Suite:
     """Read a suite that comes with jostle, or one whose folder was given as a path."""
     from jostle.scenario import ScenarioError
     from jostle.suites import INSTALLED, load
@@ -188,7 +188,7 @@ def load_suite(name: str) -> Suite:
     try:
         if by_path:
             folder = Path(name).resolve()
-            return load(folder.name, folder.parent)
+            return load(folder.name, folder.parent, allow_code=allow_code)
         return load(name, INSTALLED)
     except ScenarioError as error:
         raise InputError(str(error)) from error

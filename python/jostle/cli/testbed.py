@@ -13,7 +13,13 @@ import click
 from jostle.cli import completing
 from jostle.cli.asking import print_document
 from jostle.cli.environment import Environment
-from jostle.cli.options import jobs_option, json_option, search_seed_option, store_option
+from jostle.cli.options import (
+    allow_code_option,
+    jobs_option,
+    json_option,
+    search_seed_option,
+    store_option,
+)
 from jostle.cli.run import store_of
 from jostle.cli.signals import interruptible
 from jostle.cli.study import folder_of, print_rows
@@ -50,6 +56,7 @@ DOCUMENT = "jostle.testbed/1"
     "--write", is_flag=True,
     help="Keep what was found as `fitted.json` beside each study: its reading `fitted`.",
 )  # fmt: skip
+@allow_code_option
 @json_option
 @click.pass_obj
 def testbed(
@@ -63,6 +70,7 @@ def testbed(
     jobs: int | None,
     store_path: str,
     write: bool,
+    allow_code: bool,
     as_json: bool,
 ) -> int:
     """Search the network for which most claims of the studies of a testbed hold.
@@ -80,7 +88,7 @@ def testbed(
     from jostle.studies.testbed import load_testbed
 
     try:
-        one = load_testbed(folder_of(study))
+        one = load_testbed(folder_of(study), allow_code=allow_code)
     except ScenarioError as error:
         raise InputError(str(error)) from error
     backend = environment.backend("sim", {})

@@ -1,4 +1,4 @@
-"""Making controllers written in Python, of sources that this process has been told of."""
+"""Makes controllers written in Python, from sources that the gate for foreign code admitted."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from types import ModuleType
 from typing import Any, Final
 
 from jostle.errors import JostleError
+from jostle.foreign_code import admitted
 from jostle.python_controllers.sources import DIGEST, Source
 
-__all__ = ["PythonControllerError", "adopt", "create", "remember", "remembered"]
+__all__ = ["PythonControllerError", "create"]
 
 _CALLBACKS: Final = ("on_ack", "on_congestion")
 """What a class must have to be a controller."""
@@ -23,29 +24,8 @@ class PythonControllerError(JostleError):
     """A controller written in Python cannot be found, or is not what the scenario was read with."""
 
 
-_sources: dict[str, Source] = {}
-"""By digest, what `remember` was told of."""
 _modules: dict[str, ModuleType] = {}
 _lock = threading.Lock()
-
-
-def remember(source: Source) -> str:
-    """Let `create` know a source; returns its digest."""
-    digest = source.digest()
-    _sources[digest] = source
-    return digest
-
-
-def remembered(spec: Mapping[str, Any]) -> dict[str, Source]:
-    """By digest, the sources that a run needs: what `adopt` must be told in another process."""
-    digests = {flow["controller"]["parameters"].get(DIGEST) for flow in spec["flows"]}
-    return {digest: _sources[digest] for digest in digests if digest in _sources}
-
-
-def adopt(sources: Mapping[str, Source]) -> None:
-    """Let `create` know what another process has remembered; it still holds them to the digest."""
-    for digest, source in sources.items():
-        _sources.setdefault(digest, source)
 
 
 def create(name: str, parameters: Mapping[str, Any], seed: int) -> object:
@@ -63,12 +43,12 @@ def create(name: str, parameters: Mapping[str, Any], seed: int) -> object:
     Raises
     ------
     PythonControllerError
-        When the source was not read in this process, or is no longer what it was.
+        When the source was not admitted in this process, or is no longer what it was.
     """
     arguments = dict(parameters)
     digest = arguments.pop(DIGEST, "")
-    source = _sources.get(digest)
-    if source is None:
+    source = admitted(digest)
+    if not isinstance(source, Source):
         raise PythonControllerError(
             f"the source of `{name}` is not known here: load its scenario first"
         )

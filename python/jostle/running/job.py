@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jostle.errors import JostleError
+from jostle.foreign_code import ForeignCode, admit_all, admitted
+from jostle.implementations import Programs
 from jostle.locked_folders import TemporaryFolder
-from jostle.python_controllers.making import adopt, remembered
-from jostle.python_controllers.sources import Source
+from jostle.python_controllers.sources import DIGEST
 from jostle.running.watch import Watch
 
 if TYPE_CHECKING:
@@ -125,8 +126,8 @@ class Job:
         What to run, one after the other.
     stop
         Whether to give up.
-    sources
-        Controllers written in Python that they need, by digest.
+    foreign
+        Foreign code that they need and that was admitted here, by digest.
     watched
         Whether a run that does not end ends its process.
     """
@@ -136,7 +137,7 @@ class Job:
     writer: Writer | None
     specs: Sequence[Spec]
     stop: Callable[[], bool]
-    sources: Mapping[str, Source]
+    foreign: Mapping[str, ForeignCode]
     watched: bool = False
 
     @classmethod
@@ -151,8 +152,10 @@ class Job:
     ) -> Job:
         """Make the job of specs."""
         versions = [backend.version_of(spec) for spec in specs]
-        sources = {key: source for spec in specs for key, source in remembered(spec).items()}
-        return cls(backend, versions, writer, specs, stop, sources, watched)
+        digests = {digest for spec in specs for digest in _foreign_digests(spec)}
+        known = {digest: admitted(digest) for digest in digests}
+        foreign = {digest: code for digest, code in known.items() if code is not None}
+        return cls(backend, versions, writer, specs, stop, foreign, watched)
 
     def __call__(self) -> Ended:
         """Carry the runs out; one that fails does not stop the others.
@@ -163,7 +166,7 @@ class Job:
             When runs cannot be stored.
         """
         began_s = time.perf_counter()
-        adopt(self.sources)
+        admit_all(self.foreign)
         try:
             if self.watched:
                 with Watch() as watch:
@@ -205,3 +208,16 @@ class Job:
         # The series of a large sweep do not fit into memory: from here on they live in the store.
         self.writer.put(record)
         return Done()
+
+
+def _foreign_digests(spec: Spec) -> Iterator[str]:
+    """Yield the digest of every piece of foreign code that a run names, admitted or not."""
+    for flow in spec["flows"]:
+        parameters: Mapping[str, Any] = flow["controller"]["parameters"]
+        if DIGEST in parameters:
+            yield str(parameters[DIGEST])
+        quic = flow.get("quic")
+        theirs = None if quic is None else quic.get("implementation")
+        if theirs is not None:
+            commands = theirs["commands"]
+            yield Programs.of(commands["server"], commands["client"]).digest()

@@ -59,8 +59,8 @@ class Origin:
         The TOML text, if there was one, and what it holds.
     registry
         What can be named.
-    python
-        Whether controllers written in Python can.
+    allow_code
+        Whether it may name foreign code; see `jostle.foreign_code`.
     overrides
         Values by key; a text is written as in TOML.
     modules
@@ -73,7 +73,7 @@ class Origin:
     text: str | None
     document: dict[str, Any]
     registry: Registry
-    python: bool
+    allow_code: bool
     overrides: Mapping[str, Any] = field(default_factory=dict)
     modules: Path | None = None
     points: Points | None = None
@@ -124,7 +124,7 @@ class _Loader:
         self.text = origin.text
         self.document = origin.document
         self.registry = origin.registry
-        self.python = origin.python
+        self.allow_code = origin.allow_code
         self.files = TraceFiles(Path(self.source).parent)
         self.problems: list[Problem] = []
         # What the command line has set: the paths, and how it was written.
@@ -206,7 +206,7 @@ class _Loader:
             self.files,
             report,
             folder,
-            python=self.python,
+            allow_code=self.allow_code,
             modules=self.origin.modules,
         )
 

@@ -59,7 +59,7 @@ class Scenario:
     _origin: Origin | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def from_toml(cls, text: str, *, name: str = "scenario", python: bool = False) -> Scenario:
+    def from_toml(cls, text: str, *, name: str = "scenario", allow_code: bool = False) -> Scenario:
         """Read a scenario from a text.
 
         Parameters
@@ -68,7 +68,7 @@ class Scenario:
             The TOML document.
         name
             What problems call it. Files that it names are looked for in its folder.
-        python
+        allow_code
             As for `load`.
 
         Raises
@@ -87,11 +87,11 @@ class Scenario:
         >>> len(scenario.plan().runs)
         1
         """
-        return loads(text, name=name, python=python)
+        return loads(text, name=name, allow_code=allow_code)
 
     @classmethod
     def from_dict(
-        cls, document: Mapping[str, Any], *, name: str = "scenario", python: bool = False
+        cls, document: Mapping[str, Any], *, name: str = "scenario", allow_code: bool = False
     ) -> Scenario:
         """Make a scenario of what its TOML document would hold.
 
@@ -99,7 +99,7 @@ class Scenario:
         ----------
         document
             Texts, numbers, lists and dictionaries under the keys of a scenario file.
-        name, python
+        name, allow_code
             As for `from_toml`.
 
         Raises
@@ -131,7 +131,7 @@ class Scenario:
         except (TypeError, ValueError) as error:
             message = f"a scenario is made of texts, numbers, lists and dictionaries: {error}"
             raise ScenarioError(name, [Problem(0, "", message)]) from error
-        return _made(Origin(name, None, plain, Registry.of_engine(), python))
+        return _made(Origin(name, None, plain, Registry.of_engine(), allow_code))
 
     def set(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> Scenario:
         """Return the scenario with other values.
@@ -335,7 +335,7 @@ def load(
     overrides: Mapping[str, Any] | None = None,
     *,
     registry: Registry | None = None,
-    python: bool = False,
+    allow_code: bool = False,
     modules: Path | None = None,
 ) -> Scenario:
     """Read a scenario from a TOML file.
@@ -349,9 +349,9 @@ def load(
         no TOML value is a text, so words need no quotes. A key of the grid no longer varies.
     registry
         What can be named; the installed engine's if None.
-    python
-        Whether it may name controllers written in Python, which run with the rights of whoever runs
-        the scenario.
+    allow_code
+        Whether it may name foreign code, which runs with the rights of the user who runs the
+        scenario; see `jostle.foreign_code`.
     modules
         Folder of their modules, where it is not the scenario's.
 
@@ -370,7 +370,7 @@ def load(
         name=str(path),
         overrides=overrides,
         registry=registry,
-        python=python,
+        allow_code=allow_code,
         modules=modules,
     )
 
@@ -381,7 +381,7 @@ def loads(
     name: str = "scenario",
     overrides: Mapping[str, Any] | None = None,
     registry: Registry | None = None,
-    python: bool = False,
+    allow_code: bool = False,
     modules: Path | None = None,
 ) -> Scenario:
     """Read a scenario from a text.
@@ -392,7 +392,7 @@ def loads(
         The TOML document.
     name
         What problems call it. Link traces are looked for in its folder.
-    overrides, registry, python, modules
+    overrides, registry, allow_code, modules
         As for `load`.
 
     Returns
@@ -408,7 +408,7 @@ def loads(
     text, document = parse(text, name)
     named = registry or Registry.of_engine()
     return _made(
-        Origin(name, text, document, named, python, dict(overrides or {}), modules=modules)
+        Origin(name, text, document, named, allow_code, dict(overrides or {}), modules=modules)
     )
 
 

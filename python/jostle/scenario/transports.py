@@ -43,6 +43,8 @@ class Implementation(Table):
     """Program and arguments of the end that waits for the connection."""
     client: list[str] | None = None
     """Program and arguments of the end that opens it."""
+    qlog: bool = True
+    """Whether the server of a recipe writes a log."""
 
 
 class Quic(Table):

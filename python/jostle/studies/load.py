@@ -38,7 +38,7 @@ def names(folder: Path = INSTALLED) -> list[str]:
     return sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
 
 
-def load(name: str, folder: Path = INSTALLED, *, python: bool = False) -> Study:
+def load(name: str, folder: Path = INSTALLED, *, allow_code: bool = False) -> Study:
     """Read a study.
 
     Parameters
@@ -47,8 +47,8 @@ def load(name: str, folder: Path = INSTALLED, *, python: bool = False) -> Study:
         Name of its folder.
     folder
         Where studies are; those that come with jostle if absent.
-    python
-        Whether its scenarios may name controllers written in Python.
+    allow_code
+        Whether its scenarios may name foreign code; see `jostle.foreign_code`.
 
     Raises
     ------
@@ -72,10 +72,10 @@ def load(name: str, folder: Path = INSTALLED, *, python: bool = False) -> Study:
             *path_mistakes(file, path.parent),
         ]
     )
-    scenarios, changed = read_scenarios(file, toml, python=python)
+    scenarios, changed = read_scenarios(file, toml, allow_code=allow_code)
     fitted = read_fitted(path.parent)
     if fitted is not None:
-        changed[FITTED] = _fitted_scenarios(file, toml, fitted, python=python)
+        changed[FITTED] = _fitted_scenarios(file, toml, fitted, allow_code=allow_code)
         file = file.model_copy(update={"readings": (*file.readings, fitted.reading())})
     study = Study(name, path.parent, file, scenarios, changed=changed, fitted=fitted)
     # What a reference can name follows from numbers that are right.
@@ -85,11 +85,11 @@ def load(name: str, folder: Path = INSTALLED, *, python: bool = False) -> Study:
 
 
 def _fitted_scenarios(
-    file: StudyFile, toml: TomlFile, fitted: Fitted, *, python: bool
+    file: StudyFile, toml: TomlFile, fitted: Fitted, *, allow_code: bool
 ) -> dict[str, Scenario]:
     """Read the scenarios as the fitted network has them."""
     try:
-        return read_changes(file, toml, fitted.changes, python=python)
+        return read_changes(file, toml, fitted.changes, allow_code=allow_code)
     except ScenarioError as error:
         path = toml.path.parent / FITTED_FILE
         raise InputError(f"{path}: the study cannot have this network: {error}") from error

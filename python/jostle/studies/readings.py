@@ -25,7 +25,7 @@ Placed = tuple[KeyPath, Change]
 
 
 def read_scenarios(
-    file: StudyFile, toml: TomlFile, *, python: bool
+    file: StudyFile, toml: TomlFile, *, allow_code: bool
 ) -> tuple[Scenarios, dict[str, Scenarios]]:
     """Read the scenarios of a study.
 
@@ -33,8 +33,8 @@ def read_scenarios(
     ----------
     file, toml
         The study, whose readings are right, and `study.toml` as it was read.
-    python
-        Whether scenarios may name controllers written in Python.
+    allow_code
+        Whether scenarios may name foreign code; see `jostle.foreign_code`.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def read_scenarios(
     ScenarioError
         When a scenario, or what a reading makes of it, is wrong.
     """
-    reader = _Reader(file, toml, python=python)
+    reader = _Reader(file, toml, allow_code=allow_code)
     described = {name: reader.scenario(name, ()) for name in file.experiments}
     changed: dict[str, Scenarios] = {}
     for at, reading in enumerate(file.readings):
@@ -60,7 +60,7 @@ def read_scenarios(
 
 
 def read_changes(
-    file: StudyFile, toml: TomlFile, changes: Sequence[Change], *, python: bool
+    file: StudyFile, toml: TomlFile, changes: Sequence[Change], *, allow_code: bool
 ) -> Scenarios:
     """Read the scenarios of a study that changes from elsewhere concern, with these.
 
@@ -70,15 +70,15 @@ def read_changes(
         The study, and `study.toml` as it was read.
     changes
         In their order.
-    python
-        Whether scenarios may name controllers written in Python.
+    allow_code
+        Whether scenarios may name foreign code; see `jostle.foreign_code`.
 
     Raises
     ------
     ScenarioError
         If a scenario cannot have them.
     """
-    reader = _Reader(file, toml, python=python)
+    reader = _Reader(file, toml, allow_code=allow_code)
     placed: list[Placed] = [(("changes", at), change) for at, change in enumerate(changes)]
     return {
         name: reader.scenario(name, there)
@@ -98,11 +98,11 @@ def _changes(file: StudyFile, at: int) -> Iterator[Placed]:
 
 
 class _Reader:
-    def __init__(self, file: StudyFile, toml: TomlFile, *, python: bool) -> None:
+    def __init__(self, file: StudyFile, toml: TomlFile, *, allow_code: bool) -> None:
         self._file = file
         self._folder = toml.path.parent
         self._toml = toml
-        self._python = python
+        self._allow_code = allow_code
 
     def scenario(self, name: str, changes: Sequence[Placed]) -> Scenario:
         """Read the scenario of an experiment with its own changes and those of a reading."""
@@ -162,7 +162,7 @@ class _Reader:
             key: _as_toml(value) for _, change in changes for key, value in change.set.items()
         }
         try:
-            return load_scenario(path, overrides, python=self._python)
+            return load_scenario(path, overrides, allow_code=self._allow_code)
         except ScenarioError as error:
             ours = [
                 ((*at, "set", key), f"in {path.name}: {one.message}")

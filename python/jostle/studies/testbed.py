@@ -154,6 +154,8 @@ class Testbed:
         What is free, by name.
     halves
         By study: which claims are for the fit, and which test it.
+    allow_code
+        Whether scenarios may name foreign code; see `jostle.foreign_code`.
     """
 
     __test__ = False
@@ -163,6 +165,7 @@ class Testbed:
     studies: Mapping[str, Study]
     variables: Mapping[str, Variable]
     halves: Mapping[str, Halves]
+    allow_code: bool = False
 
     def changes(self, study: str, values: Mapping[str, Any]) -> list[Change]:
         """List what values of the free quantities change of a study."""
@@ -182,11 +185,13 @@ class Testbed:
         """
         one = self.studies[study]
         toml = TomlFile.read(one.folder / STUDY_FILE)
-        changed = read_changes(one.file, toml, self.changes(study, values), python=False)
+        changed = read_changes(
+            one.file, toml, self.changes(study, values), allow_code=self.allow_code
+        )
         return replace(one, scenarios={**one.scenarios, **changed})
 
 
-def load_testbed(folder: Path) -> Testbed:
+def load_testbed(folder: Path, *, allow_code: bool = False) -> Testbed:
     """Read the testbed in a study's folder.
 
     Raises
@@ -207,13 +212,13 @@ def load_testbed(folder: Path) -> Testbed:
     except ValidationError as error:
         raise toml.error(told(error, _keys())) from None
     toml.check(_mistakes(file))
-    studies = {name: load(name, folder.parent) for name in file.studies}
+    studies = {name: load(name, folder.parent, allow_code=allow_code) for name in file.studies}
     toml.check(_mismatches(file, studies))
     variables = dict(_variables(file, toml))
     halves = {
         name: draw(study, file.studies[name].repeats, file.seed) for name, study in studies.items()
     }
-    found = Testbed(toml, file, studies, variables, halves)
+    found = Testbed(toml, file, studies, variables, halves, allow_code)
     for share in (0.0, 1.0):
         ends = {name: one.level(share).value for name, one in variables.items()}
         for name in studies:

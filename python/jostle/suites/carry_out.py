@@ -41,8 +41,8 @@ class Asked:
         Runs per condition, instead of the suite's own.
     only
         Ids of criteria; all if empty.
-    python
-        Whether controllers may be Python.
+    allow_code
+        Whether controllers and scenarios may be foreign code; see `jostle.foreign_code`.
     words
         Words of the command that asks so, from the suite on.
     least
@@ -52,7 +52,7 @@ class Asked:
     quick: bool = False
     repeats: int | None = None
     only: frozenset[str] = frozenset()
-    python: bool = False
+    allow_code: bool = False
     words: tuple[str, ...] = ()
     least: int = 1
 
@@ -113,12 +113,12 @@ def task_of(
     theirs: dict[str, Scenario] = {}
     for name, with_baseline in needed.items():
         try:
-            ours[name] = with_subject(suite, name, subject, python=asked.python)
+            ours[name] = with_subject(suite, name, subject, allow_code=asked.allow_code)
         except ScenarioError as error:
             refused[name] = str(error).replace(f"{suite.folder}/", "")
             continue
         if with_baseline:
-            theirs[name] = with_subject(suite, name, baseline, python=asked.python)
+            theirs[name] = with_subject(suite, name, baseline, allow_code=asked.allow_code)
     if refused and not ours:
         raise InputError(next(iter(refused.values())))
     cells = tuple(

@@ -41,7 +41,7 @@ def names(folder: Path = INSTALLED) -> list[str]:
     return sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
 
 
-def load(name: str, folder: Path = INSTALLED) -> Suite:
+def load(name: str, folder: Path = INSTALLED, *, allow_code: bool = False) -> Suite:
     """Read a suite.
 
     Parameters
@@ -50,6 +50,8 @@ def load(name: str, folder: Path = INSTALLED) -> Suite:
         Name of its folder.
     folder
         Where suites are; those that come with jostle if absent.
+    allow_code
+        Whether its scenarios may name foreign code; see `jostle.foreign_code`.
 
     Raises
     ------
@@ -69,14 +71,15 @@ def load(name: str, folder: Path = INSTALLED) -> Suite:
         raise toml.error(told(error, keys)) from None
     toml.check(_mistakes(file, path.parent))
     scenarios = {
-        name: _scenario(path.parent, one.scenario) for name, one in file.experiments.items()
+        name: _scenario(path.parent, one.scenario, allow_code=allow_code)
+        for name, one in file.experiments.items()
     }
     suite = Suite(name, path.parent, file, scenarios)
-    toml.check(_mismatches(suite))
+    toml.check(_mismatches(suite, allow_code=allow_code))
     return suite
 
 
-def with_subject(suite: Suite, experiment: str, subject: Subject, *, python: bool) -> Scenario:
+def with_subject(suite: Suite, experiment: str, subject: Subject, *, allow_code: bool) -> Scenario:
     """Read the scenario of an experiment with a controller in the flows that are judged.
 
     Raises
@@ -89,15 +92,15 @@ def with_subject(suite: Suite, experiment: str, subject: Subject, *, python: boo
     return load_scenario(
         suite.folder / (other or one.scenario),
         subject.overrides(one.subject, own_transport=other is not None),
-        python=python,
+        allow_code=allow_code,
         modules=subject.modules,
     )
 
 
-def _scenario(folder: Path, name: str) -> Scenario:
+def _scenario(folder: Path, name: str, *, allow_code: bool) -> Scenario:
     path = folder / name
     check_paths(path, folder)
-    return load_scenario(path)
+    return load_scenario(path, allow_code=allow_code)
 
 
 def _as_study(file: SuiteFile) -> StudyFile:
@@ -127,7 +130,7 @@ def _mistakes(file: SuiteFile, folder: Path) -> Iterator[tuple[KeyPath, str]]:
     yield from path_mistakes(_as_study(file), folder)
 
 
-def _mismatches(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
+def _mismatches(suite: Suite, *, allow_code: bool) -> Iterator[tuple[KeyPath, str]]:
     """Say what the suite names that its scenarios do not have."""
     for name, experiment in suite.file.experiments.items():
         scenario = suite.scenarios[name]
@@ -135,7 +138,7 @@ def _mismatches(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
         for flow in experiment.subject:
             if flow not in flows:
                 yield ("experiments", name, "subject"), unknown("flow", flow, flows)
-        yield from _of_transports(suite, name)
+        yield from _of_transports(suite, name, allow_code=allow_code)
         for key, full in experiment.keys.items():
             if full not in scenario.grid:
                 yield ("experiments", name, "keys", key), unknown("key", full, scenario.grid)
@@ -158,12 +161,12 @@ def _mismatches(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
     yield from _of_values(suite)
 
 
-def _of_transports(suite: Suite, name: str) -> Iterator[tuple[KeyPath, str]]:
+def _of_transports(suite: Suite, name: str, *, allow_code: bool) -> Iterator[tuple[KeyPath, str]]:
     """Say which scenarios of other transports are not the same but for keys of flows."""
     experiment, scenario = suite.file.experiments[name], suite.scenarios[name]
     flows = {flow.name for flow in scenario.file.flows}
     for kind, file in experiment.over.items():
-        other = _scenario(suite.folder, file)
+        other = _scenario(suite.folder, file, allow_code=allow_code)
         there = {flow.name for flow in other.file.flows}
         if other.conditions != scenario.conditions or there != flows:
             text = f"{file} has other flows or another grid than {experiment.scenario}"

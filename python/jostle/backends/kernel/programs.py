@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 from jostle.backends.base import Spec
 from jostle.backends.kernel import seeded
 from jostle.backends.kernel.problems import Problem, flow_key
-from jostle.implementations import PLACES, VALUES, filled, recipes, unknown_placeholders
+from jostle.foreign_code import admitted, require_consent
+from jostle.implementations import (
+    PLACES,
+    VALUES,
+    Programs,
+    filled,
+    recipes,
+    unknown_placeholders,
+)
 from jostle.quic_programs import search_path, which
 from jostle.run_spec import FlowSpec
 
@@ -26,7 +34,7 @@ PORT = 4433
 
 _CERTIFICATES = Path(__file__).parent / "certificates"
 _DATAGRAM_HEADER_BYTES = 28
-_LDD_S = 10.0
+_LIST_S = 10.0
 
 
 def is_program(flow: FlowSpec) -> bool:
@@ -81,8 +89,21 @@ def problems(flow: FlowSpec) -> Iterator[Problem]:
 
 
 def _commands(flow: FlowSpec) -> tuple[tuple[str, Sequence[str]], tuple[str, Sequence[str]]]:
-    commands = _implementation(flow)["commands"]
-    return ("server", commands["server"]), ("client", commands["client"])
+    """Return the words of both programs: a bundled recipe's, or words that were admitted.
+
+    Raises
+    ------
+    ConsentError
+        When they are neither. A scenario with such programs is refused before; a specification
+        that was made by hand, or read from a store, reaches this point.
+    """
+    found = _implementation(flow)
+    programs = Programs.of(found["commands"]["server"], found["commands"]["client"])
+    recipe = recipes().get(found["name"])
+    if recipe is None or programs not in recipe.programs:
+        known = admitted(programs.digest()) is not None
+        require_consent(f"the programs {programs}", allow_code=known)
+    return ("server", programs.server), ("client", programs.client)
 
 
 def word_for(name: str, controller: str) -> str | None:
@@ -113,10 +134,21 @@ def _paths(flow: FlowSpec) -> Iterator[str]:
 @functools.cache
 def _libraries(program: str) -> tuple[str, ...]:
     """Paths of the shared libraries of a program; none of a script's or a static one's."""
+    loader = _loader()
+    if loader is None:
+        return ()
+    # `ldd` would start the loader that the program names, which is foreign code outside the guest.
     done = subprocess.run(
-        ["ldd", program], check=False, capture_output=True, text=True, timeout=_LDD_S
+        [loader, "--list", program], check=False, capture_output=True, text=True, timeout=_LIST_S
     )
     return tuple(sorted(set(re.findall(r"(?:=> |^\s+)(/\S+)", done.stdout, re.MULTILINE))))
+
+
+@functools.cache
+def _loader() -> str | None:
+    """Find the dynamic loader of this machine: the one that this process was loaded by."""
+    found = re.search(r"/\S*/ld[-.]\S*\.so\S*", Path("/proc/self/maps").read_text("utf-8"))
+    return None if found is None else found[0]
 
 
 @functools.cache

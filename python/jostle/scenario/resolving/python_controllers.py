@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from jostle.python_controllers.making import remember
+from jostle.foreign_code import ConsentError, admit, require_consent
 from jostle.python_controllers.sources import DIGEST, Source, locate, read
 from jostle.scenario.models import Flow
 from jostle.scenario.text.positions import KeyPath
@@ -17,7 +17,7 @@ __all__ = ["controller_spec"]
 
 
 def controller_spec(
-    flow: Flow, path: KeyPath, folder: Path, report: Report, *, python: bool
+    flow: Flow, path: KeyPath, folder: Path, report: Report, *, allow_code: bool
 ) -> dict[str, Any] | None:
     """Return the controller of a flow that names a class, as in a run's specification.
 
@@ -29,8 +29,8 @@ def controller_spec(
         The scenario's.
     report
         Where problems go.
-    python
-        Whether the scenario may name Python code, which runs with the rights of whoever runs it.
+    allow_code
+        Whether the scenario may name foreign code.
 
     Returns
     -------
@@ -50,10 +50,10 @@ def controller_spec(
     for key, value in given.items():
         if key == DIGEST or not _is_argument(value):
             report.add((*where, key), "cannot be this — accepted: a number, a text, true or false")
-    source = _source(name, where, folder, report, python=python)
+    source = _source(name, where, folder, report, allow_code=allow_code)
     if source is None:
         return None
-    return {"name": name, "parameters": {**given, DIGEST: remember(source)}}
+    return {"name": name, "parameters": {**given, DIGEST: admit(source)}}
 
 
 def _is_argument(value: object) -> bool:
@@ -69,7 +69,7 @@ def _is_argument(value: object) -> bool:
 
 
 def _source(
-    name: str, where: KeyPath, folder: Path, report: Report, *, python: bool
+    name: str, where: KeyPath, folder: Path, report: Report, *, allow_code: bool
 ) -> Source | None:
     """Return the module of a class that may be used; None if a problem was reported."""
     module, _, class_name = name.partition(":")
@@ -79,11 +79,11 @@ def _source(
             message = f'there is no module "{module}" in the scenario\'s folder'
             report.add(where, f"{message} — looked for {module.replace('.', '/')}.py")
             return None
-        if not python:
-            text = f'"{name}" would run Python code: the class {class_name} of {file}'
-            report.add(where, f"{text} — if you trust it, add --python (python=True in Python)")
-            return None
+        require_consent(f"the class {class_name} of {file}", allow_code=allow_code)
         source = read(file, folder)
+    except ConsentError as refusal:
+        report.add(where, f'"{name}" {refusal}')
+        return None
     except SyntaxError as error:
         report.add(where, f"{error.filename}, line {error.lineno}: {error.msg}")
         return None

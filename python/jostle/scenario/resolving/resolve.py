@@ -149,7 +149,7 @@ def resolve(
     report: Report,
     folder: Path | None = None,
     *,
-    python: bool = False,
+    allow_code: bool = False,
     modules: Path | None = None,
 ) -> Template | None:
     """Return the run that a scenario describes.
@@ -166,8 +166,9 @@ def resolve(
         Takes all problems.
     folder
         The scenario's, where files and controllers written in Python are looked for; here if None.
-    python, modules
-        Whether it may name controllers written in Python, and their folder if not the scenario's.
+    allow_code, modules
+        Whether it may name foreign code (see `jostle.foreign_code`), and the folder of controllers
+        written in Python if that is not the scenario's.
 
     Returns
     -------
@@ -188,7 +189,7 @@ def resolve(
     _check_names(file, links, report)
     _check_capture(file, report)
     here = folder or Path()
-    asked = _Asked(file, links, registry, report, here, modules or here, python)
+    asked = _Asked(file, links, registry, report, here, modules or here, allow_code)
     specified = [_flow(index, rtt, asked) for index, rtt in enumerate(rtts)]
     splits = [
         _split(index, rtt, spec, asked)
@@ -392,14 +393,16 @@ class _Asked:
     report: Report
     folder: Path
     modules: Path
-    python: bool
+    allow_code: bool
 
     def algorithms(
         self, flow: Flow, path: KeyPath
     ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """Return controller and slow start of a flow over one of the engine's transports."""
         if is_python_controller(flow.controller.name):
-            found = controller_spec(flow, path, self.modules, self.report, python=self.python)
+            found = controller_spec(
+                flow, path, self.modules, self.report, allow_code=self.allow_code
+            )
             return found, None
         return controller_and_slow_start(flow, path, self.registry, self.report, self.folder)
 
@@ -437,7 +440,14 @@ def _flow(index: int, rtt: int | None, asked: _Asked) -> dict[str, Any]:
     return {
         "name": flow.name,
         "group": flow.name,
-        **transport_spec(flow, path, receive_window, path_bdp(rtt or 0, there), report),
+        **transport_spec(
+            flow,
+            path,
+            receive_window,
+            path_bdp(rtt or 0, there),
+            report,
+            allow_code=asked.allow_code,
+        ),
         "controller": controller,
         "slow_start": slow_start,
         "memory": memory_spec(flow, path, registry, report, folder) if ours else None,

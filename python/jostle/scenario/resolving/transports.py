@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from jostle.implementations import recipes
+from jostle.foreign_code import ConsentError, admit, require_consent
+from jostle.implementations import Programs, recipes
 from jostle.scenario.models import Flow, Implementation, Quic
 from jostle.scenario.resolving.sources import DATAGRAM_HEADER_BYTES, datagrams
 from jostle.scenario.text.positions import KeyPath
@@ -38,7 +39,13 @@ def implementation(flow: Flow) -> Implementation | None:
 
 
 def transport_spec(
-    flow: Flow, path: KeyPath, window_bytes: int, bdp_bytes: int, report: Report
+    flow: Flow,
+    path: KeyPath,
+    window_bytes: int,
+    bdp_bytes: int,
+    report: Report,
+    *,
+    allow_code: bool,
 ) -> dict[str, Any]:
     """Return the transport of what a flow sends, and how a QUIC connection is made.
 
@@ -52,6 +59,8 @@ def transport_spec(
         Bandwidth-delay product of the flow's way.
     report
         Takes problems.
+    allow_code
+        Whether the scenario may name programs other than a bundled recipe's.
 
     Returns
     -------
@@ -72,7 +81,10 @@ def transport_spec(
         case Quic():
             _only_of_tcp(flow, path, report)
             windows = (window_bytes, bdp_bytes)
-            return {"transport": "quic", "quic": _quic_spec(flow, given, path, windows, report)}
+            quic = _quic_spec(flow, given, path, windows, report)
+            where = (*path, "transport", "implementation")
+            programs = _implementation(given.implementation, where, report, allow_code=allow_code)
+            return {"transport": "quic", "quic": {"implementation": programs, **quic}}
         case _ if given.kind == "udp":
             message = 'only pings and "cbr" are "udp" — accepted here: "tcp" or "quic"'
             report.add(where, message, (*path, "source"))
@@ -111,7 +123,6 @@ def _quic_spec(
         report.add((*where, "handshake"), message, (*where, "crypto"))
     asked = quic.ack_frequency
     return {
-        "implementation": _implementation(quic.implementation, where, report),
         "initial_mtu_bytes": quic.initial_mtu,
         "mtu_discovery": quic.mtu_discovery,
         "ack_frequency": asked
@@ -155,22 +166,43 @@ def _stream_window(quic: Quic, path: KeyPath, sizes: tuple[int, int], report: Re
 
 
 def _implementation(
-    given: Implementation | None, where: KeyPath, report: Report
+    given: Implementation | None, where: KeyPath, report: Report, *, allow_code: bool
 ) -> dict[str, Any] | None:
+    """Return the programs of a flow: a bundled recipe's, or the scenario's own if allowed."""
     if given is None:
         return None
-    programs = {"server": given.server, "client": given.client}
-    if all(program is None for program in programs.values()):
+    if given.server is None and given.client is None:
         recipe = recipes().get(given.name)
         if recipe is not None:
-            commands = {"server": list(recipe.server), "client": list(recipe.client)}
-            return {"name": given.name, "commands": commands}
+            if not given.qlog and not recipe.server_without_qlog:
+                report.add(
+                    (*where, "qlog"), f'"{given.name}" always writes a log — remove this key'
+                )
+            return _commands(given.name, recipe.programs[0 if given.qlog else -1])
         known = ", ".join(f'"{name}"' for name in ("noq", *recipes()))
         message = f'no recipe "{given.name}" — accepted here: {known}, or a table with the keys'
-        report.add((*where, "implementation"), f"{message} name, server and client")
+        report.add(where, f"{message} name, server and client")
         return None
-    for key, program in programs.items():
-        if not program or not program[0]:
-            message = f'missing — write for example {key} = ["/opt/{given.name}/{key}", "{{port}}"]'
-            report.add((*where, "implementation", key), message)
-    return {"name": given.name, "commands": programs}
+    if not given.qlog:
+        message = "programs of your own write what their words say — remove this key"
+        report.add((*where, "qlog"), message)
+    words = {"server": given.server or [], "client": given.client or []}
+    missing = [key for key, program in words.items() if not program or not program[0]]
+    for key in missing:
+        message = f'missing — write for example {key} = ["/opt/{given.name}/{key}", "{{port}}"]'
+        report.add((*where, key), message)
+    if missing:
+        return None
+    programs = Programs.of(words["server"], words["client"])
+    try:
+        require_consent(f"the programs {programs}", allow_code=allow_code)
+    except ConsentError as refusal:
+        report.add(where, f'"{given.name}" {refusal}')
+        return None
+    admit(programs)
+    return _commands(given.name, programs)
+
+
+def _commands(name: str, programs: Programs) -> dict[str, Any]:
+    commands = {"server": list(programs.server), "client": list(programs.client)}
+    return {"name": name, "commands": commands}

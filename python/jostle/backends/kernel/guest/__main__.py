@@ -79,7 +79,9 @@ def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> l
 
     def made(number: int, one: Mapping[str, Any]) -> Flow:
         if "server" in one:
-            return ProgramFlow(number, one, hosts, programs / str(number), folder)
+            return ProgramFlow(
+                number, one, hosts, programs / str(number), folder, in_guest=job["in_memory"]
+            )
         if "engine" in one:
             return QuicFlow(number, one, hosts, moments_ns=moments_ns, folder=folder)
         if one["transport"] == "udp":

@@ -10,7 +10,9 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import stat
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from .clock import libc, sleep_until
+from .confined import User
 from .failure import GuestFailure
 from .flow import Flow, FlowOfJob
 from .namespaces import Host
@@ -33,6 +36,9 @@ _FAREWELL_S = 1.0
 _FAREWELLS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 _TAIL_LINES = 12
 _LINE_CHARACTERS = 300
+
+_CONFINED = (sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("confined.py")))
+"""Words that start a program without rights, with the arguments of `confined` behind them."""
 
 # linux/falloc.h: the size stays, the memory goes.
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
@@ -50,6 +56,8 @@ class Program:
         Variables beside those that are there.
     hear
         Is told every line.
+    launcher
+        Words that start it, before its own.
     """
 
     def __init__(
@@ -61,6 +69,7 @@ class Program:
         *,
         cwd: Path,
         hear: Callable[[str], None] = lambda _line: None,
+        launcher: Sequence[str] = (),
     ) -> None:
         self.role = role
         self._hear = hear
@@ -69,7 +78,7 @@ class Program:
         with host.entered():
             try:
                 self.process = subprocess.Popen(
-                    words,
+                    [*launcher, *words],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
@@ -161,6 +170,8 @@ class ProgramFlow(FlowOfJob):
     kept
         Where the sender's log and the connection's secrets are left: it outlives the guest, and
         what is there may be larger than its memory.
+    in_guest
+        Whether the machine is the run's own.
     """
 
     def __init__(
@@ -170,9 +181,13 @@ class ProgramFlow(FlowOfJob):
         hosts: Mapping[str, Host],
         folder: Path,
         kept: Path,
+        *,
+        in_guest: bool,
     ) -> None:
         super().__init__(number, job, hosts)
         self._folder = folder
+        self._kept = kept
+        self._in_guest = in_guest
         self._ended = threading.Event()
         self._server: Program | None = None
         self._client: Program | None = None
@@ -182,8 +197,13 @@ class ProgramFlow(FlowOfJob):
         self._punched_bytes: dict[str, int] = {}
         self._qlogs = kept / "qlog" / str(number)
         self._secrets = kept / f"{number}.keys"
+        user = User(str(kept))
         for place in (folder / "www", folder / "downloads", self._qlogs):
             place.mkdir(parents=True)
+            user.own(str(place))
+        user.own(str(folder))
+        self._secrets.touch(0o600)
+        user.own(str(self._secrets))
         # A hole: it takes no room, and reads as zeros.
         with (folder / "www" / "data").open("wb") as file:
             file.truncate(job["bytes"])
@@ -309,7 +329,16 @@ class ProgramFlow(FlowOfJob):
             **({"SSLKEYLOGFILE": str(self._secrets)} if role == "server" else {}),
             **self._job["environment"],
         }
-        return Program(role, words, self._hosts[host], environment, cwd=self._folder)
+        writable = [str(path) for path in (self._folder, self._qlogs, self._secrets)]
+        confinement = ["1" if self._in_guest else "0", str(self._kept), str(len(writable))]
+        return Program(
+            role,
+            words,
+            self._hosts[host],
+            environment,
+            cwd=self._folder,
+            launcher=[*_CONFINED, *confinement, *writable],
+        )
 
     def _about(self, failure: GuestFailure) -> GuestFailure:
         return GuestFailure(f"{self._job['key']}: {failure}")
@@ -322,7 +351,11 @@ class ProgramFlow(FlowOfJob):
     def _delivered_bytes(self) -> int:
         total_bytes = 0
         for entry in os.scandir(self._folder / "downloads"):
-            size_bytes = entry.stat().st_size
+            # A link could lead to any file, and this is root.
+            found = entry.stat(follow_symlinks=False)
+            if not stat.S_ISREG(found.st_mode):
+                continue
+            size_bytes = found.st_size
             total_bytes += size_bytes
             if size_bytes - self._punched_bytes.get(entry.path, 0) >= _PUNCH_BYTES:
                 _forget(entry.path, size_bytes)
@@ -364,7 +397,7 @@ def _is_bound(port: int) -> bool:
 
 def _forget(path: str, size_bytes: int) -> None:
     """Give back the memory of what was written; where that cannot be done, it stays."""
-    file = os.open(path, os.O_WRONLY)
+    file = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         libc.fallocate(file, _PUNCH_HOLE | _KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(size_bytes))
     finally:

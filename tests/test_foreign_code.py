@@ -1,0 +1,437 @@
+"""Every way from a file to code, tried as an attack: nothing runs without --allow-code."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from jostle.foreign_code import ALLOW_CODE, WAYS, ConsentError, Rule, admit, require_consent
+from jostle.implementations import Programs, recipes
+
+HERE = Path(__file__).parent
+JOSTLE = [sys.executable, "-P", "-c", "from jostle.cli import main; main()"]
+STORE = Path(".jostle", "store")
+EVIL = """
+from pathlib import Path
+
+Path(__file__).with_name("ran").touch()
+
+
+class Evil:
+    def __init__(self):
+        self.cwnd = 10
+        self.ssthresh = None
+
+    def on_ack(self, ack): ...
+
+    def on_congestion(self, signal):
+        self.ssthresh = self.cwnd
+"""
+SCENARIO = """duration = "1 s"
+[bottleneck]
+rate = "5 Mbit/s"
+queue = { kind = "drop_tail", limit = "1 BDP" }
+[[flows]]
+name = "download"
+controller = CONTROLLER
+rtt = "20 ms"
+"""
+CLASS = '"evil:Evil"'
+LINE = 7
+"""Of the controller in the scenario."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A command that opens a hostile file.
+
+    Attributes
+    ----------
+    words
+        The command, without `jostle`.
+    names
+        What the refusal must contain beside what would run.
+    runs
+        Whether the code runs here once it is allowed: the attack is a real one.
+    """
+
+    words: list[str]
+    names: list[str] = field(default_factory=list)
+    runs: bool = True
+
+
+def write_scenario(folder: Path, controller: str = CLASS, more: str = "") -> str:
+    (folder / "evil.py").write_text(EVIL, "utf-8")
+    text = SCENARIO.replace("CONTROLLER", controller) + more
+    (folder / "evil.toml").write_text(text, "utf-8")
+    return "evil.toml"
+
+
+def write_programs(folder: Path, table: str) -> str:
+    more = f'transport = {{ kind = "quic", implementation = {table} }}\n'
+    return write_scenario(folder, '"cubic"', more)
+
+
+def copy_data(folder: Path, kind: str) -> Path:
+    """Copy the small study or suite of the tests, with the hostile module inside."""
+    there = folder / kind / "small"
+    shutil.copytree(HERE / kind / "small", there)
+    (there / "evil.py").write_text(EVIL, "utf-8")
+    return there
+
+
+def by_python_controller(folder: Path) -> Attack:
+    return Attack(["run", write_scenario(folder)], [f"evil.toml:{LINE}:", "the class Evil of /"])
+
+
+def by_quic_programs(folder: Path) -> Attack:
+    # The case of the audit.
+    table = (
+        '{ name = "sh", server = ["/bin/sh", "-c", "touch ran; sleep 1", "{address}"], '
+        'client = ["/bin/sh", "-c", "sleep 2"] }'
+    )
+    file = write_programs(folder, table)
+    words = ["run", file, "--backend", "kernel", "--no-cache"]
+    return Attack(words, ["evil.toml:9:", "/bin/sh -c 'touch ran; sleep 1'"], runs=False)
+
+
+def by_recipe_words(folder: Path) -> Attack:
+    recipe = recipes()["ngtcp2"]
+    server = json.dumps([*recipe.server, "--log=/etc/cron.d/evil"])
+    table = f'{{ name = "ngtcp2", server = {server}, client = {json.dumps(recipe.client)} }}'
+    names = ["evil.toml:9:", "--log=/etc/cron.d/evil"]
+    return Attack(["run", write_programs(folder, table)], names, runs=False)
+
+
+def by_grid(folder: Path) -> Attack:
+    more = f'[grid]\n"flows.download.controller" = ["reno", {CLASS}]\n'
+    return Attack(["run", write_scenario(folder, '"reno"', more)], ["evil.toml:10:"])
+
+
+def by_tune(folder: Path) -> Attack:
+    more = '[grid]\n"bottleneck.rate" = ["5 Mbit/s", "6 Mbit/s"]\n'
+    file = write_scenario(folder, more=more)
+    given = [
+        "--param",
+        "flows.download.rtt=['10 ms', '20 ms']",
+        "--maximize",
+        "goodput of download",
+    ]
+    return Attack(["tune", file, *given, "--trials", "1"], [f"evil.toml:{LINE}:"])
+
+
+def by_boundary(folder: Path) -> Attack:
+    more = '[sample]\npoints = 8\n"bottleneck.rate" = { from = "1 Mbit/s", to = "9 Mbit/s" }\n'
+    file = write_scenario(folder, more=more)
+    claim = ["--claim", "goodput of download >= 1 Mbit/s", "--points", "8"]
+    return Attack(["boundary", file, *claim], [f"evil.toml:{LINE}:"])
+
+
+def by_fit(folder: Path) -> Attack:
+    write_scenario(folder, '"reno"')
+    subprocess.run([*JOSTLE, "run", "evil.toml"], cwd=folder, check=True, capture_output=True)
+    (plan,) = (folder / STORE / ".plans").glob("*.json")
+    measured = json.loads(plan.read_text("utf-8"))["runs"][0][2]
+    file = write_scenario(folder)
+    given = ["--to", measured, "--free", "bottleneck.rate", "--guesses", "10"]
+    return Attack(["fit", file, *given], [f"evil.toml:{LINE}:"])
+
+
+def by_study(folder: Path) -> Attack:
+    there = copy_data(folder, "studies")
+    text = (there / "transfer.toml").read_text("utf-8")
+    assert '"reno"' in text
+    (there / "transfer.toml").write_text(text.replace('"reno"', CLASS), "utf-8")
+    return Attack(["study", "./studies/small"], ["transfer.toml:"])
+
+
+def by_reading(folder: Path) -> Attack:
+    there = copy_data(folder, "studies")
+    text = (there / "study.toml").read_text("utf-8")
+    table = f"""
+[[readings]]
+id = "evil"
+title = "another sender"
+text = "The sender is another."
+support = [{{ quote = "another", source = "section 1" }}]
+changes = [{{ set = {{ "flows.download.controller" = {CLASS} }}, experiments = ["transfer"] }}]
+"""
+    (there / "study.toml").write_text(text + table, "utf-8")
+    return Attack(["study", "./studies/small"], ["study.toml:"])
+
+
+def by_suite(folder: Path) -> Attack:
+    there = copy_data(folder, "suites")
+    other = f'\n[[flows]]\nname = "other"\ncontroller = {CLASS}\nrtt = "20 ms"\n\n[grid]'
+    text = (there / "alone.toml").read_text("utf-8")
+    (there / "alone.toml").write_text(text.replace("\n[grid]", other), "utf-8")
+    words = ["suite", "./suites/small", "--controller", "reno", "--quick"]
+    return Attack(words, ["alone.toml:"])
+
+
+def by_subject(folder: Path) -> Attack:
+    copy_data(folder, "suites")
+    (folder / "evil.py").write_text(EVIL, "utf-8")
+    words = ["suite", "./suites/small", "--controller", "evil.py:Evil", "--quick"]
+    return Attack(words, ["the class Evil of"])
+
+
+def by_testbed(folder: Path) -> Attack:
+    there = copy_data(folder, "studies")
+    (there / "testbed.toml").write_text(
+        f"""
+title = "A testbed"
+seed = 1
+repeats = 2
+[studies.small]
+repeats = {{ flow = 1 }}
+[free.rate]
+text = "rate of the link"
+range = {{ from = "2 Mbit/s", to = "20 Mbit/s" }}
+described = "10 Mbit/s"
+[[changes]]
+experiments = ["flow"]
+set = {{ "bottleneck.rate" = "{{rate}}", "flows.download.controller" = {CLASS} }}
+""",
+        "utf-8",
+    )
+    return Attack(["testbed", "./studies/small", "--trials", "1"], runs=False)
+
+
+def by_resumed_sweep(folder: Path) -> Attack:
+    file = write_scenario(folder)
+    # Long enough to be stopped before its end.
+    words = [
+        *JOSTLE,
+        "run",
+        file,
+        ALLOW_CODE,
+        "--detach",
+        "--repeats",
+        "1000",
+        "--set",
+        "duration=20 s",
+    ]
+    subprocess.run(words, cwd=folder, check=True, capture_output=True)
+    for _ in range(600):
+        if (folder / "ran").exists():
+            break
+        time.sleep(0.05)
+    subprocess.run([*JOSTLE, "sweep", "stop"], cwd=folder, check=True, capture_output=True)
+    (folder / "ran").unlink()
+    return Attack(["sweep", "resume"])
+
+
+def by_stored_sweep(folder: Path) -> Attack:
+    place = folder / STORE / ".sweeps" / "0123abcd"
+    place.mkdir(parents=True)
+    write_scenario(folder)
+    command = {
+        "format": "jostle.sweep/1",
+        "words": ["evil.toml", ALLOW_CODE],
+        "folder": str(folder),
+        "files": {},
+        "host": "there",
+        "process": 1,
+        "began_s": 1.0,
+    }
+    (place / "command.json").write_text(json.dumps(command), "utf-8")
+    return Attack(["sweep", "resume", "0123abcd", ALLOW_CODE], ["0123abcd"])
+
+
+def by_stored_run(folder: Path) -> Attack:
+    file = write_scenario(folder)
+    words = [*JOSTLE, "run", file, ALLOW_CODE]
+    subprocess.run(words, cwd=folder, check=True, capture_output=True)
+    (folder / "ran").unlink()
+    # Another process has the specification, and nothing that was admitted.
+    program = (
+        "import json, jostle; from jostle.backends import SimBackend; "
+        "spec = json.loads(open('spec.json').read()); SimBackend().run(spec)"
+    )
+    spec = (
+        "import json, jostle; plan = jostle.load('evil.toml', allow_code=True).plan(); "
+        "open('spec.json', 'w').write(json.dumps(plan.runs[0].spec))"
+    )
+    subprocess.run([sys.executable, "-P", "-c", spec], cwd=folder, check=True)
+    assert not (folder / "ran").exists(), "reading a scenario runs nothing"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], cwd=folder, check=False, capture_output=True
+    )
+    assert b"is not known here" in done.stderr
+    return Attack(["store", "status"], runs=False)
+
+
+def by_stored_plan(folder: Path) -> Attack:
+    write_scenario(folder, '"reno"')
+    subprocess.run([*JOSTLE, "run", "evil.toml"], cwd=folder, check=True, capture_output=True)
+    (plan,) = (folder / STORE / ".plans").glob("*.json")
+    document = json.loads(plan.read_text("utf-8"))
+    document["title"] = "__import__('os').system('touch ran')"
+    plan.write_text(json.dumps(document), "utf-8")
+    return Attack(["store", "check"], runs=False)
+
+
+def by_kernel_module(folder: Path) -> Attack:
+    (folder / "evil.ko").write_bytes(b"\x7fELF")
+    return Attack(["run", write_scenario(folder, '"kernel:evil"'), ALLOW_CODE], ["kernel"])
+
+
+class Pickled:
+    """Becomes a call when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
+        return os.system, ("touch ran",)
+
+
+def file_of_parameter(folder: Path, name: str, parameter: str) -> Attack:
+    (folder / "data").write_bytes(pickle.dumps(Pickled()))
+    controller = f'{{ name = "{name}", {parameter} = "data" }}'
+    return Attack(["run", write_scenario(folder, controller), ALLOW_CODE], [parameter])
+
+
+def by_policy(folder: Path) -> Attack:
+    return file_of_parameter(folder, "learned", "policy")
+
+
+def by_remy_table(folder: Path) -> Attack:
+    return file_of_parameter(folder, "remy", "table")
+
+
+def by_graph(folder: Path) -> Attack:
+    text = "graph [ node [ id 0 label \"__import__('os').system('touch ran')\" ] ]"
+    (folder / "evil.gml").write_text(text, "utf-8")
+    file = "evil.toml"
+    scenario = SCENARIO.replace("CONTROLLER", '"reno"').replace('rtt = "20 ms"', "")
+    network = scenario.replace("[bottleneck]", '[graph]\nfile = "evil.gml"')
+    (folder / file).write_text(network + 'from = "a"\nto = "b"\n', "utf-8")
+    return Attack(["run", file, ALLOW_CODE], ["evil.toml"])
+
+
+def by_trace(folder: Path) -> Attack:
+    (folder / "evil.csv").write_text("time,rate\n0,__import__('os').system('touch ran')\n", "utf-8")
+    file = write_scenario(folder, '"reno"')
+    words = ["run", file, "--set", "bottleneck.rate={ trace = 'evil.csv' }", ALLOW_CODE]
+    return Attack(words, ["bottleneck.rate"])
+
+
+def by_capture(folder: Path) -> Attack:
+    (folder / "evil.pcap").write_bytes(pickle.dumps(Pickled()))
+    return Attack(["analyze", "evil.pcap"], ["evil.pcap"])
+
+
+def by_link_file(folder: Path) -> Attack:
+    text = 'rate = "5 Mbit/s"\ncommand = ["touch", "ran"]\n'
+    (folder / "LINK.toml").write_text(text, "utf-8")
+    return Attack(["emulate", "LINK.toml", "--", "true"], ["command"])
+
+
+ATTACKS: dict[str, Callable[[Path], Attack]] = {
+    way.name: globals()[f"by_{way.name.replace('-', '_')}"] for way in WAYS
+}
+CONSENTED = [way.name for way in WAYS if way.rule is Rule.CONSENT]
+NEVER = [way.name for way in WAYS if way.rule is Rule.NEVER]
+
+
+def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
+    environment.pop("JOSTLE_STORE", None)
+    return subprocess.run(
+        [*JOSTLE, *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def attack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Attack]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("JOSTLE_STORE", raising=False)
+    return lambda name: ATTACKS[name](tmp_path)
+
+
+@pytest.mark.parametrize("name", CONSENTED)
+def test_code_needs_consent(name: str, attack: Callable[[str], Attack], tmp_path: Path) -> None:
+    made = attack(name)
+    refused = call(made.words, tmp_path)
+    assert refused.returncode == 2, refused.stderr
+    assert ALLOW_CODE in refused.stderr
+    assert "Traceback" not in refused.stderr
+    for text in made.names:
+        assert text in refused.stderr
+    assert not (tmp_path / "ran").exists()
+    assert not list(tmp_path.rglob("ran"))
+    if made.runs:
+        # Whatever comes of it, the code runs: the refusal was the only thing in its way.
+        with subprocess.Popen(
+            [*JOSTLE, *made.words, ALLOW_CODE], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        ) as allowed:
+            while allowed.poll() is None and not list(tmp_path.rglob("ran")):
+                time.sleep(0.05)
+            allowed.terminate()
+            _, said = allowed.communicate(timeout=120)
+        assert list(tmp_path.rglob("ran")), said
+
+
+@pytest.mark.parametrize("name", NEVER)
+def test_data_never_run(name: str, attack: Callable[[str], Attack], tmp_path: Path) -> None:
+    made = attack(name)
+    done = call(made.words, tmp_path)
+    assert "Traceback" not in done.stderr
+    for text in made.names:
+        assert done.returncode == 2, done.stderr
+        assert text in done.stderr
+    assert not list(tmp_path.rglob("ran"))
+
+
+def test_the_security_page_lists_every_way() -> None:
+    page = (HERE.parent / "docs" / "security.md").read_text("utf-8")
+    for way in WAYS:
+        assert f"| {way.file} | {way.code} | {way.rule} |" in page, way
+
+
+def test_programs_of_a_specification_must_have_been_admitted() -> None:
+    from jostle.backends.kernel import programs
+
+    flow = {
+        "name": "theirs",
+        "controller": {"name": "cubic", "parameters": {}},
+        "receive_window_bytes": 1,
+        "mtu_bytes": 1500,
+        "quic": {
+            "implementation": {
+                "name": "ngtcp2",
+                "commands": {"server": ["/bin/evil"], "client": ["/bin/evil", "one"]},
+            }
+        },
+    }
+    with pytest.raises(ConsentError, match=r"/bin/evil one"):
+        programs.digest(flow)
+    with pytest.raises(ConsentError, match=r"/bin/evil one"):
+        programs.job({"seed": 1}, flow, "10.0.0.1", 1)
+    admit(Programs.of(["/bin/evil"], ["/bin/evil", "one"]))
+    assert programs.job({"seed": 1}, flow, "10.0.0.1", 1)["server"] == ["/bin/evil"]
+
+
+def test_consent_is_asked_for_before_anything_is_read(tmp_path: Path) -> None:
+    # A module that cannot be parsed is refused for being code, not for its mistakes.
+    file = write_scenario(tmp_path)
+    (tmp_path / "evil.py").write_text("this is no Python", "utf-8")
+    refused = call(["run", file], tmp_path)
+    assert refused.returncode == 2
+    assert "would run the class Evil" in refused.stderr
+    with pytest.raises(ConsentError, match="--allow-code"):
+        require_consent("a program", allow_code=False)
