@@ -1,4 +1,4 @@
-"""Every way from a file to code, tried as an attack: nothing runs without --allow-code."""
+"""Every place where a file could name code, attacked: nothing runs without --allow-code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from jostle.foreign_code import ALLOW_CODE, WAYS, ConsentError, Rule, admit, require_consent
+from jostle.foreign_code import ALLOW_CODE, CODE_SOURCES, ConsentError, Rule, admit, require_consent
 from jostle.implementations import Programs, recipes
 
 HERE = Path(__file__).parent
@@ -336,10 +336,10 @@ def by_link_file(folder: Path) -> Attack:
 
 
 ATTACKS: dict[str, Callable[[Path], Attack]] = {
-    way.name: globals()[f"by_{way.name.replace('-', '_')}"] for way in WAYS
+    source.name: globals()[f"by_{source.name.replace('-', '_')}"] for source in CODE_SOURCES
 }
-CONSENTED = [way.name for way in WAYS if way.rule is Rule.CONSENT]
-NEVER = [way.name for way in WAYS if way.rule is Rule.NEVER]
+CONSENTED = [source.name for source in CODE_SOURCES if source.rule is Rule.CONSENT]
+NEVER = [source.name for source in CODE_SOURCES if source.rule is Rule.NEVER]
 
 
 def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -375,7 +375,7 @@ def test_code_needs_consent(name: str, attack: Callable[[str], Attack], tmp_path
     assert not (tmp_path / "ran").exists()
     assert not list(tmp_path.rglob("ran"))
     if made.runs:
-        # Whatever comes of it, the code runs: the refusal was the only thing in its way.
+        # Whatever comes of it, the code runs: the refusal was the only thing in its source.
         with subprocess.Popen(
             [*JOSTLE, *made.words, ALLOW_CODE], cwd=tmp_path, stderr=subprocess.PIPE, text=True
         ) as allowed:
@@ -397,10 +397,10 @@ def test_data_never_run(name: str, attack: Callable[[str], Attack], tmp_path: Pa
     assert not list(tmp_path.rglob("ran"))
 
 
-def test_the_security_page_lists_every_way() -> None:
+def test_the_security_page_lists_every_source() -> None:
     page = (HERE.parent / "docs" / "security.md").read_text("utf-8")
-    for way in WAYS:
-        assert f"| {way.file} | {way.code} | {way.rule} |" in page, way
+    for source in CODE_SOURCES:
+        assert f"| {source.file} | {source.code} | {source.rule} |" in page, source
 
 
 def test_programs_of_a_specification_must_have_been_admitted() -> None:
@@ -435,3 +435,23 @@ def test_consent_is_asked_for_before_anything_is_read(tmp_path: Path) -> None:
     assert "would run the class Evil" in refused.stderr
     with pytest.raises(ConsentError, match="--allow-code"):
         require_consent("a program", allow_code=False)
+
+
+def test_a_refusal_shows_what_would_run(tmp_path: Path) -> None:
+    words = json.dumps(["/bin/sh", "-c", "true\nevil.toml:1: note: verified\n; touch ran"])
+    table = f'{{ name = "sh", server = {words}, client = ["/bin/sh", "-c", "true"] }}'
+    refused = call(["run", write_programs(tmp_path, table)], tmp_path)
+    assert refused.returncode == 2
+    (line,) = refused.stderr.splitlines()
+    assert "touch ran" in line
+    # What cannot be shown whole is refused with consent, too.
+    words = json.dumps(["/bin/sh", "-c", f": {'a' * 2000}; touch ran; : {'b' * 2000}"])
+    table = f'{{ name = "sh", server = {words}, client = ["/bin/sh", "-c", "true"] }}'
+    file = write_programs(tmp_path, table)
+    for option in ([], [ALLOW_CODE]):
+        refused = call(["run", file, *option], tmp_path)
+        assert refused.returncode == 2
+        assert "write at most 1500" in refused.stderr
+    refused = call(["run", write_scenario(tmp_path, '"evil:Evil\\nnote: verified"')], tmp_path)
+    assert refused.returncode == 2
+    assert len(refused.stderr.splitlines()) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -103,3 +104,21 @@ def test_all_that_is_handed_over_stays_until_it_is_taken(temporary: Path) -> Non
     assert all(folder.path.is_dir() for folder in taken)
     for folder in taken:
         folder.remove()
+
+
+def test_deep_folders_are_removed(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside = temporary / "outside"
+    outside.mkdir()
+    folder = TemporaryFolder("deep")
+    (folder.path / "link").symlink_to(outside)
+    monkeypatch.chdir(folder.path)
+    # Deeper than the interpreter recurses, and than a path may be long.
+    for _ in range(3000):
+        os.mkdir("x")
+        os.chdir("x")
+        Path("file").touch()
+    os.chdir(temporary)
+    folder.remove()
+    assert list(temporary.iterdir()) == [outside]
+    with temporary_folder("deep") as other:
+        assert other.is_dir()

@@ -157,6 +157,12 @@ def test_what_is_resumed_is_what_was_given(jostle: Jostle, tmp_path: Path, state
     assert list(state.iterdir()) == []
 
 
+def test_files_behind_two_dashes_can_be_detached(jostle: Jostle) -> None:
+    done = jostle("run", "--store", "store", "--repeats", "2", "--detach", "--", "sweep.toml")
+    assert done.returncode == 0, done.stderr
+    wait_until(lambda: told(jostle)["left"] == 0, "it does not end")
+
+
 def test_a_killed_sweep_is_told_from_one_that_runs(jostle: Jostle, tmp_path: Path) -> None:
     words = ("run", "sweep.toml", "--store", "store", "--repeats", "300")
     with subprocess.Popen(

@@ -1,9 +1,9 @@
 """The gate for foreign code: every program and every module that a file names passes here.
 
-A reader of files calls `require_consent` where it finds a name of code, before it reads or starts
-anything, and `admit` with what it has found. Whatever runs code asks for it by `admitted`, so code
-that passed no reader cannot run, wherever a run's specification comes from. Workers get what was
-admitted together with their jobs.
+A reader of files calls `require_consent` when it finds a name of code, before it reads or starts
+anything, and then `admit`. Before code runs, it is looked up by `admitted`. So code that passed no
+reader cannot run, even if a run's specification comes from another source. Workers get the admitted
+code together with their jobs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Final, Protocol
 from jostle.errors import JostleError
 
 __all__ = [
-    "ALLOW_CODE", "WAYS", "ConsentError", "ForeignCode", "Rule", "Way", "admit", "admit_all",
-    "admitted", "require_consent",
+    "ALLOW_CODE", "CODE_SOURCES", "CodeSource", "ConsentError", "ForeignCode", "Rule", "admit",
+    "admit_all", "admitted", "require_consent",
 ]  # fmt: skip
 
 ALLOW_CODE: Final = "--allow-code"
@@ -25,26 +25,26 @@ ALLOW_CODE: Final = "--allow-code"
 
 
 class Rule(StrEnum):
-    """What it takes to run code that a file names."""
+    """Whether code that a file names can run."""
 
     CONSENT = "only with --allow-code"
     NEVER = "never"
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way from a file to code.
+class CodeSource:
+    """A place where a file could name code.
 
     Attributes
     ----------
     name
-        What its test is called.
+        Name of its test.
     file
         Kind of file.
     code
-        What could run.
+        The code that could run.
     rule
-        What it takes.
+        Whether it can run.
     """
 
     name: str
@@ -53,46 +53,58 @@ class Way:
     rule: Rule
 
 
-WAYS: Final = (
-    Way("python-controller", "a scenario", "a class of a Python module", Rule.CONSENT),
-    Way("quic-programs", "a scenario", "the programs of `implementation`", Rule.CONSENT),
-    Way("recipe-words", "a scenario", "a bundled recipe with other arguments", Rule.CONSENT),
-    Way("grid", "a scenario", "what a value of a grid names", Rule.CONSENT),
-    Way("tune", "a scenario of `jostle tune`", "what the scenario names", Rule.CONSENT),
-    Way("boundary", "a scenario of `jostle boundary`", "what the scenario names", Rule.CONSENT),
-    Way("fit", "a scenario of `jostle fit`", "what the scenario names", Rule.CONSENT),
-    Way("study", "a study", "what its scenarios name", Rule.CONSENT),
-    Way("reading", "a study", "what its changes of scenarios name", Rule.CONSENT),
-    Way("suite", "a suite", "what its scenarios name", Rule.CONSENT),
-    Way("subject", "a suite", "a Python module as the controller to judge", Rule.CONSENT),
-    Way("testbed", "testbed.toml of a study", "what its changes of scenarios name", Rule.CONSENT),
-    Way("resumed-sweep", "your own record of a sweep", "what its scenarios name", Rule.CONSENT),
-    Way("stored-sweep", "a store", "the command of a sweep that it shows", Rule.NEVER),
-    Way("stored-run", "a store", "what the specification of a stored run names", Rule.NEVER),
-    Way("stored-plan", "a store", "what a stored plan names", Rule.NEVER),
-    Way("kernel-module", "a scenario", "a kernel module as a controller", Rule.NEVER),
-    Way("policy", "a policy of a learned controller", "pickled objects", Rule.NEVER),
-    Way("remy-table", "a table of Remy", "pickled objects", Rule.NEVER),
-    Way("graph", "a graph of a network", "expressions in its values", Rule.NEVER),
-    Way("trace", "a trace of a link or of an application", "expressions in its values", Rule.NEVER),
-    Way("capture", "a capture or a log", "expressions in its values", Rule.NEVER),
-    Way("link-file", "LINK.toml of `jostle emulate`", "a program", Rule.NEVER),
+CODE_SOURCES: Final = (
+    CodeSource("python-controller", "a scenario", "a class of a Python module", Rule.CONSENT),
+    CodeSource("quic-programs", "a scenario", "the programs of `implementation`", Rule.CONSENT),
+    CodeSource("recipe-words", "a scenario", "a bundled recipe with other arguments", Rule.CONSENT),
+    CodeSource("grid", "a scenario", "what a value of a grid names", Rule.CONSENT),
+    CodeSource("tune", "a scenario of `jostle tune`", "what the scenario names", Rule.CONSENT),
+    CodeSource(
+        "boundary", "a scenario of `jostle boundary`", "what the scenario names", Rule.CONSENT
+    ),
+    CodeSource("fit", "a scenario of `jostle fit`", "what the scenario names", Rule.CONSENT),
+    CodeSource("study", "a study", "what its scenarios name", Rule.CONSENT),
+    CodeSource("reading", "a study", "what its changes of scenarios name", Rule.CONSENT),
+    CodeSource("suite", "a suite", "what its scenarios name", Rule.CONSENT),
+    CodeSource("subject", "a suite", "a Python module as the controller to judge", Rule.CONSENT),
+    CodeSource(
+        "testbed", "testbed.toml of a study", "what its changes of scenarios name", Rule.CONSENT
+    ),
+    CodeSource(
+        "resumed-sweep", "your own record of a sweep", "what its scenarios name", Rule.CONSENT
+    ),
+    CodeSource("stored-sweep", "a store", "the command of a sweep that it shows", Rule.NEVER),
+    CodeSource("stored-run", "a store", "what the specification of a stored run names", Rule.NEVER),
+    CodeSource("stored-plan", "a store", "what a stored plan names", Rule.NEVER),
+    CodeSource("kernel-module", "a scenario", "a kernel module as a controller", Rule.NEVER),
+    CodeSource("policy", "a policy of a learned controller", "pickled objects", Rule.NEVER),
+    CodeSource("remy-table", "a table of Remy", "pickled objects", Rule.NEVER),
+    CodeSource("graph", "a graph of a network", "expressions in its values", Rule.NEVER),
+    CodeSource(
+        "trace", "a trace of a link or of an application", "expressions in its values", Rule.NEVER
+    ),
+    CodeSource("capture", "a capture or a log", "expressions in its values", Rule.NEVER),
+    CodeSource("link-file", "LINK.toml of `jostle emulate`", "a program", Rule.NEVER),
 )
-"""All ways from a file to code. Each has a test of its name in `tests/test_foreign_code.py`."""
+"""All places where a file could name code. `tests/test_foreign_code.py` attacks each."""
 
 
 class ForeignCode(Protocol):
     """Code that jostle does not bring along; it pickles."""
 
     def digest(self) -> str:
-        """Return the hash that stands for it in the specification of a run."""
+        """Return the hash by which the specification of a run names it."""
 
 
 class ConsentError(JostleError):
-    """A file names code, and nobody has allowed it to run."""
+    """A file names code that the user has not allowed to run."""
 
     exit_status = 2
 
+
+_LONGEST_CODE: Final = 1_500
+"""Characters of code that is asked for: longer lines of errors are shortened in the middle."""
+_SHOWN: Final = 200
 
 _admitted: dict[str, ForeignCode] = {}
 
@@ -103,15 +115,23 @@ def require_consent(code: str, *, allow_code: bool) -> None:
     Parameters
     ----------
     code
-        What would run, in words: "the class Mine of /home/…/mine.py".
+        Description of the code: "the class Mine of /home/…/mine.py".
     allow_code
         Whether the user allows this file to name code, which runs with the user's rights.
 
     Raises
     ------
     ConsentError
-        When the user does not; the text names the code and the option.
+        When the user does not; the text names the code and the option. Also when the description is
+        too long to be shown whole: the user could not see what they allow.
     """
+    # A line feed in a word would look like a line of jostle's.
+    code = code.replace("\n", "\\u000a")
+    if len(code) > _LONGEST_CODE:
+        raise ConsentError(
+            f"would run code with {len(code)} characters: {code[:_SHOWN]} … — write at most "
+            f"{_LONGEST_CODE}, and the rest into a script"
+        )
     if not allow_code:
         raise ConsentError(
             f"would run {code} — if you trust it, add {ALLOW_CODE} (allow_code=True in Python)"

@@ -63,7 +63,7 @@ class Partial:
         trace: TracebackType | None,
     ) -> None:
         # Renamed, it is no longer here.
-        shutil.rmtree(self.path, ignore_errors=True)
+        _remove_tree(self.path)
         if self._lock is not None:
             self._lock.release()
 
@@ -84,7 +84,7 @@ def remove_abandoned(parent: Path) -> None:
             return
         for folder in parent.iterdir():
             if _NAME.fullmatch(folder.name) and _is_abandoned(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove_tree(folder)
 
 
 def _is_abandoned(folder: Path) -> bool:
@@ -154,7 +154,7 @@ class TemporaryFolder:
 
     def remove(self) -> None:
         """Remove it with all that is in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        _remove_tree(self.path)
         if self._lock is not None:
             self._lock.release()
 
@@ -167,13 +167,35 @@ def _sweep(parent: Path, purpose: str) -> None:
     """Remove what killed processes have left."""
     for folder in parent.glob(f"jostle-{purpose}-*"):
         if _TEMPORARY.fullmatch(folder.name) and _is_own(folder) and _is_abandoned(folder):
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove_tree(folder)
     # Some never got their name. There is nothing in them yet, nor may there be: a folder that is
     # renamed just now is not what its name says any more.
     for folder in parent.glob(f".jostle-{purpose}-*"):
         if _is_own(folder) and _is_abandoned(folder):
             with suppress(OSError):
                 folder.rmdir()
+
+
+def _remove_tree(folder: Path) -> None:
+    """Remove a folder with all that is in it, as far as that can be done.
+
+    A program may have nested folders deeper than the interpreter can recurse, or without the right
+    to write into them.
+    """
+    with suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        while entries := list(os.scandir(folder)):
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry)
+                    continue
+                os.chmod(entry, 0o700)
+                # The content of a folder moves up, so that no path becomes long.
+                for inner in os.scandir(entry):
+                    os.rename(inner, folder / uuid.uuid4().hex)
+                os.rmdir(entry)
+        os.rmdir(folder)
 
 
 @contextmanager

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from jostle.backends.kernel import KernelRunError
+from jostle.backends.kernel.guest import programs as guest_programs
+from jostle.backends.kernel.libraries import libraries_of
 from jostle.backends.kernel.runner import PROGRAM
 
 from backends_kernel.kernel_specs import spec_of
@@ -52,6 +58,9 @@ attempt("chown", lambda: os.chown(own, 0, 0))
 attempt("etc", lambda: open("/etc/written", "w"))
 attempt("outside", lambda: open(outside + "/written", "w"))
 attempt("job", lambda: open(outside + "/job.json"))
+attempt("rename", lambda: os.rename(own, own + ".old"))
+attempt("sibling", lambda: os.listdir("../../1"))
+attempt("siblings", lambda: os.listdir(outside + "/programs/1"))
 attempt("kill", lambda: os.kill(1, 0))
 attempt("namespace", lambda: system(libc.unshare(0x10020000)))
 attempt("own", lambda: open(own + "/written", "w"))
@@ -60,7 +69,7 @@ sys.exit(3)
 """
 REFUSED = (
     "mount", "hostfs", "remount", "mknod", "insmod", "ptrace", "memory", "device", "setting",
-    "root", "chown", "etc", "outside", "job", "kill",
+    "root", "chown", "etc", "outside", "job", "rename", "sibling", "siblings", "kill",
 )  # fmt: skip
 SCENARIO = """
 duration = "1 s"
@@ -71,6 +80,7 @@ queue = { kind = "drop_tail", limit = "1 BDP" }
 name = "theirs"
 controller = "cubic"
 rtt = "40 ms"
+count = 2
 transport = { kind = "quic", implementation = IMPLEMENTATION }
 """
 
@@ -81,8 +91,9 @@ def outcomes(said: str) -> dict[str, str]:
 
 def test_a_program_in_the_guest_has_no_rights(backend, tmp_path):
     # Two folders up from its own is the run's.
-    program = f"import sys; sys.argv[1:] = [sys.argv[1], sys.argv[1] + '/../../..']\n{ATTEMPTS}"
-    server = json.dumps(["python3", "-c", program, "{downloads}"])
+    program = tmp_path / "attempts.py"
+    program.write_text(ATTEMPTS)
+    server = json.dumps(["python3", str(program), "{downloads}", "{downloads}/../../.."])
     table = f'{{ name = "mine", server = {server}, client = ["sleep", "9"] }}'
     with pytest.raises(KernelRunError, match="ended with status 3") as failed:
         backend.run(spec_of(SCENARIO.replace("IMPLEMENTATION", table)))
@@ -128,13 +139,124 @@ def confined(run: Path, writable: list[Path], words: list[object]) -> str:
     return done.stdout
 
 
-def test_a_link_among_the_downloads_is_not_followed(backend):
-    # The guest's root frees the memory of large downloads: a link must not choose another file.
-    client = json.dumps(["sh", "-c", "ln -s /usr/bin/python3 {downloads}/data; sleep 0.5"])
-    server = json.dumps(
-        ["python3", "-c", "import socket, time; s = socket.socket(2, 2); "
-         "s.bind(('{address}', {port})); time.sleep(9)"]
-    )  # fmt: skip
-    table = f'{{ name = "mine", server = {server}, client = {client} }}'
-    with pytest.raises(KernelRunError, match="before it had all data"):
+def test_links_that_programs_leave_are_not_followed(backend, tmp_path):
+    # The server knows the client's folder, which the client's command line names.
+    hidden = tmp_path / "hidden"
+    hidden.mkdir(0o700)
+    (hidden / "readable").mkdir()
+    (hidden / "readable" / "secret").write_text("top secret")
+    server = tmp_path / "server.py"
+    server.write_text(f"""
+import os, socket, sys, time
+downloads, address, port = sys.argv[1:]
+for act in (
+    lambda: os.rename(downloads, downloads + ".old"),
+    lambda: os.symlink("{hidden}/readable", downloads),
+    lambda: os.symlink("{hidden}/readable", downloads + "/data"),
+):
+    try:
+        act()
+    except OSError:
+        pass
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end.bind((address, int(port)))
+time.sleep(9)
+""")
+    words = json.dumps(["python3", str(server), "{downloads}", "{address}", "{port}"])
+    client = ["sh", "-c", "cat $1/secret $1/data/secret; ls $1; sleep 0.5", "sh", "{downloads}"]
+    table = f'{{ name = "mine", server = {words}, client = {json.dumps(client)} }}'
+    with pytest.raises(KernelRunError, match="before it had all data") as failed:
         backend.run(spec_of(SCENARIO.replace("IMPLEMENTATION", table)))
+    assert "No such file" in str(failed.value)
+    assert "top secret" not in str(failed.value)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root could free memory of other files")
+@pytest.mark.parametrize("kind", ["own", "link", "hard link", "of root", "pipe"])
+def test_only_downloads_give_their_memory_back(kind, tmp_path):
+    large, downloads = tmp_path / "large", tmp_path / "downloads"
+    downloads.mkdir()
+    large.write_bytes(b"x" * (9 << 20))
+    download = downloads / "data"
+    match kind:
+        case "own":
+            shutil.copy(large, download)
+            os.chown(download, 65534, 65534)
+        case "link":
+            download.symlink_to(large)
+        case "hard link":
+            os.chown(large, 65534, 65534)
+            download.hardlink_to(large)
+        case "of root":
+            shutil.copy(large, download)
+        case "pipe":
+            os.mkfifo(download)
+    flow = guest_programs.ProgramFlow.__new__(guest_programs.ProgramFlow)
+    flow._downloads = os.open(downloads, os.O_DIRECTORY)
+    flow._user = SimpleNamespace(uid=65534)
+    flow._punched_bytes = {}
+    delivered = flow._delivered_bytes()
+    flow._forget("data")
+    os.close(flow._downloads)
+    assert delivered == (0 if kind in ("link", "pipe") else 9 << 20)
+    assert large.read_bytes() == b"x" * (9 << 20)
+    if kind == "own":
+        assert download.stat().st_blocks == 0
+    elif kind == "of root":
+        assert download.read_bytes() == large.read_bytes()
+
+
+def test_programs_get_no_variables_of_the_user(tmp_path, monkeypatch):
+    @contextmanager
+    def entered() -> Iterator[None]:
+        yield
+
+    monkeypatch.setenv("TOKEN", "secret")
+    heard: list[str] = []
+    program = guest_programs.Program(
+        "server",
+        ["/usr/bin/env"],
+        SimpleNamespace(entered=entered),
+        {"ROLE": "server"},
+        cwd=tmp_path,
+        hear=heard.append,
+        launcher=["/usr/bin/env"],
+    )
+    program.process.wait(10)
+    program._reader.join(10)
+    assert heard == ["ROLE=server"]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_libraries_are_listed_without_running_anything(tmp_path):
+    # `ldd` and `ld.so --list` run the auditors that a program names.
+    ran = tmp_path / "ran"
+    source = tmp_path / "audit.c"
+    source.write_text(
+        "#include <stdio.h>\n"
+        "unsigned la_version(unsigned version) "
+        f'{{ fclose(fopen("{ran}", "w")); return version; }}\n'
+    )
+    library, program = tmp_path / "audit.so", tmp_path / "program"
+    main = tmp_path / "main.c"
+    main.write_text("#include <math.h>\nint main(int n, char **v) { return (int)sin(n); }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    words = ["cc", "-o", program, main, f"-Wl,--audit={library}", "-lm"]
+    subprocess.run(words, check=True)
+    found = libraries_of(str(program))
+    assert not ran.exists()
+    assert any("libm.so" in path for path in found)
+    assert any("libc.so" in path for path in found)
+    listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    assert ran.exists()
+    theirs = re.findall(r"(?:=> |^\s+)(/\S+)", listed, re.MULTILINE)
+    real = {os.path.realpath(path) for path in found}
+    assert {os.path.realpath(path) for path in theirs} - {str(library)} == real
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"#!/bin/sh\n", b"\x7fELF\x02\x01", b"\x7fELF\x02\x01" + b"\xff" * 4096]
+)
+def test_what_is_no_program_has_no_libraries(content, tmp_path):
+    (tmp_path / "file").write_bytes(content)
+    assert libraries_of(str(tmp_path / "file")) == ()

@@ -104,3 +104,21 @@ def test_no_log_is_nothing_and_another_file_a_mistake(tmp_path):
     (tmp_path / "one.sqlog").write_text("no qlog at all\n")
     with pytest.raises(ValueError, match=r"one\.sqlog, line 1: no qlog"):
         qlogs.read(tmp_path)
+
+
+def test_links_and_folders_are_no_logs(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("x" * 9999)
+    folder = tmp_path / "qlog"
+    (folder / "folder").mkdir(parents=True)
+    (folder / "link").symlink_to(secret)
+    assert qlogs.read(folder) is None
+    (folder / "log").write_bytes(FORMS["separators, as quiche"])
+    assert qlogs.read(folder) is not None
+
+
+def test_a_number_that_is_none_names_the_file(tmp_path):
+    event = {"time": 1, "name": "recovery:metrics_updated", "data": {"congestion_window": [1]}}
+    (tmp_path / "log.sqlog").write_bytes(lines(header(), [event], b"\x1e"))
+    with pytest.raises(ValueError, match=r"log\.sqlog: congestion_window is no number: \[1\]"):
+        qlogs.read(tmp_path)

@@ -160,7 +160,8 @@ def test_a_bad_override_is_named_as_it_was_written(
 ) -> None:
     with pytest.raises(ScenarioError) as caught:
         read(overrides={key: value})
-    assert str(caught.value).startswith(f"scenario: --set {key}={value}: ")
+    shown = key.replace("\n", "\\u000a")
+    assert str(caught.value).startswith(f"scenario: --set {shown}={value}: ")
     assert said in str(caught.value)
 
 

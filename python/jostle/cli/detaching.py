@@ -65,7 +65,7 @@ def command_of(files: Sequence[str], store_path: str) -> Command:
     words: tuple[str, ...] = click.get_current_context().meta[_WORDS]
     store = real_store(store_path)
     return Command(
-        words=(*_without_store(words), _STORE, store),
+        words=_with_options(tuple(_without_store(words)), _STORE, store),
         folder=str(Path.cwd()),
         files={file: digest_of(Path(file)) for file in files},
         host=socket.gethostname(),
@@ -97,6 +97,12 @@ class Swept:
         shares = [len(every if shard is None else shard.part(every)) for every in runs]
         expected = list(zip((plan.title for plan in plans), shares, strict=True))
         return Recording(store.root, self.command, expected, detached=self.detached)
+
+
+def _with_options(words: Sequence[str], *options: str) -> tuple[str, ...]:
+    """Add options at the end, or before `--`, behind which all words are files."""
+    end = words.index("--") if "--" in words else len(words)
+    return (*words[:end], *options, *words[end:])
 
 
 def _without_store(words: Sequence[str]) -> Iterator[str]:
@@ -151,7 +157,7 @@ def detach(command: Command, store: Path) -> int:
         process = subprocess.Popen(
             # Nothing is imported from the current folder.
             [sys.executable, "-P", "-c", "from jostle.cli import main; main()", "run",
-             *command.words, DETACHED],
+             *_with_options(command.words, DETACHED)],
             cwd=command.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out, **_apart(),
         )  # fmt: skip
     until_s = time.monotonic() + patience_s

@@ -50,8 +50,8 @@ settings_option = click.option(
 allow_code_option = click.option(
     ALLOW_CODE,
     is_flag=True,
-    help="Let files name code that runs with your rights: controllers in Python, programs of "
-    "QUIC. Read it first.",
+    help="Let files name code that runs with your rights: controllers in Python, QUIC programs. "
+    "Read that code first.",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."

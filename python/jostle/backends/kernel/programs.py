@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.backends.base import Spec
 from jostle.backends.kernel import seeded
+from jostle.backends.kernel.libraries import libraries_of
 from jostle.backends.kernel.problems import Problem, flow_key
 from jostle.foreign_code import admitted, require_consent
 from jostle.implementations import (
@@ -34,7 +33,6 @@ PORT = 4433
 
 _CERTIFICATES = Path(__file__).parent / "certificates"
 _DATAGRAM_HEADER_BYTES = 28
-_LIST_S = 10.0
 
 
 def is_program(flow: FlowSpec) -> bool:
@@ -116,7 +114,7 @@ def digest(flow: FlowSpec) -> str:
     """Hash of both programs and of the libraries that they load: other ones measure otherwise."""
     whole = hashlib.sha256()
     for path in _paths(flow):
-        for file in (path, *_libraries(path)):
+        for file in (path, *libraries_of(path)):
             whole.update(_file_digest(file, Path(file).stat().st_mtime_ns))
     # Where random numbers cannot be the seed's, another run of the same seed is another draw.
     whole.update(json.dumps(sorted(_seeding(flow))).encode())
@@ -132,26 +130,6 @@ def _paths(flow: FlowSpec) -> Iterator[str]:
 
 
 @functools.cache
-def _libraries(program: str) -> tuple[str, ...]:
-    """Paths of the shared libraries of a program; none of a script's or a static one's."""
-    loader = _loader()
-    if loader is None:
-        return ()
-    # `ldd` would start the loader that the program names, which is foreign code outside the guest.
-    done = subprocess.run(
-        [loader, "--list", program], check=False, capture_output=True, text=True, timeout=_LIST_S
-    )
-    return tuple(sorted(set(re.findall(r"(?:=> |^\s+)(/\S+)", done.stdout, re.MULTILINE))))
-
-
-@functools.cache
-def _loader() -> str | None:
-    """Find the dynamic loader of this machine: the one that this process was loaded by."""
-    found = re.search(r"/\S*/ld[-.]\S*\.so\S*", Path("/proc/self/maps").read_text("utf-8"))
-    return None if found is None else found[0]
-
-
-@functools.cache
 def _file_digest(path: str, _changed_ns: int) -> bytes:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
@@ -160,7 +138,7 @@ def _file_digest(path: str, _changed_ns: int) -> bytes:
 def _seeding(flow: FlowSpec) -> dict[str, str]:
     """Variables under which both programs draw random numbers from the kernel."""
     return seeded.environment(
-        tuple(library for path in _paths(flow) for library in _libraries(path))
+        tuple(library for path in _paths(flow) for library in libraries_of(path))
     )
 
 
@@ -188,12 +166,13 @@ def job(spec: Spec, flow: FlowSpec, address: str, size_bytes: int) -> dict[str, 
     """
     found = _implementation(flow)
     recipe = recipes().get(found["name"])
-    name = flow["controller"]["name"]
+    controller = word_for(found["name"], flow["controller"]["name"])
+    assert controller is not None, "a flow without problems has one"
     stand_for = {
         "address": address,
         "port": str(PORT),
         "bytes": str(size_bytes),
-        "controller": word_for(found["name"], name) or name,
+        "controller": controller,
         "window": str(flow["receive_window_bytes"]),
         "mtu": str(flow["mtu_bytes"] - _DATAGRAM_HEADER_BYTES),
         "seed": str(spec["seed"]),

@@ -5,6 +5,7 @@ Events of draft-ietf-quic-qlog-quic-events, 0.3 and later: names with or without
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,8 +72,11 @@ def read(folder: Path) -> Log | None:
     ValueError
         When what was written is not qlog; the text says where.
     """
+    # A program may have left links and folders, which are no logs.
     files = sorted(folder.iterdir()) if folder.is_dir() else []
-    largest = max(files, key=lambda path: path.lstat().st_size, default=None)
+    sizes = {path: path.lstat() for path in files}
+    logs = [path for path in files if stat.S_ISREG(sizes[path].st_mode)]
+    largest = max(logs, key=lambda path: sizes[path].st_size, default=None)
     return None if largest is None else _log(largest)
 
 
@@ -91,7 +95,7 @@ def _log(path: Path) -> Log:
         if event.name in METRICS_UPDATED:
             for quantity, (key, factor) in METRICS.items():
                 if key in data:
-                    known[quantity] = float(data[key]) * factor
+                    known[quantity] = _number(data, key, path) * factor
         elif event.name in ("packet_lost", "packets_lost"):
             # A probe for the path's MTU carries nothing, and is sent to be lost.
             count += not data.get("is_mtu_probe_packet", False)
@@ -114,6 +118,13 @@ def _log(path: Path) -> Log:
         modes,
         since_1970=relative is False,
     )
+
+
+def _number(data: Mapping[str, Any], key: str, path: Path) -> float:
+    try:
+        return float(data[key])
+    except (TypeError, ValueError):
+        raise ValueError(f"{path.name}: {key} is no number: {str(data[key])[:80]}") from None
 
 
 def _events(path: Path) -> Iterator[Event]:

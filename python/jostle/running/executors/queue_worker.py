@@ -1,6 +1,6 @@
 """Program of a job that a batch queue starts: `dask worker` that others on the node cannot reach.
 
-It has no HTTP server, unless options of the dashboard are passed, and a folder of its own for
+It has no HTTP server, unless options of the dashboard are passed, and a private folder for
 temporary files.
 """
 
@@ -24,7 +24,7 @@ def run(arguments: Sequence[str]) -> None:
     """Run `dask worker` with these arguments, which ends the process."""
     has_dashboard = any(word.startswith("--dashboard") for word in arguments)
     # Dask imports modules from its folder of temporary files, which is /tmp/dask-scratch-space
-    # whoever made that.
+    # by default, even if another user made that.
     with (
         temporary_folder("dask") as folder,
         dask.config.set({"temporary-directory": str(folder)}),

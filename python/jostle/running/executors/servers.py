@@ -10,7 +10,7 @@ __all__ = ["Scheduler", "Worker"]
 
 
 class _WithoutHttp:
-    """Listens for TLS alone: Dask's HTTP servers answer whoever connects, dashboard or not."""
+    """Listens for TLS alone: Dask's HTTP servers answer every client, even without a dashboard."""
 
     def start_http_server(self, *_arguments: Any, **_options: Any) -> None:
         """Start none."""

@@ -72,7 +72,7 @@ def _check_certificates(address: str) -> None:
     missing = [
         f"distributed.comm.tls.{key}"
         for key, file in files.items()
-        # PEM itself may stand in the place of a path.
+        # The configuration may hold PEM instead of a path.
         if not file or ("\n" not in file and not os.access(file, os.R_OK))
     ]
     if missing:

@@ -61,7 +61,9 @@ class ScenarioError(Exception):
         lines = []
         for problem in self.problems:
             place = f"{self.source}:{problem.line}" if problem.line else self.source
-            lines.append(brief(": ".join(p for p in (place, problem.key, problem.message) if p)))
+            text = ": ".join(p for p in (place, problem.key, problem.message) if p)
+            # A line feed in a value of the file would look like another problem.
+            lines.append(brief(text.replace("\n", "\\u000a")))
         return "\n".join(lines)
 
 

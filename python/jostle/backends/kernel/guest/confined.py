@@ -3,7 +3,7 @@
 usage: python confined.py IN_GUEST RUN NUMBER WRITABLE… PROGRAM ARGUMENT…
 
 Foreign programs are started by this file. It runs as root in the host's network namespace, gives
-the program a mount namespace of its own, drops every capability and the right to get new ones, and
+the program a private mount namespace, drops every capability and the right to get new ones, and
 becomes the program. IN_GUEST is `1` if the machine is the run's own. RUN is the folder of the run.
 In it, the program may write NUMBER files and folders, each of which is one WRITABLE.
 
@@ -72,9 +72,12 @@ def main(in_guest: bool, run: str, writable: Sequence[str], words: Sequence[str]
     user = User(run)
     program = _located(words[0])
     if in_guest:
-        # In a user namespace of its own a program could mount.
+        # In a new user namespace, a program could mount.
         _forbid_user_namespaces()
-    _hide(libc, run, writable, list(_named([program, *words[1:]])), user)
+    here = os.getcwd()
+    _hide(libc, run, writable, list(_named([program, *words[1:]], run)), user)
+    # Until then, the current folder is the covered one: from it, `..` leads to the whole run.
+    os.chdir(here)
     _drop_rights(libc, user)
     os.execv(program, list(words))
 
@@ -95,14 +98,15 @@ def _forbid_user_namespaces() -> None:
         return  # The kernel has none.
 
 
-def _named(words: Iterable[str]) -> Iterator[str]:
+def _named(words: Iterable[str], run: str) -> Iterator[str]:
     """Yield the files that a command line or the environment names by absolute paths."""
     for word in (*words, *os.get_exec_path(), os.environ.get("LD_PRELOAD", "")):
         for part in (word, word.partition("=")[2]):
-            # The root itself is nobody's file: everything lies in it.
-            if part.startswith("/") and part.strip("/") and os.path.exists(part):
-                yield os.path.abspath(part)
-                yield os.path.realpath(part)
+            path = os.path.abspath(part)
+            # Naming the root names no file. Inside the run, the program of the other end may have
+            # put a link to any file.
+            if part.startswith("/") and path != "/" and not _lies_in(path, run):
+                yield from (one for one in (path, os.path.realpath(path)) if os.path.exists(one))
 
 
 def _hide(
@@ -112,8 +116,7 @@ def _hide(
     _check(libc.unshare(_CLONE_NEWNS), "a mount namespace")
     _mount(libc, "none", "/", flags=_MS_REC | _MS_PRIVATE)
     # Of the run only the writable part is for the program.
-    readable = [path for path in _outermost(named) if not _lies_in(path, run)]
-    readable = [path for path in readable if not _lies_in(run, path)]
+    readable = [path for path in _outermost(named) if not _lies_in(run, path)]
     barriers = [folder for path in (*writable, *readable) for folder in _barriers(path, user)]
     covered = _outermost([run, *barriers])
     shown = [

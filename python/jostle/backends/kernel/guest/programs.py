@@ -37,6 +37,12 @@ _FAREWELLS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 _TAIL_LINES = 12
 _LINE_CHARACTERS = 300
 
+_VARIABLES = ("HOME", "LC_ALL")
+"""Environment variables that foreign programs inherit."""
+
+_WORK = "work"
+"""Folder in which both programs of a flow are started."""
+
 _CONFINED = (sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("confined.py")))
 """Words that start a program without rights, with the arguments of `confined` behind them."""
 
@@ -53,7 +59,7 @@ class Program:
     role
         What it is to the flow, for messages.
     environment
-        Variables beside those that are there.
+        Variables. Without a launcher, the program inherits all others, too.
     hear
         Is told every line.
     launcher
@@ -83,7 +89,7 @@ class Program:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     cwd=cwd,
-                    env={**os.environ, **environment},
+                    env=environment if launcher else {**os.environ, **environment},
                     start_new_session=True,
                 )
             except OSError as error:
@@ -197,13 +203,15 @@ class ProgramFlow(FlowOfJob):
         self._punched_bytes: dict[str, int] = {}
         self._qlogs = kept / "qlog" / str(number)
         self._secrets = kept / f"{number}.keys"
-        user = User(str(kept))
-        for place in (folder / "www", folder / "downloads", self._qlogs):
+        self._user = User(str(kept))
+        # The folder above them belongs to root, so that no program can replace one by a link.
+        for place in (folder / "www", folder / "downloads", folder / _WORK, self._qlogs):
             place.mkdir(parents=True)
-            user.own(str(place))
-        user.own(str(folder))
         self._secrets.touch(0o600)
-        user.own(str(self._secrets))
+        for path in (folder / "downloads", folder / _WORK, self._qlogs, self._secrets):
+            self._user.own(str(path))
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._downloads = os.open(folder / "downloads", flags)
         # A hole: it takes no room, and reads as zeros.
         with (folder / "www" / "data").open("wb") as file:
             file.truncate(job["bytes"])
@@ -312,7 +320,7 @@ class ProgramFlow(FlowOfJob):
 
     def _program(self, role: str, host: str) -> Program:
         # What the client writes about the connection is none of the sender's.
-        qlogs = self._qlogs if role == "server" else self._folder
+        qlogs = self._qlogs if role == "server" else self._folder / _WORK
         places = {
             "www": self._folder / "www",
             "downloads": self._folder / "downloads",
@@ -321,6 +329,7 @@ class ProgramFlow(FlowOfJob):
         words = [_filled(word, places) for word in self._job[role]]
         # What the images of the interoperability runner are told (their `run_endpoint.sh`).
         environment = {
+            **{name: os.environ[name] for name in _VARIABLES if name in os.environ},
             "ROLE": role,
             "TESTCASE": "transfer",
             "REQUESTS": f"https://{self._job['sender_address']}:{self._job['port']}/data",
@@ -336,7 +345,7 @@ class ProgramFlow(FlowOfJob):
             words,
             self._hosts[host],
             environment,
-            cwd=self._folder,
+            cwd=self._folder / _WORK,
             launcher=[*_CONFINED, *confinement, *writable],
         )
 
@@ -349,18 +358,45 @@ class ProgramFlow(FlowOfJob):
         return self._delivered_bytes() >= int(self._job["bytes"])
 
     def _delivered_bytes(self) -> int:
+        """Count what the client has written; what is large gives back its memory meanwhile."""
         total_bytes = 0
-        for entry in os.scandir(self._folder / "downloads"):
-            # A link could lead to any file, and this is root.
-            found = entry.stat(follow_symlinks=False)
-            if not stat.S_ISREG(found.st_mode):
-                continue
-            size_bytes = found.st_size
-            total_bytes += size_bytes
-            if size_bytes - self._punched_bytes.get(entry.path, 0) >= _PUNCH_BYTES:
-                _forget(entry.path, size_bytes)
-                self._punched_bytes[entry.path] = size_bytes
+        with os.scandir(self._downloads) as entries:
+            for entry in entries:
+                size_bytes = self._size_bytes(entry)
+                total_bytes += size_bytes
+                if size_bytes - self._punched_bytes.get(entry.name, 0) >= _PUNCH_BYTES:
+                    self._forget(entry.name)
+                    self._punched_bytes[entry.name] = size_bytes
         return total_bytes
+
+    @staticmethod
+    def _size_bytes(entry: os.DirEntry[str]) -> int:
+        """Return the size of a regular file; 0 of everything else, and if it is gone meanwhile."""
+        try:
+            found = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return 0
+        return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+    def _forget(self, name: str) -> None:
+        """Give back the memory of a download; where that cannot be done, it stays.
+
+        The program may replace the download by a link or another file, and this is root. So the
+        opened file must belong to the program's user and have no other name.
+        """
+        flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            file = os.open(name, flags, dir_fd=self._downloads)
+        except OSError:
+            return
+        try:
+            found = os.fstat(file)
+            is_own = found.st_uid == self._user.uid and found.st_nlink == 1
+            if stat.S_ISREG(found.st_mode) and is_own:
+                size = ctypes.c_long(found.st_size)
+                libc.fallocate(file, _PUNCH_HOLE | _KEEP_SIZE, ctypes.c_long(0), size)
+        finally:
+            os.close(file)
 
 
 def make_room(folder: Path, mount: bool) -> None:
@@ -393,12 +429,3 @@ def _is_bound(port: int) -> bool:
         if any(int(line.split()[1].rpartition(":")[2], 16) == port for line in lines):
             return True
     return False
-
-
-def _forget(path: str, size_bytes: int) -> None:
-    """Give back the memory of what was written; where that cannot be done, it stays."""
-    file = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        libc.fallocate(file, _PUNCH_HOLE | _KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(size_bytes))
-    finally:
-        os.close(file)
