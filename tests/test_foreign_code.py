@@ -329,6 +329,26 @@ def by_capture(folder: Path) -> Attack:
     return Attack(["analyze", "evil.pcap"], ["evil.pcap"])
 
 
+def by_claim_file(folder: Path) -> Attack:
+    more = '[sample]\npoints = 8\n"bottleneck.rate" = { from = "1 Mbit/s", to = "9 Mbit/s" }\n'
+    file = write_scenario(folder, '"reno"', more)
+    measure = "__import__('os').system('touch ran')"
+    (folder / "claim.toml").write_text(
+        f'parts = [{{ left = {{ measure = "{measure}" }}, relation = "above", right = 1 }}]\n',
+        "utf-8",
+    )
+    return Attack(["boundary", file, "--claim", "claim.toml"], ["no measure"])
+
+
+def by_distribution(folder: Path) -> Attack:
+    (folder / "sizes.cdf").write_text("__import__('os').system('touch ran') 1\n", "utf-8")
+    more = (
+        'source = { kind = "request_response", think = "1 s", '
+        'bytes = { distribution = "empirical", file = "sizes.cdf" } }\n'
+    )
+    return Attack(["run", write_scenario(folder, '"reno"', more), ALLOW_CODE], ["sizes.cdf"])
+
+
 def by_link_file(folder: Path) -> Attack:
     text = 'rate = "5 Mbit/s"\ncommand = ["touch", "ran"]\n'
     (folder / "LINK.toml").write_text(text, "utf-8")

@@ -84,6 +84,10 @@ CODE_SOURCES: Final = (
         "trace", "a trace of a link or of an application", "expressions in its values", Rule.NEVER
     ),
     CodeSource("capture", "a capture or a log", "expressions in its values", Rule.NEVER),
+    CodeSource(
+        "claim-file", "a claim of `jostle boundary`", "expressions in its values", Rule.NEVER
+    ),
+    CodeSource("distribution", "a distribution of sizes", "expressions in its values", Rule.NEVER),
     CodeSource("link-file", "LINK.toml of `jostle emulate`", "a program", Rule.NEVER),
 )
 """All places where a file could name code. `tests/test_foreign_code.py` attacks each."""
