@@ -341,9 +341,7 @@ def test_nothing_runs_without_leave(tmp_path: Path) -> None:
     path = write(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')\n{RENO}")
     with pytest.raises(ScenarioError, match=r"scenario\.toml:8: .*controller") as caught:
         jostle.run(path)
-    assert f"would run Python code: the class Reno of {tmp_path.resolve() / 'mine.py'}" in str(
-        caught.value
-    )
+    assert f"would run the class Reno of {tmp_path.resolve() / 'mine.py'}" in str(caught.value)
     assert "--allow-code" in str(caught.value)
     assert not (tmp_path / "ran").exists()
     assert status(["run", str(path), "--no-cache"]) == 2

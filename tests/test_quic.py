@@ -305,7 +305,8 @@ def test_a_qlog_is_for_quic():
 )
 def test_the_simulator_names_what_of_quic_it_cannot(transport, text):
     """`SimBackend.check`: everything of QUIC but the programs of others."""
-    spec = loads(SCENARIO.replace('"quic"', transport)).plan().runs[0].spec
+    document = SCENARIO.replace('"quic"', transport)
+    spec = loads(document, allow_code=True).plan().runs[0].spec
     with pytest.raises(InputError, match=re.escape(text)):
         SimBackend().check(spec)
     SimBackend().check(loads(TLS).plan().runs[0].spec)
