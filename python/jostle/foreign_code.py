@@ -27,7 +27,7 @@ ALLOW_CODE: Final = "--allow-code"
 class Rule(StrEnum):
     """Whether code that a file names can run."""
 
-    CONSENT = "only with --allow-code"
+    CONSENT = "with `--allow-code`"
     NEVER = "never"
 
 
@@ -57,25 +57,30 @@ CODE_SOURCES: Final = (
     CodeSource("python-controller", "a scenario", "a class of a Python module", Rule.CONSENT),
     CodeSource("quic-programs", "a scenario", "the programs of `implementation`", Rule.CONSENT),
     CodeSource("recipe-words", "a scenario", "a bundled recipe with other arguments", Rule.CONSENT),
-    CodeSource("grid", "a scenario", "what a value of a grid names", Rule.CONSENT),
-    CodeSource("tune", "a scenario of `jostle tune`", "what the scenario names", Rule.CONSENT),
+    CodeSource("grid", "a scenario", "code that a value of a grid names", Rule.CONSENT),
+    CodeSource("tune", "a scenario of `jostle tune`", "code that the scenario names", Rule.CONSENT),
     CodeSource(
-        "boundary", "a scenario of `jostle boundary`", "what the scenario names", Rule.CONSENT
+        "boundary", "a scenario of `jostle boundary`", "code that the scenario names", Rule.CONSENT
     ),
-    CodeSource("fit", "a scenario of `jostle fit`", "what the scenario names", Rule.CONSENT),
-    CodeSource("study", "a study", "what its scenarios name", Rule.CONSENT),
-    CodeSource("reading", "a study", "what its changes of scenarios name", Rule.CONSENT),
-    CodeSource("suite", "a suite", "what its scenarios name", Rule.CONSENT),
+    CodeSource("fit", "a scenario of `jostle fit`", "code that the scenario names", Rule.CONSENT),
+    CodeSource("study", "a study", "code that its scenarios name", Rule.CONSENT),
+    CodeSource("reading", "a study", "code that its changes of scenarios name", Rule.CONSENT),
+    CodeSource("suite", "a suite", "code that its scenarios name", Rule.CONSENT),
     CodeSource("subject", "a suite", "a Python module as the controller to judge", Rule.CONSENT),
     CodeSource(
-        "testbed", "testbed.toml of a study", "what its changes of scenarios name", Rule.CONSENT
+        "testbed",
+        "testbed.toml of a study",
+        "code that its changes of scenarios name",
+        Rule.CONSENT,
     ),
     CodeSource(
-        "resumed-sweep", "your own record of a sweep", "what its scenarios name", Rule.CONSENT
+        "resumed-sweep", "your own record of a sweep", "code that its scenarios name", Rule.CONSENT
     ),
     CodeSource("stored-sweep", "a store", "the command of a sweep that it shows", Rule.NEVER),
-    CodeSource("stored-run", "a store", "what the specification of a stored run names", Rule.NEVER),
-    CodeSource("stored-plan", "a store", "what a stored plan names", Rule.NEVER),
+    CodeSource(
+        "stored-run", "a store", "code that the specification of a stored run names", Rule.NEVER
+    ),
+    CodeSource("stored-plan", "a store", "code that a stored plan names", Rule.NEVER),
     CodeSource("kernel-module", "a scenario", "a kernel module as a controller", Rule.NEVER),
     CodeSource("policy", "a policy of a learned controller", "pickled objects", Rule.NEVER),
     CodeSource("remy-table", "a table of Remy", "pickled objects", Rule.NEVER),
