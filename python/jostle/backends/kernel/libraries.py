@@ -45,7 +45,7 @@ def libraries_of(program: str) -> tuple[str, ...]:
 
 
 def _directly(path: str) -> Iterator[str]:
-    """Yield the libraries that a file names, as far as they are there."""
+    """Yield the libraries that a file names and that exist."""
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as elf:
             names, folders, loader = _read(elf)
