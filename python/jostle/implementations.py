@@ -84,7 +84,7 @@ class Recipe:
     server, client
         Program and arguments of each, with placeholders.
     server_without_qlog
-        The server's if it writes no log; empty if the recipe has no such words.
+        Program and arguments of a server that writes no log; empty if there is none.
     controllers
         Its word for each controller that it has.
     install

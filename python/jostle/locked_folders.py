@@ -179,8 +179,8 @@ def _sweep(parent: Path, purpose: str) -> None:
 def _remove_tree(folder: Path) -> None:
     """Remove a folder with all that is in it, as far as that can be done.
 
-    A program may have nested folders deeper than the interpreter can recurse, or without the right
-    to write into them.
+    A program can leave folders that nest deeper than the interpreter can recurse, and folders that
+    are not writable.
     """
     with suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
@@ -192,7 +192,7 @@ def _remove_tree(folder: Path) -> None:
                     continue
                 os.chmod(entry, 0o700)
                 # The content of a folder moves up, so that no path becomes long.
-                for inner in os.scandir(entry):
+                for inner in list(os.scandir(entry)):
                     os.rename(inner, folder / uuid.uuid4().hex)
                 os.rmdir(entry)
         os.rmdir(folder)

@@ -260,3 +260,21 @@ def test_libraries_are_listed_without_running_anything(tmp_path):
 def test_what_is_no_program_has_no_libraries(content, tmp_path):
     (tmp_path / "file").write_bytes(content)
     assert libraries_of(str(tmp_path / "file")) == ()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_libraries_beside_the_program_are_found_once_it_is_built_anew(tmp_path):
+    # A name that would be a reference in a regular expression.
+    folder = tmp_path / "a\\1b"
+    folder.mkdir()
+    source, library, program = folder / "x.c", folder / "libx.so", folder / "program"
+    source.write_text("int x(void) { return 0; }\n")
+    main = folder / "main.c"
+    main.write_text("int x(void);\nint main(void) { return x(); }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    subprocess.run(["cc", "-o", program, main, source], check=True)
+    assert str(library) not in libraries_of(str(program))
+    words = ["cc", "-o", program, main, "-L", folder, "-lx", "-Wl,-rpath,$ORIGIN"]
+    subprocess.run(words, check=True)
+    os.utime(program, ns=(1, 1))
+    assert str(library) in libraries_of(str(program))

@@ -34,6 +34,16 @@ def libraries_of(program: str) -> tuple[str, ...]:
 
     A script and a static program have none; what is no ELF file is read as if it had none.
     """
+    try:
+        changed_ns = os.stat(program).st_mtime_ns
+    except OSError:
+        return ()
+    return _libraries_of(program, changed_ns)
+
+
+@functools.cache
+def _libraries_of(program: str, _changed_ns: int) -> tuple[str, ...]:
+    """Follow the names of libraries; every run of a sweep asks for those of the same programs."""
     found: dict[str, None] = {}
     waiting = [program]
     while waiting and len(found) < _MOST_LIBRARIES:
@@ -54,7 +64,7 @@ def _directly(path: str) -> Iterator[str]:
     if loader is not None and os.path.isfile(loader):
         yield loader
     own = os.path.dirname(os.path.realpath(path))
-    searched = [re.sub(r"\$ORIGIN\b|\$\{ORIGIN\}", own, folder) for folder in folders]
+    searched = [folder.replace("${ORIGIN}", own).replace("$ORIGIN", own) for folder in folders]
     for name in names:
         located = _located(name, searched)
         if located is not None:

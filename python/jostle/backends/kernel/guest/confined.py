@@ -66,7 +66,7 @@ class User:
 
 def main(in_guest: bool, run: str, writable: Sequence[str], words: Sequence[str]) -> None:
     """Become the program."""
-    # Folders on the way to what is shown are for everybody to enter.
+    # Everyone may enter the folders that are made here.
     os.umask(0o022)
     libc = ctypes.CDLL(None, use_errno=True)
     user = User(run)
@@ -104,9 +104,11 @@ def _named(words: Iterable[str], run: str) -> Iterator[str]:
         for part in (word, word.partition("=")[2]):
             path = os.path.abspath(part)
             # Naming the root names no file. Inside the run, the program of the other end may have
-            # put a link to any file.
+            # put a link to any file, so links are not resolved there.
             if part.startswith("/") and path != "/" and not _lies_in(path, run):
-                yield from (one for one in (path, os.path.realpath(path)) if os.path.exists(one))
+                for place in (path, os.path.realpath(path)):
+                    if os.path.exists(place) and not _lies_in(place, run):
+                        yield place
 
 
 def _hide(
