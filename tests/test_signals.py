@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from jostle.cli.signals import interruptible, orderly_interruption
 from jostle.errors import InterruptedRunError, JostleError
 
-SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+
+
+@pytest.fixture(autouse=True)
+def hangup() -> Iterator[None]:
+    """A SIGHUP that is not ignored, as it is by `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
@@ -34,6 +43,30 @@ def test_interrupted_runs_say_how_many_they_were(number: int, code: int) -> None
     with pytest.raises(InterruptedRunError, match="2 of 6 runs") as stopped, orderly_interruption():
         carry_out()
     assert stopped.value.exit_status == code
+
+
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
+def test_a_deferred_signal_is_raised_where_it_is_asked_for(number: int, code: int) -> None:
+    reached = []
+
+    def work() -> None:
+        with orderly_interruption(deferred=True) as check:
+            check()
+            signal.raise_signal(number)
+            signal.raise_signal(number)
+            reached.append("the end")
+            check()
+
+    with pytest.raises(JostleError, match="interrupted") as stopped:
+        work()
+    assert reached
+    assert stopped.value.exit_status == code
+
+
+def test_a_hangup_that_nohup_ignores_remains_ignored() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with orderly_interruption():
+        signal.raise_signal(signal.SIGHUP)
 
 
 def test_an_executor_begins_nothing_after_a_signal() -> None:

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,10 @@ def measure(
     make_folder_of(None if folder.exists() else str(folder))
     directions = _DIRECTIONS[direction] if direction else ()
     asked = Asked(host, by, port, seconds, controllers, directions, capture)
-    with orderly_interruption("interrupted: nothing is kept"), _bar() as told:
+    with (
+        orderly_interruption("interrupted: nothing is kept", deferred=True) as check,
+        _bar(check) as told,
+    ):
         found = measured(asked, folder, told)
     if as_json:
         echo(json.dumps(found.manifest, ensure_ascii=False, allow_nan=False))
@@ -103,12 +106,13 @@ def _usual_name(host: str) -> str:
 
 
 @contextmanager
-def _bar() -> Iterator[Told]:
-    """Show a bar on a terminal, and a line for each transfer elsewhere."""
+def _bar(check: Callable[[], None]) -> Iterator[Told]:
+    """Show a bar on a terminal, and a line for each transfer elsewhere; stop after a signal."""
     if not sys.stderr.isatty():
         said: list[str] = []
 
         def line(_passed_s: float, _total_s: float, doing: str) -> None:
+            check()
             if said[-1:] != [doing]:
                 said.append(doing)
                 echo(f"measuring: {doing}", err=True)
@@ -123,6 +127,7 @@ def _bar() -> Iterator[Told]:
         task = bar.add_task("measuring")
 
         def told(passed_s: float, total_s: float, doing: str) -> None:
+            check()
             bar.update(task, completed=passed_s, total=total_s, description=doing)
 
         yield told

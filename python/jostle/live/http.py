@@ -13,6 +13,7 @@ from importlib import metadata
 from typing import Final
 
 from jostle.errors import InputError, JostleError
+from jostle.live.limits import Limit, LimitedSocket, connect
 from jostle.live.sampling import Sampler, of_socket
 from jostle.live.target import Target
 from jostle.live.transfer import Carried, Step, Tick
@@ -20,7 +21,9 @@ from jostle.live.transfer import Carried, Step, Tick
 __all__ = ["carry_out"]
 
 _CONNECT_S: Final = 5.0
+"""For TCP and TLS together. With two of the next, it makes the margin of an upload, MARGIN_S."""
 _ANSWER_S: Final = 10.0
+"""For the whole header of an answer, and for the last chunks of an upload."""
 _BLOCK: Final = 1 << 16
 _UNSENT: Final = 1 << 17
 """Bytes that wait in the socket at most: an upload is to end in time."""
@@ -43,29 +46,35 @@ def carry_out(target: Target, step: Step, tick: Tick) -> Carried:
     JostleError
         When the transfer breaks off.
     """
-    connection = _connected(target, step)
-    with closing(connection):
-        plain = connection.sock
-        assert plain is not None
+    with closing(_connected(target, step, tick)) as plain:
+        limited = LimitedSocket(plain, Limit(_ANSWER_S, tick))
+        connection = http.client.HTTPConnection(target.host, target.port)
+        # The connection is there: that class would open one of its own otherwise.
+        connection.sock = limited
+        connection.auto_open = 0
         with Sampler(of_socket(plain)) as sampler:
             began = time.monotonic()
-            until = began + step.seconds
             try:
                 (_download if step.direction == "down" else _upload)(
-                    connection, plain, target, until, tick
+                    connection, limited, target, step.seconds, tick
                 )
             except (OSError, http.client.HTTPException) as error:
                 raise JostleError(f"{target.label}: the transfer broke off: {error!r}") from error
             lasted = time.monotonic() - began
         if step.direction == "up":
+            limited.limit = Limit(_ANSWER_S, tick)
             _taken(connection, target)
     samples, notes = sampler.largest(), []
-    if lasted < 0.9 * step.seconds:
-        if len(samples) < _FEWEST or samples[-1].moved_bytes < _LEAST_BYTES:
-            raise InputError(
-                f"{target.label}: the server ended the connection after {lasted:.3f} s, too soon "
-                "to be measured: give the URL of a large file"
-            )
+    cut_short = lasted < 0.9 * step.seconds
+    if len(samples) < _FEWEST or samples[-1].moved_bytes < _LEAST_BYTES:
+        raise InputError(
+            f"{target.label}: the server ended the connection after {lasted:.3f} s, too soon to be "
+            "measured: give the URL of a large file"
+            if cut_short
+            else f"{target.label}: next to no data within {lasted:.1f} s, too little to be "
+            "measured: give a server that answers at once, or more --seconds"
+        )
+    if cut_short:
         notes.append(
             f"{step.name}: the server ended the connection after {lasted:.1f} s of {step.seconds}: "
             "a larger file tells more"
@@ -74,18 +83,22 @@ def carry_out(target: Target, step: Step, tick: Tick) -> Carried:
     return Carried(samples, f"{verb} {target.label}", notes=notes)
 
 
-def _connected(target: Target, step: Step) -> http.client.HTTPConnection:
+def _connected(target: Target, step: Step, tick: Tick) -> socket.socket:
     made = socket.socket(target.family, socket.SOCK_STREAM)
+    limit = Limit(_CONNECT_S, tick)
     try:
         if step.direction == "up":
             if step.controller:
                 name = step.controller.encode()
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name)
             made.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _UNSENT)
-        made.settimeout(_CONNECT_S)
-        made.connect((target.address, target.port))
+        connect(made, target.address, target.port, limit)
         if target.secure:
-            made = ssl.create_default_context().wrap_socket(made, server_hostname=target.host)
+            secure = ssl.create_default_context().wrap_socket(
+                made, server_hostname=target.host, do_handshake_on_connect=False
+            )
+            made = secure
+            LimitedSocket(secure, limit).wait(secure.do_handshake)
     except ssl.SSLCertVerificationError as error:
         made.close()
         raise InputError(
@@ -97,11 +110,10 @@ def _connected(target: Target, step: Step) -> http.client.HTTPConnection:
         raise InputError(
             f"no web server answers at {target.label} ({error.strerror or error}): see to the URL"
         ) from error
-    connection = http.client.HTTPConnection(target.host, target.port)
-    # The connection is there: that class would open one of its own otherwise.
-    connection.sock = made
-    connection.auto_open = 0
-    return connection
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 def _headers() -> dict[str, str]:
@@ -114,47 +126,45 @@ def _headers() -> dict[str, str]:
 
 def _download(
     connection: http.client.HTTPConnection,
-    plain: socket.socket,
+    limited: LimitedSocket,
     target: Target,
-    until: float,
+    seconds: float,
     tick: Tick,
 ) -> None:
     """Ask for the file again and again until the time is over, or the server closes."""
     room = bytearray(_BLOCK)
     headers = _headers()
-    while time.monotonic() < until:
-        plain.settimeout(_ANSWER_S)
+    transfer = Limit(seconds, tick)
+    while not transfer.is_over():
+        limited.limit = Limit(_ANSWER_S, tick)
         connection.request("GET", target.path, headers=headers)
-        answer = connection.getresponse()
+        answer = _answer(connection, target)
         _fine(answer, target)
+        limited.limit = transfer
         took = 0
         # With the last byte of an answer after which the server closes, the socket is closed, too.
-        while not answer.isclosed():
-            tick()
-            left = until - time.monotonic()
-            if left <= 0:
-                return
-            plain.settimeout(left)
-            try:
-                size = answer.readinto(room)
-            except TimeoutError:
-                return
-            took += size
+        try:
+            while not answer.isclosed():
+                took += answer.readinto(room)
+        except TimeoutError:
+            return
         if not took:
             raise InputError(f"{target.label} is empty: give the URL of a large file")
-        if answer.will_close or connection.sock is None:
+        # `length` is what is missing of Content-Length.
+        if answer.will_close or answer.length or connection.sock is None:
             return
 
 
 def _upload(
     connection: http.client.HTTPConnection,
-    plain: socket.socket,
+    limited: LimitedSocket,
     target: Target,
-    until: float,
+    seconds: float,
     tick: Tick,
 ) -> None:
     """Send chunks until the time is over, or the server has heard enough."""
-    plain.settimeout(_ANSWER_S)
+    transfer = Limit(seconds, tick)
+    limited.limit = Limit(seconds + _ANSWER_S, tick)
     connection.putrequest("POST", target.path, skip_accept_encoding=True)
     for name, value in _headers().items():
         connection.putheader(name, value)
@@ -162,36 +172,46 @@ def _upload(
     connection.putheader("Transfer-Encoding", "chunked")
     connection.endheaders()
     try:
-        for piece in _chunks(until):
-            plain.sendall(piece)
-            tick()
+        for piece in _chunks(transfer):
+            limited.sendall(piece)
     except TimeoutError as error:
-        raise JostleError(f"{target.label}: nothing could be sent for {_ANSWER_S:g} s") from error
+        raise JostleError(
+            f"{target.label}: the server takes too little: {_BLOCK >> 10} KiB were not sent within "
+            f"{_ANSWER_S:g} s after the transfer's time"
+        ) from error
     except OSError:
         # It says why in its answer, if it says it.
         return
 
 
-def _chunks(until: float) -> Iterator[bytes]:
+def _chunks(transfer: Limit) -> Iterator[bytes]:
     """Give chunks (RFC 9112, section 7.1) of what nothing on the way can compress."""
     chunk = b"%x\r\n" % _BLOCK + os.urandom(_BLOCK) + b"\r\n"
-    while time.monotonic() < until:
+    while not transfer.is_over():
         yield chunk
     yield b"0\r\n\r\n"
 
 
 def _taken(connection: http.client.HTTPConnection, target: Target) -> None:
     """See that the server took what was sent."""
-    if connection.sock is not None:
-        connection.sock.settimeout(_ANSWER_S)
     try:
-        answer = connection.getresponse()
+        answer = _answer(connection, target)
     except (OSError, http.client.HTTPException) as error:
         raise InputError(
             f"{target.label} takes no uploads: it closed the connection ({error!r}). Give a URL "
             "that takes a POST, or --direction down"
         ) from error
     _fine(answer, target)
+
+
+def _answer(connection: http.client.HTTPConnection, target: Target) -> http.client.HTTPResponse:
+    """Read the header of an answer; http.client limits its lines, and each line's length."""
+    try:
+        return connection.getresponse()
+    except TimeoutError as error:
+        raise JostleError(
+            f"{target.label}: the server did not send a whole header within {_ANSWER_S:g} s"
+        ) from error
 
 
 def _fine(answer: http.client.HTTPResponse, target: Target) -> None:

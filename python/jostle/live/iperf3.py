@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
 import tempfile
-import time
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Final
 
 from jostle.errors import InputError, JostleError
+from jostle.live.limits import Limit, pause
 from jostle.live.sampling import Sampler, of_peer
 from jostle.live.sockets import Diagnosis
 from jostle.live.target import Target
-from jostle.live.transfer import Carried, RefusedError, Step, Tick
+from jostle.live.transfer import MARGIN_S, Carried, RefusedError, Step, Tick
 
 __all__ = ["carry_out", "require", "version"]
 
-_TICK_S: Final = 0.2
 _CONNECT_MS: Final = 5_000
-_GRACE_S: Final = 20.0
-"""How long the program may take beyond the transfer: to connect, and to hear of results."""
+_VERSION_S: Final = 5.0
+_MOST_MEMORY: Final = 1 << 30
+"""Address space of the program in bytes: it makes room for as much as the server announces."""
+_PRINTED_BYTES: Final = 10**6
+_PRINTED_BYTES_PER_S: Final = 20_000
+"""What the program may print: an interval of 0.1 s has about 1 kB."""
 _TRIES: Final = 5
 _AGAIN_S: Final = 1.0
 """A server has one client at a time, and needs a moment between two."""
@@ -47,9 +51,16 @@ def require() -> str:
 
 def version() -> str:
     """Give the first line of `iperf3 --version`."""
-    done = subprocess.run(
-        [require(), "--version"], capture_output=True, text=True, check=False, timeout=10
-    )
+    try:
+        done = subprocess.run(
+            [require(), "--version"],
+            capture_output=True,
+            text=True,
+            timeout=_VERSION_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
     return (done.stdout.splitlines() or ["unknown"])[0]
 
 
@@ -73,6 +84,8 @@ def carry_out(target: Target, step: Step, tick: Tick) -> Carried:
         words.append("--reverse")
     if step.controller:
         words += ["--congestion", step.controller]
+    # For all attempts together.
+    limit = Limit(step.seconds + MARGIN_S, tick)
     for attempt in range(_TRIES):
         notes: list[str] = []
         try:
@@ -80,47 +93,65 @@ def carry_out(target: Target, step: Step, tick: Tick) -> Carried:
             look = of_peer(diagnosis, target.family, target.address, target.port)
         except OSError as error:
             notes.append(f"this host tells nothing of its sockets ({error.strerror})")
-            printed, samples = _run(words, step, tick), []
+            printed, samples = _run(words, target, step, limit), []
         else:
             with closing(diagnosis), Sampler(look) as sampler:
-                printed = _run(words, step, tick)
+                printed = _run(words, target, step, limit)
             samples = sampler.largest()
         said = _complaint(printed)
         if said is None:
             return Carried(samples, shlex.join(["iperf3", *words[1:]]), printed, notes)
         if "busy" not in said or attempt == _TRIES - 1:
             raise _error(said, target, step)
-        time.sleep(_AGAIN_S)
+        pause(_AGAIN_S, tick)
     raise AssertionError("every try returns or raises")
 
 
-def _run(words: list[str], step: Step, tick: Tick) -> str:
+def _run(words: list[str], target: Target, step: Step, limit: Limit) -> str:
+    most_bytes = _PRINTED_BYTES + _PRINTED_BYTES_PER_S * step.seconds
     # A pipe that nobody reads would fill, and stop the program.
     with tempfile.TemporaryFile("w+") as printed:
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed)
-        until = time.monotonic() + step.seconds + _GRACE_S
+        # In a process group of its own, Ctrl-C does not reach it, and its end is never mistaken
+        # for a failure.
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, process_group=0
+        )
         try:
+            _limit_memory(process.pid)
             while process.poll() is None:
-                if time.monotonic() > until:
-                    raise JostleError(f"iperf3 hangs: {shlex.join(words)}")
-                tick()
-                try:
-                    process.wait(_TICK_S)
-                except subprocess.TimeoutExpired:
-                    continue
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(limit.wait_s())
+                if os.fstat(printed.fileno()).st_size > most_bytes:
+                    raise JostleError(
+                        f"iperf3 with {target.label} prints more than {most_bytes} bytes: the "
+                        "server's results are not those of a transfer"
+                    )
+        except TimeoutError as error:
+            raise JostleError(
+                f"iperf3 with {target.label} did not end within {MARGIN_S:g} s after the "
+                "transfer's time: the server does not answer as iperf3 does"
+            ) from error
         finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
+            process.kill()
+            process.wait()
         printed.seek(0)
         return printed.read()
+
+
+def _limit_memory(pid: int) -> None:
+    # Windows does not have it.
+    import resource
+
+    # The program may have ended, or may have rights that this process does not have.
+    with suppress(ProcessLookupError, PermissionError):
+        resource.prlimit(pid, resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
 
 
 def _complaint(printed: str) -> str | None:
     """Give what iperf3 says went wrong; None if nothing did."""
     try:
         document = json.loads(printed)
-    except ValueError:
+    except (ValueError, RecursionError):
         return printed.strip().splitlines()[-1] if printed.strip() else "it printed nothing"
     said = document.get("error")
     return None if said is None else str(said).removeprefix("error - ")

@@ -18,6 +18,7 @@ from jostle.captures.folders import FORMAT, MANIFEST
 from jostle.errors import InputError, JostleError
 from jostle.live import http, iperf3, packets, sampling
 from jostle.live.controllers import Controllers, chosen
+from jostle.live.limits import pause
 from jostle.live.pinging import HOW_TO_ALLOW, Pinger, Pings, open_socket
 from jostle.live.target import Target, target_of
 from jostle.live.transfer import Carried, Direction, RefusedError, Step
@@ -34,7 +35,10 @@ _OVERHEAD_S: Final = 1.5
 _PROGRAMS: Final = {"iperf3": iperf3.carry_out, "http": http.carry_out}
 
 Told = Callable[[float, float, str], object]
-"""Hears of seconds that have passed, how many there will be, and what is being done."""
+"""Hears of seconds that have passed, how many there will be, and what is being done.
+
+It is called a few times a second. Whatever it raises ends the measurement, and nothing is kept.
+"""
 
 
 @dataclass(frozen=True)
@@ -101,11 +105,12 @@ def measure(asked: Asked, folder: Path, told: Told | None = None) -> Measurement
     InputError
         When something that is needed is missing; the text says what to do.
     JostleError
-        When a transfer breaks off.
+        When a transfer breaks off. The transfers before it are kept, and the text says so.
     """
+    told = told or (lambda *_: None)
     if folder.exists():
         raise InputError(f"{folder} is there already: give another --out")
-    target = target_of(asked.host, asked.by, asked.port)
+    target = target_of(asked.host, asked.by, asked.port, lambda: told(0.0, IDLE_S, "name lookup"))
     if target.by == "iperf3":
         iperf3.require()
     if asked.capture:
@@ -122,9 +127,14 @@ def measure(asked: Asked, folder: Path, told: Told | None = None) -> Measurement
             }
             text = f"{json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False)}\n"
             (partial / MANIFEST).write_text(text, "utf-8")
+            course.tick()
             partial.rename(folder)
     except OSError as error:
         raise JostleError(f"cannot write {folder}: {error.strerror or error}") from error
+    if course.failure is not None:
+        kept = JostleError(f"{course.failure}; the transfers before it are kept in {folder}")
+        kept.exit_status = course.failure.exit_status
+        raise kept from course.failure
     return Measurement(folder, manifest)
 
 
@@ -165,13 +175,16 @@ class _Course:
     steps: Sequence[Step]
     folder: Path
     capture: bool
-    told: Told | None
+    told: Told
     notes: list[str] = field(default_factory=list)
+    failure: JostleError | None = None
+    """The error that ended the course before its last step."""
 
     def __post_init__(self) -> None:
         each_s = [step.seconds + _OVERHEAD_S for step in self.steps]
         self._total_s = IDLE_S + sum(each_s)
         self._done_s = 0.0
+        self._begin("pings at rest")
         self._can_ping = True
 
     def carry_out(self) -> dict[str, Any]:
@@ -183,6 +196,12 @@ class _Course:
                 transfers.append(self._transfer(step))
             except RefusedError as error:
                 self.notes.append(f"{error}: left out")
+            except JostleError as error:
+                if not transfers:
+                    raise
+                self.notes.append(f"{step.name}: {error}: nothing is kept from here on")
+                self.failure = error
+                break
             self._done_s += step.seconds + _OVERHEAD_S
         if not transfers:
             raise InputError("; ".join(self.notes))
@@ -198,7 +217,7 @@ class _Course:
             )
             return None
         with Pinger(self.target.family, self.target.address) as pinger:
-            self._wait(IDLE_S)
+            pause(IDLE_S, self.tick)
         self._done_s += IDLE_S
         found = pinger.pings()
         if not found.rtt_s:
@@ -207,26 +226,16 @@ class _Course:
             return None
         return self._pings(found, "idle.ping.log", 0.0)
 
-    def _wait(self, seconds: float) -> None:
-        began = time.monotonic()
-        while (passed := time.monotonic() - began) < seconds:
-            self._tell(passed, "pings at rest")
-            time.sleep(min(0.2, seconds - passed))
-
     def _transfer(self, step: Step) -> dict[str, Any]:
-        began = time.monotonic()
+        self._begin(step.name)
         pcap = f"{step.name}.pcap"
-
-        def tick() -> None:
-            self._tell(time.monotonic() - began, step.name)
-
         with ExitStack() as beside:
             if self.capture:
-                beside.enter_context(packets.captured(self.target, self.folder / pcap))
+                beside.enter_context(packets.captured(self.target, self.folder / pcap, self.tick))
             pinger = None
             if self._can_ping:
                 pinger = beside.enter_context(Pinger(self.target.family, self.target.address))
-            carried = _PROGRAMS[self.target.by](self.target, step, tick)
+            carried = _PROGRAMS[self.target.by](self.target, step, self.tick)
         self.notes += carried.notes
         files = self._files(step, carried)
         if not files:
@@ -276,9 +285,13 @@ class _Course:
             "rtt_p95_s": found.quantile_s(0.95, from_s),
         }
 
-    def _tell(self, passed_s: float, doing: str) -> None:
-        if self.told is not None:
-            self.told(self._done_s + passed_s, self._total_s, doing)
+    def _begin(self, doing: str) -> None:
+        self._began_s, self._doing = time.monotonic(), doing
+
+    def tick(self) -> None:
+        """Say how far the course is."""
+        passed_s = time.monotonic() - self._began_s
+        self.told(self._done_s + passed_s, self._total_s, self._doing)
 
 
 def _seen(file: Path) -> dict[str, Any]:

@@ -8,12 +8,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from jostle.errors import InputError, JostleError
+from jostle.live.limits import Limit, pause
 from jostle.live.target import Target
+from jostle.live.transfer import Tick
 
 __all__ = ["captured", "require"]
 
@@ -40,7 +42,7 @@ def require() -> str:
 
 
 @contextmanager
-def captured(target: Target, into: Path) -> Iterator[None]:
+def captured(target: Target, into: Path, tick: Tick) -> Iterator[None]:
     """Write the packets to and from a target's port to a file.
 
     Raises
@@ -55,15 +57,14 @@ def captured(target: Target, into: Path) -> Iterator[None]:
     told = into.with_suffix(".said")
     # It gives up root, and could not write to a folder of root's by itself.
     with into.open("wb") as packets, told.open("wb") as said:
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=packets, stderr=said)
+        # In a process group of its own, Ctrl-C does not end it before the transfer.
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=packets, stderr=said, process_group=0
+        )
     try:
-        until = time.monotonic() + _PATIENCE_S
-        while b"listening on" not in told.read_bytes():
-            if process.poll() is not None or time.monotonic() > until:
-                raise JostleError(f"tcpdump does not begin: {told.read_text('utf-8', 'replace')}")
-            time.sleep(0.02)
+        _await_begin(process, told, Limit(_PATIENCE_S, tick))
         yield
-        time.sleep(_LAST_S)
+        pause(_LAST_S, tick)
     finally:
         process.send_signal(signal.SIGINT)
         try:
@@ -72,3 +73,12 @@ def captured(target: Target, into: Path) -> Iterator[None]:
             process.kill()
             process.wait()
         told.unlink()
+
+
+def _await_begin(process: subprocess.Popen[bytes], told: Path, limit: Limit) -> None:
+    with suppress(TimeoutError):
+        while process.poll() is None:
+            if b"listening on" in told.read_bytes():
+                return
+            time.sleep(min(limit.wait_s(), 0.02))
+    raise JostleError(f"tcpdump does not begin: {told.read_text('utf-8', 'replace')}")

@@ -110,6 +110,7 @@ class Pinger:
         self._identifier = os.getpid() & 0xFFFF
         self._sent_s: list[float] = []
         self._rtt_s: dict[int, float] = {}
+        self._patience_s = PATIENCE_S
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -120,7 +121,9 @@ class Pinger:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # After an error, nobody reads the answers.
+        self._patience_s = PATIENCE_S if kind is None else 0.0
         self._over.set()
         self._thread.join()
         self._socket.close()
@@ -135,7 +138,7 @@ class Pinger:
             self._send()
             due += EVERY_S
             self._await(due)
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + self._patience_s
         while len(self._rtt_s) < len(self._sent_s) and time.monotonic() < until:
             self._await(min(until, time.monotonic() + EVERY_S))
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import socket
+import threading
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from jostle.errors import InputError
+from jostle.live.limits import Limit, connect
+from jostle.live.transfer import Tick
 
 __all__ = ["Target", "target_of"]
 
 _PORTS: Final = {"iperf3": 5201, "http": 80, "https": 443}
+_LOOKUP_S: Final = 20.0
+"""For a name: resolvers repeat their question for about as long."""
 _TRY_S: Final = 3.0
 """For an address, if the name has several."""
+_TRIED: Final = 8
+"""Addresses that are tried at most: the owner of a name may give it thousands."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ class Target:
         return f"{self.host} port {self.port}"
 
 
-def target_of(given: str, by: str | None, port: int | None) -> Target:
+def target_of(given: str, by: str | None, port: int | None, tick: Tick = lambda: None) -> Target:
     """Read HOST, HOST:PORT or a URL, and look the name up.
 
     Parameters
@@ -65,6 +73,8 @@ def target_of(given: str, by: str | None, port: int | None) -> Target:
         `iperf3` or `http`; None for what `given` looks like.
     port
         Instead of the usual one, or of the one in `given`.
+    tick
+        Called now and then; whatever it raises ends the lookup.
 
     Raises
     ------
@@ -90,27 +100,48 @@ def target_of(given: str, by: str | None, port: int | None) -> Target:
         raise InputError(f"{given}: no host is named")
     secure = scheme == "https" and bool(mark)
     number = port or there or _PORTS["https" if secure else by]
-    family, address = _resolved(host, number, try_each=by == "http")
+    family, address = _resolved(host, number, tick, try_each=by == "http")
     path = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
     return Target(by, host, family, address, number, secure, path)
 
 
-def _resolved(host: str, port: int, *, try_each: bool) -> tuple[int, str]:
+def _resolved(host: str, port: int, tick: Tick, *, try_each: bool) -> tuple[int, str]:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = _looked_up(host, port, Limit(_LOOKUP_S, tick))
     except (OSError, UnicodeError) as error:
         said = getattr(error, "strerror", None) or error
         raise InputError(f"{host}: no address is found for this name ({said})") from error
+    first = found[0]
     # A server of iperf3 takes one client at a time, and a connection for the first.
     if try_each and len(found) > 1:
-        found = sorted(found, key=lambda one: not _answers(str(one[4][0]), port))
-    family, _, _, _, end = found[0]
-    return int(family), str(end[0])
+        first = next((one for one in found[:_TRIED] if _answers(one, tick)), first)
+    return int(first[0]), str(first[4][0])
 
 
-def _answers(address: str, port: int) -> bool:
-    try:
-        socket.create_connection((address, port), timeout=_TRY_S).close()
-    except OSError:
-        return False
+_Address = tuple[Any, Any, int, str, tuple[Any, ...]]
+
+
+def _looked_up(host: str, port: int, limit: Limit) -> list[_Address]:
+    """Ask the resolver in a thread: nothing else limits how long it takes."""
+    found: Future[list[_Address]] = Future()
+
+    def ask() -> None:
+        try:
+            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            found.set_exception(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    while not found.done():
+        wait((found,), limit.wait_s())
+    return found.result()
+
+
+def _answers(address: _Address, tick: Tick) -> bool:
+    family, _, _, _, end = address
+    with socket.socket(family, socket.SOCK_STREAM) as tried:
+        try:
+            connect(tried, end[0], end[1], Limit(_TRY_S, tick))
+        except OSError:
+            return False
     return True

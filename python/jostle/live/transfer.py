@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from jostle.errors import JostleError
 from jostle.live.tcp_info import Sample
 
-__all__ = ["Carried", "Direction", "RefusedError", "Step", "Tick"]
+__all__ = ["MARGIN_S", "Carried", "Direction", "RefusedError", "Step", "Tick"]
 
 Direction = Literal["down", "up"]
 Tick = Callable[[], object]
-"""Called now and then while a transfer lasts."""
+"""Called now and then while a transfer lasts; whatever it raises ends the transfer."""
+MARGIN_S: Final = 25.0
+"""How long a transfer may take beyond its own time, whatever the other end does."""
 
 
 @dataclass(frozen=True)
