@@ -66,7 +66,7 @@ ROOM_MAY_USE = {
     "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
     "results running captures",
     "report": "foreign_files printable replaced_files scenario stats figures results",
-    "view": "errors foreign_files printable running results stats figures report",
+    "view": "errors foreign_files locked_folders printable running results stats figures report",
     "fidelity": "errors foreign_files stats results figures",
     "studies": "_core errors foreign_files printable scenario backends running results stats "
     "figures report",

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
+import html
 import http.client
 import json
+import os
+import re
 import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import jostle
 import pytest
-from browser import opened
+from browser import BROWSER, opened
 from jostle.backends import RunRecord
 from jostle.cli import status
 from jostle.errors import InputError
 from jostle.running.store import Store
-from jostle.view import Viewer
+from jostle.view import Viewer, redirect_file
+from jostle.view.library import Library
 
 SCENARIO = """\
 title    = "Rate and <b>RTT</b>"
@@ -217,6 +230,180 @@ def test_no_store_and_no_port(tmp_path: Path, viewer: Viewer, capsys) -> None:
     assert "there is no store" in capsys.readouterr().err
     with pytest.raises(InputError, match="choose another"):
         Viewer(tmp_path, urlsplit(viewer.url).port)
+
+
+def processes() -> str:
+    """The command lines of all processes, as every user sees them."""
+    told = b""
+    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            told += cmdline.read_bytes()
+    return told.decode("utf-8", "replace")
+
+
+class Shown:
+    """Runs `jostle view` until it is ended by a signal, with a browser of the test."""
+
+    def __init__(self, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._store = store
+        self._monkeypatch = monkeypatch
+
+    def until(self, browser: Callable[[Path, str], object], number: int) -> Path:
+        """Give the file that the browser was started with, and the URL that it leads to."""
+        opened: list[Path] = []
+
+        def show(address: str) -> None:
+            page = Path(url2pathname(urlsplit(address).path))
+            opened.append(page)
+            try:
+                found = re.search(r'url=(http://[^"]+)"', page.read_text("utf-8"))
+                assert found
+                browser(page, html.unescape(found[1]))
+            finally:
+                os.kill(os.getpid(), number)
+
+        self._monkeypatch.setattr("webbrowser.open", show)
+        assert status(["view", str(self._store)]) == 0
+        return opened[0]
+
+
+@pytest.fixture
+def shown(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    # `nohup` ignores it, and so do its children.
+    hangup = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield Shown(store, monkeypatch)
+    signal.signal(signal.SIGHUP, hangup)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_browser_opens_a_file_of_this_user(
+    shown: Shown, tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[Any] = []
+
+    def browser(page: Path, url: str) -> None:
+        seen.append((stat.S_IMODE(page.stat().st_mode), stat.S_IMODE(page.parent.stat().st_mode)))
+        seen.append(url)
+
+    page = shown.until(browser, number)
+    assert seen == [(0o600, 0o700), capsys.readouterr().out.strip()]
+    assert tmp_path in page.parents
+    assert list(tmp_path.iterdir()) == [], "the file is removed in the end"
+
+
+def test_no_process_shows_the_secret(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real browser: started with the file, it asks the viewer for the plans."""
+    if BROWSER is None:
+        pytest.skip("there is no Chromium here: apt-get install chromium")
+    asked = threading.Event()
+    plans = Library.plans
+
+    def noticed(library: Library) -> object:
+        asked.set()
+        return plans(library)
+
+    monkeypatch.setattr(Library, "plans", noticed)
+
+    def browser(page: Path, url: str) -> None:
+        words = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
+        words += ["--disable-background-networking", f"--user-data-dir={page.parent}/profile"]
+        words += ["--remote-debugging-port=0", page.as_uri()]
+        secret = urlsplit(url).path.strip("/")
+        with subprocess.Popen(words, stderr=subprocess.DEVNULL, start_new_session=True) as started:
+            try:
+                until_s = time.monotonic() + 30
+                while not asked.is_set() and time.monotonic() < until_s:
+                    assert secret not in processes()
+                assert asked.is_set(), "the file does not lead to the page"
+                assert page.name in processes()
+                assert secret not in processes()
+            finally:
+                os.killpg(started.pid, signal.SIGKILL)
+
+    failures: list[BaseException] = []
+
+    def told(page: Path, url: str) -> None:
+        try:
+            browser(page, url)
+        except BaseException as error:
+            failures.append(error)
+
+    shown.until(told, signal.SIGTERM)
+    assert failures == []
+
+
+def test_a_redirect_is_no_markup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with redirect_file('http://127.0.0.1/"><script>&') as page:
+        assert "<script>" not in page.read_text("utf-8")
+        assert "http://127.0.0.1/&quot;&gt;&lt;script&gt;&amp;" in page.read_text("utf-8")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with pytest.raises(InputError, match="set TMPDIR"):
+        redirect_file("http://127.0.0.1/").__enter__()
+
+
+def unanswered(viewer: Viewer) -> socket.socket:
+    """Begin a request."""
+    made = socket.create_connection(("127.0.0.1", urlsplit(viewer.url).port), timeout=20)
+    made.sendall(b"GET / HTTP/1.1\r\nX: ")
+    return made
+
+
+def is_closed(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_a_request_that_never_ends_is_given_up(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jostle.view.server._REQUEST_S", 0.3)
+    made = Viewer(store)
+    threading.Thread(target=made.serve, daemon=True).start()
+    with unanswered(made) as slow:
+        slow.settimeout(0.05)
+        began_s = time.monotonic()
+        while time.monotonic() - began_s < 5:
+            # A byte now and then, so that no single read takes long.
+            try:
+                slow.sendall(b"x")
+                if is_closed(slow):
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+        assert time.monotonic() - began_s < 2
+    made.close()
+
+
+def test_who_opens_many_connections_shuts_nobody_out(
+    viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jostle.view.server._WAITING", 4)
+    with contextlib.ExitStack() as stack:
+        many = [stack.enter_context(unanswered(viewer)) for _ in range(12)]
+        assert get(viewer, "plans")[0].status == 200
+        assert all(is_closed(connection) for connection in many[:8])
+
+
+def test_a_connection_that_breaks_is_not_told(
+    viewer: Viewer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(5):
+        with unanswered(viewer) as connection:
+            rst = struct.pack("ii", 1, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, rst)
+    get(viewer, "plans")
+    assert capsys.readouterr().err == ""
+
+
+def test_no_name_of_this_machine_is_looked_up(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.getfqdn", lambda *_: pytest.fail("a resolver is asked"))
+    Viewer(store)
 
 
 def test_the_page_drills_down(viewer: Viewer) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import webbrowser
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import click
@@ -24,16 +26,21 @@ def view(store: str, port: int, show: bool) -> int:
     """Show what was run into STORE (.jostle/store): tables over conditions, charts of any runs.
 
     A sweep that is running is shown as far as it is. The page is for this machine alone, and its
-    address is a secret; nothing is written. Ctrl-C ends it.
+    address is a secret: do not pass it on. If your browser cannot read the file that leads to the
+    page, open the printed address. The store is not changed. Ctrl-C ends it.
     """
-    from jostle.view import Viewer
+    from jostle.cli.signals import orderly_interruption
+    from jostle.view import Viewer, redirect_file
 
-    viewer = Viewer(Path(store), port)
-    echo(viewer.url)
-    if show:
-        webbrowser.open(viewer.url)
-    try:
-        viewer.serve()
-    except KeyboardInterrupt:
+    with orderly_interruption(deferred=True) as check, ExitStack() as stack:
+        viewer = Viewer(Path(store), port)
+        echo(viewer.url)
+        if show:
+            page = stack.enter_context(redirect_file(viewer.url)).as_uri()
+            # A browser in the terminal is waited for until it ends.
+            threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
+        with suppress(KeyboardInterrupt):
+            viewer.serve(check)
+        viewer.close()
         echo("", err=True)
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jostle.view.redirect import redirect_file
 from jostle.view.server import Viewer
 
-__all__ = ["Viewer"]
+__all__ = ["Viewer", "redirect_file"]
