@@ -466,6 +466,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["http://127.0.0.1:{port}/file"], "no web server answers"),
         (["ftp://127.0.0.1/file"], "a URL of http or https"),
         (["http:///file"], "no host"),
+        (["http://me:secret@127.0.0.1/file"], "error: 127.0.0.1: a user's name and password"),
+        (["{web}/missing?key=secret"], "/missing?…: the server answers 404"),
+        (["{web}/missing", "--out", "new/folders/seen"], "answers 404"),
         (["127.0.0.1:99999", "--with", "http"], "127.0.0.1:99999"),
         (["name.invalid", "--with", "http"], "no address is found"),
     ],
@@ -477,7 +480,9 @@ def test_what_is_wrong_is_told(
     given = [word.format(**names) for word in words]
     own = [] if "--controllers" in words else ["--controllers", controllers.present()]
     assert status(["measure", *given, *own, "--seconds", "2"]) == 2
-    assert said in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert said in told
+    assert "secret" not in told
     assert list(here.iterdir()) == []
 
 

@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,12 +82,12 @@ def measure(
     from jostle.live import measure as measured
 
     folder = Path(out or _usual_name(host))
-    make_folder_of(None if folder.exists() else str(folder))
     directions = _DIRECTIONS[direction] if direction else ()
     asked = Asked(host, by, port, seconds, controllers, directions, capture)
     with (
         orderly_interruption("interrupted: nothing is kept", deferred=True) as check,
         _bar(check) as told,
+        _folder_of(folder),
     ):
         found = measured(asked, folder, told)
     if as_json:
@@ -99,9 +99,23 @@ def measure(
     echo(f"written: {folder}", err=as_json)
 
 
+@contextmanager
+def _folder_of(folder: Path) -> Iterator[None]:
+    """Make the folder that a new folder is to be in; remove what is empty in the end."""
+    made = [parent for parent in folder.parents if not parent.exists()]
+    try:
+        make_folder_of(None if folder.exists() else str(folder))
+        yield
+    finally:
+        for parent in made:
+            with suppress(OSError):
+                parent.rmdir()
+
+
 def _usual_name(host: str) -> str:
     """Name a folder after the host and the time."""
-    plain = re.sub(r"[^\w.-]+", "-", host.partition("://")[2] or host).strip("-.")[:60]
+    address = (host.partition("://")[2] or host).partition("?")[0]
+    plain = re.sub(r"[^\w.-]+", "-", address).strip("-.")[:60]
     return f"measure-{plain or 'host'}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 

@@ -49,7 +49,7 @@ def carry_out(target: Target, step: Step, tick: Tick) -> Carried:
     with closing(_connected(target, step, tick)) as plain:
         limited = LimitedSocket(plain, Limit(_ANSWER_S, tick))
         connection = http.client.HTTPConnection(target.host, target.port)
-        # The connection is there: that class would open one of its own otherwise.
+        # The socket is connected: that class would open another one otherwise.
         connection.sock = limited
         connection.auto_open = 0
         with Sampler(of_socket(plain)) as sampler:
@@ -138,7 +138,7 @@ def _download(
     while not transfer.is_over():
         limited.limit = Limit(_ANSWER_S, tick)
         connection.request("GET", target.path, headers=headers)
-        answer = _answer(connection, target)
+        answer = _header_of_answer(connection, target)
         _fine(answer, target)
         limited.limit = transfer
         took = 0
@@ -195,7 +195,7 @@ def _chunks(transfer: Limit) -> Iterator[bytes]:
 def _taken(connection: http.client.HTTPConnection, target: Target) -> None:
     """See that the server took what was sent."""
     try:
-        answer = _answer(connection, target)
+        answer = _header_of_answer(connection, target)
     except (OSError, http.client.HTTPException) as error:
         raise InputError(
             f"{target.label} takes no uploads: it closed the connection ({error!r}). Give a URL "
@@ -204,7 +204,9 @@ def _taken(connection: http.client.HTTPConnection, target: Target) -> None:
     _fine(answer, target)
 
 
-def _answer(connection: http.client.HTTPConnection, target: Target) -> http.client.HTTPResponse:
+def _header_of_answer(
+    connection: http.client.HTTPConnection, target: Target
+) -> http.client.HTTPResponse:
     """Read the header of an answer; http.client limits its lines, and each line's length."""
     try:
         return connection.getresponse()

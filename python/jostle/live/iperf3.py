@@ -26,7 +26,7 @@ _MOST_MEMORY: Final = 1 << 30
 """Address space of the program in bytes: it makes room for as much as the server announces."""
 _PRINTED_BYTES: Final = 10**6
 _PRINTED_BYTES_PER_S: Final = 20_000
-"""What the program may print: an interval of 0.1 s has about 1 kB."""
+"""Limit of the program's output: an interval of 0.1 s takes about 1 kB."""
 _TRIES: Final = 5
 _AGAIN_S: Final = 1.0
 """A server has one client at a time, and needs a moment between two."""
@@ -111,8 +111,8 @@ def _run(words: list[str], target: Target, step: Step, limit: Limit) -> str:
     most_bytes = _PRINTED_BYTES + _PRINTED_BYTES_PER_S * step.seconds
     # A pipe that nobody reads would fill, and stop the program.
     with tempfile.TemporaryFile("w+") as printed:
-        # In a process group of its own, Ctrl-C does not reach it, and its end is never mistaken
-        # for a failure.
+        # In a separate process group, Ctrl-C does not reach the program, so that its end is never
+        # mistaken for a failure.
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, process_group=0
         )

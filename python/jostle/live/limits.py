@@ -1,4 +1,4 @@
-"""Time limits of whatever a measurement waits for, and sockets that keep them.
+"""Time limits for the phases of a measurement, and sockets that keep them.
 
 The other end of a transfer may send a byte a second, or headers without end. Each single wait is
 short then, so a timeout per read never expires. A `Limit` holds for a whole phase.
@@ -40,7 +40,7 @@ class Limit:
     seconds
         Length of the phase, from now on.
     tick
-        Called now and then while the phase waits. Whatever it raises ends the phase.
+        Called now and then while the phase waits. An exception of it ends the phase.
     """
 
     def __init__(self, seconds: float, tick: Tick) -> None:
@@ -83,7 +83,7 @@ def connect(made: socket.socket, address: str, port: int, limit: Limit) -> None:
     Raises
     ------
     OSError
-        When nobody answers there, or not in time.
+        When the connection is refused, or not accepted in time.
     """
     made.setblocking(False)
     failed = made.connect_ex((address, port))

@@ -35,9 +35,9 @@ _OVERHEAD_S: Final = 1.5
 _PROGRAMS: Final = {"iperf3": iperf3.carry_out, "http": http.carry_out}
 
 Told = Callable[[float, float, str], object]
-"""Hears of seconds that have passed, how many there will be, and what is being done.
+"""Receives the seconds that have passed, their total, and a name of the present phase.
 
-It is called a few times a second. Whatever it raises ends the measurement, and nothing is kept.
+It is called a few times a second. An exception of it ends the measurement, and nothing is kept.
 """
 
 

@@ -57,7 +57,7 @@ def captured(target: Target, into: Path, tick: Tick) -> Iterator[None]:
     told = into.with_suffix(".said")
     # It gives up root, and could not write to a folder of root's by itself.
     with into.open("wb") as packets, told.open("wb") as said:
-        # In a process group of its own, Ctrl-C does not end it before the transfer.
+        # In a separate process group, Ctrl-C does not end it before the transfer.
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=packets, stderr=said, process_group=0
         )

@@ -122,7 +122,7 @@ class Pinger:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # After an error, nobody reads the answers.
+        # After an error, the answers are not used.
         self._patience_s = PATIENCE_S if kind is None else 0.0
         self._over.set()
         self._thread.join()

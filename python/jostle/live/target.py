@@ -55,10 +55,12 @@ class Target:
 
     @property
     def label(self) -> str:
-        """What it is called in texts."""
+        """Its name in texts and files: without the query, which may contain a key."""
         if self.by == "http":
             host = f"[{self.host}]" if ":" in self.host else self.host
-            return f"http{'s' if self.secure else ''}://{host}:{self.port}{self.path}"
+            path, mark, _ = self.path.partition("?")
+            shown = f"{path}?…" if mark else path
+            return f"http{'s' if self.secure else ''}://{host}:{self.port}{shown}"
         return f"{self.host} port {self.port}"
 
 
@@ -74,7 +76,7 @@ def target_of(given: str, by: str | None, port: int | None, tick: Tick = lambda:
     port
         Instead of the usual one, or of the one in `given`.
     tick
-        Called now and then; whatever it raises ends the lookup.
+        Called now and then; an exception of it ends the lookup.
 
     Raises
     ------
@@ -98,6 +100,8 @@ def target_of(given: str, by: str | None, port: int | None, tick: Tick = lambda:
         raise InputError(f"{given}: {error}") from error
     if not host:
         raise InputError(f"{given}: no host is named")
+    if "@" in parts.netloc:
+        raise InputError(f"{host}: a user's name and password are not sent: leave them out")
     secure = scheme == "https" and bool(mark)
     number = port or there or _PORTS["https" if secure else by]
     family, address = _resolved(host, number, tick, try_each=by == "http")
@@ -114,7 +118,7 @@ def _resolved(host: str, port: int, tick: Tick, *, try_each: bool) -> tuple[int,
     first = found[0]
     # A server of iperf3 takes one client at a time, and a connection for the first.
     if try_each and len(found) > 1:
-        first = next((one for one in found[:_TRIED] if _answers(one, tick)), first)
+        first = next((one for one in found[:_TRIED] if _is_reachable(one, tick)), first)
     return int(first[0]), str(first[4][0])
 
 
@@ -137,7 +141,7 @@ def _looked_up(host: str, port: int, limit: Limit) -> list[_Address]:
     return found.result()
 
 
-def _answers(address: _Address, tick: Tick) -> bool:
+def _is_reachable(address: _Address, tick: Tick) -> bool:
     family, _, _, _, end = address
     with socket.socket(family, socket.SOCK_STREAM) as tried:
         try:

@@ -13,9 +13,9 @@ __all__ = ["MARGIN_S", "Carried", "Direction", "RefusedError", "Step", "Tick"]
 
 Direction = Literal["down", "up"]
 Tick = Callable[[], object]
-"""Called now and then while a transfer lasts; whatever it raises ends the transfer."""
+"""Called now and then while a transfer lasts; an exception of it ends the transfer."""
 MARGIN_S: Final = 25.0
-"""How long a transfer may take beyond its own time, whatever the other end does."""
+"""Limit of the time that a transfer takes beyond its own, for any behaviour of the server."""
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def _cache() -> Mapping[str, str]:
         done = subprocess.run(
             _LDCONFIG, check=False, capture_output=True, text=True, timeout=_LIST_S
         )
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):
         return {}
     lines = re.findall(r"^\s+(\S+) \(([^)]*)\) => (\S+)$", done.stdout, re.MULTILINE)
     return {name: path for name, kind, path in reversed(lines) if "64" in kind}
