@@ -44,6 +44,7 @@ ROOM_MAY_USE = {
     "printable": "",
     "replaced_files": "errors",
     "locks": "",
+    "pid_namespace": "",
     "locked_folders": "locks",
     "qlog_events": "",
     "python_controllers": "errors foreign_code foreign_files",

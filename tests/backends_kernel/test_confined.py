@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -225,6 +228,57 @@ def test_programs_get_no_variables_of_the_user(tmp_path, monkeypatch):
     program.process.wait(10)
     program._reader.join(10)
     assert heard == ["ROLE=server"]
+
+
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print("daemon", flush=True)
+    else:
+        os._exit(0)
+time.sleep(50)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts programs on this machine's kernel")
+def test_a_program_leaves_no_process_on_this_machines_kernel(tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    flow = guest_programs.ProgramFlow.__new__(guest_programs.ProgramFlow)
+    flow._kept, flow._folder, flow._qlogs, flow._secrets = kept, kept, kept, kept / "keys"
+    (kept / "work").mkdir()
+    flow._secrets.touch()
+    mark = secrets.token_hex(8)
+    flow._job = {
+        "server": ["/usr/bin/python3", "-c", DAEMON, mark],
+        "sender_address": "10.0.0.1",
+        "port": 443,
+        "qlog": False,
+        "environment": {},
+    }
+    flow._hosts = {"sender": SimpleNamespace(entered=nullcontext)}
+    flow._in_guest = False
+    program = flow._program("server", "sender")
+    until_s = time.monotonic() + 20
+    while "daemon" not in program._said and time.monotonic() < until_s:
+        time.sleep(0.01)
+    # The launcher, init, the program and the daemon.
+    assert len(processes_with(mark)) == 4
+    program.end()
+    program._reader.join(5)
+    assert program.status == 128 + signal.SIGINT
+    assert processes_with(mark) == []
+
+
+def processes_with(mark: str) -> list[str]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if mark.encode() in entry.read_bytes():
+                found.append(entry.parent.name)
+    return found
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")

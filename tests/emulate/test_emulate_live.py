@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
+import secrets
 import shlex
 import shutil
 import signal
@@ -11,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,6 @@ import polars as pl
 import pytest
 from jostle import _core
 from jostle.emulate import namespaces
-from jostle.emulate.namespaces import Owner
 
 TRAFFIC = Path(__file__).with_name("traffic.py")
 JOSTLE = [sys.executable, "-c", "from jostle.cli import main; main()"]
@@ -286,18 +288,16 @@ def test_signals_reach_the_command_and_everything_is_taken_down(start: Start) ->
 
 
 def test_the_next_start_removes_what_a_killed_one_left(start: Start) -> None:
-    # The command itself ends with jostle; what it has started goes on.
     killed = start("sh", "-c", "sleep 50 & echo ready; wait")
     (left,) = own_namespaces(killed.pid)
-    orphan = Owner.of_process(max(namespaces.processes(left)))
     killed.kill()
     killed.wait()
     assert own_namespaces(killed.pid) == [left]
-    assert orphan is not None
-    assert orphan.alive
+    # Another process that somebody has started there.
+    stray = subprocess.Popen(["ip", "netns", "exec", left, "sleep", "50"])
     living = start("sh", "-c", "echo ready; exec sleep 50")
     assert own_namespaces(killed.pid) == []
-    assert not orphan.alive
+    assert stray.wait(5) == -signal.SIGTERM
     # What is alive stays.
     assert namespaces.clean_stale() == []
     assert len(own_namespaces(living.pid)) == 1
@@ -306,32 +306,84 @@ def test_the_next_start_removes_what_a_killed_one_left(start: Start) -> None:
     assert own_namespaces(living.pid) == []
 
 
-def test_the_command_has_the_rights_of_whoever_called_sudo(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+CALLERS = (
+    {"SUDO_UID": "65534", "SUDO_GID": "65534"}, {"DOAS_USER": "nobody"}, {"PKEXEC_UID": "65534"}
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("variables", CALLERS, ids=lambda variables: next(iter(variables)))
+def test_the_command_has_the_rights_and_the_home_of_the_caller(
+    variables: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SUDO_UID", "65534")
-    monkeypatch.setenv("SUDO_GID", "65534")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    root = pwd.getpwuid(0).pw_dir
+    monkeypatch.setenv("HOME", root)
+    monkeypatch.setenv("XDG_CONFIG_HOME", f"{root}/.config")
     link = '[bottleneck]\nrate = "10 Mbit/s"\nqueue = "fq_codel"\n'
-    told = ["sh", "-c", "id -u; id -g; id -G; cat /proc/self/status | grep CapEff"]
+    script = (
+        "id -u; id -g; id -G; grep -E '^Cap(Inh|Prm|Eff|Amb)' /proc/self/status | cut -f 2;"
+        " echo $HOME $USER ${XDG_CONFIG_HOME-unset}"
+    )
+    told = ["sh", "-c", script]
     lent = emulated(tmp_path, link, told, ["sleep", "5"])
-    assert lent.printed.split() == ["65534", "65534", "65534", "CapEff:", "0" * 16]
-    kept = emulated(tmp_path, link, told, ["sleep", "5"], "--as-root")
-    assert kept.printed.split()[0] == "0"
+    account = pwd.getpwuid(65534)
+    groups = " ".join(map(str, os.getgrouplist(account.pw_name, account.pw_gid)))
+    assert lent.printed.splitlines() == [
+        "65534", "65534", groups, *["0" * 16] * 4, f"{account.pw_dir} {account.pw_name} unset"
+    ]  # fmt: skip
+    kept = emulated(tmp_path, link, told, ["sleep", "5"], "--as-root").printed.splitlines()
+    assert (kept[0], kept[-1].split()[0], kept[-1].split()[-1]) == ("0", root, f"{root}/.config")
 
 
-def test_the_command_ends_with_a_killed_jostle(tmp_path: Path) -> None:
-    link = '[bottleneck]\nrate = "10 Mbit/s"\nqueue = "fq_codel"\n'
-    program = ["sh", "-c", f"echo $$ >{tmp_path / 'pid'}; exec sleep 60"]
-    whole = command(tmp_path, link, "--", *program)
-    with subprocess.Popen(whole, stderr=subprocess.DEVNULL) as process:
-        until = time.monotonic() + 20
-        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
-            assert time.monotonic() < until
-            time.sleep(0.02)
-        process.kill()
-    pid = int((tmp_path / "pid").read_text())
+# A daemon leaves the session, the process group and its parent.
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print("ready", flush=True)
+        time.sleep(50)
+    os._exit(0)
+time.sleep(50)
+"""
+
+
+def with_mark(mark: str) -> list[int]:
+    """Processes whose command line has a mark."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                if mark.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.parametrize("rights", ["root", "caller"])
+def test_daemons_of_the_command_end_with_a_killed_jostle(
+    rights: str, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if rights == "caller":
+        monkeypatch.setenv("DOAS_USER", "nobody")
+    mark = secrets.token_hex(8)
+    process = start("/usr/bin/python3", "-c", DAEMON, mark)
+    left = own_namespaces(process.pid)
+    # Jostle, the launcher, init, the command, and the daemon.
+    assert len(with_mark(mark)) == 5
+    process.kill()
+    process.wait()
     until = time.monotonic() + 5
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
+    while with_mark(mark) and time.monotonic() < until:
         time.sleep(0.02)
-    assert not Path(f"/proc/{pid}").exists()
-    namespaces.clean_stale()
+    assert with_mark(mark) == []
+    assert namespaces.clean_stale() == left
+
+
+def test_the_command_sees_its_own_processes_only(start: Start) -> None:
+    process = start("sh", "-c", "echo ready; ls -d /proc/[0-9]* | wc -l; readlink /proc/self")
+    printed, said = process.communicate(timeout=20)
+    assert process.returncode == 0, said
+    count, own = map(int, printed.split())
+    assert count < 8
+    assert own < 10

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +20,7 @@ import polars as pl
 import pytest
 from jostle.cli import status
 from jostle.emulate import emulation, journal, lines, nat
+from jostle.emulate.caller import account_of, environment_of
 from jostle.emulate.commands import available
 from jostle.emulate.namespaces import Owner
 from jostle.emulate.wiring import Ends, free_subnet
@@ -44,7 +48,7 @@ def test_owners_are_told_apart_from_later_processes_of_their_number() -> None:
     present = Owner.present()
     assert present.alive
     assert Owner.of(f"{present.label()}-in") == present
-    assert not Owner(present.pid, present.started - 1).alive
+    assert not replace(present, started=present.started - 1).alive
     assert Owner.of("jostle") is None
     with subprocess.Popen(["true"]) as process:
         ended = Owner.of_process(process.pid)
@@ -132,7 +136,7 @@ def test_a_peer_that_is_no_command(
 
 
 def test_translation_of_the_dead_is_removed_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    alive, dead = Owner.present().label(), f"jostle-{os.getpid()}-1-abcdef"
+    alive, dead = Owner.present().label(), replace(Owner.present(), started=1).label()
     tables = [{"table": {"family": "ip", "name": name}} for name in ("filter", alive, dead)]
     answers = {"nft -j list tables": json.dumps({"nftables": [{"metainfo": {}}, *tables]})}
     commands = stand_in(monkeypatch, Commands("nft", answers=answers))
@@ -291,3 +295,120 @@ def test_without_root_the_reason_is_told(
     code, said = run([str(link), "--", sys.executable, "-c", ""], capsys)
     assert code == 1
     assert "needs root" in said
+
+
+@pytest.mark.parametrize(
+    ("variables", "caller"),
+    [
+        ({}, None),
+        ({"SUDO_UID": "0", "SUDO_USER": "root"}, None),
+        ({"SUDO_UID": "65534", "SUDO_GID": "0"}, "nobody"),
+        ({"SUDO_UID": "65534", "SUDO_USER": "nobody"}, "nobody"),
+        ({"DOAS_USER": "nobody"}, "nobody"),
+        ({"DOAS_USER": "root"}, None),
+        ({"PKEXEC_UID": "65534"}, "nobody"),
+        ({"PKEXEC_UID": "65534", "DOAS_USER": "nobody"}, "nobody"),
+    ],
+)
+def test_the_program_that_gave_roots_rights_names_the_caller(
+    variables: dict[str, str], caller: str | None
+) -> None:
+    found = account_of(variables)
+    assert (found and found.pw_name) == caller
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"SUDO_UID": "root"}, "SUDO_UID=root names no account"),
+        ({"SUDO_UID": ""}, "SUDO_UID= names no account"),
+        ({"SUDO_UID": "-1"}, "SUDO_UID=-1 names no account"),
+        ({"SUDO_UID": "4294967294"}, "SUDO_UID=4294967294 names no account"),
+        ({"PKEXEC_UID": "9" * 30}, "PKEXEC_UID=9+ names no account"),
+        ({"DOAS_USER": "no such user"}, "DOAS_USER=no such user names no account"),
+        (
+            {"SUDO_UID": "65534", "DOAS_USER": "root"},
+            "SUDO_UID=65534 and DOAS_USER=root name different accounts .* --as-root",
+        ),
+        ({"SUDO_UID": "65534", "SUDO_USER": "root"}, "name different accounts"),
+        ({"SUDO_UID": "0", "PKEXEC_UID": "65534"}, "name different accounts"),
+    ],
+)
+def test_a_caller_that_is_not_certain_is_refused(variables: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        account_of(variables)
+
+
+def test_no_folder_of_root_is_left_in_the_environment() -> None:
+    account = pwd.getpwnam("nobody")
+    root = pwd.getpwuid(0).pw_dir
+    found = environment_of(
+        account,
+        {
+            "HOME": root,
+            "USER": "root",
+            "LOGNAME": "root",
+            "SHELL": "/bin/zsh",
+            "MAIL": "/var/mail/root",
+            "SUDO_UID": "65534",
+            "DOAS_USER": "nobody",
+            "PATH": f"{root}/bin:/usr/bin:{root}/.cargo/bin:/bin",
+            "PYTHONPATH": f"{root}/a:{root}/b",
+            "XDG_CONFIG_HOME": f"{root}/.config",
+            "XDG_CACHE_HOME": f"{root}/",
+            "XDG_DATA_HOME": "/srv/data",
+            "XDG_RUNTIME_DIR": "/run/user/0",
+            "DBUS_SESSION_BUS_ADDRESS": "unix:path=/run/user/0/bus",
+            "RUNTIME_OF_ANOTHER": "/run/user/01",
+            "LIKE_ROOT": f"{root}er/x",
+            "TITLE": "a:b=c",
+        },
+    )
+    assert found == {
+        "HOME": account.pw_dir,
+        "USER": "nobody",
+        "LOGNAME": "nobody",
+        "SHELL": account.pw_shell,
+        "PATH": "/usr/bin:/bin",
+        "XDG_DATA_HOME": "/srv/data",
+        "RUNTIME_OF_ANOTHER": "/run/user/01",
+        "LIKE_ROOT": f"{root}er/x",
+        "TITLE": "a:b=c",
+    }
+
+
+NESTED = """
+from jostle.emulate.namespaces import Owner
+print(Owner.present().label(), Owner.of(input()).alive, flush=True)
+input()
+"""
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not Path("/proc/self/ns/pid").exists(),
+    reason="root and PID namespaces are needed",
+)
+def test_owners_in_other_pid_namespaces_are_alive() -> None:
+    script = Path(emulation.__file__).parents[1] / "pid_namespace.py"
+    words = [sys.executable, "-I", "-S", "-B", str(script), str(os.getpid())]
+    with subprocess.Popen(
+        [*words, sys.executable, "-c", NESTED],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{Owner.present().label()}\n")
+        process.stdin.flush()
+        label, sees_this_process = process.stdout.readline().split()
+        nested = Owner.of(label)
+        assert nested is not None
+        assert nested.pid < 10
+        assert nested.alive
+        assert sees_this_process == "True"
+        process.kill()
+    until = time.monotonic() + 5
+    while nested.alive:
+        assert time.monotonic() < until
+        time.sleep(0.01)

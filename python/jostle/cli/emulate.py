@@ -30,7 +30,8 @@ from jostle.printable import echo
 @click.option(
     "--as-root",
     is_flag=True,
-    help="Run COMMAND and PROGRAM as root; without it, as the user who called sudo.",
+    help="Run COMMAND and PROGRAM as root. By default they run as the user who called sudo, doas, "
+    "pkexec or run0, with that user's HOME.",
 )
 @click.option("--log", metavar="FILE", help="Write every drop and mark to this .parquet or .csv.")
 @click.option("--summary", metavar="FILE", help="Write the summary to this file, as JSON.")

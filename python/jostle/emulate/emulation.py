@@ -7,13 +7,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jostle.emulate import namespaces, nat
+from jostle.emulate.caller import account_of, environment_of, rights_of
 from jostle.emulate.commands import available
 from jostle.emulate.journal import frame
 from jostle.emulate.link_file import LinkFile
@@ -35,6 +37,10 @@ _TUN: Final = Path("/dev/net/tun")
 # A column of /proc/PID/net/tcp, and what stands in it for a socket that listens (TCP_LISTEN).
 _STATE: Final = 3
 _LISTENS: Final = "0A"
+_PID_NAMESPACE: Final = (
+    sys.executable, "-I", "-S", "-B", str(Path(__file__).parents[1] / "pid_namespace.py"),
+)  # fmt: skip
+"""Words that start a program in a PID namespace, with the arguments of `pid_namespace` after."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,8 @@ class Options:
     log
         Whether to keep every drop and mark.
     as_root
-        Whether the programs keep the rights of root where `sudo` has lent them.
+        Whether the programs keep root's rights and environment if another account called `sudo`,
+        `doas`, `pkexec` or `run0`.
     memory_bytes
         Most memory for packets on their way; those beyond it are lost, and the emulation is no
         result.
@@ -104,6 +111,7 @@ def emulate(links: LinkFile, command: Sequence[str], options: Options | None = N
         if available(program) is None:
             raise InputError(f"there is no program `{program}`")
     _check_host(options)
+    launcher = _Launcher(options)
     namespaces.clean_stale()
     nat.clean_stale()
     with Relay() as relay, ExitStack() as stack:
@@ -114,18 +122,15 @@ def emulate(links: LinkFile, command: Sequence[str], options: Options | None = N
             if options.peer and wiring.outside is not None:
                 environment = ends.environment(from_inside=False)
                 # Results go to stdout; what a peer prints is none.
-                peer = _start(
-                    [*_rights(options), *options.peer],
-                    wiring.outside,
-                    environment,
-                    stdout=sys.__stderr__,
+                peer = launcher.start(
+                    options.peer, wiring.outside, environment, stdout=sys.__stderr__
                 )
                 stack.callback(end, peer)
                 _await_peer(peer, wiring.outside)
             run = _Run(emulator)
             environment = ends.environment(from_inside=True)
-            started = [*_rights(options), *command]
-            exit_status = run.carry_out(started, wiring.inside, environment, relay, stack)
+            start = partial(launcher.start, command, wiring.inside, environment)
+            exit_status = run.carry_out(start, relay, stack)
             unseen = wiring.unseen_drops()
             emulation = run.finish()
         finally:
@@ -147,17 +152,12 @@ class _Run:
         self.process: subprocess.Popen[bytes] | None = None
 
     def carry_out(
-        self,
-        command: Sequence[str],
-        namespace: str,
-        environment: Mapping[str, str],
-        relay: Relay,
-        stack: ExitStack,
+        self, start: Callable[[], subprocess.Popen[bytes]], relay: Relay, stack: ExitStack
     ) -> int:
         """Start both and wait for the command."""
         self.loop.start()
         stack.callback(self.loop.stop)
-        self.process = _start(command, namespace, environment)
+        self.process = start()
         stack.callback(end, self.process)
         if not self.loop.is_alive():
             self._broken()
@@ -174,18 +174,6 @@ class _Run:
         # Without links there is nothing to wait for.
         if self.process is not None:
             self.process.terminate()
-
-
-def _rights(options: Options) -> list[str]:
-    """Words before a program that give it the caller's rights and end it when this process ends.
-
-    `sudo` says who called it (sudo(8), SUDO_UID). Without it the caller is root.
-    """
-    words = ["setpriv", "--pdeathsig", "KILL"]
-    user, group = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
-    if not options.as_root and user.isdecimal() and group.isdecimal():
-        words += ["--reuid", user, "--regid", group, "--init-groups", "--inh-caps=-all"]
-    return [*words, "--"]
 
 
 def _check_host(options: Options) -> None:
@@ -228,18 +216,33 @@ def _emulator(links: LinkFile, wiring: Wiring, options: Options) -> Emulator:
         raise InputError(f"{links.source}: {error}") from error
 
 
-def _start(
-    command: Sequence[str], namespace: str, environment: Mapping[str, str], stdout: Any = None
-) -> subprocess.Popen[bytes]:
-    """Start a program in a namespace; `stdout` is None for one that shares our terminal."""
-    ip = available("ip") or "ip"
-    return subprocess.Popen(
-        [ip, "netns", "exec", namespace, *command],
-        env={**os.environ, **environment},
-        stdin=None if stdout is None else subprocess.DEVNULL,
-        stdout=stdout,
-        start_new_session=stdout is not None,
-    )
+class _Launcher:
+    """Starts programs with the caller's rights, each in a PID namespace that ends with jostle."""
+
+    def __init__(self, options: Options) -> None:
+        account = None if options.as_root else account_of(os.environ)
+        # Without PID namespaces, the program itself ends with jostle.
+        self._words = [*_PID_NAMESPACE, str(os.getpid()), "setpriv", "--pdeathsig", "KILL"]
+        self._environment: Mapping[str, str] = os.environ
+        if account is not None:
+            self._words += rights_of(account)
+            self._environment = environment_of(account, os.environ)
+
+    def start(
+        self,
+        command: Sequence[str],
+        namespace: str,
+        environment: Mapping[str, str],
+        stdout: Any = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start a program in a network namespace; if `stdout` is None, it shares our terminal."""
+        return subprocess.Popen(
+            [available("ip") or "ip", "netns", "exec", namespace, *self._words, "--", *command],
+            env={**self._environment, **environment},
+            stdin=None if stdout is None else subprocess.DEVNULL,
+            stdout=stdout,
+            start_new_session=stdout is not None,
+        )
 
 
 def _await_peer(peer: subprocess.Popen[bytes], namespace: str) -> None:

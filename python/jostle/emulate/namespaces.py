@@ -1,7 +1,8 @@
 """Network namespaces that are taken away again, if need be by the next emulation.
 
-A name says who made it: process id and the time at which that process started, so that neither a
-killed jostle's namespaces stay nor another jostle's go. `ip netns exec NAME …` joins one.
+A name says which process made it: its PID, the time at which it started, and its PID namespace. So
+the namespaces of a killed jostle are removed. The namespaces of a running jostle stay, even if it
+is the command of this one. `ip netns exec NAME …` joins one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from jostle.errors import EmulationError
 
 __all__ = ["Owner", "clean_stale", "create", "names", "processes", "remove"]
 
-_NAME: Final = re.compile(r"jostle-(\d+)-(\d+)-[0-9a-f]+")
+_NAME: Final = re.compile(r"jostle-(\d+)-(\d+)-(\d+)-[0-9a-f]+")
+# linux/proc_ns.h, PROC_PID_INIT_INO: the namespace that sees all processes.
+_FIRST_PID_NAMESPACE: Final = 0xEFFFFFFC
 _GRACE_S: Final = 1.0
 # Fields 3 and 22 of /proc/PID/stat, counted behind the program's name (proc(5)).
 _STATE: Final = 3 - 3
@@ -39,36 +42,45 @@ class Owner:
         Its number.
     started
         When it started, in clock ticks since the machine did.
+    pid_namespace
+        Inode number of its PID namespace; 0 if the kernel has none.
     """
 
     pid: int
     started: int
+    pid_namespace: int
 
     @classmethod
     def present(cls) -> Owner:
         """Return this process."""
-        return cls(os.getpid(), _start_time(os.getpid()) or 0)
+        return cls(os.getpid(), _start_time(os.getpid()) or 0, _pid_namespace("self"))
 
     @classmethod
     def of_process(cls, pid: int) -> Owner | None:
         """Return the process that has this number now, if there is one."""
         started = _start_time(pid)
-        return None if started is None else cls(pid, started)
+        return None if started is None else cls(pid, started, _pid_namespace("self"))
 
     @classmethod
     def of(cls, name: str) -> Owner | None:
         """Return who made what is called `name`; None if it was no jostle."""
         match = _NAME.match(name)
-        return None if match is None else cls(int(match[1]), int(match[2]))
+        return None if match is None else cls(int(match[1]), int(match[2]), int(match[3]))
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
-        return _start_time(self.pid) == self.started
+        """Whether it still runs, or may run where this process sees no processes."""
+        here = _pid_namespace("self")
+        if self.pid_namespace == here:
+            return _start_time(self.pid) == self.started
+        if here != _FIRST_PID_NAMESPACE:
+            return True
+        # Every process of a namespace ends with its first one.
+        return any(_pid_namespace(name) == self.pid_namespace for name in os.listdir("/proc"))
 
     def label(self) -> str:
         """Return a new name for what belongs to it."""
-        return f"jostle-{self.pid}-{self.started}-{secrets.token_hex(3)}"
+        return f"jostle-{self.pid}-{self.started}-{self.pid_namespace}-{secrets.token_hex(3)}"
 
 
 def names() -> list[str]:
@@ -131,6 +143,14 @@ def _ended(name: str, within_s: float) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def _pid_namespace(process: str) -> int:
+    """Return the inode number of a process's PID namespace; 0 if there is none."""
+    try:
+        return Path("/proc", process, "ns", "pid").stat().st_ino
+    except OSError:
+        return 0
 
 
 def _start_time(pid: int) -> int | None:

@@ -43,8 +43,15 @@ _VARIABLES = ("HOME", "LC_ALL")
 _WORK = "work"
 """Folder in which both programs of a flow are started."""
 
-_CONFINED = (sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("confined.py")))
+_PYTHON = (sys.executable, "-I", "-S", "-B")
+_CONFINED = (*_PYTHON, str(Path(__file__).with_name("confined.py")))
 """Words that start a program without rights, with the arguments of `confined` behind them."""
+
+_PID_NAMESPACE = (*_PYTHON, str(Path(__file__).parents[3] / "pid_namespace.py"))
+"""Words that start a program whose processes all end with it, with the PID of this process behind.
+
+They are for this machine's own kernel: a guest ends with all of its processes.
+"""
 
 # linux/falloc.h: the size stays, the memory goes.
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
@@ -340,13 +347,14 @@ class ProgramFlow(FlowOfJob):
         }
         writable = [str(path) for path in (self._folder, self._qlogs, self._secrets)]
         confinement = ["1" if self._in_guest else "0", str(self._kept), str(len(writable))]
+        outermost = () if self._in_guest else (*_PID_NAMESPACE, str(os.getpid()))
         return Program(
             role,
             words,
             self._hosts[host],
             environment,
             cwd=self._folder / _WORK,
-            launcher=[*_CONFINED, *confinement, *writable],
+            launcher=[*outermost, *_CONFINED, *confinement, *writable],
         )
 
     def _about(self, failure: GuestFailure) -> GuestFailure:
