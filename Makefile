@@ -17,11 +17,16 @@ STAMPS := .venv/.stamps
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
-# What is installed has the versions that were tested.
+# Packages are installed in the versions that were tested, and only if their files have the recorded
+# hashes. jostle itself has no hash: its dependencies are installed first.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_REQUIRE_HASHES := 1
+WITHOUT_HASHES := PIP_CONSTRAINT= PIP_REQUIRE_HASHES=
 
+DEPENDENCIES = $$($(BIN)/python -c 'import tomllib; it = tomllib.load(open("pyproject.toml", "rb")); \
+               print(*it["project"]["dependencies"])')
 # What `jostle[…]` offers, all of which the tests use.
-EXTRAS = $$($(PYTHON) -c 'import itertools, tomllib; it = tomllib.load(open("pyproject.toml", "rb")); \
+EXTRAS = $$($(BIN)/python -c 'import itertools, tomllib; it = tomllib.load(open("pyproject.toml", "rb")); \
          print(*itertools.chain(*it["project"]["optional-dependencies"].values()))')
 
 ENGINE := Cargo.toml Cargo.lock rust-toolchain.toml crates/python/build.rs \
@@ -52,7 +57,7 @@ help:
 	@echo 'make soak     kill and interrupt commands at random instants for MINUTES (10)'
 	@echo 'make audit    hold dependencies against known vulnerabilities and permitted licences'
 	@echo 'make licences list the licences of all that is shipped'
-	@echo 'make lock     renew constraints.txt, the versions of all Python packages'
+	@echo 'make lock     renew constraints.txt, the versions and hashes of all Python packages'
 	@echo 'make docs     build the documentation into docs/_build/html'
 	@echo 'make bench    measure how fast the engine is'
 	@echo 'make format   format Rust and Python'
@@ -114,24 +119,19 @@ audit: $(STAMPS)/venv
 	$(call say,Known vulnerabilities and licences of dependencies)
 	@command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny
 	cargo deny --workspace check
-	@$(BIN)/pip install --quiet --constraint constraints.txt pip-audit
+	@$(BIN)/pip install --quiet pip-audit
 	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip
 
 licences: $(STAMPS)/package
 	@$(BIN)/python tools/licences.py
 
-# In an environment of its own, so that nothing but what jostle needs is in it.
-lock: export PIP_CONSTRAINT :=
-lock:
+# For every platform and Python that jostle supports. Nothing of a package is run (`--no-build`).
+lock: $(STAMPS)/venv
 	$(call say,Newest versions of all Python packages)
-	@rm -rf .venv/lock && $(PYTHON) -m venv .venv/lock
-	@.venv/lock/bin/pip install --quiet --upgrade pip
-	@.venv/lock/bin/pip install --quiet pip-audit --group dev --group docs $(EXTRAS) $$($(PYTHON) -c \
-	  'import tomllib; it = tomllib.load(open("pyproject.toml", "rb")); \
-	   print(*it["build-system"]["requires"], *it["project"]["dependencies"])')
-	@{ echo '# The versions of all Python packages that jostle is built, run and tested with: make lock'; \
-	   .venv/lock/bin/pip freeze; } >constraints.txt
-	@rm -rf .venv/lock
+	@$(BIN)/pip install --quiet uv
+	@$(BIN)/uv --no-config --quiet pip compile pyproject.toml --upgrade --universal --python-version 3.11 \
+	  --all-extras --group build --group dev --group docs --group release --no-build --generate-hashes \
+	  --no-annotate --custom-compile-command 'make lock' --output-file constraints.txt
 
 kernels: $(STAMPS)/package
 	$(call say,Kernels for the tests)
@@ -173,19 +173,20 @@ $(STAMPS)/venv:
 	@$(PYTHON) -c 'import ensurepip, venv' || \
 	  { echo 'Python cannot make virtual environments. On Debian: apt-get install python3-venv'; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --upgrade pip
+	@# The pip of the system takes hashes from a list of requirements only.
+	sed -n '/^pip==/,/[^\\]$$/p' constraints.txt | $(BIN)/pip install --quiet --requirement /dev/stdin
 	@mkdir -p $(@D) && touch $@
 
 # Without build isolation: cargo then finds the same interpreter each time and compiles only what
 # has changed.
-$(STAMPS)/package: $(STAMPS)/venv pyproject.toml $(ENGINE)
+$(STAMPS)/package: $(STAMPS)/venv pyproject.toml constraints.txt $(ENGINE)
 	$(call say,Installing jostle. The engine is compiled: some minutes at first)
-	$(BIN)/pip install --quiet $$($(BIN)/python -c \
-	  'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --no-build-isolation --editable .
+	$(BIN)/pip install --quiet --group build $(DEPENDENCIES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(WITHOUT_HASHES) $(BIN)/pip install --quiet --no-deps --no-build-isolation \
+	  --editable .
 	@touch $@
 
-$(STAMPS)/dev: pyproject.toml | $(STAMPS)/package
+$(STAMPS)/dev: pyproject.toml constraints.txt | $(STAMPS)/package
 	$(call say,Installing what tests and documentation need)
 	$(BIN)/pip install --quiet --group dev --group docs $(EXTRAS)
 	@touch $@

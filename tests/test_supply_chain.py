@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,24 +16,76 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-PINNED = {
-    re.split("==", line)[0].lower().replace("_", "-")
-    for line in (ROOT / "constraints.txt").read_text().splitlines()
-    if line and not line.startswith("#")
-}
+CONSTRAINTS = (ROOT / "constraints.txt").read_text()
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+# A name, a version, perhaps a condition; hashes, one a line.
+PACKAGE = re.compile(
+    r"([\w.-]+)==([\w.]+)(?: ; [^\n\\]+)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n"
+)
 
 
-def test_every_python_package_is_pinned() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    groups = project["dependency-groups"]
+def normalized(name: str) -> str:
+    """Return a name as indexes compare it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[^A-Za-z0-9_.-]", name)[0]).lower()
+
+
+def test_every_python_package_is_pinned_with_hashes() -> None:
+    lines = CONSTRAINTS.splitlines(keepends=True)
+    packages = "".join(line for line in lines if not line.startswith("#"))
+    assert PACKAGE.sub("", packages) == ""
+    pinned = {
+        normalized(match[1]): match[3].count("--hash") for match in PACKAGE.finditer(packages)
+    }
     wanted = [
-        *project["project"]["dependencies"],
-        *project["build-system"]["requires"],
-        *(line for group in groups.values() for line in group),
+        *PROJECT["project"]["dependencies"],
+        *(line for extra in PROJECT["project"]["optional-dependencies"].values() for line in extra),
+        *PROJECT["build-system"]["requires"],
+        *(line for group in PROJECT["dependency-groups"].values() for line in group),
     ]
-    names = {re.split(r"[^A-Za-z0-9_.-]", line)[0].lower().replace("_", "-") for line in wanted}
-    assert names <= PINNED, f"run `make lock`: {names - PINNED}"
-    assert not re.search(r"@ |://", (ROOT / "constraints.txt").read_text())
+    names = {normalized(line) for line in wanted}
+    assert names <= set(pinned), f"run `make lock`: {names - set(pinned)}"
+    # Other machines get other files of a release.
+    assert min(pinned[name] for name in ("numpy", "polars-runtime-32", "maturin")) > 5
+    assert not re.search(r"@ |://|index", CONSTRAINTS)
+
+
+def test_what_builds_the_engine_is_pinned() -> None:
+    """`make` installs the group, since pip has no option for `build-system.requires`."""
+    assert set(PROJECT["build-system"]["requires"]) < set(PROJECT["dependency-groups"]["build"])
+
+
+def test_packages_are_installed_with_hashes_only() -> None:
+    makefile = (ROOT / "Makefile").read_text().replace("\\\n", "")
+    assert "\nexport PIP_REQUIRE_HASHES := 1\n" in makefile
+    without = [line for line in makefile.splitlines() if "$(WITHOUT_HASHES)" in line]
+    assert [line for line in without if "--no-deps" not in line] == []
+    for path in WORKFLOWS:
+        for line in path.read_text().splitlines():
+            assert "pip install" not in line or "--require-hashes" in line, line
+
+
+@pytest.mark.parametrize("is_expected", [True, False])
+def test_pip_takes_hashes_from_constraints(tmp_path: Path, is_expected: bool) -> None:
+    wheel = tmp_path / "little-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        folder = "little-1.0.dist-info"
+        archive.writestr(
+            f"{folder}/METADATA", "Metadata-Version: 2.1\nName: little\nVersion: 1.0\n"
+        )
+        archive.writestr(f"{folder}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr(f"{folder}/RECORD", "")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    constraints = tmp_path / "constraints.txt"
+    constraints.write_text(
+        f"little==1.0 \\\n    --hash=sha256:{digest if is_expected else '0' * 64}\n"
+    )
+    pip = [sys.executable, "-m", "pip", "--isolated", "install", "--no-index", "--require-hashes"]
+    options = ["--find-links", tmp_path, "--constraint", constraints, "--target", tmp_path / "to"]
+    done = subprocess.run(
+        [*pip, *options, "little>=0.9"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode == 0) == is_expected, done.stderr
+    assert is_expected or "DO NOT MATCH THE HASHES" in done.stderr
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)

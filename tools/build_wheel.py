@@ -29,6 +29,7 @@ SCENARIOS = [
     "short-flows",
     "quic-beside-tcp",
 ]
+PIP_OF_OTHERS = {"PIP_CONSTRAINT", "PIP_REQUIRE_HASHES"}
 
 
 def output(*command: str | Path) -> str:
@@ -77,7 +78,9 @@ def profile(folder: Path, profdata: str, options: list[str]) -> Path:
     if not counts(wheel):
         raise SystemExit(f"{wheel}: the engine counts nothing")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(package)]
-    subprocess.run([*pip, wheel], check=True)
+    # Neither hashes nor versions of others are for the wheel that was just built.
+    own = {key: it for key, it in os.environ.items() if key not in PIP_OF_OTHERS}
+    subprocess.run([*pip, wheel], env=own, check=True)
     environment = dict(
         os.environ,
         PYTHONPATH=str(package),

@@ -1,11 +1,13 @@
 """Install a wheel into an empty environment and run the demonstration there: `make wheel`.
 
-Nothing of the repository but the scenario is used, from another folder, so that what the wheel
-lacks is missed.
+Nothing of the repository but the scenario and the versions of dependencies is used, from another
+folder, so that what the wheel lacks is missed. The pip of this Python installs into the
+environment: it takes the hashes of dependencies from constraints.txt, which older ones cannot.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -18,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SCENARIO = ROOT / "scenarios" / "geo-shared.toml"
+CONSTRAINTS = ROOT / "constraints.txt"
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -32,12 +35,19 @@ def main(wheel: Path) -> None:
     """Install, look at the command, run the scenario, and check what it says."""
     with tempfile.TemporaryDirectory(prefix="wheel-") as name:
         folder = Path(name)
-        venv.create(folder / "venv", with_pip=True)
+        venv.create(folder / "venv")
         scripts = sysconfig.get_path("scripts", "venv", {"base": str(folder / "venv")})
         python = shutil.which("python", path=scripts)
         jostle = Path(scripts) / "jostle"
         assert python is not None, scripts
-        run(python, "-m", "pip", "install", "--quiet", wheel.resolve(), cwd=folder)
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        requirements = folder / "requirements.txt"
+        requirements.write_text(f"{wheel.resolve().as_uri()} --hash=sha256:{digest}\n")
+        run(
+            *(sys.executable, "-m", "pip", "--python", python, "install", "--quiet"),
+            *("--require-hashes", "--constraint", CONSTRAINTS, "--requirement", requirements),
+            cwd=folder,
+        )
         shutil.copy(SCENARIO, folder)
         where = run(python, "-c", "import jostle; print(jostle.__file__)", cwd=folder).strip()
         assert Path(where).resolve().is_relative_to(folder.resolve()), where
