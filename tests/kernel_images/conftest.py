@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fake_toolchain import FakeToolchain, fake_toolchain
-from jostle.kernel_images import toolchain
+from jostle.kernel_images import debian
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -26,5 +26,5 @@ def tools(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> FakeT
     """A fake toolchain as all there is, and an empty cache."""
     fake = fake_toolchain(tmp_path)
     monkeypatch.setenv("PATH", str(fake.programs))
-    monkeypatch.setattr(toolchain, "SOURCES", fake.sources)
+    monkeypatch.setattr(debian, "SOURCES", fake.sources)
     return fake

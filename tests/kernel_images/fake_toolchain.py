@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import shutil
 import tarfile
@@ -32,6 +33,27 @@ linux)
   cp "$here/kernel" linux; chmod +x linux ;;
 esac
 exit 0
+"""
+
+# Knows the packages beside it, whose digest it lists, and downloads them.
+_APT_GET = """\
+#!/bin/sh
+here=${0%/*}; PATH=/usr/bin:/bin
+echo "$*" >>"$here/apt"
+[ "$1" = download ] || exit 0
+cp "$here"/repository/linux-source-6.1_*.deb . && exit 0
+echo "E: Failed to fetch the package"; exit 100
+"""
+_APT_CACHE = """\
+#!/bin/sh
+here=${0%/*}; PATH=/usr/bin:/bin
+cat "$here/recorded"
+"""
+# A package is a plain tar file here.
+_DPKG_DEB = """\
+#!/bin/sh
+PATH=/usr/bin:/bin
+mkdir -p "$3" && tar --extract --file "$2" --directory "$3"
 """
 
 # Does what run_guest sees of a guest: runs nothing, but tells the end of init's program.
@@ -89,6 +111,25 @@ class FakeToolchain:
         return self.sources / "linux-source-6.1.tar.xz"
 
     @property
+    def package(self) -> Path:
+        return self.programs / "repository" / f"linux-source-6.1_{VERSION}-1_all.deb"
+
+    @property
+    def apt_calls(self) -> list[str]:
+        file = self.programs / "apt"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def publish(self) -> None:
+        """Make a package of the tarball, and record its digest in the lists."""
+        self.package.parent.mkdir(exist_ok=True)
+        with tarfile.open(self.package, "w") as package:
+            package.add(self.tarball, "usr/src/linux-source-6.1.tar.xz")
+        digest = hashlib.sha256(self.package.read_bytes()).hexdigest()
+        (self.programs / "recorded").write_text(
+            f"Package: linux-source-6.1\nVersion: {VERSION}-1\nSHA256: {digest}\n"
+        )
+
+    @property
     def calls(self) -> list[str]:
         file = self.programs / "calls"
         return file.read_text().splitlines() if file.exists() else []
@@ -104,7 +145,7 @@ class FakeToolchain:
     def source(
         self, version: str = VERSION, architecture: str = "um", without: str | None = None
     ) -> None:
-        """Write the tarball anew, without a text if one is given."""
+        """Write the tarball and its package anew, without a text if one is given."""
         major, minor, patch = version.split(".")
         files = {
             "Makefile": f"VERSION = {major}\nPATCHLEVEL = {minor}\nSUBLEVEL = {patch}\n",
@@ -118,6 +159,7 @@ class FakeToolchain:
                 member = tarfile.TarInfo(f"linux-source-6.1/{name}")
                 member.size = len(text)
                 tar.addfile(member, io.BytesIO(text.encode()))
+        self.publish()
 
 
 def fake_toolchain(folder: Path) -> FakeToolchain:
@@ -133,6 +175,9 @@ def fake_toolchain(folder: Path) -> FakeToolchain:
         write_program(programs / name, "#!/bin/sh\n")
     write_program(programs / "gcc", "#!/bin/sh\necho 'gcc (Fake) 1.2.3'\n")
     write_program(programs / "make", _MAKE)
+    write_program(programs / "apt-get", _APT_GET)
+    write_program(programs / "apt-cache", _APT_CACHE)
+    write_program(programs / "dpkg-deb", _DPKG_DEB)
     (programs / "kernel").write_text(kernel_script())
     fake = FakeToolchain(programs, sources)
     fake.make("good")

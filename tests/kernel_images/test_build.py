@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 from fake_toolchain import VERSION, FakeToolchain, write_program
 from jostle.errors import InputError, JostleError
-from jostle.kernel_images import build, config, edits, images, source, toolchain, verify
+from jostle.kernel_images import build, config, debian, edits, images, source, toolchain, verify
 from jostle.kernel_images.build import BuildError, Request
 from jostle.kernel_images.source import SourceError
 from jostle.kernel_images.verify import UnfitKernelError
@@ -27,9 +28,13 @@ class Heard:
     def __init__(self) -> None:
         self.steps: list[str] = []
         self.counts: list[tuple[int, int]] = []
+        self.lines: list[str] = []
 
     def step(self, text: str) -> None:
         self.steps.append(text.split(maxsplit=1)[0])
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
 
     def compiled(self, done: int, expected: int) -> None:
         self.counts.append((done, expected))
@@ -46,7 +51,7 @@ def makes(tools: FakeToolchain) -> list[str]:
 
 def test_a_build_ends_in_the_cache(tools: FakeToolchain, cache: Path) -> None:
     done, heard = carry_out(jobs=3)
-    assert heard.steps == ["extracting", "configuring", "compiling", "booting"]
+    assert heard.steps == ["fetching", "extracting", "configuring", "compiling", "booting"]
     assert heard.counts == [(1, 1310), (2, 1310), (3, 1310), (4, 1310)]
     assert tools.calls[-1] == "make ARCH=um linux -j3"
     assert done.folder == cache / f"{VERSION}-{config.digest()}"
@@ -57,7 +62,9 @@ def test_a_build_ends_in_the_cache(tools: FakeToolchain, cache: Path) -> None:
     assert facts["version"] == VERSION
     assert facts["compiler"] == "gcc (Fake) 1.2.3"
     assert facts["config_hash"] == config.digest()
-    assert facts["source"]["file"] == str(tools.tarball)
+    digest = hashlib.sha256(tools.package.read_bytes()).hexdigest()
+    assert Path(facts["source"]["file"]).name == tools.package.name
+    assert facts["source"]["sha256"] == digest
     assert images.find("virtual") == done.image
     assert sorted(path.name for path in (cache / ".work").iterdir()) == ["6.1.lock"]
 
@@ -74,7 +81,7 @@ def test_force_replaces_it_and_knows_how_long_it_takes(tools: FakeToolchain) -> 
     first, _ = carry_out()
     (first.folder / "linux").write_text("old")
     second, heard = carry_out(force=True)
-    assert heard.steps[0] == "extracting"
+    assert heard.steps[:2] == ["fetching", "extracting"]
     assert heard.counts[-1] == (4, 4)
     assert (second.folder / "linux").read_text() != "old"
 
@@ -85,7 +92,7 @@ def test_force_begins_from_the_start(tools: FakeToolchain, cache: Path) -> None:
         carry_out()
     tools.make("good")
     _, heard = carry_out(force=True)
-    assert heard.steps == ["extracting", "configuring", "compiling", "booting"]
+    assert heard.steps == ["fetching", "extracting", "configuring", "compiling", "booting"]
 
 
 def test_a_failed_compilation_names_the_error_and_the_log(
@@ -104,7 +111,7 @@ def test_a_failed_compilation_names_the_error_and_the_log(
     assert images.built() == []
     tools.make("good")
     _, heard = carry_out()
-    assert heard.steps == ["compiling", "booting"]
+    assert heard.steps == ["fetching", "compiling", "booting"]
 
 
 def test_what_was_compiled_before_counts(tools: FakeToolchain) -> None:
@@ -132,7 +139,7 @@ def test_other_options_are_configured_anew(
     tools.make("good")
     monkeypatch.setattr(config, "digest", lambda: "0123456789ab")
     done, heard = carry_out()
-    assert heard.steps == ["configuring", "compiling", "booting"]
+    assert heard.steps == ["fetching", "configuring", "compiling", "booting"]
     assert done.folder.name == f"{VERSION}-0123456789ab"
 
 
@@ -200,6 +207,7 @@ def test_the_wrong_source(
 
 def test_a_damaged_tarball(tools: FakeToolchain, cache: Path) -> None:
     tools.tarball.write_bytes(tools.tarball.read_bytes()[:200])
+    tools.publish()
     with pytest.raises(SourceError, match="cannot be extracted"):
         carry_out()
     assert not (cache / ".work" / "6.1" / "source").exists()
@@ -210,10 +218,89 @@ def test_a_damaged_tarball(tools: FakeToolchain, cache: Path) -> None:
 def test_a_tarball_of_ones_own(tools: FakeToolchain, tmp_path: Path) -> None:
     own = tmp_path / "own.tar.xz"
     tools.tarball.rename(own)
-    done, _ = carry_out(tarball=own)
+    digest = hashlib.sha256(own.read_bytes()).hexdigest()
+    with pytest.raises(SourceError, match=r"`sha256sum \S*/own\.tar\.xz` .* add --sha256 DIGEST"):
+        carry_out(archive=own)
+    with pytest.raises(SourceError, match=f"has the SHA-256 {digest}, not {'0' * 64}"):
+        carry_out(archive=own, sha256="0" * 64)
+    assert tools.calls == []
+    done, _ = carry_out(archive=own, sha256=digest.upper())
     assert done.facts["source"]["file"] == str(own)
+    assert tools.apt_calls == []
     with pytest.raises(SourceError, match=r"cannot read the source .*absent"):
-        carry_out(tarball=tmp_path / "absent", force=True)
+        carry_out(archive=tmp_path / "absent", sha256=digest, force=True)
+
+
+def test_a_package_of_ones_own(tools: FakeToolchain, tmp_path: Path) -> None:
+    """As it is copied to a machine that has no network."""
+    own = tmp_path / tools.package.name
+    tools.package.rename(own)
+    digest = hashlib.sha256(own.read_bytes()).hexdigest()
+    done, heard = carry_out(archive=own, sha256=digest)
+    assert done.facts["source"]["sha256"] == digest
+    assert heard.steps[0] == "extracting"
+
+
+def test_a_package_that_the_lists_do_not_have(tools: FakeToolchain, cache: Path) -> None:
+    with tools.package.open("ab") as package:
+        package.write(b"more")
+    with pytest.raises(
+        debian.PackageError, match="which apt's signed lists do not have"
+    ) as refused:
+        carry_out()
+    assert refused.value.exit_status == 2
+    assert list((cache / ".work" / "6.1").glob("*.deb")) == []
+
+
+def test_an_installed_source_is_not_trusted(tools: FakeToolchain) -> None:
+    """Neither are the digests of its package, which whoever exchanges the source exchanges, too."""
+    tools.package.unlink()
+    with pytest.raises(debian.PackageError) as refused:
+        carry_out()
+    text = str(refused.value)
+    assert "E: Failed to fetch the package" in text
+    assert f"--source {tools.tarball} --sha256 DIGEST, where `sha256sum {tools.tarball}`" in text
+    tools.tarball.unlink()
+    with pytest.raises(debian.PackageError, match="reaches its package sources"):
+        carry_out()
+
+
+def test_a_package_is_downloaded_once(tools: FakeToolchain, cache: Path) -> None:
+    tools.make("broken")
+    for _ in range(2):
+        with pytest.raises(BuildError):
+            carry_out()
+    assert len(tools.apt_calls) == 1
+    # Somebody exchanges it meanwhile.
+    with (cache / ".work" / "6.1" / tools.package.name).open("ab") as package:
+        package.write(b"more")
+    tools.make("good")
+    carry_out()
+    assert len(tools.apt_calls) == 2
+
+
+@pytest.mark.parametrize("may_update", [False, True])
+def test_lists_are_updated_if_that_is_allowed(tools: FakeToolchain, may_update: bool) -> None:
+    write_program(
+        tools.programs / "apt-get",
+        '#!/bin/sh\nhere=${0%/*}; echo "$*" >>"$here/apt"; PATH=/usr/bin:/bin\n'
+        'case "$1" in update) : >"$here/lists" ;; esac\n'
+        '[ -e "$here/lists" ] || { echo "E: Unable to locate package $4"; exit 100; }\n'
+        '[ "$1" = update ] || cp "$here"/repository/*.deb .\n',
+    )
+    if may_update:
+        carry_out(may_update=True)
+    else:
+        with pytest.raises(debian.PackageError, match=r"no linux-source-6\.1: .*--install"):
+            carry_out()
+    calls = [call.split()[0] for call in tools.apt_calls]
+    assert calls == (["download", "update", "download"] if may_update else ["download"])
+
+
+def test_a_machine_without_apt(tools: FakeToolchain) -> None:
+    (tools.programs / "apt-get").unlink()
+    with pytest.raises(debian.PackageError, match=r"no `apt-get` here: .*--source TARBALL"):
+        carry_out()
 
 
 def test_little_room(tools: FakeToolchain, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,13 +350,7 @@ def test_unknown_series(tools: FakeToolchain) -> None:
 def test_two_builds_at_a_time(tools: FakeToolchain, cache: Path) -> None:
     tools.make("hang")
     command = "from jostle.cli import status; import sys; sys.exit(status(['kernel', 'build']))"
-    program = f"""
-from pathlib import Path
-from jostle.kernel_images import toolchain
-toolchain.SOURCES = Path({str(tools.sources)!r})
-{command}
-"""
-    first = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
+    first = subprocess.Popen([sys.executable, "-c", command], stderr=subprocess.PIPE, text=True)
     assert first.stderr is not None
     try:
         log = cache / ".work" / "6.1" / "build.log"
@@ -285,7 +366,7 @@ toolchain.SOURCES = Path({str(tools.sources)!r})
     assert sleeping() == []
     tools.make("good")
     _, heard = carry_out()
-    assert heard.steps == ["compiling", "booting"]
+    assert heard.steps == ["fetching", "compiling", "booting"]
 
 
 def test_options_of_the_kernel() -> None:
@@ -354,27 +435,27 @@ def test_edits_of_another_version_are_not_built_upon(
     tools.make("good")
     monkeypatch.setattr(edits, "EDITS", edits.EDITS[:1])
     _, heard = carry_out()
-    assert heard.steps[0] == "extracting"
+    assert heard.steps[:2] == ["fetching", "extracting"]
 
 
 def test_what_is_missing_is_named(tools: FakeToolchain) -> None:
-    assert toolchain.missing("6.1") == []
+    assert toolchain.missing() == []
     (tools.programs / "gcc").unlink()
     (tools.programs / "flex").unlink()
-    tools.tarball.unlink()
-    lacking = toolchain.missing("6.1")
-    assert lacking == ["linux-source-6.1", "gcc", "flex"]
+    for name in ("apt-get", "apt-cache"):
+        (tools.programs / name).unlink()
+    lacking = toolchain.missing()
+    assert lacking == ["gcc", "flex"]
     assert "install what your distribution calls them" in toolchain.missing_message(lacking)
     (tools.programs / "apt-get").write_text("#!/bin/sh\n")
     (tools.programs / "apt-get").chmod(0o755)
-    command = "apt-get install -y --no-install-recommends linux-source-6.1 gcc flex libc6-dev"
+    command = "apt-get install -y --no-install-recommends gcc flex libc6-dev"
     assert f"as root, run `{command}" in toolchain.missing_message(lacking)
-    assert toolchain.missing("6.1", source=Path("own.tar")) == ["gcc", "flex"]
 
 
 def test_a_compiler_without_the_c_library(tools: FakeToolchain) -> None:
     (tools.programs / "gcc").write_text("#!/bin/sh\nexit 1\n")
-    assert toolchain.missing("6.1") == ["libc6-dev"]
+    assert toolchain.missing() == ["libc6-dev"]
 
 
 def test_installing_fetches_lists_of_packages_if_need_be(tools: FakeToolchain) -> None:
@@ -411,7 +492,9 @@ def test_a_source_that_is_not_packaged_is_named(tools: FakeToolchain, said: str)
     apt = tools.programs / "apt-get"
     apt.write_text(f'#!/bin/sh\n[ "$1" = update ] || {{ echo "{said}"; exit 100; }}\n')
     apt.chmod(0o755)
-    expected = r"sources have no linux-source-6\.12: .* build --version 6\.12 --source TARBALL"
+    expected = r"sources have no linux-source-6\.12: .* --version 6\.12 --source TARBALL --sha256"
+    with pytest.raises(debian.PackageError, match=expected):
+        carry_out(series="6.12")
     with pytest.raises(toolchain.ToolsMissingError, match=expected):
         toolchain.install(["linux-source-6.12", "flex"], lambda _line: None)
     # Who may not install anything is told the same, if apt has lists of packages.

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jostle.cli.options import json_option
-from jostle.printable import echo
+from jostle.errors import InputError
+from jostle.printable import echo, printable
 
 if TYPE_CHECKING:
     from jostle.kernel_images.build import Request
@@ -35,18 +36,20 @@ def kernel() -> None:
 @click.option(
     "--source",
     type=click.Path(path_type=Path),
-    metavar="TARBALL",
-    help="A kernel's source; that of the Debian package linux-source-… if absent.",
+    metavar="FILE",
+    help="A kernel's source: a tarball, or the package linux-source-… of Debian. By default "
+    "apt-get downloads that package. Needs --sha256.",
 )
 @click.option(
     "--sha256",
     metavar="DIGEST",
-    help="What the source must have. What a Debian package installed is held against its record.",
+    help="SHA-256 of --source.",
 )
 @click.option(
     "--install/--no-install",
     default=None,
-    help="Install missing Debian packages as root, or name them; asked on a terminal if absent.",
+    help="Install missing Debian packages as root, and update apt's lists, or name them; asked on "
+    "a terminal if absent.",
 )
 def build(
     *,
@@ -57,16 +60,21 @@ def build(
     sha256: str | None,
     install: bool | None,
 ) -> None:
-    """Build a Linux kernel whose time is virtual, from the distribution's source.
+    """Build a Linux kernel whose time is virtual, from Debian's source.
 
     Takes a few minutes and 3 GB of disk while it lasts; the kernel goes into the user's cache
     folder after it has booted once. As root on Debian it installs what is missing, if it is told
     or allowed to. Interrupted, the same command goes on from where it was.
     """
     from jostle.cli.signals import GOES_ON, orderly_interruption
+    from jostle.kernel_images import toolchain
     from jostle.kernel_images.build import Request
 
-    request = Request(series, jobs or len(os.sched_getaffinity(0)), source, sha256, force)
+    if sha256 is not None and source is None:
+        raise InputError("--sha256 is the digest of a --source: apt checks what it downloads")
+    cores = len(os.sched_getaffinity(0))
+    may_update = bool(install) and toolchain.can_install()
+    request = Request(series, jobs or cores, source, sha256, force, may_update)
     with orderly_interruption(GOES_ON):
         _build(request, install)
 
@@ -93,7 +101,7 @@ def _build(request: Request, install: bool | None) -> None:
         echo(f"Linux {there.version} is there already: {there.image.path}")
         echo("(--force builds it anew)", err=True)
         return
-    _provide(request, install)
+    _provide(install)
     started_s = time.monotonic()
     with _Progress() as progress:
         done = carry_out(request, progress)
@@ -101,11 +109,11 @@ def _build(request: Request, install: bool | None) -> None:
     echo(f"Linux {done.version}, built in {took_s / 60:.1f} min: {done.image.path}")
 
 
-def _provide(request: Request, install: bool | None) -> None:
+def _provide(install: bool | None) -> None:
     """See to it that everything is installed."""
     from jostle.kernel_images import toolchain
 
-    lacking = toolchain.missing(request.series, request.tarball)
+    lacking = toolchain.missing()
     if not lacking:
         return
     command = " ".join(toolchain.install_command(lacking))
@@ -118,7 +126,7 @@ def _provide(request: Request, install: bool | None) -> None:
         hint = "" if install is False or not toolchain.can_install() else ", or add --install"
         raise toolchain.ToolsMissingError(f"{toolchain.missing_message(lacking)}{hint}")
     toolchain.install(lacking, lambda line: echo(f"  {line}", err=True))
-    still = toolchain.missing(request.series, request.tarball)
+    still = toolchain.missing()
     if still:
         raise toolchain.ToolsMissingError(toolchain.missing_message(still))
 
@@ -161,6 +169,13 @@ class _Progress:
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task(text, total=None)
+
+    def line(self, text: str) -> None:
+        """Show what apt-get writes."""
+        if self._bar is None:
+            echo(f"  {text}", err=True)
+        else:
+            self._bar.console.print(printable(text), markup=False, highlight=False)
 
     def compiled(self, done: int, expected: int) -> None:
         """Show how much is compiled."""

@@ -25,13 +25,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jostle.errors import InputError, JostleError
-from jostle.kernel_images import config, source, toolchain
+from jostle.kernel_images import config, debian, source, toolchain
 from jostle.kernel_images.images import Built, Image, built, cache_folder, version_key
 from jostle.kernel_images.processes import running
 from jostle.kernel_images.verify import Check, UnfitKernelError, check
 
 FORMAT = "jostle.kernel/1"
 
+_PACKAGE_BYTES = 150_000_000
+"""Room for Debian's package of the source."""
 _SOURCE_BYTES = 3_000_000_000
 """Room for the source and all that is compiled from it."""
 _OBJECTS_BYTES = 1_000_000_000
@@ -53,6 +55,9 @@ class Reporter(Protocol):
     def step(self, text: str) -> None:
         """Something that takes its time begins."""
 
+    def line(self, text: str) -> None:
+        """Another program writes a line."""
+
     def compiled(self, done: int, expected: int) -> None:
         """So many steps of compiling are done, of about so many."""
 
@@ -71,19 +76,22 @@ class Request:
         One of `config.SERIES`.
     jobs
         Compilers at the same time.
-    tarball
-        A kernel's source to use instead of the distribution's.
+    archive
+        A kernel's source to use instead of Debian's package: a tarball, or such a package.
     sha256
-        What the source must have; what Debian's package recorded if absent.
+        Digest of `archive`, which is refused without it.
     force
         Build anew, even if it is there, and from the start.
+    may_update
+        Whether to renew apt's lists of packages, as root, if the source is not found.
     """
 
     series: str = config.DEFAULT_SERIES
     jobs: int = 1
-    tarball: Path | None = None
+    archive: Path | None = None
     sha256: str | None = None
     force: bool = False
+    may_update: bool = False
 
 
 def check_request(request: Request) -> None:
@@ -155,17 +163,17 @@ class _Build:
 
     def carry_out(self) -> Built:
         if self._request.force:
-            for path in (self._tree, self._configured):
+            packages = self._folder.glob("*.deb")
+            for path in (self._tree, self._configured, *packages):
                 _remove(path)
-        tarball = self._request.tarball or toolchain.source_tarball(self._request.series)
-        origin = source.identity(tarball)
-        source.verify(tarball, self._request.sha256)
-        extracted = source.is_extracted(tarball, self._tree)
+        archive = self._source()
+        origin = source.identity(archive)
+        extracted = source.is_extracted(archive, self._tree)
         self._need_room(_OBJECTS_BYTES if extracted else _SOURCE_BYTES)
         if not extracted:
-            self._reporter.step(f"extracting {tarball}")
+            self._reporter.step(f"extracting {archive}")
             _remove(self._configured)
-            source.extract(tarball, self._tree)
+            source.extract(archive, self._tree)
         version = source.version(self._tree, self._request.series)
         self._configure(version)
         self._compile(version)
@@ -179,6 +187,20 @@ class _Build:
                 f"the kernel is {image.path}, the log {self._log}"
             ) from error
         return self._publish(version, origin, checked)
+
+    def _source(self) -> Path:
+        if self._request.archive is not None:
+            source.verify(self._request.archive, self._request.sha256)
+            return self._request.archive
+        self._need_room(_PACKAGE_BYTES)
+        package = debian.source_package(self._request.series)
+        self._reporter.step(f"fetching {package}")
+        return debian.fetch_source(
+            self._request.series,
+            self._folder,
+            self._reporter.line,
+            may_update=self._request.may_update,
+        )
 
     @property
     def _configured(self) -> Path:

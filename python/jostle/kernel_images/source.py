@@ -1,4 +1,7 @@
-"""A kernel's source: from a tarball to a folder, whole or not at all."""
+"""A kernel's source: from an archive to a folder, whole or not at all.
+
+An archive is a tarball, or a package of Debian that holds one.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,24 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
 
 from jostle.errors import InputError, JostleError
-from jostle.kernel_images import config, edits
+from jostle.kernel_images import config, debian, edits
 from jostle.kernel_images.processes import running
 
 _WAIT_S = 0.5
-_DPKG = Path("/var/lib/dpkg/info")
 
 
 class SourceError(InputError):
     """The tarball is not the source of the kernel that is wanted."""
 
 
-def identity(tarball: Path) -> dict[str, Any]:
-    """Tell one tarball from another: by name, size and digest.
+def identity(archive: Path) -> dict[str, Any]:
+    """Tell one archive from another: by name, size and digest.
 
     Raises
     ------
@@ -31,74 +34,62 @@ def identity(tarball: Path) -> dict[str, Any]:
         When it cannot be read.
     """
     try:
-        facts = tarball.stat()
-        with tarball.open("rb") as file:
+        facts = archive.stat()
+        with archive.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise SourceError(f"cannot read the source {tarball}: {error.strerror}") from error
-    return {"file": str(tarball.resolve()), "size_bytes": facts.st_size, "sha256": digest}
+        raise SourceError(f"cannot read the source {archive}: {error.strerror}") from error
+    return {"file": str(archive.resolve()), "size_bytes": facts.st_size, "sha256": digest}
 
 
-def verify(tarball: Path, sha256: str | None) -> None:
-    """Hold a tarball against what is recorded of it.
-
-    Parameters
-    ----------
-    sha256
-        What it should have; if absent, the digest that Debian's package of it recorded counts, and
-        a tarball of no package is taken as it is.
+def verify(archive: Path, sha256: str | None) -> None:
+    """Compare an archive that the user gave with the digest that the user gave.
 
     Raises
     ------
     SourceError
-        When it is another.
+        When it is another, or there is no digest.
     """
-    if sha256 is not None:
-        found = identity(tarball)["sha256"]
-        if found != sha256.lower():
-            raise SourceError(f"{tarball} has the SHA-256 {found}, not {sha256}")
-        return
-    recorded = _recorded_md5(tarball)
-    if recorded is None:
-        return
-    with tarball.open("rb") as file:
-        # Against damage and exchange after installation; the package itself is signed.
-        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if found != recorded:
+    if sha256 is None:
         raise SourceError(
-            f"{tarball} is not the file that its package installed (MD5 {found}, recorded "
-            f"{recorded}): run `apt-get install --reinstall {tarball.name.split('.tar')[0]}`"
+            f"{archive} may be any program: compare what `sha256sum {shlex.quote(str(archive))}` "
+            "prints with the digest that the publisher of the source signs, and add --sha256 DIGEST"
         )
+    found = identity(archive)["sha256"]
+    if found != sha256.lower():
+        raise SourceError(f"{archive} has the SHA-256 {found}, not {sha256}")
 
 
-def _recorded_md5(tarball: Path) -> str | None:
-    """Digest that dpkg has of an installed file; None if it is of no package."""
-    named = tarball.resolve().relative_to("/").as_posix()
-    for record in _DPKG.glob(f"{tarball.name.split('.tar')[0]}*.md5sums"):
-        for line in record.read_text("utf-8").splitlines():
-            digest, _, name = line.partition("  ")
-            if name == named:
-                return digest
-    return None
-
-
-def is_extracted(tarball: Path, folder: Path) -> bool:
-    """Whether `folder` holds all of that tarball."""
+def is_extracted(archive: Path, folder: Path) -> bool:
+    """Whether `folder` has all files of that archive."""
     try:
         stamp = json.loads(_stamp(folder).read_bytes())
     except (OSError, ValueError):
         return False
-    return folder.is_dir() and bool(stamp == _extraction(tarball))
+    return folder.is_dir() and bool(stamp == _extraction(archive))
 
 
-def extract(tarball: Path, folder: Path) -> None:
-    """Extract the tarball; an interruption leaves no folder that looks whole.
+def extract(archive: Path, folder: Path) -> None:
+    """Extract the archive; an interruption leaves no folder that looks whole.
 
     Raises
     ------
     SourceError
-        When the tarball is damaged.
+        When the archive is damaged.
     """
+    if archive.suffix == ".deb":
+        unpacked = folder.with_name(f"{folder.name}.package")
+        shutil.rmtree(unpacked, ignore_errors=True)
+        try:
+            _extract_tarball(debian.unpack_source(archive, unpacked), folder)
+        finally:
+            shutil.rmtree(unpacked, ignore_errors=True)
+    else:
+        _extract_tarball(archive, folder)
+    _stamp(folder).write_text(json.dumps(_extraction(archive)), "utf-8")
+
+
+def _extract_tarball(tarball: Path, folder: Path) -> None:
     partial = folder.with_name(f"{folder.name}.partial")
     _stamp(folder).unlink(missing_ok=True)
     for old in (folder, partial):
@@ -118,7 +109,6 @@ def extract(tarball: Path, folder: Path) -> None:
             raise JostleError(f"the disk of {folder.parent} is full")
         raise SourceError(f"{tarball} cannot be extracted: {last}")
     partial.rename(folder)
-    _stamp(folder).write_text(json.dumps(_extraction(tarball)), "utf-8")
 
 
 def version(folder: Path, series: str) -> str:
@@ -168,10 +158,10 @@ def make_ours(folder: Path) -> None:
     edits.write_if_changed(makefile, text if line in text else text + line)
 
 
-def _extraction(tarball: Path) -> dict[str, Any]:
+def _extraction(archive: Path) -> dict[str, Any]:
     """Tell what a folder is made from: edits of another version of jostle hide the text of ours."""
     made_by = hashlib.sha256(repr(edits.EDITS).encode()).hexdigest()
-    return {**identity(tarball), "edits": made_by}
+    return {**identity(archive), "edits": made_by}
 
 
 def _stamp(folder: Path) -> Path:

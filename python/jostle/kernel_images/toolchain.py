@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from jostle.errors import InputError, JostleError
-from jostle.kernel_images.processes import Line, running
-
-SOURCES = Path("/usr/src")
-"""Where Debian's packages put the sources."""
+from jostle.kernel_images import debian
+from jostle.kernel_images.processes import Line
 
 PROGRAMS: Mapping[str, str] = {
     "make": "make", "gcc": "gcc", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc",
@@ -27,43 +22,16 @@ _C_LIBRARY = "libc6-dev"
 # which gcc only recommends.
 _LIBRARIES = (_C_LIBRARY, "libelf-dev", "libssl-dev")
 
-# What apt-get says of a package that it cannot find, and of one that it knows by name alone.
-_UNKNOWN = re.compile(
-    r"Unable to locate package (\S+)|Package '(\S+)' has no installation candidate"
-)
-
-_WAIT_S = 0.5
-# dpkg must not be stopped in the middle.
-_TIDY_UP_S = 60.0
-
 
 class ToolsMissingError(InputError):
     """Something that building needs is not installed; the message says how to get it."""
 
 
-def source_package(series: str) -> str:
-    """Debian's package of the kernel's source."""
-    return f"linux-source-{series}"
-
-
-def source_tarball(series: str) -> Path:
-    """Where that package puts the source."""
-    return SOURCES / f"linux-source-{series}.tar.xz"
-
-
-def missing(series: str, source: Path | None = None) -> list[str]:
-    """Debian packages that are lacking.
-
-    Parameters
-    ----------
-    source
-        A tarball to use instead of the distribution's.
-    """
+def missing() -> list[str]:
+    """Debian packages that are lacking."""
     packages = [p for program, p in PROGRAMS.items() if shutil.which(program) is None]
     if "gcc" not in packages and not _finds_c_library():
         packages.append(_C_LIBRARY)
-    if source is None and not source_tarball(series).is_file():
-        packages.insert(0, source_package(series))
     return packages
 
 
@@ -88,27 +56,15 @@ def install(lacking: Sequence[str], on_line: Line) -> None:
     JostleError
         When apt-get fails otherwise.
     """
-    said: list[str] = []
-
-    def hear(line: str) -> None:
-        said.append(line)
-        on_line(line)
-
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
     command = install_command(lacking)
     # Fresh systems, containers above all, have no lists of packages yet.
     for step in (command, ["apt-get", "update"], command):
-        said.clear()
-        with running(
-            step, hear, environment=environment, first=signal.SIGTERM, patience_s=_TIDY_UP_S
-        ) as group:
-            while (status := group.wait(_WAIT_S)) is None:
-                pass
+        status, said = debian.run_apt(step[1:], on_line)
         if step is command and status == 0:
             return
-    unknown = [a or b for a, b in _UNKNOWN.findall("\n".join(said))]
+    unknown = debian.unknown_packages(said)
     if unknown:
-        raise ToolsMissingError(_unknown_message(list(dict.fromkeys(unknown))))
+        raise ToolsMissingError(debian.unknown_message(unknown))
     last = "\n".join(f"  {line}" for line in said[-8:])
     raise JostleError(f"`{' '.join(command)}` failed:\n{last}")
 
@@ -118,11 +74,11 @@ def missing_message(lacking: Sequence[str]) -> str:
     command = " ".join(install_command(lacking))
     unknown = _unknown(lacking)
     if unknown:
-        return _unknown_message(unknown)
+        return debian.unknown_message(unknown)
     if shutil.which("apt-get") is None:
         return (
             f"not installed: {', '.join(lacking)} (Debian's names); install what your "
-            "distribution calls them, and give a kernel's source with --source"
+            "distribution calls them, and give a kernel's source with --source and --sha256"
         )
     return f"not installed: {', '.join(lacking)}; as root, run `{command}`"
 
@@ -138,19 +94,6 @@ def _unknown(packages: Sequence[str]) -> list[str]:
     if shutil.which("apt-cache") is None or not is_known("make"):
         return []
     return [package for package in packages if not is_known(package)]
-
-
-def _unknown_message(packages: Sequence[str]) -> str:
-    text = f"this machine's package sources have no {', '.join(packages)}"
-    sources = [p.removeprefix("linux-source-") for p in packages if p.startswith("linux-source-")]
-    if not sources:
-        return f"{text}: see /etc/apt/sources.list"
-    series = sources[0]
-    return (
-        f"{text}: add sources that have it (Debian 12 has 6.1 and, among its security updates, "
-        f"6.12), or get linux-{series}.….tar.xz from https://www.kernel.org and run "
-        f"`jostle kernel build --version {series} --source TARBALL`"
-    )
 
 
 def compiler() -> str:
