@@ -7,6 +7,7 @@ import os
 import pty
 import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 
 def launch(*words: str, alone: bool = False) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*LAUNCHER, str(os.getpid()), *words],
+        [*LAUNCHER, str(os.getpid()), "-", *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -112,8 +113,28 @@ def test_a_signal_ends_a_program_that_does_not_handle_it() -> None:
 
 
 def test_the_program_ends_if_its_parent_is_not_there() -> None:
-    done = subprocess.run([*LAUNCHER, "1", "echo", "started"], capture_output=True, check=False)
+    done = subprocess.run(
+        [*LAUNCHER, "1", "-", "echo", "started"], capture_output=True, check=False
+    )
     assert (done.returncode, done.stdout) == (127, b"")
+
+
+def test_a_held_program_starts_when_it_is_released() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            [*LAUNCHER, str(os.getpid()), str(theirs.fileno()), "sh", "-c", "ls /proc/self/fd"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            pass_fds=[theirs.fileno()],
+        )
+    assert process.stdout is not None
+    with ours:
+        assert ours.recv(1) == b"."
+        assert select.select([process.stdout], [], [], 0.2)[0] == []
+    # Input, output, errors, and the folder that is listed.
+    assert end_of(process) == (0, "0\n1\n2\n3\n")
 
 
 class Terminal:
@@ -125,7 +146,7 @@ class Terminal:
     RUN = (
         "import os, signal, subprocess, sys\n"
         "signal.signal(signal.SIGINT, lambda *_: None)\n"
-        "words = [*sys.argv[1:6], str(os.getpid()), *sys.argv[6:]]\n"
+        "words = [*sys.argv[1:6], str(os.getpid()), '-', *sys.argv[6:]]\n"
         "sys.exit(subprocess.run(words).returncode)\n"
     )
 

@@ -1,8 +1,10 @@
 """Runs a program in a new PID namespace, so that no process of it outlives jostle.
 
-usage: python pid_namespace.py PARENT PROGRAM ARGUMENT…
+usage: python pid_namespace.py PARENT HOLD PROGRAM ARGUMENT…
 
-PARENT is the PID of the process that starts this one, as root. There are three processes:
+PARENT is the PID of the process that starts this one, as root. HOLD is `-`, or the number of a
+socket: the launcher writes a byte to it when everything is ready, and starts the program when
+PARENT closes the other end. There are three processes:
 
 - The launcher stays outside of the namespace. It ends with PARENT (PR_SET_PDEATHSIG), and passes
   the signals of PARENT on.
@@ -48,9 +50,12 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TO_INIT = {number: signal.SIGRTMIN + number for number in _PASSED_ON}
 
 
-def main(parent: int, words: Sequence[str]) -> int:
+def main(parent: int, hold: int | None, words: Sequence[str]) -> int:
     """Run a program, and return its exit status."""
+    if hold is not None:
+        os.set_inheritable(hold, False)
     if not os.path.exists(_NAMESPACE):
+        _await_release(hold)
         _execute(words)
     libc = ctypes.CDLL(None, use_errno=True)
     _end_with_parent(libc)
@@ -66,7 +71,7 @@ def main(parent: int, words: Sequence[str]) -> int:
     init = os.fork()
     if init == 0:
         os.close(open_end)
-        _be_init(libc, is_alive, words, mask, is_alone=is_alone)
+        _be_init(libc, is_alive, hold, words, mask, is_alone=is_alone)
     while True:
         came = signal.sigwaitinfo({signal.SIGCHLD, *_PASSED_ON})
         if came.si_signo != signal.SIGCHLD:
@@ -101,7 +106,13 @@ class _Terminal:
 
 
 def _be_init(
-    libc: ctypes.CDLL, is_alive: int, words: Sequence[str], mask: Iterable[int], *, is_alone: bool
+    libc: ctypes.CDLL,
+    is_alive: int,
+    hold: int | None,
+    words: Sequence[str],
+    mask: Iterable[int],
+    *,
+    is_alone: bool,
 ) -> NoReturn:
     """Be the first process of the namespace until the program ends; does not return."""
     try:
@@ -115,6 +126,7 @@ def _be_init(
             if not os.read(is_alive, 1):
                 os._exit(_NOT_STARTED)
         _mount_proc(libc)
+        _await_release(hold)
         program = os.fork()
         if program == 0:
             _become(words, mask, is_alone=is_alone)
@@ -122,6 +134,12 @@ def _be_init(
     except OSError as error:
         _complain(error)
         os._exit(_NOT_STARTED)
+
+
+def _await_release(hold: int | None) -> None:
+    if hold is not None:
+        os.write(hold, b".")
+        os.read(hold, 1)
 
 
 def _become(words: Sequence[str], mask: Iterable[int], *, is_alone: bool) -> NoReturn:
@@ -197,7 +215,9 @@ def _complain(error: OSError) -> None:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(int(sys.argv[1]), sys.argv[2:]))
+        held = None if sys.argv[2] == "-" else int(sys.argv[2])
+        # Nothing is left to tidy up, and the end of an interpreter takes time.
+        os._exit(main(int(sys.argv[1]), held, sys.argv[3:]))
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     except OSError as error:

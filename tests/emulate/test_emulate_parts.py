@@ -390,7 +390,7 @@ input()
 )
 def test_owners_in_other_pid_namespaces_are_alive() -> None:
     script = Path(emulation.__file__).parents[1] / "pid_namespace.py"
-    words = [sys.executable, "-I", "-S", "-B", str(script), str(os.getpid())]
+    words = [sys.executable, "-I", "-S", "-B", str(script), str(os.getpid()), "-"]
     with subprocess.Popen(
         [*words, sys.executable, "-c", NESTED],
         stdin=subprocess.PIPE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -152,13 +153,18 @@ class _Run:
         self.process: subprocess.Popen[bytes] | None = None
 
     def carry_out(
-        self, start: Callable[[], subprocess.Popen[bytes]], relay: Relay, stack: ExitStack
+        self, start: Callable[..., subprocess.Popen[bytes]], relay: Relay, stack: ExitStack
     ) -> int:
         """Start both and wait for the command."""
-        self.loop.start()
-        stack.callback(self.loop.stop)
-        self.process = start()
-        stack.callback(end, self.process)
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                self.process = start(hold=theirs.fileno())
+            stack.callback(end, self.process)
+            # The launcher takes a tenth of a second, in which the time of the links must not pass.
+            ours.recv(1)
+            self.loop.start()
+            stack.callback(self.loop.stop)
         if not self.loop.is_alive():
             self._broken()
         return relay.wait(self.process)
@@ -222,7 +228,7 @@ class _Launcher:
     def __init__(self, options: Options) -> None:
         account = None if options.as_root else account_of(os.environ)
         # Without PID namespaces, the program itself ends with jostle.
-        self._words = [*_PID_NAMESPACE, str(os.getpid()), "setpriv", "--pdeathsig", "KILL"]
+        self._words = ["setpriv", "--pdeathsig", "KILL"]
         self._environment: Mapping[str, str] = os.environ
         if account is not None:
             self._words += rights_of(account)
@@ -234,10 +240,22 @@ class _Launcher:
         namespace: str,
         environment: Mapping[str, str],
         stdout: Any = None,
+        hold: int | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start a program in a network namespace; if `stdout` is None, it shares our terminal."""
+        """Start a program in a network namespace.
+
+        Parameters
+        ----------
+        stdout
+            Its standard output; if None, it shares our terminal.
+        hold
+            A socket: the program starts when its other end is closed.
+        """
+        launcher = [*_PID_NAMESPACE, str(os.getpid()), "-" if hold is None else str(hold)]
+        words = [available("ip") or "ip", "netns", "exec", namespace, *launcher, *self._words]
         return subprocess.Popen(
-            [available("ip") or "ip", "netns", "exec", namespace, *self._words, "--", *command],
+            [*words, "--", *command],
+            pass_fds=() if hold is None else (hold,),
             env={**self._environment, **environment},
             stdin=None if stdout is None else subprocess.DEVNULL,
             stdout=stdout,

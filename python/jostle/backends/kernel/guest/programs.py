@@ -48,7 +48,7 @@ _CONFINED = (*_PYTHON, str(Path(__file__).with_name("confined.py")))
 """Words that start a program without rights, with the arguments of `confined` behind them."""
 
 _PID_NAMESPACE = (*_PYTHON, str(Path(__file__).parents[3] / "pid_namespace.py"))
-"""Words that start a program whose processes all end with it, with the PID of this process behind.
+"""Words that start a program whose processes all end with it, with the PID of this process and `-`.
 
 They are for this machine's own kernel: a guest ends with all of its processes.
 """
@@ -347,7 +347,7 @@ class ProgramFlow(FlowOfJob):
         }
         writable = [str(path) for path in (self._folder, self._qlogs, self._secrets)]
         confinement = ["1" if self._in_guest else "0", str(self._kept), str(len(writable))]
-        outermost = () if self._in_guest else (*_PID_NAMESPACE, str(os.getpid()))
+        outermost = () if self._in_guest else (*_PID_NAMESPACE, str(os.getpid()), "-")
         return Program(
             role,
             words,
