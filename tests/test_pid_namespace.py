@@ -119,6 +119,18 @@ def test_the_program_ends_if_its_parent_is_not_there() -> None:
     assert (done.returncode, done.stdout) == (127, b"")
 
 
+def test_a_kernel_without_pid_namespaces_runs_the_program_directly() -> None:
+    """As Linux in virtual time does, with which every process ends."""
+    code = (
+        "from jostle import pid_namespace as launcher\n"
+        "launcher._NAMESPACE = '/proc/none'\n"
+        "launcher.main(0, None, ['sh', '-c', 'echo $$; exit 4'])\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as run:
+        said, _ = run.communicate(timeout=20)
+    assert (run.returncode, said) == (4, f"{run.pid}\n")
+
+
 def test_a_held_program_starts_when_it_is_released() -> None:
     ours, theirs = socket.socketpair()
     with theirs:
