@@ -8,7 +8,7 @@ code together with their jobs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
@@ -99,7 +99,7 @@ CODE_SOURCES: Final = (
 
 
 class ForeignCode(Protocol):
-    """Code that jostle does not bring along; it pickles."""
+    """Code that jostle does not bring along, as it was read; it pickles."""
 
     def digest(self) -> str:
         """Return the hash by which the specification of a run names it."""
@@ -154,10 +154,10 @@ def admit(code: ForeignCode) -> str:
     return digest
 
 
-def admit_all(codes: Mapping[str, ForeignCode]) -> None:
-    """Let code run that another process of this user has admitted, by its digest there."""
-    for digest, code in codes.items():
-        _admitted.setdefault(digest, code)
+def admit_all(codes: Iterable[ForeignCode]) -> None:
+    """Let code run that another process of this user has admitted, by the digest it has here."""
+    for code in codes:
+        admit(code)
 
 
 def admitted(digest: str) -> ForeignCode | None:

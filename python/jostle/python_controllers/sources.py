@@ -2,9 +2,8 @@
 
 A scenario names a class. Its module lies in the scenario's folder and nowhere else: a text file
 must not be able to call what happens to be installed. The module is read but not run when the
-scenario is, and only if whoever reads the scenario allows Python. What a run's specification holds
-of it is a digest of its source and of the modules beside it that it imports, so that a run of other
-code has another name.
+scenario is, and only if whoever reads the scenario allows Python. Every file is read once: what a
+run's specification holds is a digest of these bytes, and these bytes are what runs.
 """
 
 from __future__ import annotations
@@ -12,55 +11,75 @@ from __future__ import annotations
 import ast
 import hashlib
 import site
+import sys
 import sysconfig
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from jostle.foreign_files import MODULE_BYTES, read_bytes
 
-__all__ = ["DIGEST", "Source", "is_python_controller", "locate", "read"]
+__all__ = ["DIGEST", "Module", "Source", "is_python_controller", "locate", "read"]
 
 DIGEST: Final = "source_sha256"
 """The parameter that holds the digest of the source."""
 
 
 @dataclass(frozen=True)
+class Module:
+    """A module, as it was read.
+
+    Attributes
+    ----------
+    path
+        Its file, relative to the folder that imports start from; with `/` on every system.
+    content
+        What the file held.
+    """
+
+    path: str
+    content: bytes
+
+    @property
+    def is_package(self) -> bool:
+        """Whether it is a folder's `__init__.py`."""
+        return self.path.endswith("/__init__.py")
+
+
+@dataclass(frozen=True)
 class Source:
-    """A module on disk.
+    """A module and those beside it that it imports, all as they were read; it pickles.
 
     Attributes
     ----------
     root
         Folder that imports start from.
-    files
-        The module's file, then those beside it that it imports.
+    name
+        Name of the module.
+    modules
+        The modules by name: the one of that name first, then those that it imports.
     classes
         Classes at the top level of the module: its own, and those that it imports from the modules
         beside it.
     """
 
     root: Path
-    files: tuple[Path, ...]
+    name: str
+    modules: Mapping[str, Module]
     classes: tuple[str, ...]
 
     def digest(self) -> str:
         """Return the SHA-256 over names and contents of the files."""
         digest = hashlib.sha256()
-        for file in self.files:
-            content = read_bytes(file, MODULE_BYTES)
-            name = file.relative_to(self.root).as_posix()
-            digest.update(f"{name}\0{len(content)}\0".encode())
-            digest.update(content)
+        for module in self.modules.values():
+            digest.update(f"{module.path}\0{len(module.content)}\0".encode())
+            digest.update(module.content)
         return digest.hexdigest()
 
-    def neighbours(self) -> frozenset[str]:
-        """Names of the modules beside it."""
-        return frozenset(
-            ".".join(file.relative_to(self.root).with_suffix("").parts).removesuffix(".__init__")
-            for file in self.files[1:]
-        )
+    def file(self, name: str) -> Path:
+        """Return the path that a module was read from."""
+        return self.root / self.modules[name].path
 
 
 def is_python_controller(name: str) -> bool:
@@ -80,29 +99,48 @@ def locate(module: str, folder: Path) -> Path | None:
         When the file lies outside the folder behind a link, or among installed packages.
     """
     root = folder.resolve()
-    file = _file(root, module)
+    relative = Path(*module.split("."))
+    candidates = (root / f"{relative}.py", root / relative / "__init__.py")
+    file = next((file for file in candidates if file.is_file()), None)
     if file is None:
         return None
     real = file.resolve()
     if not real.is_relative_to(root):
-        raise ValueError(f"it is a link to {real}, outside of the scenario's folder")
+        raise ValueError(f"{file.name} is a link to {real}, outside of the scenario's folder")
     if any(real.is_relative_to(place) for place in _installed()):
         raise ValueError(f"{real} belongs to Python or to an installed package")
     return file
 
 
-def read(file: Path, folder: Path) -> Source:
+def read(name: str, file: Path, folder: Path) -> Source:
     """Read a module that `locate` has found, and those beside it that it imports.
 
     Raises
     ------
     OSError, SyntaxError, ValueError
-        When one of them is no Python that can be read.
+        When one of them is no Python that can be read, or may not be read from this folder.
     """
     root = folder.resolve()
-    files = _files(file, root)
-    source = Source(root, files, ())
-    return replace(source, classes=tuple(_classes(_parse(file), source.neighbours())))
+    modules: dict[str, Module] = {}
+    trees: dict[str, ast.Module] = {}
+    waiting = {name: file}
+    while waiting:
+        found, path = waiting.popitem()
+        content = read_bytes(path, MODULE_BYTES)
+        module = modules[found] = Module(path.relative_to(root).as_posix(), content)
+        tree = trees[found] = _parse(content, path)
+        for imported in {found, *_imports(tree, found, is_package=module.is_package)}:
+            for needed in _with_packages(imported):
+                # As in any Python, nothing can replace what is part of the interpreter.
+                built_in = needed.partition(".")[0] in sys.builtin_module_names
+                if needed in modules or needed in waiting or built_in:
+                    continue
+                there = locate(needed, root)
+                if there is not None:
+                    waiting[needed] = there
+    main = modules.pop(name)
+    ordered = {name: main, **dict(sorted(modules.items(), key=lambda item: item[1].path))}
+    return Source(root, name, ordered, tuple(_classes(trees[name], modules)))
 
 
 def _installed() -> Iterator[Path]:
@@ -113,36 +151,31 @@ def _installed() -> Iterator[Path]:
             yield Path(place).resolve()
 
 
-def _file(root: Path, module: str) -> Path | None:
-    relative = Path(*module.split("."))
-    candidates = (root / f"{relative}.py", root / relative / "__init__.py")
-    return next((file for file in candidates if file.is_file()), None)
+def _parse(content: bytes, file: Path) -> ast.Module:
+    try:
+        return ast.parse(content, str(file))
+    except (RecursionError, MemoryError):
+        raise ValueError(f"{file} is nested too deeply") from None
 
 
-def _parse(file: Path) -> ast.Module:
-    return ast.parse(read_bytes(file, MODULE_BYTES), str(file))
+def _with_packages(name: str) -> Iterator[str]:
+    """Yield a dotted name and those of the packages around it: Python imports them, too."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
 
 
-def _files(file: Path, root: Path) -> tuple[Path, ...]:
-    """Return a file and those below its root folder that it imports, directly or not."""
-    found = [file]
-    for one in found:
-        for name in _imports(_parse(one)):
-            neighbour = _file(root, name)
-            if neighbour is not None and neighbour not in found:
-                found.append(neighbour)
-    return (file, *sorted(found[1:]))
-
-
-def _imports(tree: ast.Module) -> Iterator[str]:
+def _imports(tree: ast.Module, name: str, *, is_package: bool) -> Iterator[str]:
     """Yield the names of all modules that a module may import, relative ones as absolute."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            if node.module:
-                yield node.module
-            prefix = f"{node.module}." if node.module else ""
+            parts = name.split(".") if node.level else []
+            kept = len(parts) + is_package - node.level
+            base = ".".join([*parts[: max(kept, 0)], *filter(None, [node.module])])
+            yield base
+            prefix = f"{base}." if base else ""
             yield from (prefix + alias.name for alias in node.names if alias.name != "*")
 
 

@@ -127,7 +127,7 @@ class Job:
     stop
         Whether to give up.
     foreign
-        Foreign code that they need and that was admitted here, by digest.
+        Foreign code that they need and that was admitted here.
     watched
         Whether a run that does not end ends its process.
     """
@@ -137,7 +137,7 @@ class Job:
     writer: Writer | None
     specs: Sequence[Spec]
     stop: Callable[[], bool]
-    foreign: Mapping[str, ForeignCode]
+    foreign: Sequence[ForeignCode]
     watched: bool = False
 
     @classmethod
@@ -153,8 +153,8 @@ class Job:
         """Make the job of specs."""
         versions = [backend.version_of(spec) for spec in specs]
         digests = {digest for spec in specs for digest in _foreign_digests(spec)}
-        known = {digest: admitted(digest) for digest in digests}
-        foreign = {digest: code for digest, code in known.items() if code is not None}
+        known = map(admitted, sorted(digests))
+        foreign = [code for code in known if code is not None]
         return cls(backend, versions, writer, specs, stop, foreign, watched)
 
     def __call__(self) -> Ended:

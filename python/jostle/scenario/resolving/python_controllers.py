@@ -80,7 +80,7 @@ def _source(
             report.add(where, f"{message} — looked for {module.replace('.', '/')}.py")
             return None
         require_consent(f"the class {class_name} of {file}", allow_code=allow_code)
-        source = read(file, folder)
+        source = read(module, file, folder)
     except ConsentError as refusal:
         report.add(where, f'"{name}" {refusal}')
         return None
