@@ -46,6 +46,8 @@ ROOM_MAY_USE = {
     "locks": "",
     "pid_namespace": "",
     "locked_folders": "locks",
+    "child_processes": "",
+    "matplotlib_settings": "",
     "qlog_events": "",
     "python_controllers": "errors foreign_code foreign_files",
     "scenario": "_core errors foreign_code foreign_files run_spec implementations "
@@ -58,10 +60,10 @@ ROOM_MAY_USE = {
     "backends": "_core errors foreign_code foreign_files run_spec implementations locked_folders "
     "qlog_events python_controllers kernel_images quic_programs",
     "stats": "",
-    "figures": "errors replaced_files stats",
+    "figures": "errors child_processes matplotlib_settings replaced_files stats",
     "results": "_core errors replaced_files backends stats figures",
-    "running": "errors foreign_code foreign_files implementations printable replaced_files locks "
-    "locked_folders python_controllers scenario backends stats results",
+    "running": "errors child_processes foreign_code foreign_files implementations printable "
+    "replaced_files locks locked_folders python_controllers scenario backends stats results",
     "captures": "_core errors foreign_files run_spec qlog_events scenario backends results running",
     "live": "errors locked_folders captures",
     "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
@@ -75,9 +77,9 @@ ROOM_MAY_USE = {
     "report studies",
     "search": "errors foreign_files printable scenario backends stats figures results running "
     "studies",
-    "cli": "errors foreign_code foreign_files printable replaced_files scenario templates emulate "
-    "kernel_images quic_programs backends running results figures captures live inference report "
-    "view fidelity studies suites search",
+    "cli": "errors foreign_code foreign_files matplotlib_settings printable replaced_files "
+    "scenario templates emulate kernel_images quic_programs backends running results figures "
+    "captures live inference report view fidelity studies suites search",
     "api": "errors printable scenario backends running results captures report",
 }
 

@@ -40,6 +40,7 @@ from jostle.cli.tune import tune
 from jostle.cli.validate import validate
 from jostle.cli.view import view
 from jostle.errors import JostleError, brief
+from jostle.matplotlib_settings import use_packaged_settings
 from jostle.printable import echo
 
 __all__ = ["cli", "main", "status"]
@@ -106,6 +107,7 @@ for _commands in _ROOMS.values():
 
 def main() -> None:
     """Entry point of the `jostle` command."""
+    use_packaged_settings()
     for stream in (sys.stdout, sys.stderr):
         # Windows gives pipes the user's code page, which lacks characters of tables and titles.
         if sys.platform == "win32" and isinstance(stream, io.TextIOWrapper):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -26,9 +25,9 @@ from jostle.figures.style import (
     COLUMN_IN,
     DASHES,
     GREY,
-    RC,
     add_caption,
     legend_columns,
+    look,
     shortened,
     wrapped,
 )
@@ -84,7 +83,7 @@ def multiples(data: Multiples) -> Figure:
 
 
 def _figure(parts: Sequence[tuple[str, Drawn]], caption: str) -> Figure:
-    with mpl.rc_context(RC):  # type: ignore[arg-type]
+    with look():
         across = 1 if len(parts) == 1 else 2 if len(parts) in (2, 4) else 3
         down = -(-len(parts) // across)
         width_in = COLUMN_IN if across == 1 else _PAGE_WIDTH_IN

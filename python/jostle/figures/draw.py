@@ -6,7 +6,6 @@ import textwrap
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
@@ -21,9 +20,9 @@ from jostle.figures.style import (
     DASHES,
     GREY,
     LETTER_IN,
-    RC,
     add_caption,
     legend_columns,
+    look,
     shortened,
     wrapped,
 )
@@ -44,7 +43,7 @@ _BOX = 0.52
 
 def stacked(data: StackedData) -> Figure:
     """Draw panels over a common time axis, the legend above them."""
-    with mpl.rc_context(RC):  # type: ignore[arg-type]
+    with look():
         panels = len(data.panels)
         figure = _figure(panels * _PANEL_IN + 0.45)
         axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
@@ -87,7 +86,7 @@ def _legend(figure: Figure, axes: Any, title: str) -> None:
 
 def family(data: FamilyData) -> Figure:
     """Draw groups as columns, and an arrow from each controller to those that build on it."""
-    with mpl.rc_context(RC):  # type: ignore[arg-type]
+    with look():
         rows = 1 + max(member.row for member in data.members)
         size = (_GROUP_IN * len(data.groups), _MEMBER_IN * (rows + 2))
         figure = Figure(figsize=size, layout="constrained")

@@ -82,10 +82,13 @@ def rendered(
         return
     from concurrent.futures import ProcessPoolExecutor
     from functools import partial
-    from multiprocessing import get_context
 
-    # What is forked does not survive the threads of polars and of the engine.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as processes:
+    from jostle.child_processes import spawn_context
+    from jostle.matplotlib_settings import use_packaged_settings
+
+    with ProcessPoolExecutor(
+        jobs, mp_context=spawn_context(), initializer=use_packaged_settings
+    ) as processes:
         yield from processes.map(partial(_render, formats=formats), every)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -17,9 +16,9 @@ from jostle.figures.style import (
     COLUMN_IN,
     GREY,
     LETTER_IN,
-    RC,
     add_caption,
     legend_columns,
+    look,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ _RECOVERY_COLOUR = "#de2d26"
 
 def events(data: EventsData) -> Figure:
     """Draw a panel for each flow: window, threshold, losses, and a strip of its modes."""
-    with mpl.rc_context(RC):  # type: ignore[arg-type]
+    with look():
         colours = _mode_colours(data)
         names = ["cwnd", "ssthresh", "loss", *colours]
         heading = textwrap.fill(data.title, int(COLUMN_IN / LETTER_IN))

@@ -13,7 +13,7 @@ from matplotlib.colors import Normalize, TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from jostle.figures.style import COLUMN_IN, GREY, PAGE_IN, RC, add_caption, wrapped
+from jostle.figures.style import COLUMN_IN, GREY, PAGE_IN, add_caption, look, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ def heat_map(data: HeatMapData) -> Figure:
 
 def heat_maps(parts: Sequence[tuple[str, HeatMapData]], caption: str = "") -> Figure:
     """Draw tables beside each other, with one scale; one too long for a page is cut into blocks."""
-    with mpl.rc_context(RC):  # type: ignore[arg-type]
+    with look():
         alone = len(parts) == 1
         parts = [block for part in parts for block in _blocks(*part)]
         data = parts[0][1]

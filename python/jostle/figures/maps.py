@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from jostle.figures.data import RegionData
-from jostle.figures.style import COLOURS, COLUMN_IN, GREY, RC, add_caption, wrapped
+from jostle.figures.style import COLOURS, COLUMN_IN, GREY, add_caption, look, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ def alone(data: MapData | RegionData) -> Figure:
 
 def maps(parts: Sequence[tuple[str, MapData]], caption: str = "") -> Figure:
     """Draw maps beside each other, with one scale of colours."""
-    with mpl.rc_context(RC):  # type: ignore[arg-type]
+    with look():
         figure, axes = _beside_each_other([title for title, _ in parts])
         width_in = figure.get_figwidth()
         first = parts[0][1]
@@ -59,7 +59,7 @@ def maps(parts: Sequence[tuple[str, MapData]], caption: str = "") -> Figure:
 
 def regions(parts: Sequence[tuple[str, RegionData]], caption: str = "") -> Figure:
     """Draw where something holds beside each other, with its boundary and the points."""
-    with mpl.rc_context(RC):  # type: ignore[arg-type]
+    with look():
         figure, axes = _beside_each_other([title for title, _ in parts])
         for axis, (_, data) in zip(axes, parts, strict=False):
             _region(axis, data)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from jostle.figures.style import COLOURS, DASHES, RC, add_caption, legend_columns, wrapped
+from jostle.figures.style import COLOURS, DASHES, add_caption, legend_columns, look, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +62,7 @@ def recorded(panels: Sequence[RecordedPanel], caption: str = "") -> Figure:
     with_memory = any(panel.memory for panel in panels)
     widths = [2.0, 1.0, 1.0] if with_memory else [2.0, 1.0]
     labels = list(dict.fromkeys(one.label for panel in panels for one in panel.over_time))
-    with mpl.rc_context(RC):  # type: ignore[arg-type]
+    with look():
         height_in = _ROW_IN * len(panels) + 0.35
         figure = Figure(figsize=(_WIDTH_IN, height_in), layout="constrained")
         FigureCanvasAgg(figure)

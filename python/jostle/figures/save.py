@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-
 from jostle.errors import InputError
 from jostle.figures.formats import FORMATS
-from jostle.figures.style import RC
+from jostle.figures.style import look
 from jostle.replaced_files import replace_file
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ def to_bytes(figure: Figure, format: str) -> bytes:  # noqa: A002
     if format not in FORMATS:
         raise InputError(f"no figure format `{format}`: choose one of {', '.join(FORMATS)}")
     buffer = io.BytesIO()
-    with mpl.rc_context(RC):  # type: ignore[arg-type]
+    with look():
         # The last bytes of a picture take as long as all others.
         packed: dict[str, Any] = {"pil_kwargs": {"compress_level": 4}} if format == "png" else {}
         figure.savefig(buffer, format=format, metadata=_NO_METADATA[format], **packed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
@@ -16,9 +15,9 @@ from jostle.figures.style import (
     COLOURS,
     COLUMN_IN,
     GREY,
-    RC,
     add_caption,
     legend_columns,
+    look,
     shortened,
 )
 
@@ -55,7 +54,7 @@ COLOUR_OF: Final = {
 
 def sequences(data: SequencesData) -> Figure:
     """Draw packets as bars from their first to their last byte, ACKs and window as steps."""
-    with mpl.rc_context(RC):  # type: ignore[arg-type]
+    with look():
         scale, unit = _unit(data)
         low, high = _limits(data)
         alone = len(data.flows) == 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -54,6 +56,20 @@ RC: dict[str, Any] = {
     "savefig.dpi": 300,
     "figure.dpi": 150,
 }
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """Draw meanwhile as figures look, whatever the user has set up for Matplotlib."""
+    import matplotlib as mpl
+
+    # Figures have canvases of their own; to read the backend would choose one.
+    settings: Any = {
+        key: mpl.rcParamsDefault[key] for key in mpl.rcParamsDefault if key != "backend"
+    }
+    with mpl.rc_context(settings | RC):
+        yield
+
 
 PAGE_IN = 9.2
 """Height that a figure may have on a page of A4 or letter, with its caption."""

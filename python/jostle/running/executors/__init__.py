@@ -35,12 +35,11 @@ def make(
     if text == "local":
         return local(jobs)
     if text == "processes":
-        import multiprocessing
         from concurrent.futures import ProcessPoolExecutor
 
-        # Polars and the engine have threads, which a fork does not survive.
-        context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(jobs or available_cores(), mp_context=context)
+        from jostle.child_processes import spawn_context
+
+        return ProcessPoolExecutor(jobs or available_cores(), mp_context=spawn_context())
     if text in QUEUES:
         from jostle.running.executors.cluster import DaskExecutor
 

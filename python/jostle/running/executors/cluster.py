@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jostle.child_processes import SAFE_PATH, spawn_context
 from jostle.errors import InputError
 from jostle.locked_folders import temporary_folder
 from jostle.running.executors.local import available_cores
@@ -178,7 +179,10 @@ def _start_cluster(jobs: int | None, queue: str | None, resources: ExitStack) ->
         "distributed.scheduler.allowed-failures": _RETRIED,
         # Dask imports modules from there; its own default is a folder that others can make.
         "temporary-directory": str(resources.enter_context(temporary_folder("dask"))),
+        f"distributed.nanny.pre-spawn-environ.{SAFE_PATH}": "1",
     }
+    # Dask's processes share what `multiprocessing` starts once.
+    spawn_context()
     with dask.config.set(settings):
         cluster = (
             _of_this_machine(jobs or available_cores())

@@ -26,7 +26,8 @@ LISTED_BY: Final = {"slurm": "squeue", "pbs": "qstat"}
 
 
 _DASK_WORKER: Final = "-m distributed.cli.dask_worker "
-_QUEUE_WORKER: Final = "-m jostle.running.executors.queue_worker "
+# -P: a job may begin in a folder of somebody else.
+_QUEUE_WORKER: Final = "-P -m jostle.running.executors.queue_worker "
 
 
 def queued(name: str, workers: int, resources: ExitStack) -> Any:

@@ -1,0 +1,59 @@
+"""Matplotlib without the settings of a user, or of whoever made the current folder.
+
+Matplotlib reads `matplotlibrc` of the current folder when it is imported, before any other. Such a
+file can name programs (`text.usetex`), stop the import, or never end.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from io import StringIO
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+__all__ = ["use_packaged_settings"]
+
+
+def use_packaged_settings() -> None:
+    """Have Matplotlib read no settings but its own, in a process that is jostle's."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(MetaPathFinder):
+    """Finds Matplotlib, whoever imports it."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return how Matplotlib is loaded; None for other modules."""
+        if fullname != "matplotlib":
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+class _Loader(SourceFileLoader):
+    """Imports Matplotlib, which meanwhile finds every file empty that is not its own."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module."""
+        own = Path(self.path).parent
+
+        def open_own(file: Any, *arguments: Any, **options: Any) -> Any:
+            is_own = Path(file).is_relative_to(own)
+            return open(file, *arguments, **options) if is_own else StringIO()
+
+        # Its functions look names up here, too, once it is imported.
+        names = module.__dict__["__builtins__"] = {**vars(builtins), "open": open_own}
+        try:
+            super().exec_module(module)
+        finally:
+            names["open"] = open
