@@ -15,7 +15,8 @@ __all__ = ["available", "ip", "ip_json", "run"]
 
 _TIMEOUT_S = 30.0
 # Administrators' programs, where the PATH of a plain user lacks them.
-_FOLDERS = (os.environ.get("PATH", ""), "/usr/sbin", "/sbin")
+# An empty word would be the current folder.
+_FOLDERS = (os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin")
 
 
 def available(program: str) -> str | None:

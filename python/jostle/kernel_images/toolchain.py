@@ -105,5 +105,7 @@ def compiler() -> str:
 
 
 def _finds_c_library() -> bool:
-    command = ["gcc", "-fsyntax-only", "-include", "stdio.h", "-x", "c", os.devnull]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    command = ["gcc", "-fsyntax-only", "-x", "c", "-"]
+    # In angle brackets: `-include` looks in the current folder first.
+    asked = subprocess.run(command, input=b"#include <stdio.h>\n", capture_output=True, check=False)
+    return asked.returncode == 0

@@ -35,7 +35,7 @@ def require() -> str:
     """
     if os.geteuid() != 0:
         raise InputError("--capture needs root: use sudo, or leave it out")
-    found = shutil.which("tcpdump", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    found = shutil.which("tcpdump", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if found is None:
         raise InputError("--capture: tcpdump is not installed. On Debian: apt-get install tcpdump")
     return found
