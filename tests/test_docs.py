@@ -35,6 +35,15 @@ def test_every_measure_is_on_the_page_of_measures() -> None:
     assert all(measure.definition.endswith(".") for measure in measures().values())
 
 
+def test_the_command_line_page_names_every_variable() -> None:
+    page = (ROOT / "docs" / "command-line.md").read_text("utf-8")
+    table = page.partition("## Environment")[2]
+    code = "".join(path.read_text("utf-8") for path in (ROOT / "python").rglob("*.py"))
+    used = set(re.findall(r'"((?:JOSTLE|XDG|SUDO)_[A-Z0-9_]+|TMPDIR)"', code))
+    assert {"JOSTLE_STORE", "JOSTLE_KERNEL"} < used
+    assert {name for name in used if f"`{name}`" not in table} == set()
+
+
 def test_the_page_on_studies_names_every_kind_of_figure() -> None:
     page = (ROOT / "docs" / "studies.md").read_text("utf-8")
     kinds = get_args(models.FigureSpec.model_fields["kind"].annotation)

@@ -1,8 +1,8 @@
 """Processes of Python that import nothing from the current folder.
 
-`multiprocessing` starts them by `python -c`, for which Python looks for modules in the current
-folder first: a `multiprocessing.py` of somebody else would run there. Python's option -P prevents
-that, but a running program cannot give it to its children; the environment can.
+`multiprocessing` starts them with `python -c`, which searches the current folder for modules first:
+a `multiprocessing.py` in that folder would run. Python's option -P prevents that, but children get
+it from `multiprocessing` only if their parent has it. The environment variable has no such limit.
 """
 
 from __future__ import annotations

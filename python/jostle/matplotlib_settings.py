@@ -1,7 +1,7 @@
-"""Matplotlib without the settings of a user, or of whoever made the current folder.
+"""Matplotlib without settings from the current folder or from the user.
 
-Matplotlib reads `matplotlibrc` of the current folder when it is imported, before any other. Such a
-file can name programs (`text.usetex`), stop the import, or never end.
+When it is imported, Matplotlib reads `matplotlibrc` of the current folder before any other. Such a
+file can start programs (`text.usetex`), stop the import with an error, or be a pipe without an end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def use_packaged_settings() -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds Matplotlib, whoever imports it."""
+    """Finds Matplotlib for any importer."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -41,7 +41,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(SourceFileLoader):
-    """Imports Matplotlib, which meanwhile finds every file empty that is not its own."""
+    """Imports Matplotlib, for which every file outside its package is empty meanwhile."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the module."""
@@ -51,7 +51,7 @@ class _Loader(SourceFileLoader):
             is_own = Path(file).is_relative_to(own)
             return open(file, *arguments, **options) if is_own else StringIO()
 
-        # Its functions look names up here, too, once it is imported.
+        # Its functions use this dictionary after the import, too.
         names = module.__dict__["__builtins__"] = {**vars(builtins), "open": open_own}
         try:
             super().exec_module(module)

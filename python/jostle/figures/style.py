@@ -60,10 +60,10 @@ RC: dict[str, Any] = {
 
 @contextmanager
 def look() -> Iterator[None]:
-    """Draw meanwhile as figures look, whatever the user has set up for Matplotlib."""
+    """Draw with the settings of jostle's figures, independently of the user's."""
     import matplotlib as mpl
 
-    # Figures have canvases of their own; to read the backend would choose one.
+    # Every figure has its canvas; reading the backend would choose and load one.
     settings: Any = {
         key: mpl.rcParamsDefault[key] for key in mpl.rcParamsDefault if key != "backend"
     }

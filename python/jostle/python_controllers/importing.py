@@ -1,8 +1,8 @@
 """Imports controllers from the bytes that were digested, and nothing else from their folder.
 
-The modules of a source are parts of a package of their own, named after the digest. So Python looks
-neither into the folder nor for byte code of it, modules of the same name in two folders do not
-meet, and one that is called like an installed module replaces it for the folder's own code only.
+The modules of a source belong to a separate package, named after the digest. So Python searches
+neither the folder nor its byte code, and modules of two folders can have the same name. A module
+with the name of an installed one replaces it for the code of its folder only.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Loader(Loader):
         file = str(self._source.file(self._name))
         content = self._source.modules[self._name].content
         code = compile(content, file, "exec", dont_inherit=True)
-        # What tracebacks show is what runs, whatever became of the file.
+        # Tracebacks show the lines that run, even if the file has changed since.
         lines = StringIO(decode_source(content)).readlines()
         linecache.cache[file] = (len(content), None, lines, file)
         importing = _import_for(self._package, self._source.modules)
@@ -80,7 +80,7 @@ class _Loader(Loader):
 
 
 def _import_for(package: str, modules: Mapping[str, object]) -> Callable[..., Any]:
-    """Return what an import statement of a source calls: its own modules come first."""
+    """Return the function behind the import statements of a source: its own modules come first."""
     own = {name.partition(".")[0] for name in modules}
 
     def import_module(

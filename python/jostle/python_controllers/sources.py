@@ -2,8 +2,8 @@
 
 A scenario names a class. Its module lies in the scenario's folder and nowhere else: a text file
 must not be able to call what happens to be installed. The module is read but not run when the
-scenario is, and only if whoever reads the scenario allows Python. Every file is read once: what a
-run's specification holds is a digest of these bytes, and these bytes are what runs.
+scenario is, and only if the user allows code. Every file is read once: a run's specification
+contains a digest of these bytes, and these bytes run.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ DIGEST: Final = "source_sha256"
 
 @dataclass(frozen=True)
 class Module:
-    """A module, as it was read.
+    """A module and its content.
 
     Attributes
     ----------
     path
         Its file, relative to the folder that imports start from; with `/` on every system.
     content
-        What the file held.
+        All bytes of the file.
     """
 
     path: str
@@ -49,7 +49,7 @@ class Module:
 
 @dataclass(frozen=True)
 class Source:
-    """A module and those beside it that it imports, all as they were read; it pickles.
+    """A module and the modules of its folder that it imports, with their contents; it pickles.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Source:
     name
         Name of the module.
     modules
-        The modules by name: the one of that name first, then those that it imports.
+        The modules by name: first the named module, then its imports.
     classes
         Classes at the top level of the module: its own, and those that it imports from the modules
         beside it.
@@ -159,7 +159,7 @@ def _parse(content: bytes, file: Path) -> ast.Module:
 
 
 def _with_packages(name: str) -> Iterator[str]:
-    """Yield a dotted name and those of the packages around it: Python imports them, too."""
+    """Yield a dotted name and the names of its packages: Python imports these, too."""
     while name:
         yield name
         name = name.rpartition(".")[0]
