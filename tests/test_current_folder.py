@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import hostile_folder
@@ -15,8 +16,8 @@ from jostle.figures import Curve, CurvesData
 from jostle.figures.drawn import rendered
 from jostle.kernel_images import toolchain
 
-# As installed: with -P, which children inherit, there would be less to see.
-JOSTLE = "from jostle.cli import main\nif __name__ == '__main__':\n    main()\n"
+# With -P, which children inherit, there would be less to see.
+JOSTLE = [sys.executable, str(Path(sysconfig.get_path("scripts"), "jostle"))]
 FLOW = """
 duration = "1 s"
 [bottleneck]
@@ -64,11 +65,8 @@ def write_scenarios(folder: Path) -> None:
 def call(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "XDG_STATE_HOME": str(folder.parent / "state"), **variables}
     environment.pop("JOSTLE_STORE", None)
-    script = folder.parent / "bin" / "jostle"
-    script.parent.mkdir(exist_ok=True)
-    script.write_text(JOSTLE, "utf-8")
     return subprocess.run(
-        [sys.executable, str(script), *words],
+        [*JOSTLE, *words],
         cwd=folder,
         env=environment,
         capture_output=True,

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import pickle
+import py_compile
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import hostile_folder
 import pytest
 from jostle.foreign_code import ALLOW_CODE, CODE_SOURCES, ConsentError, Rule, admit, require_consent
 from jostle.implementations import Programs, recipes
 
 HERE = Path(__file__).parent
-JOSTLE = [sys.executable, "-P", "-c", "from jostle.cli import main; main()"]
+# With -P, which children inherit, there would be less to attack.
+JOSTLE = [sys.executable, str(Path(sysconfig.get_path("scripts"), "jostle"))]
 STORE = Path(".jostle", "store")
 EVIL = """
 from pathlib import Path
@@ -62,11 +67,14 @@ class Attack:
         What the refusal must contain beside what would run.
     runs
         Whether the code runs here once it is allowed: the attack is a real one.
+    succeeds
+        Whether the command does what it is for, without the code.
     """
 
     words: list[str]
     names: list[str] = field(default_factory=list)
     runs: bool = True
+    succeeds: bool = False
 
 
 def write_scenario(folder: Path, controller: str = CLASS, more: str = "") -> str:
@@ -354,6 +362,55 @@ def by_distribution(folder: Path) -> Attack:
     return Attack(["run", write_scenario(folder, '"reno"', more), ALLOW_CODE], ["sizes.cdf"])
 
 
+def by_workload(folder: Path) -> Attack:
+    (folder / "flows.txt").write_text("0 __import__('os').system('touch ran')\n", "utf-8")
+    more = 'source = { kind = "fixed", bytes = "1 kB" }\narrivals = { file = "flows.txt" }\n'
+    return Attack(["run", write_scenario(folder, '"reno"', more), ALLOW_CODE], ["flows.txt"])
+
+
+def by_template(folder: Path) -> Attack:
+    code = "{{ cycler.__init__.__globals__.os.system('touch ran') }}{% include 'evil.html' %}"
+    (folder / "evil.html").write_text(code, "utf-8")
+    file = write_scenario(folder, '"reno"')
+    text = (folder / file).read_text("utf-8")
+    (folder / file).write_text(f'title = "{code}"\n{text}', "utf-8")
+    return Attack(["run", file, "--report", "report.html"], succeeds=True)
+
+
+def by_byte_code(folder: Path) -> Attack:
+    file = write_scenario(folder)
+    (folder / "evil.py").write_text(EVIL.replace(".touch()", ""), "utf-8")
+    (folder / "other.py").write_text(EVIL, "utf-8")
+    py_compile.compile(
+        str(folder / "other.py"),
+        importlib.util.cache_from_source(str(folder / "evil.py")),
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    return Attack(["run", file, ALLOW_CODE], succeeds=True)
+
+
+def by_quic_recipe(folder: Path) -> Attack:
+    hostile_folder.fill(folder)
+    return Attack(["quic", "build", "mine"], ["no recipe `mine`"])
+
+
+def by_environment(folder: Path) -> Attack:
+    hostile_folder.fill(folder)
+    return Attack(["kernel", "status"], succeeds=True)
+
+
+def by_settings(folder: Path) -> Attack:
+    hostile_folder.fill(folder)
+    return Attack(["run", write_scenario(folder, '"reno"'), "--figures", "figures"], succeeds=True)
+
+
+def by_installed_module(folder: Path) -> Attack:
+    hostile_folder.fill(folder)
+    return Attack(
+        ["run", write_scenario(folder, '"reno"'), "--executor", "processes"], succeeds=True
+    )
+
+
 def by_link_file(folder: Path) -> Attack:
     text = 'rate = "5 Mbit/s"\ncommand = ["touch", "ran"]\n'
     (folder / "LINK.toml").write_text(text, "utf-8")
@@ -419,6 +476,8 @@ def test_data_never_run(name: str, attack: Callable[[str], Attack], tmp_path: Pa
     for text in made.names:
         assert done.returncode == 2, done.stderr
         assert text in done.stderr
+    if made.succeeds:
+        assert done.returncode == 0, done.stderr
     assert not list(tmp_path.rglob("ran"))
 
 

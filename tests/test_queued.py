@@ -74,12 +74,15 @@ def slurm(tmp_path: Path) -> dict[str, str]:
 def carry_out(folder: Path, environment: dict[str, str], *words: str):
     (folder / "sweep.toml").write_text(SCENARIO)
     return subprocess.run(
-        [sys.executable, "-c", "from jostle.cli import main; main()", "run", "sweep.toml", *words],
+        [sys.executable, "-P", "-c", "from jostle.cli import main; main()", "run", "sweep.toml",
+         *words],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
 
 def test_jobs_of_slurm_carry_out_what_threads_do(slurm: dict[str, str], tmp_path: Path) -> None:
+    # Jobs begin in the current folder, and import nothing from it.
+    (tmp_path / "json.py").write_text("raise SystemExit('imported from the current folder')")
     there = carry_out(
         tmp_path, slurm, "--executor", "slurm", "--jobs", "2", "--store", "there", "--json"
     )
@@ -90,6 +93,9 @@ def test_jobs_of_slurm_carry_out_what_threads_do(slurm: dict[str, str], tmp_path
     submitted = (queue / "submitted").read_text().split()
     assert len(submitted) == 2
     assert set(submitted) <= set((queue / "cancelled").read_text().split())
+    scripts = [script.read_text() for script in queue.glob("*.sh")]
+    words = " -P -m jostle.running.executors.queue_worker "
+    assert [words in script for script in scripts] == [True, True]
 
 
 def test_while_a_queue_has_no_room_its_jobs_are_named(

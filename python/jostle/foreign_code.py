@@ -93,13 +93,39 @@ CODE_SOURCES: Final = (
         "claim-file", "a claim of `jostle boundary`", "expressions in its values", Rule.NEVER
     ),
     CodeSource("distribution", "a distribution of sizes", "expressions in its values", Rule.NEVER),
+    CodeSource(
+        "workload", "a list of arrivals and their sizes", "expressions in its values", Rule.NEVER
+    ),
+    CodeSource("template", "a scenario", "code of a template in its texts", Rule.NEVER),
+    CodeSource(
+        "byte-code",
+        "files beside a Python controller",
+        "byte code, extensions and packages in its place",
+        Rule.NEVER,
+    ),
+    CodeSource("quic-recipe", "implementations.toml in the current folder", "programs", Rule.NEVER),
+    CodeSource(
+        "environment", ".env in the current folder", "programs that variables name", Rule.NEVER
+    ),
+    CodeSource(
+        "settings",
+        "settings of libraries and programs in the current folder",
+        "expressions and programs",
+        Rule.NEVER,
+    ),
+    CodeSource(
+        "installed-module",
+        "a Python module in the current folder",
+        "the module in place of an installed one",
+        Rule.NEVER,
+    ),
     CodeSource("link-file", "LINK.toml of `jostle emulate`", "a program", Rule.NEVER),
 )
 """All places where a file could name code. `tests/test_foreign_code.py` attacks each."""
 
 
 class ForeignCode(Protocol):
-    """Code that jostle does not bring along, as it was read; it pickles."""
+    """Code that jostle does not bring along, with all that runs of it; it pickles."""
 
     def digest(self) -> str:
         """Return the hash by which the specification of a run names it."""

@@ -26,7 +26,7 @@ LISTED_BY: Final = {"slurm": "squeue", "pbs": "qstat"}
 
 
 _DASK_WORKER: Final = "-m distributed.cli.dask_worker "
-# -P: a job may begin in a folder of somebody else.
+# -P: nothing is imported from the folder in which a job begins.
 _QUEUE_WORKER: Final = "-P -m jostle.running.executors.queue_worker "
 
 
