@@ -23,7 +23,8 @@ from jostle.running.store import Store
 from jostle.running.upkeep.check import check
 from jostle.running.upkeep.convert import convert
 from jostle.running.upkeep.merge import tidy_up
-from jostle.running.upkeep.tables import ask, plans_frame, write_table
+from jostle.running.upkeep.question import ask
+from jostle.running.upkeep.tables import plans_frame, write_table
 from test_segments import forge, record, segments, stored
 
 
@@ -253,7 +254,7 @@ def test_plans_are_read_where_a_question_is_of_them(tmp_path, monkeypatch):
     def too_long(_root):
         raise AssertionError("plans were read")
 
-    monkeypatch.setattr("jostle.running.upkeep.tables.plans_frame", too_long)
+    monkeypatch.setattr("jostle.running.upkeep.question.plans_frame", too_long)
     assert ask(tmp_path, "SELECT 1 AS one")["one"].to_list() == [1]
 
 

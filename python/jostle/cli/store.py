@@ -125,11 +125,14 @@ def sql(*, question: str, as_csv: bool, as_json: bool, limit: int, store_path: s
     Tables are runs, measures, flows, links, internals, acks and transfers, as segments have them,
     and plans: plan, title, backend, backend_version, condition, seed, run, and labels, of which
     labels['bottleneck.rate'] is one.
+
+    QUESTION reads these tables and nothing else: no other files, no network, no extensions. It
+    writes nothing.
     """
-    from jostle.running.upkeep.tables import ask
+    from jostle.running.upkeep.question import ask
 
     root = _there(store_path)
-    answer = ask(root, question)
+    answer = ask(root, question, lambda text: echo(text, err=True))
     _tell_of_folders(root)
     if as_csv:
         echo(answer.write_csv().rstrip("\n"))

@@ -109,7 +109,9 @@ def _flows(emulation: Emulation) -> pl.DataFrame:
 
 def write(log: pl.DataFrame, path: Path) -> None:
     """Write a log as Parquet or CSV, by the ending of its name."""
-    if path.suffix == ".csv":
-        log.write_csv(path)
-    else:
-        log.write_parquet(path)
+    # Polars would take some paths for addresses.
+    with path.open("wb") as file:
+        if path.suffix == ".csv":
+            log.write_csv(file)
+        else:
+            log.write_parquet(file)

@@ -30,6 +30,7 @@ _PLAN_BYTES = 128_000_000
 """Of a plan's file: the runs of the longest have some 50 MB, names of conditions some more."""
 _NAME = re.compile(r"[0-9a-f]{32}\.json")
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
+_SEEDS = range(2**64)
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,10 @@ def _plan(name: str, when_s: float, told: Mapping[str, Any]) -> StoredPlan:
         for condition in told["conditions"]
     )
     runs = tuple((int(at), int(seed), str(run)) for at, seed, run in told["runs"])
-    if not all(0 <= at < len(conditions) and _RUN_ID.fullmatch(run) for at, _, run in runs):
+    if not all(
+        0 <= at < len(conditions) and seed in _SEEDS and _RUN_ID.fullmatch(run)
+        for at, seed, run in runs
+    ):
         raise ValueError("its runs are not of its conditions")
     title, backend, version = (str(told[key]) for key in ("title", "backend", "backend_version"))
     return StoredPlan(name, when_s, title, backend, version, conditions, runs)

@@ -21,6 +21,7 @@ from jostle.backends.captures import files
 from jostle.backends.tables import TABLES
 from jostle.errors import StoreError, brief
 from jostle.foreign_files import STORED_BYTES, read_json
+from jostle.running import parquet_files
 from jostle.running.disk import (
     NOT_OURS,
     DamagedError,
@@ -103,11 +104,9 @@ class StoredRun:
         return files(self.folder / _CAPTURES)
 
     def _frame(self, name: str) -> pl.DataFrame:
-        import polars as pl
-
         try:
-            return pl.read_parquet(self.folder / f"{name}.parquet")
-        except (OSError, pl.exceptions.PolarsError) as error:
+            return parquet_files.read(self.folder / f"{name}.parquet")
+        except (OSError, ValueError) as error:
             why = brief(str(error))
             raise StoreError(f"run {self.run_id}: {name}.parquet cannot be read: {why}") from error
 

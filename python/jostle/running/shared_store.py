@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import io
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterable
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.errors import InputError, StoreError, brief
 from jostle.locked_folders import Partial
+from jostle.running import parquet_files
 from jostle.running.disk import DamagedError, store_error, sync_folder, write_synced
 from jostle.running.plans import PLANS, plan_names
 from jostle.running.segments import folder as folders
@@ -163,12 +163,11 @@ class Bucket:
 
     def runs(self, name: str) -> tuple[frozenset[str], bool]:
         """Names of a segment's runs as they stand there, and whether it has series."""
-        import polars as pl
-
+        columns = ["run", rows_of("flows")]
         try:
             content = self.get(f"{folders.FOLDER}/{name}/{RUNS}.parquet")
-            frame = pl.read_parquet(io.BytesIO(content), columns=["run", rows_of("flows")])
-        except (FileNotFoundError, pl.exceptions.PolarsError):
+            frame = parquet_files.read_content(content, columns, rows=folders.MOST_RUNS)
+        except (FileNotFoundError, ValueError):
             return frozenset(), False  # It is of no use.
         return frozenset(frame["run"]), frame[rows_of("flows")].null_count() == 0
 

@@ -12,15 +12,16 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.backends.base import named
 from jostle.backends.tables import TABLES
-from jostle.foreign_files import STORED_BYTES, open_regular, read_bytes
+from jostle.foreign_files import STORED_BYTES, read_bytes
 from jostle.locked_folders import Partial
+from jostle.running import parquet_files
 from jostle.running.disk import (
     NOT_OURS,
     DamagedError,
@@ -30,6 +31,7 @@ from jostle.running.disk import (
     versions,
     write_synced,
 )
+from jostle.running.parquet_layout import LayoutError
 from jostle.running.segments.content import MEASURES, RUNS, rows_of
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ FORMAT = "jostle.segment/1"
 FOLDER = "segments"
 """Folder of a store's segments."""
 MANIFEST = "manifest.json"
+MOST_RUNS = range(10_001)
+"""How many runs a segment may have; the store writes a thousand."""
 _NAME = re.compile(r"[0-9a-f]{64}")
 _COLUMNS = {"run", "backend", "backend_version", "spec"} | {rows_of(kind) for kind in TABLES}
 
@@ -74,13 +78,22 @@ class Segment:
 
     def schema(self, table: str) -> Mapping[str, pl.DataType]:
         """Columns of one of its tables."""
-        import polars as pl
+        return parquet_files.schema(self.path(table))
 
-        return pl.read_parquet_schema(self.folder / f"{table}.parquet")
+    def path(self, table: str) -> Path:
+        """File of one of its tables."""
+        return self.folder / f"{table}.parquet"
 
-    def read(self, table: str, columns: list[str] | None = None) -> pl.DataFrame:
-        """Read one of its tables."""
-        return _parquet(self.folder / f"{table}.parquet", columns)
+    def decoded_bytes(self) -> int:
+        """See that all of its tables can be read, and what they take in memory."""
+        paths = [self.path(table) for table in (RUNS, MEASURES, *TABLES)]
+        return sum(parquet_files.checked(path).decoded_bytes for path in paths if path.exists())
+
+    def read(self, table: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Read one of its tables; see `parquet_files.read`."""
+        rows = len(self.runs) if table == RUNS else self.begins.get(table, (None,))[-1]
+        expected = None if rows is None else range(rows, rows + 1)
+        return parquet_files.read(self.path(table), columns, rows=expected)
 
 
 def names(root: Path) -> Iterator[str]:
@@ -162,7 +175,8 @@ def run_names(folder: Path) -> tuple[list[str], bool]:
         When they cannot be read.
     """
     try:
-        frame = _parquet(folder / f"{RUNS}.parquet", ["run", rows_of("flows")])
+        columns = ["run", rows_of("flows")]
+        frame = parquet_files.read(folder / f"{RUNS}.parquet", columns, rows=MOST_RUNS)
         series = frame[rows_of("flows")].null_count() == 0
         return [str(run) for run in frame["run"]], series
     except (ValueError, KeyError) as error:
@@ -198,6 +212,8 @@ def verified(folder: Path) -> Segment:
         if error.errno not in NOT_OURS:
             raise
         raise DamagedError(f"{Path(str(error.filename)).name}: {error.strerror}") from error
+    except LayoutError as error:
+        raise DamagedError(f"{RUNS}.parquet: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedError("it is not readable") from error
 
@@ -205,9 +221,11 @@ def verified(folder: Path) -> Segment:
 def _segment(folder: Path, manifest: Mapping[str, Any]) -> Segment:
     """Take the runs of a segment whose files are whole: each must be what its name says."""
     there = {name.removesuffix(".parquet") for name in manifest["sha256"]}
-    frame = _parquet(folder / f"{RUNS}.parquet", sorted(_COLUMNS))
-    if frame.height != manifest["runs"]:
-        raise DamagedError(f"{RUNS}.parquet does not have the runs of its manifest")
+    count = manifest["runs"]
+    if count not in MOST_RUNS:
+        raise DamagedError(f"{MANIFEST} has {count} runs, of at most {MOST_RUNS[-1]}")
+    rows = range(count, count + 1)
+    frame = parquet_files.read(folder / f"{RUNS}.parquet", sorted(_COLUMNS), rows=rows)
     runs = frame["run"].to_list()
     made_by = list(zip(frame["backend"], frame["backend_version"], strict=True))
     for run, spec, (backend, version) in zip(runs, frame["spec"], made_by, strict=True):
@@ -215,11 +233,11 @@ def _segment(folder: Path, manifest: Mapping[str, Any]) -> Segment:
             raise DamagedError("it holds the specification of another run")
     begins = {}
     for kind in TABLES:
-        rows = frame[rows_of(kind)]
-        if (kind in there) != (rows.null_count() == 0):
+        lengths = frame[rows_of(kind)]
+        if (kind in there) != (lengths.null_count() == 0):
             raise DamagedError(f"{kind}.parquet and the runs do not belong together")
         if kind in there:
-            begins[kind] = (0, *rows.cast(int).cum_sum().to_list())
+            begins[kind] = (0, *lengths.cast(int).cum_sum().to_list())
     return Segment(
         folder,
         tuple(runs),
@@ -227,26 +245,6 @@ def _segment(folder: Path, manifest: Mapping[str, Any]) -> Segment:
         begins,
         {str(name): str(version) for name, version in manifest["versions"].items()},
     )
-
-
-def _parquet(path: Path, columns: list[str] | None) -> pl.DataFrame:
-    """Read a table of a segment.
-
-    Raises
-    ------
-    OSError
-        When it cannot be read.
-    ValueError
-        When it is not Parquet, or has not those columns.
-    """
-    import polars as pl
-
-    try:
-        # Polars would wait for a pipe.
-        open_regular(path).close()
-        return pl.read_parquet(path, columns=columns)
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(str(error)) from error
 
 
 def _parquet_bytes(frame: pl.DataFrame) -> bytes:

@@ -12,7 +12,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jostle.foreign_files import open_regular
+from jostle.running import parquet_files
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,13 +32,9 @@ def columns() -> dict[str, type[pl.DataType]]:
 
 def read(root: Path) -> pl.DataFrame | None:
     """Read the index of a store; None if there is none that can be used."""
-    import polars as pl
-
     try:
-        # Polars would wait for a pipe.
-        open_regular(root / FILE).close()
-        frame = pl.read_parquet(root / FILE)
-    except (OSError, pl.exceptions.PolarsError):
+        frame = parquet_files.read(root / FILE)
+    except (OSError, ValueError):
         return None
     return frame if dict(frame.schema) == columns() and not _has_nulls(frame) else None
 

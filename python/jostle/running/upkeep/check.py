@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jostle.errors import StoreError
 from jostle.running.disk import DamagedError, store_error
+from jostle.running.parquet_layout import LayoutError
 from jostle.running.plans import plan_names, read_plan
 from jostle.running.run_folder import verified_summary
 from jostle.running.segments import folder as folders
@@ -75,6 +76,7 @@ def _segment(path: Path) -> int:
     """Check a segment beyond what a reader does: summaries, and whose rows the series are."""
     segment = folders.verified(path)
     try:
+        segment.decoded_bytes()
         texts = segment.read(RUNS, ["spec", "summary"])
         for run, spec, summary in zip(segment.runs, texts["spec"], texts["summary"], strict=True):
             if not is_summary_of(json.loads(summary), json.loads(spec)):
@@ -82,10 +84,10 @@ def _segment(path: Path) -> int:
         for kind, begins in segment.begins.items():
             owners = segment.read(kind, ["run"])["run"]
             lengths = zip(segment.runs, begins, begins[1:], strict=False)
-            if owners.len() != begins[-1] or any(
-                (owners[begin:end] != run).any() for run, begin, end in lengths
-            ):
+            if any((owners[begin:end] != run).any() for run, begin, end in lengths):
                 raise DamagedError(f"{kind}.parquet has rows of other runs")
+    except LayoutError as error:
+        raise DamagedError(f"a table of it cannot be read: {error}") from error
     except (ValueError, TypeError, RecursionError) as error:
         raise DamagedError("it is not readable") from error
     return len(segment.runs)

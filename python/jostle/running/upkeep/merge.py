@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jostle.errors import StoreError
+from jostle.errors import StoreError, brief
 from jostle.locked_folders import Partial
 from jostle.locks import FolderLock
 from jostle.running.disk import DamagedError, store_error
@@ -26,6 +27,8 @@ _SMALL = MOST_RUNS // 2
 """Segments with fewer runs are merged."""
 _MOST_BYTES = 64_000_000
 """Of the files that become one segment."""
+_MOST_DECODED_BYTES = 256_000_000
+"""Of their tables in memory: those of runs that are alike are a thousand times as large."""
 
 
 @dataclass
@@ -82,6 +85,9 @@ def tidy_up(store: Store, *, damaged: bool = False) -> Tidied:
         done.freed_bytes = size_bytes - _size(store.root)
     except OSError as error:
         raise store_error(store.root, error) from error
+    except ValueError as error:
+        text = f"cannot merge segments of the store {store.root}: {brief(str(error))}"
+        raise StoreError(text) from error
     return done
 
 
@@ -124,14 +130,16 @@ def _groups(segments: list[Segment], kept: dict[str, set[str]]) -> Iterator[list
             alike.setdefault(_form(segment), []).append(segment)
     for every in alike.values():
         group: list[Segment] = []
-        runs = size_bytes = 0
+        limits = MOST_RUNS, _MOST_BYTES, _MOST_DECODED_BYTES
+        taken: tuple[int, ...] = (0, 0, 0)
         for segment in every:
-            more, more_bytes = len(kept[segment.name]), _size(segment.folder)
-            if group and (runs + more > MOST_RUNS or size_bytes + more_bytes > _MOST_BYTES):
+            more = len(kept[segment.name]), _size(segment.folder), segment.decoded_bytes()
+            together = tuple(map(sum, zip(taken, more, strict=True)))
+            if group and any(map(operator.gt, together, limits)):
                 yield group
-                group, runs, size_bytes = [], 0, 0
+                group, together = [], more
             group.append(segment)
-            runs, size_bytes = runs + more, size_bytes + more_bytes
+            taken = together
         yield group
 
 

@@ -1,27 +1,21 @@
-"""The tables of a whole store: asked in SQL, or written into one file.
-
-Files are read as they are, without holding them against their digests: that would read all of a
-store, and a question needs some columns of it. `check` does.
-"""
+"""The tables of a whole store: their files, all in one file, and which runs belong together."""
 
 from __future__ import annotations
 
-import json
-import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jostle.backends.tables import TABLES
 from jostle.errors import InputError, StoreError, brief, unknown
-from jostle.foreign_files import STORED_BYTES, read_bytes
 from jostle.replaced_files import replaced
+from jostle.running import parquet_files
+from jostle.running.plans import PLANS as PLANS_FOLDER
 from jostle.running.plans import plan_names, read_plan
 from jostle.running.segments import folder as folders
 from jostle.running.segments.content import MEASURES, RUNS
 from jostle.running.upkeep.merge import each_once, whole_segments
 
 if TYPE_CHECKING:
-    import duckdb
     import polars as pl
 
     from jostle.running.store import Store
@@ -29,8 +23,8 @@ if TYPE_CHECKING:
 NAMES = (RUNS, MEASURES, *TABLES)
 """Tables that segments have."""
 PLANS = "plans"
-_ASKS_FOR_PLANS: Final = (PLANS, "show", "schema", "duckdb_", "pragma", "pg_", "sqlite_")
-"""Words of a question that names that table, or wants to know which tables there are."""
+_MOST_LABELS = 20_000_000
+"""Of all runs of a store's plans; a plan of a million runs of five keys has five million."""
 
 
 def files_of(root: Path, table: str) -> list[Path]:
@@ -73,9 +67,7 @@ def write_table(store: Store, table: str, path: Path) -> int:
     segments = whole_segments(store)
     kept = each_once(segments)
     parts = [
-        pl.scan_parquet(segment.folder / f"{table}.parquet").filter(
-            pl.col("run").is_in(list(kept[segment.name]))
-        )
+        _scan(segment.path(table)).filter(pl.col("run").is_in(list(kept[segment.name])))
         for segment in segments
         if kept[segment.name] and (table in segment.begins or table in {RUNS, MEASURES})
     ]
@@ -84,14 +76,22 @@ def write_table(store: Store, table: str, path: Path) -> int:
     together = pl.concat(parts, how="diagonal")
     whole = together.sort("run", maintain_order=True)
     try:
-        with replaced(path) as partial:
+        # Polars opens a path twice, which a pipe's reader may miss, and takes some for addresses.
+        with replaced(path) as partial, partial.open("wb") as file:
             if path.suffix == ".csv":
-                whole.sink_csv(partial)
+                whole.sink_csv(file)
             else:
-                whole.sink_parquet(partial, compression="zstd")
+                whole.sink_parquet(file, compression="zstd")
         return int(together.select(pl.len()).collect().item())
     except pl.exceptions.PolarsError as error:
         raise InputError(f"cannot write {path}: {brief(str(error))}") from error
+
+
+def _scan(path: Path) -> pl.LazyFrame:
+    try:
+        return parquet_files.scan(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def plans_frame(root: Path) -> pl.DataFrame:
@@ -102,6 +102,11 @@ def plans_frame(root: Path) -> pl.DataFrame:
     polars.DataFrame
         `plan` (its file), `title`, `backend`, `backend_version`, `condition` (its position),
         `seed`, `run`, and `labels`: key and value of the grid, each.
+
+    Raises
+    ------
+    StoreError
+        When a plan cannot be read, or has too many labels.
     """
     import polars as pl
 
@@ -111,8 +116,12 @@ def plans_frame(root: Path) -> pl.DataFrame:
         "condition": pl.UInt32, "seed": pl.UInt64, "run": pl.String, "labels": pair,
     }  # fmt: skip
     frames = [pl.DataFrame(schema=types)]
+    total = 0
     for name, _ in plan_names(root):
         plan = read_plan(root, name)
+        total += sum(len(plan.conditions[at]) for at, _, _ in plan.runs)
+        if total > _MOST_LABELS:
+            raise StoreError(f"{root / PLANS_FOLDER / name}: its runs have too many labels")
         conditions, seeds, runs = zip(*plan.runs, strict=True) if plan.runs else ((), (), ())
         of_runs = pl.DataFrame(
             {"condition": conditions, "seed": seeds, "run": runs},
@@ -132,74 +141,3 @@ def plans_frame(root: Path) -> pl.DataFrame:
             ).select(list(types))
         )
     return pl.concat(frames)
-
-
-def ask(root: Path, question: str) -> pl.DataFrame:
-    """Answer a question in SQL.
-
-    Tables are those of segments, by name, and `plans`; labels of a condition are a map, so that
-    ``labels['bottleneck.rate']`` is one.
-
-    Raises
-    ------
-    InputError
-        When DuckDB is not installed, or does not understand the question.
-    """
-    try:
-        import duckdb
-    except ImportError as error:
-        raise InputError('DuckDB is not installed: pip install "jostle[sql]"') from error
-    import polars as pl
-
-    with tempfile.TemporaryDirectory(prefix="jostle-sql-") as folder, duckdb.connect() as database:
-        # To read the plans of a large store takes longer than most answers.
-        asked = any(word in question.lower() for word in _ASKS_FOR_PLANS)
-        _views(database, root, Path(folder), with_plans=asked)
-        try:
-            answer = database.execute(question)
-            if answer.description is None:
-                return pl.DataFrame()
-            names = [column[0] for column in answer.description]
-            rows = answer.fetchall()
-        except duckdb.Error as error:
-            raise InputError(f"SQL: {brief(str(error))}") from error
-    columns = zip(*rows, strict=True) if rows else [[] for _ in names]
-    unique = [name if names.index(name) == at else f"{name}_{at}" for at, name in enumerate(names)]
-    made = [pl.Series(n, list(v), strict=False) for n, v in zip(unique, columns, strict=True)]
-    return pl.DataFrame(made)
-
-
-def _views(
-    database: duckdb.DuckDBPyConnection, root: Path, folder: Path, *, with_plans: bool
-) -> None:
-    for name in NAMES:
-        paths = files_of(root, name)
-        if paths:
-            listed = ", ".join(_quoted(str(path)) for path in paths)
-            more = ", union_by_name = true" if _differ(paths) else ""
-            database.execute(f"CREATE VIEW {name} AS FROM read_parquet([{listed}]{more})")
-    if not with_plans:
-        return
-    try:
-        plans = plans_frame(root)
-    except StoreError as error:
-        raise InputError(f"{error}: remove that file") from error
-    plans.write_parquet(folder / "plans.parquet")
-    path = _quoted(str(folder / "plans.parquet"))
-    database.execute(
-        f"CREATE TABLE {PLANS} AS SELECT * REPLACE (map_from_entries(labels) AS labels) "
-        f"FROM read_parquet({path})"
-    )
-
-
-def _differ(paths: list[Path]) -> bool:
-    """Whether segments of several versions are there: their measures may be others."""
-    versions = set()
-    for path in paths:
-        told = json.loads(read_bytes(path.with_name("manifest.json"), STORED_BYTES))
-        versions.add(json.dumps(told.get("versions"), sort_keys=True))
-    return len(versions) > 1
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

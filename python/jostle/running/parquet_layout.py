@@ -1,0 +1,240 @@
+"""How much a Parquet file takes once it is decoded, from its footer and the headers of its pages.
+
+A few bytes may stand for a billion equal rows, or for a page of a gigabyte, and what a footer says
+of sizes need not be true. `measure` therefore reads what readers go by: rows of row groups, and the
+length of every page. It accepts what the store writes, and no more of the format: columns without
+lists or structures, Zstandard, and encodings whose decoded length is known beforehand.
+
+Thrift's compact protocol and the fields are those of parquet-format 2.11 (`parquet.thrift`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from mmap import mmap
+from typing import Any, Final
+
+__all__ = ["Layout", "LayoutError", "measure"]
+
+_MAGIC: Final = b"PAR1"
+_MOST_FOOTER_BYTES: Final = 4_000_000
+"""A row group of measures takes 20 kB of it, and has a quarter of a million rows."""
+_TAIL_BYTES: Final = 8
+"""Length of the footer, and the magic number."""
+_MOST_COLUMNS: Final = 1_000
+_DEEPEST: Final = 16
+"""Structures in each other; those of a footer are seven deep."""
+
+# Bytes of a value in memory by physical type: BOOLEAN, INT32, INT64, FLOAT, DOUBLE, and BYTE_ARRAY,
+# whose values are views into pages. INT96 and FIXED_LEN_BYTE_ARRAY are never written.
+_WIDTHS: Final = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8, 6: 16}
+_TEXT: Final = 6
+_CODECS: Final = {0, 6}
+"""UNCOMPRESSED and ZSTD."""
+_REPEATED: Final = 2
+_DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
+"""Kinds of pages."""
+_ENCODINGS: Final = {0, 2, 3, 5, 6, 8}
+"""PLAIN, the dictionary's, RLE, DELTA_BINARY_PACKED and DELTA_LENGTH_BYTE_ARRAY.
+
+With DELTA_BYTE_ARRAY, a text repeats the beginning of the one before: a megabyte makes terabytes.
+"""
+_INTEGERS: Final = {4, 5, 6}
+"""Kinds of values of Thrift: of 16, 32 and 64 bits."""
+_LENGTH_BYTES: Final = 4
+"""Of the length that is in front of each text of a dictionary; numbers take no fewer."""
+
+
+class LayoutError(ValueError):
+    """A file is not Parquet as the store writes it."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a file makes when it is read.
+
+    Attributes
+    ----------
+    rows
+        How many there are.
+    decoded_bytes
+        Memory of all columns, without what is only needed while they are decoded.
+    """
+
+    rows: int
+    decoded_bytes: int
+
+
+def measure(content: bytes | mmap) -> Layout:
+    """Measure a file.
+
+    Raises
+    ------
+    LayoutError
+        When it is not Parquet as the store writes it.
+    """
+    try:
+        footer, end = _footer(content)
+        widths = _widths(footer[2])
+        groups = footer.get(4, [])
+        rows = sum(group[3] for group in groups)
+        if rows != footer[3] or any(group[3] < 0 for group in groups):
+            raise LayoutError("its row groups do not have the rows of its footer")
+        _check_places(groups, end)
+        decoded = 0
+        for group in groups:
+            for width, chunk in zip(widths, group[1], strict=True):
+                values = group[3] * width
+                pages = _pages_bytes(content, chunk[3], group[3])
+                # Texts are views into their pages; numbers are copied out of them.
+                decoded += values + pages if chunk[3][1] == _TEXT else max(values, pages)
+    except LayoutError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise LayoutError("its footer is damaged") from error
+    return Layout(rows, decoded)
+
+
+def _footer(content: bytes | mmap) -> tuple[Mapping[int, Any], int]:
+    """Return the footer, and where it begins."""
+    end = len(content) - _TAIL_BYTES
+    length = int.from_bytes(content[end : end + 4], "little")
+    if content[-len(_MAGIC) :] != _MAGIC or not 0 < length <= end - len(_MAGIC):
+        raise LayoutError("it is not Parquet")
+    if length > _MOST_FOOTER_BYTES:
+        raise LayoutError(f"its footer has {length} bytes, of at most {_MOST_FOOTER_BYTES}")
+    return _Compact(content[end - length : end], 0).structure(), end - length
+
+
+def _widths(schema: list[Mapping[int, Any]]) -> list[int]:
+    """Bytes of a value of each column; there are no columns in columns."""
+    columns = schema[1:]
+    if len(columns) > _MOST_COLUMNS:
+        raise LayoutError(f"it has {len(columns)} columns, of at most {_MOST_COLUMNS}")
+    if schema[0][5] != len(columns) or any(
+        column.get(5) or column.get(3) == _REPEATED or column[1] not in _WIDTHS
+        for column in columns
+    ):
+        raise LayoutError("it has columns of other kinds than numbers and texts")
+    return [_WIDTHS[column[1]] for column in columns]
+
+
+def _place(column: Mapping[int, Any]) -> tuple[int, int]:
+    """Where the pages of a column begin and end."""
+    begin = column.get(11) or column[9]
+    return begin, begin + column[7]
+
+
+def _check_places(groups: list[Mapping[int, Any]], end: int) -> None:
+    """See that no page belongs to two columns: a small file would be read many times."""
+    before = len(_MAGIC)
+    for begin, after in sorted(_place(chunk[3]) for group in groups for chunk in group[1]):
+        if not before <= begin <= after <= end:
+            raise LayoutError("its columns overlap")
+        before = after
+
+
+def _pages_bytes(content: bytes | mmap, column: Mapping[int, Any], rows: int) -> int:
+    """Return the uncompressed length of all pages of a column of a row group."""
+    if column[4] not in _CODECS:
+        raise LayoutError("it is compressed by another codec than Zstandard")
+    at, end = _place(column)
+    if column[9] < at or column.get(10):
+        raise LayoutError("its pages are in another order")
+    values = decoded = 0
+    while at < end:
+        reader = _Compact(content, at)
+        header = reader.structure()
+        kind, length, compressed = header[1], header[2], header[3]
+        if length < 0 or compressed < 0:
+            raise LayoutError("a page has a negative length")
+        decoded += length
+        at = reader.at + compressed
+        if kind == _DICTIONARY:
+            if not 0 <= header[7][1] * _LENGTH_BYTES <= length:
+                raise LayoutError("a dictionary has more values than bytes")
+            continue
+        page, encoding = (header[8], 4) if kind == _DATA_V2 else (header[5], 2)
+        if kind not in {_DATA, _DATA_V2} or page[encoding] not in _ENCODINGS or page[1] < 0:
+            raise LayoutError("it has an encoding that the store does not write")
+        values += page[1]
+    if at != end or values != rows:
+        raise LayoutError("a column does not have a value for each row")
+    return decoded
+
+
+class _Compact:
+    """Reads Thrift's compact protocol; raises IndexError where the bytes end."""
+
+    def __init__(self, content: bytes | mmap, at: int) -> None:
+        self._content = content
+        self.at = at
+
+    def structure(self, depth: int = 0) -> dict[int, Any]:
+        """Read fields by number until the one that says there are no more."""
+        if depth > _DEEPEST:
+            raise LayoutError("its footer is nested too deeply")
+        fields: dict[int, Any] = {}
+        number = 0
+        while head := self._byte():
+            number = number + (head >> 4) if head >> 4 else self._integer()
+            kind = head & 15
+            # Most values are numbers; a footer of measures has some thousand.
+            fields[number] = self._integer() if kind in _INTEGERS else self._value(kind, depth)
+        return fields
+
+    def _byte(self) -> int:
+        byte = self._content[self.at]
+        self.at += 1
+        return byte
+
+    def _varint(self) -> int:
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+        raise LayoutError("its footer has a number beyond 64 bits")
+
+    def _integer(self) -> int:
+        value = self._content[self.at]
+        if value < 128:
+            self.at += 1
+        else:
+            value = self._varint()
+        return (value >> 1) ^ -(value & 1)
+
+    def _value(self, kind: int, depth: int) -> Any:
+        match kind:
+            case 1 | 2 | 3:
+                return self._byte() if kind == 3 else kind == 1
+            case 7:
+                return self._bytes(8)
+            case 8:
+                return self._bytes(self._varint())
+            case 9 | 10:
+                return self._list(depth + 1)
+            case 12:
+                return self.structure(depth + 1)
+        if kind not in _INTEGERS:
+            raise LayoutError("its footer is damaged")
+        return self._integer()
+
+    def _bytes(self, length: int) -> bytes:
+        begin = self.at
+        self.at += length
+        if self.at > len(self._content):
+            raise IndexError("the bytes end in a text")
+        return self._content[begin : self.at]
+
+    def _list(self, depth: int) -> list[Any]:
+        if depth > _DEEPEST:
+            raise LayoutError("its footer is nested too deeply")
+        head = self._byte()
+        length = head >> 4 if head >> 4 < 15 else self._varint()
+        kind = head & 15
+        if kind in {1, 2}:
+            return [self._byte() == 1 for _ in range(length)]
+        return [self._value(kind, depth) for _ in range(length)]
