@@ -121,6 +121,11 @@ def _decoded(file: BinaryIO, columns: Sequence[str] | None, most_bytes: int) -> 
     import polars as pl
 
     with _polars_errors():
+        # An Arrow schema in the file may make other types of columns than they are in Parquet.
+        for name, kind in pl.read_parquet_schema(file).items():
+            if not (kind.is_numeric() or kind in {pl.String, pl.Boolean, pl.Null}):
+                raise LayoutError(f"its column {name[:100]} is neither numbers nor texts")
+        file.seek(0)
         frame = pl.read_parquet(file, columns=None if columns is None else list(columns))
     # In the frame equal texts are one; whoever takes them out has each.
     texts = frame.select(pl.col(pl.String).str.len_bytes().cast(pl.UInt64).sum())

@@ -23,6 +23,10 @@ _MOST_FOOTER_BYTES: Final = 4_000_000
 _TAIL_BYTES: Final = 8
 """Length of the footer, and the magic number."""
 _MOST_COLUMNS: Final = 1_000
+_MOST_NUMBERS_BYTES: Final = 64_000_000
+"""Of a page of numbers, which are copied out of it; Polars writes pages of 1 MB."""
+_MOST_TEXT_BYTES: Final = 2**31 - 1
+"""Of a page of texts, as the format has it: one text may be a specification with traces."""
 _DEEPEST: Final = 16
 """Structures in each other; those of a footer are seven deep."""
 
@@ -142,13 +146,14 @@ def _pages_bytes(content: bytes | mmap, column: Mapping[int, Any], rows: int) ->
     at, end = _place(column)
     if column[9] < at or column.get(10):
         raise LayoutError("its pages are in another order")
+    most_bytes = _MOST_TEXT_BYTES if column[1] == _TEXT else _MOST_NUMBERS_BYTES
     values = decoded = 0
     while at < end:
         reader = _Compact(content, at)
         header = reader.structure()
         kind, length, compressed = header[1], header[2], header[3]
-        if length < 0 or compressed < 0:
-            raise LayoutError("a page has a negative length")
+        if not 0 <= length <= most_bytes or compressed < 0:
+            raise LayoutError(f"a page has {length} bytes, of at most {most_bytes}")
         decoded += length
         at = reader.at + compressed
         if kind == _DICTIONARY:
