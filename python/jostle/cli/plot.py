@@ -118,7 +118,8 @@ def plot(
     if len(options["files"]) != 1:
         raise InputError("a plot is of one scenario: give one FILE")
     stem, endings = stem_of(output or f"{kind}.{formats[0] if formats else 'png'}", formats)
-    make_folder_of(stem)
+    for ending in endings:
+        make_folder_of(f"{stem}.{ending}")
     plans = plan_files(environment, **options)
     asked = _arguments(kind, given)
     check(

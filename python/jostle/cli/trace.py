@@ -349,7 +349,8 @@ def _draw(panels: Sequence[RecordedPanel], stem: str, formats: Sequence[str]) ->
     from jostle.figures.recorded import recorded
     from jostle.figures.save import save
 
-    make_folder_of(stem)
+    for ending in formats:
+        make_folder_of(f"{stem}.{ending}")
     for path in save(recorded(panels), stem, formats):
         echo(f"figure: {path}")
 

@@ -95,7 +95,7 @@ def measure(content: bytes | mmap) -> Layout:
                 decoded += values + pages if chunk[3][1] == _TEXT else max(values, pages)
     except LayoutError:
         raise
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise LayoutError("its footer is damaged") from error
     return Layout(rows, decoded)
 
