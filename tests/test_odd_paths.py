@@ -1,4 +1,4 @@
-"""Names of files and folders that a library could take for more: a pattern, an address, a format."""
+"""Names of files and folders that a library could take for a pattern, an address or a format."""
 
 from __future__ import annotations
 
@@ -135,11 +135,24 @@ def test_what_is_read_is_that_file(name: str, jostle: Jostle, tmp_path: Path) ->
     assert len(Reader(Path(f"{name} analyzed")).names()) == 1
 
 
+STUDY = """
+title = "A study"
+paper = "Nobody: Nothing, never"
+experiments = { alone = { scenario = "it.toml", keys = { controller = "flows.a.controller" } } }
+defaults = { experiment = "alone", flow = "a" }
+numbers = [{ id = "rate", text = "Throughput", measure = "throughput", published = 9 }]
+"""
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_is_that_folder(name: str, jostle: Jostle) -> None:
-    shutil.copytree(Path(__file__).parent / "studies" / "small", name)
-    jostle("study", f"./{name}", "--coverage", "--csv", f"{name}.csv")
-    assert "throughput" in Path(f"{name}.csv").read_text()
+    Path(name).mkdir()
+    Path(name, "study.toml").write_text(STUDY)
+    Path(name, "setup.md").write_text("One flow.")
+    Path(name, "it.toml").write_text(SCENARIO + '[grid]\n"flows.a.controller" = ["reno"]\n')
+    jostle("study", f"./{name}", "--store", f"{name} store", "--csv", f"{name}.csv")
+    assert "Throughput" in Path(f"{name}.csv").read_text()
+    assert len(Reader(Path(f"{name} store")).names()) == 1
 
 
 def test_a_plot_may_have_the_name_of_a_folder(jostle: Jostle) -> None:

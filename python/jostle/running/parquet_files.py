@@ -26,6 +26,8 @@ _LEAST_BYTES: Final = 256_000_000
 """What every file may take in memory: a segment has 64 MB, and more where a run has."""
 _BYTES_PER_BYTE: Final = 500
 """How much more for each byte of a file: 5,000,000 rows of a flow that is idle have 310."""
+_SHORT_DICTIONARY_BYTES: Final = 100_000
+"""A text of a shorter one may be in all rows that another reader takes at a time."""
 
 
 def read(
@@ -50,11 +52,9 @@ def read(
         When it is not Parquet as the store writes it, has other columns or rows, or would take
         more memory than a file of its size may.
     """
-    with open_regular(path) as file:
-        with _mapped(file) as content:
-            _check(content, rows)
-            most_bytes = _most_bytes(content)
-        return _decoded(file, columns, most_bytes)
+    with open_regular(path) as file, _mapped(file) as content:
+        _check(content, rows)
+        return _decoded(file, columns, _most_bytes(content))
 
 
 def read_content(
@@ -67,17 +67,22 @@ def read_content(
 
 def schema(path: Path) -> dict[str, pl.DataType]:
     """Names and types of a file's columns; see `read`."""
-    import polars as pl
-
-    with open_regular(path) as file, _mapped(file) as content, _polars_errors():
+    with open_regular(path) as file, _mapped(file) as content:
         _check(content, None)
-        return dict(pl.read_parquet_schema(file))
+        return _types(file)
 
 
 def checked(path: Path) -> Layout:
-    """See that a file can be read, and what it makes; see `read`."""
+    """See that another reader can read a file, and what it makes; see `read`."""
+    import polars as pl
+
     with open_regular(path) as file, _mapped(file) as content:
-        return _check(content, None)
+        layout = _check(content, None)
+        types = _types(file)
+        if layout.dictionary_bytes > _SHORT_DICTIONARY_BYTES:
+            texts = [name for name, kind in types.items() if kind == pl.String]
+            _decoded(file, texts, _most_bytes(content))
+        return layout
 
 
 def scan(path: Path) -> pl.LazyFrame:
@@ -117,15 +122,25 @@ def _check(content: bytes | mmap, rows: range | None) -> Layout:
     return layout
 
 
+def _types(file: BinaryIO) -> dict[str, pl.DataType]:
+    """Names and types of columns: an Arrow schema in a file may make others than Parquet's."""
+    import polars as pl
+
+    file.seek(0)
+    with _polars_errors():
+        types = dict(pl.read_parquet_schema(file))
+    for name, kind in types.items():
+        if not (kind.is_numeric() or kind in {pl.String, pl.Boolean, pl.Null}):
+            raise LayoutError(f"its column {name[:100]} is neither numbers nor texts")
+    return types
+
+
 def _decoded(file: BinaryIO, columns: Sequence[str] | None, most_bytes: int) -> pl.DataFrame:
     import polars as pl
 
+    _types(file)
+    file.seek(0)
     with _polars_errors():
-        # An Arrow schema in the file may make other types of columns than they are in Parquet.
-        for name, kind in pl.read_parquet_schema(file).items():
-            if not (kind.is_numeric() or kind in {pl.String, pl.Boolean, pl.Null}):
-                raise LayoutError(f"its column {name[:100]} is neither numbers nor texts")
-        file.seek(0)
         frame = pl.read_parquet(file, columns=None if columns is None else list(columns))
     # In the frame equal texts are one; whoever takes them out has each.
     texts = frame.select(pl.col(pl.String).str.len_bytes().cast(pl.UInt64).sum())

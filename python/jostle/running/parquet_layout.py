@@ -64,10 +64,13 @@ class Layout:
         How many there are.
     decoded_bytes
         Memory of all columns, without what is only needed while they are decoded.
+    dictionary_bytes
+        Of the longest dictionary of texts: each of them may be in every row.
     """
 
     rows: int
     decoded_bytes: int
+    dictionary_bytes: int
 
 
 def measure(content: bytes | mmap) -> Layout:
@@ -80,24 +83,27 @@ def measure(content: bytes | mmap) -> Layout:
     """
     try:
         footer, end = _footer(content)
-        widths = _widths(footer[2])
+        kinds = _kinds(footer[2])
         groups = footer.get(4, [])
         rows = sum(group[3] for group in groups)
         if rows != footer[3] or any(group[3] < 0 for group in groups):
             raise LayoutError("its row groups do not have the rows of its footer")
         _check_places(groups, end)
-        decoded = 0
+        decoded = longest = 0
         for group in groups:
-            for width, chunk in zip(widths, group[1], strict=True):
-                values = group[3] * width
-                pages = _pages_bytes(content, chunk[3], group[3])
+            for kind, chunk in zip(kinds, group[1], strict=True):
+                if chunk[3][1] != kind:
+                    raise LayoutError("a column is of another kind than its schema says")
+                values = group[3] * _WIDTHS[kind]
+                pages, dictionary = _pages_bytes(content, chunk[3], group[3])
                 # Texts are views into their pages; numbers are copied out of them.
-                decoded += values + pages if chunk[3][1] == _TEXT else max(values, pages)
+                decoded += values + pages if kind == _TEXT else max(values, pages)
+                longest = max(longest, dictionary if kind == _TEXT else 0)
     except LayoutError:
         raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise LayoutError("its footer is damaged") from error
-    return Layout(rows, decoded)
+    return Layout(rows, decoded, longest)
 
 
 def _footer(content: bytes | mmap) -> tuple[Mapping[int, Any], int]:
@@ -111,8 +117,8 @@ def _footer(content: bytes | mmap) -> tuple[Mapping[int, Any], int]:
     return _Compact(content[end - length : end], 0).structure(), end - length
 
 
-def _widths(schema: list[Mapping[int, Any]]) -> list[int]:
-    """Bytes of a value of each column; there are no columns in columns."""
+def _kinds(schema: list[Mapping[int, Any]]) -> list[int]:
+    """Physical type of each column; there are no columns in columns."""
     columns = schema[1:]
     if len(columns) > _MOST_COLUMNS:
         raise LayoutError(f"it has {len(columns)} columns, of at most {_MOST_COLUMNS}")
@@ -121,7 +127,7 @@ def _widths(schema: list[Mapping[int, Any]]) -> list[int]:
         for column in columns
     ):
         raise LayoutError("it has columns of other kinds than numbers and texts")
-    return [_WIDTHS[column[1]] for column in columns]
+    return [column[1] for column in columns]
 
 
 def _place(column: Mapping[int, Any]) -> tuple[int, int]:
@@ -139,15 +145,18 @@ def _check_places(groups: list[Mapping[int, Any]], end: int) -> None:
         before = after
 
 
-def _pages_bytes(content: bytes | mmap, column: Mapping[int, Any], rows: int) -> int:
-    """Return the uncompressed length of all pages of a column of a row group."""
+def _pages_bytes(content: bytes | mmap, column: Mapping[int, Any], rows: int) -> tuple[int, int]:
+    """Return the uncompressed length of all pages of a column of a row group, and of dictionaries.
+
+    Pages are read one after another, as readers do.
+    """
     if column[4] not in _CODECS:
         raise LayoutError("it is compressed by another codec than Zstandard")
     at, end = _place(column)
     if column[9] < at or column.get(10):
         raise LayoutError("its pages are in another order")
     most_bytes = _MOST_TEXT_BYTES if column[1] == _TEXT else _MOST_NUMBERS_BYTES
-    values = decoded = 0
+    values = decoded = dictionaries = 0
     while at < end:
         reader = _Compact(content, at)
         header = reader.structure()
@@ -159,6 +168,7 @@ def _pages_bytes(content: bytes | mmap, column: Mapping[int, Any], rows: int) ->
         if kind == _DICTIONARY:
             if not 0 <= header[7][1] * _LENGTH_BYTES <= length:
                 raise LayoutError("a dictionary has more values than bytes")
+            dictionaries += length
             continue
         page, encoding = (header[8], 4) if kind == _DATA_V2 else (header[5], 2)
         if kind not in {_DATA, _DATA_V2} or page[encoding] not in _ENCODINGS or page[1] < 0:
@@ -166,7 +176,7 @@ def _pages_bytes(content: bytes | mmap, column: Mapping[int, Any], rows: int) ->
         values += page[1]
     if at != end or values != rows:
         raise LayoutError("a column does not have a value for each row")
-    return decoded
+    return decoded, dictionaries
 
 
 class _Compact:

@@ -11,9 +11,9 @@ import contextlib
 import io
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from jostle.errors import InputError, StoreError, brief
 from jostle.foreign_files import STORED_BYTES, read_bytes
@@ -22,6 +22,7 @@ from jostle.running.segments import folder as folders
 from jostle.running.upkeep.tables import NAMES, PLANS, files_of, plans_frame
 
 if TYPE_CHECKING:
+    import duckdb
     import polars as pl
 
     from jostle.running.upkeep.table_files import TableFiles
@@ -33,6 +34,9 @@ _LEAST_BYTES: Final = 1_000_000_000
 """What DuckDB may take in memory to answer."""
 _BYTES_PER_BYTE: Final = 10
 """How much more for each byte of the files that it reads."""
+_MOST_TEXT: Final = 300_000_000
+"""Characters of all texts of an answer."""
+_FEWER: Final = "ask for fewer rows or columns"
 _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "allow_community_extensions": "false",
     "allow_persistent_secrets": "false",
@@ -91,8 +95,7 @@ def ask(
             _add(files, root, left, told)
             return _answer(files, question)
     except duckdb.OutOfMemoryException as error:
-        text = "SQL: the answer takes too much memory: ask for fewer rows or columns"
-        raise InputError(text) from error
+        raise InputError(f"SQL: the answer takes too much memory: {_FEWER}") from error
     except duckdb.Error as error:
         raise InputError(f"SQL: {brief(_said(str(error)))}") from error
 
@@ -142,11 +145,22 @@ def _answer(files: TableFiles, question: str) -> pl.DataFrame:
         if answer.description is None:
             return pl.DataFrame()
         names = [column[0] for column in answer.description]
-        rows = answer.fetchall()
+        rows = list(_rows(answer))
     columns = zip(*rows, strict=True) if rows else [[] for _ in names]
     unique = [name if names.index(name) == at else f"{name}_{at}" for at, name in enumerate(names)]
     made = [pl.Series(n, list(v), strict=False) for n, v in zip(unique, columns, strict=True)]
     return pl.DataFrame(made)
+
+
+def _rows(answer: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    """Take rows one by one: texts that are one in a file are many in an answer."""
+    length = 0
+    while (row := answer.fetchone()) is not None:
+        length += sum(len(value) for value in row if isinstance(value, str | bytes))
+        if length > _MOST_TEXT:
+            text = f"its texts have more than {_MOST_TEXT // 10**6} MB"
+            raise InputError(f"SQL: the answer is too large ({text}): {_FEWER}")
+        yield row
 
 
 def _view(files: TableFiles, name: str) -> str:
