@@ -25,7 +25,7 @@ from jostle.backends.base import named
 from jostle.results.tidy import tidy
 from jostle.running.segments import folder as folders
 from jostle.running.store import Store
-from jostle.running.upkeep.tables import ask
+from jostle.running.upkeep.question import ask
 
 SCENARIO = """
 title    = "Many small runs"

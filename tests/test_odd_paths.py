@@ -13,7 +13,7 @@ from jostle.running.store import Reader, Store
 
 # Each would match the neighbours below, or is expanded, unescaped or cut by something.
 NAMES = [
-    "results[1]",
+    "results[2]",
     "r*",
     "result?1",
     "%20b %s %(x)s",
@@ -44,10 +44,10 @@ Jostle = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Stores whose runs are of other seeds."""
+    """Stores: one has the run that tests store, in a segment of the same name; one has another."""
     folder = tmp_path_factory.mktemp("neighbours")
     (folder / "plain.toml").write_text(SCENARIO)
-    for seed, name in enumerate(NEIGHBOURS, 7):
+    for seed, name in enumerate(NEIGHBOURS, 1):
         words = ["run", str(folder / "plain.toml"), "--seed", str(seed), "--store"]
         assert status([*words, str(folder / name)]) == 0
     return folder

@@ -253,7 +253,8 @@ def test_odd_summaries_are_moved_aside(tmp_path, change):
     assert "is not a summary" in warnings[0]
 
 
-def test_numbers_of_a_summary_are_finite(tmp_path):
+@pytest.mark.parametrize("number", ["1e999", "1" + "0" * 400, "-1" + "0" * 20])
+def test_numbers_of_a_summary_are_finite(tmp_path, number):
     warnings: list[str] = []
     store = Store(tmp_path, warnings.append)
     stored = store.put(record())
@@ -261,7 +262,7 @@ def test_numbers_of_a_summary_are_finite(tmp_path):
     summary = json.loads(text)
     phase = next(iter(summary["flows"][0]["phases"].values()))
     phase["goodput_bps"] = "HERE"
-    forge(stored.folder, "summary.json", json.dumps(summary).replace('"HERE"', "1e999").encode())
+    forge(stored.folder, "summary.json", json.dumps(summary).replace('"HERE"', number).encode())
     assert store.get(stored.run_id) is None
     assert "is not a summary" in warnings[0]
 

@@ -1,4 +1,4 @@
-"""Every read of a Parquet file: the very file, whatever its path is called, and not too large.
+"""Every read of a Parquet file: that file alone, under any name, and within bounds.
 
 Polars and DuckDB expand `*`, `?`, `[…]` and `~` in a path, and take some for an address; a file
 that is opened here has no path. Before anything is decoded, `parquet_layout` says what it makes.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["checked", "read", "read_content", "scan", "schema"]
 
 _LEAST_BYTES: Final = 256_000_000
-"""What every file may take in memory: a segment has 64 MB, and more where a run has."""
+"""Memory that every file may take: a segment has 64 MB, or more if one run does."""
 _BYTES_PER_BYTE: Final = 500
 """How much more for each byte of a file: 5,000,000 rows of a flow that is idle have 310."""
 _SHORT_DICTIONARY_BYTES: Final = 100_000
@@ -78,9 +78,8 @@ def checked(path: Path) -> Layout:
 
     with open_regular(path) as file, _mapped(file) as content:
         layout = _check(content, None)
-        types = _types(file)
         if layout.dictionary_bytes > _SHORT_DICTIONARY_BYTES:
-            texts = [name for name, kind in types.items() if kind == pl.String]
+            texts = [name for name, kind in _types(file).items() if kind == pl.String]
             _decoded(file, texts, _most_bytes(content))
         return layout
 
@@ -90,6 +89,7 @@ def scan(path: Path) -> pl.LazyFrame:
     import polars as pl
 
     checked(path)
+    schema(path)
     # Absolute, so that it begins with neither `~` nor the scheme of an address.
     return pl.scan_parquet(os.path.abspath(path), glob=False, hive_partitioning=False)
 
@@ -142,7 +142,7 @@ def _decoded(file: BinaryIO, columns: Sequence[str] | None, most_bytes: int) -> 
     file.seek(0)
     with _polars_errors():
         frame = pl.read_parquet(file, columns=None if columns is None else list(columns))
-    # In the frame equal texts are one; whoever takes them out has each.
+    # Equal texts are one in the frame, and many in Python.
     texts = frame.select(pl.col(pl.String).str.len_bytes().cast(pl.UInt64).sum())
     length = sum(total or 0 for total in texts.row(0)) if texts.width else 0
     if length > most_bytes:

@@ -1,11 +1,11 @@
 """How much a Parquet file takes once it is decoded, from its footer and the headers of its pages.
 
-A few bytes may stand for a billion equal rows, or for a page of a gigabyte, and what a footer says
-of sizes need not be true. `measure` therefore reads what readers go by: rows of row groups, and the
-length of every page. It accepts what the store writes, and no more of the format: columns without
+A few bytes can encode a billion equal rows or a page of a gigabyte, and the sizes in a footer need
+not be true. `measure` therefore adds up the numbers that readers use: rows of row groups, and the
+length of every page. It accepts the part of the format that the store writes: columns without
 lists or structures, Zstandard, and encodings whose decoded length is known beforehand.
 
-Thrift's compact protocol and the fields are those of parquet-format 2.11 (`parquet.thrift`).
+Field numbers are from parquet-format 2.11 (`parquet.thrift`), in Thrift's compact protocol.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_NUMBERS_BYTES: Final = 64_000_000
 _MOST_TEXT_BYTES: Final = 2**31 - 1
 """Of a page of texts, as the format has it: one text may be a specification with traces."""
 _DEEPEST: Final = 16
-"""Structures in each other; those of a footer are seven deep."""
+"""Structures in each other: a footer has seven levels."""
 
 # Bytes of a value in memory by physical type: BOOLEAN, INT32, INT64, FLOAT, DOUBLE, and BYTE_ARRAY,
 # whose values are views into pages. INT96 and FIXED_LEN_BYTE_ARRAY are never written.
@@ -44,8 +44,11 @@ _ENCODINGS: Final = {0, 2, 3, 5, 6, 8}
 
 With DELTA_BYTE_ARRAY, a text repeats the beginning of the one before: a megabyte makes terabytes.
 """
+# Kinds of values of Thrift. Integers have 16, 32 or 64 bits; lists and sets are alike.
 _INTEGERS: Final = {4, 5, 6}
-"""Kinds of values of Thrift: of 16, 32 and 64 bits."""
+_BOOLEANS: Final = {1, 2}
+_LISTS: Final = {9, 10}
+_BYTE, _DOUBLE, _BINARY, _STRUCTURE = 3, 7, 8, 12
 _LENGTH_BYTES: Final = 4
 """Of the length that is in front of each text of a dictionary; numbers take no fewer."""
 
@@ -56,7 +59,7 @@ class LayoutError(ValueError):
 
 @dataclass(frozen=True)
 class Layout:
-    """What a file makes when it is read.
+    """Size of a file when it is read.
 
     Attributes
     ----------
@@ -88,7 +91,7 @@ def measure(content: bytes | mmap) -> Layout:
         rows = sum(group[3] for group in groups)
         if rows != footer[3] or any(group[3] < 0 for group in groups):
             raise LayoutError("its row groups do not have the rows of its footer")
-        _check_places(groups, end)
+        _check_ranges(groups, end)
         decoded = longest = 0
         for group in groups:
             for kind, chunk in zip(kinds, group[1], strict=True):
@@ -114,7 +117,7 @@ def _footer(content: bytes | mmap) -> tuple[Mapping[int, Any], int]:
         raise LayoutError("it is not Parquet")
     if length > _MOST_FOOTER_BYTES:
         raise LayoutError(f"its footer has {length} bytes, of at most {_MOST_FOOTER_BYTES}")
-    return _Compact(content[end - length : end], 0).structure(), end - length
+    return _structure(content[end - length : end], 0)[0], end - length
 
 
 def _kinds(schema: list[Mapping[int, Any]]) -> list[int]:
@@ -130,16 +133,16 @@ def _kinds(schema: list[Mapping[int, Any]]) -> list[int]:
     return [column[1] for column in columns]
 
 
-def _place(column: Mapping[int, Any]) -> tuple[int, int]:
+def _byte_range(column: Mapping[int, Any]) -> tuple[int, int]:
     """Where the pages of a column begin and end."""
     begin = column.get(11) or column[9]
     return begin, begin + column[7]
 
 
-def _check_places(groups: list[Mapping[int, Any]], end: int) -> None:
+def _check_ranges(groups: list[Mapping[int, Any]], end: int) -> None:
     """See that no page belongs to two columns: a small file would be read many times."""
     before = len(_MAGIC)
-    for begin, after in sorted(_place(chunk[3]) for group in groups for chunk in group[1]):
+    for begin, after in sorted(_byte_range(chunk[3]) for group in groups for chunk in group[1]):
         if not before <= begin <= after <= end:
             raise LayoutError("its columns overlap")
         before = after
@@ -152,19 +155,18 @@ def _pages_bytes(content: bytes | mmap, column: Mapping[int, Any], rows: int) ->
     """
     if column[4] not in _CODECS:
         raise LayoutError("it is compressed by another codec than Zstandard")
-    at, end = _place(column)
+    at, end = _byte_range(column)
     if column[9] < at or column.get(10):
         raise LayoutError("its pages are in another order")
     most_bytes = _MOST_TEXT_BYTES if column[1] == _TEXT else _MOST_NUMBERS_BYTES
     values = decoded = dictionaries = 0
     while at < end:
-        reader = _Compact(content, at)
-        header = reader.structure()
+        header, at = _structure(content, at)
         kind, length, compressed = header[1], header[2], header[3]
         if not 0 <= length <= most_bytes or compressed < 0:
             raise LayoutError(f"a page has {length} bytes, of at most {most_bytes}")
         decoded += length
-        at = reader.at + compressed
+        at += compressed
         if kind == _DICTIONARY:
             if not 0 <= header[7][1] * _LENGTH_BYTES <= length:
                 raise LayoutError("a dictionary has more values than bytes")
@@ -179,77 +181,88 @@ def _pages_bytes(content: bytes | mmap, column: Mapping[int, Any], rows: int) ->
     return decoded, dictionaries
 
 
-class _Compact:
-    """Reads Thrift's compact protocol; raises IndexError where the bytes end."""
+def _structure(content: bytes | mmap, at: int, depth: int = 0) -> tuple[dict[int, Any], int]:
+    """Read fields of Thrift's compact protocol by number, and say where they end.
 
-    def __init__(self, content: bytes | mmap, at: int) -> None:
-        self._content = content
-        self.at = at
-
-    def structure(self, depth: int = 0) -> dict[int, Any]:
-        """Read fields by number until the one that says there are no more."""
-        if depth > _DEEPEST:
-            raise LayoutError("its footer is nested too deeply")
-        fields: dict[int, Any] = {}
-        number = 0
-        while head := self._byte():
-            number = number + (head >> 4) if head >> 4 else self._integer()
-            kind = head & 15
-            # Most values are numbers; a footer of measures has some thousand.
-            fields[number] = self._integer() if kind in _INTEGERS else self._value(kind, depth)
-        return fields
-
-    def _byte(self) -> int:
-        byte = self._content[self.at]
-        self.at += 1
-        return byte
-
-    def _varint(self) -> int:
-        value = 0
-        for shift in range(0, 70, 7):
-            byte = self._byte()
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-        raise LayoutError("its footer has a number beyond 64 bits")
-
-    def _integer(self) -> int:
-        value = self._content[self.at]
-        if value < 128:
-            self.at += 1
+    Most values are small numbers, read here at once: a footer of measures has some thousand.
+    Raises IndexError where the bytes end.
+    """
+    if depth > _DEEPEST:
+        raise LayoutError("its footer is nested too deeply")
+    fields: dict[int, Any] = {}
+    number = 0
+    while head := content[at]:
+        at += 1
+        if head >> 4:
+            number += head >> 4
         else:
-            value = self._varint()
-        return (value >> 1) ^ -(value & 1)
-
-    def _value(self, kind: int, depth: int) -> Any:
-        match kind:
-            case 1 | 2 | 3:
-                return self._byte() if kind == 3 else kind == 1
-            case 7:
-                return self._bytes(8)
-            case 8:
-                return self._bytes(self._varint())
-            case 9 | 10:
-                return self._list(depth + 1)
-            case 12:
-                return self.structure(depth + 1)
-        if kind not in _INTEGERS:
-            raise LayoutError("its footer is damaged")
-        return self._integer()
-
-    def _bytes(self, length: int) -> bytes:
-        begin = self.at
-        self.at += length
-        if self.at > len(self._content):
-            raise IndexError("the bytes end in a text")
-        return self._content[begin : self.at]
-
-    def _list(self, depth: int) -> list[Any]:
-        if depth > _DEEPEST:
-            raise LayoutError("its footer is nested too deeply")
-        head = self._byte()
-        length = head >> 4 if head >> 4 < 15 else self._varint()
+            number, at = _integer(content, at)
         kind = head & 15
-        if kind in {1, 2}:
-            return [self._byte() == 1 for _ in range(length)]
-        return [self._value(kind, depth) for _ in range(length)]
+        if kind in _INTEGERS:
+            value = content[at]
+            if value < 128:
+                fields[number] = (value >> 1) ^ -(value & 1)
+                at += 1
+            else:
+                fields[number], at = _integer(content, at)
+        else:
+            fields[number], at = _value(content, at, kind, depth)
+    return fields, at + 1
+
+
+def _value(content: bytes | mmap, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    if kind == _BINARY:
+        length, at = _varint(content, at)
+        return _bytes(content, at, length)
+    if kind == _STRUCTURE:
+        return _structure(content, at, depth + 1)
+    if kind in _LISTS:
+        return _list(content, at, depth + 1)
+    if kind in _BOOLEANS:
+        return kind == 1, at
+    if kind == _BYTE:
+        return content[at], at + 1
+    if kind == _DOUBLE:
+        return _bytes(content, at, 8)
+    raise LayoutError("its footer is damaged")
+
+
+def _varint(content: bytes | mmap, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = content[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+    raise LayoutError("its footer has a number beyond 64 bits")
+
+
+def _integer(content: bytes | mmap, at: int) -> tuple[int, int]:
+    value, at = _varint(content, at)
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _bytes(content: bytes | mmap, at: int, length: int) -> tuple[bytes, int]:
+    if at + length > len(content):
+        raise IndexError("the bytes end in a text")
+    return content[at : at + length], at + length
+
+
+def _list(content: bytes | mmap, at: int, depth: int) -> tuple[list[Any], int]:
+    head = content[at]
+    at += 1
+    length = head >> 4
+    if length == 15:
+        length, at = _varint(content, at)
+    kind = head & 15
+    values = []
+    for _ in range(length):
+        if kind in _INTEGERS:
+            value, at = _integer(content, at)
+        elif kind in _BOOLEANS:
+            value, at = content[at] == 1, at + 1
+        else:
+            value, at = _value(content, at, kind, depth)
+        values.append(value)
+    return values, at

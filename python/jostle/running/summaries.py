@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from jostle.backends import Spec
 
 
+_INTEGERS = range(-(2**63), 2**64)
+
+
 def is_summary_of(summary: object, spec: Spec) -> TypeGuard[Mapping[str, Any]]:
     """Whether a summary has an entry for every flow, link and phase, with nothing but numbers.
 
@@ -42,8 +45,11 @@ def _is_measure(value: object) -> bool:
     match value:
         case float():
             return math.isfinite(value)
-        case None | int():
-            return not isinstance(value, bool)
+        case None:
+            return True
+        case int():
+            # JSON has whole numbers of any length; no number of ours becomes infinite as a float.
+            return not isinstance(value, bool) and value in _INTEGERS
         case dict():
             return all(map(_is_measure, value.values()))
         case list():

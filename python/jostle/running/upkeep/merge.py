@@ -28,7 +28,7 @@ _SMALL = MOST_RUNS // 2
 _MOST_BYTES = 64_000_000
 """Of the files that become one segment."""
 _MOST_DECODED_BYTES = 256_000_000
-"""Of their tables in memory: those of runs that are alike are a thousand times as large."""
+"""Of their tables in memory: equal runs take a thousand times the size of their files."""
 
 
 @dataclass

@@ -31,7 +31,7 @@ _ASKS_WHICH: Final = ("show", "schema", "duckdb_", "pragma", "pg_", "sqlite_")
 """Words of a question that wants to know which tables there are."""
 _TELL_S: Final = 2.0
 _LEAST_BYTES: Final = 1_000_000_000
-"""What DuckDB may take in memory to answer."""
+"""Memory that DuckDB may take to answer."""
 _BYTES_PER_BYTE: Final = 10
 """How much more for each byte of the files that it reads."""
 _MOST_TEXT: Final = 300_000_000
@@ -55,8 +55,8 @@ def ask(
 ) -> pl.DataFrame:
     """Answer a question in SQL.
 
-    Tables are those of segments, by name, and `plans`; labels of a condition are a map, so that
-    ``labels['bottleneck.rate']`` is one. The question can neither read nor write anything else.
+    The tables are the segments' tables, by name, and `plans`. Labels of a condition are a map:
+    ``labels['bottleneck.rate']``. The question can neither read nor write anything else.
 
     Parameters
     ----------
@@ -89,11 +89,11 @@ def ask(
     try:
         _add(files, root, needed, told)
         try:
-            return _answer(files, question)
+            return _run(files, question)
         except duckdb.CatalogException:
             # The tables that there are, or are meant, are a part of the message.
             _add(files, root, left, told)
-            return _answer(files, question)
+            return _run(files, question)
     except duckdb.OutOfMemoryException as error:
         raise InputError(f"SQL: the answer takes too much memory: {_FEWER}") from error
     except duckdb.Error as error:
@@ -128,7 +128,7 @@ def _add(
         files.add(PLANS, [content.getvalue()])
 
 
-def _answer(files: TableFiles, question: str) -> pl.DataFrame:
+def _run(files: TableFiles, question: str) -> pl.DataFrame:
     import duckdb
     import polars as pl
 
