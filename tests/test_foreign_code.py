@@ -281,7 +281,7 @@ def by_stored_run(folder: Path) -> Attack:
         [sys.executable, "-P", "-c", program], cwd=folder, check=False, capture_output=True
     )
     assert b"is not known here" in done.stderr
-    return Attack(["store", "status"], runs=False)
+    return Attack(["store", "check"], runs=False)
 
 
 def by_stored_plan(folder: Path) -> Attack:

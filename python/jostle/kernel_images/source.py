@@ -97,7 +97,7 @@ def _extract_tarball(tarball: Path, folder: Path) -> None:
     partial.mkdir(parents=True)
     said: list[str] = []
     # One folder is at the top, whose name differs between distributions.
-    command = ["tar", "--extract", "--no-same-owner", "--strip-components=1"]
+    command = ["tar", "--extract", "--force-local", "--no-same-owner", "--strip-components=1"]
     command += [f"--file={tarball}", f"--directory={partial}"]
     with running(command, said.append, environment={**os.environ, "LC_ALL": "C"}) as group:
         while (status := group.wait(_WAIT_S)) is None:
