@@ -83,7 +83,7 @@ def made_up(root: Path, runs: int) -> list[str]:
             "runs": table.with_columns(new, seed_column, pl.Series("spec", specs)),
             "measures": measures.with_columns(new[rows].alias("run"), seed_column[rows]),
         }
-        folders.write(store.root, store.root / ".partial", tables)
+        folders.write(store.root, tables)
         names += new.to_list()
     return names
 

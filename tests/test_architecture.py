@@ -43,9 +43,10 @@ ROOM_MAY_USE = {
     "implementations": "",
     "printable": "",
     "replaced_files": "errors",
-    "locks": "",
+    "open_folder": "",
+    "locks": "open_folder printable",
     "pid_namespace": "",
-    "locked_folders": "locks",
+    "locked_folders": "open_folder locks",
     "child_processes": "",
     "matplotlib_settings": "",
     "qlog_events": "",
@@ -55,17 +56,18 @@ ROOM_MAY_USE = {
     "gym": "_core errors scenario",
     "templates": "errors",
     "emulate": "_core errors scenario",
-    "kernel_images": "errors foreign_files locked_folders",
-    "quic_programs": "errors implementations kernel_images",
-    "backends": "_core errors foreign_code foreign_files run_spec implementations locked_folders "
-    "qlog_events python_controllers kernel_images quic_programs",
+    "kernel_images": "errors foreign_files open_folder locks locked_folders",
+    "quic_programs": "errors implementations open_folder locks kernel_images",
+    "backends": "_core errors foreign_code foreign_files run_spec implementations open_folder "
+    "locks locked_folders qlog_events python_controllers kernel_images quic_programs",
     "stats": "",
     "figures": "errors child_processes matplotlib_settings replaced_files stats",
     "results": "_core errors replaced_files backends stats figures",
     "running": "errors child_processes foreign_code foreign_files implementations printable "
-    "replaced_files locks locked_folders python_controllers scenario backends stats results",
+    "replaced_files open_folder locks locked_folders python_controllers scenario backends stats "
+    "results",
     "captures": "_core errors foreign_files run_spec qlog_events scenario backends results running",
-    "live": "errors locked_folders captures",
+    "live": "errors open_folder locked_folders captures",
     "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
     "results running captures",
     "report": "foreign_files printable replaced_files scenario stats figures results",
@@ -75,11 +77,11 @@ ROOM_MAY_USE = {
     "figures report",
     "suites": "errors foreign_files printable scenario backends running results stats figures "
     "report studies",
-    "search": "errors foreign_files printable scenario backends stats figures results running "
-    "studies",
+    "search": "errors foreign_files printable open_folder locks scenario backends stats figures "
+    "results running studies",
     "cli": "errors foreign_code foreign_files matplotlib_settings printable replaced_files "
-    "scenario templates emulate kernel_images quic_programs backends running results figures "
-    "captures live inference report view fidelity studies suites search",
+    "open_folder scenario templates emulate kernel_images quic_programs backends running results "
+    "figures captures live inference report view fidelity studies suites search",
     "api": "errors printable scenario backends running results captures report",
 }
 

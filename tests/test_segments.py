@@ -185,7 +185,7 @@ def test_a_writer_that_finds_a_damaged_segment_replaces_it(tmp_path, records):
 
 def forge(folder: Path, tables: dict[str, pl.DataFrame]) -> None:
     """Write a segment that was made up, with a name that fits."""
-    folders.write(folder, folder / ".partial", tables)
+    folders.write(folder, tables)
 
 
 def test_a_run_under_the_name_of_another_is_not_shown(tmp_path, records):

@@ -178,9 +178,10 @@ LOCKING = """
 import sys, time
 from pathlib import Path
 from jostle.locked_folders import Partial
-with Partial(Path(sys.argv[1]), "written") as folder:
-    (folder / "spec.json").write_text("{}")
-    print(folder, flush=True)
+from jostle.open_folder import OpenFolder
+with OpenFolder.at(sys.argv[1]) as parent, Partial(parent, "written") as partial:
+    partial.content.write_new("spec.json", b"{}")
+    print(partial.content.path.parent, flush=True)
     time.sleep(60)
 """
 
@@ -199,7 +200,7 @@ def test_the_living_are_known_by_their_lock_whatever_the_clock_says(tmp_path):
     try:
         os.utime(folder, (0, 0))
         Store(root)
-        assert (folder / "spec.json").exists()
+        assert (folder / "content" / "spec.json").exists()
     finally:
         process.kill()
         process.wait()
@@ -320,7 +321,7 @@ def test_a_read_only_store_can_be_read(tmp_path, monkeypatch):
     def refused(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(Path, "mkdir", refused)
+    monkeypatch.setattr(os, "mkdir", refused)
     store = Store(tmp_path)
     found = store.get(run.run_id)
     assert found is not None

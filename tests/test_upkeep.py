@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -13,9 +12,11 @@ import fake_core
 import polars as pl
 import pytest
 from fake_plan import make_plan
+from jostle import locks
 from jostle.backends import SimBackend
 from jostle.cli import status
 from jostle.errors import InputError, StoreError
+from jostle.open_folder import OpenFolder
 from jostle.running.executors import local
 from jostle.running.plans import write_plan
 from jostle.running.session import Session
@@ -114,15 +115,16 @@ def test_what_was_moved_aside_goes_when_it_is_asked_for(tmp_path, records):
     assert not (tmp_path / ".damaged").exists()
 
 
-def test_one_tidies_up_at_a_time(tmp_path, records):
+def test_one_tidies_up_at_a_time(tmp_path, records, monkeypatch):
     store = stored(tmp_path, records)
-    descriptor = os.open(tmp_path / "segments", os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        with pytest.raises(StoreError, match="tidied up by another process"):
+    monkeypatch.setattr(locks, "PATIENCE_S", 0.1)
+    with OpenFolder.at(tmp_path) as folder:
+        lock = locks.LockFile.take(folder, ".lock")
+        assert lock is not None
+        with pytest.raises(StoreError, match=rf"is still locked after 0\.1 s, by .*{os.getpid()}"):
             tidy_up(store)
-    finally:
-        os.close(descriptor)
+        lock.release()
+    tidy_up(store)
 
 
 def test_a_store_of_folders_becomes_one_of_segments(tmp_path, records, capsys):

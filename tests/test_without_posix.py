@@ -84,12 +84,13 @@ for words in (
 ABANDONED = """
 import os, pathlib, sys
 from jostle.locked_folders import Partial, TemporaryFolder, remove_abandoned, temporary_folder
-from jostle.locks import FolderLock
+from jostle.locks import FolderLock, LockFile
+from jostle.open_folder import OpenFolder
 
-parent = pathlib.Path("parent")
-parent.mkdir(exist_ok=True)
+pathlib.Path("parent").mkdir(exist_ok=True)
+parent = OpenFolder.at("parent")
 if sys.argv[1] == "leave":
-    Partial(parent, "run").__enter__().joinpath("file").touch()
+    Partial(parent, "run").__enter__().content.write_new("file", b"")
     print(TemporaryFolder("run").path, flush=True)
     sys.stdin.read()
     os._exit(1)
@@ -97,13 +98,42 @@ remove_abandoned(parent)
 with temporary_folder("run"), temporary_folder("run"):
     pass
 with Partial(parent, "kept") as partial:
-    (partial / "file").touch()
-    partial.rename("moved")
+    partial.content.write_new("file", b"")
+    partial.publish(OpenFolder.at("."), "moved")
 held = FolderLock.take(pathlib.Path("moved"))
 assert FolderLock.take(pathlib.Path("moved"), shared=True) is None
 held.release()
-assert FolderLock.take(pathlib.Path("moved")) is not None
-print(sorted(path.name for path in parent.iterdir()))
+held = FolderLock.take(pathlib.Path("moved"))
+assert held is not None
+held.release()
+file = LockFile.take(parent, "lock")
+assert LockFile.is_held(parent, "lock")
+assert LockFile.take(parent, "lock") is None
+file.release()
+assert not LockFile.is_held(parent, "lock")
+parent.unlink("lock")
+for target in ("../moved", "nowhere"):
+    os.symlink(target, "parent/link")
+    for make in (False, True):
+        try:
+            parent.folder("link", make=make)
+        except OSError:
+            continue
+        raise AssertionError("a link was followed")
+    parent.unlink("link")
+inner = parent.folder("inner", make=True)
+parent.rename("inner", parent, "elsewhere")
+os.symlink("../moved", "parent/inner")
+for write in (inner.replace, inner.write_new):
+    try:
+        write("planted", b"")
+    except OSError:
+        continue
+    raise AssertionError("written through a link")
+assert os.listdir("moved") == ["file"]
+parent.unlink("inner")
+parent.remove_tree("elsewhere")
+print(sorted(parent.names()))
 """
 
 

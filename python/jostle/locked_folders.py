@@ -1,7 +1,8 @@
 """Folders that are written for a while, and what is left of those whose writer was killed.
 
 A folder that is being written is locked by its writer (`locks.py`), and the lock ends with the
-process, however that ends. So what is not locked is abandoned, whatever the clocks say.
+process, however that ends. So what is not locked is abandoned, whatever the clocks say. Only its
+writer's user can open it, or the group of a folder that a group shares: nobody else can lock it.
 """
 
 from __future__ import annotations
@@ -13,29 +14,39 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from jostle.locks import FolderLock
+from jostle.locks import LOCKS_ARE_SHARED, FolderLock
+from jostle.open_folder import OpenFolder
 
 __all__ = ["Partial", "TemporaryFolder", "remove_abandoned", "temporary_folder"]
 
 _NAME: Final = re.compile(r"[0-9a-z]+-[0-9a-f]{32}")
 """What `Partial` calls its folders: nothing else is ever removed."""
+_UNNAMED: Final = re.compile(rf"\.{_NAME.pattern}")
+"""What it calls them until they are locked."""
+_CONTENT: Final = "content"
 _TEMPORARY: Final = re.compile(r"jostle-[a-z]+-[0-9a-f]{32}")
 """What `TemporaryFolder` calls them."""
 
 
 class Partial:
-    """A new folder below `parent`, removed in the end with what is still in it.
+    """A new private folder below `parent`, removed in the end with what is still in it.
 
     Parameters
     ----------
     parent
-        An existing folder.
+        Where it is made; open until the end.
     name
         What the folder's name begins with: lower-case letters and digits.
+
+    Attributes
+    ----------
+    content
+        A folder in it, whose access rights are the usual ones, to be filled.
 
     Raises
     ------
@@ -43,18 +54,43 @@ class Partial:
         When it cannot be made.
     """
 
-    def __init__(self, parent: Path, name: str) -> None:
-        self.parent = parent
-        self.path = parent / f"{name}-{uuid.uuid4().hex}"
+    def __init__(self, parent: OpenFolder, name: str) -> None:
+        self._parent = parent
+        self._name = f"{name}-{uuid.uuid4().hex}"
         self._lock: FolderLock | None = None
 
-    def __enter__(self) -> Path:
-        # Whoever cleans up waits until the new folder is locked.
-        with _locked(self.parent, shared=True, wait_s=None):
-            self.path.mkdir()
-            # Where folders cannot be locked (some network file systems), none is ever removed.
-            self._lock = FolderLock.take(self.path, wait_s=None)
-        return self.path
+    def __enter__(self) -> Partial:
+        # Under its name it is never seen unlocked: before, another process may take it for one that
+        # was left behind.
+        while True:
+            unnamed = f".{self._name}"
+            self._folder, self._lock = self._parent.new_folder(unnamed, 0o700), None
+            try:
+                with suppress(FileNotFoundError):
+                    # Where folders cannot be locked (some network file systems), none is removed.
+                    self._lock = FolderLock.take(self._folder, wait_s=None)
+                    if self._lock is None or LOCKS_ARE_SHARED:
+                        self._parent.rename(unnamed, self._parent, self._name)
+                    else:
+                        self._lock.rename(self._parent.path / self._name)
+                    self._folder.path = self._parent.path / self._name
+                    return self
+            except BaseException:
+                self._close()
+                raise
+            self._close()
+
+    @cached_property
+    def content(self) -> OpenFolder:
+        """See `Partial`."""
+        return self._folder.new_folder(_CONTENT)
+
+    def publish(self, to: OpenFolder, name: str) -> None:
+        """Move the content to its final place; OSError if another content is there.
+
+        Writers who were asked for the same content may have been faster.
+        """
+        self._folder.rename(_CONTENT, to, name)
 
     def __exit__(
         self,
@@ -62,35 +98,49 @@ class Partial:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Renamed, it is no longer here.
-        _remove_tree(self.path)
+        if "content" in self.__dict__:
+            self.content.close()
+        self._parent.remove_tree(self._name)
+        self._close()
+
+    def _close(self) -> None:
+        self._folder.close()
         if self._lock is not None:
             self._lock.release()
 
 
-def remove_abandoned(parent: Path) -> None:
+def remove_abandoned(parent: OpenFolder) -> None:
     """Remove the folders below `parent` that `Partial` made in processes that were killed.
 
-    Links are not followed, nor removed. If another process is cleaning up or beginning to write,
-    or folders cannot be locked here, nothing is removed.
+    Links are not followed, nor removed. If another process is cleaning up, or folders cannot be
+    locked here, nothing is removed.
 
     Raises
     ------
     OSError
-        When `parent` is a link, or cannot be read.
+        When `parent` cannot be read.
     """
-    with _locked(parent, shared=False, wait_s=0.0) as locked:
-        if not locked:
-            return
-        for folder in parent.iterdir():
-            if _NAME.fullmatch(folder.name) and _is_abandoned(folder):
-                _remove_tree(folder)
-
-
-def _is_abandoned(folder: Path) -> bool:
+    # Writers of earlier versions lock it while their folder is new and not locked yet.
+    lock = FolderLock.take(parent)
+    if lock is None:
+        return
     try:
-        lock = FolderLock.take(folder)
-    except OSError:  # A file, a link, or gone meanwhile.
+        for name in parent.names():
+            if _NAME.fullmatch(name) and _is_abandoned(parent, name):
+                parent.remove_tree(name)
+            elif _UNNAMED.fullmatch(name) and _is_abandoned(parent, name):
+                # There is nothing in it. If it is renamed just now, it is not called so any more.
+                with suppress(OSError):
+                    parent.rmdir(name)
+    finally:
+        lock.release()
+
+
+def _is_abandoned(parent: OpenFolder, name: str) -> bool:
+    try:
+        with parent.folder(name) as folder:
+            lock = FolderLock.take(folder)
+    except OSError:  # A file, a link, another user's, or gone meanwhile.
         return False
     if lock is not None:
         lock.release()
@@ -163,17 +213,19 @@ _handed_over: Final[dict[Path, FolderLock]] = {}
 """Folders on their way to other processes, and what holds their locks here."""
 
 
-def _sweep(parent: Path, purpose: str) -> None:
+def _sweep(path: Path, purpose: str) -> None:
     """Remove what killed processes have left."""
-    for folder in parent.glob(f"jostle-{purpose}-*"):
-        if _TEMPORARY.fullmatch(folder.name) and _is_own(folder) and _is_abandoned(folder):
-            _remove_tree(folder)
-    # Some never got their name. There is nothing in them yet, nor may there be: a folder that is
-    # renamed just now is not what its name says any more.
-    for folder in parent.glob(f".jostle-{purpose}-*"):
-        if _is_own(folder) and _is_abandoned(folder):
-            with suppress(OSError):
-                folder.rmdir()
+    with OpenFolder.at(path) as parent:
+        for folder in path.glob(f"jostle-{purpose}-*"):
+            named = _TEMPORARY.fullmatch(folder.name)
+            if named and _is_own(folder) and _is_abandoned(parent, folder.name):
+                _remove_tree(folder)
+        # Some never got their name. There is nothing in them yet, nor may there be: a folder that
+        # is renamed just now is not what its name says any more.
+        for folder in path.glob(f".jostle-{purpose}-*"):
+            if _is_own(folder) and _is_abandoned(parent, folder.name):
+                with suppress(OSError):
+                    folder.rmdir()
 
 
 def _remove_tree(folder: Path) -> None:
@@ -216,14 +268,3 @@ def _is_own(folder: Path) -> bool:
         return folder.lstat().st_uid == os.geteuid()
     except OSError:
         return False
-
-
-@contextmanager
-def _locked(folder: Path, *, shared: bool, wait_s: float | None) -> Iterator[bool]:
-    """Hold a lock on a folder; true if it was to be had."""
-    lock = FolderLock.take(folder, shared=shared, wait_s=wait_s)
-    try:
-        yield lock is not None
-    finally:
-        if lock is not None:
-            lock.release()

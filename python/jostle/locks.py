@@ -1,8 +1,14 @@
-"""Locks on folders, which end with the process that holds them, however that ends.
+"""Locks, which end with the process that holds them, however that ends.
 
-Linux and macOS lock a folder itself (`flock`), which keeps its lock when it is renamed. Windows
-locks files alone, and renames no folder in which one is open: there the file `NAME.lock` beside a
-folder stands for it.
+Any user who can open a file or folder can lock it (`flock`), even if only for reading. So what is
+locked is private to those who may write to it:
+
+- `LockFile`, a file of mode 0600, or 0660 in a folder that a group shares.
+- `FolderLock`, a folder that its maker has made so (`locked_folders.py`). Linux and macOS lock the
+  folder itself, which keeps its lock when it is renamed. Windows locks only files, and does not
+  rename a folder in which a file is open: there the file `NAME.lock` beside the folder is locked.
+
+A process waits for a lock for a few minutes at most, and says so.
 """
 
 from __future__ import annotations
@@ -16,6 +22,9 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from jostle.open_folder import OpenFolder
+from jostle.printable import echo
+
 try:
     import fcntl
 except ImportError:  # Windows.
@@ -23,14 +32,93 @@ except ImportError:  # Windows.
 else:
     _FOLDERS_HAVE_LOCKS = True
 
-__all__ = ["LOCKS_ARE_SHARED", "FolderLock"]
+__all__ = ["LOCKS_ARE_SHARED", "FolderLock", "LockFile", "still_locked", "waiting"]
 
 LOCKS_ARE_SHARED: Final = _FOLDERS_HAVE_LOCKS
 """Whether several may have a lock that they ask for as shared."""
+PATIENCE_S = 180.0
+"""How long a process waits for a lock that nobody should hold for longer."""
+SAY_AFTER_S = 2.0
+"""After which time a process says that it waits."""
 
 _HELD = {errno.EACCES, errno.EAGAIN, errno.EDEADLK, errno.EWOULDBLOCK}
 """What systems say where another has the lock."""
 _ASK_EVERY_S = 0.01
+_PROBE_S = 0.0 if LOCKS_ARE_SHARED else 0.2
+"""How long to try a lock that another process may be trying, too."""
+_COMMAND_CHARACTERS = 80
+
+
+class LockFile:
+    """The lock of a file, held from `take` until `release`; other users cannot open the file."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def take(
+        cls, folder: OpenFolder, name: str, *, wait_s: float | None = 0.0, of: str = ""
+    ) -> LockFile | None:
+        """Lock a file, which is made if it is missing.
+
+        Parameters
+        ----------
+        folder, name
+            Its folder, and what it is called there.
+        wait_s
+            How long to wait for another process; `PATIENCE_S` if None.
+        of
+            What is locked, for the message to those who wait; nothing is said if empty.
+
+        Returns
+        -------
+        LockFile or None
+            None if another process holds it.
+
+        Raises
+        ------
+        OSError
+            When it cannot be opened or locked, or is no regular file.
+        """
+        until_s = time.monotonic() + (PATIENCE_S if wait_s is None else wait_s)
+        while True:
+            descriptor = _opened_file(folder, name)
+            if not _taken(descriptor, until_s, shared=False, of=of):
+                return None
+            # Its last holder may have removed it, and another process made a new one.
+            if os.fstat(descriptor).st_nlink:
+                return cls(descriptor)
+            os.close(descriptor)
+
+    @staticmethod
+    def is_held(folder: OpenFolder, name: str) -> bool:
+        """Whether a process holds it, or files cannot be locked on this file system.
+
+        If the file is another user's and cannot be opened, only processes on this machine are
+        known, on Linux.
+
+        Raises
+        ------
+        OSError
+            When there is something else than a regular file.
+        """
+        try:
+            descriptor = folder.open_own_file(name, os.O_RDONLY)
+        except PermissionError:
+            return _holder(folder.lstat(name)) is not None
+        except FileNotFoundError:
+            return False
+        try:
+            held = not _taken(descriptor, time.monotonic() + _PROBE_S, shared=True)
+        except OSError:
+            return True
+        if not held:
+            os.close(descriptor)
+        return held
+
+    def release(self) -> None:
+        """Let others have it."""
+        os.close(self._descriptor)
 
 
 class FolderLock:
@@ -42,7 +130,7 @@ class FolderLock:
 
     @classmethod
     def take(
-        cls, folder: Path, *, shared: bool = False, wait_s: float | None = 0.0
+        cls, folder: Path | OpenFolder, *, shared: bool = False, wait_s: float | None = 0.0
     ) -> FolderLock | None:
         """Lock an existing folder.
 
@@ -53,7 +141,7 @@ class FolderLock:
         shared
             Beside others who lock it so. On Windows nobody else has it, all the same.
         wait_s
-            How long to wait for whoever has it, in seconds of real time; without end if None.
+            How long to wait for another process; `PATIENCE_S` if None.
 
         Returns
         -------
@@ -66,21 +154,14 @@ class FolderLock:
         OSError
             When it is no folder, or cannot be opened.
         """
-        until_s = None if wait_s is None else time.monotonic() + wait_s
+        until_s = time.monotonic() + (PATIENCE_S if wait_s is None else wait_s)
+        path = folder.path if isinstance(folder, OpenFolder) else folder
         descriptor = _opened(folder)
         try:
-            while not _locked(descriptor, shared, block=until_s is None):
-                if until_s is not None and time.monotonic() >= until_s:
-                    os.close(descriptor)
-                    return None
-                time.sleep(_ASK_EVERY_S)
+            taken = _taken(descriptor, until_s, shared=shared, of=str(path))
         except OSError:
-            os.close(descriptor)
             return None
-        except BaseException:
-            os.close(descriptor)
-            raise
-        return cls(folder, descriptor)
+        return cls(path, descriptor) if taken else None
 
     def rename(self, to: Path) -> Path:
         """Rename the folder, which stays locked; returns where it is."""
@@ -90,7 +171,7 @@ class FolderLock:
         before = self._descriptor, self._folder
         descriptor = os.open(_beside(to), os.O_RDWR | os.O_CREAT)
         try:
-            _locked(descriptor, shared=False, block=False)
+            _try_lock(descriptor, shared=False)
             self._folder.rename(to)
         except BaseException:
             os.close(descriptor)
@@ -108,6 +189,62 @@ class FolderLock:
             _forget(self._folder)
 
 
+def still_locked(folder: OpenFolder, name: str, of: str) -> str:
+    """Say that the lock of something was not to be had, who holds it, and what to do."""
+    holder = _holder(folder.lstat(name))
+    if holder is None:
+        holder = f"a process that is not visible here (it has {folder.path / name} open)"
+    return (
+        f"{of} is still locked after {PATIENCE_S:g} s, by {holder}: wait until that process ends, "
+        "or end it, then give the same command again"
+    )
+
+
+def waiting(of: str, status: os.stat_result) -> None:
+    """Say that this process waits for a lock, and which process holds it if that is visible."""
+    holder = _holder(status)
+    # Runs are worth more than a message.
+    with contextlib.suppress(OSError):
+        echo(f"waiting for the lock of {of}" + (f", held by {holder}" if holder else ""), err=True)
+
+
+def _holder(status: os.stat_result) -> str | None:
+    """Return the process that holds a lock; None if it is not visible."""
+    # "1: FLOCK  ADVISORY  WRITE 708 08:01:13548 0 EOF": the device in hexadecimal, the inode in
+    # decimal digits (proc_locks(5)). Lines of processes that wait have "->" as their second word.
+    if not hasattr(os, "major"):
+        return None
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    place = f"{device}:{status.st_ino}"
+    try:
+        lines = Path("/proc/locks").read_text("ascii").splitlines()
+        found = [words[4] for line in lines if place == (words := line.split())[5]]
+    except (OSError, ValueError, IndexError):
+        return None
+    # Processes of another PID namespace have number 0 or -1.
+    for process in (word for word in found if int(word) > 0):
+        try:
+            arguments = Path(f"/proc/{process}/cmdline").read_bytes().rstrip(b"\0")
+            command = arguments.replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            command = ""
+        if len(command) > _COMMAND_CHARACTERS:
+            command = f"{command[:_COMMAND_CHARACTERS]} …"
+        return f"process {process} ({command})" if command else f"process {process}"
+    return None
+
+
+def _opened_file(folder: OpenFolder, name: str) -> int:
+    """Open the file of a lock, which only those can open who may write to its folder."""
+    descriptor = folder.open_own_file(name, os.O_RDWR | os.O_CREAT, 0o600)
+    mode = 0o660 if folder.is_shared else 0o600
+    if _FOLDERS_HAVE_LOCKS:
+        status = os.fstat(descriptor)
+        if stat.S_IMODE(status.st_mode) != mode and status.st_uid == os.geteuid():
+            os.fchmod(descriptor, mode)
+    return descriptor
+
+
 def _beside(folder: Path) -> Path:
     """Name the file that stands for a folder."""
     return folder.with_name(f"{folder.name}.lock")
@@ -119,20 +256,44 @@ def _forget(folder: Path) -> None:
         _beside(folder).unlink()
 
 
-def _opened(folder: Path) -> int:
+def _opened(folder: Path | OpenFolder) -> int:
     if _FOLDERS_HAVE_LOCKS:
+        if isinstance(folder, OpenFolder):
+            return folder.open_again()
         return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    if not stat.S_ISDIR(folder.lstat().st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
-    return os.open(_beside(folder), os.O_RDWR | os.O_CREAT)
+    path = folder.path if isinstance(folder, OpenFolder) else folder
+    if not stat.S_ISDIR(path.lstat().st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+    return os.open(_beside(path), os.O_RDWR | os.O_CREAT)
 
 
-def _locked(descriptor: int, shared: bool, *, block: bool) -> bool:
+def _taken(descriptor: int, until_s: float, *, shared: bool, of: str = "") -> bool:
+    """Lock what is open, waiting until `until_s`; it is closed if that fails."""
+    say_s = time.monotonic() + SAY_AFTER_S
+    try:
+        while not _try_lock(descriptor, shared=shared):
+            now_s = time.monotonic()
+            if now_s >= until_s:
+                break
+            if of and now_s >= say_s:
+                waiting(of, os.fstat(descriptor))
+                say_s = float("inf")
+            time.sleep(_ASK_EVERY_S)
+        else:
+            return True
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return False
+
+
+def _try_lock(descriptor: int, *, shared: bool) -> bool:
     """Lock what is open; false if another has it, OSError if it cannot be locked."""
     try:
         if _FOLDERS_HAVE_LOCKS:
             how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-            fcntl.flock(descriptor, how if block else how | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
         else:
             # Its types are there on Windows alone.
             windows: Any = importlib.import_module("msvcrt")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from fake_toolchain import VERSION, FakeToolchain, write_program
+from jostle import locks
 from jostle.errors import InputError, JostleError
 from jostle.kernel_images import build, config, debian, edits, images, source, toolchain, verify
 from jostle.kernel_images.build import BuildError, Request
@@ -347,7 +348,9 @@ def test_unknown_series(tools: FakeToolchain) -> None:
         carry_out(series="6.5")
 
 
-def test_two_builds_at_a_time(tools: FakeToolchain, cache: Path) -> None:
+def test_two_builds_at_a_time(
+    tools: FakeToolchain, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tools.make("hang")
     command = "from jostle.cli import status; import sys; sys.exit(status(['kernel', 'build']))"
     first = subprocess.Popen([sys.executable, "-c", command], stderr=subprocess.PIPE, text=True)
@@ -355,7 +358,8 @@ def test_two_builds_at_a_time(tools: FakeToolchain, cache: Path) -> None:
     try:
         log = cache / ".work" / "6.1" / "build.log"
         until(lambda: log.exists() and "hang.o" in log.read_text())
-        with pytest.raises(BuildError, match="another jostle"):
+        monkeypatch.setattr(locks, "PATIENCE_S", 0.1)
+        with pytest.raises(BuildError, match=f"another jostle .* by process {first.pid} "):
             carry_out()
         first.terminate()
         assert first.wait(20) == 143

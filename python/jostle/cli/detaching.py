@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from jostle.errors import InputError
+from jostle.open_folder import OpenFolder
 from jostle.printable import echo
 
 if TYPE_CHECKING:
@@ -135,20 +135,20 @@ def detach(command: Command, store: Path) -> int:
     InputError
         When it is running already, the store cannot be read, or the log cannot be written.
     """
-    from jostle.running.sweeps.records import COMMAND, FOLDER, is_running, sweeps_of
-    from jostle.running.sweeps.state_folder import LOG, make_record_folder
+    from jostle.running.sweeps.records import COMMAND, FOLDER, is_running, open_place, sweeps_of
+    from jostle.running.sweeps.state_folder import LOG, make_record_folder, remove_record
 
     shown = next((sweep for sweep in sweeps_of(store) if sweep.name == command.name), None)
     if shown is not None and shown.state == "running":
         raise InputError(f"sweep {command.name} is running already: jostle sweep status")
     record = make_record_folder(command.name)
     log = record / LOG
-    lock = store / FOLDER / command.name
+    place = store / FOLDER / command.name
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     try:
-        lock.mkdir(parents=True, exist_ok=True)
-        # Where folders cannot be locked, the process is never recorded.
-        patience_s = 0.0 if is_running(lock) else _PATIENCE_S
+        open_place(place, make=True).close()
+        # Where files cannot be locked, the process is never recorded.
+        patience_s = 0.0 if is_running(place) else _PATIENCE_S
         into = os.open(log, flags, 0o600)
     except OSError as error:
         raise InputError(f"cannot write {error.filename}: {error.strerror}") from error
@@ -169,9 +169,9 @@ def detach(command: Command, store: Path) -> int:
         echo(last_lines(log, began), err=True)
         if not began and not (record / COMMAND).exists():
             # It never began: no sweep is shown whose log this would be.
-            shutil.rmtree(record, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                lock.rmdir()
+            remove_record(command.name)
+            with contextlib.suppress(OSError), OpenFolder.below(store, FOLDER) as sweeps:
+                sweeps.rmdir(command.name)
         return process.returncode
     runs = "is done" if process.returncode == 0 else f"runs, process {process.pid}"
     echo(f"sweep {command.name} {runs}; log: {log}")

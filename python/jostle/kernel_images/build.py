@@ -7,7 +7,6 @@ cache by a rename, after it has booted.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -29,6 +28,8 @@ from jostle.kernel_images import config, debian, source, toolchain
 from jostle.kernel_images.images import Built, Image, built, cache_folder, version_key
 from jostle.kernel_images.processes import running
 from jostle.kernel_images.verify import Check, UnfitKernelError, check
+from jostle.locks import LockFile, still_locked
+from jostle.open_folder import OpenFolder
 
 FORMAT = "jostle.kernel/1"
 
@@ -141,6 +142,10 @@ def build(request: Request, reporter: Reporter) -> Built:
     folder = cache_folder() / ".work" / request.series
     try:
         with _alone(folder):
+            # Another process may have built it meanwhile.
+            there = existing(request.series)
+            if there is not None and not request.force:
+                return there
             return _Build(request, reporter, folder).carry_out()
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
@@ -318,12 +323,16 @@ class _Build:
 def _alone(folder: Path) -> Iterator[None]:
     """Keep others from building the same kernel; the system lets go when this process ends."""
     folder.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BuildError("another jostle is building this kernel") from error
+    name = f"{folder.name}.lock"
+    with OpenFolder.at(folder.parent) as work:
+        lock = LockFile.take(work, name, wait_s=None, of=str(folder))
+        if lock is None:
+            told = still_locked(work, name, str(folder))
+            raise BuildError(f"another jostle is building this kernel: {told}")
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def _environment() -> dict[str, str]:

@@ -23,6 +23,7 @@ from jostle.live.pinging import HOW_TO_ALLOW, Pinger, Pings, open_socket
 from jostle.live.target import Target, target_of
 from jostle.live.transfer import Carried, Direction, RefusedError, Step
 from jostle.locked_folders import Partial
+from jostle.open_folder import OpenFolder
 
 __all__ = ["Asked", "Measurement", "Told", "measure"]
 
@@ -118,17 +119,18 @@ def measure(asked: Asked, folder: Path, told: Told | None = None) -> Measurement
     controllers = chosen(asked.controllers)
     steps = _steps(asked, target, controllers)
     try:
-        with Partial(folder.parent, "measure") as partial:
-            course = _Course(target, steps, partial, asked.capture, told)
+        with OpenFolder.at(folder.parent) as parent, Partial(parent, "measure") as partial:
+            content = partial.content
+            course = _Course(target, steps, content.path, asked.capture, told)
             manifest = {
                 **_heading(target, asked, controllers),
                 **course.carry_out(),
                 "notes": course.notes,
             }
             text = f"{json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False)}\n"
-            (partial / MANIFEST).write_text(text, "utf-8")
+            content.write_new(MANIFEST, text.encode())
             course.tick()
-            partial.rename(folder)
+            partial.publish(parent, folder.name)
     except OSError as error:
         raise JostleError(f"cannot write {folder}: {error.strerror or error}") from error
     if course.failure is not None:

@@ -6,7 +6,6 @@ call of an interrupted build goes on from there.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import signal
@@ -17,6 +16,8 @@ from pathlib import Path
 from jostle.errors import InputError, JostleError
 from jostle.implementations import Building, Recipe, filled, recipes
 from jostle.kernel_images.processes import running
+from jostle.locks import LockFile, still_locked
+from jostle.open_folder import OpenFolder
 from jostle.quic_programs.places import folder, programs_folder, sources
 
 _WAIT_S = 0.25
@@ -54,6 +55,9 @@ def build(name: str, hear: Callable[[str], object], *, anew: bool = False) -> Pa
     work = programs_folder() / ".work" / there.name
     try:
         with _alone(work, name):
+            if there.is_dir() and not anew:
+                # Another process has built it meanwhile.
+                return there
             if anew:
                 shutil.rmtree(work, ignore_errors=True)
             _carry_out(name, recipe, how, work, hear)
@@ -139,10 +143,13 @@ def _run(
 @contextmanager
 def _alone(work: Path, name: str) -> Iterator[None]:
     """Keep others from building the same; the system lets go when this process ends."""
-    work.parent.mkdir(parents=True, exist_ok=True)
-    with work.with_name(f"{work.name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ProgramsBuildError(f"another jostle is building {name}") from error
+    file = f"{work.name}.lock"
+    with OpenFolder.at(work.parent, make=True) as folder:
+        lock = LockFile.take(folder, file, wait_s=None, of=str(work))
+        if lock is None:
+            told = still_locked(folder, file, str(work))
+            raise ProgramsBuildError(f"another jostle is building {name}: {told}")
+    try:
         yield
+    finally:
+        lock.release()

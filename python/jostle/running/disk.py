@@ -6,13 +6,18 @@ import errno
 import functools
 import hashlib
 import json
-import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
 from jostle.errors import StoreError, StoreFullError
 from jostle.foreign_files import open_regular
+from jostle.locked_folders import Partial
+from jostle.open_folder import OpenFolder
 
+PARTIAL = ".partial"
+"""Folder of a store for what is being written."""
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # What `open_regular` and `read_bytes` refuse: a pipe, a device, more than a store ever writes.
 NOT_OURS = {errno.EINVAL, errno.EFBIG, errno.ELOOP, errno.ENXIO}
@@ -41,24 +46,17 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_synced(path: Path, content: bytes) -> None:
-    """Write a new file that outlives a power cut."""
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+@contextmanager
+def partial_folder(root: OpenFolder, name: str) -> Iterator[Partial]:
+    """Make a folder for what is being written into a store, or removed from it."""
+    with root.folder(PARTIAL, make=True) as parent, Partial(parent, name) as partial:
+        yield partial
 
 
-def sync_folder(folder: Path) -> None:
-    """See that the names in a folder outlive a power cut."""
-    if not hasattr(os, "O_DIRECTORY"):
-        # On Windows folders are no files, and NTFS keeps a journal of names by itself.
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def discard(root: OpenFolder, name: str, *, of: OpenFolder | None = None) -> None:
+    """Remove a folder of a store, or of a folder `of` it, so that nobody sees half of it."""
+    with partial_folder(root, "gone") as gone:
+        (of or root).rename(name, gone.content, name)
 
 
 def store_error(path: Path, error: OSError) -> StoreError:
@@ -68,4 +66,6 @@ def store_error(path: Path, error: OSError) -> StoreError:
             f"no room in the store {path} ({error.strerror}): free some space and run the same "
             "command again; every finished run is kept"
         )
+    if error.errno == errno.ELOOP and error.filename:
+        return StoreError(f"{error.filename} is a symbolic link: a store has none")
     return StoreError(f"cannot use the store {path}: {error.strerror or error}")

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import re
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 
 from jostle.errors import StoreError
 from jostle.foreign_files import read_bytes
+from jostle.open_folder import OpenFolder
 
 FORMAT = "jostle.plan/1"
 MOST_RUNS = 1_000_000
@@ -106,29 +106,23 @@ def write_plan(
         "runs": [list(run) for run in runs],
     }
     content = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-    folder = store / PLANS
-    path = folder / _name_of(content)
-    partial = folder / f"{path.name}.{uuid.uuid4().hex}"
-    # A link would lead out of the store.
-    if folder.is_symlink() or len(content) > _PLAN_BYTES:
+    if len(content) > _PLAN_BYTES:
         return None
-    with contextlib.suppress(OSError):
-        if path.is_file():
-            _touch(path)
-            return Noted(path, new=False)
-        folder.mkdir(exist_ok=True)
-        try:
-            partial.write_bytes(content)
-            partial.rename(path)
-            return Noted(path, new=True)
-        finally:
-            partial.unlink(missing_ok=True)
+    name = _name_of(content)
+    with contextlib.suppress(OSError), OpenFolder.below(store, PLANS, make=True) as folder:
+        new = not folder.is_own_file(name)
+        if new:
+            folder.replace(name, content)
+        else:
+            folder.touch(name)
+        return Noted(folder.path / name, new)
     return None
 
 
-def _touch(path: Path) -> None:
-    # Windows follows links, always; there are none in a store.
-    os.utime(path, follow_symlinks=os.utime not in os.supports_follow_symlinks)
+def forget_plan(plan: Path) -> None:
+    """Remove a plan that `write_plan` noted; another one has taken its place."""
+    with contextlib.suppress(OSError), OpenFolder.below(plan.parents[1], PLANS) as folder:
+        folder.unlink(plan.name)
 
 
 def plan_names(store: Path) -> Iterator[tuple[str, float]]:

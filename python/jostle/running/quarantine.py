@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jostle.open_folder import OpenFolder
+
 if TYPE_CHECKING:
     from jostle.backends import Spec
     from jostle.running.store import Store
@@ -31,8 +33,9 @@ def quarantine(store: Store | None, name: str, spec: Spec, patience_s: float) ->
         return text
     path = store.root / _FOLDER / f"{name}.json"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(spec, ensure_ascii=False) + "\n", "utf-8")
+        text_of_spec = json.dumps(spec, ensure_ascii=False) + "\n"
+        with OpenFolder.below(store.root, _FOLDER, make=True) as folder:
+            folder.replace(path.name, text_of_spec.encode())
     except OSError as error:
         return f"{text}; its RunSpec could not be written: {error.strerror}"
     return f"{text}; its RunSpec is {path}"

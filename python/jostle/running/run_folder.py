@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -21,15 +20,14 @@ from jostle.backends.captures import files
 from jostle.backends.tables import TABLES
 from jostle.errors import StoreError, brief
 from jostle.foreign_files import STORED_BYTES, read_json
+from jostle.open_folder import OpenFolder
 from jostle.running import parquet_files
 from jostle.running.disk import (
     NOT_OURS,
     DamagedError,
     digest_of,
     json_bytes,
-    sync_folder,
     versions,
-    write_synced,
 )
 from jostle.running.summaries import is_summary_of
 
@@ -143,7 +141,7 @@ def verified_summary(folder: Path, *, whole: bool = True) -> Mapping[str, Any]:
     return summary
 
 
-def fill(folder: Path, record: RunRecord) -> None:
+def fill(folder: OpenFolder, record: RunRecord) -> None:
     """Write the files of a run into a folder.
 
     Raises
@@ -151,12 +149,12 @@ def fill(folder: Path, record: RunRecord) -> None:
     OSError
         When they cannot be written.
     """
-    digests = _take_captures(record, folder / _CAPTURES)
+    digests = _take_captures(record, folder)
     for name, content in _files(record, digests).items():
-        write_synced(folder / name, content)
+        folder.write_new(name, content, synced=True)
     # Nobody relies on it: it need not outlive a power cut.
-    (folder / _TIMING).write_bytes(json_bytes({"wall_s": record.wall_s}))
-    sync_folder(folder)
+    folder.write_new(_TIMING, json_bytes({"wall_s": record.wall_s}))
+    folder.sync()
 
 
 def _files(record: RunRecord, captures: Mapping[str, str]) -> dict[str, bytes]:
@@ -174,17 +172,18 @@ def _files(record: RunRecord, captures: Mapping[str, str]) -> dict[str, bytes]:
     return contents
 
 
-def _take_captures(record: RunRecord, folder: Path) -> dict[str, str]:
-    """Move a record's captures into a folder; return their digests."""
+def _take_captures(record: RunRecord, folder: OpenFolder) -> dict[str, str]:
+    """Move a record's captures into a folder of the run; return their digests."""
     digests = {}
     if record.captured is not None:
-        folder.mkdir()
-        for path in record.captures.values():
-            moved = Path(shutil.move(path, folder / path.name))
-            digests[f"{folder.name}/{path.name}"] = digest_of(moved)
-            with moved.open("rb") as file:
-                os.fsync(file.fileno())
-        sync_folder(folder)
+        with folder.new_folder(_CAPTURES) as captures:
+            for path in record.captures.values():
+                captures.take_in(path, path.name)
+                with os.fdopen(captures.open_own_file(path.name, os.O_RDONLY), "rb") as file:
+                    digest = hashlib.file_digest(file, "sha256")
+                    os.fsync(file.fileno())
+                digests[f"{_CAPTURES}/{path.name}"] = digest.hexdigest()
+            captures.sync()
     return digests
 
 

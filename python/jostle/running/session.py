@@ -17,7 +17,7 @@ from jostle.running.attention import Attention
 from jostle.running.executors import Prepared, is_lost
 from jostle.running.job import Done, Ended, Job, Stop
 from jostle.running.pace import Pace
-from jostle.running.plans import write_plan
+from jostle.running.plans import forget_plan, write_plan
 from jostle.running.progress import Progress
 from jostle.running.quarantine import quarantine
 from jostle.running.segments.content import Keep
@@ -176,7 +176,7 @@ class Session:
                 progress.noted(written.path.name)
             new = written.path if written is not None and written.new else None
             if noted is not None and new != noted:
-                noted.unlink(missing_ok=True)
+                forget_plan(noted)
             noted = new
         wanted: dict[str, int] = {}
         for position, (condition, _, name) in enumerate(places):

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.errors import InputError, StoreError, brief
-from jostle.locked_folders import Partial
+from jostle.open_folder import OpenFolder
 from jostle.running import parquet_files
-from jostle.running.disk import DamagedError, store_error, sync_folder, write_synced
+from jostle.running.disk import DamagedError, discard, partial_folder, store_error
 from jostle.running.plans import PLANS, plan_names
 from jostle.running.segments import folder as folders
 from jostle.running.segments.content import RUNS, rows_of
-from jostle.running.store import PARTIAL, Store
+from jostle.running.store import Store
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -149,17 +149,17 @@ class Bucket:
         place = f"{folders.FOLDER}/{name}"
         manifest = self.get(f"{place}/{folders.MANIFEST}")
         files = folders.files_of_manifest(manifest)
-        with Partial(root / PARTIAL, "fetched") as partial:
+        with OpenFolder.at(root) as store, partial_folder(store, "fetched") as partial:
             for file in files:
                 try:
-                    write_synced(partial / file, self.get(f"{place}/{file}"))
+                    partial.content.write_new(file, self.get(f"{place}/{file}"), synced=True)
                 except FileNotFoundError:
                     continue  # Then it is damaged, and will be found to be.
-            write_synced(partial / folders.MANIFEST, manifest)
-            sync_folder(partial)
-            (root / folders.FOLDER).mkdir(exist_ok=True)
-            if not (root / folders.FOLDER / name).exists():
-                partial.rename(root / folders.FOLDER / name)
+            partial.content.write_new(folders.MANIFEST, manifest, synced=True)
+            partial.content.sync()
+            with store.folder(folders.FOLDER, make=True) as segments:
+                if not segments.has(name):
+                    partial.publish(segments, name)
 
     def runs(self, name: str) -> tuple[frozenset[str], bool]:
         """Names of a segment's runs as they stand there, and whether it has series."""
@@ -220,8 +220,8 @@ class SharedStore(Store):
         self._mark(segment.name)
 
     def _mark(self, name: str) -> None:
-        (self.root / _SHARED).mkdir(exist_ok=True)
-        (self.root / _SHARED / name).touch()
+        with OpenFolder.below(self.root, _SHARED, make=True) as shared:
+            shared.replace(name, b"")
 
     def _fetch(self, wanted: set[str], *, series: bool) -> None:
         """Fetch segments that have runs that are wanted, and bring both sides to the same state."""
@@ -231,10 +231,7 @@ class SharedStore(Store):
             shared = self.root / _SHARED
             for name in here - there:
                 if (shared / name).exists():
-                    # Somebody has removed it.
-                    with Partial(self.root / PARTIAL, "gone") as gone:
-                        (self.root / folders.FOLDER / name).rename(gone / name)
-                    (shared / name).unlink()
+                    self._forget(name)
                 else:
                     # This process or another was killed, or had no connection.
                     self._share_if_whole(name)
@@ -255,6 +252,14 @@ class SharedStore(Store):
             raise StoreError(f"{self.url} changes while it is read: {error}") from error
         except OSError as error:
             raise store_error(self.root, error) from error
+
+    def _forget(self, name: str) -> None:
+        """Remove a segment that somebody has removed from the object storage."""
+        with OpenFolder.at(self.root) as root:
+            with root.folder(folders.FOLDER) as segments:
+                discard(root, name, of=segments)
+            with root.folder(_SHARED) as shared:
+                shared.unlink(name)
 
     def _pull(self, name: str) -> None:
         self._bucket.pull(name, self.root)
@@ -313,11 +318,11 @@ def pull(url: str, store: Store) -> int:
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             for _ in threads.map(lambda name: bucket.pull(name, store.root), new):
                 pass
-        (store.root / PLANS).mkdir(exist_ok=True)
-        known = {name for name, _ in plan_names(store.root)}
-        for plan in set(bucket.plans()) - known:
-            if Path(plan).name == plan:
-                (store.root / PLANS / plan).write_bytes(bucket.get(f"{PLANS}/{plan}"))
+        with OpenFolder.below(store.root, PLANS, make=True) as folder:
+            known = {name for name, _ in plan_names(store.root)}
+            for plan in set(bucket.plans()) - known:
+                if Path(plan).name == plan:
+                    folder.replace(plan, bucket.get(f"{PLANS}/{plan}"))
     except OSError as error:
         raise store_error(store.root, error) from error
     return len(new)

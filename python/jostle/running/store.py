@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import StoreError
-from jostle.locked_folders import Partial, remove_abandoned
-from jostle.running.disk import DamagedError, store_error, sync_folder
-from jostle.running.plans import PLANS
+from jostle.locked_folders import remove_abandoned
+from jostle.open_folder import OpenFolder
+from jostle.running.disk import PARTIAL, DamagedError, partial_folder, store_error
 from jostle.running.run_folder import StoredRun, fill, verified_summary
 from jostle.running.segments import folder as segment_folders
 from jostle.running.segments.content import PackedRun, segment_tables
@@ -31,8 +31,8 @@ from jostle.running.segments.reading import SegmentRun, Segments
 
 if TYPE_CHECKING:
     from jostle.backends import Run, RunRecord
+    from jostle.locked_folders import Partial
 
-PARTIAL = ".partial"
 DAMAGED = ".damaged"
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 _RUN_ID_DIGITS = 32
@@ -147,11 +147,12 @@ class Store:
         self._warn = warn
         self._segments = Segments(self.root, self.move_segment_aside, keeps_index=True)
         try:
-            for name in (PARTIAL, DAMAGED, PLANS, segment_folders.FOLDER):
-                if (self.root / name).is_symlink():
-                    raise StoreError(f"{self.root / name} is a symbolic link: a store has none")
             self._prepare()
-            os.listdir(self.root)
+            with os.scandir(self.root) as entries:
+                links = [Path(entry) for entry in entries if entry.is_symlink()]
+            for link in links:
+                if link.name.startswith(".") or link.name == segment_folders.FOLDER:
+                    raise StoreError(f"{link} is a symbolic link: a store has none")
         except OSError as error:
             raise store_error(self.root, error) from error
 
@@ -160,12 +161,11 @@ class Store:
 
         Whoever puts a run into one is told then.
         """
-        partial = self.root / PARTIAL
         try:
-            partial.mkdir(parents=True, exist_ok=True)
-            with Partial(partial, "probe"):
+            with OpenFolder.at(self.root, make=True) as root, partial_folder(root, "probe"):
                 pass
-            remove_abandoned(partial)
+            with OpenFolder.below(self.root, PARTIAL) as partial:
+                remove_abandoned(partial)
         except OSError as error:
             if error.errno not in _READ_ONLY or not self.root.is_dir():
                 raise
@@ -251,9 +251,9 @@ class Store:
         """
         folder = self.root / record.run_id
         try:
-            with Partial(self.root / PARTIAL, record.run_id) as partial:
-                fill(partial, record)
-                return self._publish(partial, folder)
+            with OpenFolder.at(self.root) as root, partial_folder(root, record.run_id) as partial:
+                fill(partial.content, record)
+                return self._publish(partial, root, folder)
         except OSError as error:
             raise store_error(self.root, error) from error
 
@@ -279,7 +279,7 @@ class Store:
     def _put_segment(self, runs: Sequence[PackedRun]) -> None:
         tables = segment_tables(runs)
         for _ in range(3):
-            folder, new = segment_folders.write(self.root, self.root / PARTIAL, tables)
+            folder, new = segment_folders.write(self.root, tables)
             if new:
                 self._share(folder)
                 return
@@ -298,13 +298,13 @@ class Store:
     def share_plan(self, plan: Path | None) -> None:
         """Let others know of a plan that was carried out; here they see it already."""
 
-    def _publish(self, partial: Path, folder: Path) -> StoredRun:
+    def _publish(self, partial: Partial, root: OpenFolder, folder: Path) -> StoredRun:
         # A rename onto a folder that has content fails; then another writer was faster, and its
         # run is the same as ours, unless it is damaged and is moved out of the way.
         for _ in range(3):
             try:
-                partial.rename(folder)
-                sync_folder(self.root)
+                partial.publish(root, folder.name)
+                root.sync()
             except OSError as error:
                 if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
                     raise
@@ -319,9 +319,13 @@ class Store:
 
     def _move_aside(self, folder: Path, what: str, why: str) -> None:
         aside = self.root / DAMAGED / f"{folder.name}-{uuid.uuid4().hex[:8]}"
+        inside = folder.parent.relative_to(self.root).parts
         try:
-            aside.parent.mkdir(exist_ok=True)
-            folder.rename(aside)
+            with (
+                OpenFolder.below(self.root, *inside) as parent,
+                OpenFolder.below(self.root, DAMAGED, make=True) as damaged,
+            ):
+                parent.rename(folder.name, damaged, aside.name)
         except FileNotFoundError:
             return  # Another process has done it.
         except OSError as error:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jostle.errors import InputError
 from jostle.scenario import ScenarioError
+from jostle.search.journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -389,9 +390,7 @@ def _sampler(optuna: Any, name: str, seed: int) -> Any:
 def _storage(optuna: Any, journal: Path | None) -> Any:
     if journal is None:
         return optuna.storages.InMemoryStorage()
-    journal.parent.mkdir(parents=True, exist_ok=True)
-    storages = optuna.storages
-    return storages.JournalStorage(storages.journal.JournalFileBackend(str(journal)))
+    return optuna.storages.JournalStorage(Journal(journal))
 
 
 @contextmanager

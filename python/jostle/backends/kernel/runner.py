@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
+import math
 import os
 import re
 import shlex
@@ -12,10 +12,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from jostle.backends.base import Cancelled
 from jostle.backends.kernel.guest.failure import PREFIX
@@ -24,10 +24,13 @@ from jostle.kernel_images import GuestError, GuestOutput, GuestTimeoutError, Ima
 from jostle.kernel_images.images import SYSTEM_PATH, cache_folder
 from jostle.kernel_images.processes import running
 from jostle.locked_folders import temporary_folder
+from jostle.locks import SAY_AFTER_S, LockFile, waiting
+from jostle.open_folder import OpenFolder
 
 PROGRAM = Path(__file__).parent / "guest"
 """The guest program, a package of its own."""
 
+_LOCK = "realtime.lock"
 _POLL_S = 0.02
 _TAIL_LINES = 20
 _NO_ROOM = os.strerror(errno.ENOSPC)
@@ -144,31 +147,30 @@ def _alone(cancelled: Cancelled | None) -> Iterator[None]:
     while not _one_at_a_time.acquire(timeout=_POLL_S):
         check()
     try:
-        with _lock_file() as lock:
-            while not _locked(lock):
-                check()
-                time.sleep(_POLL_S)
+        lock = _locked(check)
+        try:
             yield
+        finally:
+            lock.release()
     finally:
         _one_at_a_time.release()
 
 
-def _lock_file() -> IO[str]:
-    path = cache_folder() / "realtime.lock"
+def _locked(check: Callable[[], None]) -> LockFile:
+    """Wait for other processes of this user, as long as their runs last, which may be hours."""
+    path = cache_folder() / _LOCK
+    say_s = time.monotonic() + SAY_AFTER_S
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("a")
+        with OpenFolder.at(path.parent, make=True) as folder:
+            while (lock := LockFile.take(folder, _LOCK)) is None:
+                check()
+                if time.monotonic() >= say_s:
+                    waiting("runs in real time", folder.lstat(_LOCK))
+                    say_s = math.inf
+                time.sleep(_POLL_S)
     except OSError as error:
         raise KernelRunError(f"cannot write {path}: {error.strerror}") from error
-
-
-def _locked(file: IO[str]) -> bool:
-    """Take the lock of a file, which ends with the file's closing or with the process."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    return lock
 
 
 def _run_here(script: Path, timeout_s: float, cancelled: Cancelled | None) -> GuestOutput:

@@ -12,6 +12,7 @@ from jostle.errors import InputError
 from jostle.foreign_files import SCENARIO_BYTES, read_json
 from jostle.kernel_images.images import Image, KernelMissingError, cache_folder, check_machine
 from jostle.locked_folders import Partial
+from jostle.open_folder import OpenFolder
 
 __all__ = ["KernelNeeds", "Shipment"]
 
@@ -66,17 +67,14 @@ class Shipment:
             When it cannot be written.
         """
         cache = cache_folder()
-        place = cache / self.folder
-        cache.mkdir(parents=True, exist_ok=True)
-        if (place / "build.json").exists():
+        if (cache / self.folder / "build.json").exists():
             return
-        with Partial(cache, "shipped") as partial:
-            program = partial / "linux"
-            program.write_bytes(self.program)
-            program.chmod(0o755)
-            (partial / "build.json").write_text(json.dumps(self.facts, indent=2) + "\n", "utf-8")
-            if not place.exists():
-                partial.rename(place)
+        facts = json.dumps(self.facts, indent=2) + "\n"
+        with OpenFolder.at(cache, make=True) as kernels, Partial(kernels, "shipped") as partial:
+            partial.content.write_new("linux", self.program, mode=0o777)
+            partial.content.write_new("build.json", facts.encode())
+            if not kernels.has(self.folder):
+                partial.publish(kernels, self.folder)
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,15 @@ from typing import TYPE_CHECKING, Any
 from jostle.backends.base import named
 from jostle.backends.tables import TABLES
 from jostle.foreign_files import STORED_BYTES, read_bytes
-from jostle.locked_folders import Partial
+from jostle.open_folder import OpenFolder
 from jostle.running import parquet_files
 from jostle.running.disk import (
     NOT_OURS,
     DamagedError,
     digest_of,
     json_bytes,
-    sync_folder,
+    partial_folder,
     versions,
-    write_synced,
 )
 from jostle.running.parquet_layout import LayoutError
 from jostle.running.segments.content import MEASURES, RUNS, rows_of
@@ -112,13 +111,13 @@ def names(root: Path) -> Iterator[str]:
     yield from found
 
 
-def write(root: Path, partial: Path, tables: Mapping[str, pl.DataFrame]) -> tuple[Path, bool]:
+def write(root: Path, tables: Mapping[str, pl.DataFrame]) -> tuple[Path, bool]:
     """Write a segment, unless it is there; returns its folder, and whether it was not there.
 
     Parameters
     ----------
-    root, partial
-        The store, and its folder for what is being written.
+    root
+        The store.
     tables
         See `content.segment_tables`.
 
@@ -127,12 +126,12 @@ def write(root: Path, partial: Path, tables: Mapping[str, pl.DataFrame]) -> tupl
     OSError
         When it cannot be written; then it is not there.
     """
-    with Partial(partial, "segment") as folder:
+    with OpenFolder.at(root) as store, partial_folder(store, "segment") as partial:
         digests = {}
         for name, frame in tables.items():
             content = _parquet_bytes(frame)
             digests[f"{name}.parquet"] = hashlib.sha256(content).hexdigest()
-            write_synced(folder / f"{name}.parquet", content)
+            partial.content.write_new(f"{name}.parquet", content, synced=True)
         manifest = json_bytes(
             {
                 "format": FORMAT,
@@ -141,20 +140,20 @@ def write(root: Path, partial: Path, tables: Mapping[str, pl.DataFrame]) -> tupl
                 "versions": versions(),
             }
         )
-        write_synced(folder / MANIFEST, manifest)
-        sync_folder(folder)
-        (root / FOLDER).mkdir(exist_ok=True)
-        final = root / FOLDER / hashlib.sha256(manifest).hexdigest()
-        try:
-            folder.rename(final)
-        except OSError as error:
-            # Another process was faster, and what it wrote is the same unless it is damaged.
-            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
-                raise
-            return final, False
-        sync_folder(root / FOLDER)
-        sync_folder(root)
-    return final, True
+        partial.content.write_new(MANIFEST, manifest, synced=True)
+        partial.content.sync()
+        name = hashlib.sha256(manifest).hexdigest()
+        with store.folder(FOLDER, make=True) as segments:
+            try:
+                partial.publish(segments, name)
+            except OSError as error:
+                # Another process was faster, and what it wrote is the same unless it is damaged.
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
+                    raise
+                return root / FOLDER / name, False
+            segments.sync()
+        store.sync()
+    return root / FOLDER / name, True
 
 
 def files_of_manifest(content: bytes) -> list[str]:

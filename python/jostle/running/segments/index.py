@@ -7,11 +7,10 @@ says is held against the segment before a run is used.
 from __future__ import annotations
 
 import contextlib
-import os
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jostle.open_folder import OpenFolder
 from jostle.running import parquet_files
 
 if TYPE_CHECKING:
@@ -50,16 +49,15 @@ def is_worth_writing(known: int, new: int) -> bool:
 
 def write(root: Path, frame: pl.DataFrame) -> None:
     """Write the index of a store, if that can be written to."""
-    partial = root / f"{FILE}.{uuid.uuid4().hex}"
-    with contextlib.suppress(OSError):
-        try:
-            frame.write_parquet(partial, compression="zstd")
-            partial.replace(root / FILE)
-        finally:
-            partial.unlink(missing_ok=True)
+    with (
+        contextlib.suppress(OSError),
+        OpenFolder.at(root) as store,
+        store.replacing(FILE) as file,
+    ):
+        frame.write_parquet(file, compression="zstd")
 
 
 def remove(root: Path) -> None:
     """Remove the index of a store: it was wrong."""
-    with contextlib.suppress(OSError):
-        os.unlink(root / FILE)
+    with contextlib.suppress(OSError), OpenFolder.at(root) as store:
+        store.unlink(FILE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import threading
 import time
@@ -15,18 +14,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from jostle.errors import InputError, InterruptedRunError
-from jostle.locks import FolderLock
+from jostle.locks import LOCKS_ARE_SHARED, LockFile
+from jostle.open_folder import OpenFolder
 from jostle.running.progress import Progress
 from jostle.running.sweeps.records import (
     COMMAND,
     FOLDER,
+    LOCK,
     STOP,
     Command,
     SweepProgress,
+    open_place,
     write_command,
     write_progress,
 )
-from jostle.running.sweeps.state_folder import LOG, write_record
+from jostle.running.sweeps.state_folder import LOG, remove_record, write_record
 
 if TYPE_CHECKING:
     from jostle.results import Failure
@@ -88,7 +90,8 @@ class Recording:
         self._detached = detached
         self._stop = stop
         self._clock = clock
-        self._lock: FolderLock | None = None
+        self._lock: LockFile | None = None
+        self._folder: OpenFolder | None = None
         self._over = threading.Event()
         self._watcher: threading.Thread | None = None
         self._record: Path | None = None
@@ -107,7 +110,7 @@ class Recording:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._lock is None:
+        if self._lock is None or self._folder is None:
             return
         self._over.set()
         if self._watcher is not None:
@@ -119,14 +122,20 @@ class Recording:
             self._progress.why = "" if orderly else str(error)
         self._progress.ended = ended
         with contextlib.suppress(OSError):
-            (self.place / STOP).unlink(missing_ok=True)
+            self._folder.unlink(STOP)
         self._write()
         # A finished sweep needs no record: its runs are in the store. A log is kept.
         done = ended == "finished" and not self._progress.failed
-        if done and (self._record is None or not (self._record / LOG).exists()):
-            for place in filter(None, (self.place, self._record)):
-                shutil.rmtree(place, ignore_errors=True)
+        done = done and (self._record is None or not (self._record / LOG).exists())
+        if done:
+            self._remove(self._folder)
+            if self._record is not None:
+                remove_record(self._command.name)
         self._lock.release()
+        if done and not LOCKS_ARE_SHARED:
+            # Windows does not remove a file that is open.
+            self._remove(self._folder)
+        self._folder.close()
 
     def progress(self, position: int, shown: Progress) -> Progress:
         """Return progress of the plan at `position`, which is recorded and passed to `shown`."""
@@ -134,30 +143,46 @@ class Recording:
 
     def _begin(self) -> None:
         """Record the sweep, if that is possible."""
-        parent = self.place.parent
-        if self._lock is not None or parent.is_symlink():
+        if self._lock is not None:
+            return
+        try:
+            folder = open_place(self.place, make=True)
+        except OSError:
             return
         with contextlib.suppress(OSError):
-            self.place.mkdir(parents=True, exist_ok=True)
-            self._lock = FolderLock.take(self.place, wait_s=_PATIENCE_S)
-            if self._lock is None:
-                return
-            (self.place / STOP).unlink(missing_ok=True)
+            self._lock = LockFile.take(folder, LOCK, wait_s=_PATIENCE_S)
+        if self._lock is None:
+            folder.close()
+            return
+        # It stays open, so that whatever replaces it by a link meanwhile, nothing is written there.
+        self._folder = folder
+        with contextlib.suppress(OSError):
+            folder.unlink(STOP)
             # The progress of an earlier process is never shown with this process.
             self._write()
-            write_command(self.place, self._command)
+            write_command(folder, self._command)
             # Runs are worth more than the ability to resume them by a short command.
             with contextlib.suppress(InputError):
                 self._record = write_record(self._command)
-        if self._lock is not None:
-            self._watcher = threading.Thread(target=self._watch, name="jostle-sweep", daemon=True)
-            self._watcher.start()
+        self._watcher = threading.Thread(
+            target=self._watch, args=[folder], name="jostle-sweep", daemon=True
+        )
+        self._watcher.start()
 
-    def _watch(self) -> None:
+    def _watch(self, folder: OpenFolder) -> None:
         while not self._over.wait(_LOOK_EVERY_S):
-            if (self.place / STOP).exists():
-                self._stop()
-                return
+            with contextlib.suppress(OSError):
+                if folder.has(STOP):
+                    self._stop()
+                    return
+
+    def _remove(self, folder: OpenFolder) -> None:
+        """Remove the record in the store, unless another folder is in its place."""
+        store, name = self.place.parents[1], self.place.name
+        with contextlib.suppress(OSError):
+            folder.clear()
+            with OpenFolder.below(store, FOLDER) as parent:
+                parent.rmdir(name)
 
     def noted(self, position: int, plan: str) -> None:
         """Record the name of a plan in the store."""
@@ -187,7 +212,7 @@ class Recording:
             self._write()
 
     def _write(self) -> None:
-        if self._lock is None:
+        if self._folder is None:
             return
         progress = self._progress
         progress.at_s = self._clock()
@@ -198,7 +223,7 @@ class Recording:
         self._written_s = time.monotonic()
         # Runs are worth more than their progress.
         with contextlib.suppress(OSError):
-            write_progress(self.place, progress)
+            write_progress(self._folder, progress)
         if self._record is not None:
             # Records without progress are removed after some months.
             with contextlib.suppress(OSError):

@@ -3,10 +3,10 @@
     .sweeps/ID/command.json   words, working folder, host and process, for display only
     .sweeps/ID/progress.json  how many runs are done, written about once a second
     .sweeps/ID/stop           exists while a user wants the sweep to stop
+    .sweeps/ID/lock           locked while the command runs
 
-ID is a hash of the command, so that a repeated command reuses its folder. The folder is locked
-while the command runs, and the lock ends with its process. A sweep that is not locked and has not
-ended was killed.
+ID is a hash of the command, so that a repeated command reuses its folder. The lock ends with the
+process of the command. A sweep that is not locked and has not ended was killed.
 
 Any user who can write to the store can write these files. So their text is shown and never
 executed, and the paths in it are never opened. `state_folder.py` has the commands to execute.
@@ -20,7 +20,6 @@ import hashlib
 import json
 import os
 import re
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -28,7 +27,8 @@ from typing import Any, Literal
 
 from jostle.errors import InputError, StoreError
 from jostle.foreign_files import read_json
-from jostle.locks import LOCKS_ARE_SHARED, FolderLock
+from jostle.locks import LockFile
+from jostle.open_folder import OpenFolder
 
 __all__ = ["Command", "State", "Sweep", "SweepProgress", "find", "sweeps_of"]
 
@@ -36,6 +36,7 @@ FOLDER = ".sweeps"
 COMMAND = "command.json"
 PROGRESS = "progress.json"
 STOP = "stop"
+LOCK = "lock"
 FORMAT = "jostle.sweep/1"
 ID = re.compile(r"[0-9a-f]{8}")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError)
@@ -48,8 +49,6 @@ _MOST_BYTES = 4_000_000
 _LATEST_S = 32e9
 """The year 2984: every system has a calendar for it."""
 _MOST_RUNS = 10**12
-_PROBE_S = 0.0 if LOCKS_ARE_SHARED else 0.2
-"""How long to try to lock a sweep that another process may be probing, too."""
 
 
 @dataclass(frozen=True)
@@ -173,26 +172,28 @@ class Sweep:
         StoreError
             When the request cannot be written.
         """
-        path = self.place / STOP
         try:
-            # O_EXCL never follows a symbolic link, which could name any file of this user.
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+            with open_place(self.place) as folder:
+                folder.write_new(STOP, b"")
         except FileExistsError:
             return
         except OSError as error:
-            raise StoreError(f"cannot write {path}: {error.strerror}") from error
+            raise StoreError(f"cannot write {self.place / STOP}: {error.strerror}") from error
+
+
+def open_place(place: Path, *, make: bool = False) -> OpenFolder:
+    """Open the folder of a sweep, `.sweeps/ID` in a store; OSError if that fails."""
+    return OpenFolder.below(place.parents[1], FOLDER, place.name, make=make)
 
 
 def is_running(place: Path) -> bool:
-    """Whether a process holds the folder of a sweep, or folders cannot be locked."""
+    """Whether a process holds the lock of a sweep, or files cannot be locked."""
     try:
-        lock = FolderLock.take(place, shared=True, wait_s=_PROBE_S)
+        with open_place(place) as folder:
+            return LockFile.is_held(folder, LOCK)
     except FileNotFoundError:
         # The sweep finished, and its folder was removed.
         return False
-    if lock is not None:
-        lock.release()
-    return lock is None
 
 
 def state_of(store: Path, name: str) -> State:
@@ -320,24 +321,16 @@ def _time_s(value: Any) -> float:
     return seconds
 
 
-def write_command(place: Path, command: Command, *, mode: int = 0o666) -> None:
+def write_command(folder: OpenFolder, command: Command, *, mode: int = 0o666) -> None:
     """Write the command of a sweep into its folder; OSError if that fails."""
-    _replace(place / COMMAND, {"format": FORMAT, **asdict(command)}, mode)
+    _replace(folder, COMMAND, {"format": FORMAT, **asdict(command)}, mode)
 
 
-def write_progress(place: Path, progress: SweepProgress) -> None:
+def write_progress(folder: OpenFolder, progress: SweepProgress) -> None:
     """Write the progress of a sweep into its folder; OSError if that fails."""
-    _replace(place / PROGRESS, asdict(progress), 0o666)
+    _replace(folder, PROGRESS, asdict(progress), 0o666)
 
 
-def _replace(path: Path, value: object, mode: int) -> None:
-    """Replace a file, or a symbolic link, so that no reader ever sees half of it."""
-    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-    try:
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(descriptor, "wb") as file:
-            # Names of files may hold bytes that are not UTF-8: in ASCII they are kept.
-            file.write(json.dumps(value).encode() + b"\n")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+def _replace(folder: OpenFolder, name: str, value: object, mode: int) -> None:
+    # Names of files may hold bytes that are not UTF-8: in ASCII they are kept.
+    folder.replace(name, json.dumps(value).encode() + b"\n", mode)

@@ -12,12 +12,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import shutil
 import stat
 import time
 from pathlib import Path
 
 from jostle.errors import InputError
+from jostle.open_folder import OpenFolder
 from jostle.running.sweeps.records import (
     COMMAND,
     ID,
@@ -91,18 +91,11 @@ def make_record_folder(name: str) -> Path:
         When it cannot be made, or other users could write to it.
     """
     folder = state_folder()
-    place = folder / name
     try:
-        for path in reversed(folder.parents[1:]):
-            if not path.exists():
-                path.mkdir(0o700, exist_ok=True)
-        for path in (folder.parent, folder):
-            _make(path)
-        _remove_outdated(folder)
-        _make(place)
+        with _opened(name):
+            return folder / name
     except OSError as error:
         raise InputError(f"cannot write to {folder}: {error.strerror}") from error
-    return place
 
 
 def write_record(command: Command) -> Path:
@@ -113,12 +106,19 @@ def write_record(command: Command) -> Path:
     InputError
         When it cannot be written.
     """
-    place = make_record_folder(command.name)
+    place = state_folder() / command.name
     try:
-        write_command(place, command, mode=0o600)
+        with _opened(command.name) as folder:
+            write_command(folder, command, mode=0o600)
     except OSError as error:
         raise InputError(f"cannot write to {place}: {error.strerror}") from error
     return place
+
+
+def remove_record(name: str) -> None:
+    """Remove the record of a sweep, if it is there."""
+    with contextlib.suppress(OSError), OpenFolder.at(state_folder()) as records:
+        records.remove_tree(name)
 
 
 def log_of(name: str) -> Path | None:
@@ -127,11 +127,26 @@ def log_of(name: str) -> Path | None:
     return log if log.is_file() and not log.is_symlink() else None
 
 
-def _make(path: Path) -> None:
+def _opened(name: str) -> OpenFolder:
+    """Open the folder of a record, which is made if it is missing; outdated records are removed."""
+    base = state_folder().parents[1]
+    existing = next(path for path in (base, *base.parents) if path.exists())
+    missing = base.relative_to(existing).parts
+    with (
+        OpenFolder.below(existing, *missing, make=True, mode=0o700) as folder,
+        _made(folder, "jostle") as ours,
+        _made(ours, "sweeps") as records,
+    ):
+        _remove_outdated(records)
+        return _made(records, name)
+
+
+def _made(parent: OpenFolder, name: str) -> OpenFolder:
     """Make a folder unless it exists, and check it before anything is written below it."""
     with contextlib.suppress(FileExistsError):
-        path.mkdir(0o700)
-    _check(path)
+        parent.new_folder(name, 0o700).close()
+    _check(parent.path / name)
+    return parent.folder(name)
 
 
 def _check(*paths: Path) -> None:
@@ -152,15 +167,15 @@ def _check(*paths: Path) -> None:
             raise InputError(f"other users can write to {path}: run `{chmod}`")
 
 
-def _remove_outdated(folder: Path) -> None:
+def _remove_outdated(folder: OpenFolder) -> None:
     """Remove the records of sweeps that made no progress for `_KEEP_S`.
 
     The store is not looked at: it may be on a disk that is not mounted now, and a network file
     system whose server is gone would block.
     """
     oldest_s = time.time() - _KEEP_S
-    for place in folder.iterdir():
+    for name in filter(ID.fullmatch, folder.names()):
         # Another process may have removed it meanwhile.
         with contextlib.suppress(FileNotFoundError):
-            if ID.fullmatch(place.name) and place.lstat().st_mtime < oldest_s:
-                shutil.rmtree(place, ignore_errors=True)
+            if folder.lstat(name).st_mtime < oldest_s:
+                folder.remove_tree(name)

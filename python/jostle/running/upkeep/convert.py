@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jostle.backends import canonical_json
 from jostle.errors import StoreError
-from jostle.locked_folders import Partial
-from jostle.running.disk import store_error
+from jostle.open_folder import OpenFolder
+from jostle.running.disk import discard, store_error
 from jostle.running.run_folder import StoredRun
 from jostle.running.segments.content import PackedRun
-from jostle.running.store import PARTIAL, Store, folder_names
+from jostle.running.store import Store, folder_names
 from jostle.running.writer import MOST_BYTES, MOST_RUNS
 
 if TYPE_CHECKING:
@@ -89,17 +89,10 @@ def _move(store: Store, runs: list[PackedRun]) -> int:
     if missing := [name for name in names if name not in there]:
         raise StoreError(f"cannot store run {missing[0]}: what is written there does not last")
     try:
-        for name in names:
-            # Renamed first: nobody sees half of a folder.
-            with Partial(store.root / PARTIAL, "gone") as gone:
-                _rename(store.root / name, gone / name)
+        with OpenFolder.at(store.root) as root:
+            for name in names:
+                with suppress(FileNotFoundError):  # Another process has done it.
+                    discard(root, name)
     except OSError as error:
         raise store_error(store.root, error) from error
     return len(names)
-
-
-def _rename(folder: Path, to: Path) -> None:
-    try:
-        folder.rename(to)
-    except FileNotFoundError:
-        return  # Another process has done it.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,18 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.errors import StoreError, brief
-from jostle.locked_folders import Partial
-from jostle.locks import FolderLock
-from jostle.running.disk import DamagedError, store_error
+from jostle.locks import LockFile, still_locked
+from jostle.open_folder import OpenFolder
+from jostle.running.disk import DamagedError, discard, store_error
 from jostle.running.segments import folder as folders
 from jostle.running.segments.content import MEASURES, RUNS, SCOPES
 from jostle.running.segments.folder import Segment
-from jostle.running.store import DAMAGED, PARTIAL, Store
+from jostle.running.store import DAMAGED, Store
 from jostle.running.writer import MOST_RUNS
 
 if TYPE_CHECKING:
     import polars as pl
 
+_LOCK = ".lock"
+"""File of a store that is locked while it is tidied up."""
 _SMALL = MOST_RUNS // 2
 """Segments with fewer runs are merged."""
 _MOST_BYTES = 64_000_000
@@ -81,7 +82,8 @@ def tidy_up(store: Store, *, damaged: bool = False) -> Tidied:
                 _replace(store, group, kept)
             done.after = len(list(folders.names(store.root)))
             if damaged:
-                shutil.rmtree(store.root / DAMAGED, ignore_errors=True)
+                with OpenFolder.at(store.root) as root:
+                    root.remove_tree(DAMAGED)
         done.freed_bytes = size_bytes - _size(store.root)
     except OSError as error:
         raise store_error(store.root, error) from error
@@ -154,15 +156,13 @@ def _replace(store: Store, group: list[Segment], kept: dict[str, set[str]]) -> N
         return
     names = {segment.name for segment in group}
     if any(kept[name] for name in names):
-        partial = store.root / PARTIAL
-        made, _ = folders.write(store.root, partial, merged(group, kept))
+        made, _ = folders.write(store.root, merged(group, kept))
         # What replaces others has to be what it should be before they go.
         folders.verified(made)
         names.discard(made.name)
-    for name in names:
-        # Renamed first: nobody sees half of a segment.
-        with Partial(store.root / PARTIAL, "gone") as gone:
-            (store.root / folders.FOLDER / name).rename(gone / name)
+    with OpenFolder.at(store.root) as root, root.folder(folders.FOLDER) as inside:
+        for name in names:
+            discard(root, name, of=inside)
 
 
 def merged(group: list[Segment], kept: dict[str, set[str]]) -> dict[str, pl.DataFrame]:
@@ -185,12 +185,10 @@ def merged(group: list[Segment], kept: dict[str, set[str]]) -> dict[str, pl.Data
 
 @contextmanager
 def _alone(root: Path) -> Iterator[None]:
-    (root / folders.FOLDER).mkdir(exist_ok=True)
-    lock = FolderLock.take(root / folders.FOLDER)
-    if lock is None:
-        raise StoreError(
-            f"the store {root} is being tidied up by another process, or cannot be locked"
-        )
+    with OpenFolder.at(root) as folder:
+        lock = LockFile.take(folder, _LOCK, wait_s=None, of=str(root))
+        if lock is None:
+            raise StoreError(still_locked(folder, _LOCK, f"the store {root}"))
     try:
         yield
     finally:

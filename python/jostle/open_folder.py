@@ -1,0 +1,313 @@
+"""Open folders, inside which everything is written without following a symbolic link.
+
+Another user of a store could replace one of its folders by a link that leads out of it. So a folder
+is opened once, one step at a time, and every name is then resolved relative to its descriptor:
+whatever is renamed meanwhile, nothing is written elsewhere.
+
+Windows has no such descriptors. There each folder is checked before a name in it is used, which
+does not notice a link that is made at the same instant.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Final
+
+__all__ = ["OpenFolder"]
+
+_HAS_DESCRIPTORS: Final = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+_FLAGS: Final = sum(
+    getattr(os, flag, 0) for flag in ("O_CLOEXEC", "O_BINARY", "O_NOFOLLOW", "O_NONBLOCK")
+)
+_REPARSE_LINKS: Final = {0xA0000003, 0xA000000C}
+"""Tags of junctions and symbolic links (IO_REPARSE_TAG_MOUNT_POINT, IO_REPARSE_TAG_SYMLINK)."""
+
+
+class OpenFolder:
+    """An open folder; every name is that of an entry of it, and never a path.
+
+    Attributes
+    ----------
+    path
+        Where it was opened, for readers and for messages.
+    """
+
+    def __init__(self, path: Path, descriptor: int | None, parent: OpenFolder | None) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._parent = parent
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str], *, make: bool = False) -> OpenFolder:
+        """Open a folder that the user names, who may name a symbolic link.
+
+        Raises
+        ------
+        OSError
+            When it cannot be opened; with `make`, when it cannot be made.
+        """
+        path = Path(path)
+        if make:
+            path.mkdir(parents=True, exist_ok=True)
+        if not _HAS_DESCRIPTORS:
+            return cls(path, None, None)
+        return cls(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), None)
+
+    @classmethod
+    def below(
+        cls, root: str | os.PathLike[str], *names: str, make: bool = False, mode: int = 0o777
+    ) -> OpenFolder:
+        """Open a folder below one that the user names, one step at a time; see `at`, `folder`."""
+        folder = cls.at(root, make=make)
+        for name in names:
+            with folder:
+                folder = folder.folder(name, make=make, mode=mode)
+        return folder
+
+    def folder(self, name: str, *, make: bool = False, mode: int = 0o777) -> OpenFolder:
+        """Open a folder in it; with `make`, the folder is made if it is missing.
+
+        Raises
+        ------
+        OSError
+            When it cannot be opened, or is a symbolic link (ELOOP).
+        """
+        if make:
+            with suppress(FileExistsError):
+                return self.new_folder(name, mode)
+        place, where = self._place(name)
+        try:
+            if not _HAS_DESCRIPTORS:
+                _refuse_link(self.path / name)
+                if not stat.S_ISDIR(self.lstat(name).st_mode):
+                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+                return OpenFolder(self.path / name, None, self)
+            descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | _FLAGS, **where)
+        except OSError as error:
+            is_link = error.errno == errno.ENOTDIR and stat.S_ISLNK(self.lstat(name).st_mode)
+            # Only the name is known to the system.
+            number = errno.ELOOP if is_link else error.errno or errno.EIO
+            raise OSError(number, os.strerror(number), str(self.path / name)) from None
+        return OpenFolder(self.path / name, descriptor, self)
+
+    def new_folder(self, name: str, mode: int = 0o777) -> OpenFolder:
+        """Make a folder in it, which must not exist.
+
+        In a folder that its group may write to, the group may write to the new one, too, whatever
+        the umask: members of the group share a store.
+        """
+        place, where = self._place(name)
+        os.mkdir(place, mode, **where)
+        folder = self.folder(name)
+        if self.is_shared and folder._descriptor is not None:
+            mode = stat.S_IMODE(os.fstat(folder._descriptor).st_mode)
+            os.fchmod(folder._descriptor, mode | stat.S_IRWXG)
+        return folder
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a group may write to it, and new files are of that group.
+
+        The second is so with the setgid bit (on Linux), or if it is the first group of the process.
+        """
+        if self._descriptor is None:
+            return False
+        status = os.fstat(self._descriptor)
+        of_group = status.st_mode & stat.S_ISGID or status.st_gid == os.getegid()
+        return bool(status.st_mode & stat.S_IWGRP and of_group)
+
+    def names(self) -> list[str]:
+        """Names of what is in it, in any order."""
+        return os.listdir(self.path if self._descriptor is None else self._descriptor)
+
+    def lstat(self, name: str) -> os.stat_result:
+        """Status of what is in it; of a link itself."""
+        place, where = self._place(name)
+        return os.stat(place, follow_symlinks=False, **where)
+
+    def has(self, name: str) -> bool:
+        """Whether there is anything of that name."""
+        try:
+            self.lstat(name)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_own_file(self, name: str) -> bool:
+        """Whether there is a regular file without other hard links, which could be elsewhere."""
+        try:
+            return _is_own_file(self.lstat(name))
+        except FileNotFoundError:
+            return False
+
+    def create(self, name: str, mode: int = 0o666) -> BinaryIO:
+        """Make a file, which must not exist, and open it for writing."""
+        place, where = self._place(name)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
+        return os.fdopen(os.open(place, flags, mode, **where), "wb")
+
+    def write_new(
+        self, name: str, content: bytes, *, mode: int = 0o666, synced: bool = False
+    ) -> None:
+        """Write a file, which must not exist; with `synced`, it outlives a power cut."""
+        with self.create(name, mode) as file:
+            file.write(content)
+            if synced:
+                file.flush()
+                os.fsync(file.fileno())
+
+    @contextmanager
+    def replacing(self, name: str, mode: int = 0o666) -> Iterator[BinaryIO]:
+        """Write a file that takes the place of what is there at the end, unless that raises.
+
+        A link or a pipe is replaced, not followed or written to. Readers never see half of it.
+        """
+        partial = f"{name}.{uuid.uuid4().hex}"
+        try:
+            with self.create(partial, mode) as file:
+                yield file
+            source, _ = self._place(partial)
+            target, _ = self._place(name)
+            # `dir_fd` is None on Windows, as is the default.
+            os.replace(source, target, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        except BaseException:
+            self.unlink(partial)
+            raise
+
+    def replace(self, name: str, content: bytes, mode: int = 0o666) -> None:
+        """Write a file that takes the place of what is there; see `replacing`."""
+        with self.replacing(name, mode) as file:
+            file.write(content)
+
+    def open_own_file(self, name: str, flags: int, mode: int = 0o600) -> int:
+        """Open a regular file that has no other names; returns its descriptor.
+
+        Raises
+        ------
+        OSError
+            When it cannot be opened, or is something else: a link, a pipe, a hard link.
+        """
+        place, where = self._place(name)
+        if not _HAS_DESCRIPTORS and self.has(name):
+            _refuse_link(self.path / name)
+        descriptor = os.open(place, flags | _FLAGS, mode, **where)
+        if not _is_own_file(os.fstat(descriptor)):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "Not a regular file of its own", str(self.path / name))
+        return descriptor
+
+    def touch(self, name: str) -> None:
+        """Set the times of a file to now."""
+        place, where = self._place(name)
+        if os.utime in os.supports_follow_symlinks:
+            os.utime(place, follow_symlinks=False, **where)
+        else:
+            _refuse_link(self.path / name)
+            os.utime(self.path / name)
+
+    def rename(self, name: str, to: OpenFolder, new_name: str) -> None:
+        """Move what is in it to another open folder; a folder with content is not replaced."""
+        source, _ = self._place(name)
+        target, _ = to._place(new_name)
+        if self._descriptor is None or to._descriptor is None:
+            # In the end `os.rename`, which on Windows replaces nothing.
+            Path(source).rename(target)
+        else:
+            os.rename(source, target, src_dir_fd=self._descriptor, dst_dir_fd=to._descriptor)
+
+    def take_in(self, path: Path, name: str) -> None:
+        """Move a file from elsewhere to here."""
+        target, _ = self._place(name)
+        try:
+            os.rename(path, target, dst_dir_fd=self._descriptor)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            with path.open("rb") as source, self.create(name) as file:
+                shutil.copyfileobj(source, file)
+            path.unlink()
+
+    def unlink(self, name: str) -> None:
+        """Remove a file or a link, if there is one."""
+        place, where = self._place(name)
+        with suppress(FileNotFoundError):
+            os.unlink(place, **where)
+
+    def rmdir(self, name: str) -> None:
+        """Remove an empty folder."""
+        place, where = self._place(name)
+        os.rmdir(place, **where)
+
+    def remove_tree(self, name: str) -> None:
+        """Remove a folder with all that is in it, as far as possible, without following links."""
+        place, where = self._place(name)
+        # A folder of a stranger can nest deeper than the interpreter recurses.
+        with suppress(RecursionError):
+            shutil.rmtree(place, ignore_errors=True, **where)
+
+    def clear(self) -> None:
+        """Remove all that is in it, as far as possible, without following links."""
+        for name in self.names():
+            try:
+                self.unlink(name)
+            except OSError:
+                self.remove_tree(name)
+
+    def sync(self) -> None:
+        """See that the names in it outlive a power cut."""
+        # On Windows folders are no files, and NTFS keeps a journal of names by itself.
+        if self._descriptor is not None:
+            os.fsync(self._descriptor)
+
+    def open_again(self) -> int:
+        """Return another descriptor of the same folder, however it is called by now."""
+        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._descriptor)
+
+    def close(self) -> None:
+        """Close it."""
+        if self._descriptor is not None and self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> OpenFolder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _place(self, name: str) -> tuple[str | Path, dict[str, Any]]:
+        """Return what functions of `os` take for an entry: its name or path, and their `dir_fd`."""
+        if name in {"", ".", ".."} or any(sign in name for sign in ("/", os.sep, "\0")):
+            raise OSError(errno.EINVAL, "Not the name of a file", name)
+        if self._descriptor is not None:
+            return name, {"dir_fd": self._descriptor}
+        folder: OpenFolder | None = self
+        while folder is not None and folder._parent is not None:
+            _refuse_link(folder.path)
+            folder = folder._parent
+        return self.path / name, {}
+
+
+def _is_own_file(status: os.stat_result) -> bool:
+    # A file that was removed meanwhile has no name at all.
+    return stat.S_ISREG(status.st_mode) and status.st_nlink <= 1
+
+
+def _refuse_link(path: Path) -> None:
+    status = path.lstat()
+    tag = getattr(status, "st_reparse_tag", 0)
+    if stat.S_ISLNK(status.st_mode) or tag in _REPARSE_LINKS:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
