@@ -11,6 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from jostle.locks import LockFile
+from jostle.open_folder import OpenFolder
+
 WINDOWS = """
 import errno, fcntl, os, pathlib, shutil, signal, sys, tempfile, types
 import subprocess  # It takes msvcrt for a sign of Windows.
@@ -111,7 +114,7 @@ assert LockFile.is_held(parent, "lock")
 assert LockFile.take(parent, "lock") is None
 file.release()
 assert not LockFile.is_held(parent, "lock")
-parent.unlink("lock")
+parent.remove("lock")
 for target in ("../moved", "nowhere"):
     os.symlink(target, "parent/link")
     for make in (False, True):
@@ -120,9 +123,9 @@ for target in ("../moved", "nowhere"):
         except OSError:
             continue
         raise AssertionError("a link was followed")
-    parent.unlink("link")
+    parent.remove("link")
 inner = parent.folder("inner", make=True)
-parent.rename("inner", parent, "elsewhere")
+parent.move("inner", parent, "elsewhere")
 os.symlink("../moved", "parent/inner")
 for write in (inner.replace, inner.write_new):
     try:
@@ -131,7 +134,7 @@ for write in (inner.replace, inner.write_new):
         continue
     raise AssertionError("written through a link")
 assert os.listdir("moved") == ["file"]
-parent.unlink("inner")
+parent.remove("inner")
 parent.remove_tree("elsewhere")
 print(sorted(parent.names()))
 """
@@ -149,8 +152,10 @@ def test_scenarios_run_and_are_kept(tmp_path: Path) -> None:
     assert done.stderr.count("5 of 5 runs are in the store") == 1
     assert "damaged" not in done.stderr
     # No lock outlives its process, and nothing is left of what was written.
-    left = [path.name for path in tmp_path.rglob("*.lock")]
-    assert left == []
+    left = [path.name for path in tmp_path.rglob("*lock")]
+    assert left == [".lock"], "of tidying up, which is not locked any more"
+    with OpenFolder.at(tmp_path / "store") as store:
+        assert not LockFile.is_held(store, ".lock")
     assert list((tmp_path / "store" / ".partial").iterdir()) == []
 
 

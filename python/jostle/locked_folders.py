@@ -70,7 +70,7 @@ class Partial:
                     # Where folders cannot be locked (some network file systems), none is removed.
                     self._lock = FolderLock.take(self._folder, wait_s=None)
                     if self._lock is None or LOCKS_ARE_SHARED:
-                        self._parent.rename(unnamed, self._parent, self._name)
+                        self._parent.move(unnamed, self._parent, self._name)
                     else:
                         self._lock.rename(self._parent.path / self._name)
                     self._folder.path = self._parent.path / self._name
@@ -90,7 +90,7 @@ class Partial:
 
         Writers who were asked for the same content may have been faster.
         """
-        self._folder.rename(_CONTENT, to, name)
+        self._folder.move(_CONTENT, to, name)
 
     def __exit__(
         self,
@@ -131,7 +131,7 @@ def remove_abandoned(parent: OpenFolder) -> None:
             elif _UNNAMED.fullmatch(name) and _is_abandoned(parent, name):
                 # There is nothing in it. If it is renamed just now, it is not called so any more.
                 with suppress(OSError):
-                    parent.rmdir(name)
+                    parent.remove_empty(name)
     finally:
         lock.release()
 

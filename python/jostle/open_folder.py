@@ -179,7 +179,7 @@ class OpenFolder:
             # `dir_fd` is None on Windows, as is the default.
             os.replace(source, target, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
         except BaseException:
-            self.unlink(partial)
+            self.remove(partial)
             raise
 
     def replace(self, name: str, content: bytes, mode: int = 0o666) -> None:
@@ -204,7 +204,7 @@ class OpenFolder:
             raise OSError(errno.EINVAL, "Not a regular file of its own", str(self.path / name))
         return descriptor
 
-    def touch(self, name: str) -> None:
+    def refresh(self, name: str) -> None:
         """Set the times of a file to now."""
         place, where = self._place(name)
         if os.utime in os.supports_follow_symlinks:
@@ -213,7 +213,7 @@ class OpenFolder:
             _refuse_link(self.path / name)
             os.utime(self.path / name)
 
-    def rename(self, name: str, to: OpenFolder, new_name: str) -> None:
+    def move(self, name: str, to: OpenFolder, new_name: str) -> None:
         """Move what is in it to another open folder; a folder with content is not replaced."""
         source, _ = self._place(name)
         target, _ = to._place(new_name)
@@ -235,13 +235,13 @@ class OpenFolder:
                 shutil.copyfileobj(source, file)
             path.unlink()
 
-    def unlink(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """Remove a file or a link, if there is one."""
         place, where = self._place(name)
         with suppress(FileNotFoundError):
             os.unlink(place, **where)
 
-    def rmdir(self, name: str) -> None:
+    def remove_empty(self, name: str) -> None:
         """Remove an empty folder."""
         place, where = self._place(name)
         os.rmdir(place, **where)
@@ -249,6 +249,10 @@ class OpenFolder:
     def remove_tree(self, name: str) -> None:
         """Remove a folder with all that is in it, as far as possible, without following links."""
         place, where = self._place(name)
+        with suppress(OSError):
+            # Opening a pipe would wait.
+            if not stat.S_ISDIR(self.lstat(name).st_mode):
+                return
         # A folder of a stranger can nest deeper than the interpreter recurses.
         with suppress(RecursionError):
             shutil.rmtree(place, ignore_errors=True, **where)
@@ -257,7 +261,7 @@ class OpenFolder:
         """Remove all that is in it, as far as possible, without following links."""
         for name in self.names():
             try:
-                self.unlink(name)
+                self.remove(name)
             except OSError:
                 self.remove_tree(name)
 

@@ -171,7 +171,7 @@ def detach(command: Command, store: Path) -> int:
             # It never began: no sweep is shown whose log this would be.
             remove_record(command.name)
             with contextlib.suppress(OSError), OpenFolder.below(store, FOLDER) as sweeps:
-                sweeps.rmdir(command.name)
+                sweeps.remove_empty(command.name)
         return process.returncode
     runs = "is done" if process.returncode == 0 else f"runs, process {process.pid}"
     echo(f"sweep {command.name} {runs}; log: {log}")

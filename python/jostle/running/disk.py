@@ -56,7 +56,7 @@ def partial_folder(root: OpenFolder, name: str) -> Iterator[Partial]:
 def discard(root: OpenFolder, name: str, *, of: OpenFolder | None = None) -> None:
     """Remove a folder of a store, or of a folder `of` it, so that nobody sees half of it."""
     with partial_folder(root, "gone") as gone:
-        (of or root).rename(name, gone.content, name)
+        (of or root).move(name, gone.content, name)
 
 
 def store_error(path: Path, error: OSError) -> StoreError:

@@ -114,7 +114,7 @@ def write_plan(
         if new:
             folder.replace(name, content)
         else:
-            folder.touch(name)
+            folder.refresh(name)
         return Noted(folder.path / name, new)
     return None
 
@@ -122,7 +122,7 @@ def write_plan(
 def forget_plan(plan: Path) -> None:
     """Remove a plan that `write_plan` noted; another one has taken its place."""
     with contextlib.suppress(OSError), OpenFolder.below(plan.parents[1], PLANS) as folder:
-        folder.unlink(plan.name)
+        folder.remove(plan.name)
 
 
 def plan_names(store: Path) -> Iterator[tuple[str, float]]:

@@ -259,7 +259,7 @@ class SharedStore(Store):
             with root.folder(folders.FOLDER) as segments:
                 discard(root, name, of=segments)
             with root.folder(_SHARED) as shared:
-                shared.unlink(name)
+                shared.remove(name)
 
     def _pull(self, name: str) -> None:
         self._bucket.pull(name, self.root)

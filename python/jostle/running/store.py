@@ -325,7 +325,7 @@ class Store:
                 OpenFolder.below(self.root, *inside) as parent,
                 OpenFolder.below(self.root, DAMAGED, make=True) as damaged,
             ):
-                parent.rename(folder.name, damaged, aside.name)
+                parent.move(folder.name, damaged, aside.name)
         except FileNotFoundError:
             return  # Another process has done it.
         except OSError as error:

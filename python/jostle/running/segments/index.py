@@ -60,4 +60,4 @@ def write(root: Path, frame: pl.DataFrame) -> None:
 def remove(root: Path) -> None:
     """Remove the index of a store: it was wrong."""
     with contextlib.suppress(OSError), OpenFolder.at(root) as store:
-        store.unlink(FILE)
+        store.remove(FILE)

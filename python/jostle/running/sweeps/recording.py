@@ -122,7 +122,7 @@ class Recording:
             self._progress.why = "" if orderly else str(error)
         self._progress.ended = ended
         with contextlib.suppress(OSError):
-            self._folder.unlink(STOP)
+            self._folder.remove(STOP)
         self._write()
         # A finished sweep needs no record: its runs are in the store. A log is kept.
         done = ended == "finished" and not self._progress.failed
@@ -157,7 +157,7 @@ class Recording:
         # It stays open, so that whatever replaces it by a link meanwhile, nothing is written there.
         self._folder = folder
         with contextlib.suppress(OSError):
-            folder.unlink(STOP)
+            folder.remove(STOP)
             # The progress of an earlier process is never shown with this process.
             self._write()
             write_command(folder, self._command)
@@ -182,7 +182,7 @@ class Recording:
         with contextlib.suppress(OSError):
             folder.clear()
             with OpenFolder.below(store, FOLDER) as parent:
-                parent.rmdir(name)
+                parent.remove_empty(name)
 
     def noted(self, position: int, plan: str) -> None:
         """Record the name of a plan in the store."""
