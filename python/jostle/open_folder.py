@@ -101,10 +101,13 @@ class OpenFolder:
     def new_folder(self, name: str, mode: int = 0o777) -> OpenFolder:
         """Make a folder in it, which must not exist.
 
-        In a folder that its group may write to, the group may write to the new one, too, whatever
-        the umask: members of the group share a store.
+        Whatever the umask, only those may write to it who may write to this folder, and if its
+        group shares this folder, the group may.
         """
         place, where = self._place(name)
+        if self._descriptor is not None:
+            writers = stat.S_IWGRP | stat.S_IWOTH
+            mode &= ~writers | os.fstat(self._descriptor).st_mode
         os.mkdir(place, mode, **where)
         folder = self.folder(name)
         if self.is_shared and folder._descriptor is not None:
