@@ -266,9 +266,9 @@ def test_a_lock_that_its_holder_removes_is_made_again(tmp_path: Path) -> None:
         threading.Timer(0.1, remove).start()
         second = LockFile.take(folder, "lock", wait_s=10.0)
         assert second is not None
-        assert LockFile.is_held(folder, "lock")
+        assert LockFile.is_locked(folder, "lock")
         second.release()
-        assert not LockFile.is_held(folder, "lock")
+        assert not LockFile.is_locked(folder, "lock")
 
 
 def test_a_sweep_of_another_user_is_seen_running(

@@ -25,7 +25,7 @@ from jostle.running.plans import write_plan
 from jostle.running.progress import Progress, lasting
 from jostle.running.sweeps.plans import progress_by_plan
 from jostle.running.sweeps.recording import Recording
-from jostle.running.sweeps.records import Command, find, is_running, open_place, sweeps_of
+from jostle.running.sweeps.records import Command, find, is_running, open_sweep_folder, sweeps_of
 from jostle.running.sweeps.state_folder import commands_of, make_record_folder, state_folder
 
 # Some 15 ms each in the simulator, all the same to the store.
@@ -336,7 +336,7 @@ def test_links_in_a_store_are_not_followed(jostle: Jostle, tmp_path: Path, state
     place = plant(store, tmp_path, *words, name=command(tmp_path, *words[1:]).name)
     (place / "log").symlink_to(target)
     (place / "stop").symlink_to(target)
-    with open_place(place) as folder:
+    with open_sweep_folder(place) as folder:
         lock = LockFile.take(folder, "lock")
     assert lock is not None
     assert jostle("sweep", "stop", "--wait", "0", "--store", "store").returncode == 1
@@ -600,7 +600,7 @@ def test_what_is_no_sweep_is_left_out(tmp_path: Path) -> None:
 
 def test_a_lock_that_is_looked_at_is_taken_all_the_same(tmp_path: Path) -> None:
     recording = record(tmp_path, detached=True)
-    with open_place(recording.place, make=True) as folder:
+    with open_sweep_folder(recording.place, make=True) as folder:
         looking = LockFile.take(folder, "lock")
     assert looking is not None
     threading.Timer(0.2, looking.release).start()

@@ -110,10 +110,10 @@ held = FolderLock.take(pathlib.Path("moved"))
 assert held is not None
 held.release()
 file = LockFile.take(parent, "lock")
-assert LockFile.is_held(parent, "lock")
+assert LockFile.is_locked(parent, "lock")
 assert LockFile.take(parent, "lock") is None
 file.release()
-assert not LockFile.is_held(parent, "lock")
+assert not LockFile.is_locked(parent, "lock")
 parent.remove("lock")
 for target in ("../moved", "nowhere"):
     os.symlink(target, "parent/link")
@@ -155,7 +155,7 @@ def test_scenarios_run_and_are_kept(tmp_path: Path) -> None:
     left = [path.name for path in tmp_path.rglob("*lock")]
     assert left == [".lock"], "of tidying up, which is not locked any more"
     with OpenFolder.at(tmp_path / "store") as store:
-        assert not LockFile.is_held(store, ".lock")
+        assert not LockFile.is_locked(store, ".lock")
     assert list((tmp_path / "store" / ".partial").iterdir()) == []
 
 

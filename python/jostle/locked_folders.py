@@ -1,8 +1,8 @@
 """Folders that are written for a while, and what is left of those whose writer was killed.
 
 A folder that is being written is locked by its writer (`locks.py`), and the lock ends with the
-process, however that ends. So what is not locked is abandoned, whatever the clocks say. Only its
-writer's user can open it, or the group of a folder that a group shares: nobody else can lock it.
+process, however that ends. So what is not locked is abandoned, regardless of clocks. Other users
+cannot open the folder, and so cannot lock it; a group can if it shares the store.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Partial", "TemporaryFolder", "remove_abandoned", "temporary_folder"]
 _NAME: Final = re.compile(r"[0-9a-z]+-[0-9a-f]{32}")
 """What `Partial` calls its folders: nothing else is ever removed."""
 _UNNAMED: Final = re.compile(rf"\.{_NAME.pattern}")
-"""What it calls them until they are locked."""
+"""Names of new folders of `Partial` until they are locked."""
 _CONTENT: Final = "content"
 _TEMPORARY: Final = re.compile(r"jostle-[a-z]+-[0-9a-f]{32}")
 """What `TemporaryFolder` calls them."""

@@ -6,7 +6,7 @@ locked is private to those who may write to it:
 - `LockFile`, a file of mode 0600, or 0660 in a folder that a group shares.
 - `FolderLock`, a folder that its maker has made so (`locked_folders.py`). Linux and macOS lock the
   folder itself, which keeps its lock when it is renamed. Windows locks only files, and does not
-  rename a folder in which a file is open: there the file `NAME.lock` beside the folder is locked.
+  rename a folder in which a file is open: there the file `NAME.lock` next to the folder is locked.
 
 A process waits for a lock for a few minutes at most, and says so.
 """
@@ -37,9 +37,9 @@ __all__ = ["LOCKS_ARE_SHARED", "FolderLock", "LockFile", "still_locked", "waitin
 LOCKS_ARE_SHARED: Final = _FOLDERS_HAVE_LOCKS
 """Whether several may have a lock that they ask for as shared."""
 PATIENCE_S = 180.0
-"""How long a process waits for a lock that nobody should hold for longer."""
+"""Longest time that a process waits for a lock."""
 SAY_AFTER_S = 2.0
-"""After which time a process says that it waits."""
+"""Time after which a waiting process prints a message."""
 
 _HELD = {errno.EACCES, errno.EAGAIN, errno.EDEADLK, errno.EWOULDBLOCK}
 """What systems say where another has the lock."""
@@ -68,7 +68,7 @@ class LockFile:
         wait_s
             How long to wait for another process; `PATIENCE_S` if None.
         of
-            What is locked, for the message to those who wait; nothing is said if empty.
+            Name of the locked thing for the message; no message is printed if empty.
 
         Returns
         -------
@@ -82,8 +82,8 @@ class LockFile:
         """
         until_s = time.monotonic() + (PATIENCE_S if wait_s is None else wait_s)
         while True:
-            descriptor = _opened_file(folder, name)
-            if not _taken(descriptor, until_s, shared=False, of=of):
+            descriptor = _open_lock_file(folder, name)
+            if not _lock_until(descriptor, until_s, shared=False, of=of):
                 return None
             # Its last holder may have removed it, and another process made a new one.
             if os.fstat(descriptor).st_nlink:
@@ -91,11 +91,11 @@ class LockFile:
             os.close(descriptor)
 
     @staticmethod
-    def is_held(folder: OpenFolder, name: str) -> bool:
+    def is_locked(folder: OpenFolder, name: str) -> bool:
         """Whether a process holds it, or files cannot be locked on this file system.
 
-        If the file is another user's and cannot be opened, only processes on this machine are
-        known, on Linux.
+        If the file belongs to another user and cannot be opened, only processes on this machine are
+        found, and only on Linux.
 
         Raises
         ------
@@ -109,7 +109,7 @@ class LockFile:
         except FileNotFoundError:
             return False
         try:
-            held = not _taken(descriptor, time.monotonic() + _PROBE_S, shared=True)
+            held = not _lock_until(descriptor, time.monotonic() + _PROBE_S, shared=True)
         except OSError:
             return True
         if not held:
@@ -158,7 +158,7 @@ class FolderLock:
         path = folder.path if isinstance(folder, OpenFolder) else folder
         descriptor = _opened(folder)
         try:
-            taken = _taken(descriptor, until_s, shared=shared, of=str(path))
+            taken = _lock_until(descriptor, until_s, shared=shared, of=str(path))
         except OSError:
             return None
         return cls(path, descriptor) if taken else None
@@ -234,7 +234,7 @@ def _holder(status: os.stat_result) -> str | None:
     return None
 
 
-def _opened_file(folder: OpenFolder, name: str) -> int:
+def _open_lock_file(folder: OpenFolder, name: str) -> int:
     """Open the file of a lock, which only those can open who may write to its folder."""
     descriptor = folder.open_own_file(name, os.O_RDWR | os.O_CREAT, 0o600)
     mode = 0o660 if folder.is_shared else 0o600
@@ -267,7 +267,7 @@ def _opened(folder: Path | OpenFolder) -> int:
     return os.open(_beside(path), os.O_RDWR | os.O_CREAT)
 
 
-def _taken(descriptor: int, until_s: float, *, shared: bool, of: str = "") -> bool:
+def _lock_until(descriptor: int, until_s: float, *, shared: bool, of: str = "") -> bool:
     """Lock what is open, waiting until `until_s`; it is closed if that fails."""
     say_s = time.monotonic() + SAY_AFTER_S
     try:

@@ -1,8 +1,8 @@
 """Open folders, inside which everything is written without following a symbolic link.
 
-Another user of a store could replace one of its folders by a link that leads out of it. So a folder
-is opened once, one step at a time, and every name is then resolved relative to its descriptor:
-whatever is renamed meanwhile, nothing is written elsewhere.
+Another user of a store could replace one of its folders by a link to a folder outside. So each
+folder is opened once, one step at a time, and every name is then resolved relative to its
+descriptor. If the folder is renamed or replaced meanwhile, nothing is written elsewhere.
 
 Windows has no such descriptors. There each folder is checked before a name in it is used, which
 does not notice a link that is made at the same instant.
@@ -32,7 +32,7 @@ _REPARSE_LINKS: Final = {0xA0000003, 0xA000000C}
 
 
 class OpenFolder:
-    """An open folder; every name is that of an entry of it, and never a path.
+    """An open folder; methods take the name of an entry of the folder, and never a path.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class OpenFolder:
         if make:
             with suppress(FileExistsError):
                 return self.new_folder(name, mode)
-        place, where = self._place(name)
+        place, where = self._resolve(name)
         try:
             if not _HAS_DESCRIPTORS:
                 _refuse_link(self.path / name)
@@ -101,10 +101,10 @@ class OpenFolder:
     def new_folder(self, name: str, mode: int = 0o777) -> OpenFolder:
         """Make a folder in it, which must not exist.
 
-        Whatever the umask, only those may write to it who may write to this folder, and if its
-        group shares this folder, the group may.
+        Only users who may write to this folder may write to the new one. If a group shares this
+        folder, the group may write to the new one. The umask does not change either.
         """
-        place, where = self._place(name)
+        place, where = self._resolve(name)
         if self._descriptor is not None:
             writers = stat.S_IWGRP | stat.S_IWOTH
             mode &= ~writers | os.fstat(self._descriptor).st_mode
@@ -133,7 +133,7 @@ class OpenFolder:
 
     def lstat(self, name: str) -> os.stat_result:
         """Status of what is in it; of a link itself."""
-        place, where = self._place(name)
+        place, where = self._resolve(name)
         return os.stat(place, follow_symlinks=False, **where)
 
     def has(self, name: str) -> bool:
@@ -153,7 +153,7 @@ class OpenFolder:
 
     def create(self, name: str, mode: int = 0o666) -> BinaryIO:
         """Make a file, which must not exist, and open it for writing."""
-        place, where = self._place(name)
+        place, where = self._resolve(name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
         return os.fdopen(os.open(place, flags, mode, **where), "wb")
 
@@ -177,8 +177,8 @@ class OpenFolder:
         try:
             with self.create(partial, mode) as file:
                 yield file
-            source, _ = self._place(partial)
-            target, _ = self._place(name)
+            source, _ = self._resolve(partial)
+            target, _ = self._resolve(name)
             # `dir_fd` is None on Windows, as is the default.
             os.replace(source, target, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
         except BaseException:
@@ -198,7 +198,7 @@ class OpenFolder:
         OSError
             When it cannot be opened, or is something else: a link, a pipe, a hard link.
         """
-        place, where = self._place(name)
+        place, where = self._resolve(name)
         if not _HAS_DESCRIPTORS and self.has(name):
             _refuse_link(self.path / name)
         descriptor = os.open(place, flags | _FLAGS, mode, **where)
@@ -209,7 +209,7 @@ class OpenFolder:
 
     def refresh(self, name: str) -> None:
         """Set the times of a file to now."""
-        place, where = self._place(name)
+        place, where = self._resolve(name)
         if os.utime in os.supports_follow_symlinks:
             os.utime(place, follow_symlinks=False, **where)
         else:
@@ -218,8 +218,8 @@ class OpenFolder:
 
     def move(self, name: str, to: OpenFolder, new_name: str) -> None:
         """Move what is in it to another open folder; a folder with content is not replaced."""
-        source, _ = self._place(name)
-        target, _ = to._place(new_name)
+        source, _ = self._resolve(name)
+        target, _ = to._resolve(new_name)
         if self._descriptor is None or to._descriptor is None:
             # In the end `os.rename`, which on Windows replaces nothing.
             Path(source).rename(target)
@@ -228,7 +228,7 @@ class OpenFolder:
 
     def take_in(self, path: Path, name: str) -> None:
         """Move a file from elsewhere to here."""
-        target, _ = self._place(name)
+        target, _ = self._resolve(name)
         try:
             os.rename(path, target, dst_dir_fd=self._descriptor)
         except OSError as error:
@@ -240,18 +240,18 @@ class OpenFolder:
 
     def remove(self, name: str) -> None:
         """Remove a file or a link, if there is one."""
-        place, where = self._place(name)
+        place, where = self._resolve(name)
         with suppress(FileNotFoundError):
             os.unlink(place, **where)
 
     def remove_empty(self, name: str) -> None:
         """Remove an empty folder."""
-        place, where = self._place(name)
+        place, where = self._resolve(name)
         os.rmdir(place, **where)
 
     def remove_tree(self, name: str) -> None:
         """Remove a folder with all that is in it, as far as possible, without following links."""
-        place, where = self._place(name)
+        place, where = self._resolve(name)
         with suppress(OSError):
             # Opening a pipe would wait.
             if not stat.S_ISDIR(self.lstat(name).st_mode):
@@ -295,7 +295,7 @@ class OpenFolder:
     ) -> None:
         self.close()
 
-    def _place(self, name: str) -> tuple[str | Path, dict[str, Any]]:
+    def _resolve(self, name: str) -> tuple[str | Path, dict[str, Any]]:
         """Return what functions of `os` take for an entry: its name or path, and their `dir_fd`."""
         if name in {"", ".", ".."} or any(sign in name for sign in ("/", os.sep, "\0")):
             raise OSError(errno.EINVAL, "Not the name of a file", name)

@@ -135,7 +135,13 @@ def detach(command: Command, store: Path) -> int:
     InputError
         When it is running already, the store cannot be read, or the log cannot be written.
     """
-    from jostle.running.sweeps.records import COMMAND, FOLDER, is_running, open_place, sweeps_of
+    from jostle.running.sweeps.records import (
+        COMMAND,
+        FOLDER,
+        is_running,
+        open_sweep_folder,
+        sweeps_of,
+    )
     from jostle.running.sweeps.state_folder import LOG, make_record_folder, remove_record
 
     shown = next((sweep for sweep in sweeps_of(store) if sweep.name == command.name), None)
@@ -146,7 +152,7 @@ def detach(command: Command, store: Path) -> int:
     place = store / FOLDER / command.name
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     try:
-        open_place(place, make=True).close()
+        open_sweep_folder(place, make=True).close()
         # Where files cannot be locked, the process is never recorded.
         patience_s = 0.0 if is_running(place) else _PATIENCE_S
         into = os.open(log, flags, 0o600)

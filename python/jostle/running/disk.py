@@ -54,7 +54,7 @@ def partial_folder(root: OpenFolder, name: str) -> Iterator[Partial]:
 
 
 def discard(root: OpenFolder, name: str, *, of: OpenFolder | None = None) -> None:
-    """Remove a folder of a store, or of a folder `of` it, so that nobody sees half of it."""
+    """Remove a folder of a store, or of a folder `of` it, so that no reader sees half of it."""
     with partial_folder(root, "gone") as gone:
         (of or root).move(name, gone.content, name)
 

@@ -254,7 +254,7 @@ class SharedStore(Store):
             raise store_error(self.root, error) from error
 
     def _forget(self, name: str) -> None:
-        """Remove a segment that somebody has removed from the object storage."""
+        """Remove a segment that another user has removed from the object storage."""
         with OpenFolder.at(self.root) as root:
             with root.folder(folders.FOLDER) as segments:
                 discard(root, name, of=segments)

@@ -24,7 +24,7 @@ from jostle.running.sweeps.records import (
     STOP,
     Command,
     SweepProgress,
-    open_place,
+    open_sweep_folder,
     write_command,
     write_progress,
 )
@@ -146,7 +146,7 @@ class Recording:
         if self._lock is not None:
             return
         try:
-            folder = open_place(self.place, make=True)
+            folder = open_sweep_folder(self.place, make=True)
         except OSError:
             return
         with contextlib.suppress(OSError):
@@ -154,7 +154,7 @@ class Recording:
         if self._lock is None:
             folder.close()
             return
-        # It stays open, so that whatever replaces it by a link meanwhile, nothing is written there.
+        # It stays open: if it is replaced by a link meanwhile, nothing is written through the link.
         self._folder = folder
         with contextlib.suppress(OSError):
             folder.remove(STOP)

@@ -173,7 +173,7 @@ class Sweep:
             When the request cannot be written.
         """
         try:
-            with open_place(self.place) as folder:
+            with open_sweep_folder(self.place) as folder:
                 folder.write_new(STOP, b"")
         except FileExistsError:
             return
@@ -181,7 +181,7 @@ class Sweep:
             raise StoreError(f"cannot write {self.place / STOP}: {error.strerror}") from error
 
 
-def open_place(place: Path, *, make: bool = False) -> OpenFolder:
+def open_sweep_folder(place: Path, *, make: bool = False) -> OpenFolder:
     """Open the folder of a sweep, `.sweeps/ID` in a store; OSError if that fails."""
     return OpenFolder.below(place.parents[1], FOLDER, place.name, make=make)
 
@@ -189,8 +189,8 @@ def open_place(place: Path, *, make: bool = False) -> OpenFolder:
 def is_running(place: Path) -> bool:
     """Whether a process holds the lock of a sweep, or files cannot be locked."""
     try:
-        with open_place(place) as folder:
-            return LockFile.is_held(folder, LOCK)
+        with open_sweep_folder(place) as folder:
+            return LockFile.is_locked(folder, LOCK)
     except FileNotFoundError:
         # The sweep finished, and its folder was removed.
         return False

@@ -134,14 +134,14 @@ def _opened(name: str) -> OpenFolder:
     missing = base.relative_to(existing).parts
     with (
         OpenFolder.below(existing, *missing, make=True, mode=0o700) as folder,
-        _made(folder, "jostle") as ours,
-        _made(ours, "sweeps") as records,
+        _make_checked(folder, "jostle") as ours,
+        _make_checked(ours, "sweeps") as records,
     ):
         _remove_outdated(records)
-        return _made(records, name)
+        return _make_checked(records, name)
 
 
-def _made(parent: OpenFolder, name: str) -> OpenFolder:
+def _make_checked(parent: OpenFolder, name: str) -> OpenFolder:
     """Make a folder unless it exists, and check it before anything is written below it."""
     with contextlib.suppress(FileExistsError):
         parent.new_folder(name, 0o700).close()
