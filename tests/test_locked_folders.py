@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from jostle.locked_folders import TemporaryFolder, _handed_over, temporary_folder
+from jostle.locked_folders import Partial, TemporaryFolder, _handed_over, temporary_folder
+from jostle.open_folder import OpenFolder
 
 HOLDING = """
 import time
@@ -122,3 +123,31 @@ def test_deep_folders_are_removed(temporary: Path, monkeypatch: pytest.MonkeyPat
     assert list(temporary.iterdir()) == [outside]
     with temporary_folder("deep") as other:
         assert other.is_dir()
+
+
+@pytest.mark.parametrize("before", ["folder", "open_again", "move"])
+def test_a_partial_folder_that_was_taken_for_abandoned_is_made_again(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    called = getattr(OpenFolder, before)
+    removed: list[Path] = []
+
+    def remove(*words: object) -> object:
+        if not removed:
+            removed.extend(temporary.iterdir())
+            removed[0].rmdir()
+        return called(*words)
+
+    monkeypatch.setattr(OpenFolder, before, remove)
+    with OpenFolder.at(temporary) as parent, Partial(parent, "run") as partial:
+        partial.content.write_new("file", b"")
+        assert len(removed) == 1
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_partial_folder_needs_its_parent(temporary: Path) -> None:
+    (temporary / "parent").mkdir()
+    with OpenFolder.at(temporary / "parent") as parent:
+        (temporary / "parent").rmdir()
+        with pytest.raises(FileNotFoundError), Partial(parent, "run"):
+            pass

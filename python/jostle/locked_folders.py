@@ -7,6 +7,7 @@ cannot open the folder, and so cannot lock it; a group can if it shares the stor
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -29,6 +30,8 @@ _NAME: Final = re.compile(r"[0-9a-z]+-[0-9a-f]{32}")
 _UNNAMED: Final = re.compile(rf"\.{_NAME.pattern}")
 """Names of new folders of `Partial` until they are locked."""
 _CONTENT: Final = "content"
+_ATTEMPTS: Final = 100
+"""Times that a new folder is made before its parent counts as removed."""
 _TEMPORARY: Final = re.compile(r"jostle-[a-z]+-[0-9a-f]{32}")
 """What `TemporaryFolder` calls them."""
 
@@ -60,25 +63,29 @@ class Partial:
         self._lock: FolderLock | None = None
 
     def __enter__(self) -> Partial:
-        # Under its name it is never seen unlocked: before, another process may take it for one that
-        # was left behind.
-        while True:
-            unnamed = f".{self._name}"
-            self._folder, self._lock = self._parent.new_folder(unnamed, 0o700), None
-            try:
-                with suppress(FileNotFoundError):
-                    # Where folders cannot be locked (some network file systems), none is removed.
-                    self._lock = FolderLock.take(self._folder, wait_s=None)
-                    if self._lock is None or LOCKS_ARE_SHARED:
-                        self._parent.move(unnamed, self._parent, self._name)
-                    else:
-                        self._lock.rename(self._parent.path / self._name)
-                    self._folder.path = self._parent.path / self._name
-                    return self
-            except BaseException:
-                self._close()
-                raise
+        # Under its name it is never seen unlocked. Before, another process may take it for one that
+        # was left behind, and remove it.
+        for _ in range(_ATTEMPTS):
+            with suppress(FileNotFoundError):
+                self._make(f".{self._name}")
+                return self
+        raise FileNotFoundError(
+            errno.ENOENT, os.strerror(errno.ENOENT), str(self._parent.path / self._name)
+        )
+
+    def _make(self, unnamed: str) -> None:
+        self._folder, self._lock = self._parent.new_folder(unnamed, 0o700), None
+        try:
+            # Where folders cannot be locked (some network file systems), none is ever removed.
+            self._lock = FolderLock.take(self._folder, wait_s=None)
+            if self._lock is None or LOCKS_ARE_SHARED:
+                self._parent.move(unnamed, self._parent, self._name)
+            else:
+                self._lock.rename(self._parent.path / self._name)
+        except BaseException:
             self._close()
+            raise
+        self._folder.path = self._parent.path / self._name
 
     @cached_property
     def content(self) -> OpenFolder:
