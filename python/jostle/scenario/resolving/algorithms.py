@@ -248,7 +248,7 @@ def _read(
     folder: Path | None = None,
 ) -> dict[str, Value | Amount] | None:
     """Return a value for each parameter of `row`; None if any was reported."""
-    before = len(report.found)
+    before = report.count
     unknown = [name for name in given if name not in row.parameters]
     for name in unknown:
         known = [*row.parameters, *([row.slow_start, "slow_start"] if row.slow_start else [])]
@@ -269,7 +269,7 @@ def _read(
             hint = f"write for example {example}" if example else "it is required"
             report.add((*path, name), f'missing: "{row.name}" needs it — {hint}')
     complete = len(values) == len(row.parameters)
-    return values if complete and len(report.found) == before else None
+    return values if complete and report.count == before else None
 
 
 def _fits(row: Row, name: str, given: Any, folder: Path) -> bool:

@@ -74,7 +74,7 @@ def class_specs(
     if not queue.classes:
         report.add(at, "no class — write one or more, or remove this key")
         return None
-    before = len(report.found)
+    before = report.count
     found = []
     for name, one in queue.classes.items():
         where = (*at, name)
@@ -86,7 +86,7 @@ def class_specs(
                 "queue": _inner(one, spec, where, resolver),
             }
         )
-    return found if len(report.found) == before else None
+    return found if report.count == before else None
 
 
 def _quantum_bytes(

@@ -79,13 +79,13 @@ def routed(file: ScenarioFile, folder: Path, report: Report) -> ScenarioFile | N
 
     One without a graph is returned as it is; nothing, if something was reported.
     """
-    before = len(report.found)
+    before = report.count
     if file.graph is None:
         for index, flow in enumerate(file.flows):
             for key, given in (("from", flow.from_), ("to", flow.to)):
                 if given is not None:
                     report.add(("flows", index, key), "there is no [graph] that has nodes")
-        return file if len(report.found) == before else None
+        return file if report.count == before else None
     for name in ("bottleneck", "downlink", "uplink", "links"):
         if getattr(file, name):
             report.add(_AT, f"there is {name} as well — keep either it or [graph]", (name,))
@@ -94,7 +94,7 @@ def routed(file: ScenarioFile, folder: Path, report: Report) -> ScenarioFile | N
     if network is None:
         return None
     flows = [_routed(flow, index, network, report) for index, flow in enumerate(file.flows)]
-    if len(report.found) > before:
+    if report.count > before:
         return None
     crossed = {name for flow in flows for name in (*(flow.path or ()), *flow.reverse_path)}
     links = [link for name, link in network.links.items() if name in crossed]

@@ -19,7 +19,7 @@ Steps = Sequence[tuple[int, int]]
 def sensible(link: Link, path: KeyPath, report: Report) -> bool:
     """Report what of a link's handovers cannot be; return whether nothing was."""
     at = (*path, "handovers")
-    before = len(report.found)
+    before = report.count
     for key in ("slots", "trace"):
         if link.handovers and getattr(link, key) is not None:
             report.add(at, f"there are `{key}` as well — keep one of them", (*path, key))
@@ -34,7 +34,7 @@ def sensible(link: Link, path: KeyPath, report: Report) -> bool:
     if reorders(link) and link.jitter is not None and not link.jitter.reorder:
         message = "jitter that keeps packets in their order does so at handovers — write the same"
         report.add((*at, 0, "reorder"), message, (*path, "jitter", "reorder"))
-    return len(report.found) == before
+    return report.count == before
 
 
 def reorders(link: Link) -> bool:

@@ -174,9 +174,9 @@ def split(
     report, positions = maker.report, route.positions
     if _has_none(flow, path, report):
         return None
-    before = len(report.found)
+    before = report.count
     cuts = _cuts(flow, path, route, report)
-    if len(report.found) > before or not route.there or route.rtt_ns is None:
+    if report.count > before or not route.there or route.rtt_ns is None:
         return None
     ways = _ways(cuts, route)
     delays_ns = _delays_ns(cuts, ways, route.rtt_ns, path, report)

@@ -213,7 +213,7 @@ def read_design(
     sample = document.get("sample")
     if not isinstance(sample, dict):
         return None  # the models report it
-    before = len(report.found)
+    before = report.count
     variables = [
         made
         for key, values in sample.items()
@@ -236,7 +236,7 @@ def read_design(
     if size > MOST_CONDITIONS and points <= MOST_CONDITIONS:
         message = f"{size} combinations with the grid are more than {MOST_CONDITIONS}"
         report.add(("sample", "points"), message)
-    if len(report.found) > before or not variables:
+    if report.count > before or not variables:
         return None
     return Design(tuple(variables), points, method, seed, constraints)
 

@@ -75,14 +75,24 @@ class Report:
     hidden
         Values that are known to be wrong or stand in for others. What involves them is not
         reported: it may be an effect and not a cause.
+
+    Attributes
+    ----------
+    found
+        Problems that are reported.
+    count
+        How many problems were added, those that are not reported included. A caller that goes on
+        only with sound values compares this number.
     """
 
     def __init__(self, hidden: Iterable[KeyPath] = ()) -> None:
         self.hidden = tuple(hidden)
+        self.count = 0
         self.found: list[tuple[KeyPath, str]] = []
 
     def add(self, path: KeyPath, message: str, *also: KeyPath) -> None:
         """Report `message` about `path`; `also` are other values that it depends on."""
+        self.count += 1
         involved = (path, *also)
         if not any(overlaps(one, other) for one in involved for other in self.hidden):
             self.found.append((path, message))
