@@ -365,6 +365,17 @@ def _named(scenario: Scenario, scope: str) -> list[str]:
     return _flows(scenario)
 
 
+def key_mistakes(
+    experiments: Mapping[str, Experiment], scenarios: Mapping[str, Scenario]
+) -> Mistakes:
+    """Say which keys of experiments do not vary in their scenarios."""
+    for name, experiment in experiments.items():
+        varied = [*scenarios[name].grid, *scenarios[name].sample]
+        for key, full in experiment.keys.items():
+            if full not in varied:
+                yield ("experiments", name, "keys", key), unknown("key", full, varied)
+
+
 def window_labels(scenario: Scenario, windows: Mapping[str, object]) -> list[str]:
     """Names of all windows that values of an experiment may have."""
     return sorted({"overall", *(scenario.file.phases or {}), *windows})

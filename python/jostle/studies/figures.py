@@ -176,7 +176,7 @@ def _along(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> list[tuple[float
         return [
             (parse_size(size) * 1e-6, curve.model_copy(update={"size": size})) for size in _SIZES
         ]
-    labels = runs.study.scenarios[name].grid[experiment.keys[figure.x]]
+    labels = runs.study.labels_of(name, figure.x)
     return [
         (
             float(place) if figure.x_scale == "even" else leading_number(label),
@@ -277,13 +277,12 @@ def _heat_map(runs: Runs, figure: FigureSpec) -> Multiples | HeatMapData | None:
 
 
 def _heat(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> HeatMapData | None:
-    name, experiment = runs.study.experiment_of(curve)
+    name, _ = runs.study.experiment_of(curve)
     if name not in runs.results and not curve.backend:
         return None
-    grid = runs.study.scenarios[name].grid
-    rows = tuple(grid[experiment.keys[figure.rows]])
+    rows = tuple(runs.study.labels_of(name, figure.rows))
     by_window = figure.columns == "window"
-    columns = figure.windows if by_window else grid[experiment.keys[figure.columns]]
+    columns = figure.windows if by_window else runs.study.labels_of(name, figure.columns)
 
     def value(row: str, column: str) -> float:
         where = {**curve.where, figure.rows: row}

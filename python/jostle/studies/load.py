@@ -16,6 +16,7 @@ from jostle.scenario.text.problems import ScenarioError
 from jostle.scenario.text.toml_file import TomlFile
 from jostle.studies.check import (
     file_mistakes,
+    key_mistakes,
     path_mistakes,
     told,
     value_mistakes,
@@ -24,7 +25,7 @@ from jostle.studies.check import (
 from jostle.studies.findings import references
 from jostle.studies.fitted import FILE as FITTED_FILE
 from jostle.studies.fitted import FITTED, Fitted, read_fitted
-from jostle.studies.models import Claim, Number, StudyFile, Value
+from jostle.studies.models import Claim, FigureSpec, Number, StudyFile, Value
 from jostle.studies.readings import read_changes, read_scenarios, reading_mistakes
 from jostle.studies.study import LINUX, Study
 
@@ -78,7 +79,8 @@ def load(name: str, folder: Path = INSTALLED, *, allow_code: bool = False) -> St
         changed[FITTED] = _fitted_scenarios(file, toml, fitted, allow_code=allow_code)
         file = file.model_copy(update={"readings": (*file.readings, fitted.reading())})
     study = Study(name, path.parent, file, scenarios, changed=changed, fitted=fitted)
-    # What a reference can name follows from numbers that are right.
+    # What a value can name follows from keys that are right, and a reference from numbers.
+    toml.check(key_mistakes(file.experiments, scenarios))
     toml.check(mismatches(study))
     toml.check(_reference_mismatches(study))
     return study
@@ -177,7 +179,7 @@ def mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
             continue
         scenario = study.scenarios[name]
         if not study.conditions(value):
-            labels = {k: scenario.grid[grid] for k, grid in experiment.keys.items()}
+            labels = {key: study.labels_of(name, key) for key in experiment.keys}
             yield (
                 (*path, "where"),
                 f"no condition has {_listed(value.where)}; there is {_listed(labels)}",
@@ -187,7 +189,7 @@ def mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
             if label not in study.labels(value, key):
                 yield (*path, "relative_to"), unknown(key, label, study.labels(value, key))
         if isinstance(value, Number) and value.by and isinstance(value.published, dict):
-            there = scenario.grid[experiment.keys[value.by]]
+            there = study.labels_of(name, value.by)
             for label in (*value.published, *value.against.values()):
                 if label not in there:
                     yield (*path, "published"), unknown(value.by, label, there)
@@ -254,21 +256,33 @@ def _figure_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
         if figure.experiment and figure.experiment not in study.file.experiments:
             yield ("figures", at), unknown("experiment", figure.experiment, study.file.experiments)
             continue
-        shown = value if figure.experiment or not figure.curves else figure.curves[0]
-        if shown.experiment and shown.experiment not in study.file.experiments:
-            # Said of the curve.
-            continue
-        _, experiment = study.experiment_of(shown)
-        for key in (*figure.where, figure.rows, figure.columns, figure.x):
-            if key and key not in experiment.keys and key not in ("size", "window"):
-                yield ("figures", at), unknown("key", key, [*experiment.keys, "size", "window"])
+        keys = study.experiment_of(value)[1].keys
+        for key in figure.where:
+            if key not in keys:
+                yield ("figures", at, "where"), unknown("key", key, keys)
+        for curve in figure.curves or (value,):
+            # An unknown experiment is said of the curve.
+            if not curve.experiment or curve.experiment in study.file.experiments:
+                yield from _axis_mismatches(study, ("figures", at), figure, curve)
         if figure.kind == "envelopes":
             for index, curve in enumerate(figure.curves):
                 if not _is_unknown(study, curve) and len(study.conditions(curve)) > 1:
                     path: KeyPath = ("figures", at, "curves", index, "where")
                     yield path, "`where` must choose one condition of the experiment"
-        if figure.kind == "series" and len(study.conditions(value)) != 1:
+        is_series = figure.kind == "series" and not _is_unknown(study, value)
+        if is_series and len(study.conditions(value)) != 1:
             yield ("figures", at), "`where` must choose one condition of the experiment"
+
+
+def _axis_mismatches(
+    study: Study, path: KeyPath, figure: FigureSpec, curve: Value
+) -> Iterator[tuple[KeyPath, str]]:
+    """Say which axes of a figure are no keys of the experiment of a curve."""
+    keys = study.experiment_of(curve)[1].keys
+    for axis, others in (("rows", ()), ("columns", ("window",)), ("x", ("size",))):
+        key = getattr(figure, axis)
+        if key and key not in (*keys, *others):
+            yield (*path, axis), unknown("key", key, [*keys, *others])
 
 
 def _is_unknown(study: Study, value: Value) -> bool:

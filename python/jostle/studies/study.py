@@ -115,6 +115,11 @@ class Study:
         return value.model_copy(update=changed)
 
     def labels(self, value: Value, key: str) -> list[str]:
-        """Labels of a grid key, by its short name, that a value can have."""
-        name, experiment = self.experiment_of(value)
-        return list(self.scenarios[name].grid[experiment.keys[key]])
+        """Labels of a key, by its short name, that a value can have."""
+        name, _ = self.experiment_of(value)
+        return self.labels_of(name, key)
+
+    def labels_of(self, experiment: str, key: str) -> list[str]:
+        """Labels of a key of an experiment, by its short name: of the grid or the sample."""
+        scenario, full = self.scenarios[experiment], self.file.experiments[experiment].keys[key]
+        return list(dict.fromkeys({**scenario.grid, **scenario.sample}[full]))

@@ -14,7 +14,7 @@ from jostle.scenario import Scenario
 from jostle.scenario import load as load_scenario
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.toml_file import TomlFile
-from jostle.studies.check import PLAIN, check_paths, outside, path_mistakes, told
+from jostle.studies.check import PLAIN, check_paths, key_mistakes, outside, path_mistakes, told
 from jostle.studies.load import mismatches, with_defaults
 from jostle.studies.models import Claim, StudyFile
 from jostle.studies.study import Study
@@ -75,6 +75,7 @@ def load(name: str, folder: Path = INSTALLED, *, allow_code: bool = False) -> Su
         for name, one in file.experiments.items()
     }
     suite = Suite(name, path.parent, file, scenarios)
+    toml.check(key_mistakes(_as_study(file).experiments, scenarios))
     toml.check(_mismatches(suite, allow_code=allow_code))
     return suite
 
@@ -139,9 +140,6 @@ def _mismatches(suite: Suite, *, allow_code: bool) -> Iterator[tuple[KeyPath, st
             if flow not in flows:
                 yield ("experiments", name, "subject"), unknown("flow", flow, flows)
         yield from _of_transports(suite, name, allow_code=allow_code)
-        for key, full in experiment.keys.items():
-            if full not in scenario.grid:
-                yield ("experiments", name, "keys", key), unknown("key", full, scenario.grid)
         for key, labels in experiment.quick.where.items():
             at: KeyPath = ("experiments", name, "quick", "where")
             if key not in experiment.keys:
