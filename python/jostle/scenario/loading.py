@@ -26,6 +26,7 @@ from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.resolving.validation import validate
 from jostle.scenario.text.positions import KeyPath, line_of, positions
 from jostle.scenario.text.problems import (
+    MOST_PROBLEMS,
     Problem,
     Report,
     ScenarioError,
@@ -43,8 +44,6 @@ _UNQUOTED: Final = (
     "words and quantities of a list are in quotes, and the whole setting is, too, for the shell: "
     """--set 'KEY=["10 ms", "20 ms"]'"""
 )
-MOST_PROBLEMS: Final = 100
-"""Of one file that are told: nobody mends more of them at once."""
 
 
 @dataclass(frozen=True)

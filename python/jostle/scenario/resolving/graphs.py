@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
-from jostle.scenario.models import Flow, Graph, NamedLink, ScenarioFile
-from jostle.scenario.text.graph_files import GraphFile, GraphNode, read_graph
+from jostle.scenario.models import Flow, Graph, NamedLink, Queue, ScenarioFile
+from jostle.scenario.resolving.traces import TraceFiles
+from jostle.scenario.text.graph_files import GraphFile, GraphNode
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
 from jostle.scenario.text.units import QuantityError
@@ -27,13 +27,29 @@ _FIBRE_KM_PER_S: Final = 299_792.458 / 1.468
 """Light in a single-mode fibre at 1550 nm: its group index (ITU-T G.652 fibres: 1.468)."""
 _DELAY_GRAIN_NS: Final = 1_000
 _AT: Final[KeyPath] = ("graph",)
+_MOST_STEPS: Final = 10_000_000
+"""Links that all searches for ways look at: some 10 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cable:
+    """A link, before it is known whether a flow crosses it."""
+
+    rate_bps: int
+    delay_ns: int
+    queue: Queue
+
+    def link(self, name: str) -> NamedLink:
+        """Return it as a scenario has links: it takes some 0.1 ms to make."""
+        rate, delay = ((0, self.rate_bps),), ((0, self.delay_ns),)
+        return NamedLink.model_construct(name=name, rate=rate, delay=delay, queue=self.queue)
 
 
 @dataclass
 class _Network:
     """Nodes with what they are joined to: link, and its delay in ns."""
 
-    links: dict[str, NamedLink] = field(default_factory=dict)
+    links: dict[str, _Cable] = field(default_factory=dict)
     joined: dict[str, dict[str, tuple[str, int]]] = field(default_factory=dict)
     trees: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -74,7 +90,7 @@ def edge_name(one: str, other: str) -> str:
     return f"{one} to {other}"
 
 
-def routed(file: ScenarioFile, folder: Path, report: Report) -> ScenarioFile | None:
+def routed(file: ScenarioFile, files: TraceFiles, report: Report) -> ScenarioFile | None:
     """Return the scenario with the ways of its flows, and a link for each direction that they take.
 
     One without a graph is returned as it is; nothing, if something was reported.
@@ -90,20 +106,36 @@ def routed(file: ScenarioFile, folder: Path, report: Report) -> ScenarioFile | N
         if getattr(file, name):
             report.add(_AT, f"there is {name} as well — keep either it or [graph]", (name,))
             return None
-    network = _network(file.graph, folder, report)
-    if network is None:
+    network = files.last(file.graph, lambda graph: _network(graph, files, report))
+    if network is None or not _few_ends(file.flows, network, report):
         return None
-    flows = [_routed(flow, index, network, report) for index, flow in enumerate(file.flows)]
+    flows = []
+    for index, flow in enumerate(file.flows):
+        if report.full:
+            return None
+        flows.append(_routed(flow, index, network, report))
     if report.count > before:
         return None
     crossed = {name for flow in flows for name in (*(flow.path or ()), *flow.reverse_path)}
-    links = [link for name, link in network.links.items() if name in crossed]
+    links = [cable.link(name) for name, cable in network.links.items() if name in crossed]
     return file.model_copy(update={"links": links, "flows": flows})
 
 
-def _network(graph: Graph, folder: Path, report: Report) -> _Network | None:
+def _few_ends(flows: Sequence[Flow], network: _Network, report: Report) -> bool:
+    """Check between how many nodes ways are looked for: each takes a look at all links."""
+    ends = {end for flow in flows for end in (flow.from_, flow.to)}
+    if len(ends) * len(network.links) <= _MOST_STEPS:
+        return True
+    message = (
+        f"they begin and end at {len(ends)} nodes of a network with {len(network.links)} links"
+    )
+    report.add(("flows",), f"{message} — at most {_MOST_STEPS // len(network.links)} nodes", _AT)
+    return False
+
+
+def _network(graph: Graph, files: TraceFiles, report: Report) -> _Network | None:
     try:
-        found = read_graph(folder / graph.file) if graph.file else GraphFile("", {})
+        found = files.graph(graph.file) if graph.file else GraphFile("", {})
     except QuantityError as error:
         report.add((*_AT, "file"), str(error))
         return None
@@ -114,7 +146,12 @@ def _network(graph: Graph, folder: Path, report: Report) -> _Network | None:
             at = (*_AT, "edges", index, "between")
             report.add(at, 'two nodes are joined by an edge — write between = ["A", "B"]')
             return None
-        told[_ends(*edge.between)] = index
+        ends = _ends(*edge.between)
+        if ends in told:
+            message = "these nodes are joined by an edge above — keep one of them"
+            report.add((*_AT, "edges", index, "between"), message)
+            return None
+        told[ends] = index
     pairs: dict[tuple[str, str], int | None] = {}
     for joined in found.edges:
         ends = _ends(joined.one, joined.other)
@@ -175,9 +212,11 @@ def _add(
         return False
     for one, other in (ends, ends[::-1]):
         name = edge_name(one, other)
-        network.links[name] = NamedLink.model_construct(
-            name=name, rate=((0, rate_bps),), delay=((0, delay_ns),), queue=queue
-        )
+        if name in network.links:
+            message = f'two links would be called "{name}" — change the name of a node'
+            report.add((*at, "between") if edge else (*_AT, "file"), message)
+            return False
+        network.links[name] = _Cable(rate_bps, delay_ns, queue)
         network.joined.setdefault(one, {})[other] = (name, delay_ns)
     return True
 
@@ -219,7 +258,6 @@ def _routed(flow: Flow, index: int, network: _Network, report: Report) -> Flow:
             )
             report.add((*path, "to"), message, (*path, "from"), _AT)
         else:
-            crossed = (network.links[name] for name in (*there, *back))
-            quiet = sum(link.delay[0][1] for link in crossed if isinstance(link.delay, tuple))
+            quiet = sum(network.links[name].delay_ns for name in (*there, *back))
             way = {"path": there, "reverse_path": back, "rtt": flow.rtt or max(quiet, 1)}
     return flow.model_copy(update=way)

@@ -63,6 +63,10 @@ OVERALL: Final = "overall"
 
 _MOST_FLOWS: Final = 10_000
 """Of a scenario, each of which is resolved when it is loaded. A RunSpec may have more."""
+_MOST_HOPS: Final = 1_000_000
+"""Links on the ways of all flows."""
+_MOST_LOOKED_UP: Final = 10_000_000
+"""Flows of the file × links."""
 _HOW_TO_END: Final = 'write for example bytes = "1 MB"'
 
 
@@ -175,8 +179,8 @@ def resolve(
     Template or None
         None if anything was reported.
     """
-    with_ways = routed(file, folder or Path(), report) if _few_enough(file, report) else None
-    if with_ways is None:
+    with_ways = routed(file, files, report) if _few_enough(file, report) else None
+    if with_ways is None or not _short_enough(with_ways, report):
         return None
     file = with_ways
     whole = _whole(file, report)
@@ -190,7 +194,11 @@ def resolve(
     _check_capture(file, report)
     here = folder or Path()
     asked = _Asked(file, links, registry, report, here, modules or here, allow_code)
-    specified = [_flow(index, rtt, asked) for index, rtt in enumerate(rtts)]
+    specified = []
+    for index, rtt in enumerate(rtts):
+        if report.full:
+            return None
+        specified.append(_flow(index, rtt, asked))
     splits = [
         _split(index, rtt, spec, asked)
         for (index, rtt), spec in zip(enumerate(rtts), specified, strict=True)
@@ -335,6 +343,22 @@ def _few_enough(file: ScenarioFile, report: Report) -> bool:
     index = max(range(len(file.flows)), key=lambda index: file.flows[index].count)
     path = ("flows", index, "count") if file.flows[index].count > 1 else ("flows",)
     report.add(path, f"{flows} flows in all — at most {_MOST_FLOWS}")
+    return False
+
+
+def _short_enough(file: ScenarioFile, report: Report) -> bool:
+    """Check how many links all flows cross, each of which is looked up for each of them."""
+    hops = [flow.count * (len(flow.path or ()) + len(flow.reverse_path)) for flow in file.flows]
+    looked_up = len(file.flows) * len(file.links)
+    if sum(hops) <= _MOST_HOPS and looked_up <= _MOST_LOOKED_UP:
+        return True
+    index = hops.index(max(hops))
+    if sum(hops) > _MOST_HOPS:
+        message = f"{sum(hops)} links on the ways of all flows — at most {_MOST_HOPS}"
+        report.add(("flows", index, "path"), message)
+    else:
+        message = f"{len(file.flows)} flows with {len(file.links)} links"
+        report.add(("flows",), f"{message} — their product is at most {_MOST_LOOKED_UP}")
     return False
 
 
@@ -500,13 +524,18 @@ def _check_route(
                     report.add((*path, key, index), f'{message} "{BOTTLENECK}"', ("links",))
         return
     known = link_names(links)
+    there = set(known)
     for key, names in (("path", flow.path or []), ("reverse_path", flow.reverse_path)):
+        crossed: set[str] = set()
         for index, name in enumerate(names):
-            if name not in known:
+            if report.full:
+                return
+            if name not in there:
                 message = f'there is no link "{name}" — {did_you_mean(name, known)}'
                 report.add((*path, key, index), message, ("links",))
-            elif name in names[:index]:
+            elif name in crossed:
                 report.add((*path, key, index), f'link "{name}" is on the way twice', ("links",))
+            crossed.add(name)
     if links and not flow.path:
         example = ", ".join(f'"{name}"' for name in known[:2])
         report.add((*path, "path"), f"missing — name the links in order, as in [{example}]")

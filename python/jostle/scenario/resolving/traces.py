@@ -1,4 +1,4 @@
-"""Files that links are read from: each once, however many conditions use it."""
+"""Files that networks and links are read from: each once, however many conditions use it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from jostle.scenario.text.graph_files import GraphFile, read_graph
 from jostle.scenario.text.units import QuantityError
 from jostle.scenario.traces.mahimahi import LinkTrace, read_trace
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TraceFiles"]
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -24,6 +26,7 @@ class TraceFiles:
 
     folder: Path
     _found: dict[tuple[str, object], object] = field(default_factory=dict)
+    _last: tuple[object, object] | None = None
 
     def trace(self, name: str) -> LinkTrace:
         """Return the delivery opportunities of a file.
@@ -46,6 +49,23 @@ class TraceFiles:
         from jostle.scenario.traces.reading import read
 
         return self._once((name, where), lambda: read(self.folder / name, where=dict(where)))
+
+    def graph(self, name: str) -> GraphFile:
+        """Return the nodes and edges of a file.
+
+        Raises
+        ------
+        QuantityError
+            If it cannot be read, or is no graph.
+        """
+        return self._once((name, "graph"), lambda: read_graph(self.folder / name))
+
+    def last(self, key: K, make: Callable[[K], T | None]) -> T | None:
+        """Return what `make` makes of a key, again if the key is the one of the last call."""
+        if self._last is None or self._last[0] != key:
+            made = make(key)
+            self._last = None if made is None else (key, made)
+        return None if self._last is None else self._last[1]  # type: ignore[return-value]
 
     def _once(self, key: tuple[str, object], make: Callable[[], T]) -> T:
         if key not in self._found:

@@ -13,7 +13,7 @@ from jostle.scenario import models, sources
 from jostle.scenario.resolving.addressing import WORD_KEYS, changed, value_at
 from jostle.scenario.resolving.profiles import fill_in
 from jostle.scenario.text.positions import KeyPath
-from jostle.scenario.text.problems import Report, did_you_mean, nearest
+from jostle.scenario.text.problems import MOST_PROBLEMS, Report, did_you_mean, nearest
 
 __all__ = ["Checked", "validate"]
 
@@ -39,7 +39,6 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "key": 'key = "37.5 kB"',
     "deadline": 'deadline = "250 ms"',
 }
-_MOST_PROBLEMS: Final = 100
 # Where the same key stands for other things, by the key of the table around it.
 _EXAMPLES_IN: Final[Mapping[tuple[str, str], str]] = {
     ("controller", "name"): 'name = "cubic"',
@@ -103,7 +102,7 @@ def validate(document: Mapping[str, Any], report: Report) -> Checked:
         except ValidationError as error:
             # More of them help nobody, and each is looked up, named and taken out.
             found = error.errors(include_url=False)
-            details = found[:_MOST_PROBLEMS]
+            details = found[:MOST_PROBLEMS]
         else:
             break
         meant = {_meant(filled, detail) for detail in details} - {None}
@@ -114,7 +113,7 @@ def validate(document: Mapping[str, Any], report: Report) -> Checked:
                 report.add(path, _message(detail, path))
             checked.replaced.append(path)
         # Rounds that take out a part of them would find the rest of them each time.
-        if len(found) > _MOST_PROBLEMS:
+        if len(found) > MOST_PROBLEMS:
             break
         checked.replaced.extend(path for path in meant if path is not None)
         checked.document = _without(checked.document, details, filled)

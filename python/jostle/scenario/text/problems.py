@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from jostle.errors import brief
 from jostle.scenario.text.positions import KeyPath
 
 __all__ = [
+    "MOST_PROBLEMS",
     "Problem",
     "Report",
     "ScenarioError",
@@ -18,6 +20,9 @@ __all__ = [
     "overlaps",
     "starts_with",
 ]
+
+MOST_PROBLEMS: Final = 100
+"""Of one file that are reported: nobody fixes more of them at once, and each hint takes time."""
 
 
 @dataclass(frozen=True, order=True)
@@ -89,6 +94,11 @@ class Report:
         self.hidden = tuple(hidden)
         self.count = 0
         self.found: list[tuple[KeyPath, str]] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether there are so many problems that no more are looked for."""
+        return self.count >= MOST_PROBLEMS
 
     def add(self, path: KeyPath, message: str, *also: KeyPath) -> None:
         """Report `message` about `path`; `also` are other values that it depends on."""
