@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 from pathlib import Path
 
 import jostle
@@ -163,3 +164,62 @@ def test_what_failed_is_text_above_the_bar_too(capsys: pytest.CaptureFixture[str
     told = capsys.readouterr().err
     assert "run failed (a\\u001b[2J, seed 1): b\\u001b]0;owned\\u0007" in told
     assert not OBEYED.search(told)
+
+
+FORGED = "fine\\nerror: forged"
+"""In TOML: a text that would begin another line."""
+
+
+def test_a_title_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = SCENARIO.format(title=FORGED, controller="reno")
+    text += '[grid]\n"flows.one.rtt" = ["40 ms", "50 ms"]\n'
+    (tmp_path / "scenarios").mkdir()
+    for folder in (".", "scenarios"):
+        Path(folder, "scenario.toml").write_text(text, "utf-8")
+    commands = [
+        ["run", "scenario.toml"],
+        ["run", "scenario.toml", "--shard", "1/1"],
+        ["run", "scenario.toml", "--no-cache", "--pivot", "rtt:phase", "--measure", "goodput"],
+        ["compare", "scenario.toml", "--between", "rtt=40 ms,50 ms", "--repeats", "2"],
+        ["list", "scenarios"],
+    ]
+    for command in commands:
+        assert status(command) == 0, command
+        out, err = capsys.readouterr()
+        assert "forged" in out, command
+        assert not re.search(r"^\s*error: forged", out + err, re.MULTILINE), (command, out, err)
+
+
+@pytest.mark.parametrize("values", [f'{{ "{FORGED}" = "40 ms" }}', f'["{FORGED}"]'])
+def test_a_label_on_two_lines_is_refused(
+    values: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "scenario.toml"
+    text = SCENARIO.format(title="t", controller="reno")
+    path.write_text(f'{text}[grid]\n"flows.one.rtt" = {values}\n', "utf-8")
+    assert status(["run", str(path)]) == 2
+    _, err = capsys.readouterr()
+    assert "a label is on one line" in err
+    assert not re.search(r"^\s*error: forged", err, re.MULTILINE), err
+
+
+def test_the_texts_of_a_study_are_one_line_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    small = Path(__file__).parent / "studies" / "small"
+    folder = tmp_path / "small"
+    shutil.copytree(small, folder)
+    text = (folder / "study.toml").read_text("utf-8")
+    text = text[: text.index("[[figures]]")]
+    pattern = re.compile('^((?:title|text|finding|caption|paper) = "[^"]*)"', re.MULTILINE)
+    text = pattern.sub(lambda match: f'{match[1]}{FORGED}"', text)
+    (folder / "study.toml").write_text(text, "utf-8")
+    words = ["--store", str(tmp_path / "store"), "--output", str(tmp_path / "page")]
+    assert status(["study", str(folder), "--repeats", "1", *words]) == 0
+    out, err = capsys.readouterr()
+    assert "forged" in out
+    assert not re.search(r"^\s*error: forged", out + err, re.MULTILINE), out + err

@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jostle.printable import echo, printable
+from jostle.printable import echo, one_line
 from jostle.results.glance import glance
 from jostle.results.tables import Table, View, interval_note, phase_tables
 
@@ -29,10 +29,10 @@ def console() -> Console:
     from rich.console import Console
 
     class PrintableConsole(Console):
-        """Prints no characters that a terminal would obey."""
+        """Prints no characters that a terminal would obey, and each text on one line."""
 
         def render_str(self, text: str, **options: Any) -> Text:
-            return super().render_str(printable(text), **options)
+            return super().render_str(one_line(text), **options)
 
     # Lines are laid out here; nothing is wrapped or cut behind our back.
     return PrintableConsole(markup=False, emoji=False, highlight=False, soft_wrap=True)
@@ -53,7 +53,8 @@ def print_results(results: ResultSet, phases: Sequence[str], view: View) -> None
     windows = {phase.name: phase for phase in results.phases}
     for name in phases or windows:
         window = windows[name]
-        to.print(f"\n{name} ({window.from_s:g}–{window.to_s:g} s)", style="bold cyan")
+        to.print()
+        to.print(f"{name} ({window.from_s:g}–{window.to_s:g} s)", style="bold cyan")
         for table in glance(results, name, view) or phase_tables(results, name, view):
             print_table(to, table)
     print_note(to, interval_note(results))
@@ -79,13 +80,14 @@ def print_pivot(
 def print_note(to: Console, note: str) -> None:
     """Print what a reader should know, in lines that fit."""
     if note:
-        to.print(textwrap.fill(note, width(), break_on_hyphens=False))
+        for line in textwrap.wrap(note, width(), break_on_hyphens=False):
+            to.print(line)
 
 
 def print_notes(results: ResultSet, err: bool) -> None:
     """Print what a reader of the numbers should know."""
     for note in results.notes:
-        echo(f"note: {note}", err=err)
+        echo(one_line(f"note: {note}"), err=err)
 
 
 def print_captures(results: ResultSet, err: bool) -> None:

@@ -384,8 +384,8 @@ def print_rows(made: Table) -> None:
 
 
 def _without_marks(text: str) -> str:
-    """Text of a study as a terminal shows it: backticks are for pages."""
-    return text.replace("`", "")
+    """Text of a study as a terminal shows it: backticks and ends of lines are for pages."""
+    return " ".join(text.replace("`", "").split())
 
 
 def _print_coverage(studies: Sequence[Study], *, as_json: bool) -> None:

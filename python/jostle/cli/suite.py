@@ -26,7 +26,7 @@ from jostle.cli.options import (
 )
 from jostle.cli.runners import runners
 from jostle.errors import InputError
-from jostle.printable import echo
+from jostle.printable import echo, one_line
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -221,7 +221,7 @@ def print_suites(*, as_json: bool) -> None:
         return
     wide = max(len(one.id) for one in every)
     for one in every:
-        echo(f"{one.id:<{wide}}  {len(one.criteria):>3} criteria  {one.file.summary}")
+        echo(one_line(f"{one.id:<{wide}}  {len(one.criteria):>3} criteria  {one.file.summary}"))
 
 
 def _write_junit(card: Card, path: str | None) -> None:
@@ -248,7 +248,8 @@ def print_card(card: Card) -> None:
         if not rows:
             continue
         words = ", ".join(f"{counts[name]} {name}" for name in styles)
-        to.print(f"\n{level}: {words}", style="bold cyan")
+        to.print()
+        to.print(f"{level}: {words}", style="bold cyan")
         for one in rows:
             to.print(f"{one.verdict:<7}  {one.criterion.id:<{wide}}  ", end="",
                      style=styles[one.verdict])  # fmt: skip
@@ -260,8 +261,9 @@ def print_card(card: Card) -> None:
                 to.print(f"{'':<{wide + 11}}{one.reason}", style="dim")
     for text in card.failures:
         to.print(f"failed: {text}", style="bold red")
+    to.print()
     to.print(
-        "\nWith its 95 % interval the value of the comparison that is worst off, and its bound. "
+        "With its 95 % interval the value of the comparison that is worst off, and its bound. "
         "“open”: the interval allows the other verdict as well.",
         style="dim",
     )

@@ -20,7 +20,7 @@ from jostle.scenario.resolving.grid import (
     with_level,
     with_levels,
 )
-from jostle.scenario.resolving.resolve import Template, resolve
+from jostle.scenario.resolving.resolve import MOST_FLOWS, Template, resolve
 from jostle.scenario.resolving.sample import OWN_KEYS, Design, Points, read_design
 from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.resolving.validation import validate
@@ -40,6 +40,8 @@ __all__ = ["Loaded", "Origin", "read"]
 
 _DESIGN: Final = {("grid",): "varies", ("sample",): "samples"}
 """Tables whose keys are those of the scenario that vary."""
+_MOST_PARTS: Final = 300_000
+"""Of all conditions, each of which is resolved: some 10 s, and half a gigabyte."""
 _UNQUOTED: Final = (
     "words and quantities of a list are in quotes, and the whole setting is, too, for the shell: "
     """--set 'KEY=["10 ms", "20 ms"]'"""
@@ -126,6 +128,7 @@ class _Loader:
         self.allow_code = origin.allow_code
         self.files = TraceFiles(Path(self.source).parent)
         self.problems: list[Problem] = []
+        self.parts = 0
         # What the command line has set: the paths, and how it was written.
         self.overridden: dict[KeyPath, str] = {}
 
@@ -198,6 +201,15 @@ class _Loader:
 
     def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
         """Return the run that `file` describes; see `jostle.scenario.resolving.resolve`."""
+        self.parts += _parts_of(file)
+        if self.parts > _MOST_PARTS:
+            message = (
+                f"all conditions together have more than {_MOST_PARTS} flows, links and steps of "
+                "links — let fewer keys vary, or write several scenarios"
+            )
+            rooms = [room for (room,) in _DESIGN if room in self.document]
+            place = Problem(self.line((*rooms[:1],)), "".join(rooms[:1]), message)
+            raise ScenarioError(self.source, [*self.problems, place])
         folder = Path(self.source).parent
         return resolve(
             file,
@@ -341,3 +353,11 @@ class _Loader:
         if not hasattr(self, "_lines"):
             self._lines = positions(self.text)
         return line_of(self._lines, path)
+
+
+def _parts_of(file: ScenarioFile) -> int:
+    """Return how many flows, links and steps of links a condition has, as far as it may have."""
+    links = [file.bottleneck, file.downlink, file.uplink, *file.links]
+    steps = [given for one in links if one is not None for given in (one.rate, one.delay)]
+    flows = sum(min(flow.count, MOST_FLOWS) for flow in file.flows)
+    return flows + len(links) + sum(len(given) for given in steps if isinstance(given, tuple))

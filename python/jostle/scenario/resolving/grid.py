@@ -224,6 +224,8 @@ def _levels(path: KeyPath, values: Any, report: Report) -> list[Level]:
         report.add(path, "no values — the grid would have no condition; write at least one")
     seen: set[str] = set()
     for level in pairs:
+        if "\n" in level.label:
+            report.add(level.path, "a label is on one line — remove the line feed")
         if level.label in seen:
             report.add(level.path, f"{level.label} is in the list twice")
         seen.add(level.label)

@@ -56,12 +56,12 @@ from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
 from jostle.scenario.text.units import format_amount
 
-__all__ = ["Template", "resolve"]
+__all__ = ["MOST_FLOWS", "Template", "resolve"]
 
 OVERALL: Final = "overall"
 """The phase that is always there: the whole run."""
 
-_MOST_FLOWS: Final = 10_000
+MOST_FLOWS: Final = 10_000
 """Of a scenario, each of which is resolved when it is loaded. A RunSpec may have more."""
 _MOST_HOPS: Final = 1_000_000
 """Links on the ways of all flows."""
@@ -338,11 +338,11 @@ def _copies(flow: Flow) -> list[str]:
 def _few_enough(file: ScenarioFile, report: Report) -> bool:
     """Check how many flows there are before they are made."""
     flows = sum(flow.count * (1 + len(flow.pep)) for flow in file.flows)
-    if flows <= _MOST_FLOWS:
+    if flows <= MOST_FLOWS:
         return True
     index = max(range(len(file.flows)), key=lambda index: file.flows[index].count)
     path = ("flows", index, "count") if file.flows[index].count > 1 else ("flows",)
-    report.add(path, f"{flows} flows in all — at most {_MOST_FLOWS}")
+    report.add(path, f"{flows} flows in all — at most {MOST_FLOWS}")
     return False
 
 
