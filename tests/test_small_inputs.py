@@ -22,6 +22,7 @@ PING = SOUND.replace(
     'controller = "cubic"',
     'controller = "none"\nsource = { kind = "ping", bytes = "20 B", every = "EVERY" }',
 )
+QUEUE = 'queue = { kind = "drop_tail", limit = "100 packets" }\n'
 LINK = 'rate = "10 Mbit/s"\n'
 JITTER = 'jitter = { quantiles = [["0 %", "0 s"], ["100 %", "1 ms"]], correlation = "1 ns" }\n'
 OUTAGE = 'outage = { every = "1 ns", durations = "1 ns" }\n'
@@ -45,7 +46,35 @@ TEXTS = {
     ),
     "bins of 200 ns": (
         'interval = "200 ns"\n' + SOUND,
-        [":1: ", "interval", "10000000"],
+        [":1: ", "interval", "at most 2000000 rows"],
+    ),
+    "bins of a long run": (
+        'interval = "1.9 s"\n' + SOUND.replace("10 s", "9000000 s").replace("10 Mbit", "1 kbit"),
+        [":1: ", "interval", "at most 2000000 rows"],
+    ),
+    "bins of many flows": (
+        'interval = "10 s"\n' + SOUND.replace("10 s", "9900 s") + "count = 9998\n",
+        [":1: ", "interval", "at most 2000000 rows", "9999 flows and links"],
+    ),
+    "10,000 flows under each of 100 conditions": (
+        SOUND + f'count = 10000\n[grid]\n"flows.a.rtt" = {[f"{i} ms" for i in range(1, 101)]}\n',
+        [":11: grid: ", "more than 300000 flows"],
+    ),
+    "10,000 flows over 5,000 links each": (
+        SOUND.replace("[bottleneck]", "").replace(QUEUE, "").replace(LINK, "")
+        + f"count = 10000\npath = {[f'l{i}' for i in range(5_000)]}\n"
+        + "".join(f'[[links]]\nname = "l{i}"\nrate = "1 Mbit/s"\n{QUEUE}' for i in range(5_000)),
+        ["flows.a.path", "50000000 links on the ways of all flows — at most 1000000"],
+    ),
+    "a way of 140,000 unknown links": (
+        SOUND.replace("[bottleneck]", '[[links]]\nname = "l"')
+        + f"path = {[str(i) for i in range(100_000)]}\n",
+        ["flows.a.path", 'there is no link "0"'],
+    ),
+    "10,000 points that no constraint leaves": (
+        SOUND + '[sample]\npoints = 10000\nwhere = ["flows.a.rtt < 2 ms"]\n'
+        '"flows.a.rtt" = { from = "1 ms", to = "10000 s" }\n',
+        ["sample.where", "points that were drawn satisfy all of these"],
     ),
     "every ACK at 100 Gbit/s": (
         'trace = "acks"\n' + SOUND.replace("10 Mbit/s", "100 Gbit/s"),
@@ -244,13 +273,68 @@ def test_what_is_no_manifest(how: str, jostle: Limited, tmp_path: Path) -> None:
 
 
 def test_a_run_without_room_ends_alone(jostle: Limited, tmp_path: Path) -> None:
-    # 4,000,000 bins of a flow and a link take more than a gigabyte.
-    text = 'interval = "2500 ns"\n' + SOUND.replace('rate = "10', 'rate = "1')
-    grid = '[grid]\ninterval = ["2500 ns", "1 s"]\n'
+    # 500,000 bins of a flow and a link take 266 MB.
+    text = 'interval = "20 us"\n' + SOUND.replace('rate = "10', 'rate = "1')
+    grid = '[grid]\ninterval = ["20 us", "1 s"]\n'
     (tmp_path / "s.toml").write_text(text + grid)
     command = ["run", "--no-cache", "--jobs", "1", "s.toml"]
-    code, said = jostle(command, tmp_path, cpu_s=60, memory_bytes=10**9)
+    code, said = jostle(command, tmp_path, cpu_s=60, memory_bytes=2 * 10**8)
     assert code == 1, said
-    assert "there is no room in memory for the series of this run, 8000000 rows" in said
+    assert "there is no room in memory for the series of this run, 1000000 rows" in said
     assert said.count("run failed") == 1
     assert "cubic" in said
+
+
+SECRET = "hunter2hunter2:$6$abcdef:\n"
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        'trace = "{}"',
+        'rate = {{ file = "{}" }}',
+        'rate = {{ file = "{}", where = {{ x = "1" }} }}',
+        'rate = "1 Mbit/s"\ndelay = {{ file = "{}" }}',
+    ],
+)
+@pytest.mark.parametrize("secret", [SECRET, SECRET.replace(":", ",")])
+def test_the_content_of_what_is_no_trace_is_not_printed(
+    keys: str, secret: str, jostle: Limited, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text(secret * 3)
+    (tmp_path / "s.toml").write_text(SOUND.replace(LINK, keys.format(tmp_path / "secret") + "\n"))
+    code, said = jostle(["run", "--no-cache", "s.toml"], tmp_path)
+    assert (code, "line 1" in said or "where is of tables" in said) == (2, True), said
+    assert "hunter2" not in said, said
+    assert "abcdef" not in said, said
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("rtt =", 'bytes = {{ distribution = "empirical", file = "{}" }}\nrtt ='),
+        ("rtt =", 'arrivals = {{ file = "{}" }}\nbytes = "1 kB"\nrtt ='),
+        ("rtt =", 'source = {{ kind = "trace", file = "{}" }}\nrtt ='),
+        ('controller = "cubic"', 'controller = {{ name = "remy", table = "{}" }}'),
+    ],
+)
+def test_the_content_of_what_is_no_file_of_a_flow_is_not_printed(
+    old: str, new: str, jostle: Limited, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text(SECRET)
+    (tmp_path / "s.toml").write_text(SOUND.replace(old, new.format(tmp_path / "secret")))
+    code, said = jostle(["run", "--no-cache", "s.toml"], tmp_path)
+    assert (code, "secret" in said) == (2, True), said
+    assert "hunter2" not in said, said
+
+
+@pytest.mark.parametrize("text", [SECRET, f"{SECRET} x", f'"{SECRET}"', f"[{SECRET}"])
+def test_the_content_of_what_is_no_graph_is_not_printed(
+    text: str, jostle: Limited, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text(text)
+    graph = f'duration = "1 s"\n[graph]\nfile = "{tmp_path / "secret"}"\nqueue = "codel"\n'
+    (tmp_path / "s.toml").write_text(f'{graph}{FLOW.format("a")}from = "x"\nto = "y"\n')
+    code, said = jostle(["run", "--no-cache", "s.toml"], tmp_path)
+    assert (code, "graph.file" in said) == (2, True), said
+    assert "hunter2" not in said, said

@@ -230,3 +230,67 @@ def test_a_graph_stands_alone_and_its_keys_need_it() -> None:
     wrong = SCENARIO.format(graph=PLAIN, long="9 ms", flow='from = "A"\nto = "C"')
     with pytest.raises(ScenarioError, match=r'graph.queue: there is no queue "codell"'):
         loads(wrong.replace('"codel"', '"codell"'))
+
+
+def large_graph(nodes: int, edges: int) -> str:
+    """Write a connected graph in GML, as large as a constellation of satellites."""
+    at = "".join(
+        f'node [ id {n} label "N{n}" Latitude {n % 90} Longitude 1 ]\n' for n in range(nodes)
+    )
+    ends = ((n, (n * 7 + n // nodes + 1) % nodes) for n in range(edges))
+    return (
+        f"graph [\n{at}"
+        + "".join(f"edge [ source {a % nodes} target {b} ]\n" for a, b in ends)
+        + "]"
+    )
+
+
+def test_a_constellation_is_read(tmp_path: Path) -> None:
+    (tmp_path / "large.gml").write_text(large_graph(10_000, 40_000))
+    found = read_graph(tmp_path / "large.gml")
+    assert len(found.nodes) == 10_000
+    assert 39_000 < len(found.edges) <= 40_000
+
+
+@pytest.mark.parametrize(("kind", "most"), [("node", 10_000), ("edge", 100_000)])
+def test_reading_ends_at_a_bound(tmp_path: Path, kind: str, most: int) -> None:
+    path = tmp_path / "many"
+    name = "http://graphml.graphdrawing.org/xmlns"
+    gml = f"{kind} [ ]" * (most + 1)
+    graphml = f"<{kind}/>" * (most + 1)
+    for text in (f"graph [\n{gml}\n", f'<graphml xmlns="{name}"><graph>\n{graphml}\n'):
+        path.write_text(text)
+        with pytest.raises(QuantityError, match=f"line 2: more than {most} {kind}s"):
+            read_graph(path)
+
+
+def test_flows_begin_and_end_at_few_nodes_of_a_large_graph(tmp_path: Path) -> None:
+    (tmp_path / "large.gml").write_text(large_graph(2_000, 8_000))
+    text = 'duration = "1 s"\n[graph]\nfile = "large.gml"\nrate = "1 Mbit/s"\nqueue = "codel"\n'
+    for at in range(400):
+        ends = f'from = "N{at}"\nto = "N{at + 1000}"\n'
+        text += f'[[flows]]\nname = "f{at}"\ncontroller = "cubic"\n{ends}'
+    with pytest.raises(ScenarioError, match=r"at 800 nodes of a network with .* at most"):
+        loads(text, name=str(tmp_path / "s.toml"))
+
+
+def test_no_two_links_have_one_name(tmp_path: Path) -> None:
+    edges = [["a to b", "c"], ["a", "b to c"]]
+    text = 'duration = "1 s"\n[graph]\nrate = "1 Mbit/s"\ndelay = "1 ms"\nqueue = "codel"\n'
+    flow = '[[flows]]\nname = "f"\ncontroller = "cubic"\nfrom = "a"\nto = "b to c"\n'
+    twice = [["a", "b to c"], ["b to c", "a"]]
+    for pairs, said in ((edges, 'would be called "a to b to c"'), (twice, "by an edge above")):
+        listed = "".join(f"[[graph.edges]]\nbetween = {json.dumps(one)}\n" for one in pairs)
+        with pytest.raises(ScenarioError, match=said):
+            loads(text + listed + flow)
+
+
+def test_a_place_that_is_no_number_is_no_place(tmp_path: Path) -> None:
+    (tmp_path / "nan.gml").write_text(
+        'graph [ node [ id 0 label "a" Latitude nan Longitude inf ] node [ id 1 label "b" ]'
+        " edge [ source 0 target 1 ] ]"
+    )
+    text = 'duration = "1 s"\n[graph]\nfile = "nan.gml"\nrate = "1 Mbit/s"\nqueue = "codel"\n'
+    text += '[[flows]]\nname = "f"\ncontroller = "cubic"\nfrom = "a"\nto = "b"\n'
+    with pytest.raises(ScenarioError, match=r"graph.file: .*Latitude nan is not"):
+        loads(text, name=str(tmp_path / "s.toml"))

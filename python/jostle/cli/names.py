@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import InputError
-from jostle.foreign_files import SCENARIO_BYTES, read_text
 
 if TYPE_CHECKING:
     from jostle.cli.environment import Environment
@@ -36,14 +34,17 @@ def profiles_of() -> Mapping[str, Mapping[str, Any]]:
 
 def scenarios_of() -> list[tuple[Path, str]]:
     """Scenario files here, or else the examples of the source tree; with their titles."""
+    from jostle.scenario.text.document import parse, read_text
+    from jostle.scenario.text.problems import ScenarioError
+
     here = Path(SCENARIOS)
     examples = Path(__file__).parents[3] / SCENARIOS
     folder = here if here.is_dir() else examples
     found = []
     for path in sorted(folder.glob("**/*.toml")):
         try:
-            title = tomllib.loads(read_text(path, SCENARIO_BYTES)).get("title", "")
-        except (OSError, ValueError):
+            title = parse(read_text(path), str(path))[1].get("title", "")
+        except ScenarioError:
             title = "(not readable)"
         found.append((path, str(title)))
     if not found:

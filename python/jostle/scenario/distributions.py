@@ -23,6 +23,7 @@ from jostle.scenario.text.units import (
     parse_probability,
     parse_size,
     parse_span,
+    quoted,
 )
 
 __all__ = ["Drawn", "KeyedError", "Unit", "parse_quantity", "quantity_spec"]
@@ -285,8 +286,8 @@ def _points(path: Path, unit: float) -> list[dict[str, float]]:
         try:
             value, probability = (parse_number(one) for one in written)
         except ValueError:
-            shown = line.strip()[:40]
-            message = f', line {number}: "{shown}" is not a value and its probability'
+            shown = quoted(line.strip())
+            message = f", line {number}: {shown} is not a value and its probability"
             raise wrong(message) from None
         points.append((value * unit, probability))
     if points and points[-1][1] == 100:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,6 +154,7 @@ class _Loader:
         template = None
         if base.file is not None:
             self.check_until(base.file, report)
+            self.check_parts(_parts_of(base.file) * _conditions(dimensions))
             together = Report([*base.replaced, *varied])
             template = self.resolve(base.file, together)
             report.found += together.found
@@ -202,14 +204,7 @@ class _Loader:
     def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
         """Return the run that `file` describes; see `jostle.scenario.resolving.resolve`."""
         self.parts += _parts_of(file)
-        if self.parts > _MOST_PARTS:
-            message = (
-                f"all conditions together have more than {_MOST_PARTS} flows, links and steps of "
-                "links — let fewer keys vary, or write several scenarios"
-            )
-            rooms = [room for (room,) in _DESIGN if room in self.document]
-            place = Problem(self.line((*rooms[:1],)), "".join(rooms[:1]), message)
-            raise ScenarioError(self.source, [*self.problems, place])
+        self.check_parts(self.parts)
         folder = Path(self.source).parent
         return resolve(
             file,
@@ -220,6 +215,18 @@ class _Loader:
             allow_code=self.allow_code,
             modules=self.origin.modules,
         )
+
+    def check_parts(self, parts: int) -> None:
+        """Refuse a scenario whose conditions take too long to resolve, and too much memory."""
+        if parts <= _MOST_PARTS:
+            return
+        message = (
+            f"all conditions together have more than {_MOST_PARTS} flows, links and steps of links "
+            "— let fewer keys vary, or write several scenarios"
+        )
+        rooms = [room for (room,) in _DESIGN if room in self.document]
+        place = Problem(self.line((*rooms[:1],)), "".join(rooms[:1]), message)
+        raise ScenarioError(self.source, [*self.problems, place])
 
     def override(self, overrides: Mapping[str, Any]) -> None:
         """Set what the command line sets, in its order."""
@@ -361,3 +368,9 @@ def _parts_of(file: ScenarioFile) -> int:
     steps = [given for one in links if one is not None for given in (one.rate, one.delay)]
     flows = sum(min(flow.count, MOST_FLOWS) for flow in file.flows)
     return flows + len(links) + sum(len(given) for given in steps if isinstance(given, tuple))
+
+
+def _conditions(dimensions: Sequence[Dimension]) -> int:
+    """Return how many combinations there are of values that vary and points that are sampled."""
+    points = max((len(one.levels) for one in dimensions if one.sampled), default=1)
+    return math.prod(len(one.levels) for one in dimensions if not one.sampled) * points

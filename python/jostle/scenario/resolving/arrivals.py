@@ -11,7 +11,7 @@ from jostle.scenario.models import Flow
 from jostle.scenario.sources import Arrivals, Sessions
 from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
-from jostle.scenario.text.units import QuantityError, parse_number
+from jostle.scenario.text.units import QuantityError, parse_number, quoted
 
 __all__ = ["arrivals_spec"]
 
@@ -121,8 +121,8 @@ def _read(path: Path) -> tuple[list[int], list[int] | None]:
             values = []
         columns = 1 + bool(sizes) if at_ns else len(values)
         if len(values) != columns or columns not in (1, 2):
-            shown = line.strip()[:40]
-            raise QuantityError(f', line {number}: "{shown}" is not seconds, or seconds and bytes')
+            shown = quoted(line.strip())
+            raise QuantityError(f", line {number}: {shown} is not seconds, or seconds and bytes")
         at_ns.append(round(values[0] * 1e9))
         if len(at_ns) > 1 and at_ns[-1] < at_ns[-2]:
             raise QuantityError(

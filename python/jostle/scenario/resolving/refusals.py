@@ -31,6 +31,9 @@ _RANDOM_RATE: Final = (
     "min_bps",
     "max_bps",
 )
+_MOST_ROWS: Final = 2_000_000
+"""Of the series of a run, all of whose columns take up to 930 bytes of memory for each row. The
+engine, which other programs can ask, takes five times as many."""
 _UNIT: Final = re.compile(r"(?:_|\.)(ns|bps|bytes|packets|ms)\Z")
 # What a scenario calls otherwise; None for what it has no key for.
 _NAMES: Final[Mapping[str, str | None]] = {
@@ -65,9 +68,12 @@ def refusal(
     path, message
         The scenario's key and what is wrong; None if nothing is.
     """
-    if registry.find_problem is None:
-        return None
-    problem = registry.find_problem(json.dumps(spec))
+    problem = None
+    if registry.find_problem is not None:
+        problem = registry.find_problem(json.dumps(spec))
+    rows = _row_mistake(spec)
+    if rows is not None and (problem is None or problem[0] == "interval_ns"):
+        return ("interval",), rows
     if problem is None:
         return None
     place, message, numbers = problem
@@ -79,6 +85,18 @@ def refusal(
     if given > high:
         return path, f"{_shown(given, quantity)} is too much — at most {_bound(high, quantity)}"
     return path, f"{_shown(given, quantity)} is too little — at least {_shown(low, quantity)}"
+
+
+def _row_mistake(spec: Mapping[str, Any]) -> str | None:
+    """Say that the series would take more memory than a small file may ask for."""
+    parts = len(spec["flows"]) + len(spec["links"])
+    if -(-spec["duration_ns"] // spec["interval_ns"]) * parts <= _MOST_ROWS:
+        return None
+    shown = format_amount(spec["interval_ns"], "time")
+    return (
+        f'cannot be "{shown}" — expected longer bins: at most {_MOST_ROWS} rows, one per bin and '
+        f"each of {parts} flows and links"
+    )
 
 
 def _key(place: str, file: ScenarioFile, flows: Sequence[Mapping[str, Any]]) -> KeyPath:

@@ -29,6 +29,8 @@ Points = tuple[tuple[float, ...], ...]
 
 _TRIES: Final = 1000
 """For each point that is wanted, before constraints are said to leave no room."""
+_MOST_TRIES: Final = 100_000
+"""For all points, some 2 s."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Design:
             levels = tuple(map(Variable.level, self.variables, share))
             try:
                 if not self._holds(levels, places):
-                    if tried >= _TRIES * self.points:
+                    if tried >= _tries(self.points):
                         break
                     continue
             except QuantityError as error:
@@ -326,7 +328,12 @@ def _shares(
             yield from sequence.random(block)
         return
     size = points
-    while size <= _TRIES * points:
+    while size <= _tries(points):
         yield from qmc.LatinHypercube(variables, rng=np.random.default_rng(seed)).random(size)
         yield None
         size *= 2
+
+
+def _tries(points: int) -> int:
+    """Return how many points are drawn at most for so many that are wanted."""
+    return max(points, min(_TRIES * points, _MOST_TRIES))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jostle.foreign_files import TRACE_BYTES, read_text
-from jostle.scenario.text.units import LARGEST, QuantityError
+from jostle.scenario.text.units import LARGEST, QuantityError, quoted
 
 __all__ = ["read_writes"]
 
@@ -59,15 +59,15 @@ _NAMES: Final = {"time,bytes", "time_s,bytes", "seconds,bytes"}
 def _write(written: str, at: str) -> dict[str, Any]:
     fields = [field.strip() for field in written.split(",")]
     if len(fields) != 2 or not written.isascii() or "_" in written:
-        raise QuantityError(f'{at}: "{written[:40]}" — a line is {_FORM}')
+        raise QuantityError(f"{at}: {quoted(written)} — a line is {_FORM}")
     try:
         seconds = Decimal(fields[0])
         at_ns = int(seconds * 10**9)
     except (InvalidOperation, OverflowError, ValueError):
-        raise QuantityError(f'{at}: "{fields[0][:40]}" is no number of seconds') from None
+        raise QuantityError(f"{at}: {quoted(fields[0])} is no number of seconds") from None
     if seconds.is_signed() or at_ns > LARGEST:
-        raise QuantityError(f'{at}: "{fields[0][:40]}" s is no time of a run')
+        raise QuantityError(f"{at}: {quoted(fields[0])} s is no time of a run")
     if not fields[1].isdigit() or not 0 < len(fields[1]) <= 16 or int(fields[1]) == 0:
-        message = f'{at}: "{fields[1][:40]}" is not a whole number of bytes, 1 at least'
+        message = f"{at}: {quoted(fields[1])} is not a whole number of bytes, 1 at least"
         raise QuantityError(message)
     return {"at_ns": at_ns, "bytes": int(fields[1])}

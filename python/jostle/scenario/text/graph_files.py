@@ -16,7 +16,7 @@ from typing import Final
 from xml.parsers import expat
 
 from jostle.foreign_files import TABLE_BYTES, read_text
-from jostle.scenario.text.units import QuantityError
+from jostle.scenario.text.units import QuantityError, quoted
 
 __all__ = ["GraphEdge", "GraphFile", "GraphNode", "read_graph"]
 
@@ -29,6 +29,7 @@ _KEYS: Final = {
     "edge": ("source", "target", "LinkSpeedRaw", "LinkType"),
 }
 """Keys that are read, of nodes and of edges."""
+_NAMES: Final = {"graph", *_KEYS, *_KEYS["node"], *_KEYS["edge"]}
 _DEGREES: Final = {"Latitude": 90, "Longitude": 360}
 """Largest magnitude of a coordinate; longitudes are written from 0 to 360, too."""
 _LONGEST: Final = 200
@@ -192,7 +193,7 @@ class _Elements:
         try:
             return float(given)
         except ValueError:
-            message = f'{key} "{given[:_SHOWN]}" is not a number'
+            message = f"{key} {quoted(given)} is not a number"
             raise self.wrong(element.line, message) from None
 
     def _degrees(self, element: _Element, key: str) -> float | None:
@@ -224,7 +225,7 @@ def _read_gml(text: str, found: _Elements) -> None:
             if token == "]" and found.around:
                 found.leave()
             elif token in "[]" or token.startswith('"'):
-                raise found.wrong(line, f"{token[:_SHOWN]} where a key is expected")
+                raise found.wrong(line, f"{quoted(token)} where a key is expected")
             else:
                 key = token
             continue
@@ -236,7 +237,9 @@ def _read_gml(text: str, found: _Elements) -> None:
             found.put(key, token.strip('"'), line)
         key = ""
     if key:
-        raise found.wrong(line, f'"{key[:_SHOWN]}" has no value')
+        # Any text is keys and values, unless it is that of a graph.
+        shown = f'"{key}"' if key in _NAMES else quoted(key)
+        raise found.wrong(line, f"{shown} has no value")
     if found.around:
         raise found.wrong(line, "a [ without its ]")
     if not found.graphs:

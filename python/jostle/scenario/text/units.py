@@ -30,6 +30,7 @@ __all__ = [
     "parse_rate",
     "parse_size",
     "parse_span",
+    "quoted",
 ]
 
 PACKET_BYTES: Final = 1514
@@ -123,6 +124,9 @@ _QUANTITY: Final = re.compile(
 )
 
 
+_NUMBER_LIKE: Final = re.compile(r"[0-9_.,:eE+ -]{1,40}")
+_SHORT: Final = 5
+"""Characters of a word that is always quoted."""
 _LONGEST_TEXT: Final = 200
 """Of a quantity, blanks included."""
 
@@ -323,6 +327,16 @@ def format_bound(value: int, kind: Literal["time", "rate", "size"]) -> str:
     if large is None or len(exact.split(" ")[0]) <= len(str(value // _ALL[large])):
         return exact
     return f"{value // _ALL[large]} {large}"
+
+
+def quoted(text: str) -> str:
+    """Quote a word of a file that a scenario names, unless it could be a secret.
+
+    A scenario can name any file of the user who runs it, and people pass error messages on.
+    """
+    if len(text) <= _SHORT or _NUMBER_LIKE.fullmatch(text):
+        return f'"{text}"'
+    return f"a text of {len(text)} characters"
 
 
 def _quantity(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.foreign_files import TRACE_BYTES, read_text
-from jostle.scenario.text.units import PACKET_BYTES, QuantityError
+from jostle.scenario.text.units import PACKET_BYTES, QuantityError, quoted
 
 if TYPE_CHECKING:
     from jostle.scenario.traces.recording import Cut, Recording
@@ -80,7 +80,7 @@ def parse(text: str, source: str) -> LinkTrace:
         # int() alone would take "1_0" and non-Latin digits.
         if not (written.isascii() and written.isdigit() and len(written) <= 10):
             raise QuantityError(
-                f'trace "{source}", line {number}: "{written[:40]}" is not a whole number of '
+                f'trace "{source}", line {number}: {quoted(written)} is not a whole number of '
                 "milliseconds"
             )
         time = int(written)

@@ -20,6 +20,8 @@ _REPLY: Final = re.compile(
 )
 _PING_INTERVAL_S: Final = 1.0
 """What ping of iputils waits unless it is told otherwise."""
+_SAID: Final = 80
+"""Characters of what iperf3 says that are quoted."""
 _WRAP: Final = 1 << 16
 """ICMP's sequence numbers have 16 bits."""
 
@@ -49,7 +51,9 @@ def of_json(text: str, source: str) -> Recording:
             raise
         raise QuantityError(f'trace "{source}": not as iperf3 or irtt write it: {error}') from None
     said = document.get("error") if isinstance(document, dict) else None
-    reason = f'iperf3 says "{said}"' if said else "it has no intervals and no round trips"
+    reason = (
+        f"iperf3 says {str(said)[:_SAID]!r}" if said else "it has no intervals and no round trips"
+    )
     hint = "JSON is read as `iperf3 --json` and `irtt client -o` write it"
     raise QuantityError(f'trace "{source}": {reason} — {hint}')
 

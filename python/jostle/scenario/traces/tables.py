@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from jostle.scenario.text.problems import did_you_mean
-from jostle.scenario.text.units import QuantityError
+from jostle.scenario.text.units import QuantityError, quoted
 from jostle.scenario.traces.recording import (
     UNITS,
     Column,
@@ -119,14 +119,15 @@ def recording(text: str, source: str, where: Mapping[str, str]) -> Recording:
     QuantityError
         If it is none; the text says in which line.
     """
-    table = _chosen(_table(text, source), where)
+    table = _table(text, source)
     known = [found for found in _PUBLISHED if found[1] <= set(table.names)]
     format_name, meanings = (known[0][0], known[0][2]) if known else ("CSV", {})
     start_at = next((i for i, n in enumerate(table.names) if _plain_time(n) in _STARTS), None)
     if start_at is None:
-        names = ", ".join(f'"{name}"' for name in table.names)
         hint = f"call it one of {', '.join(_STARTS)}"
-        raise QuantityError(f'trace "{source}", line 1: no column is a time: {names} — {hint}')
+        raise QuantityError(f'trace "{source}", line 1: no column is a time — {hint}')
+    # What is no table of samples is not quoted.
+    table = _chosen(table, where)
     start_s, notes = _times(table, start_at), []
     _check_order(table, start_s)
     end_at = next((i for i, n in enumerate(table.names) if n in _ENDS), None)
@@ -220,13 +221,13 @@ def _times(table: _Table, at: int) -> Floats:
                 moment = datetime.fromisoformat(written)
             except ValueError:
                 hint = 'write seconds, or a date as "2024-01-11 10:06:39"'
-                raise table.wrong(row, f'"{written[:40]}" is no time — {hint}') from None
+                raise table.wrong(row, f"{quoted(written)} is no time — {hint}") from None
             # Differences alone matter: a clock without a zone must not jump with the seasons.
             times[row] = (moment.replace(tzinfo=None) - datetime(2000, 1, 1)).total_seconds()
             if moment.tzinfo is not None:
                 times[row] -= moment.utcoffset().total_seconds()  # type: ignore[union-attr]
         if not np.isfinite(times[row]):
-            raise table.wrong(row, f'"{written[:40]}" is no time')
+            raise table.wrong(row, f"{quoted(written)} is no time")
     return times
 
 
@@ -253,7 +254,9 @@ def _columns(
             if values is None:
                 raise _not_a_number(table, at)
             quantity, factor = meaning
-            columns.append(checked(Column(name, quantity, values * factor), table.source))
+            with np.errstate(over="ignore"):  # What overflows is refused.
+                scaled = values * factor
+            columns.append(checked(Column(name, quantity, scaled), table.source))
         elif values is not None:
             others[name] = values
     return tuple(columns), others
@@ -265,8 +268,8 @@ def _not_a_number(table: _Table, at: int) -> QuantityError:
         for row, (_, cells) in enumerate(table.rows)
         if cells[at].strip() and not _is_number(cells[at])
     )
-    written = table.rows[row][1][at].strip()[:40]
-    return table.wrong(row, f'"{written}" in column "{table.names[at]}" is not a number')
+    written = quoted(table.rows[row][1][at].strip())
+    return table.wrong(row, f'{written} in column "{table.names[at]}" is not a number')
 
 
 def _meaning(name: str) -> _Meaning | None:
