@@ -79,7 +79,7 @@ def load(name: str, folder: Path = INSTALLED, *, allow_code: bool = False) -> St
         changed[FITTED] = _fitted_scenarios(file, toml, fitted, allow_code=allow_code)
         file = file.model_copy(update={"readings": (*file.readings, fitted.reading())})
     study = Study(name, path.parent, file, scenarios, changed=changed, fitted=fitted)
-    # What a value can name follows from keys that are right, and a reference from numbers.
+    # Values name keys of experiments, and references name values: check them in this order.
     toml.check(key_mistakes(file.experiments, scenarios))
     toml.check(mismatches(study))
     toml.check(_reference_mismatches(study))

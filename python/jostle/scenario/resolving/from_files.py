@@ -17,8 +17,8 @@ __all__ = ["recorded_delay", "recorded_loss", "recorded_rate"]
 
 _PER_ONE: Final = 10**9
 """Steps of a probability, between 0 and 1."""
-_MOST_STEPS: Final = 4_000_000
-"""Of a link in a run: 64 MB of them."""
+_MOST_STEPS: Final = 1_000_000
+"""Of a link in a run: 300 MB of them."""
 
 
 def recorded_rate(

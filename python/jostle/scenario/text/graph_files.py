@@ -102,7 +102,7 @@ def read_graph(path: Path) -> GraphFile:
 
 @dataclass(frozen=True)
 class _Element:
-    """A node or an edge: its line, and the values of its keys as they are written."""
+    """A node or an edge: its line, and the texts of its keys."""
 
     line: int
     values: dict[str, str] = field(default_factory=dict)
@@ -237,7 +237,7 @@ def _read_gml(text: str, found: _Elements) -> None:
             found.put(key, token.strip('"'), line)
         key = ""
     if key:
-        # Any text is keys and values, unless it is that of a graph.
+        # A file that is no graph is read as keys, too: it may hold a secret.
         shown = f'"{key}"' if key in _NAMES else quoted(key)
         raise found.wrong(line, f"{shown} has no value")
     if found.around:

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 MOST_PROBLEMS: Final = 100
-"""Of one file that are reported: nobody fixes more of them at once, and each hint takes time."""
+"""Of one file that are reported: each takes time for its hint, and a person fixes fewer at once."""
 
 
 @dataclass(frozen=True, order=True)

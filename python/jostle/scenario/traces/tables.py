@@ -126,7 +126,7 @@ def recording(text: str, source: str, where: Mapping[str, str]) -> Recording:
     if start_at is None:
         hint = f"call it one of {', '.join(_STARTS)}"
         raise QuantityError(f'trace "{source}", line 1: no column is a time — {hint}')
-    # What is no table of samples is not quoted.
+    # A file without a column of times is no table of samples, and is not quoted.
     table = _chosen(table, where)
     start_s, notes = _times(table, start_at), []
     _check_order(table, start_s)
