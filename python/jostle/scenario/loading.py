@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from jostle.scenario.models import ScenarioFile
 from jostle.scenario.plan import Condition
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.addressing import Places, changed, find, parse_value, value_at
+from jostle.scenario.resolving.demand import MOST_PARTS, condition_count, parts_of
 from jostle.scenario.resolving.grid import (
     Dimension,
     Level,
@@ -21,7 +21,7 @@ from jostle.scenario.resolving.grid import (
     with_level,
     with_levels,
 )
-from jostle.scenario.resolving.resolve import MOST_FLOWS, Template, resolve
+from jostle.scenario.resolving.resolve import Template, resolve
 from jostle.scenario.resolving.sample import OWN_KEYS, Design, Points, read_design
 from jostle.scenario.resolving.traces import TraceFiles
 from jostle.scenario.resolving.validation import validate
@@ -41,8 +41,6 @@ __all__ = ["Loaded", "Origin", "read"]
 
 _DESIGN: Final = {("grid",): "varies", ("sample",): "samples"}
 """Tables whose keys are those of the scenario that vary."""
-_MOST_PARTS: Final = 300_000
-"""Of all conditions, each of which is resolved: some 10 s, and half a gigabyte."""
 _UNQUOTED: Final = (
     "words and quantities of a list are in quotes, and the whole setting is, too, for the shell: "
     """--set 'KEY=["10 ms", "20 ms"]'"""
@@ -154,7 +152,7 @@ class _Loader:
         template = None
         if base.file is not None:
             self.check_until(base.file, report)
-            self.check_parts(_parts_of(base.file) * _conditions(dimensions))
+            self.check_parts(parts_of(base.file) * condition_count(dimensions))
             together = Report([*base.replaced, *varied])
             template = self.resolve(base.file, together)
             report.found += together.found
@@ -203,7 +201,7 @@ class _Loader:
 
     def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
         """Return the run that `file` describes; see `jostle.scenario.resolving.resolve`."""
-        self.parts += _parts_of(file)
+        self.parts += parts_of(file)
         self.check_parts(self.parts)
         folder = Path(self.source).parent
         return resolve(
@@ -218,10 +216,10 @@ class _Loader:
 
     def check_parts(self, parts: int) -> None:
         """Refuse a scenario whose conditions take too long to resolve, and too much memory."""
-        if parts <= _MOST_PARTS:
+        if parts <= MOST_PARTS:
             return
         message = (
-            f"all conditions together have more than {_MOST_PARTS} flows, links and steps of links "
+            f"all conditions together have more than {MOST_PARTS} flows, links and steps of links "
             "— let fewer keys vary, or write several scenarios"
         )
         rooms = [room for (room,) in _DESIGN if room in self.document]
@@ -360,17 +358,3 @@ class _Loader:
         if not hasattr(self, "_lines"):
             self._lines = positions(self.text)
         return line_of(self._lines, path)
-
-
-def _parts_of(file: ScenarioFile) -> int:
-    """Return how many flows, links and steps of links a condition has, as far as it may have."""
-    links = [file.bottleneck, file.downlink, file.uplink, *file.links]
-    steps = [given for one in links if one is not None for given in (one.rate, one.delay)]
-    flows = sum(min(flow.count, MOST_FLOWS) for flow in file.flows)
-    return flows + len(links) + sum(len(given) for given in steps if isinstance(given, tuple))
-
-
-def _conditions(dimensions: Sequence[Dimension]) -> int:
-    """Return how many combinations there are of values that vary and points that are sampled."""
-    points = max((len(one.levels) for one in dimensions if one.sampled), default=1)
-    return math.prod(len(one.levels) for one in dimensions if not one.sampled) * points

@@ -19,6 +19,7 @@ from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import controller_and_slow_start, memory_spec
 from jostle.scenario.resolving.arrivals import arrivals_spec
 from jostle.scenario.resolving.classes import assign_flows
+from jostle.scenario.resolving.demand import few_enough, short_enough
 from jostle.scenario.resolving.graphs import routed
 from jostle.scenario.resolving.hosts import hosts_spec
 from jostle.scenario.resolving.links import (
@@ -56,17 +57,11 @@ from jostle.scenario.text.positions import KeyPath
 from jostle.scenario.text.problems import Report, did_you_mean
 from jostle.scenario.text.units import format_amount
 
-__all__ = ["MOST_FLOWS", "Template", "resolve"]
+__all__ = ["Template", "resolve"]
 
 OVERALL: Final = "overall"
 """The phase that is always there: the whole run."""
 
-MOST_FLOWS: Final = 10_000
-"""Of a scenario, each of which is resolved when it is loaded. A RunSpec may have more."""
-_MOST_HOPS: Final = 1_000_000
-"""Links on the ways of all flows."""
-_MOST_LOOKED_UP: Final = 10_000_000
-"""Flows of the file × links."""
 _HOW_TO_END: Final = 'write for example bytes = "1 MB"'
 
 
@@ -179,8 +174,8 @@ def resolve(
     Template or None
         None if anything was reported.
     """
-    with_ways = routed(file, files, report) if _few_enough(file, report) else None
-    if with_ways is None or not _short_enough(with_ways, report):
+    with_ways = routed(file, files, report) if few_enough(file, report) else None
+    if with_ways is None or not short_enough(with_ways, report):
         return None
     file = with_ways
     whole = _whole(file, report)
@@ -333,33 +328,6 @@ def _ends(flow: Mapping[str, Any]) -> bool:
 
 def _copies(flow: Flow) -> list[str]:
     return [flow.name] if flow.count == 1 else [f"{flow.name}-{i + 1}" for i in range(flow.count)]
-
-
-def _few_enough(file: ScenarioFile, report: Report) -> bool:
-    """Check how many flows there are before they are made."""
-    flows = sum(flow.count * (1 + len(flow.pep)) for flow in file.flows)
-    if flows <= MOST_FLOWS:
-        return True
-    index = max(range(len(file.flows)), key=lambda index: file.flows[index].count)
-    path = ("flows", index, "count") if file.flows[index].count > 1 else ("flows",)
-    report.add(path, f"{flows} flows in all — at most {MOST_FLOWS}")
-    return False
-
-
-def _short_enough(file: ScenarioFile, report: Report) -> bool:
-    """Check how many links all flows cross, each of which is looked up for each of them."""
-    hops = [flow.count * (len(flow.path or ()) + len(flow.reverse_path)) for flow in file.flows]
-    looked_up = len(file.flows) * len(file.links)
-    if sum(hops) <= _MOST_HOPS and looked_up <= _MOST_LOOKED_UP:
-        return True
-    index = hops.index(max(hops))
-    if sum(hops) > _MOST_HOPS:
-        message = f"{sum(hops)} links on the ways of all flows — at most {_MOST_HOPS}"
-        report.add(("flows", index, "path"), message)
-    else:
-        message = f"{len(file.flows)} flows with {len(file.links)} links"
-        report.add(("flows",), f"{message} — their product is at most {_MOST_LOOKED_UP}")
-    return False
 
 
 def _check_names(file: ScenarioFile, links: Sequence[LinkFacts], report: Report) -> None:

@@ -29,8 +29,8 @@ Points = tuple[tuple[float, ...], ...]
 
 _TRIES: Final = 1000
 """For each point that is wanted, before constraints are said to leave no room."""
-_MOST_TRIES: Final = 100_000
-"""For all points, some 2 s."""
+_MOST_TRIES: Final = 50_000
+"""For all points, or ten for each of them if that is more: a second or two."""
 
 
 @dataclass(frozen=True)
@@ -336,4 +336,4 @@ def _shares(
 
 def _tries(points: int) -> int:
     """Return how many points are drawn at most for so many that are wanted."""
-    return max(points, min(_TRIES * points, _MOST_TRIES))
+    return max(10 * points, min(_TRIES * points, _MOST_TRIES))
