@@ -204,6 +204,27 @@ def spoil(path: Path, how: str) -> str:
 SPOILT = pytest.mark.parametrize("how", ["device", "pipe", "huge"])
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("4294967295\n", "4294967295 ms in steps of 100 ms are more than 2000000"),
+        (
+            "".join(f"64 bytes: icmp_seq={n} ttl=57 time=12 ms\n" for n in (1, 999999999)),
+            "999999999 pings from the first reply to the last — at most 2000000",
+        ),
+        (
+            "".join(f"64 bytes: icmp_seq={n % 2 * 65535} time=1 ms\n" for n in range(20_000)),
+            "pings from the first reply to the last — at most 2000000",
+        ),
+    ],
+)
+def test_a_small_recording(text: str, expected: str, jostle: Limited, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(text)
+    (tmp_path / "s.toml").write_text(SOUND.replace(LINK, 'rate = { file = "x" }\n'))
+    code, said = jostle(["run", "--no-cache", "s.toml"], tmp_path)
+    assert (code, expected in said) == (2, True), said
+
+
 @SPOILT
 def test_what_is_no_scenario(how: str, jostle: Limited, tmp_path: Path) -> None:
     expected = spoil(tmp_path / "s.toml", how)

@@ -179,3 +179,11 @@ def test_numbers_and_claims_are_written_to_files(jostle):
     assert frame["holds"].to_list()[-2:] == ["yes", "no"]
     assert frame["published"][0] == 10
     assert frame["asks"][-1] == "≥ 2 ×"
+
+
+def test_a_long_text_is_no_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    scenario = folder / "small" / "flow.toml"
+    text = scenario.read_text("utf-8").replace("One flow", "x" * 300)
+    scenario.write_text(text, "utf-8")
+    assert status(["study", "studies/small", "--coverage"], Environment(_core)) == 0

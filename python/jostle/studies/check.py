@@ -131,10 +131,16 @@ def scenario_path_mistakes(
                 yield from scenario_path_mistakes(value, beside, folder, (*path, index))
         # Paths need a separator to leave a folder, unless they are links in it.
         case str() if len(document) <= _LONGEST_PATH and "\0" not in document:
-            named = beside / document
-            may_leave = named.is_symlink() or "/" in document
-            if may_leave and named.exists() and not _is_inside(named, folder):
+            if _leaves(beside / document, folder, is_path="/" in document):
                 yield path, _outside(document)
+
+
+def _leaves(named: Path, folder: Path, *, is_path: bool) -> bool:
+    """Whether a text names a file outside of a folder: a path, or a link to another file."""
+    try:
+        return (is_path or named.is_symlink()) and named.exists() and not _is_inside(named, folder)
+    except OSError:  # The system takes no name of 256 characters.
+        return False
 
 
 def check_paths(path: Path, folder: Path) -> None:

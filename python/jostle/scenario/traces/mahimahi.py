@@ -103,11 +103,14 @@ def recording(text: str, source: str, step_s: float) -> Recording:
     """Read opportunities as rates over steps of `step_s`; raises as `read_trace`."""
     import numpy as np
 
-    from jostle.scenario.traces.recording import Column, Recording
+    from jostle.scenario.traces.recording import MOST_STEPS, Column, Recording
 
     trace = parse(text, source)
     length_ms = trace.opportunities_ms[-1]
     step_ms = max(1, round(step_s * 1e3))
+    if length_ms / step_ms > MOST_STEPS:
+        message = f"{length_ms} ms in steps of {step_ms} ms are more than {MOST_STEPS} — cut it"
+        raise QuantityError(f'trace "{source}": {message}')
     edges = np.append(np.arange(0, length_ms, step_ms), length_ms).astype(np.float64)
     # An opportunity at the very end is still of the last step, as one at 0 is of the first.
     counts, _ = np.histogram(trace.opportunities_ms, edges)

@@ -10,16 +10,19 @@ from typing import Any, Final
 import numpy as np
 
 from jostle.scenario.text.units import QuantityError
-from jostle.scenario.traces.recording import Column, Floats, Recording, checked, spans
+from jostle.scenario.traces.recording import MOST_STEPS, Column, Floats, Recording, checked, spans
 
 __all__ = ["of_json", "of_ping"]
 
 # iputils: "[1700000000.123456] 64 bytes from 192.0.2.1: icmp_seq=1 ttl=57 time=12.3 ms".
 _REPLY: Final = re.compile(
-    r"(?:\[(?P<at>\d+(?:\.\d+)?)\] )?.*\bicmp_seq=(?P<seq>\d+).*\btime[=<](?P<ms>\d+(?:\.\d+)?) ms"
+    r"(?:\[(?P<at>\d+(?:\.\d+)?)\] )?.*\bicmp_seq=(?P<seq>\d{1,10})\b.*"
+    r"\btime[=<](?P<ms>\d+(?:\.\d+)?) ms"
 )
 _PING_INTERVAL_S: Final = 1.0
 """What ping of iputils waits unless it is told otherwise."""
+_LONGEST_LINE: Final = 500
+"""Characters of a line of ping: the pattern takes time that grows with their square."""
 _SAID: Final = 80
 """Characters of what iperf3 says that are quoted."""
 _WRAP: Final = 1 << 16
@@ -125,7 +128,7 @@ def of_ping(text: str, source: str) -> Recording:
     found: dict[int, tuple[float, float | None]] = {}
     turns = before = 0
     for line in text.splitlines():
-        reply = _REPLY.match(line.strip())
+        reply = _REPLY.match(line.strip()[:_LONGEST_LINE])
         if reply is None:
             continue
         number = int(reply["seq"])
@@ -138,6 +141,10 @@ def of_ping(text: str, source: str) -> Recording:
     if not found:
         hint = 'lines as "64 bytes from 192.0.2.1: icmp_seq=1 ttl=57 time=12.3 ms" are read'
         raise QuantityError(f'trace "{source}": no reply — {hint}')
+    sent_count = max(found) - min(found) + 1
+    if sent_count > MOST_STEPS:
+        message = f"{sent_count} pings from the first reply to the last — at most {MOST_STEPS}"
+        raise QuantityError(f'trace "{source}": {message}')
     numbers = np.arange(min(found), max(found) + 1)
     rtt_s = np.array([found[int(n)][0] if int(n) in found else np.nan for n in numbers])
     answered = ~np.isnan(rtt_s)

@@ -11,7 +11,18 @@ import numpy as np
 from jostle.scenario.text.problems import did_you_mean
 from jostle.scenario.text.units import QuantityError
 
-__all__ = ["GAPS", "Column", "Cut", "Floats", "Gaps", "Quantity", "Recording", "cut", "spans"]
+__all__ = [
+    "GAPS",
+    "MOST_STEPS",
+    "Column",
+    "Cut",
+    "Floats",
+    "Gaps",
+    "Quantity",
+    "Recording",
+    "cut",
+    "spans",
+]
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Quantity = Literal["rate", "delay", "loss"]
@@ -31,6 +42,8 @@ UNITS: Final[Mapping[Quantity, tuple[str, float]]] = {
 }
 """Unit of a column that says none, and what it is in bit/s, seconds, or a probability."""
 
+MOST_STEPS: Final = 2_000_000
+"""Of a recording whose file has fewer lines: some ten bytes can ask for a billion."""
 _LONG: Final = 3.0
 """A distance between two samples of so many usual ones is a gap."""
 _ROUNDING: Final = 0.01
