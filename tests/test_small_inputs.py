@@ -208,6 +208,7 @@ SPOILT = pytest.mark.parametrize("how", ["device", "pipe", "huge"])
     ("text", "expected"),
     [
         ("4294967295\n", "4294967295 ms in steps of 100 ms are more than 2000000"),
+        ("icmp_seq=1 " * 80_000, "no reply"),
         (
             "".join(f"64 bytes: icmp_seq={n} ttl=57 time=12 ms\n" for n in (1, 999999999)),
             "999999999 pings from the first reply to the last — at most 2000000",

@@ -371,3 +371,12 @@ def test_measured_files_are_read() -> None:
         old, new = recording.columns[0], chain.columns[0]
         one, other = cut(recording, old, None), cut(chain, new, None)
         assert ks_distance(one.values, other.values, one.lasting_s, other.lasting_s) < 0.06, path
+
+
+def test_a_rate_of_too_many_packets_is_not_converted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "fast.csv").write_text("time,down_mbps\n0,1\n1,9e12\n2,1\n")
+    words = ["trace", "convert", str(tmp_path / "fast.csv"), "-o", str(tmp_path / "fast.mahi")]
+    assert status(words) == 2
+    assert "packets — at most 10000000" in capsys.readouterr().err

@@ -171,7 +171,7 @@ def mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
         keys = [
             *value.where,
             *value.relative_to,
-            *([value.by] if isinstance(value, Number) and value.by else []),
+            *([value.by] if isinstance(value, Number) and value.by is not None else []),
         ]
         wrong = [key for key in keys if key not in experiment.keys]
         if wrong:
