@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-__all__ = ["echo", "one_line", "printable", "printable_markup"]
+__all__ = ["echo", "printable", "printable_markup", "single_line"]
 
 # C0 but tabulator and line feed, DEL and C1; zero-width and direction marks (Bidi_Control);
 # surrogates, which JSON can hold and UTF-8 cannot.
@@ -30,7 +30,7 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def one_line(text: str) -> str:
+def single_line(text: str) -> str:
     """Make a text printable that must not begin another line: a title, a name, a table's cell."""
     return printable(text).replace("\n", "\\u000a")
 

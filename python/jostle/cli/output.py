@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jostle.printable import echo, one_line
+from jostle.printable import echo, single_line
 from jostle.results.glance import glance
 from jostle.results.tables import Table, View, interval_note, phase_tables
 
@@ -32,7 +32,7 @@ def console() -> Console:
         """Prints no characters that a terminal would obey, and each text on one line."""
 
         def render_str(self, text: str, **options: Any) -> Text:
-            return super().render_str(one_line(text), **options)
+            return super().render_str(single_line(text), **options)
 
     # Lines are laid out here; nothing is wrapped or cut behind our back.
     return PrintableConsole(markup=False, emoji=False, highlight=False, soft_wrap=True)
@@ -87,7 +87,7 @@ def print_note(to: Console, note: str) -> None:
 def print_notes(results: ResultSet, err: bool) -> None:
     """Print what a reader of the numbers should know."""
     for note in results.notes:
-        echo(one_line(f"note: {note}"), err=err)
+        echo(single_line(f"note: {note}"), err=err)
 
 
 def print_captures(results: ResultSet, err: bool) -> None:

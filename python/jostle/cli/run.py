@@ -31,7 +31,7 @@ from jostle.cli.tables import (
     write_frame,
 )
 from jostle.errors import InputError, unknown
-from jostle.printable import echo, one_line
+from jostle.printable import echo, single_line
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -165,7 +165,7 @@ def _told_of_shard(shard: Shard, every: Sequence[ResultSet]) -> int:
     """Say how much of each scenario was the shard's, and return the exit status."""
     for results in every:
         failed = len(results.failures)
-        title = f"{one_line(results.title)}: " if results.title else ""
+        title = f"{single_line(results.title)}: " if results.title else ""
         stored = len(results.results)
         echo(f"{title}shard {shard}: {stored} of {stored + failed} runs are in the store")
     return 1 if any(results.failures for results in every) else 0
@@ -321,7 +321,7 @@ def plan_files(
         raise InputError("\n\n".join(errors))
     for plan in plans:
         for note in plan.notes:
-            echo(one_line(f"note: {note}"), err=True)
+            echo(single_line(f"note: {note}"), err=True)
     return plans
 
 

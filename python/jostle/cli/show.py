@@ -27,7 +27,7 @@ from jostle.cli.names import (
     suites_of,
 )
 from jostle.errors import InputError, close_to, unknown
-from jostle.printable import echo, one_line
+from jostle.printable import echo, single_line
 
 _SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes", "limit": "_bytes"}
 """What the registry's keys of a default and a range end with, by kind of parameter."""
@@ -276,4 +276,4 @@ def _print_columns(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> 
     shown = [c for c in range(len(header)) if any(line[c] for line in lines)]
     widths = {c: max(len(line[c]) for line in lines) for c in shown}
     for line in lines:
-        echo(one_line("  ".join(f"{line[c]:<{widths[c]}}" for c in shown).rstrip()))
+        echo(single_line("  ".join(f"{line[c]:<{widths[c]}}" for c in shown).rstrip()))

@@ -26,7 +26,7 @@ from jostle.cli.options import (
 )
 from jostle.cli.runners import runners
 from jostle.errors import InputError
-from jostle.printable import echo, one_line
+from jostle.printable import echo, single_line
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -221,7 +221,7 @@ def print_suites(*, as_json: bool) -> None:
         return
     wide = max(len(one.id) for one in every)
     for one in every:
-        echo(one_line(f"{one.id:<{wide}}  {len(one.criteria):>3} criteria  {one.file.summary}"))
+        echo(single_line(f"{one.id:<{wide}}  {len(one.criteria):>3} criteria  {one.file.summary}"))
 
 
 def _write_junit(card: Card, path: str | None) -> None:

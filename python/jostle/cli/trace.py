@@ -12,7 +12,7 @@ from jostle.cli.folders import make_folder_of
 from jostle.cli.plot import stem_of
 from jostle.cli.tables import parsed_where
 from jostle.errors import InputError
-from jostle.printable import echo, one_line
+from jostle.printable import echo, single_line
 
 if TYPE_CHECKING:
     from jostle.figures.recorded import RecordedPanel
@@ -97,7 +97,7 @@ def show(file: Path, *, where: Sequence[str], step: float, output: str) -> None:
         )
     print_table(console(), _table(str(file), parts))
     for note in (*_facts(recording), *recording.notes):
-        echo(one_line(f"note: {note}"))
+        echo(single_line(f"note: {note}"))
     _draw([_panel([part]) for part in parts], stem, formats)
 
 
@@ -140,7 +140,7 @@ def convert(
         text = _told(lambda: as_mahimahi(part, str(file)))
     _write(output, text)
     for note in (*_facts(recording), *recording.notes):
-        echo(one_line(f"note: {note}"))
+        echo(single_line(f"note: {note}"))
 
 
 @trace.command(short_help="Synthesise a recording, like another one or from rates.")
@@ -228,7 +228,7 @@ def _compare(recording: Recording, made: Recording, step_s: float, figure: str |
     ]
     print_table(console(), _table(recording.source, [one for pair in pairs for one in pair]))
     for (_, column, old_part), (_, _, new_part) in pairs:
-        name = one_line(column.name)
+        name = single_line(column.name)
         echo(f"{name}: Kolmogorov-Smirnov distance {_distance(old_part, new_part):.4f}")
     if figure is not None:
         stem, formats = stem_of(figure, ())

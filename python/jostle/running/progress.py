@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from jostle.printable import echo, one_line, printable
+from jostle.printable import echo, printable, single_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ class _Told(Progress):
 
     def failed(self, failure: Failure) -> None:
         """Say which run failed, and why."""
-        label = one_line(self._labels[failure.condition])
+        label = single_line(self._labels[failure.condition])
         where = f"{label}, seed {failure.seed}" if label else f"seed {failure.seed}"
         self._failed += 1
         self._say(f"run failed ({where}): {failure.error}")

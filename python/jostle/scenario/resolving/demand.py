@@ -10,7 +10,7 @@ from jostle.scenario.models import ScenarioFile
 from jostle.scenario.resolving.grid import Dimension
 from jostle.scenario.text.problems import Report
 
-__all__ = ["MOST_PARTS", "condition_count", "few_enough", "parts_of", "short_enough"]
+__all__ = ["MOST_PARTS", "condition_count", "count_parts", "limit_flow_count", "limit_hop_count"]
 
 MOST_PARTS: Final = 300_000
 """Of all conditions, each of which is resolved: some 10 s, and half a gigabyte."""
@@ -22,7 +22,7 @@ _MOST_LOOKED_UP: Final = 10_000_000
 """Flows of the file × links."""
 
 
-def few_enough(file: ScenarioFile, report: Report) -> bool:
+def limit_flow_count(file: ScenarioFile, report: Report) -> bool:
     """Check how many flows there are before they are made."""
     flows = sum(flow.count * (1 + len(flow.pep)) for flow in file.flows)
     if flows <= _MOST_FLOWS:
@@ -33,7 +33,7 @@ def few_enough(file: ScenarioFile, report: Report) -> bool:
     return False
 
 
-def short_enough(file: ScenarioFile, report: Report) -> bool:
+def limit_hop_count(file: ScenarioFile, report: Report) -> bool:
     """Check how many links all flows cross, each of which is looked up for each of them."""
     hops = [flow.count * (len(flow.path or ()) + len(flow.reverse_path)) for flow in file.flows]
     looked_up = len(file.flows) * len(file.links)
@@ -49,7 +49,7 @@ def short_enough(file: ScenarioFile, report: Report) -> bool:
     return False
 
 
-def parts_of(file: ScenarioFile) -> int:
+def count_parts(file: ScenarioFile) -> int:
     """Return how many flows, links and steps of links a condition has, as far as it may have."""
     links = [file.bottleneck, file.downlink, file.uplink, *file.links]
     steps = [given for one in links if one is not None for given in (one.rate, one.delay)]

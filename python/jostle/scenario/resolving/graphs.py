@@ -107,7 +107,7 @@ def routed(file: ScenarioFile, files: TraceFiles, report: Report) -> ScenarioFil
             report.add(_AT, f"there is {name} as well — keep either it or [graph]", (name,))
             return None
     network = files.last(file.graph, lambda graph: _network(graph, files, report))
-    if network is None or not _few_ends(file.flows, network, report):
+    if network is None or not _limit_endpoint_count(file.flows, network, report):
         return None
     flows = []
     for index, flow in enumerate(file.flows):
@@ -121,7 +121,7 @@ def routed(file: ScenarioFile, files: TraceFiles, report: Report) -> ScenarioFil
     return file.model_copy(update={"links": links, "flows": flows})
 
 
-def _few_ends(flows: Sequence[Flow], network: _Network, report: Report) -> bool:
+def _limit_endpoint_count(flows: Sequence[Flow], network: _Network, report: Report) -> bool:
     """Check between how many nodes ways are looked for: each takes a look at all links."""
     ends = {end for flow in flows for end in (flow.from_, flow.to)}
     if len(ends) * len(network.links) <= _MOST_STEPS:

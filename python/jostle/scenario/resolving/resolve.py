@@ -19,7 +19,7 @@ from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.algorithms import controller_and_slow_start, memory_spec
 from jostle.scenario.resolving.arrivals import arrivals_spec
 from jostle.scenario.resolving.classes import assign_flows
-from jostle.scenario.resolving.demand import few_enough, short_enough
+from jostle.scenario.resolving.demand import limit_flow_count, limit_hop_count
 from jostle.scenario.resolving.graphs import routed
 from jostle.scenario.resolving.hosts import hosts_spec
 from jostle.scenario.resolving.links import (
@@ -174,8 +174,8 @@ def resolve(
     Template or None
         None if anything was reported.
     """
-    with_ways = routed(file, files, report) if few_enough(file, report) else None
-    if with_ways is None or not short_enough(with_ways, report):
+    with_ways = routed(file, files, report) if limit_flow_count(file, report) else None
+    if with_ways is None or not limit_hop_count(with_ways, report):
         return None
     file = with_ways
     whole = _whole(file, report)
