@@ -53,7 +53,7 @@ help:
 	@echo 'make test     everything that has to hold: lint, test-rust, test-python, docs'
 	@echo 'make wheel    build a wheel for this machine into dist/, and run the demo from it in an empty environment'
 	@echo 'make kernels  install and build what the tests of the kernel backend run on (some minutes)'
-	@echo 'make fuzz     test the engine with new random cases until one fails'
+	@echo 'make fuzz     damage files for every reader, then test the engine with new random cases until one fails'
 	@echo 'make soak     kill and interrupt commands at random instants for MINUTES (10)'
 	@echo 'make audit    hold dependencies against known vulnerabilities and permitted licences'
 	@echo 'make licences list the licences of all that is shipped'
@@ -97,8 +97,11 @@ test-rust:
 # cargo-fuzz needs flags of a nightly compiler, which a stable one takes when it is told to.
 FUZZ_TARGETS := run_spec parameter_files ip_headers packet_ring captures toml_lines
 FUZZ_SECONDS ?= 60
+READER_MINUTES ?= 1
 fuzz: export JOSTLE_MUTATED_SPECS ?= 100000
-fuzz:
+fuzz: $(STAMPS)/dev
+	$(call say,Damaged files for every reader)
+	@$(BIN)/python tools/fuzz_readers.py --minutes $(READER_MINUTES)
 	$(call say,Random cases that no test has seen; Ctrl-C ends it)
 	@if cargo fuzz --version >/dev/null 2>&1; then \
 	   for target in $(FUZZ_TARGETS); do \

@@ -49,11 +49,11 @@ ROOM_MAY_USE = {
     "locked_folders": "open_folder locks",
     "child_processes": "",
     "matplotlib_settings": "",
-    "qlog_events": "",
+    "qlog_events": "foreign_files",
     "python_controllers": "errors foreign_code foreign_files",
     "scenario": "_core errors foreign_code foreign_files run_spec implementations "
     "python_controllers",
-    "gym": "_core errors scenario",
+    "gym": "_core errors foreign_files scenario",
     "templates": "errors",
     "emulate": "_core errors scenario",
     "kernel_images": "errors foreign_files open_folder locks locked_folders",

@@ -379,4 +379,4 @@ def test_a_rate_of_too_many_packets_is_not_converted(
     (tmp_path / "fast.csv").write_text("time,down_mbps\n0,1\n1,9e12\n2,1\n")
     words = ["trace", "convert", str(tmp_path / "fast.csv"), "-o", str(tmp_path / "fast.mahi")]
     assert status(words) == 2
-    assert "packets — at most 10000000" in capsys.readouterr().err
+    assert "packets: at most 4000000" in capsys.readouterr().err

@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
@@ -24,6 +25,7 @@ __all__ = [
     "TEXT_BYTES",
     "TRACE_BYTES",
     "open_regular",
+    "parse_json",
     "read_bytes",
     "read_json",
     "read_text",
@@ -42,6 +44,9 @@ TRACE_BYTES: Final = 32 * _MB
 """Of a link trace: a minute at 1 Gbit/s has 27 MB."""
 STORED_BYTES: Final = 256 * _MB
 """Of a JSON file in a store: a specification holds the link traces and tables of its run."""
+
+TREE_BYTES: Final = 1000 * _MB
+"""Of memory for what a JSON text holds: two characters may be an object of a hundred bytes."""
 
 GUEST_BYTES: Final = 2000 * _MB
 """Of a file that a guest leaves: samples each millisecond of an hour, of a few flows."""
@@ -105,12 +110,49 @@ def read_json(path: str | Path, most_bytes: int) -> Any:
     OSError
         As `read_bytes`.
     ValueError
-        If it is not JSON, has numbers that JSON has not (NaN), or nests too deeply.
+        As `parse_json`, and if it has numbers that JSON has not (NaN).
     """
+    return parse_json(read_bytes(path, most_bytes), parse_constant=_refused)
+
+
+def parse_json(
+    text: str | bytes,
+    most_bytes: int = TREE_BYTES,
+    parse_constant: Callable[[str], Any] | None = None,
+) -> Any:
+    """Return what a text holds in JSON.
+
+    Parameters
+    ----------
+    text
+        The text, in UTF-8 if it is bytes.
+    most_bytes
+        Of memory for what it holds, estimated from above before it is read.
+    parse_constant
+        Makes a value of NaN or Infinity; a float if absent.
+
+    Raises
+    ------
+    ValueError
+        If it is not JSON, nests too deeply, or would take more memory.
+    """
+    if _tree_bytes(text) > most_bytes:
+        most = most_bytes // _MB
+        raise ValueError(f"too many values: they would take more than {most} MB of memory")
     try:
-        return json.loads(read_bytes(path, most_bytes), parse_constant=_refused)
+        return json.loads(text, parse_constant=parse_constant)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _tree_bytes(text: str | bytes) -> int:
+    """Estimate the memory that the values of a JSON text take, from above."""
+    # CPython 3.11: an object with a key has 232 bytes, a list with a value 88, a number 32.
+    if isinstance(text, str):
+        values = text.count(",") * 60 + text.count("{") * 250 + text.count("[") * 100
+    else:
+        values = text.count(b",") * 60 + text.count(b"{") * 250 + text.count(b"[") * 100
+    return values + len(text)
 
 
 def _refused(constant: str) -> None:

@@ -6,19 +6,24 @@ one JSON document, or one event per line, with or without a record separator (RF
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from io import BufferedIOBase
 from typing import Any, Final
+
+from jostle.foreign_files import parse_json
 
 # RFC 7464.
 _SEPARATOR: Final = b"\x1e"
 _MAX_LINE_BYTES: Final = 1 << 20
 MAX_BYTES: Final = 4 * 10**9
 """Of a file, unpacked: what packs zeros has no end otherwise."""
-MAX_DOCUMENT_BYTES: Final = 256 * 10**6
+MAX_DOCUMENT_BYTES: Final = 128 * 10**6
 """Of what is one document: it is in memory as a whole."""
+_MAX_TREE_BYTES: Final = 600 * 10**6
+"""Of the objects of such a document."""
+_LEAST_LINE_BYTES: Final = 100
+"""Bytes that a short line counts as, because every line takes time. Lines of events are longer."""
 CALENDAR_MS: Final = 1e12
 """Above it a time in ms counts from 1970, below it from the connection's start: 2001."""
 _MOST_MS: Final = 1e18
@@ -68,7 +73,12 @@ class Event:
     group: str = ""
 
 
-def events(file: BufferedIOBase, file_name: str, marks: Collection[bytes] = ()) -> Iterator[Event]:
+def events(
+    file: BufferedIOBase,
+    file_name: str,
+    marks: Collection[bytes] = (),
+    most_bytes: int = MAX_BYTES,
+) -> Iterator[Event]:
     """Yield the events of a file in the order in which they stand there.
 
     Parameters
@@ -80,6 +90,8 @@ def events(file: BufferedIOBase, file_name: str, marks: Collection[bytes] = ()) 
     marks
         What stands in every line of interest, one of them; other lines are not parsed. All lines
         are of interest if there are none.
+    most_bytes
+        Of the file; a line counts as 100 at least.
 
     Raises
     ------
@@ -88,14 +100,9 @@ def events(file: BufferedIOBase, file_name: str, marks: Collection[bytes] = ()) 
     """
     first = file.readline(_MAX_LINE_BYTES).lstrip(_SEPARATOR)
     try:
-        header = _object(json.loads(first), file_name, 1)
-    except (ValueError, RecursionError):
-        # One document, maybe written over several lines.
-        rest = file.read(MAX_DOCUMENT_BYTES)
-        if file.read(1):
-            most = MAX_DOCUMENT_BYTES // 10**6
-            raise ValueError(f"{file_name}: a document of more than {most} MB") from None
-        header = _json(first + rest, file_name, 1)
+        header = _object(parse_json(first, _MAX_TREE_BYTES), file_name, 1)
+    except ValueError:
+        header = _document(first, file, file_name, min(most_bytes, MAX_DOCUMENT_BYTES))
     if not any(key in header for key in ("qlog_version", "file_schema", "traces", "trace")):
         raise ValueError(f"{file_name}: no qlog: it says no version, schema or trace")
     traces = header.get("traces") or [header.get("trace") or {}]
@@ -108,11 +115,12 @@ def events(file: BufferedIOBase, file_name: str, marks: Collection[bytes] = ()) 
             yield clock.event(event, Trace(number, about), f"{file_name}, {where}")
     last = Trace(len(traces) - 1, traces[-1])
     clock = _Clock(last.about)
-    number, left = 1, MAX_BYTES
+    number, left = 1, most_bytes
     while line := file.readline(_MAX_LINE_BYTES):
-        number, left = number + 1, left - len(line)
+        number, left = number + 1, left - max(len(line), _LEAST_LINE_BYTES)
         if left < 0:
-            raise ValueError(f"{file_name}: more than {MAX_BYTES // 10**9} GB")
+            most = f"{most_bytes // 10**6} MB, or lines of {_LEAST_LINE_BYTES} bytes"
+            raise ValueError(f"{file_name}, line {number}: more than {most}, which is the most")
         line = line.strip(_SEPARATOR + b"\r\n \0")
         # Where times count from the event before, every event counts.
         if not line or (marks and not clock.deltas and not any(mark in line for mark in marks)):
@@ -122,6 +130,19 @@ def events(file: BufferedIOBase, file_name: str, marks: Collection[bytes] = ()) 
             continue
         where = f"{file_name}, line {number}"
         yield clock.event(_json(line, file_name, number), last, where)
+
+
+def _document(
+    first: bytes, file: BufferedIOBase, file_name: str, most_bytes: int
+) -> Mapping[str, Any]:
+    """Read one document, maybe written over several lines, of which the first one is known."""
+    rest = file.read(most_bytes)
+    if file.read(1):
+        raise ValueError(
+            f"{file_name}: a document of more than {most_bytes // 10**6} MB, the most that is read "
+            "— write an event per line (application/qlog+json-seq)"
+        )
+    return _json(first + rest, file_name, 1)
 
 
 def _opened(about: object, where: str) -> tuple[_Clock, list[Any]]:
@@ -172,8 +193,8 @@ class _Clock:
 
 def _json(text: bytes, name: str, line: int) -> Mapping[str, Any]:
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        found = parse_json(text, _MAX_TREE_BYTES)
+    except ValueError as error:
         raise ValueError(f"{name}, line {line}: no qlog: {error}") from error
     return _object(found, name, line)
 

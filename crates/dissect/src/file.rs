@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use flate2::read::MultiGzDecoder;
 use pcap_parser::pcapng::{Block, InterfaceStatisticsBlock};
@@ -19,6 +19,10 @@ use crate::error::Error;
 const BUFFER_BYTES: usize = 1 << 20;
 /// Read from the file at once.
 const CHUNK_BYTES: usize = 1 << 18;
+
+/// Decompressed bytes per byte of a compressed file. Deflate cannot exceed 1032; zstd has no limit, and
+/// reading a megabyte of it could take minutes.
+const MOST_UNPACKED: u64 = 1100;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -104,6 +108,25 @@ impl Read for Counted {
     }
 }
 
+/// Reads a decompressor up to a limit of bytes.
+struct Limited<R> {
+    packed: R,
+    left: u64,
+    is_exceeded: Arc<AtomicBool>,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.packed.read(into)?;
+        let Some(left) = self.left.checked_sub(read as u64) else {
+            self.is_exceeded.store(true, Ordering::Relaxed);
+            return Err(io::Error::other("more bytes than the limit"));
+        };
+        self.left = left;
+        Ok(read)
+    }
+}
+
 /// The packets of a file, one after the other.
 pub(crate) struct Packets {
     path: PathBuf,
@@ -114,6 +137,8 @@ pub(crate) struct Packets {
     big_endian: bool,
     /// Of the packet that was given last, until the next one is asked for.
     consumed: usize,
+    /// Set when the decompressor exceeds its limit.
+    is_exceeded: Arc<AtomicBool>,
     pub about: About,
 }
 
@@ -122,7 +147,8 @@ impl Packets {
     pub fn open(path: &Path, position: Position) -> Result<Self, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
         let mut file = File::open(path).map_err(failed)?;
-        if !file.metadata().map_err(failed)?.is_file() {
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() {
             return Err(Error::format(path, "not a regular file"));
         }
         let mut magic = [0; 4];
@@ -135,7 +161,10 @@ impl Packets {
         } else if magic.starts_with(&ZSTD) {
             let decoder = StreamingDecoder::new(plain)
                 .map_err(|error| Error::format(path, format!("damaged zstd: {error}")))?;
-            Self::of(path, decoder)
+            let left = metadata.len().saturating_mul(MOST_UNPACKED);
+            let is_exceeded = Arc::new(AtomicBool::new(false));
+            let limited = Limited { packed: decoder, left, is_exceeded: is_exceeded.clone() };
+            Ok(Self { is_exceeded, ..Self::of(path, limited)? })
         } else {
             Self::of(path, plain)
         }
@@ -177,6 +206,7 @@ impl Packets {
             interfaces: Vec::new(),
             big_endian: false,
             consumed: 0,
+            is_exceeded: Arc::default(),
             about: About::default(),
         })
     }
@@ -233,6 +263,13 @@ impl Packets {
                 return Err(Error::format(&self.path, format!("byte {at}: {what}")));
             }
             if self.reader.refill().is_err() {
+                if self.is_exceeded.load(Ordering::Relaxed) {
+                    let what = format!(
+                        "it decompresses to more than {MOST_UNPACKED} times its size, the most that is \
+                         read — decompress it first if you trust it"
+                    );
+                    return Err(Error::format(&self.path, what));
+                }
                 // A compressed file that was cut off: what came before is whole.
                 self.about.is_cut_off = true;
                 return Ok(None);

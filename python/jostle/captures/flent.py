@@ -23,6 +23,7 @@ from jostle.captures.samples import (
     Log,
     Ping,
     check,
+    check_size,
     flow_spec,
     nothing,
     ping_flow,
@@ -36,7 +37,6 @@ VERSION: Final = 4
 _MS: Final = 1e-3
 _PAYLOAD: Final = 56
 """Bytes of a ping, of which the file does not tell: ping's own default."""
-_MOST_SERIES: Final = 1_000
 
 
 def of_flent(document: Mapping[str, Any]) -> Log:
@@ -58,10 +58,9 @@ def of_flent(document: Mapping[str, Any]) -> Log:
         if found := make(str(name)[:255], values, grid, from_s, about):
             flows.append(found[0])
             told.append(found[1])
+        check_size(len(grid), len(flows))
     if not flows:
         raise ValueError("it has neither rates in Mbit/s nor round trips in ms, with raw values")
-    if len(flows) > _MOST_SERIES:
-        raise ValueError(f"{len(flows)} series: at most {_MOST_SERIES} are read")
     notes = ("what was sent again is not in files of flent: 0 means nothing there",)
     return Log(spec(grid, flows), grid, told, notes)
 

@@ -34,9 +34,10 @@ def measured_files(folder: Path) -> list[Path] | None:
         names = _names(read_json(manifest, TEXT_BYTES))
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(f"{manifest}: not what `jostle measure` writes ({error!r})") from error
+    # A manifest from another person may name any file of this machine.
+    beside = {path.name for path in folder.iterdir() if path.is_file()}
     for name in names:
-        # A folder that somebody sent may name any file of this machine.
-        if Path(name).name != name or not (folder / name).is_file():
+        if name not in beside:
             raise InputError(f"{manifest}: {name} is no file beside it")
     return [folder / name for name in names]
 

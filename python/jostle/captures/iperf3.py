@@ -11,6 +11,8 @@ from jostle.captures.samples import (
     HEADER_BYTES,
     NS,
     Log,
+    check,
+    check_size,
     flow_spec,
     nothing,
     seen,
@@ -32,21 +34,19 @@ def of_iperf3(document: Mapping[str, Any]) -> Log:
     intervals = document["intervals"]
     if not intervals:
         raise ValueError("it has no intervals")
-    times = [0, *(round(max(s["end"] for s in one["streams"]) * NS) for one in intervals)]
+    check_size(len(intervals), len(sockets))
+    times = [0, *(round(max(float(s["end"]) for s in one["streams"]) * NS) for one in intervals)]
+    check(times)
+    by_socket = [{stream["socket"]: stream for stream in one["streams"]} for one in intervals]
     flows, specs = [], []
     for number, socket in enumerate(sockets):
-        streams = [_stream_of(one["streams"], socket) for one in intervals]
-        flows.append(_iperf3_flow(streams, mss))
+        flows.append(_iperf3_flow([streams[socket] for streams in by_socket], mss))
         name = "iperf3" if len(sockets) == 1 else f"iperf3-{number + 1}"
         specs.append(flow_spec(name, "tcp", {"kind": "bulk"}, mss))
     controller = document.get("end", {}).get("sender_tcp_congestion")
     for one in specs:
         one["controller"]["name"] = str(controller or "unknown")
     return Log(spec(times, specs), times, flows)
-
-
-def _stream_of(streams: Sequence[Mapping[str, Any]], socket: object) -> Mapping[str, Any]:
-    return next(stream for stream in streams if stream["socket"] == socket)
 
 
 def _iperf3_flow(streams: Sequence[Mapping[str, Any]], mss: int) -> dict[str, Any]:

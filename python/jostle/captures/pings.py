@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from jostle.captures.samples import NS, Log, Ping, pinged
+from jostle.captures.samples import NS, Log, Ping, lines_of, pinged
 
 MOST_PINGS: Final = 1_000_000
 """More than these have no place in a log of the size that is read."""
+_REPEATED_WITHIN: Final = 64
+"""Echoes among which a second one with the same number is a duplicate."""
+_MOST_LOST: Final = 100
+"""Pings per reply: a log with more lost pings is damaged."""
 
 # "64 bytes from 192.0.2.1: icmp_seq=3 ttl=57 time=12.3 ms", of iputils, BusyBox and BSD (of IPv6
 # with a comma, "from 2001:db8::1, icmp_seq"); with -D a time stamp in front.
 _ECHO: Final = re.compile(
-    r"^(?:\[(?P<at>\d+\.\d+)\] )?(?P<bytes>\d+) bytes from (?P<host>[^\s,]+?)[:,]?\s.*?"
-    r"(?:icmp_)?seq=(?P<number>\d+).*? time=(?P<ms>[\d.]+) ms"
+    r"^(?:\[(?P<at>\d+\.\d+)\] )?(?P<bytes>\d+) bytes from (?P<host>[^\s,]+?)[:,]?\s"
+    # An atomic group: without it, the time grows with the square of a line's length.
+    r"(?>.*?(?:icmp_)?seq=(?P<number>\d+)).*? time=(?P<ms>[\d.]+) ms"
 )
 _SENT: Final = re.compile(r"^(?P<sent>\d+) packets transmitted")
 
@@ -24,8 +30,9 @@ _SENT: Final = re.compile(r"^(?P<sent>\d+) packets transmitted")
 def of_ping(text: str) -> Log | None:
     """Take the lines of `ping`: each echo's number and round trip; with `-D` its time."""
     echoes: list[tuple[int, float | None, int]] = []
+    recent: deque[int] = deque(maxlen=_REPEATED_WITHIN)
     sent, payload, host = 0, 56, ""
-    for line in text.splitlines():
+    for line in lines_of(text):
         echo = _ECHO.match(line)
         if echo is not None:
             host = host or echo["host"]
@@ -33,7 +40,8 @@ def of_ping(text: str) -> Log | None:
             at_s = float(echo["at"]) if echo["at"] else None
             # A second echo of the same number is a copy that the network made.
             number = int(echo["number"])
-            if number not in {known for known, _, _ in echoes[-64:]}:
+            if number not in recent:
+                recent.append(number)
                 echoes.append((number, at_s, round(float(echo["ms"]) * 1e6)))
         elif said := _SENT.match(line.strip()):
             sent = int(said["sent"])
@@ -43,6 +51,8 @@ def of_ping(text: str) -> Log | None:
     every_ns = _every(echoes)
     count = max(sent, max(number for number, _, _ in echoes) - first + 1)
     _bounded(count)
+    if count > _MOST_LOST * len(echoes) + _MOST_LOST**2:
+        raise ValueError(f"{len(echoes)} replies to {count} pings: too few")
     known = {number - first: rtt_ns for number, _, rtt_ns in echoes}
     pings = [Ping(number, number * every_ns, known.get(number)) for number in range(count)]
     return pinged(f"ping {host}".strip(), pings, payload, every_ns)

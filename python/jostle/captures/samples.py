@@ -27,6 +27,11 @@ MOST_COUNT: Final = 2**53
 """Bytes, packets, bit/s: 9 PB. What is more is damaged, and not all whole numbers are doubles."""
 MOST_ROWS: Final = 100_000
 """Bins of a series: a log that asks for more gets longer ones."""
+MOST_FLOWS: Final = 1_000
+MOST_SAMPLES: Final = 2_000_000
+"""Times × flows of a log. Each takes about two hundred bytes of memory."""
+_MOST_LINES: Final = 2_000_000
+"""Of a text file. A line of ping has about 50 bytes."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Log:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Ping:
     """A ping: its number from 0, when it left, and its round trip; none if it never came back."""
 
@@ -151,6 +156,37 @@ def seen(
     }
 
 
+def lines_of(text: str) -> list[str]:
+    """Split a text into its lines.
+
+    Raises
+    ------
+    ValueError
+        When there are too many.
+    """
+    lines = text.splitlines()
+    if len(lines) > _MOST_LINES:
+        raise ValueError(f"{len(lines)} lines: at most {_MOST_LINES} are read")
+    return lines
+
+
+def check_size(times: int, flows: int, most_samples: int = MOST_SAMPLES) -> None:
+    """See that a log is not too large before its samples are made.
+
+    Raises
+    ------
+    ValueError
+        When it is.
+    """
+    if flows > MOST_FLOWS:
+        raise ValueError(f"{flows} flows: at most {MOST_FLOWS} are read")
+    if times * flows > most_samples:
+        raise ValueError(
+            f"{times} times of {flows} flows: at most {most_samples} samples are read — write logs "
+            "of fewer flows"
+        )
+
+
 def check(times: Sequence[int]) -> None:
     """See that times are those of samples.
 
@@ -168,10 +204,11 @@ def spec(times: Sequence[int], flows: list[dict[str, Any]]) -> dict[str, Any]:
     """Give what stands for the specification of a run."""
     check(times)
     steps = [later - before for before, later in itertools.pairwise(times)]
+    most_bins = min(MOST_ROWS, MOST_SAMPLES // len(flows))
     return {
         "seed": 0,
         "duration_ns": times[-1],
-        "interval_ns": max(sorted(steps)[len(steps) // 2], times[-1] // MOST_ROWS, 1),
+        "interval_ns": max(sorted(steps)[len(steps) // 2], times[-1] // most_bins, 1),
         "trace": "none",
         "capture": None,
         "phases": [{"name": "overall", "from_ns": 0, "to_ns": times[-1]}],

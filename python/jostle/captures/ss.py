@@ -10,17 +10,16 @@ from typing import Any, Final
 from jostle.captures.samples import (
     FULL_BYTES,
     HEADER_BYTES,
-    MOST_ROWS,
     NS,
     Log,
+    check_size,
     flow_spec,
+    lines_of,
     nothing,
     seen,
     spec,
 )
 
-_MOST_CONNECTIONS: Final = 1_000
-_MOST_SAMPLES: Final = 2_000_000
 _MOST_SAID: Final = 10_000
 # What `date +%s.%N` prints; "Time: " in front is of flent's script.
 _TIME: Final = re.compile(r"^(?:Time: )?(\d{9,10}(?:\.\d{1,9})?)$")
@@ -76,10 +75,7 @@ def of_ss(text: str) -> Log:
     if len(samples) < 2:
         raise ValueError("fewer than two times: `date +%s.%N` before each `ss -tin` prints them")
     connections = list(dict.fromkeys(one for _, said in samples for one in said))
-    if len(samples) > MOST_ROWS or len(connections) > _MOST_CONNECTIONS:
-        raise ValueError(f"more than {MOST_ROWS} times or {_MOST_CONNECTIONS} connections")
-    if len(samples) * len(connections) > _MOST_SAMPLES:
-        raise ValueError(f"times × connections are more than {_MOST_SAMPLES}")
+    check_size(len(samples), len(connections))
     times = [at - samples[0][0] for at, _ in samples]
     found = []
     for connection in connections:
@@ -93,7 +89,7 @@ def of_ss(text: str) -> Log:
 
 def _samples(text: str) -> list[tuple[int, Said]]:
     """Tell what was said at each time, which stands before it or, as in flent's logs, after it."""
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines_of(text) if line.strip()]
     before = bool(lines) and _TIME.match(lines[0].strip()) is not None
     samples: list[tuple[int, Said]] = []
     said: Said = {}

@@ -183,7 +183,7 @@ def make(
         chain = _fitted(recording, states)
     else:
         chain = _between(rates or "", stay, step)
-    made = chain.recording(duration, seed)
+    made: Recording = _told(lambda: chain.recording(duration, seed))
     _write(output, _text(made, output))
     if recording is not None:
         _compare(recording, made, chain.step_s, figure)
@@ -320,6 +320,7 @@ def _panel(shown: Sequence[tuple[str, Column, Cut]], step_s: float | None = None
 
     from jostle.figures.recorded import RecordedPanel, Steps
     from jostle.scenario.traces.numbers import autocorrelation, distribution
+    from jostle.scenario.traces.recording import MOST_STEPS
 
     over_time, shares, memory = [], [], []
     column = shown[0][1]
@@ -332,7 +333,8 @@ def _panel(shown: Sequence[tuple[str, Column, Cut]], step_s: float | None = None
         over_time.append(Steps(whose, ends, np.append(values[kept], values[kept][-1])))
         shares.append(Steps(whose, *distribution(values, part.lasting_s)))
         if step_s is not None:
-            moments = np.arange(0, part.length_s - step_s / 2, step_s)
+            lasting_s = min(part.length_s, MOST_STEPS * step_s)
+            moments = np.arange(0, lasting_s - step_s / 2, step_s)
             even = values[np.searchsorted(part.time_s, moments + step_s / 2) - 1]
             found = autocorrelation(even, min(_LAGS, even.size - 1))
             lags_s: Floats = np.arange(found.size, dtype=np.float64) * step_s

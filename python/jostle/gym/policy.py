@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from jostle import _core
 from jostle.errors import InputError
+from jostle.foreign_files import TABLE_BYTES, read_bytes
 from jostle.gym.design import Design
 
 __all__ = ["Layer", "Policy", "write_policy"]
@@ -35,7 +36,7 @@ class Policy:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         try:
-            self._engine = _core.Policy(Path(path).read_bytes())
+            self._engine = _core.Policy(read_bytes(Path(path), TABLE_BYTES))
         except (OSError, ValueError) as error:
             raise InputError(f"{path}: {error}") from error
 

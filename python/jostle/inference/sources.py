@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["find_measured"]
 
 _FEWEST_DIGITS: Final = 6
+_MOST_HOURS: Final = 24
+"""Longest measurement that is simulated."""
 _NAME: Final = re.compile(f"[0-9a-f]{{{_FEWEST_DIGITS},32}}")
 
 
@@ -26,10 +28,22 @@ def find_measured(given: str, store: Path) -> Run:
     Raises
     ------
     InputError
-        When there is no such run, or several, or a file is no capture.
+        When there is no such run, or several, or a file is no capture; and when it lasts longer
+        than a day.
     StoreError
         When it is not whole, or may not be read.
     """
+    run = _find(given, store)
+    hours = run.spec["duration_ns"] / 3.6e12
+    if hours > _MOST_HOURS:
+        raise InputError(
+            f"{given}: it lasts {hours:.0f} hours: at most {_MOST_HOURS} are simulated — cut out a "
+            "part, as `editcap -A … -B …` does"
+        )
+    return run
+
+
+def _find(given: str, store: Path) -> Run:
     path = Path(given)
     if (path / "manifest.json").is_file():
         return Reader(path.resolve().parent).get(path.resolve().name)

@@ -17,6 +17,8 @@ __all__ = ["LinkTrace", "of_rates", "parse", "read_trace", "recording"]
 
 _LARGEST_MS = 2**32 - 1
 _PACKET_BITS = PACKET_BYTES * 8
+_MOST_OPPORTUNITIES = 4_000_000
+"""Of a file that is written: it has about `TRACE_BYTES`."""
 
 
 @dataclass(frozen=True)
@@ -103,14 +105,12 @@ def recording(text: str, source: str, step_s: float) -> Recording:
     """Read opportunities as rates over steps of `step_s`; raises as `read_trace`."""
     import numpy as np
 
-    from jostle.scenario.traces.recording import MOST_STEPS, Column, Recording
+    from jostle.scenario.traces.recording import Column, Recording, check_steps
 
     trace = parse(text, source)
     length_ms = trace.opportunities_ms[-1]
     step_ms = max(1, round(step_s * 1e3))
-    if length_ms / step_ms > MOST_STEPS:
-        message = f"{length_ms} ms in steps of {step_ms} ms are more than {MOST_STEPS} — cut it"
-        raise QuantityError(f'trace "{source}": {message}')
+    check_steps(length_ms / step_ms, source)
     edges = np.append(np.arange(0, length_ms, step_ms), length_ms).astype(np.float64)
     # An opportunity at the very end is still of the last step, as one at 0 is of the first.
     counts, _ = np.histogram(trace.opportunities_ms, edges)
@@ -128,7 +128,19 @@ def recording(text: str, source: str, step_s: float) -> Recording:
 
 
 def of_rates(rates: Cut) -> Iterator[int]:
-    """Yield the milliseconds at which a link of these rates has carried another full packet."""
+    """Yield the milliseconds at which a link of these rates has carried another full packet.
+
+    Raises
+    ------
+    QuantityError
+        If it carries too many.
+    """
+    packets = float((rates.values * rates.lasting_s).sum()) / _PACKET_BITS
+    if not packets <= _MOST_OPPORTUNITIES:
+        raise QuantityError(
+            f"it carries {packets:.3g} packets: at most {_MOST_OPPORTUNITIES} are written — choose "
+            "a part by --from and --to"
+        )
     carried_bits = 0.0
     given = 0
     for at_s, rate_bps, lasting_s in zip(rates.time_s, rates.values, rates.lasting_s, strict=True):

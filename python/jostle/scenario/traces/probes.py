@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from jostle.foreign_files import parse_json
 from jostle.scenario.text.units import QuantityError
 from jostle.scenario.traces.recording import MOST_STEPS, Column, Floats, Recording, checked, spans
 
@@ -16,13 +17,12 @@ __all__ = ["of_json", "of_ping"]
 
 # iputils: "[1700000000.123456] 64 bytes from 192.0.2.1: icmp_seq=1 ttl=57 time=12.3 ms".
 _REPLY: Final = re.compile(
-    r"(?:\[(?P<at>\d+(?:\.\d+)?)\] )?.*\bicmp_seq=(?P<seq>\d{1,10})\b.*"
-    r"\btime[=<](?P<ms>\d+(?:\.\d+)?) ms"
+    r"(?:\[(?P<at>\d+(?:\.\d+)?)\] )?"
+    # An atomic group: without it, the time grows with the square of a line's length.
+    r"(?>.*?\bicmp_seq=(?P<seq>\d{1,10})\b).*?\btime[=<](?P<ms>\d+(?:\.\d+)?) ms"
 )
 _PING_INTERVAL_S: Final = 1.0
 """What ping of iputils waits unless it is told otherwise."""
-_LONGEST_LINE: Final = 500
-"""Characters of a line of ping: the pattern takes time that grows with their square."""
 _SAID: Final = 80
 """Characters of what iperf3 says that are quoted."""
 _WRAP: Final = 1 << 16
@@ -38,18 +38,18 @@ def of_json(text: str, source: str) -> Recording:
         If it is neither, or not whole.
     """
     try:
-        document = json.loads(text)
+        document = parse_json(text)
     except json.JSONDecodeError as error:
         message = f"not JSON ({error.msg})"
         raise QuantityError(f'trace "{source}", line {error.lineno}: {message}') from None
-    except RecursionError:
-        raise QuantityError(f'trace "{source}": nested too deeply') from None
+    except ValueError as error:
+        raise QuantityError(f'trace "{source}": not JSON ({error})') from None
     try:
         if isinstance(document, dict) and document.get("round_trips"):
             return _irtt(document, source)
         if isinstance(document, dict) and document.get("intervals"):
             return _iperf3(document, source)
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         if isinstance(error, QuantityError):
             raise
         raise QuantityError(f'trace "{source}": not as iperf3 or irtt write it: {error}') from None
@@ -128,7 +128,7 @@ def of_ping(text: str, source: str) -> Recording:
     found: dict[int, tuple[float, float | None]] = {}
     turns = before = 0
     for line in text.splitlines():
-        reply = _REPLY.match(line.strip()[:_LONGEST_LINE])
+        reply = _REPLY.match(line.strip())
         if reply is None:
             continue
         number = int(reply["seq"])

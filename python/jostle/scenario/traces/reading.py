@@ -18,6 +18,8 @@ __all__ = ["STEP_S", "read"]
 STEP_S: Final = 0.1
 """Over which delivery opportunities are counted, unless something else is asked for."""
 
+_MOST_S: Final = 3.2e9
+"""A hundred years: longer files are damaged."""
 _LOOKED_AT: Final = 4096
 """Letters at the start of a file by which it is told what it is."""
 
@@ -42,11 +44,17 @@ def read(
     QuantityError
         If it cannot be read; the text names file and line, and what would be accepted.
     """
+    recording = _read(mahimahi.read_text_of(path), str(path), step_s, where or {})
+    if not recording.length_s <= _MOST_S:
+        message = f"it lasts {recording.length_s:g} s: at most {_MOST_S:g} s are read"
+        raise QuantityError(f'trace "{path}": {message}')
+    return recording
+
+
+def _read(text: str, source: str, step_s: float, where: Mapping[str, str]) -> Recording:
     # numpy takes its time to load: `jostle --help` must not wait for it.
     from jostle.scenario.traces import probes, tables
 
-    text = mahimahi.read_text_of(path)
-    source = str(path)
     start = text[:_LOOKED_AT].lstrip("\ufeff \t\r\n")
     if where and (start.startswith("{") or not _is_table(start)):
         raise QuantityError(f'trace "{source}": where is of tables with named columns')
@@ -55,7 +63,7 @@ def read(
     if "icmp_seq=" in start or start.startswith("PING "):
         return probes.of_ping(text, source)
     if _is_table(start):
-        return tables.recording(text.lstrip("\ufeff"), source, where or {})
+        return tables.recording(text.lstrip("\ufeff"), source, where)
     return mahimahi.recording(text, source, step_s)
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "Gaps",
     "Quantity",
     "Recording",
+    "check_steps",
     "cut",
     "spans",
 ]
@@ -137,6 +138,21 @@ class Recording:
         slack = _ROUNDING * float(np.median(self.end_s - self.start_s))
         missing = np.flatnonzero(self.start_s[1:] - self.end_s[:-1] > slack)
         return tuple((float(self.end_s[i]), float(self.start_s[i + 1])) for i in missing)
+
+
+def check_steps(steps: float, source: str) -> None:
+    """See that a recording does not become too many steps of equal length.
+
+    Raises
+    ------
+    QuantityError
+        If it does.
+    """
+    if not steps <= MOST_STEPS:
+        raise QuantityError(
+            f'trace "{source}": {steps:.3g} steps: at most {MOST_STEPS} are made — choose a longer '
+            "--step or a shorter part"
+        )
 
 
 def spans(start_s: Floats) -> tuple[Floats, float | None]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.scenario.text.units import QuantityError
-from jostle.scenario.traces.recording import Column, Floats, Recording
+from jostle.scenario.traces.recording import Column, Floats, Recording, check_steps
 
 __all__ = ["Chain", "between", "fitted"]
 
@@ -37,6 +37,8 @@ class Chain:
         Samples of each state, as positions.
     columns
         What the samples are.
+    source
+        File that it was fitted to.
     """
 
     step_s: float
@@ -44,9 +46,17 @@ class Chain:
     often: Floats
     members: tuple[Ints, ...]
     columns: tuple[Column, ...]
+    source: str = "synthetic"
 
     def recording(self, duration_s: float, seed: int) -> Recording:
-        """Draw a recording; the same seed gives the same one."""
+        """Draw a recording; the same seed gives the same one.
+
+        Raises
+        ------
+        QuantityError
+            If it would have too many steps.
+        """
+        check_steps(duration_s / self.step_s, self.source)
         steps = max(1, round(duration_s / self.step_s))
         # Nothing but uniform numbers: their stream is the same in every version of NumPy.
         uniform = np.random.Generator(np.random.PCG64(seed)).random((steps, 2))
@@ -105,7 +115,7 @@ def fitted(recording: Recording, states: int) -> Chain:
     moves[moves.sum(axis=1) == 0] = often
     moves /= moves.sum(axis=1, keepdims=True)
     members = tuple(np.flatnonzero(state == one) for one in range(count))
-    return Chain(step_s, moves, often, members, columns)
+    return Chain(step_s, moves, often, members, columns, recording.source)
 
 
 def between(rates_bps: Sequence[float], stay_s: float, step_s: float) -> Chain:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from jostle.scenario.text.units import PACKET_BYTES, QuantityError
+from jostle.scenario.text.units import QuantityError
 from jostle.scenario.traces import mahimahi
 from jostle.scenario.traces.recording import Column, Cut, Quantity, Recording
 
@@ -19,8 +19,6 @@ _WRITTEN: Final[Mapping[Quantity, tuple[str, float]]] = {
     "delay": ("_ms", 1e3),
     "loss": ("_percent", 1e2),
 }
-_MOST_PACKETS: Final = 10_000_000
-"""Of delivery opportunities, a line each: more than is read."""
 _ENDING: Final = re.compile(r"[ _]*[(\[]?(mbps|mbit/s|kbps|bps|ms|us|percent|%)[)\]]?$")
 
 
@@ -51,13 +49,13 @@ def as_mahimahi(rates: Cut, source: str) -> str:
     Raises
     ------
     QuantityError
-        If there is none or too many, or the last one comes before the first millisecond is over.
+        If there is not one, or the last one comes before the first millisecond is over; and if
+        there are too many.
     """
-    packets = float((rates.values * rates.lasting_s).sum()) / (8 * PACKET_BYTES)
-    if packets > _MOST_PACKETS:
-        message = f"it carries {packets:.3g} packets — at most {_MOST_PACKETS}: cut it"
-        raise QuantityError(f'trace "{source}": {message}')
-    times = list(mahimahi.of_rates(rates))
+    try:
+        times = list(mahimahi.of_rates(rates))
+    except QuantityError as error:
+        raise QuantityError(f'trace "{source}": {error}') from None
     if not times or times[-1] == 0:
         raise QuantityError(f'trace "{source}": it carries less than a packet')
     return mahimahi.lines(times)

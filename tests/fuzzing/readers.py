@@ -1,0 +1,297 @@
+"""The table of readers: a row for each kind of file that somebody else could have written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+__all__ = ["OTHERS", "READERS", "Reader"]
+
+_RUN = ("run", "--no-cache", "--jobs", "1")
+_STORE = ".jostle/store"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A kind of file, and the public commands that read it.
+
+    Attributes
+    ----------
+    name
+        Of the row, and of its folder of seeds: see `seeds.py`.
+    form
+        Structure of the file, for `mutations.mutate`.
+    files
+        Those that are damaged, one in each case: patterns within the folder of the seeds.
+    commands
+        Commands, one of which is run; `FILE` is the damaged file.
+    modules
+        Modules of jostle that open these files; empty if the engine or a library does.
+    statuses
+        Documented exit statuses: 0, and 2 for a file that is refused.
+    names
+        Files of which a refusal names one, beside the damaged one.
+    repairs_digests
+        Whether the names and digests of a segment are made to fit what was damaged.
+    is_taken
+        Whether the first command takes an undamaged file.
+    """
+
+    name: str
+    form: str
+    files: tuple[str, ...]
+    commands: tuple[tuple[str, ...], ...]
+    modules: tuple[str, ...] = ()
+    statuses: frozenset[int] = frozenset({0, 2})
+    names: tuple[str, ...] = ()
+    repairs_digests: bool = False
+    is_taken: bool = True
+
+
+def _in_scenario(name: str, form: str, file: str, module: str) -> Reader:
+    """Make the row of a file that a scenario names."""
+    command = (*_RUN, "s.toml")
+    runs = frozenset({0, 1, 2})
+    return Reader(name, form, (file,), (command,), (module,), runs, ("s.toml",))
+
+
+def _capture(name: str, form: str, file: str, *modules: str) -> Reader:
+    """Make the row of a file that `jostle analyze` measures."""
+    commands = (("analyze", "FILE"), ("analyze", "FILE", "--json"))
+    # The engine reads captures, and Python their digests.
+    return Reader(name, form, (file,), commands, modules or ("captures.analysis",))
+
+
+def _trace(name: str, form: str, file: str) -> Reader:
+    """Make the row of a recording of a link."""
+    commands = (
+        *(("trace", "convert", "FILE", "--output", f"out.{kind}") for kind in ("csv", "mahi")),
+        ("trace", "make", "--like", "FILE", "--duration", "10 s", "--output", "out.csv"),
+        (*_RUN, "s.toml"),
+    )
+    modules = ("scenario.traces.mahimahi",)
+    statuses = frozenset({0, 1, 2})
+    return Reader(name, form, (file,), commands, modules, statuses, ("s.toml",))
+
+
+def _study(name: str, form: str, file: str, module: str, *command: str) -> Reader:
+    """Make the row of a file of a study, or of a suite."""
+    words = command or ("study", "./small", "--repeats", "1", "--jobs", "1", "--output", "page")
+    names = ("small",)
+    statuses = frozenset({0, 1, 2})
+    return Reader(name, form, (file,), (words,), (module,), statuses, names)
+
+
+def _stored(name: str, form: str, files: tuple[str, ...], *modules: str) -> Reader:
+    """Make the row of a file in a store."""
+    commands = (
+        ("store", "check"),
+        ("store", "export", "out.csv"),
+        ("store", "sql", "select * from runs limit 3"),
+        ("store", "sql", "select * from flows limit 3"),
+        ("store", "gc"),
+        ("run", "s.toml", "--jobs", "1"),
+        ("compare", _STORE),
+        ("sweep", "status"),
+    )
+    statuses = frozenset({0, 1, 2})
+    names = (_STORE, "s.toml", "segments", "run ")
+    return Reader(name, form, files, commands, modules, statuses, names, repairs_digests=True)
+
+
+READERS: Final = (
+    Reader(
+        "scenario",
+        "toml",
+        ("*.toml",),
+        (
+            (*_RUN, "FILE"),
+            (*_RUN, "FILE", "--json"),
+            (*_RUN, "FILE", "--report", "r.html"),
+            (
+                "boundary",
+                "FILE",
+                "--no-cache",
+                "--jobs",
+                "1",
+                "--claim",
+                "goodput of a >= 1 Mbit/s",
+            ),
+        ),
+        ("scenario.text.document",),
+        frozenset({0, 1, 2}),
+        # Not every scenario samples a key.
+        ("[sample]",),
+    ),
+    _in_scenario("gml", "text", "net.gml", "scenario.text.graph_files"),
+    _in_scenario("graphml", "text", "net.graphml", "scenario.text.graph_files"),
+    _in_scenario("arrivals", "text", "arrivals.txt", "scenario.resolving.arrivals"),
+    _in_scenario("writes", "text", "writes.csv", "scenario.resolving.writes"),
+    _in_scenario("distribution", "text", "sizes.cdf", "scenario.distributions"),
+    _in_scenario("remy-table", "bytes", "table.dna", "scenario.registry"),
+    _in_scenario("policy", "text", "policy.txt", "scenario.registry"),
+    Reader(
+        "python-controller",
+        "text",
+        ("mine.py",),
+        ((*_RUN, "s.toml", "--allow-code"),),
+        ("python_controllers.sources",),
+        frozenset({0, 1, 2}),
+        ("s.toml",),
+    ),
+    _trace("trace-mahimahi", "text", "link.mahi"),
+    _trace("trace-csv", "text", "link.csv"),
+    _trace("trace-iperf3", "json", "link.json"),
+    _trace("trace-irtt", "json", "link.json"),
+    _trace("trace-ping", "text", "link.txt"),
+    Reader(
+        "link-file",
+        "toml",
+        ("link.toml",),
+        (
+            ("identify", "flow.pcap", "--jobs", "1", "--link", "FILE"),
+            ("emulate", "FILE", "--lateness", "never", "--", "true"),
+        ),
+        ("scenario.text.document",),
+        names=("--lateness",),
+    ),
+    Reader(
+        "claim",
+        "toml",
+        ("claim.toml",),
+        (("boundary", "s.toml", "--claim", "FILE", "--no-cache", "--points", "4", "--jobs", "1"),),
+        ("scenario.text.document",),
+        frozenset({0, 1, 2}),
+    ),
+    Reader(
+        "tuned-scenario",
+        "toml",
+        ("s.toml",),
+        (
+            (
+                *("tune", "FILE", "--no-cache", "--jobs", "1", "--trials", "1"),
+                *("--param", "bottleneck.rate=['5 Mbit/s', '6 Mbit/s']"),
+                *("--maximize", "goodput of a"),
+            ),
+        ),
+        ("scenario.text.document",),
+        frozenset({0, 1, 2}),
+    ),
+    Reader(
+        "fitted-scenario",
+        "toml",
+        ("s.toml",),
+        (("fit", "FILE", "--to", "flow.pcap", "--free", "bottleneck.rate", "--guesses", "10"),),
+        ("scenario.text.document",),
+        frozenset({0, 1, 2}),
+    ),
+    Reader(
+        "causes",
+        "toml",
+        ("page-causes.toml",),
+        (("validate", "s.toml", "--no-cache", "--report", "page.md"),),
+        ("fidelity.causes",),
+        frozenset({0, 1, 2}),
+        # Which kernels a machine has is no matter of what is read.
+        ("no virtual-time kernel",),
+        is_taken=False,
+    ),
+    _study("study", "toml", "small/study.toml", "scenario.text.document"),
+    _study("study-scenario", "toml", "small/flow.toml", "scenario.text.document"),
+    _study("study-setup", "text", "small/setup.md", "studies.check"),
+    _study("study-linux", "json", "small/linux.json", "studies.recorded"),
+    _study("study-points", "json", "small/linux-points.json", "studies.kept_points"),
+    _study("study-fitted", "json", "small/fitted.json", "studies.fitted"),
+    _study(
+        *("testbed", "toml", "small/testbed.toml", "scenario.text.document"),
+        *("testbed", "./small", "--trials", "1", "--jobs", "1"),
+    ),
+    _study(
+        *("suite", "toml", "small/suite.toml", "scenario.text.document"),
+        *("suite", "./small", "--controller", "reno", "--quick", "--jobs", "1", "--json"),
+    ),
+    _study(
+        *("suite-scenario", "toml", "small/alone.toml", "scenario.text.document"),
+        *("suite", "./small", "--controller", "reno", "--quick", "--jobs", "1", "--json"),
+    ),
+    _capture("pcap", "bytes", "flow.pcap"),
+    _capture("pcap-gz", "bytes+gz", "flow.pcap.gz"),
+    _capture("pcapng", "bytes", "flow.pcapng"),
+    _capture("pcapng-zst", "bytes+zst", "flow.pcapng.zst"),
+    Reader(
+        "pcap-identified",
+        "bytes",
+        ("flow.pcap",),
+        (
+            ("identify", "FILE", "--jobs", "1"),
+            ("advise", "FILE", "--goal", "bulk", "--jobs", "1"),
+            ("fit", "s.toml", "--to", "FILE", "--free", "bottleneck.rate", "--guesses", "10"),
+            ("analyze", "FILE", "--time-sequence", "--report", "r.html"),
+        ),
+        ("captures.analysis",),
+        names=("flow",),
+    ),
+    _capture("qlog", "json", "flow.qlog", "captures.logs"),
+    _capture("qlog-sequence", "lines", "flow.sqlog", "captures.logs"),
+    _capture("qlog-gz", "lines+gz", "flow.sqlog.gz", "captures.logs"),
+    _capture("flent", "json+gz", "flow.flent.gz", "captures.logs"),
+    _capture("iperf3", "json", "log.json", "captures.logs"),
+    _capture("irtt", "json", "log.json", "captures.logs"),
+    _capture("ping", "text", "ping.txt", "captures.logs"),
+    _capture("ss", "text", "ss.log", "captures.logs"),
+    Reader(
+        "measurement",
+        "json",
+        ("measured/measurement.json",),
+        (("analyze", "measured"),),
+        ("captures.folders",),
+        names=("measured",),
+    ),
+    _stored("segment-manifest", "json", (f"{_STORE}/segments/*/manifest.json",)),
+    _stored("segment-tables", "bytes", (f"{_STORE}/segments/*/*.parquet",)),
+    replace(
+        _stored("store-index", "bytes", (f"{_STORE}/.index.parquet",), "running.segments.index"),
+        commands=(("run", "s.toml", "--jobs", "1"), ("store", "check"), ("store", "gc")),
+    ),
+    _stored("store-plan", "json", (f"{_STORE}/.plans/*.json",), "running.plans"),
+    _stored("store-sweep", "json", (f"{_STORE}/.sweeps/*/*.json",), "running.sweeps.records"),
+    _stored("run-folder", "json", (f"{_STORE}/[0-9a-f]*/*.json",), "running.run_folder"),
+    _stored("run-tables", "bytes", (f"{_STORE}/[0-9a-f]*/*.parquet",), "running.disk"),
+    Reader(
+        "shared-store",
+        "bytes",
+        ("bucket/segments/*/*", "bucket/.plans/*"),
+        (
+            ("store", "pull", "file://BUCKET", "--store", "copy"),
+            ("run", "s.toml", "--jobs", "1", "--store", "file://BUCKET"),
+        ),
+        (),
+        frozenset({0, 1, 2}),
+        ("bucket", "s.toml"),
+        repairs_digests=True,
+    ),
+)
+"""Every reader. `tests/test_fuzzed_readers.py` sees that none is missing."""
+
+OTHERS: Final = {
+    "gym.policy": "a policy, of which the engine reads the content as in the row `policy`",
+    "kernel_images.images": "facts of a kernel that jostle itself built, in the user's cache",
+    "backends.kernel.workers": "the same, sent to a worker of the user's own cluster",
+    "backends.kernel.samples": "what jostle's own program in a guest wrote",
+    "backends.kernel.captures": "what jostle's own program in a guest wrote",
+    "backends.kernel.measured_datagrams": "what jostle's own program in a guest wrote",
+    "backends.kernel.measured_quic": "what jostle's own program in a guest wrote",
+    "backends.kernel.qlogs": "logs of a program that the user allowed to run; as the qlog rows",
+    "cli.detaching": "the log of a command that the user started",
+    "cli.names": "titles of scenarios, which the row `scenario` reads",
+    "report.html": "text of scenarios, which the row `scenario` reads",
+    "studies.page": "text of a study, which `studies.check` reads before",
+    "suites.page": "text of a suite, read as that of a study",
+    "scenario.text.toml_file": "a scenario that is changed, read as the row `scenario`",
+    "scenario.scenario": "a scenario, read by `scenario.text.document`",
+    "search.claims": "a claim, read by `scenario.text.document`",
+    "emulate.link_file": "a link file, read by `scenario.text.document`",
+    "running.segments.folder": "segments, of which Polars opens the tables: `segment-…`",
+    "running.upkeep.tables": "manifests and tables of the rows `segment-…` and `run-…`",
+}
+"""Modules that open files of others through `foreign_files`, and why they have no row."""
