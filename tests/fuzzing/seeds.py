@@ -420,6 +420,7 @@ _MADE: Final[dict[str, Callable[[Path], None]]] = {
     "ping": _with(lambda _: {"ping.txt": _pings()}),
     "ss": _with(lambda _: {"ss.log": _ss()}),
     "measurement": _with(_measured),
+    "study-setup": _finished_study,
     "study-linux": _finished_study,
     "study-points": _finished_study,
     "study-fitted": _finished_study,
