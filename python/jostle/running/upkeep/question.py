@@ -120,12 +120,12 @@ def _add(
         if paths:
             files.add(name, paths)
     if PLANS in tables:
-        content = io.BytesIO()
+        buffer = io.BytesIO()
         try:
-            plans_frame(root).write_parquet(content)
+            plans_frame(root).write_parquet(buffer)
         except StoreError as error:
             raise InputError(f"{error}: remove that file") from error
-        files.add(PLANS, [content.getvalue()])
+        files.add(PLANS, [buffer.getvalue()])
 
 
 def _run(files: TableFiles, question: str) -> pl.DataFrame:
