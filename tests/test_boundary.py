@@ -139,6 +139,13 @@ def test_no_claims(text: str, message: str) -> None:
         read_claim(text)
 
 
+def test_a_claim_file_that_is_no_toml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "claim.toml"
+    file.write_bytes(b"parts = [" * 1000)
+    assert status(["boundary", str(SCENARIO), "--claim", str(file)]) == 2
+    assert f"error: {file}" in capsys.readouterr().err
+
+
 def test_a_claim_is_judged_at_every_point_of_its_own(tmp_path: Path) -> None:
     scenario = jostle.load(SCENARIO, {"duration": "3 s"}).at(
         ((0.5, 0.5, 0.0), (0.5, 0.5, 1.0), (0.2, 0.9, 0.4))

@@ -106,6 +106,13 @@ def test_page_of_runs_that_failed() -> None:
     ]
 
 
+def test_causes_that_are_nested_too_deeply(tmp_path: Path) -> None:
+    path = tmp_path / "fidelity-causes.toml"
+    path.write_text("x = " + "[" * 10_000)
+    with pytest.raises(InputError, match=path.name):
+        read_causes(path)
+
+
 def test_causes(tmp_path: Path, comparisons: list[Comparison]) -> None:
     path = tmp_path / "fidelity-causes.toml"
     path.write_text(

@@ -162,6 +162,7 @@ READERS: Final = (
         (("boundary", "s.toml", "--claim", "FILE", "--no-cache", "--points", "4", "--jobs", "1"),),
         ("scenario.text.document",),
         frozenset({0, 1, 2}),
+        ("--claim",),
     ),
     Reader(
         "tuned-scenario",

@@ -12,7 +12,6 @@ from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder
 from jostle.cli.options import jobs_option, json_option, store_option
 from jostle.cli.signals import interruptible
-from jostle.errors import InputError
 from jostle.inference.goals import GOALS
 from jostle.printable import echo
 
@@ -87,21 +86,17 @@ def advise(
     from jostle.inference.known_network import find_network
     from jostle.running.executors import local
     from jostle.running.session import Session
-    from jostle.scenario import ScenarioError
 
     names = chosen_names(candidates)
     make_folder(output)
     executor = local(jobs)
-    try:
-        network = find_network(data, Path(store_path), flow)
-        with interruptible(executor):
-            session = Session(environment.backend("sim"), executor, None)
-            found = advised(
-                network, GOALS[goal], names, session, seeds, length_s=length, queues=queues,
-                proxy=proxy,
-            )  # fmt: skip
-    except ScenarioError as error:
-        raise InputError(str(error)) from error
+    network = find_network(data, Path(store_path), flow)
+    with interruptible(executor):
+        session = Session(environment.backend("sim"), executor, None)
+        found = advised(
+            network, GOALS[goal], names, session, seeds, length_s=length, queues=queues,
+            proxy=proxy,
+        )  # fmt: skip
     if as_json:
         document = {**found.to_dict(), "goal": goal, "network": network.to_dict()}
         echo(json.dumps(document, ensure_ascii=False, allow_nan=False))

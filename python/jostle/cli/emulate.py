@@ -75,13 +75,9 @@ def emulate(
     """
     from jostle import emulate as emulation
     from jostle.emulate import journal
-    from jostle.scenario import ScenarioError
     from jostle.scenario.text.units import QuantityError, parse_span
 
-    try:
-        links = emulation.load(link)
-    except ScenarioError as error:
-        raise InputError(str(error)) from error
+    links = emulation.load(link)
     try:
         bound_ns = parse_span(lateness)
     except QuantityError as error:

@@ -115,16 +115,12 @@ def fit(
     from jostle.inference.writing import fitted_text
     from jostle.running.executors import local
     from jostle.running.session import Session
-    from jostle.scenario import ScenarioError
 
-    try:
-        scenario = environment.load_scenario(file, overrides_of(settings), allow_code=allow_code)
-        document = scenario.document
-        keys = free_keys(document, free)
-        experiments = _experiments(scenario, measured, store_path)
-        held = _experiments(scenario, held_out, store_path)
-    except ScenarioError as error:
-        raise InputError(str(error)) from error
+    scenario = environment.load_scenario(file, overrides_of(settings), allow_code=allow_code)
+    document = scenario.document
+    keys = free_keys(document, free)
+    experiments = _experiments(scenario, measured, store_path)
+    held = _experiments(scenario, held_out, store_path)
     make_folder_of(output)
     make_folder_of(figure)
     executor = local(jobs)

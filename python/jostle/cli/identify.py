@@ -13,7 +13,6 @@ from jostle.cli.folders import make_folder_of
 from jostle.cli.options import jobs_option, json_option, store_option
 from jostle.cli.plot import stem_of
 from jostle.cli.signals import interruptible
-from jostle.errors import InputError
 from jostle.printable import echo
 
 if TYPE_CHECKING:
@@ -90,7 +89,6 @@ def identify(
     from jostle.inference.sources import find_measured
     from jostle.running.executors import local
     from jostle.running.session import Session
-    from jostle.scenario import ScenarioError
 
     names = chosen_names(candidates)
     make_folder_of(figure)
@@ -101,10 +99,7 @@ def identify(
     elif link is None:
         around, network = surroundings.estimated(observed), "estimated"
     else:
-        try:
-            around, network = surroundings.around_a_link(load(link), observed), "given"
-        except ScenarioError as error:
-            raise InputError(str(error)) from error
+        around, network = surroundings.around_a_link(load(link), observed), "given"
     executor = local(jobs)
     with interruptible(executor):
         session = Session(environment.backend("sim"), executor, None)

@@ -82,15 +82,11 @@ def testbed(
     """
     from jostle.running.executors import local
     from jostle.running.session import Session
-    from jostle.scenario import ScenarioError
     from jostle.search.testbed import fingerprint, fit_testbed, judge, kept
     from jostle.search.tuning import How
     from jostle.studies.testbed import load_testbed
 
-    try:
-        one = load_testbed(folder_of(study), allow_code=allow_code)
-    except ScenarioError as error:
-        raise InputError(str(error)) from error
+    one = load_testbed(folder_of(study), allow_code=allow_code)
     backend = environment.backend("sim", {})
     name = fingerprint(one, sampler, search_seed, backend.version)
     journal = store_of(store_path).root / FOLDER / f"{name}.journal"

@@ -70,7 +70,7 @@ def read_causes(path: Path) -> tuple[Cause, ...]:
         return ()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid TOML: {error}") from error
     tables = document.pop("cause", [])
     if document or not isinstance(tables, list):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from jostle.errors import brief
+from jostle.errors import InputError, brief
 from jostle.scenario.text.positions import KeyPath
 
 __all__ = [
@@ -45,7 +45,7 @@ class Problem:
     message: str
 
 
-class ScenarioError(Exception):
+class ScenarioError(InputError):
     """A scenario cannot be run as it is written.
 
     Parameters
