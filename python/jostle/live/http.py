@@ -138,7 +138,7 @@ def _download(
     while not transfer.is_over():
         limited.limit = Limit(_ANSWER_S, tick)
         connection.request("GET", target.path, headers=headers)
-        answer = _header_of_answer(connection, target)
+        answer = _response_header(connection, target)
         _fine(answer, target)
         limited.limit = transfer
         took = 0
@@ -195,7 +195,7 @@ def _chunks(transfer: Limit) -> Iterator[bytes]:
 def _taken(connection: http.client.HTTPConnection, target: Target) -> None:
     """See that the server took what was sent."""
     try:
-        answer = _header_of_answer(connection, target)
+        answer = _response_header(connection, target)
     except (OSError, http.client.HTTPException) as error:
         raise InputError(
             f"{target.label} takes no uploads: it closed the connection ({error!r}). Give a URL "
@@ -204,7 +204,7 @@ def _taken(connection: http.client.HTTPConnection, target: Target) -> None:
     _fine(answer, target)
 
 
-def _header_of_answer(
+def _response_header(
     connection: http.client.HTTPConnection, target: Target
 ) -> http.client.HTTPResponse:
     """Read the header of an answer; http.client limits its lines, and each line's length."""

@@ -11,7 +11,7 @@ from jostle.scenario.models import ScenarioFile
 from jostle.scenario.plan import Condition
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolving.addressing import Places, changed, find, parse_value, value_at
-from jostle.scenario.resolving.demand import MOST_PARTS, condition_count, count_parts
+from jostle.scenario.resolving.demand import MAX_ELEMENTS, condition_count, count_elements
 from jostle.scenario.resolving.grid import (
     Dimension,
     Level,
@@ -152,7 +152,7 @@ class _Loader:
         template = None
         if base.file is not None:
             self.check_until(base.file, report)
-            self.limit_part_count(count_parts(base.file) * condition_count(dimensions))
+            self.limit_element_count(count_elements(base.file) * condition_count(dimensions))
             together = Report([*base.replaced, *varied])
             template = self.resolve(base.file, together)
             report.found += together.found
@@ -201,8 +201,8 @@ class _Loader:
 
     def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
         """Return the run that `file` describes; see `jostle.scenario.resolving.resolve`."""
-        self.parts += count_parts(file)
-        self.limit_part_count(self.parts)
+        self.parts += count_elements(file)
+        self.limit_element_count(self.parts)
         folder = Path(self.source).parent
         return resolve(
             file,
@@ -214,13 +214,13 @@ class _Loader:
             modules=self.origin.modules,
         )
 
-    def limit_part_count(self, parts: int) -> None:
+    def limit_element_count(self, parts: int) -> None:
         """Refuse a scenario whose conditions take too long to resolve, and too much memory."""
-        if parts <= MOST_PARTS:
+        if parts <= MAX_ELEMENTS:
             return
         message = (
-            f"all conditions together have more than {MOST_PARTS} flows, links and steps of links "
-            "— let fewer keys vary, or write several scenarios"
+            f"all conditions together have more than {MAX_ELEMENTS} flows, links and steps of "
+            "links — let fewer keys vary, or write several scenarios"
         )
         rooms = [room for (room,) in _DESIGN if room in self.document]
         place = Problem(self.line((*rooms[:1],)), "".join(rooms[:1]), message)

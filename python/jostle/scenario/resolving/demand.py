@@ -10,9 +10,11 @@ from jostle.scenario.models import ScenarioFile
 from jostle.scenario.resolving.grid import Dimension
 from jostle.scenario.text.problems import Report
 
-__all__ = ["MOST_PARTS", "condition_count", "count_parts", "limit_flow_count", "limit_hop_count"]
+__all__ = [
+    "MAX_ELEMENTS", "condition_count", "count_elements", "limit_flow_count", "limit_hop_count",
+]  # fmt: skip
 
-MOST_PARTS: Final = 300_000
+MAX_ELEMENTS: Final = 300_000
 """Of all conditions, each of which is resolved: some 10 s, and half a gigabyte."""
 _MOST_FLOWS: Final = 10_000
 """Of a scenario, each of which is resolved when it is loaded. A RunSpec may have more."""
@@ -49,7 +51,7 @@ def limit_hop_count(file: ScenarioFile, report: Report) -> bool:
     return False
 
 
-def count_parts(file: ScenarioFile) -> int:
+def count_elements(file: ScenarioFile) -> int:
     """Return how many flows, links and steps of links a condition has, as far as it may have."""
     links = [file.bottleneck, file.downlink, file.uplink, *file.links]
     steps = [given for one in links if one is not None for given in (one.rate, one.delay)]
