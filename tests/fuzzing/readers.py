@@ -177,6 +177,8 @@ READERS: Final = (
         ),
         ("scenario.text.document",),
         frozenset({0, 1, 2}),
+        # The flow of the option may be missing.
+        ("goodput of a",),
     ),
     Reader(
         "fitted-scenario",
