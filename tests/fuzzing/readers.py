@@ -277,6 +277,9 @@ READERS: Final = (
 """Every reader. `tests/test_fuzzed_readers.py` sees that none is missing."""
 
 OTHERS: Final = {
+    "running.parquet_files": "tables of a segment, in the rows `segment-tables` and `run-tables`",
+    "running.upkeep.question": "the same, which `running.parquet_files` checks before",
+    "running.upkeep.table_files": "the same, which `running.parquet_files` checks before",
     "gym.policy": "a policy, of which the engine reads the content as in the row `policy`",
     "kernel_images.images": "facts of a kernel that jostle itself built, in the user's cache",
     "backends.kernel.workers": "the same, sent to a worker of the user's own cluster",
@@ -295,6 +298,5 @@ OTHERS: Final = {
     "search.claims": "a claim, read by `scenario.text.document`",
     "emulate.link_file": "a link file, read by `scenario.text.document`",
     "running.segments.folder": "segments, of which Polars opens the tables: `segment-…`",
-    "running.upkeep.tables": "manifests and tables of the rows `segment-…` and `run-…`",
 }
 """Modules that open files of others through `foreign_files`, and why they have no row."""
