@@ -43,7 +43,7 @@ def libraries_of(program: str) -> tuple[str, ...]:
 
 @functools.cache
 def _libraries_of(program: str, _changed_ns: int) -> tuple[str, ...]:
-    """Follow the names of libraries; every run of a sweep asks for those of the same programs."""
+    """Follow the names of libraries, once per program: all runs of a sweep start the same ones."""
     found: dict[str, None] = {}
     waiting = [program]
     while waiting and len(found) < _MOST_LIBRARIES:
