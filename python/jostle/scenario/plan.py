@@ -140,6 +140,8 @@ class Plan:
         When conditions have been repeated often enough; None if the runs are all there are.
     most_repeats
         Runs of a condition after which it is repeated no more.
+    source
+        Name of the scenario's file, as it was given; empty if the plan was made of no scenario.
     """
 
     title: str
@@ -147,6 +149,7 @@ class Plan:
     runs: Sequence[PlannedRun]
     until: Until | None = None
     most_repeats: int = 1
+    source: str = ""
 
     @classmethod
     def of(
