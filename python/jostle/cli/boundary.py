@@ -64,8 +64,8 @@ def boundary(
         raise InputError(f"{scenario.source}: {message}")
     if design.constraints:
         message = "`where` cuts the ranges, whose boundary is looked for: leave it out"
-        raise InputError(f"{scenario.place('sample', 'where')}: {message}")
-    with name_source(scenario.place("sample")):
+        raise InputError(f"{scenario.location_of('sample', 'where')}: {message}")
+    with name_source(scenario.location_of("sample")):
         checked(design.variables)
     with name_source(f"{scenario.source}: --claim {claim}"):
         study_of(scenario, asked)

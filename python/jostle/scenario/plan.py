@@ -141,7 +141,7 @@ class Plan:
     most_repeats
         Runs of a condition after which it is repeated no more.
     source
-        Name of the scenario's file, as it was given; empty if the plan was made of no scenario.
+        Path of the scenario's file; empty if the plan was not made from a scenario.
     """
 
     title: str

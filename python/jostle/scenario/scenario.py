@@ -329,11 +329,28 @@ class Scenario:
         most = self.file.most_repeats
         begin = min(max(self.repeats, LEAST_REPEATS), most)
         planned = replace(Plan.of(self.title, self._templates, begin, first), source=self.source)
-        until = replace(until, place=f"{self.place('until')}: until")
+        until = replace(until, place=f"{self.location_of('until')}: until")
         return replace(planned, until=until, most_repeats=most)
 
-    def place(self, *path: str) -> str:
-        """Name the file and the line of a key, which the command line may have set instead."""
+    def location_of(self, *path: str) -> str:
+        """Return where a key was written, as messages begin: `FILE:LINE`.
+
+        Parameters
+        ----------
+        *path
+            Names of the key and the tables around it, from the outermost.
+
+        Returns
+        -------
+        str
+            The file alone if the key was set by `set`, or the scenario was not read from a text.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> jostle.load("scenarios/first.toml").location_of("duration")
+        'scenarios/first.toml:4'
+        """
         origin = self._origin
         if origin is None or origin.text is None or ".".join(path) in origin.overrides:
             return self.source

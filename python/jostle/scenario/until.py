@@ -42,7 +42,7 @@ class Until:
     kind
         What the half is of.
     place
-        Begins what is said of the rule: the key, after the file and the line if they are known.
+        Start of messages about the rule: the key, after the file and the line if they are known.
     """
 
     text: str

@@ -126,17 +126,17 @@ def designed(scenario: Scenario, method: Method, size: int, seed: int) -> Scenar
     InputError
         When the scenario has no sample, or one that is not free to vary; or SALib is missing.
     """
-    place = scenario.place("sample")
+    place = scenario.location_of("sample")
     if scenario.design is None:
         message = "the scenario samples no key: give it a table [sample] with ranges"
         raise InputError(f"{scenario.source}: {message}")
     if scenario.grid:
         varied = ", ".join(f'"{key}"' for key in scenario.grid)
         message = f"the grid varies {varied}: indices are of sampled keys; --set one value"
-        raise InputError(f"{scenario.place('grid')}: {message}")
+        raise InputError(f"{scenario.location_of('grid')}: {message}")
     if scenario.design.constraints:
         message = "`where` makes keys depend on each other, indices need them to be free"
-        raise InputError(f"{scenario.place('sample', 'where')}: {message}")
+        raise InputError(f"{scenario.location_of('sample', 'where')}: {message}")
     keys = len(scenario.design.variables)
     if keys < 2:
         raise InputError(f"{place}: one key alone explains everything: sample two or more")
