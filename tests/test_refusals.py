@@ -76,6 +76,8 @@ def test_a_source_is_named_once() -> None:
         ("", ("compare", "s.toml", "--between", "bottleneck.rate=1,2"), "s.toml: no key `bottle"),
         ("", ("conformance", "s.toml", "--against", "b"), "s.toml: no flow `b`"),
         ("", ("plot", "s.toml", "--kind", "phase"), "s.toml: a phase portrait of flows needs two"),
+        ("", ("plot", "s.toml", "--kind", "series", "--flow", "b"),
+         "s.toml: no flow `b`: there is a\n"),
         ("", ("run", "s.toml", "--set", "capture=true"), "s.toml: capture: its files are kept in"),
         ("", ("run", "s.toml", "--phase", "late"), "s.toml: no phase `late`"),
         ("", ("run", "s.toml", "--pivot", "x:y", "--measure", "goodput"), "s.toml: no key `x`"),

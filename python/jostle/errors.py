@@ -30,7 +30,7 @@ def close_to(name: str, known: Iterable[str]) -> list[str]:
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """Say that there is no such thing, and what was probably meant."""
-    names = list(known)
+    names = list(dict.fromkeys(known))
     close = close_to(name, names)
     if close:
         return f"no {what} `{name}`; did you mean {' or '.join(f'`{c}`' for c in close)}?"
