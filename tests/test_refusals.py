@@ -157,6 +157,26 @@ def test_recordings_without_time_are_refused(
     assert f'error: trace "{name}": {refusal}' in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("line", "refusal"),
+    [
+        (f"64 bytes from h: icmp_seq=1 ttl=1 time={'9' * 400} ms", "cannot convert float infinity"),
+        ("64 bytes from h: icmp_seq=1 ttl=1 time=3600001 ms", "a round trip of 3600001000000 ns"),
+        (f"[1.5] 64 bytes from h: icmp_seq={'9' * 400} ttl=1 time=1 ms\n"
+         "[2.5] 64 bytes from h: icmp_seq=1 ttl=1 time=1 ms", "at most 1000000"),
+        (f"{'9' * 400} bytes from h: icmp_seq=1 ttl=1 time=1 ms", "int too large"),
+    ],
+)  # fmt: skip
+def test_numbers_of_pings_are_bounded(
+    line: str, refusal: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("ping.txt").write_text(f"PING h\n64 bytes from h: icmp_seq=2 ttl=1 time=1 ms\n{line}\n")
+    assert status(["analyze", "ping.txt"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ping.txt: not what ping prints (")
+    assert refusal in said
+
+
 def test_a_chain_has_the_steps_of_samples_that_last() -> None:
     Path("link.csv").write_text("start,end,mbps\n0,0,1\n1,1,2\n2,2,3\n3,4,4\n")
     words = ["trace", "make", "--like", "link.csv", "--duration", "10 s", "--output", "out.csv"]
