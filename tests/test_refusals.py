@@ -162,8 +162,8 @@ def test_recordings_without_time_are_refused(
     [
         (f"64 bytes from h: icmp_seq=1 ttl=1 time={'9' * 400} ms", "cannot convert float infinity"),
         ("64 bytes from h: icmp_seq=1 ttl=1 time=3600001 ms", "a round trip of 3600001000000 ns"),
-        (f"[1.5] 64 bytes from h: icmp_seq={'9' * 400} ttl=1 time=1 ms\n"
-         "[2.5] 64 bytes from h: icmp_seq=1 ttl=1 time=1 ms", "at most 1000000"),
+        ("[1.5] 64 bytes from h: icmp_seq=1 ttl=1 time=1 ms\n"
+         f"[2.5] 64 bytes from h: icmp_seq={'9' * 400} ttl=1 time=1 ms", "at most 1000000"),
         (f"{'9' * 400} bytes from h: icmp_seq=1 ttl=1 time=1 ms", "int too large"),
     ],
 )  # fmt: skip
