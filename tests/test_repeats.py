@@ -106,10 +106,10 @@ def test_no_rules(text: object) -> None:
         parse_until(text)
 
 
-def test_units_have_to_agree() -> None:
-    check(parse_until("goodput ± 1 kbit/s"))
+def test_units_have_to_agree(scenario: jostle.Scenario) -> None:
+    check(scenario.set(until="goodput ± 1 kbit/s").plan())
     with pytest.raises(InputError, match="`goodput` is in bit/s"):
-        check(parse_until("goodput ± 1 ms"))
+        check(scenario.set(until="goodput ± 1 ms").plan())
 
 
 def test_a_flow_that_is_not_there_is_named(scenario: jostle.Scenario) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from fuzzing.seeds import repair_digests
 from jostle.cli import status
 from jostle.errors import InputError
 from jostle.running.plans import write_plan
@@ -214,6 +215,28 @@ def test_a_table_that_is_none_is_named(store: Path, tmp_path: Path, capsys) -> N
     assert f"error: {victim}: it is not Parquet: see `jostle store check`" in said
     # Tables that are not asked for are not read.
     assert ask(root, "SELECT count(*) AS n FROM runs")["n"][0] == 4
+
+
+def test_a_damaged_page_is_said_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stored(tmp_path / ".jostle/store", [record(1)])
+    (segment,) = segments(tmp_path / ".jostle/store")
+    content = bytearray((segment / "flows.parquet").read_bytes())
+    # The frame of zstd that the first page is, without its header.
+    start = content.index(b"\x28\xb5\x2f\xfd") + 9
+    content[start : start + 8] = b"\xff" * 8
+    (segment / "flows.parquet").write_bytes(content)
+    repair_digests(tmp_path)
+    (segment,) = segments(Path(".jostle/store"))
+    assert status(["store", "sql", "SELECT * FROM flows"]) == 2
+    sql = capsys.readouterr().err
+    assert status(["store", "export", "flows.csv", "--table", "flows"]) == 2
+    for said in (sql, capsys.readouterr().err):
+        assert said.startswith(f"error: {segment / 'flows.parquet'}: ")
+        assert said.endswith(": see `jostle store check`\n")
+    assert not Path("flows.csv").exists()
 
 
 @pytest.mark.parametrize("content", ["[]", "{", "", '{"versions": 1}'])

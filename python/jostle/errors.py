@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 _LEAST_SIMILARITY = 0.5
 _MOST_SIMILAR = 5
@@ -29,7 +30,7 @@ def close_to(name: str, known: Iterable[str]) -> list[str]:
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """Say that there is no such thing, and what was probably meant."""
-    names = list(known)
+    names = list(dict.fromkeys(known))
     close = close_to(name, names)
     if close:
         return f"no {what} `{name}`; did you mean {' or '.join(f'`{c}`' for c in close)}?"
@@ -57,6 +58,18 @@ class InputError(JostleError):
     """What the user gave cannot be used."""
 
     exit_status = 2
+
+
+@contextmanager
+def name_source(source: str) -> Iterator[None]:
+    """Begin refusals with the name of the file, or the option, whose content is refused."""
+    try:
+        yield
+    except InputError as error:
+        # Subclasses are about something else, such as a store, or name their file already.
+        if not source or type(error) is not InputError or str(error).startswith(source):
+            raise
+        raise InputError(f"{source}: {error}") from error
 
 
 class EngineError(JostleError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -27,6 +28,8 @@ _WALL_S: Final = 60
 """After which a command is stuck: others use this machine as well."""
 _ADDRESSES_BYTES: Final = 4 * 10**9
 """What is asked for beyond that is refused, so that the machine does not run out of memory."""
+_NAMED: Final = 10_000
+"""Runs of a plan after which a case ends: to name more of them takes seconds."""
 ACCEPTED: Final = 75
 """Exit status of a case whose file was read, and whose simulations would take longer."""
 _CRASHED: Final = 70
@@ -220,9 +223,16 @@ def _environment(folder: Path) -> dict[str, str]:
 def _stop_simulating(told: Path, simulated_s: float, facts: dict[str, Any]) -> None:
     """End the process when its simulations have taken their time."""
     from jostle.backends import sim
+    from jostle.running import session
 
-    plain = sim.SimBackend.run
+    plain, plain_name = sim.SimBackend.run, session.run_id
+    names = itertools.count()
     began_s: list[float] = []
+
+    def name(*arguments: Any) -> str:
+        if next(names) == _NAMED:
+            _end(ACCEPTED, told, facts)
+        return plain_name(*arguments)
 
     def run(backend: Any, spec: Any, cancelled: Any = None) -> Any:
         if not began_s:
@@ -238,6 +248,7 @@ def _stop_simulating(told: Path, simulated_s: float, facts: dict[str, Any]) -> N
         return plain(backend, spec, over)
 
     sim.SimBackend.run = run  # type: ignore[method-assign]
+    session.run_id = name
 
 
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND

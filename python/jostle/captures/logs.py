@@ -58,7 +58,7 @@ def read(path: Path) -> Log:
     make, words = (of_ss, "ss -tin") if is_ss(text) else (of_ping, "ping")
     try:
         found = make(text)
-    except ValueError as error:
+    except (ValueError, ArithmeticError) as error:
         raise InputError(f"{path}: not what {words} prints ({error})") from error
     if found is None:
         raise InputError(f"{path}: neither JSON of iperf3, irtt or flent nor the lines of ping")
@@ -76,7 +76,7 @@ def _qlog(path: Path) -> Log:
                 return of_qlog(file, path, max(_MOST_UNPACKED * size, TRACE_BYTES))
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: {error}") from error
-    except ValueError as error:
+    except (ValueError, ArithmeticError) as error:
         message = str(error)
         where = path.parent / message if message.startswith(path.name) else f"{path}: {message}"
         raise InputError(str(where)) from error

@@ -42,20 +42,20 @@ def of_ping(text: str) -> Log | None:
             number = int(echo["number"])
             if number not in recent:
                 recent.append(number)
-                echoes.append((number, at_s, round(float(echo["ms"]) * 1e6)))
+                echoes.append((number, at_s, _checked(round(float(echo["ms"]) * 1e6))))
         elif said := _SENT.match(line.strip()):
             sent = int(said["sent"])
     if not echoes:
         return None
     first = min(1, *(number for number, _, _ in echoes))
-    every_ns = _every(echoes)
     count = max(sent, max(number for number, _, _ in echoes) - first + 1)
     _bounded(count)
+    every_ns = _every(echoes)
     if count > _MOST_LOST * len(echoes) + _MOST_LOST**2:
         raise ValueError(f"{len(echoes)} replies to {count} pings: too few")
     known = {number - first: rtt_ns for number, _, rtt_ns in echoes}
     pings = [Ping(number, number * every_ns, known.get(number)) for number in range(count)]
-    return pinged(f"ping {host}".strip(), pings, payload, every_ns)
+    return pinged(f"ping {host}".strip()[:255], pings, payload, every_ns)
 
 
 def _every(echoes: Sequence[tuple[int, float | None, int]]) -> int:
@@ -105,7 +105,10 @@ def _sent(trip: Mapping[str, Any], every_ns: int) -> int:
 def _round_trip(trip: Mapping[str, Any]) -> int | None:
     if trip["lost"] not in ("false", False):
         return None
-    rtt_ns = int(trip["delay"]["rtt"])
+    return _checked(int(trip["delay"]["rtt"]))
+
+
+def _checked(rtt_ns: int) -> int:
     if not 0 <= rtt_ns <= 3600 * NS:
         raise ValueError(f"a round trip of {rtt_ns} ns")
     return rtt_ns

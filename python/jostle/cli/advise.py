@@ -12,6 +12,7 @@ from jostle.cli.environment import Environment
 from jostle.cli.folders import make_folder
 from jostle.cli.options import jobs_option, json_option, store_option
 from jostle.cli.signals import interruptible
+from jostle.errors import name_source
 from jostle.inference.goals import GOALS
 from jostle.printable import echo
 
@@ -91,7 +92,7 @@ def advise(
     make_folder(output)
     executor = local(jobs)
     network = find_network(data, Path(store_path), flow)
-    with interruptible(executor):
+    with interruptible(executor), name_source(data):
         session = Session(environment.backend("sim"), executor, None)
         found = advised(
             network, GOALS[goal], names, session, seeds, length_s=length, queues=queues,

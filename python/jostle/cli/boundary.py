@@ -10,7 +10,7 @@ import click
 from jostle.cli.asking import answer_options, draw, print_document, scenario_of, session_of
 from jostle.cli.environment import Environment
 from jostle.cli.options import plan_options
-from jostle.errors import InputError
+from jostle.errors import InputError, name_source
 from jostle.printable import echo
 
 DOCUMENT = "jostle.boundary/1"
@@ -60,11 +60,15 @@ def boundary(
     scenario = scenario_of(environment, options)
     design = scenario.design
     if design is None:
-        raise InputError("the scenario samples no key: give it a table [sample] with ranges")
+        message = "the scenario samples no key: give it a table [sample] with ranges"
+        raise InputError(f"{scenario.source}: {message}")
     if design.constraints:
-        raise InputError("`where` cuts the ranges, whose boundary is looked for: leave it out")
-    checked(design.variables)
-    study_of(scenario, asked)
+        message = "`where` cuts the ranges, whose boundary is looked for: leave it out"
+        raise InputError(f"{scenario.location_of('sample', 'where')}: {message}")
+    with name_source(scenario.location_of("sample")):
+        checked(design.variables)
+    with name_source(f"{scenario.source}: --claim {claim}"):
+        study_of(scenario, asked)
     done = 0
     with session_of(environment, options) as session:
 
@@ -82,9 +86,10 @@ def boundary(
             echo(f"{done} of at most {points} points", err=True)
             return list(zip(labels, judged(at, results, asked), strict=True))
 
-        places = explore(
-            judge, len(design.variables), points, seed=design.seed, tolerance=tolerance
-        )
+        with name_source(scenario.source):
+            places = explore(
+                judge, len(design.variables), points, seed=design.seed, tolerance=tolerance
+            )
     found = Bounded(asked, design.variables, tuple(places))
     if as_json:
         print_document({"schema": DOCUMENT, "title": scenario.title, **found.to_dict()})

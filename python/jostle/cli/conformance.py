@@ -21,7 +21,7 @@ from jostle.cli.tables import (
     parsed_where,
     write_frame,
 )
-from jostle.errors import InputError
+from jostle.errors import InputError, name_source
 from jostle.printable import echo
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ def conformance(
     found: list[tuple[str, tuple[str, str], list[Conformed]]] = []
     for (one, first), (other, second) in pairs:
         test, reference = (side.where(chosen) if chosen else side for side in (first, second))
-        rows = conformed(test, reference, flows, against=against, phase=phase)
+        with name_source(", ".join(options["files"])):
+            rows = conformed(test, reference, flows, against=against, phase=phase)
         found.append((test.title, (one, other), rows))
     quiet = write_frame(lambda: _frame(found), into)
     if as_json:

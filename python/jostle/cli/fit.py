@@ -22,7 +22,7 @@ from jostle.cli.options import (
 )
 from jostle.cli.plot import stem_of
 from jostle.cli.signals import interruptible
-from jostle.errors import InputError, unknown
+from jostle.errors import InputError, name_source, unknown
 from jostle.printable import echo
 
 if TYPE_CHECKING:
@@ -118,7 +118,8 @@ def fit(
 
     scenario = environment.load_scenario(file, overrides_of(settings), allow_code=allow_code)
     document = scenario.document
-    keys = free_keys(document, free)
+    with name_source(file):
+        keys = free_keys(document, free)
     experiments = _experiments(scenario, measured, store_path)
     held = _experiments(scenario, held_out, store_path)
     make_folder_of(output)
@@ -173,15 +174,15 @@ def _experiments(scenario: Scenario, given: Sequence[str], store: str) -> list[E
         if not colon:
             if 1 < len(labels) != len(given):
                 raise InputError(
-                    f"{words}: the scenario has {len(labels)} conditions — say of which the run "
-                    f'is, as in "{labels[0]}:{words}"'
+                    f"{words}: {scenario.source} has {len(labels)} conditions — say of which the "
+                    f'run is, as in "{labels[0]}:{words}"'
                 )
             place = number if len(labels) > 1 else 0
         elif label in labels:
             place = labels.index(label)
         else:
-            raise InputError(unknown("condition", label, labels))
-        found.append(Experiment(place, find_measured(run, Path(store))))
+            raise InputError(f"{scenario.source}: {unknown('condition', label, labels)}")
+        found.append(Experiment(place, find_measured(run, Path(store)), run))
     return found
 
 

@@ -13,6 +13,7 @@ from jostle.cli.folders import make_folder_of
 from jostle.cli.options import jobs_option, json_option, store_option
 from jostle.cli.plot import stem_of
 from jostle.cli.signals import interruptible
+from jostle.errors import name_source
 from jostle.printable import echo
 
 if TYPE_CHECKING:
@@ -93,15 +94,16 @@ def identify(
     names = chosen_names(candidates)
     make_folder_of(figure)
     run = find_measured(data, Path(store_path))
-    observed = observe(run, flow)
-    if link is None and run.spec["links"]:
-        around, network = surroundings.of_a_run(run, observed.flow), "run"
-    elif link is None:
-        around, network = surroundings.estimated(observed), "estimated"
-    else:
-        around, network = surroundings.around_a_link(load(link), observed), "given"
+    with name_source(data):
+        observed = observe(run, flow)
+        if link is None and run.spec["links"]:
+            around, network = surroundings.of_a_run(run, observed.flow), "run"
+        elif link is None:
+            around, network = surroundings.estimated(observed), "estimated"
+        else:
+            around, network = surroundings.around_a_link(load(link), observed), "given"
     executor = local(jobs)
-    with interruptible(executor):
+    with interruptible(executor), name_source(link or data):
         session = Session(environment.backend("sim"), executor, None)
         found = ranked(observed, around, names, session, replicas, on_time=network == "run")
     if as_json:

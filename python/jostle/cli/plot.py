@@ -21,7 +21,7 @@ from jostle.cli.tables import (
     parsed_where,
     write_frame,
 )
-from jostle.errors import InputError
+from jostle.errors import InputError, name_source
 from jostle.printable import echo
 from jostle.results.conditions import short_names
 
@@ -122,19 +122,17 @@ def plot(
         make_folder_of(f"{stem}.{ending}")
     plans = plan_files(environment, **options)
     asked = _arguments(kind, given)
-    check(
-        kind,
-        asked,
-        plans[0].conditions,
-        [phase["name"] for phase in plans[0].runs[0].spec["phases"]],
-    )
+    phases = [phase["name"] for phase in plans[0].runs[0].spec["phases"]]
+    with name_source(plans[0].source):
+        check(kind, asked, plans[0].conditions, phases)
     (results,) = carry_out(environment, plans, **options)
     chosen = results.where(parsed_where(where)) if where else results
-    if not chosen.conditions:
-        raise InputError("--where: no condition has all of these values")
-    if kind in _OF_ONE and len(chosen.conditions) > 1:
-        raise InputError(_several_conditions(kind, chosen))
-    data = data_of(chosen, kind, asked)
+    with name_source(plans[0].source):
+        if not chosen.conditions:
+            raise InputError("--where: no condition has all of these values")
+        if kind in _OF_ONE and len(chosen.conditions) > 1:
+            raise InputError(_several_conditions(kind, chosen))
+        data = data_of(chosen, kind, asked)
     quiet = write_frame(lambda: _frame(data), into)
     for path in save(drawn(data), stem, endings):
         echo(f"figure: {path}", err=quiet)

@@ -30,7 +30,7 @@ from jostle.cli.tables import (
     table_options,
     write_frame,
 )
-from jostle.errors import InputError, unknown
+from jostle.errors import InputError, name_source, unknown
 from jostle.printable import echo, single_line
 
 if TYPE_CHECKING:
@@ -232,13 +232,10 @@ def carry_out_with(
         # Other processes have folders of their own to be in.
         store_path = str(Path(store_path).absolute())
     store = None if no_cache else store_of(store_path)
-    if store is None and any(
-        planned.spec.get("capture")
-        for _, plans in work
-        for plan in plans
-        for planned in plan.one_of_each()
-    ):
-        raise InputError("capture: its files are kept in the store; leave out --no-cache")
+    for plan in (plan for _, plans in work for plan in plans) if store is None else ():
+        with name_source(plan.source):
+            if any(planned.spec.get("capture") for planned in plan.one_of_each()):
+                raise InputError("capture: its files are kept in the store; leave out --no-cache")
     executor = make(where, jobs, _warn)
     with contextlib.ExitStack() as stack:
         stack.enter_context(interruptible(executor))
@@ -280,7 +277,8 @@ def _possible(
         for (session, _), plan in zip(sessions, plans, strict=True):
             refused |= refusals(plan, session.backend)
         if len(refused) == len(plans[0].conditions):
-            raise refused[min(refused)].error()
+            with name_source(plans[0].source):
+                raise refused[min(refused)].error()
         for position in sorted(refused):
             echo(f"left out: {refused[position].error()}", err=True)
         for (_, kept), plan in zip(left, plans, strict=True):
@@ -330,7 +328,7 @@ def _check_phases(plans: Sequence[Plan], names: Sequence[str]) -> None:
         known = [phase["name"] for planned in plan.runs[:1] for phase in planned.spec["phases"]]
         for name in names:
             if name not in known:
-                raise InputError(unknown("phase", name, known))
+                raise InputError(f"{plan.source}: {unknown('phase', name, known)}")
 
 
 def _check_keys(plans: Sequence[Plan], shown: Shown) -> None:
@@ -341,8 +339,9 @@ def _check_keys(plans: Sequence[Plan], shown: Shown) -> None:
     key = shown.view(None).sort
     wanted = [*(shown.pivot or ()), *([key] if key and key not in measures() else [])]
     for plan in plans:
-        for name in wanted:
-            find_key(plan.conditions, name)
+        with name_source(plan.source):
+            for name in wanted:
+                find_key(plan.conditions, name)
 
 
 def store_of(path: str) -> Store:

@@ -72,7 +72,8 @@ def sensitivity(
         quantity.check(plan)
     (results,) = carry_out(environment, [plan], **options)
     if results.failures:
-        raise InputError(f"{len(results.failures)} runs failed: no index without them")
+        failed = f"{len(results.failures)} runs failed: no index without them"
+        raise InputError(f"{scenario.source}: {failed}")
     found = [analyse(scenario, results, quantity, method, seed) for quantity in quantities]
     if as_json:
         print_document({"schema": DOCUMENT, "title": scenario.title,

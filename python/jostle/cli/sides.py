@@ -11,7 +11,7 @@ import click
 from jostle.backends.registry import BACKENDS
 from jostle.cli.environment import Environment
 from jostle.cli.run import carry_out, plan_files
-from jostle.errors import InputError, unknown
+from jostle.errors import InputError, name_source, unknown
 from jostle.printable import echo
 
 if TYPE_CHECKING:
@@ -85,11 +85,12 @@ def _between(environment: Environment, options: dict[str, Any], text: str) -> Pa
     if not equals or len(names) != 2 or not all(names):
         raise InputError(f"--between {text}: write it as KEY=A,B")
     plans = plan_files(environment, **options)
-    name = find_key(plans[0].conditions, key.strip(), ())
-    known = list(dict.fromkeys(c[name] for c in plans[0].conditions if name in c))
-    for value in names:
-        if value not in known:
-            raise InputError(unknown(f"value of {name}", value, known))
+    with name_source(plans[0].source):
+        name = find_key(plans[0].conditions, key.strip(), ())
+        known = list(dict.fromkeys(c[name] for c in plans[0].conditions if name in c))
+        for value in names:
+            if value not in known:
+                raise InputError(unknown(f"value of {name}", value, known))
     (results,) = carry_out(environment, plans, **options)
     first, second = between(results, name, (names[0], names[1]))
     return (names[0], first), (names[1], second)

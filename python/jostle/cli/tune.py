@@ -10,7 +10,7 @@ import click
 from jostle.cli.asking import answer_options, draw, load, print_document, session_of
 from jostle.cli.environment import Environment
 from jostle.cli.options import keyed, plan_options, search_seed_option
-from jostle.errors import InputError
+from jostle.errors import InputError, name_source
 from jostle.printable import echo
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ def tune(
     task = _task(environment, parameters, options)
     with session_of(environment, options) as session:
         carry = session.carry_out
-        written = baseline(task, carry)
+        with name_source(", ".join(options["files"])):
+            written = baseline(task, carry)
         journal = None
         if session.store is not None:
             name = fingerprint(task, sampler, search_seed, session.backend.version)
@@ -151,7 +152,7 @@ def _variable(scenario: Scenario, text: str) -> Any:
     try:
         return scenario.variable(key.strip(), parse_value(given.strip()) if equals else None)
     except ValueError as error:
-        raise InputError(f"--param {text}: {error}") from error
+        raise InputError(f"{scenario.source}: --param {text}: {error}") from error
 
 
 def _teller(task: Task, trials: int) -> Callable[[Trial], None]:

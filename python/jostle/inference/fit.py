@@ -45,10 +45,11 @@ Compared = tuple[tuple[Feature, float | None], ...]
 
 @dataclass(frozen=True)
 class Experiment:
-    """A measured run and the condition of the scenario that it is a run of."""
+    """A measured run, the condition of the scenario that it is a run of, and its name."""
 
     condition: int
     run: Run
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -220,12 +221,15 @@ class _Search:
         """See that the scenario has what was measured."""
         for one in self.experiments:
             if not 0 <= one.condition < len(scenario.conditions):
-                raise InputError(f"the scenario has {len(scenario.conditions)} conditions")
+                count = len(scenario.conditions)
+                raise InputError(f"{scenario.source}: the scenario has {count} conditions")
         flows = [len(one.spec["flows"]) for one in scenario.plan(repeats=1).one_of_each()]
         for one in self.experiments:
             ours, theirs = flows[one.condition], len(one.run.summary["flows"])
             if ours != theirs:
-                raise InputError(f"the scenario has {ours} flows, and what was measured {theirs}")
+                measured = one.source or "what was measured"
+                message = f"the scenario has {ours} flows, and {measured} {theirs}"
+                raise InputError(f"{scenario.source}: {message}")
 
     def with_values(self, places: Floats) -> Scenario:
         """Write values into the scenario."""
@@ -256,7 +260,8 @@ class _Search:
         conditions = tuple(Condition(at, {"guess": str(at)}) for at in range(count))
         if not runs:
             return [None] * len(guesses)
-        results = self.session.carry_out(Plan("fit", conditions, runs))
+        plan = Plan("fit", conditions, runs, source=self.scenario.source)
+        results = self.session.carry_out(plan)
         found: list[Floats | None] = []
         for number in range(len(guesses)):
             rows: list[list[float]] = [[] for _ in range(seeds)]
@@ -359,7 +364,8 @@ def compare(
             for one in plan.runs
             if one.condition == experiment.condition
         ]
-        results = session.carry_out(Plan("fit", (Condition(0, {}),), runs))
+        guessed = Plan("fit", (Condition(0, {}),), runs, source=scenario.source)
+        results = session.carry_out(guessed)
         if not results.results:
             raise JostleError(f"the fitted scenario cannot be run: {results.failures[0].error}")
         rtts = rtts_known(experiment.run)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from jostle.errors import InputError
+from jostle.errors import InputError, name_source
 from jostle.inference.observation import observe
 from jostle.inference.sources import find_measured
 from jostle.inference.surroundings import LONE, estimated, of_a_run
@@ -18,6 +18,7 @@ from jostle.scenario import load
 from jostle.scenario.resolving.profiles import profiles
 
 if TYPE_CHECKING:
+    from jostle.backends import Run
     from jostle.run_spec import RunSpec
 
 __all__ = ["KnownNetwork", "find_network"]
@@ -124,10 +125,15 @@ def find_network(given: str, store: Path, flow: str | None = None) -> KnownNetwo
     if given.endswith(".toml"):
         return _of_a_scenario(given)
     run = find_measured(given, store)
+    with name_source(given):
+        return _network_of(run, flow)
+
+
+def _network_of(run: Run, flow: str | None) -> KnownNetwork:
     if run.spec["links"]:
         names = [each["name"] for each in run.spec["flows"] if each["transport"] == "tcp"]
         if flow is None and not names:
-            raise InputError(f"run {given} has no TCP flow")
+            raise InputError("the run has no TCP flow")
         tables, rtt, _ = _one_link(of_a_run(run, flow or names[0]), flow or names[0])
         return KnownNetwork("run", tables, rtt)
     observed = observe(run, flow)

@@ -8,10 +8,10 @@ is interrupted.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from jostle.errors import InputError, unknown
+from jostle.errors import InputError, name_source, unknown
+from jostle.results.cells import whose
 from jostle.results.finished import OVERALL
 from jostle.results.measures import Measure, measure
 from jostle.results.samples import Sample, samples
@@ -33,22 +33,34 @@ _BASE: Final = {
 """Unit of measures, and how many of the base units of a scenario it has, by kind."""
 
 
-def check(until: Until) -> None:
-    """See that a rule can be followed, before anything runs.
+def check(plan: Plan) -> None:
+    """See that the rule of a plan can be followed, before anything runs.
 
     Raises
     ------
     InputError
-        When there is no such measure, or its unit is another one.
+        When there is no such measure, flow or link, or the measure's unit is another one.
     """
-    wanted = measure(until.measure)
+    until = plan.until
+    if until is None:
+        return
+    with name_source(until.place):
+        wanted = measure(until.measure)
     if not wanted.tabled or wanted.place == "conditions":
-        raise InputError(f"until: {wanted.elsewhere}")
+        raise InputError(f"{until.place}: {wanted.elsewhere}")
     if until.kind != "percent" and _BASE[until.kind][0] != wanted.unit:
         raise InputError(
-            f'until: `{wanted.name}` is in {wanted.unit}, and "{until.text}" bounds it in another '
-            "unit — write a percentage of the mean"
+            f'{until.place}: `{wanted.name}` is in {wanted.unit}, and "{until.text}" bounds it in '
+            "another unit — write a percentage of the mean"
         )
+    known = {
+        place.get(wanted.scope, "")
+        for planned in (plan.one_of_each() if until.who else ())
+        for place, _ in whose(wanted, planned.spec, each=False)
+    }
+    if until.who and until.who not in known:
+        names = sorted(name for name in known if name)
+        raise InputError(f"{until.place}: {unknown(wanted.scope, until.who, names)}")
 
 
 def more_repeats(plan: Plan, results: ResultSet) -> dict[int, int]:
@@ -97,12 +109,9 @@ def _by_condition(until: Until, results: ResultSet) -> dict[int, list[Sample]]:
     if not results.results:
         return {}
     wanted: Measure = measure(until.measure)
-    found = samples(results, wanted, [until.phase or OVERALL])
+    with name_source(until.place):
+        found = samples(results, wanted, [until.phase or OVERALL])
     if until.who:
-        known = {name for one in found for name in (one.place.get(wanted.scope, ""), one.group)}
-        if found and until.who not in known:
-            names: Sequence[str] = sorted(name for name in known if name)
-            raise InputError(f"until: {unknown(wanted.scope, until.who, names)}")
         found = [s for s in found if until.who in (s.place.get(wanted.scope, ""), s.group)]
     by_condition: dict[int, list[Sample]] = {}
     for sample in found:

@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jostle.backends import Backend, Run, run_id
-from jostle.errors import InputError, InterruptedRunError, LostExecutorError, StoreError
+from jostle.errors import (
+    InputError,
+    InterruptedRunError,
+    LostExecutorError,
+    StoreError,
+    name_source,
+)
 from jostle.results import Failure, Result, ResultSet
 from jostle.running import repeats
 from jostle.running.attention import Attention
@@ -120,15 +126,15 @@ class Session:
         StoreError
             When a result cannot be stored; what was stored before is intact.
         """
-        for refusal in refusals(plan, self.backend).values():
-            raise refusal.error()
-        if plan.until is not None:
-            repeats.check(plan.until)
+        captured = any(planned.spec.get("capture") for planned in plan.one_of_each())
+        with name_source(plan.source):
+            for refusal in refusals(plan, self.backend).values():
+                raise refusal.error()
+            if captured and self.store is not None and not self.store.takes_captures:
+                raise InputError("capture: its files need a store that is a folder")
+        repeats.check(plan)
         if isinstance(self.executor, Prepared):
             self.executor.prepare(self.backend)
-        captured = any(planned.spec.get("capture") for planned in plan.one_of_each())
-        if captured and self.store is not None and not self.store.takes_captures:
-            raise InputError("capture: its files need a store that is a folder")
         progress = progress or Progress()
         outcome = _Outcome()
         noted: Path | None = None

@@ -140,6 +140,8 @@ class Plan:
         When conditions have been repeated often enough; None if the runs are all there are.
     most_repeats
         Runs of a condition after which it is repeated no more.
+    source
+        Path of the scenario's file; empty if the plan was not made from a scenario.
     """
 
     title: str
@@ -147,6 +149,7 @@ class Plan:
     runs: Sequence[PlannedRun]
     until: Until | None = None
     most_repeats: int = 1
+    source: str = ""
 
     @classmethod
     def of(

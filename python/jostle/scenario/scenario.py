@@ -18,6 +18,7 @@ from jostle.scenario.resolving.resolve import Template
 from jostle.scenario.resolving.sample import Design, Points, Variable
 from jostle.scenario.resolving.tunable import variable
 from jostle.scenario.text.document import parse, read_text
+from jostle.scenario.text.positions import line_of, positions
 from jostle.scenario.text.problems import Problem, ScenarioError
 from jostle.scenario.text.shape import misshapen
 from jostle.scenario.until import LEAST_REPEATS
@@ -323,11 +324,37 @@ class Scenario:
         until = self.file.until
         if until is None or repeats is not None:
             wanted = self.repeats if repeats is None else repeats
-            return Plan.of(self.title, self._templates, wanted, first)
+            planned = Plan.of(self.title, self._templates, wanted, first)
+            return replace(planned, source=self.source)
         most = self.file.most_repeats
         begin = min(max(self.repeats, LEAST_REPEATS), most)
-        planned = Plan.of(self.title, self._templates, begin, first)
+        planned = replace(Plan.of(self.title, self._templates, begin, first), source=self.source)
+        until = replace(until, place=f"{self.location_of('until')}: until")
         return replace(planned, until=until, most_repeats=most)
+
+    def location_of(self, *path: str) -> str:
+        """Return where a key was written, as messages begin: `FILE:LINE`.
+
+        Parameters
+        ----------
+        *path
+            Names of the key and the tables around it, from the outermost.
+
+        Returns
+        -------
+        str
+            The file alone if the key was set by `set`, or the scenario was not read from a text.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> jostle.load("scenarios/first.toml").location_of("duration")
+        'scenarios/first.toml:4'
+        """
+        origin = self._origin
+        if origin is None or origin.text is None or ".".join(path) in origin.overrides:
+            return self.source
+        return f"{self.source}:{line_of(positions(origin.text), path)}"
 
 
 def load(

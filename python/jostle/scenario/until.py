@@ -41,6 +41,8 @@ class Until:
         or the measure's own unit.
     kind
         What the half is of.
+    place
+        Start of messages about the rule: the key, after the file and the line if they are known.
     """
 
     text: str
@@ -49,6 +51,7 @@ class Until:
     phase: str
     half: float
     kind: Kind
+    place: str = "until"
 
 
 def parse_until(given: object) -> Until:

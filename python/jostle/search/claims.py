@@ -147,7 +147,7 @@ def study_of(scenario: Scenario, claim: Claim) -> Study:
     )  # fmt: skip
     study = Study("boundary", Path(), file, {_EXPERIMENT: scenario})
     for _, text in mismatches(study):
-        raise InputError(f"--claim: {text}")
+        raise InputError(text)
     return study
 
 

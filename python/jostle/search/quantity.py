@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from jostle.errors import InputError, unknown
+from jostle.errors import InputError, name_source, unknown
 from jostle.results.finished import OVERALL
 from jostle.results.measures import Measure, measure
 from jostle.results.samples import samples
@@ -61,6 +61,10 @@ class Quantity:
         InputError
             When there is no such phase or flow, or several flows and none is named.
         """
+        with name_source(plan.source):
+            self._check(plan)
+
+    def _check(self, plan: Plan) -> None:
         spec = plan.runs[0].spec
         phases = [phase["name"] for phase in spec["phases"]]
         if self.phase not in phases:

@@ -126,19 +126,23 @@ def designed(scenario: Scenario, method: Method, size: int, seed: int) -> Scenar
     InputError
         When the scenario has no sample, or one that is not free to vary; or SALib is missing.
     """
+    place = scenario.location_of("sample")
     if scenario.design is None:
-        raise InputError("the scenario samples no key: give it a table [sample] with ranges")
+        message = "the scenario samples no key: give it a table [sample] with ranges"
+        raise InputError(f"{scenario.source}: {message}")
     if scenario.grid:
         varied = ", ".join(f'"{key}"' for key in scenario.grid)
-        raise InputError(f"the grid varies {varied}: indices are of sampled keys; --set one value")
+        message = f"the grid varies {varied}: indices are of sampled keys; --set one value"
+        raise InputError(f"{scenario.location_of('grid')}: {message}")
     if scenario.design.constraints:
-        raise InputError("`where` makes keys depend on each other, indices need them to be free")
+        message = "`where` makes keys depend on each other, indices need them to be free"
+        raise InputError(f"{scenario.location_of('sample', 'where')}: {message}")
     keys = len(scenario.design.variables)
     if keys < 2:
-        raise InputError("one key alone explains everything: sample two or more")
+        raise InputError(f"{place}: one key alone explains everything: sample two or more")
     count = size * (keys + 2 if method == "sobol" else keys + 1)
     if count > _MOST:
-        raise InputError(f"{count} conditions are more than {_MOST}: give fewer points")
+        raise InputError(f"{place}: {count} conditions are more than {_MOST}: give fewer points")
     problem = _problem(scenario)
     if method == "sobol":
         points = _salib("sample.sobol").sample(problem, size, calc_second_order=False, seed=seed)
@@ -175,12 +179,13 @@ def analyse(
     missing = found.count(None)
     if missing:
         raise InputError(
-            f'"{quantity.text}" has no value in {missing} of {len(found)} conditions: choose a '
-            "measure that all have, or narrower ranges"
+            f'{scenario.source}: "{quantity.text}" has no value in {missing} of {len(found)} '
+            "conditions: choose a measure that all have, or narrower ranges"
         )
     values = np.array(found, dtype=np.float64)
     if np.ptp(values) == 0.0:
-        raise InputError(f'"{quantity.text}" is the same everywhere: it depends on no key')
+        message = f'"{quantity.text}" is the same everywhere: it depends on no key'
+        raise InputError(f"{scenario.source}: {message}")
     problem = _problem(scenario)
     assert scenario.design is not None
     keys = [variable.key for variable in scenario.design.variables]

@@ -103,10 +103,12 @@ def _plan(study: Study, backend: Backend, name: str, repeats: int | None) -> Pla
     of_reading = study.read.repeats if study.read is not None and changes else None
     most = min(experiment.repeats or study.scenarios[name].repeats, study.scenarios[name].repeats)
     own = experiment.kernel_repeats if slow else min(of_reading or most, most)
+    scenario = study.scenarios[name]
     try:
-        return study.scenarios[name].plan(repeats=repeats or own)
+        return scenario.plan(repeats=repeats or own)
     except ValueError as error:
-        raise InputError(f"experiment {name} of study {study.id}: {error}") from None
+        message = f"{scenario.source}: experiment {name} of study {study.id}: {error}"
+        raise InputError(message) from None
 
 
 def carry_out(work: Sequence[Work], run: Callable[[Work], ResultSet]) -> Done:

@@ -160,46 +160,50 @@ def values(file: StudyFile) -> Iterator[tuple[KeyPath, Value]]:
 def mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
     """Say what values name that is not there."""
     for path, value in values(study.file):
-        if value.experiment and value.experiment not in study.file.experiments:
-            text = unknown("experiment", value.experiment, study.file.experiments)
-            yield (*path, "experiment"), text
-            continue
-        if value.measure not in measures():
-            yield (*path, "measure"), unknown("measure", value.measure, measures())
-            continue
-        name, experiment = study.experiment_of(value)
-        keys = [
-            *value.where,
-            *value.relative_to,
-            *([value.by] if isinstance(value, Number) and value.by is not None else []),
-        ]
-        wrong = [key for key in keys if key not in experiment.keys]
-        if wrong:
-            yield path, unknown("key", wrong[0], experiment.keys)
-            continue
-        scenario = study.scenarios[name]
-        if not study.conditions(value):
-            labels = {key: study.labels_of(name, key) for key in experiment.keys}
-            yield (
-                (*path, "where"),
-                f"no condition has {_listed(value.where)}; there is {_listed(labels)}",
-            )
-            continue
-        for key, label in value.relative_to.items():
-            if label not in study.labels(value, key):
-                yield (*path, "relative_to"), unknown(key, label, study.labels(value, key))
-        if isinstance(value, Number) and value.by and isinstance(value.published, dict):
-            there = study.labels_of(name, value.by)
-            for label in (*value.published, *value.against.values()):
-                if label not in there:
-                    yield (*path, "published"), unknown(value.by, label, there)
-        known = window_labels(scenario, experiment.windows)
-        if value.window not in known:
-            yield (*path, "window"), unknown("window", value.window, known)
-        yield from value_mistakes(path, value, scenario, experiment.windows)
-        yield from _backend_mismatches(study, path, value)
-        yield from _reference_of_mismatches(study, path, value)
+        yield from _value_mismatches(study, path, value)
     yield from _figure_mismatches(study)
+
+
+def _value_mismatches(study: Study, path: KeyPath, value: Value) -> Iterator[tuple[KeyPath, str]]:
+    if value.experiment and value.experiment not in study.file.experiments:
+        text = unknown("experiment", value.experiment, study.file.experiments)
+        yield (*path, "experiment"), text
+        return
+    if value.measure not in measures():
+        yield (*path, "measure"), unknown("measure", value.measure, measures())
+        return
+    name, experiment = study.experiment_of(value)
+    keys = [
+        *value.where,
+        *value.relative_to,
+        *([value.by] if isinstance(value, Number) and value.by is not None else []),
+    ]
+    wrong = [key for key in keys if key not in experiment.keys]
+    if wrong:
+        yield path, unknown("key", wrong[0], experiment.keys)
+        return
+    scenario = study.scenarios[name]
+    if not study.conditions(value):
+        labels = {key: study.labels_of(name, key) for key in experiment.keys}
+        yield (
+            (*path, "where"),
+            f"no condition has {_listed(value.where)}; there is {_listed(labels)}",
+        )
+        return
+    for key, label in value.relative_to.items():
+        if label not in study.labels(value, key):
+            yield (*path, "relative_to"), unknown(key, label, study.labels(value, key))
+    if isinstance(value, Number) and value.by and isinstance(value.published, dict):
+        there = study.labels_of(name, value.by)
+        for label in (*value.published, *value.against.values()):
+            if label not in there:
+                yield (*path, "published"), unknown(value.by, label, there)
+    known = window_labels(scenario, experiment.windows)
+    if value.window not in known:
+        yield (*path, "window"), unknown("window", value.window, known)
+    yield from value_mistakes(path, value, scenario, experiment.windows)
+    yield from _backend_mismatches(study, path, value)
+    yield from _reference_of_mismatches(study, path, value)
 
 
 def _backend_mismatches(study: Study, path: KeyPath, value: Value) -> Iterator[tuple[KeyPath, str]]:
@@ -264,10 +268,17 @@ def _figure_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
             # An unknown experiment is said of the curve.
             if not curve.experiment or curve.experiment in study.file.experiments:
                 yield from _axis_mismatches(study, ("figures", at), figure, curve)
+        for curve in figure.curves if figure.windows else ():
+            said = {text for _, text in _value_mismatches(study, ("figures", at), curve)}
+            for place, window in enumerate(figure.windows):
+                path: KeyPath = ("figures", at, "windows", place)
+                other = curve.model_copy(update={"window": window})
+                texts = (text for _, text in _value_mismatches(study, path, other))
+                yield from ((path, text) for text in texts if text not in said)
         if figure.kind == "envelopes":
             for index, curve in enumerate(figure.curves):
                 if not _is_unknown(study, curve) and len(study.conditions(curve)) > 1:
-                    path: KeyPath = ("figures", at, "curves", index, "where")
+                    path = ("figures", at, "curves", index, "where")
                     yield path, "`where` must choose one condition of the experiment"
         is_series = figure.kind == "series" and not _is_unknown(study, value)
         if is_series and len(study.conditions(value)) != 1:

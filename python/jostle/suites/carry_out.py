@@ -175,7 +175,8 @@ def _plan(suite: Suite, scenario: Scenario, name: str, backend: str, asked: Aske
     try:
         return scenario.plan(repeats=asked.repeats or own)
     except ValueError as error:
-        raise InputError(f"experiment {name} of suite {suite.id}: {error}") from None
+        message = f"{scenario.source}: experiment {name} of suite {suite.id}: {error}"
+        raise InputError(message) from None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +20,7 @@ from jostle.errors import InputError, StoreError, brief
 from jostle.foreign_files import STORED_BYTES, read_bytes
 from jostle.running import parquet_files
 from jostle.running.segments import folder as folders
-from jostle.running.upkeep.tables import NAMES, PLANS, files_of, plans_frame
+from jostle.running.upkeep.tables import NAMES, PLANS, files_of, name_damaged, plans_frame
 
 if TYPE_CHECKING:
     import duckdb
@@ -97,7 +98,30 @@ def ask(
     except duckdb.OutOfMemoryException as error:
         raise InputError(f"SQL: the answer takes too much memory: {_FEWER}") from error
     except duckdb.Error as error:
-        raise InputError(f"SQL: {brief(_said(str(error)))}") from error
+        said = f"SQL: {brief(files.with_paths(_said(str(error))))}"
+        if isinstance(error, _of_questions()):
+            raise InputError(said) from error
+        _name_damaged(files)
+        raise InputError(f"{said} (in the store {root})") from error
+
+
+def _of_questions() -> tuple[type[Exception], ...]:
+    """Errors whose cause is the question, and no file."""
+    import duckdb
+
+    return (
+        duckdb.BinderException, duckdb.CatalogException, duckdb.DataError,
+        duckdb.NotSupportedError, duckdb.ParserException, duckdb.PermissionException,
+        duckdb.SyntaxException,
+    )  # fmt: skip
+
+
+def _name_damaged(files: TableFiles) -> None:
+    """Name the first file of a table that cannot be decoded, if there is one."""
+    for path in itertools.chain.from_iterable(files.tables.values()):
+        if isinstance(path, Path):
+            with name_damaged(path):
+                parquet_files.read(path)
 
 
 def _add(
@@ -109,10 +133,8 @@ def _add(
     checked, next_s = 0, time.monotonic() + _TELL_S
     for name, paths in found.items():
         for path in paths:
-            try:
+            with name_damaged(path):
                 parquet_files.checked(path)
-            except (OSError, ValueError) as error:
-                raise InputError(f"{path}: {error}: see `jostle store check`") from error
             checked += 1
             if time.monotonic() >= next_s:
                 told(f"checked {checked} of {total} files")

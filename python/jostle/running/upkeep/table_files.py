@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,6 +41,15 @@ class TableFiles(AbstractFileSystem):  # type: ignore[misc]
     def addresses(self, table: str) -> list[str]:
         """Addresses of a table's files."""
         return [f"{self.protocol}://{table}/{at}" for at in range(len(self.tables[table]))]
+
+    def with_paths(self, text: str) -> str:
+        """Replace the addresses of files in a text with their paths."""
+        address = rf"{self.protocol}://(?:{'|'.join(map(re.escape, self.tables))})/\d+"
+        return re.sub(address, self._path, text)
+
+    def _path(self, address: re.Match[str]) -> str:
+        file = self._file(address[0])
+        return str(file) if isinstance(file, Path) else address[0]
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> BinaryIO:
         if mode != "rb":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,11 +68,12 @@ def write_table(store: Store, table: str, path: Path) -> int:
         raise InputError(f"{path}: a table is written as .parquet or .csv")
     segments = whole_segments(store)
     kept = each_once(segments)
-    parts = [
-        _scan(segment.path(table)).filter(pl.col("run").is_in(list(kept[segment.name])))
+    sources = {
+        segment.path(table): list(kept[segment.name])
         for segment in segments
         if kept[segment.name] and (table in segment.begins or table in {RUNS, MEASURES})
-    ]
+    }
+    parts = [_scan(source).filter(pl.col("run").is_in(runs)) for source, runs in sources.items()]
     if not parts:
         raise InputError(f"no run of the store {store.root} has a table `{table}`")
     together = pl.concat(parts, how="diagonal")
@@ -83,15 +86,26 @@ def write_table(store: Store, table: str, path: Path) -> int:
             else:
                 whole.sink_parquet(file, compression="zstd")
         return int(together.select(pl.len()).collect().item())
-    except pl.exceptions.PolarsError as error:
-        raise InputError(f"cannot write {path}: {brief(str(error))}") from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        for source in sources:
+            with name_damaged(source):
+                parquet_files.read(source)
+        message = f"{store.root}: cannot write {path}: {brief(str(error))}"
+        raise InputError(message) from error
+
+
+@contextlib.contextmanager
+def name_damaged(path: Path) -> Iterator[None]:
+    """Name the file of a segment that cannot be read."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {brief(str(error))}: see `jostle store check`") from error
 
 
 def _scan(path: Path) -> pl.LazyFrame:
-    try:
+    with name_damaged(path):
         return parquet_files.scan(path)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: {error}") from error
 
 
 def plans_frame(root: Path) -> pl.DataFrame:

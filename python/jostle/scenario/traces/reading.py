@@ -45,10 +45,24 @@ def read(
         If it cannot be read; the text names file and line, and what would be accepted.
     """
     recording = _read(mahimahi.read_text_of(path), str(path), step_s, where or {})
+    _check_times(recording)
+    return recording
+
+
+def _check_times(recording: Recording) -> None:
+    import numpy as np
+
+    start_s, lasting_s = recording.start_s, recording.end_s - recording.start_s
+    place = f'trace "{recording.source}"'
     if not recording.length_s <= _MOST_S:
         message = f"it lasts {recording.length_s:g} s: at most {_MOST_S:g} s are read"
-        raise QuantityError(f'trace "{path}": {message}')
-    return recording
+        raise QuantityError(f"{place}: {message}")
+    wrong = np.flatnonzero(~(np.diff(start_s, prepend=-np.inf) > 0) | ~(lasting_s >= 0))
+    if wrong.size:
+        message = f"sample {wrong[0] + 1} starts before the last one, or ends before it starts"
+        raise QuantityError(f"{place}: {message}")
+    if not lasting_s.any():
+        raise QuantityError(f"{place}: its samples last 0 s")
 
 
 def _read(text: str, source: str, step_s: float, where: Mapping[str, str]) -> Recording:

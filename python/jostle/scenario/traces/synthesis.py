@@ -106,7 +106,7 @@ def fitted(recording: Recording, states: int) -> Chain:
     present, state = np.unique(found, return_inverse=True)
     count = present.size
     lasting = recording.end_s - recording.start_s
-    step_s = float(np.median(lasting))
+    step_s = float(np.median(lasting[lasting > 0]))
     joined = recording.start_s[1:] - recording.end_s[:-1] <= 0.01 * step_s
     moves = np.zeros((count, count))
     np.add.at(moves, (state[:-1][joined], state[1:][joined]), 1.0)

@@ -28,6 +28,8 @@ __all__ = ["recording"]
 
 _WITHOUT_NAMES: Final = ("time_s", "rate_mbps", "delay_ms", "loss")
 """Columns of a table whose first line is numbers."""
+_LONGEST_NAME: Final = 255
+"""Characters of a column's name, as of other names: tables and messages show it."""
 _STARTS: Final = ("time", "t", "timestamp", "timestamp_start", "start", "seconds")
 _ENDS: Final = ("timestamp_end", "end", "end_s")
 
@@ -173,6 +175,10 @@ def _table(text: str, source: str) -> _Table:
             )
         names = list(_WITHOUT_NAMES[: len(names)])
     else:
+        longest = max(map(len, names))
+        if longest > _LONGEST_NAME:
+            message = f"a column's name of {longest} characters — at most {_LONGEST_NAME}"
+            raise QuantityError(f'trace "{source}", line {rows[0][0]}: {message}')
         rows = rows[1:]
     if not rows:
         raise QuantityError(f'trace "{source}": names of columns alone — it needs a sample')
