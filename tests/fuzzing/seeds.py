@@ -446,6 +446,9 @@ def repair_digests(folder: Path) -> None:
         try:
             document = json.loads(manifest.read_bytes())
             for name in document["sha256"]:
+                # A damaged name can lead to a file without end.
+                if Path(name).name != name or not (manifest.parent / name).is_file():
+                    continue
                 content = (manifest.parent / name).read_bytes()
                 document["sha256"][name] = hashlib.sha256(content).hexdigest()
             manifest.write_text(json.dumps(document))
