@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import subprocess
 import sys
@@ -10,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fuzzing.cases import ACCEPTED, Watched, run_watched
 from fuzzing.readers import OTHERS, READERS
+from fuzzing.seeds import repair_digests
 from jostle import _core
 from jostle.foreign_code import CODE_SOURCES
+from limited import SOUND
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "python" / "jostle"
@@ -124,3 +128,25 @@ def test_every_parameter_that_is_a_file_is_fuzzed() -> None:
     }
     assert files == PARAMETERS.keys()
     assert set(PARAMETERS.values()) <= NAMES
+
+
+def test_digests_of_other_files_are_not_repaired(tmp_path: Path) -> None:
+    folder = tmp_path / "segments" / "one"
+    folder.mkdir(parents=True)
+    (tmp_path / "outside").write_text("outside")
+    (folder / "runs.parquet").write_text("inside")
+    names = {"runs.parquet": "", "../../outside": "kept"}
+    (folder / "manifest.json").write_text(json.dumps({"sha256": names}))
+    repair_digests(tmp_path)
+    (manifest,) = tmp_path.glob("segments/*/manifest.json")
+    repaired = json.loads(manifest.read_text())["sha256"]
+    assert repaired["../../outside"] == "kept"
+    assert repaired["runs.parquet"] == hashlib.sha256(b"inside").hexdigest()
+
+
+def test_a_case_of_many_runs_ends_before_they_are_named(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(f"repeats = 300_000\n{SOUND}")
+    words = ("run", "s.toml", "--no-cache", "--jobs", "1")
+    watched = Watched(words, tmp_path, ("s.toml",), frozenset({0}), simulated_s=1.0)
+    outcome = run_watched(watched)
+    assert (outcome.status, outcome.faults) == (ACCEPTED, [])
