@@ -220,6 +220,7 @@ def test_what_is_no_controller_is_an_error(jostle):
         (('why     = "Nine tenths."', 'whi = "Nine tenths."'), 20, "or `why`"),
         (('buffer = ["1 BDP"]', 'buffer = ["2 BDP"]'), 12, "no buffer `2 BDP`"),
         (('"alone.toml"', '"../alone.toml"'), 9, "lies outside"),
+        (("margin = 0.5", "margin = inf"), 41, "should be a finite number"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(jostle, folder, change, line, said):

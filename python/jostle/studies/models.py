@@ -27,7 +27,7 @@ Backend = Annotated[str, AfterValidator(lambda name: name and _known_backend(nam
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Window(_Table):

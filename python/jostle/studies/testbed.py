@@ -33,7 +33,7 @@ _PLACE: Final = re.compile(r"\{([^{}]*)\}")
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Free(_Table):
