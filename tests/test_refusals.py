@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 from jostle.cli import status
+from jostle.cli.run import warn
 from jostle.errors import InputError, StoreError, name_source
+from test_segments import record, segments, stored
 
 SCENARIO = """duration = "300 ms"
 [bottleneck]
@@ -183,3 +186,23 @@ def test_a_chain_has_the_steps_of_samples_that_last() -> None:
     assert status(words) == 0
     times = [line.partition(",")[0] for line in Path("out.csv").read_text().splitlines()[1:]]
     assert all(float(time).is_integer() for time in times)
+
+
+def test_a_long_number_of_runs_is_not_quoted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(folder / ".jostle/store", [record(1)])
+    (segment,) = segments(folder / ".jostle/store")
+    manifest = json.loads((segment / "manifest.json").read_text())
+    text = json.dumps(manifest | {"runs": [["x" * 5_000]]})
+    (segment / "manifest.json").write_text(text)
+    segment.rename(segment.with_name(hashlib.sha256(text.encode()).hexdigest()))
+    assert status(["store", "check"]) == 1
+    assert "manifest.json has no number of runs" in capsys.readouterr().out
+
+
+def test_warnings_are_shortened(capsys: pytest.CaptureFixture[str]) -> None:
+    warn("x" * 5_000)
+    said = capsys.readouterr().err
+    assert said.startswith("warning: xxx")
+    assert len(said) < 2_000

@@ -30,7 +30,7 @@ from jostle.cli.tables import (
     table_options,
     write_frame,
 )
-from jostle.errors import InputError, name_source, unknown
+from jostle.errors import InputError, brief, name_source, unknown
 from jostle.printable import echo, single_line
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def carry_out_with(
         with name_source(plan.source):
             if any(planned.spec.get("capture") for planned in plan.one_of_each()):
                 raise InputError("capture: its files are kept in the store; leave out --no-cache")
-    executor = make(where, jobs, _warn)
+    executor = make(where, jobs, warn)
     with contextlib.ExitStack() as stack:
         stack.enter_context(interruptible(executor))
         # What a backend cannot do is told now, not after an hour of running.
@@ -348,11 +348,12 @@ def store_of(path: str) -> Store:
     """Open a store; what it warns of goes to stderr."""
     from jostle.running.shared_store import open_store
 
-    return open_store(path, warn=_warn)
+    return open_store(path, warn=warn)
 
 
-def _warn(text: str) -> None:
-    echo(f"warning: {text}", err=True)
+def warn(text: object) -> None:
+    """Print a warning on stderr."""
+    echo(brief(f"warning: {text}"), err=True)
 
 
 def _draw(

@@ -10,7 +10,7 @@ import click
 
 from jostle.backends.registry import BACKENDS
 from jostle.cli.environment import Environment
-from jostle.cli.run import carry_out, plan_files
+from jostle.cli.run import carry_out, plan_files, warn
 from jostle.errors import InputError, name_source, unknown
 from jostle.printable import echo
 
@@ -110,10 +110,6 @@ def _by_backends(environment: Environment, options: dict[str, Any], text: str) -
     return sides[0], sides[1]
 
 
-def _warn(text: str) -> None:
-    echo(f"warning: {text}", err=True)
-
-
 def _versions(root: Path) -> list[Pair]:
     """Of each scenario in a store, the last version and the one before."""
     from jostle.running.stored import stored_plans, stored_results
@@ -123,8 +119,8 @@ def _versions(root: Path) -> list[Pair]:
         if len(plans) > 1:
             new, old = plans[:2]
             pairs.append(
-                (("before", stored_results(root, old, _warn)),
-                 ("after", stored_results(root, new, _warn)))
+                (("before", stored_results(root, old, warn)),
+                 ("after", stored_results(root, new, warn)))
             )  # fmt: skip
     if not pairs:
         raise InputError(f"{root}: no scenario was run there by two versions or backends")
@@ -142,7 +138,7 @@ def _with_stores(
         root = Path(source)
         if root.is_dir():
             plans = stored_plans(root)
-            sides.append({title: stored_results(root, of[0], _warn) for title, of in plans.items()})
+            sides.append({title: stored_results(root, of[0], warn) for title, of in plans.items()})
         else:
             (results,) = _carried_out(environment, options, [source])
             sides.append({results.title: results})

@@ -9,6 +9,7 @@ import click
 
 from jostle.cli.folders import make_folder_of
 from jostle.cli.options import store_option
+from jostle.cli.run import warn
 from jostle.errors import InputError
 from jostle.printable import echo
 
@@ -100,7 +101,7 @@ def _export_run(run: str, file: Path, root: Path) -> None:
     from jostle.captures.flent_files import write
     from jostle.running.store import Store
 
-    found = Store(root, warn=lambda text: echo(f"warning: {text}", err=True)).get(run)
+    found = Store(root, warn=warn).get(run)
     if found is None:
         raise InputError(f"--run {run}: there is no such run in {root}")
     make_folder_of(str(file))
@@ -190,7 +191,7 @@ def _there(path: str) -> Path:
 def _opened(path: str) -> Store:
     from jostle.running.store import Store
 
-    return Store(_there(path), warn=lambda text: echo(f"warning: {text}", err=True))
+    return Store(_there(path), warn=warn)
 
 
 def _tell_of_folders(root: Path) -> None:

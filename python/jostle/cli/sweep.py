@@ -20,7 +20,7 @@ import click
 from jostle.cli.detaching import DETACH, detach, last_lines, real_store
 from jostle.cli.environment import Environment
 from jostle.cli.options import json_option, store_option
-from jostle.cli.run import run
+from jostle.cli.run import run, warn
 from jostle.errors import InputError
 from jostle.foreign_code import ALLOW_CODE
 from jostle.printable import echo, printable
@@ -98,7 +98,7 @@ def _own_commands(store_path: str) -> Mapping[str, Command]:
     try:
         return commands_of(real_store(store_path))
     except InputError as error:
-        echo(f"warning: {error}", err=True)
+        warn(error)
         return {}
 
 

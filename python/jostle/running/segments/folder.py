@@ -221,8 +221,9 @@ def _segment(folder: Path, manifest: Mapping[str, Any]) -> Segment:
     """Take the runs of a segment whose files are whole: each must be what its name says."""
     there = {name.removesuffix(".parquet") for name in manifest["sha256"]}
     count = manifest["runs"]
-    if count not in MOST_RUNS:
-        raise DamagedError(f"{MANIFEST} has {count} runs, of at most {MOST_RUNS[-1]}")
+    if not isinstance(count, int) or count not in MOST_RUNS:
+        shown = count if isinstance(count, int) else "no number of"
+        raise DamagedError(f"{MANIFEST} has {shown} runs, of at most {MOST_RUNS[-1]}")
     rows = range(count, count + 1)
     frame = parquet_files.read(folder / f"{RUNS}.parquet", sorted(_COLUMNS), rows=rows)
     runs = frame["run"].to_list()
