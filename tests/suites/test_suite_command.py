@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
+from jostle.suites import load
 
 HERE = Path(__file__).parent
 
@@ -97,6 +98,15 @@ def test_a_quick_look_looks_again_at_what_one_run_says_is_not_met(jostle):
         "suite", "./suites/small", "--controller", "reno", "--quick", "--repeats", "1", "--json"
     )
     assert json.loads(out)["runs"] == 2
+
+
+def test_a_key_that_is_named_many_times_is_one(folder):
+    path = folder / "small" / "suite.toml"
+    text = path.read_text()
+    once = load("small", folder).cells(0)
+    assert len(once) > 1
+    path.write_text(text.replace('each    = ["buffer"]', f"each = {['buffer'] * 40}", 1))
+    assert load("small", folder).cells(0) == once
 
 
 def test_one_criterion_runs_what_it_needs(jostle):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,11 +114,18 @@ class Suite:
             if self.runs_condition(name, index, quick=quick)
             and all(condition[keys[key]] == label for key, label in left.where.items())
         }
-        every = itertools.product(*(scenario.grid[keys[key]] for key in criterion.each))
+        # A product over `each` would grow without bound if one key were named many times.
+        places = [
+            {label: at for at, label in enumerate(scenario.grid[keys[key]])}
+            for key in criterion.each
+        ]
+
+        def order(labels: tuple[str, ...]) -> list[int]:
+            return [place[label] for place, label in zip(places, labels, strict=True)]
+
         return [
             Cell(at, dict(zip(criterion.each, labels, strict=True)))
-            for labels in every
-            if labels in run
+            for labels in sorted(run, key=order)
         ]
 
     def study(
