@@ -117,6 +117,16 @@ def test_a_flow_that_is_not_there_is_named(scenario: jostle.Scenario) -> None:
         jostle.run(scenario.set(until="goodput of secnd ± 2 %"), store=False)
 
 
+def test_flows_of_one_entry_are_named_together(scenario: jostle.Scenario) -> None:
+    many = scenario.set({"flows.second.count": 2})
+    check(many.set(until="goodput of second ± 2 %").plan())
+    with pytest.raises(InputError, match="no flow `second-1`; did you mean `second`"):
+        check(many.set(until="goodput of second-1 ± 2 %").plan())
+    short = {"flows.second.arrivals": {"rate": "5 /s"}, "flows.second.bytes": "20 kB"}
+    check(scenario.set(short).set(until="completion_p50 of second ± 2 %").plan())
+    check(scenario.set(until="utilisation of bottleneck ± 2 %").plan())
+
+
 def test_shards_take_whole_conditions(
     scenario: jostle.Scenario, results: jostle.ResultSet, tmp_path: Path
 ) -> None:
