@@ -142,11 +142,11 @@ def test_long_names_of_columns_are_refused(capsys: pytest.CaptureFixture[str]) -
     [
         ("same.json", json.dumps({"config": {"params": {"interval": 1e8}}, "round_trips": [
             {"seqno": 3, "lost": "false", "delay": {"rtt": 31_000_000 + at}} for at in range(6)
-        ]}), "sample 2 starts before"),
+        ]}), "sample 2 does not start after"),
         ("back.json", json.dumps({"intervals": [
             {"sum": {"start": at, "end": at - 1, "bits_per_second": 8e6 + at}, "streams": []}
             for at in range(6)
-        ]}), "sample 1 starts before the last one, or ends before it starts"),
+        ]}), "sample 1 does not start after the one before, or ends before it starts"),
         ("zero.csv", "start,end,mbps\n" + "".join(f"{at},{at},{at + 1}\n" for at in range(6)),
          "its samples last 0 s"),
     ],

@@ -59,7 +59,9 @@ def _check_times(recording: Recording) -> None:
         raise QuantityError(f"{place}: {message}")
     wrong = np.flatnonzero(~(np.diff(start_s, prepend=-np.inf) > 0) | ~(lasting_s >= 0))
     if wrong.size:
-        message = f"sample {wrong[0] + 1} starts before the last one, or ends before it starts"
+        message = (
+            f"sample {wrong[0] + 1} does not start after the one before, or ends before it starts"
+        )
         raise QuantityError(f"{place}: {message}")
     if not lasting_s.any():
         raise QuantityError(f"{place}: its samples last 0 s")
