@@ -2,25 +2,24 @@
 
 #![no_main]
 
-use jostle_dissect::{Options, Wanted, look, look_closely};
+use jostle_pcap_analysis::{AnalysisOptions, TimeSequenceOptions, extract_flow_packets, look};
 use libfuzzer_sys::fuzz_target;
 
 /// pcap, little-endian, with microseconds, of Ethernet.
-const HEADER: [u8; 24] = [
-    0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0,
-];
+const HEADER: [u8; 24] =
+    [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0];
 
 fuzz_target!(|data: &[u8]| {
     // A day in intervals of an hour: what is looked for is not how long a series can be.
-    let options = Options { flows: 4, interval_ns: 3_600_000_000_000 };
+    let options = AnalysisOptions { flows: 4, interval_ns: 3_600_000_000_000 };
     let _ = look(data, &options);
     let mut file = HEADER.to_vec();
     for (at, drawn) in data.chunks(40).enumerate() {
         packet(&mut file, at, drawn);
     }
     let _ = look(&file, &options);
-    let wanted = Wanted { flow: None, from_ns: 0, to_ns: u64::MAX, rows: 50 };
-    let _ = look_closely(&file, &options, &wanted);
+    let wanted = TimeSequenceOptions { flow: None, from_ns: 0, to_ns: u64::MAX, rows: 50 };
+    let _ = extract_flow_packets(&file, &options, &wanted);
 });
 
 /// A segment whose header is what was drawn, but for the ports and where it ends.

@@ -2,8 +2,9 @@
 
 #![no_main]
 
-use jostle_record::capture::{Ring, from_ring};
-use jostle_record::{End, RunSpec};
+use jostle_metrics::EndpointRole;
+use jostle_pcap::{PacketRing, from_ring};
+use jostle_run_spec::RunSpec;
 use libfuzzer_sys::fuzz_target;
 
 /// The smallest run that has a capture.
@@ -11,9 +12,9 @@ const SPEC: &str = include_str!("../one-flow.json");
 
 fuzz_target!(|blocks: &[u8]| {
     let spec = RunSpec::from_json(SPEC).expect("the spec is one");
-    let ring = Ring {
+    let ring = PacketRing {
         flow: 0,
-        end: End::Sender,
+        end: EndpointRole::Sender,
         system: "Linux",
         start_ns: 0,
         received: 0,

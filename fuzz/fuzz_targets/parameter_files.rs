@@ -3,14 +3,14 @@
 
 #![no_main]
 
-use jostle_catalogue::Kind;
-use jostle_control::registry::CONTROLLERS;
+use jostle_controllers::registry::CONTROLLERS;
+use jostle_registry::ParameterType;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|file: &[u8]| {
     for row in CONTROLLERS {
         for parameter in row.entry.parameters {
-            if let Kind::File { check, .. } = parameter.kind {
+            if let ParameterType::File { check, .. } = parameter.kind {
                 let _ = check(file);
             }
         }

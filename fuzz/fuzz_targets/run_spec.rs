@@ -4,7 +4,8 @@
 
 use std::cell::Cell;
 
-use jostle_record::{Recorder, RunSpec};
+use jostle_metrics::Recorder;
+use jostle_run_spec::RunSpec;
 use libfuzzer_sys::fuzz_target;
 
 /// Looks at whether to go on, after which a run is given up.

@@ -1,22 +1,22 @@
-//! What can be wrong with an end.
+//! Errors of an endpoint.
 
-/// What kept a connection from being made, or ended it.
+/// Error of a connection or its settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A setting is outside of what QUIC can have.
+    /// A setting is outside of the range that QUIC allows.
     #[error("{key} = {value}: {accepted}")]
     Setting {
         /// Name of the field of [`Settings`](crate::Settings).
         key: &'static str,
-        /// What it was.
+        /// Value of the setting.
         value: u64,
-        /// What would be accepted.
+        /// Accepted values.
         accepted: &'static str,
     },
-    /// The connection was not made.
+    /// The connection was not established.
     #[error("no connection: {0}")]
     Connect(String),
-    /// The connection ended before its time.
+    /// The connection ended unexpectedly.
     #[error("the connection was lost: {0}")]
     Lost(String),
 }

@@ -1,29 +1,28 @@
-//! The frames of a packet in the clear (RFC 9000 §19): just enough to know which bytes of streams it
-//! carries and what its ACK says.
+//! Parser for the frames of an unencrypted packet (RFC 9000 §19), limited to stream data and ACKs.
 
-/// What the frames of a packet say.
+/// Contents of the frames of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frames {
-    /// Bytes of streams.
+    /// Stream bytes.
     pub stream_bytes: u32,
-    /// Of these, those at offsets that had been sent before.
+    /// Stream bytes that had been sent before.
     pub repeated_bytes: u32,
-    /// Its last ACK.
+    /// Last ACK frame.
     pub ack: Option<AckFrame>,
 }
 
-/// What an ACK frame says beside its ranges (RFC 9000 §19.3).
+/// Fields of an ACK frame without its ranges (RFC 9000 §19.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AckFrame {
-    /// Largest packet number that it acknowledges.
+    /// Largest acknowledged packet number.
     pub largest: u64,
-    /// ACK Delay, as it is written: multiplied by 2^`ack_delay_exponent` it is in µs.
+    /// ACK Delay field: the delay in µs divided by 2^`ack_delay_exponent`.
     pub delay: u64,
-    /// Packets that arrived marked, if it counts them.
+    /// Number of CE-marked packets, if the frame has ECN counts.
     pub marked: Option<u64>,
 }
 
-/// Reads varints (RFC 9000 §16).
+/// Parser for varints (RFC 9000 §16).
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -33,7 +32,7 @@ impl<'a> Reader<'a> {
         Self { rest: payload }
     }
 
-    /// What was not read yet.
+    /// Returns the bytes that were not read yet.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -53,7 +52,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Skips what PADDING consists of: how many bytes.
+    /// Skips PADDING frames and returns their number.
     pub fn skip_zeros(&mut self) -> usize {
         let zeros = self.rest.iter().take_while(|&&byte| byte == 0).count();
         self.rest = &self.rest[zeros..];
@@ -68,15 +67,16 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Highest offsets that were sent, by stream.
+/// Highest offsets sent, by stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SentOffsets {
-    /// Sorted by stream; there are few at a time.
+    /// Sorted by stream. There are few streams at a time.
     ends: Vec<(u64, u64)>,
 }
 
 impl SentOffsets {
-    /// Bytes `start..start + length` of `stream` are sent: how many of them had been before.
+    /// Records that bytes `start..start + length` of `stream` are sent. Returns how many of them
+    /// had been sent before.
     fn note(&mut self, stream: u64, start: u64, length: u64) -> u64 {
         let end = start + length;
         match self.ends.binary_search_by_key(&stream, |&(id, _)| id) {
@@ -92,32 +92,33 @@ impl SentOffsets {
         }
     }
 
-    /// A stream is over.
+    /// Removes a completed stream.
     pub fn forget(&mut self, stream: u64) {
         self.ends.retain(|&(id, _)| id != stream);
     }
 }
 
-/// Reads the frames of a packet, up to the first that is not in RFC 9000 or the extensions in use.
-/// `sent`: of the sender of the packet, to tell repeated bytes from new ones.
+/// Reads the frames of a packet up to the first unknown one. Known are the frames of RFC 9000 and
+/// of the extensions in use. `sent` are the offsets of the packet's sender; they distinguish
+/// retransmitted from new bytes.
 pub(crate) fn read(payload: &[u8], mut sent: Option<&mut SentOffsets>) -> Frames {
     let mut frames = Frames::default();
     let mut reader = Reader::new(payload);
     while !reader.rest.is_empty() {
-        if read_one(&mut reader, &mut frames, &mut sent).is_none() {
+        if read_frame(&mut reader, &mut frames, &mut sent).is_none() {
             break;
         }
     }
     frames
 }
 
-fn read_one(
+fn read_frame(
     reader: &mut Reader<'_>,
     frames: &mut Frames,
     sent: &mut Option<&mut SentOffsets>,
 ) -> Option<()> {
     match reader.varint()? {
-        // PADDING fills what is left.
+        // PADDING up to the next frame.
         0x00 => {
             reader.skip_zeros();
         }

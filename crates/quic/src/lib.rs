@@ -1,28 +1,30 @@
-//! Both ends of a QUIC connection, sans-IO: datagrams in, datagrams out, the next deadline.
+//! Both endpoints of a QUIC connection, sans-IO: datagrams in, datagrams and the next deadline out.
 //!
-//! The stack is `noq-proto`, driven in virtual time: an [`End`] is given every point in time and reads no
-//! clock, so that any loop can drive it, a simulator's or that of a program with sockets. The data go
-//! from the end that connects to the other one, as in this project's TCP.
+//! The QUIC stack is `noq-proto`, driven in virtual time: a [`QuicEndpoint`] receives every time as
+//! an argument and reads no clock. Both a simulator and a program with sockets can therefore drive
+//! it. Data flow from the client to the server, as in jostle's TCP.
 //!
-//! A [`Congestion`] is one of the stack's own controllers, or any [`jostle_control::Controller`]: then
-//! the window, the pacing, recovery and the undoing of it are this crate's (`governor`), and the
-//! stack is left with what RFC 9000 is about and with the detection of losses.
+//! A [`Congestion`] is one of the stack's own controllers or any
+//! [`jostle_congestion::CongestionController`]. In the latter case this crate implements cwnd,
+//! pacing, recovery and undo (`congestion`). The stack implements RFC 9000 and loss detection.
 
-mod clock;
+mod congestion;
 mod crypto;
-mod end;
+mod endpoint;
 mod error;
 mod frames;
-mod governor;
-mod observer;
+mod noq_controller;
 mod qlog;
+mod sender_observer;
 mod settings;
-mod shim;
-mod state;
+mod stats;
+mod virtual_clock;
 
-pub use end::End;
+pub use congestion::AckOutcome;
+pub use endpoint::QuicEndpoint;
 pub use error::Error;
-pub use governor::Acknowledged;
-pub use observer::Observer;
-pub use settings::{AckFrequency, Congestion, Crypto, Handshake, Recovery, Settings, Stack};
-pub use state::{Counters, State, Transmission};
+pub use sender_observer::SenderObserver;
+pub use settings::{
+    AckFrequency, Congestion, Crypto, Handshake, Recovery, Settings, StackController,
+};
+pub use stats::{SenderCounters, SenderState, Transmission};

@@ -1,8 +1,8 @@
-//! What an end does, packet by packet, as a qlog.
+//! qlog of an endpoint, packet by packet.
 //!
-//! In the form that qvis reads: version 0.3, a record of JSON each (JSON-SEQ, RFC 7464), events in the
-//! categories `transport` and `recovery` (draft-ietf-quic-qlog-main-schema-03,
-//! draft-ietf-quic-qlog-quic-events-03). Times are those of the run, in ms.
+//! The format is the one that qvis reads: version 0.3 as JSON text sequence (JSON-SEQ, RFC 7464),
+//! with events of the categories `transport` and `recovery` (draft-ietf-quic-qlog-main-schema-03,
+//! draft-ietf-quic-qlog-quic-events-03). Times are times of the run in ms.
 
 mod frames;
 
@@ -11,23 +11,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jostle_units::{Rate, Span, Time};
 
-use crate::crypto::{Level, Witness};
+use crate::crypto::{EncryptionLevel, PacketInspector};
 use crate::settings::{MIN_WINDOW_PACKETS, Settings};
-use crate::state::State;
+use crate::stats::SenderState;
 
-/// Record Separator, which begins each record.
+/// Record separator that starts each record.
 const SEPARATOR: char = '\x1e';
-/// Of AEAD_AES_128_GCM and its like (RFC 9001 §5.3).
+/// Tag of AEAD_AES_128_GCM and similar algorithms (RFC 9001 §5.3).
 const TAG_BYTES: usize = 16;
 const LONG_HEADER: u8 = 0x80;
 
-/// A log, as an end and its keys share it.
-pub(crate) struct Log(Mutex<Writer>);
+/// Log that an endpoint and its packet keys share.
+pub(crate) struct QlogWriter(Mutex<Writer>);
 
 struct Writer {
     text: String,
     now: Time,
-    /// What the metrics were when they were written last.
+    /// Metrics that were written last.
     metrics: Metrics,
     mode: &'static str,
     datagram_bytes: u32,
@@ -43,15 +43,15 @@ struct Metrics {
     pacing_rate: Option<Rate>,
 }
 
-impl Log {
-    /// Begins the log of an end that connects, or waits for somebody who does.
+impl QlogWriter {
+    /// Creates the log of a client (`connects`) or a server.
     pub fn new(title: &str, connects: bool) -> Self {
         let mut text = String::new();
         let (name, kind) = if connects { ("sender", "client") } else { ("receiver", "server") };
         text.push(SEPARATOR);
         text.push_str(r#"{"qlog_version":"0.3","qlog_format":"JSON-SEQ","title":"#);
         put_string(&mut text, title);
-        // Writing to a string does not fail, here and below.
+        // Writing to a string does not fail. The same holds below.
         let _ = writeln!(
             text,
             r#","trace":{{"vantage_point":{{"name":"{name}","type":"{kind}"}},"common_fields":{{"protocol_type":["QUIC"],"time_format":"relative","reference_time":0}}}}}}"#
@@ -69,18 +69,18 @@ impl Log {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What follows happens at `now`.
+    /// Sets the time of the following events.
     pub fn at(&self, now: Time) {
         self.lock().now = now;
     }
 
-    /// Moves what was written since the last call to the end of `text`: whole records.
+    /// Moves the complete records since the last call to the end of `text`.
     pub fn take(&self, text: &mut String) {
         text.push_str(&self.lock().text);
         self.lock().text.clear();
     }
 
-    /// The connection opens.
+    /// Logs the parameters of a new connection.
     pub fn parameters(&self, settings: &Settings, connects: bool) {
         let mut writer = self.lock();
         writer.transport_parameters(settings);
@@ -89,7 +89,7 @@ impl Log {
         }
     }
 
-    /// A packet was found to be lost.
+    /// Logs a lost packet.
     pub fn lost(&self, number: u64) {
         let mut writer = self.lock();
         writer.begin("recovery:packet_lost");
@@ -98,24 +98,24 @@ impl Log {
         writer.end();
     }
 
-    /// How the sender stands; what has changed is written.
-    pub fn state(&self, state: &State, latest: Option<Span>) {
+    /// Logs the changes of the sender's state.
+    pub fn state(&self, state: &SenderState, latest: Option<Span>) {
         self.lock().state(state, latest);
     }
 }
 
-impl Witness for Log {
-    fn sealing(&self, level: Level, number: u64, header: &[u8], payload: &[u8]) {
+impl PacketInspector for QlogWriter {
+    fn sealing(&self, level: EncryptionLevel, number: u64, header: &[u8], payload: &[u8]) {
         self.lock().packet("transport:packet_sent", level, number, header, payload);
     }
 
-    fn opened(&self, level: Level, number: u64, header: &[u8], payload: &[u8]) {
+    fn opened(&self, level: EncryptionLevel, number: u64, header: &[u8], payload: &[u8]) {
         self.lock().packet("transport:packet_received", level, number, header, payload);
     }
 }
 
 impl Writer {
-    /// Begins an event; what follows are the members of its data.
+    /// Begins an event. The members of its data follow.
     fn begin(&mut self, name: &str) {
         let ns = self.now.as_ns();
         let (ms, rest) = (ns / 1_000_000, ns % 1_000_000);
@@ -127,19 +127,27 @@ impl Writer {
         self.text.push_str("}}\n");
     }
 
-    /// `"key":` and a value that JSON has as it is, with a comma before it if it is not the first.
+    /// Writes `"key":` and a value that is valid JSON, with a comma before unless it is the first
+    /// member.
     fn member(&mut self, key: &str, value: impl std::fmt::Display) {
         let comma = if self.text.ends_with('{') { "" } else { "," };
         let _ = write!(self.text, r#"{comma}"{key}":{value}"#);
     }
 
-    fn packet(&mut self, name: &str, level: Level, number: u64, header: &[u8], payload: &[u8]) {
+    fn packet(
+        &mut self,
+        name: &str,
+        level: EncryptionLevel,
+        number: u64,
+        header: &[u8],
+        payload: &[u8],
+    ) {
         let long = header.first().is_some_and(|first| first & LONG_HEADER != 0);
         let kind = match level {
-            Level::Initial => "initial",
-            Level::Handshake => "handshake",
-            Level::Data if long => "0RTT",
-            Level::Data => "1RTT",
+            EncryptionLevel::Initial => "initial",
+            EncryptionLevel::Handshake => "handshake",
+            EncryptionLevel::Data if long => "0RTT",
+            EncryptionLevel::Data => "1RTT",
         };
         let length = header.len() + payload.len() + TAG_BYTES;
         self.begin(name);
@@ -183,7 +191,7 @@ impl Writer {
         self.end();
     }
 
-    fn state(&mut self, state: &State, latest: Option<Span>) {
+    fn state(&mut self, state: &SenderState, latest: Option<Span>) {
         let now = Metrics {
             srtt: state.srtt,
             min_rtt: state.min_rtt,
@@ -216,7 +224,7 @@ impl Writer {
         }
     }
 
-    /// Of the metrics those that changed.
+    /// Logs the metrics that have changed.
     fn metrics(&mut self, now: &Metrics, latest: Option<Span>) {
         let before = self.metrics;
         let ms = |span: Span| span.as_ns() as f64 / 1e6;
@@ -250,7 +258,7 @@ impl Writer {
     }
 }
 
-/// A string of JSON (RFC 8259 §7).
+/// Writes a JSON string (RFC 8259 §7).
 fn put_string(text: &mut String, value: &str) {
     text.push('"');
     for character in value.chars() {
@@ -278,10 +286,10 @@ mod tests {
 
     #[test]
     fn records_begin_with_their_separator_and_end_with_their_line() {
-        let log = Log::new("one", true);
+        let log = QlogWriter::new("one", true);
         log.at(Time::from_ns(1_002_000_003));
         // PING, and a byte of a stream.
-        log.sealing(Level::Data, 7, &[0x40; 12], &[1, 0x0a, 2, 1, 9]);
+        log.sealing(EncryptionLevel::Data, 7, &[0x40; 12], &[1, 0x0a, 2, 1, 9]);
         log.lost(7);
         let mut text = String::new();
         log.take(&mut text);

@@ -1,26 +1,26 @@
-//! What an end can be told about its transport.
+//! Transport settings of an endpoint.
 
 use std::fmt;
 
-use jostle_control::Controller;
-use jostle_control::memory::Peer;
+use jostle_congestion::CongestionController;
+use jostle_congestion::peer_cache::PeerAddress;
 use jostle_units::Span;
 
 use crate::Error;
 
-/// Smallest datagram that every path must take (RFC 9000 §14: "at least 1200 bytes").
+/// Smallest maximum datagram size of a path (RFC 9000 §14: "at least 1200 bytes").
 pub(crate) const MIN_DATAGRAM_BYTES: u16 = 1200;
-/// Smallest window (`kMinimumWindow`, RFC 9002 §7.2: "2 * max_datagram_size").
+/// Minimum cwnd (`kMinimumWindow`, RFC 9002 §7.2: "2 * max_datagram_size").
 pub(crate) const MIN_WINDOW_PACKETS: u32 = 2;
-/// Largest payload of UDP over IPv4.
+/// Largest UDP payload over IPv4.
 const MAX_DATAGRAM_BYTES: u16 = 65_527;
 
-/// Who decides on the window.
+/// Congestion controller of a connection.
 pub enum Congestion {
-    /// A controller of this project, or one written by somebody else for it.
-    Ours(Box<dyn Controller>),
-    /// A controller of the stack.
-    Stack(Stack),
+    /// A controller of jostle or a user-defined one.
+    Ours(Box<dyn CongestionController>),
+    /// A controller of the QUIC stack.
+    Stack(StackController),
 }
 
 impl fmt::Debug for Congestion {
@@ -32,113 +32,117 @@ impl fmt::Debug for Congestion {
     }
 }
 
-/// The stack's own controllers.
+/// Controllers of the QUIC stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stack {
+pub enum StackController {
     /// CUBIC (RFC 9438).
     Cubic,
     /// NewReno (RFC 9002 §7).
     Reno,
-    /// BBRv3 (draft-ietf-ccwg-bbr-06). Draws random numbers that no seed reaches: runs with it differ.
+    /// BBRv3 (draft-ietf-ccwg-bbr-06). Its random numbers cannot be seeded, so runs are not
+    /// reproducible.
     Bbr3,
 }
 
-/// How the window of a window-based controller comes down.
+/// Method by which a window-based controller's cwnd is reduced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
-    /// At once, as the pseudocode of RFC 9002 (B.6) has it, with one packet to speed up repair.
+    /// Immediately, as in the pseudocode of RFC 9002 (B.6), with one additional packet to speed up
+    /// recovery.
     #[default]
     Rfc9002,
-    /// By Proportional Rate Reduction (RFC 6937), as Linux's TCP. RFC 9002 §7.3.2: "MAY reduce the
+    /// By Proportional Rate Reduction (RFC 6937), like Linux TCP. RFC 9002 §7.3.2: "MAY reduce the
     /// congestion window immediately ... or use other mechanisms, such as Proportional Rate
     /// Reduction".
     Prr,
 }
 
-/// How a connection opens.
+/// Handshake of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Handshake {
-    /// Data follow the handshake, one round trip after its first packet.
+    /// Data follow the handshake after one RTT.
     #[default]
     OneRtt,
-    /// Data leave with the first packet: the client has been here before, and has the server's
-    /// parameters (RFC 9001 §4.6).
+    /// Data are sent with the first packet. The client has the server's transport parameters from
+    /// an earlier connection (RFC 9001 §4.6).
     ZeroRtt,
 }
 
-/// What protects packets. It changes no size.
+/// Packet protection. It does not change packet sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Crypto {
-    /// Nothing.
+    /// No encryption.
     #[default]
     None,
-    /// TLS 1.3 (RFC 9001). Both ends write their secrets down.
+    /// TLS 1.3 (RFC 9001). Both endpoints log their secrets.
     Tls,
 }
 
-/// What the sender asks of the receiver's ACKs (draft-ietf-quic-ack-frequency).
+/// ACK frequency that the sender requests (draft-ietf-quic-ack-frequency).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckFrequency {
-    /// Packets that may go without an ACK: one is sent when there are more.
+    /// Number of ack-eliciting packets that the receiver may receive without sending an ACK. One
+    /// more packet triggers an ACK.
     pub eliciting_threshold: u32,
-    /// Longest that an ACK may be held back; none for the receiver's own choice.
+    /// Maximum ACK delay; `None` for the receiver's default.
     pub max_ack_delay: Option<Span>,
-    /// Packets by which another may be late before an ACK is sent for it at once.
+    /// Reordering in packets that triggers an immediate ACK.
     pub reordering_threshold: u32,
 }
 
-/// What an end is told about its transport. Both ends of a connection have the same.
+/// Transport settings. Both endpoints of a connection use the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Largest payload of UDP that is sent before larger ones are known to pass
-    /// (`max_datagram_size` of RFC 9002, `initial_mtu` of the stack).
+    /// Initial maximum UDP payload, before a larger one is confirmed (`max_datagram_size` of RFC
+    /// 9002, `initial_mtu` of the stack).
     pub datagram_bytes: u16,
-    /// Largest that path MTU discovery (RFC 8899) tries; none: there is no discovery.
+    /// Upper limit of path MTU discovery (RFC 8899); `None` disables discovery.
     pub discover_up_to_bytes: Option<u16>,
-    /// What the sender asks of ACKs; none: an ACK for every second packet, within 25 ms (RFC 9000
-    /// §13.2.1).
+    /// ACK frequency that the sender requests. `None`: an ACK for every second packet, within 25 ms
+    /// (RFC 9000 §13.2.1).
     pub ack_frequency: Option<AckFrequency>,
-    /// How the window comes down. Only for [`Congestion::Ours`].
+    /// Method by which cwnd is reduced. Only for [`Congestion::Ours`].
     pub recovery: Recovery,
-    /// Packets of window-based controllers are paced (RFC 9002 §7.7: "SHOULD pace"). Only for
-    /// [`Congestion::Ours`]: the stack's own are always paced.
+    /// Whether packets of window-based controllers are paced (RFC 9002 §7.7: "SHOULD pace"). Only
+    /// for [`Congestion::Ours`], because the stack always paces its own controllers.
     pub pacing: bool,
-    /// Datagrams that leave together at most: what a host hands over in one call (GSO), and what
-    /// pacing lets pass at once.
+    /// Maximum number of datagrams in a burst: the datagrams that a host passes on in one call
+    /// (GSO) and that pacing sends together.
     pub burst_datagrams: u8,
-    /// Initial window. RFC 9002 §7.2: ten packets.
+    /// Initial window. RFC 9002 §7.2 recommends ten packets.
     pub initial_window_packets: u32,
-    /// Streams over which endless data are spread.
+    /// Number of streams for unlimited data.
     pub streams: u32,
-    /// Flow-control window of a stream (RFC 9000 §4).
+    /// Flow control window of a stream (RFC 9000 §4).
     pub stream_window_bytes: u64,
-    /// Flow-control window of the connection.
+    /// Flow control window of the connection.
     pub connection_window_bytes: u64,
-    /// Data that the sender keeps for retransmission at most.
+    /// Maximum data that the sender stores for retransmission.
     pub send_buffer_bytes: u64,
-    /// How a connection opens.
+    /// Handshake of the connection.
     pub handshake: Handshake,
-    /// What protects packets.
+    /// Packet protection.
     pub crypto: Crypto,
-    /// The server's certificates, where there is no TLS.
+    /// Size of the server's certificates without TLS.
     pub certificate_bytes: u16,
-    /// ECN is offered to controllers that do not need it, too.
+    /// Whether ECN is also used for controllers that do not require it.
     pub ecn: bool,
-    /// RTT before one was measured. RFC 9002 §6.2.2: "333 milliseconds".
+    /// RTT before the first sample. RFC 9002 §6.2.2: "333 milliseconds".
     pub initial_rtt: Span,
     /// `kPacketThreshold` (RFC 9002 §6.1.1).
     pub packet_threshold: u32,
-    /// A connection on which nothing is heard for so long ends; none: it never does.
+    /// Time without received packets after which a connection is closed; `None` disables the
+    /// timeout.
     pub idle_timeout: Option<Span>,
-    /// Title of a log of what the end does (qlog); none: it keeps none.
+    /// Title of a qlog of the endpoint; `None` disables the log.
     pub log: Option<String>,
-    /// Address of the receiver, for what the host remembers of its peers.
-    pub peer: Peer,
+    /// Address of the receiver in the peer cache.
+    pub peer: PeerAddress,
 }
 
 impl Default for Settings {
-    /// The stack's defaults, which are those of RFC 9000 and RFC 9002 where they name any; windows of
-    /// flow control that do not limit a simulated flow.
+    /// Returns the stack's defaults, which are the values of RFC 9000 and RFC 9002 if these define
+    /// any. Flow control windows are so large that they do not limit a simulated flow.
     fn default() -> Self {
         Self {
             datagram_bytes: MIN_DATAGRAM_BYTES,
@@ -160,15 +164,15 @@ impl Default for Settings {
             packet_threshold: 3,
             idle_timeout: None,
             log: None,
-            peer: Peer::default(),
+            peer: PeerAddress::default(),
         }
     }
 }
 
 impl Settings {
-    /// Longest that the receiver holds an ACK back (`max_ack_delay`, RFC 9000 §18.2: "a default of 25
-    /// milliseconds is assumed"). Where the sender asks for ACKs without a bound the stack takes one
-    /// from the RTT.
+    /// Returns the maximum ACK delay of the receiver (`max_ack_delay`, RFC 9000 §18.2: "a default
+    /// of 25 milliseconds is assumed"). If the sender sets no limit, the stack derives one from the
+    /// RTT.
     pub(crate) fn max_ack_delay(&self) -> Span {
         match self.ack_frequency {
             None => Span::from_ms(25),
@@ -176,7 +180,7 @@ impl Settings {
         }
     }
 
-    /// What QUIC cannot have.
+    /// Checks all settings.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let refuse = |key, value, accepted| Err(Error::Setting { key, value, accepted });
         if !(MIN_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES).contains(&self.datagram_bytes) {

@@ -1,17 +1,13 @@
 //! Golden traces: how connections stand every 100 ms of one scripted transfer, and a digest of every byte
 //! and time of their packets. A difference means that the stack or what lies between it and a
 //! controller behaves otherwise; if it was meant to, write the traces anew with
-//! `JOSTLE_BLESS=1 cargo test -p jostle-quic --test golden` and review them.
-
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
+//! `JOSTLE_BLESS=1 cargo test -p jostle-quic golden` and review them.
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use common::{Fate, Link, World, ours};
-use jostle_quic::{AckFrequency, Congestion, Recovery, Settings, Stack};
+use crate::common::{Fate, Link, World, ours};
+use jostle_quic::{AckFrequency, Congestion, Recovery, Settings, StackController};
 use jostle_units::{Rate, Span, Time};
 
 fn at_ms(ms: u64) -> Time {
@@ -59,7 +55,7 @@ fn trace(settings: &Settings, congestion: Congestion) -> String {
     writeln!(
         text,
         "# {} again, {} spurious, {} ACKs, packets {:016x}",
-        counters.repeated_bytes, counters.spurious, world.acks, world.digest
+        counters.retransmitted_bytes, counters.spurious, world.acks, world.digest
     )
     .unwrap();
     text
@@ -78,7 +74,7 @@ fn cases() -> Vec<(&'static str, Settings, Congestion)> {
         ("cubic-seldom-acks", seldom, ours("cubic")),
         ("bbr", usual.clone(), ours("bbr")),
         ("bbr3", usual.clone(), ours("bbr3")),
-        ("noq-cubic", usual, Congestion::Stack(Stack::Cubic)),
+        ("noq-cubic", usual, Congestion::Stack(StackController::Cubic)),
     ]
 }
 

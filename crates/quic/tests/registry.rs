@@ -1,14 +1,10 @@
 //! Every row of the registry over QUIC, whatever the path does.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Fate, Link, World, controller, ours};
-use jostle_control::EcnFeedback;
-use jostle_control::memory::HostMemory;
-use jostle_control::registry::{CONTROLLERS, MEMORIES, SLOW_STARTS};
-use jostle_quic::{Acknowledged, Congestion, Observer, Recovery, Settings, Stack};
-use jostle_units::{Rate, Span, Stream, Time};
+use crate::common::{Fate, Link, World, controller, ours};
+use jostle_congestion::EcnFeedback;
+use jostle_congestion::peer_cache::PeerCache;
+use jostle_controllers::registry::{CONTROLLERS, MEMORIES, SLOW_STARTS};
+use jostle_quic::{AckOutcome, Congestion, Recovery, SenderObserver, Settings, StackController};
+use jostle_units::{RandomStream, Rate, Span, Time};
 use proptest::prelude::*;
 
 /// What holds whenever an ACK was processed.
@@ -19,8 +15,8 @@ struct Watch {
     smallest_cwnd: Option<u64>,
 }
 
-impl Observer for Watch {
-    fn acknowledged(&mut self, _: Time, ack: &Acknowledged) {
+impl SenderObserver for Watch {
+    fn on_ack(&mut self, _: Time, ack: &AckOutcome) {
         self.acks += 1;
         assert!(ack.acked_bytes >= self.acked_bytes, "acknowledged bytes only grow");
         self.acked_bytes = ack.acked_bytes;
@@ -33,7 +29,7 @@ fn settings(recovery: Recovery) -> Settings {
     Settings { datagram_bytes: 1472, discover_up_to_bytes: None, recovery, ..Settings::default() }
 }
 
-fn check<O: Observer>(world: &World<O>, what: &str, written: Option<u64>) {
+fn check<O: SenderObserver>(world: &World<O>, what: &str, written: Option<u64>) {
     let counters = world.counters();
     let state = world.client.state().unwrap();
     assert!(world.delivered <= counters.new_bytes, "{what}: delivered what was not sent");
@@ -71,7 +67,7 @@ fn every_controller_fills_a_link_and_repeats() {
     for recovery in [Recovery::Rfc9002, Recovery::Prr] {
         for row in CONTROLLERS {
             let name = row.entry.name;
-            let needs_marks = controller(name, 1).needs_ecn() != EcnFeedback::None;
+            let needs_marks = controller(name, 1).required_ecn_feedback() != EcnFeedback::None;
             let run = || {
                 let mut link = narrow();
                 if needs_marks {
@@ -101,8 +97,8 @@ fn every_controller_fills_a_link_and_repeats() {
 fn every_slow_start_and_every_memory_carries_data() {
     for row in SLOW_STARTS {
         let start = row.create(&Default::default()).unwrap();
-        let cubic = jostle_control::registry::controller("cubic").unwrap();
-        let random = Stream::new(1, "start");
+        let cubic = jostle_controllers::registry::controller("cubic").unwrap();
+        let random = RandomStream::new(1, "start");
         let congestion =
             Congestion::Ours(cubic.create(&Default::default(), start, random).unwrap());
         let mut world = World::new(&settings(Recovery::Prr), congestion, narrow());
@@ -110,7 +106,7 @@ fn every_slow_start_and_every_memory_carries_data() {
         check(&world, row.entry.name, Some(2_000_000));
     }
     for row in MEMORIES {
-        let mut memory = HostMemory::default();
+        let mut memory = PeerCache::default();
         let layered =
             || Congestion::Ours(row.create(&Default::default(), controller("cubic", 1)).unwrap());
         let mut world = World::new(&settings(Recovery::Prr), layered(), narrow());
@@ -139,7 +135,7 @@ fn every_slow_start_and_every_memory_carries_data() {
 /// The stack's own controllers tell the observer as ours do.
 #[test]
 fn controllers_of_the_stack_are_observed() {
-    for stack in [Stack::Cubic, Stack::Reno, Stack::Bbr3] {
+    for stack in [StackController::Cubic, StackController::Reno, StackController::Bbr3] {
         let watch = Watch::default();
         let settings = settings(Recovery::Rfc9002);
         let mut world = World::observed(&settings, Congestion::Stack(stack), narrow(), watch);
@@ -171,7 +167,7 @@ proptest! {
         let name = CONTROLLERS[row].entry.name;
         let recovery = if prr { Recovery::Prr } else { Recovery::Rfc9002 };
         let settings = Settings { streams, burst_datagrams, ecn, ..settings(recovery) };
-        let mut random = Stream::new(seed, "path");
+        let mut random = RandomStream::new(seed, "path");
         let link = Link::new(Rate::from_mbps(20), Span::from_ms(20), queue_bdp);
         let link = link.with(move |_, _| {
             if random.chance(loss) {

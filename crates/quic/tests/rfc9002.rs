@@ -1,11 +1,7 @@
 //! RFC 9002 with numbers: its constants (A.2, B.1) and what its pseudocode makes of them.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Fate, Link, World, ours};
-use jostle_control::{RecoveryState, Signal};
-use jostle_quic::{Acknowledged, Observer, Recovery, Settings};
+use crate::common::{Fate, Link, World, ours};
+use jostle_congestion::{CongestionSignal, RecoveryState};
+use jostle_quic::{AckOutcome, Recovery, SenderObserver, Settings};
 use jostle_units::{Rate, Span, Time};
 
 const DATAGRAM: u64 = 1472;
@@ -13,15 +9,15 @@ const DATAGRAM: u64 = 1472;
 /// What happened, and when.
 #[derive(Default)]
 struct Log {
-    acks: Vec<(Time, Acknowledged)>,
+    acks: Vec<(Time, AckOutcome)>,
     lost: Vec<(Time, u32)>,
-    signals: Vec<(Time, Signal)>,
+    signals: Vec<(Time, CongestionSignal)>,
     states: Vec<(Time, RecoveryState)>,
     undone: Vec<Time>,
 }
 
-impl Observer for Log {
-    fn acknowledged(&mut self, now: Time, ack: &Acknowledged) {
+impl SenderObserver for Log {
+    fn on_ack(&mut self, now: Time, ack: &AckOutcome) {
         self.acks.push((now, *ack));
     }
 
@@ -29,11 +25,11 @@ impl Observer for Log {
         self.lost.push((now, packets));
     }
 
-    fn congestion(&mut self, now: Time, signal: Signal) {
+    fn congestion(&mut self, now: Time, signal: CongestionSignal) {
         self.signals.push((now, signal));
     }
 
-    fn undone(&mut self, now: Time) {
+    fn on_undo(&mut self, now: Time) {
         self.undone.push(now);
     }
 
@@ -175,11 +171,12 @@ fn a_long_silence_is_persistent_congestion() {
             world.kick();
         }
         let log = &world.observer;
-        let timeouts = log.signals.iter().filter(|(_, it)| *it == Signal::Timeout).count();
+        let timeouts =
+            log.signals.iter().filter(|(_, it)| *it == CongestionSignal::Timeout).count();
         assert_eq!(timeouts > 0, persistent, "{silence_ms} ms: {:?}", log.signals);
         assert!(!log.signals.is_empty(), "{silence_ms} ms");
         if persistent {
-            let at = log.signals.iter().find(|(_, it)| *it == Signal::Timeout).unwrap().0;
+            let at = log.signals.iter().find(|(_, it)| *it == CongestionSignal::Timeout).unwrap().0;
             let ack = log.acks.iter().find(|(time, _)| *time >= at).unwrap().1;
             // kMinimumWindow, and what this ACK lets slow start add.
             assert!(ack.cwnd_bytes <= 4 * DATAGRAM, "{ack:?}");

@@ -1,11 +1,9 @@
 //! Every setting does what it says.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Fate, Link, World, ours};
-use jostle_control::Signal;
-use jostle_quic::{AckFrequency, Congestion, End, Error, Observer, Settings, Stack};
+use crate::common::{Fate, Link, World, ours};
+use jostle_congestion::CongestionSignal;
+use jostle_quic::{
+    AckFrequency, Congestion, Error, QuicEndpoint, SenderObserver, Settings, StackController,
+};
 use jostle_units::{Rate, Span, Time};
 
 fn narrow() -> Link {
@@ -17,10 +15,10 @@ fn full_sized() -> Settings {
 }
 
 #[derive(Default)]
-struct Signals(Vec<(Time, Signal)>);
+struct Signals(Vec<(Time, CongestionSignal)>);
 
-impl Observer for Signals {
-    fn congestion(&mut self, now: Time, signal: Signal) {
+impl SenderObserver for Signals {
+    fn congestion(&mut self, now: Time, signal: CongestionSignal) {
         self.0.push((now, signal));
     }
 }
@@ -30,7 +28,7 @@ impl Observer for Signals {
 fn discovery_finds_what_the_path_takes() {
     for (largest, least, most) in [(usize::MAX, 1452, 1452), (1350, 1300, 1350), (1200, 1200, 1200)]
     {
-        for congestion in [ours("cubic"), ours("bbr"), Congestion::Stack(Stack::Cubic)] {
+        for congestion in [ours("cubic"), ours("bbr"), Congestion::Stack(StackController::Cubic)] {
             let mut link = Link::new(Rate::from_mbps(10), Span::from_ms(40), 20.0);
             link.largest_bytes = largest;
             let mut world =
@@ -139,7 +137,7 @@ fn marks_slow_a_sender_down_that_asked_for_them() {
         world.start(None);
         world.run_for(Span::from_secs(10));
         let counters = world.counters();
-        let expected = if ecn { Signal::Ecn } else { Signal::Loss };
+        let expected = if ecn { CongestionSignal::Ecn } else { CongestionSignal::Loss };
         let signals = &world.observer.0;
         assert!(signals.len() > 2, "{signals:?}");
         assert!(signals.iter().all(|(_, signal)| *signal == expected), "{signals:?}");
@@ -191,9 +189,10 @@ fn what_quic_cannot_have_is_refused_by_name() {
     let refused = |change: fn(&mut Settings), key: &str| {
         let mut settings = full_sized();
         change(&mut settings);
-        for result in
-            [End::client(&settings, 1, ours("reno")).err(), End::server(&settings, 1).err()]
-        {
+        for result in [
+            QuicEndpoint::client(&settings, 1, ours("reno")).err(),
+            QuicEndpoint::server(&settings, 1).err(),
+        ] {
             let Some(Error::Setting { key: named, .. }) = result else { panic!("{key}") };
             assert_eq!(named, key);
         }
@@ -204,6 +203,6 @@ fn what_quic_cannot_have_is_refused_by_name() {
     refused(|it| it.streams = 101, "streams");
     refused(|it| it.packet_threshold = 2, "packet_threshold");
     refused(|it| it.initial_window_packets = 0, "initial_window_packets");
-    let mut server = End::server(&full_sized(), 1).unwrap();
+    let mut server = QuicEndpoint::server(&full_sized(), 1).unwrap();
     assert!(matches!(server.open(Time::ZERO), Err(Error::Connect(_))));
 }

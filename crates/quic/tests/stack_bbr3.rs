@@ -1,10 +1,6 @@
 //! Where the stack's BBRv3 differs from what it implements; the cause is told in docs/quic.md.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Link, World, ours};
-use jostle_quic::{Congestion, Settings, Stack};
+use crate::common::{Link, World, ours};
+use jostle_quic::{Congestion, Settings, StackController};
 use jostle_units::{Rate, Span};
 
 fn mbps(congestion: Congestion) -> f64 {
@@ -24,7 +20,7 @@ fn mbps(congestion: Congestion) -> f64 {
 /// described anew.
 #[test]
 fn the_stacks_bbr3_forgets_the_bandwidth_while_it_cruises() {
-    let (stack, ours) = (mbps(Congestion::Stack(Stack::Bbr3)), mbps(ours("bbr3")));
+    let (stack, ours) = (mbps(Congestion::Stack(StackController::Bbr3)), mbps(ours("bbr3")));
     assert!(ours > 91.0, "{ours} Mbit/s");
     assert!((70.0..86.0).contains(&stack), "{stack} Mbit/s");
 }

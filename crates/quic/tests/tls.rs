@@ -1,10 +1,6 @@
 //! TLS 1.3 in place of nothing: what it changes, and what it must not.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod common;
-
-use common::{Link, World, ours};
+use crate::common::{Link, World, ours};
 use jostle_quic::{Crypto, Handshake, Settings};
 use jostle_units::{Rate, Span, Time};
 
@@ -94,6 +90,6 @@ fn what_was_changed_on_its_way_is_thrown_away() {
 #[test]
 fn there_is_no_early_data() {
     let settings = Settings { handshake: Handshake::ZeroRtt, ..settings(Crypto::Tls) };
-    let error = jostle_quic::End::server(&settings, 1).err().unwrap();
+    let error = jostle_quic::QuicEndpoint::server(&settings, 1).err().unwrap();
     assert!(error.to_string().contains("0-RTT needs a session to resume"), "{error}");
 }

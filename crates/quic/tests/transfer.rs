@@ -1,10 +1,6 @@
 //! Two ends and a link between them.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Fate, Link, World, ours};
-use jostle_quic::{Congestion, Handshake, Settings, Stack};
+use crate::common::{Fate, Link, World, ours};
+use jostle_quic::{Congestion, Handshake, Settings, StackController};
 use jostle_units::{Rate, Span};
 
 const MEGABYTE: u64 = 1_000_000;
@@ -29,13 +25,13 @@ fn a_megabyte_arrives_and_the_same_seed_gives_the_same_packets() {
     let span = first.0.as_secs_f64();
     assert!((0.9..1.3).contains(&span), "{span} s");
     assert_ne!(first.1, run(ours("reno")).1);
-    let stack = run(Congestion::Stack(Stack::Cubic));
-    assert_eq!(stack, run(Congestion::Stack(Stack::Cubic)));
+    let stack = run(Congestion::Stack(StackController::Cubic));
+    assert_eq!(stack, run(Congestion::Stack(StackController::Cubic)));
 }
 
 #[test]
 fn every_controller_of_the_stack_carries_data() {
-    for stack in [Stack::Cubic, Stack::Reno, Stack::Bbr3] {
+    for stack in [StackController::Cubic, StackController::Reno, StackController::Bbr3] {
         let mut world = World::new(&Settings::default(), Congestion::Stack(stack), link());
         world.transfer(MEGABYTE);
         assert_eq!(world.delivered, MEGABYTE, "{stack:?}");
@@ -79,6 +75,6 @@ fn what_is_lost_is_sent_again() {
     let counters = world.counters();
     assert_eq!(world.delivered, MEGABYTE);
     assert!(counters.lost_packets >= 10, "{counters:?}");
-    assert!(counters.repeated_bytes >= counters.lost_packets * 900, "{counters:?}");
+    assert!(counters.retransmitted_bytes >= counters.lost_packets * 900, "{counters:?}");
     assert_eq!(counters.acked_bytes, MEGABYTE, "{counters:?}");
 }

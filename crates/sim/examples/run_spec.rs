@@ -1,18 +1,19 @@
-//! Runs one RunSpec given as a JSON file and prints what it cost: packets, events, wall time and
-//! the largest amount of memory that the process ever held.
+//! Runs a run specification (JSON file) and prints the number of packets and events, the wall time
+//! and the peak memory of the process.
 //!
 //! ```sh
 //! cargo run --release -p jostle-sim --example run_spec -- spec.json [--record]
 //! ```
 //!
-//! With `--record` everything is measured and the summary is printed, too.
+//! With `--record`, the measures are recorded and the summary is printed, too.
 
 use std::error::Error;
 use std::fs;
 use std::time::Instant;
 
-use jostle_record::{Nothing, Recorder, RunSpec};
-use jostle_sim::Counts;
+use jostle_metrics::{NullSink, Recorder};
+use jostle_run_spec::RunSpec;
+use jostle_sim::RunCounts;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -27,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let counts = jostle_sim::run(&spec, &mut recorder, &|| false)?;
         (counts, Some(serde_json::to_string_pretty(&recorder.finish().summary)?))
     } else {
-        (jostle_sim::run(&spec, &mut Nothing, &|| false)?, None)
+        (jostle_sim::run(&spec, &mut NullSink, &|| false)?, None)
     };
     report(counts, start.elapsed().as_secs_f64());
     if let Some(summary) = summary {
@@ -36,8 +37,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn report(counts: Counts, wall_s: f64) {
-    let Counts { events, link_packets } = counts;
+fn report(counts: RunCounts, wall_s: f64) {
+    let RunCounts { events, link_packets } = counts;
     println!("link packets  {link_packets}");
     println!("events        {events}");
     println!("wall time     {wall_s:.3} s");
@@ -47,7 +48,7 @@ fn report(counts: Counts, wall_s: f64) {
     }
 }
 
-/// `VmHWM` of this process, where `/proc` is.
+/// Returns `VmHWM` of this process, on systems with `/proc`.
 fn peak_memory() -> Option<String> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

@@ -1,47 +1,50 @@
-//! From a RunSpec to links and endpoints.
+//! Builds links and endpoints from a run specification.
 
+mod controller_factory;
 mod receivers;
-mod recipe;
 mod tcp;
 
 use std::sync::Arc;
 
-use jostle_control::Controller;
-use jostle_path::{Hosts, Link};
-use jostle_quic::{AckFrequency, Congestion, Crypto, End, Handshake, Recovery, Settings, Stack};
-use jostle_record::capture::log_title;
-use jostle_record::{
-    FlowSpec, FlowStreams, LinkSpec, Quantity, QuicCrypto, QuicHandshake, QuicRecovery, RunSpec,
-    Sampler, SourceSpec, Transport, listed_bytes, nth_connection,
+use jostle_congestion::CongestionController;
+use jostle_link::{FlowHosts, Link};
+use jostle_pcap::log_title;
+use jostle_quic::{
+    AckFrequency, Congestion, Crypto, Handshake, QuicEndpoint, Recovery, Settings, StackController,
 };
-use jostle_units::{DATAGRAM_HEADER_BYTES, Span, Stream, Time};
+use jostle_run_spec::{
+    FlowRandomStreams, FlowSpec, LinkSpec, Quantity, QuantitySampler, QuicCrypto, QuicHandshake,
+    QuicRecovery, RunSpec, SourceSpec, Transport, listed_bytes, nth_connection,
+};
+use jostle_units::{DATAGRAM_HEADER_BYTES, RandomStream, Span, Time};
 
-use self::recipe::{Recipe, Recipes};
-use self::tcp::{TcpPlan, way_back};
+use self::controller_factory::{ControllerFactories, ControllerFactory};
+use self::tcp::{TcpPlan, reverse_propagation};
 use crate::Error;
-use crate::datagrams::Datagrams;
-use crate::endpoints::Endpoints;
-use crate::host::Times;
+use crate::cbr_sender::Datagrams;
+use crate::endpoints::EndpointKind;
 use crate::packet::Body;
-use crate::pings::Pinger;
-use crate::quic::{QuicConnection, QuicEnds};
-use crate::relay::Part;
-use crate::source::Application;
+use crate::ping::Pinger;
+use crate::proxy::ProxyLeg;
+use crate::quic_connection::{QuicConnection, QuicEndpoints};
+use crate::transport::FlowTimes;
+use jostle_traffic::ApplicationModel;
 
-/// Makes the controllers that no registry has ([`jostle_record::Algorithm::is_python_controller`]): given
-/// the flow and the controller's own random numbers, a controller or what is wrong.
+/// Creates controllers that are not in the registry
+/// ([`jostle_run_spec::Algorithm::is_python_controller`]) from the flow and a random stream.
+/// Returns an error message on failure.
 pub type PythonControllers<'a> =
-    &'a dyn Fn(&FlowSpec, Stream) -> Result<Box<dyn Controller>, String>;
+    &'a dyn Fn(&FlowSpec, RandomStream) -> Result<Box<dyn CongestionController>, String>;
 
-/// A flow.
-pub(crate) struct Flow {
-    pub endpoints: Endpoints,
-    pub times: Times,
-    /// Flows that open when this one is complete.
+/// The endpoints and times of a flow.
+pub(crate) struct BuiltFlow {
+    pub endpoints: EndpointKind,
+    pub times: FlowTimes,
+    /// Flows that start when this one is complete.
     pub followers: Vec<u32>,
 }
 
-pub(crate) fn link(spec: &LinkSpec, seed: u64, hosts: &[Hosts]) -> Result<Link<Body>, Error> {
+pub(crate) fn link(spec: &LinkSpec, seed: u64, hosts: &[FlowHosts]) -> Result<Link<Body>, Error> {
     let mut link = spec.build(seed).map_err(|error| Error::unbuildable(&spec.name, error))?;
     link.know_hosts(hosts);
     Ok(link)
@@ -50,66 +53,68 @@ pub(crate) fn link(spec: &LinkSpec, seed: u64, hosts: &[Hosts]) -> Result<Link<B
 fn from_python(
     spec: &FlowSpec,
     python_controllers: PythonControllers<'_>,
-) -> impl FnOnce(Stream) -> Result<Box<dyn Controller>, Error> {
+) -> impl FnOnce(RandomStream) -> Result<Box<dyn CongestionController>, Error> {
     |random| python_controllers(spec, random).map_err(|e| Error::unbuildable(&spec.name, e))
 }
 
-/// How the connections of a flow that is many are made.
-pub(crate) enum Plan {
-    /// From what they have in common.
-    Tcp(Box<TcpPlan>, Application),
-    /// Each from a specification of its own: those over QUIC, and those whose controllers are asked of
-    /// somebody who is shown one.
+/// Recipe for the connections of a multi-connection flow.
+pub(crate) enum ConnectionPlan {
+    /// Built from shared settings.
+    Tcp(Box<TcpPlan>, ApplicationModel),
+    /// Each connection is built from its own specification: QUIC connections, and those with Python
+    /// controllers.
     Each,
 }
 
-impl Plan {
-    /// That of a flow of `run`.
+impl ConnectionPlan {
+    /// Returns the recipe for a flow of `run`.
     pub(crate) fn of(spec: &FlowSpec, run: &RunSpec) -> Result<Self, Error> {
         if spec.transport != Transport::Tcp || spec.controller.is_python_controller() {
             return Ok(Self::Each);
         }
-        let plan = TcpPlan::of(spec, Arc::new(Recipe::of(spec)?), run)?;
-        Ok(Self::Tcp(Box::new(plan), Application::new(&spec.source)))
+        let plan = TcpPlan::of(spec, Arc::new(ControllerFactory::of(spec)?), run)?;
+        Ok(Self::Tcp(Box::new(plan), ApplicationModel::new(&spec.source)))
     }
 
-    /// Both ends of the `number`-th connection of `flow`.
+    /// Builds both endpoints of the `number`-th connection of `flow`.
     pub(crate) fn endpoints(
         &self,
         number: u32,
         flow: &FlowSpec,
         run: &RunSpec,
         python_controllers: PythonControllers<'_>,
-    ) -> Result<Endpoints, Error> {
+    ) -> Result<EndpointKind, Error> {
         match self {
             Self::Tcp(plan, application) => {
                 let application = match listed_bytes(flow, number) {
-                    Some(bytes) => Application::Fixed(Sampler::new(Quantity::Constant(bytes))),
+                    Some(bytes) => {
+                        ApplicationModel::Fixed(QuantitySampler::new(Quantity::Constant(bytes)))
+                    }
                     None => application.clone(),
                 };
-                plan.nth(number, application).map(Endpoints::Connection)
+                plan.nth(number, application).map(EndpointKind::Connection)
             }
             Self::Each => {
                 let connection = nth_connection(flow, number);
-                endpoints(&connection, run, &mut Recipes::default(), python_controllers)
+                endpoints(&connection, run, &mut ControllerFactories::default(), python_controllers)
             }
         }
     }
 }
 
-/// Every flow of `run`.
+/// Builds all flows of `run`.
 pub(crate) fn flows(
     run: &RunSpec,
     python_controllers: PythonControllers<'_>,
-) -> Result<Vec<Flow>, Error> {
-    // A vector that grows would move what was made, a kilobyte each, again and again.
+) -> Result<Vec<BuiltFlow>, Error> {
+    // Allocated once, because growing would copy the endpoints, about 1 kB each.
     let mut flows = Vec::with_capacity(run.flows.len());
-    let mut recipes = Recipes::default();
+    let mut recipes = ControllerFactories::default();
     for spec in &run.flows {
         let endpoints = endpoints(spec, run, &mut recipes, python_controllers)?;
-        flows.push(Flow { endpoints, times: times(spec), followers: Vec::new() });
+        flows.push(BuiltFlow { endpoints, times: times(spec), followers: Vec::new() });
     }
-    // Here, and not where a flow is made: each would have to look at all of them.
+    // One pass over all flows, instead of a search per flow.
     for (follower, spec) in (0..).zip(&run.flows) {
         if let Some(leader) = spec.after.and_then(|leader| flows.get_mut(leader as usize)) {
             leader.followers.push(follower);
@@ -119,8 +124,8 @@ pub(crate) fn flows(
     Ok(flows)
 }
 
-/// Tells connections of the proxies at their ends.
-fn split(flows: &mut [Flow], run: &RunSpec) {
+/// Sets the proxy legs of split flows.
+fn split(flows: &mut [BuiltFlow], run: &RunSpec) {
     let continuations = run.continuations();
     let mut origins: Vec<u32> = Vec::new();
     for (at, (flow, spec)) in (0u32..).zip(flows.iter_mut().zip(&run.flows)) {
@@ -128,21 +133,21 @@ fn split(flows: &mut [Flow], run: &RunSpec) {
         let origin = before.map_or(at, |before| origins[before as usize]);
         origins.push(origin);
         let next = continuations[at as usize];
-        if let (Endpoints::Connection(connection), true) =
+        if let (EndpointKind::Connection(connection), true) =
             (&mut flow.endpoints, before.is_some() || next.is_some())
         {
-            let mut part = Part::new(origin, before, next);
+            let mut leg = ProxyLeg::new(origin, before, next);
             if let SourceSpec::Relay { buffer_bytes, .. } = spec.source {
-                part.buffer_bytes = buffer_bytes;
+                leg.buffer_bytes = buffer_bytes;
             }
-            connection.split(part);
+            connection.set_proxy_leg(leg);
         }
     }
 }
 
-fn times(spec: &FlowSpec) -> Times {
+fn times(spec: &FlowSpec) -> FlowTimes {
     let waits = spec.after.is_some() || spec.source.relays().is_some();
-    Times {
+    FlowTimes {
         start: if waits { Time::NEVER } else { Time::from_ns(spec.start_ns) },
         wait: Span::from_ns(spec.start_ns),
         stop: spec.stop_ns.map_or(Time::NEVER, Time::from_ns),
@@ -152,36 +157,36 @@ fn times(spec: &FlowSpec) -> Times {
 fn endpoints<'a>(
     spec: &'a FlowSpec,
     run: &RunSpec,
-    recipes: &mut Recipes<'a>,
+    recipes: &mut ControllerFactories<'a>,
     python_controllers: PythonControllers<'_>,
-) -> Result<Endpoints, Error> {
+) -> Result<EndpointKind, Error> {
     match (spec.transport, &spec.source) {
         (Transport::Tcp, _) => {
-            let application = Application::new(&spec.source);
+            let application = ApplicationModel::new(&spec.source);
             let python = from_python(spec, python_controllers);
             let plan = TcpPlan::of(spec, recipes.of(spec)?, run)?;
-            plan.only(application, python).map(Endpoints::Connection)
+            plan.only(application, python).map(EndpointKind::Connection)
         }
         (Transport::Udp, &SourceSpec::Ping { bytes, every_ns, timeout_ns }) => {
             let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));
-            Ok(Endpoints::Pings(Pinger::new(bytes as u16, every, timeout)))
+            Ok(EndpointKind::Pings(Pinger::new(bytes as u16, every, timeout)))
         }
         (Transport::Quic, _) => {
             let ends = quic_ends_with(spec, run, python_controllers)?;
-            Ok(Endpoints::Quic(Box::new(QuicConnection::new(ends))))
+            Ok(EndpointKind::Quic(Box::new(QuicConnection::new(ends))))
         }
         (Transport::Udp, SourceSpec::Cbr(source)) => {
-            Ok(Endpoints::Datagrams(Datagrams::new(source)))
+            Ok(EndpointKind::Datagrams(Datagrams::new(source)))
         }
         (Transport::Udp, _) => Err(Error::unbuildable(&spec.name, "it is not sent in datagrams")),
     }
 }
 
-/// The ends of a flow of `run` for whoever drives them over other links than the simulator's.
+/// Builds the QUIC endpoints of a flow of `run` for use outside the simulator.
 ///
 /// # Errors
-/// When the flow has none, or its controller is written in Python.
-pub fn quic_ends(spec: &FlowSpec, run: &RunSpec) -> Result<QuicEnds, Error> {
+/// Returns an error if it is not a QUIC flow, or if its controller is written in Python.
+pub fn quic_ends(spec: &FlowSpec, run: &RunSpec) -> Result<QuicEndpoints, Error> {
     quic_ends_with(spec, run, &|_, _| Err("it is written in Python".to_owned()))
 }
 
@@ -189,14 +194,14 @@ fn quic_ends_with(
     spec: &FlowSpec,
     run: &RunSpec,
     python_controllers: PythonControllers<'_>,
-) -> Result<QuicEnds, Error> {
+) -> Result<QuicEndpoints, Error> {
     let settings = quic_settings(spec, run)?;
-    let streams = FlowStreams::of(run.seed, &spec.name);
+    let streams = FlowRandomStreams::of(run.seed, &spec.name);
     let congestion = if spec.controller.is_of_stack() {
         let stack = match spec.controller.name.as_str() {
-            "noq:cubic" => Stack::Cubic,
-            "noq:reno" => Stack::Reno,
-            "noq:bbr3" => Stack::Bbr3,
+            "noq:cubic" => StackController::Cubic,
+            "noq:reno" => StackController::Reno,
+            "noq:bbr3" => StackController::Bbr3,
             other => {
                 return Err(Error::unbuildable(
                     &spec.name,
@@ -207,15 +212,17 @@ fn quic_ends_with(
         Congestion::Stack(stack)
     } else {
         let python = from_python(spec, python_controllers);
-        Congestion::Ours(Recipe::of(spec)?.make(streams, python)?)
+        Congestion::Ours(ControllerFactory::of(spec)?.make(streams, python)?)
     };
-    let client = End::client(&settings, streams.stream("quic/client").bits(), congestion)
+    let client = QuicEndpoint::client(&settings, streams.stream("quic/client").bits(), congestion)
         .map_err(|e| Error::unbuildable(&spec.name, e))?;
-    let server = End::server(&settings, streams.stream("quic/server").bits())
+    let server = QuicEndpoint::server(&settings, streams.stream("quic/server").bits())
         .map_err(|e| Error::unbuildable(&spec.name, e))?;
-    let source = Application::new(&spec.source).source(streams).asked_over(way_back(spec, run));
+    let source = ApplicationModel::new(&spec.source)
+        .source(streams)
+        .with_request_delay(reverse_propagation(spec, run));
     let early = settings.handshake == Handshake::ZeroRtt;
-    Ok(QuicEnds { client, server, source, early })
+    Ok(QuicEndpoints { client, server, source, early })
 }
 
 fn quic_settings(spec: &FlowSpec, run: &RunSpec) -> Result<Settings, Error> {
@@ -244,7 +251,7 @@ fn quic_settings(spec: &FlowSpec, run: &RunSpec) -> Result<Settings, Error> {
         pacing: quic.pacing,
         burst_datagrams: quic.gso_packets as u8,
         initial_window_packets: spec.initial_window_packets,
-        // RFC 9114 §4.1: a response has a stream of its own.
+        // RFC 9114 §4.1: each response uses a separate stream.
         streams: match spec.source {
             SourceSpec::RequestResponse { .. }
             | SourceSpec::Media(_)

@@ -1,45 +1,44 @@
-//! The kinds of endpoints that a flow can have. Another kind is a line here, its messages in
-//! `packet.rs`, and a file of its own.
+//! The kinds of endpoints of a flow. To add a kind, add a line here, its messages in `packet.rs`,
+//! and a module.
 
-use jostle_control::Observer;
-use jostle_path::Ecn;
-use jostle_record::{FlowState, Sink};
+use jostle_congestion::StateObserver;
+use jostle_link::Ecn;
+use jostle_metrics::{EventSink, FlowState};
 use jostle_units::Time;
 
-use crate::connection::Connection;
-use crate::datagrams::Datagrams;
-use crate::engine::Deadline;
-use crate::host::{Host, Progress, Transport};
+use crate::cbr_sender::Datagrams;
+use crate::event_queue::Deadline;
 use crate::packet::Body;
-use crate::pings::Pinger;
-use crate::quic::QuicConnection;
+use crate::ping::Pinger;
+use crate::quic_connection::QuicConnection;
+use crate::tcp_connection::TcpConnection;
+use crate::transport::{EndpointContext, Endpoints, FlowStatus};
 
-/// Names the kinds, each with the bodies that its packets have, and passes every call on to the kind
-/// that a flow has. Calls are chosen by a match and not by a table of functions: every packet makes
-/// two of them.
+/// Declares the kinds with the packet bodies of each, and dispatches every call to the flow's kind.
+/// A `match` is faster than dynamic dispatch, and every packet causes two calls.
 macro_rules! endpoints {
     ($($(#[$doc:meta])* $kind:ident($end:ty) = $($body:ident)|+),+ $(,)?) => {
-        /// Both endpoints of a flow. Nearly all have a connection: behind a pointer each packet would pay
-        /// for it.
+        /// Both endpoints of a flow. The connection is not boxed: nearly all flows are TCP, and
+        /// every packet would pay for the indirection.
         #[allow(clippy::large_enum_variant, reason = "see above")]
-        pub(crate) enum Endpoints {
+        pub(crate) enum EndpointKind {
             $($(#[$doc])* $kind($end)),+
         }
 
-        impl Transport for Endpoints {
+        impl Endpoints for EndpointKind {
             type Message = Body;
 
             #[inline]
-            fn act<S: Sink>(&mut self, stop: Time, host: &mut Host<'_, S>) {
-                match self { $(Self::$kind(end) => end.act(stop, host)),+ }
+            fn run_application<S: EventSink>(&mut self, stop: Time, host: &mut EndpointContext<'_, S>) {
+                match self { $(Self::$kind(end) => end.run_application(stop, host)),+ }
             }
 
-            fn answer_with<S: Sink>(&mut self, bytes: u64, host: &mut Host<'_, S>) {
-                match self { $(Self::$kind(end) => end.answer_with(bytes, host)),+ }
+            fn send_response<S: EventSink>(&mut self, bytes: u64, host: &mut EndpointContext<'_, S>) {
+                match self { $(Self::$kind(end) => end.send_response(bytes, host)),+ }
             }
 
-            fn take_whole(&mut self) -> u32 {
-                match self { $(Self::$kind(end) => end.take_whole()),+ }
+            fn take_completed_responses(&mut self) -> u32 {
+                match self { $(Self::$kind(end) => end.take_completed_responses()),+ }
             }
 
             fn stop(&mut self) {
@@ -47,13 +46,13 @@ macro_rules! endpoints {
             }
 
             #[inline]
-            fn receive<S: Sink>(
+            fn receive<S: EventSink>(
                 &mut self,
                 message: &Body,
                 wire_bytes: u32,
                 ecn: Ecn,
                 part: bool,
-                host: &mut Host<'_, S>,
+                host: &mut EndpointContext<'_, S>,
             ) {
                 match (self, message) {
                     $((Self::$kind(end), $(Body::$body(message))|+) => {
@@ -64,35 +63,35 @@ macro_rules! endpoints {
             }
 
             #[inline]
-            fn receive_return<S: Sink>(&mut self, message: &Body, host: &mut Host<'_, S>) -> Progress {
+            fn receive_return<S: EventSink>(&mut self, message: &Body, host: &mut EndpointContext<'_, S>) -> FlowStatus {
                 match (self, message) {
                     $((Self::$kind(end), $(Body::$body(message))|+) => end.receive_return(message, host),)+
                     _ => {
                         debug_assert!(false, "a packet of another kind of flow");
-                        Progress::Open
+                        FlowStatus::Open
                     }
                 }
             }
 
             #[inline]
-            fn on_deadline<S: Sink>(&mut self, deadline: Deadline, host: &mut Host<'_, S>) {
+            fn on_deadline<S: EventSink>(&mut self, deadline: Deadline, host: &mut EndpointContext<'_, S>) {
                 match self { $(Self::$kind(end) => end.on_deadline(deadline, host)),+ }
             }
 
             #[inline]
-            fn on_card_drained<S: Sink>(&mut self, host: &mut Host<'_, S>) {
-                match self { $(Self::$kind(end) => end.on_card_drained(host)),+ }
+            fn on_nic_sent<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
+                match self { $(Self::$kind(end) => end.on_nic_sent(host)),+ }
             }
 
-            fn settle<S: Sink>(&mut self, host: &mut Host<'_, S>) {
-                match self { $(Self::$kind(end) => end.settle(host)),+ }
+            fn flush_events<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
+                match self { $(Self::$kind(end) => end.flush_events(host)),+ }
             }
 
             fn state(&self) -> FlowState {
                 match self { $(Self::$kind(end) => end.state()),+ }
             }
 
-            fn observe(&self, observer: &mut dyn Observer) {
+            fn observe(&self, observer: &mut dyn StateObserver) {
                 match self { $(Self::$kind(end) => end.observe(observer)),+ }
             }
 
@@ -105,11 +104,11 @@ macro_rules! endpoints {
 
 endpoints! {
     /// A TCP connection.
-    Connection(Connection) = Tcp,
+    Connection(TcpConnection) = Tcp,
     /// Pings and their echoes.
     Pings(Pinger) = Ping | Echo,
-    /// Datagrams that nobody answers.
+    /// CBR datagrams without replies.
     Datagrams(Datagrams) = OneWay,
-    /// A QUIC connection: its packets cost so much that a pointer to it does not count.
+    /// A QUIC connection. Boxed, because the cost of a pointer is negligible compared with QUIC's.
     Quic(Box<QuicConnection>) = Quic | QuicBack,
 }

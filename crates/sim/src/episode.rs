@@ -1,76 +1,81 @@
-//! A run in which somebody outside decides for some flows at the end of every monitor interval.
+//! A run in which an external agent controls flows and acts at the end of each monitor interval.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jostle_control::algorithms::cubic_below;
-use jostle_control::learning::{Collector, Design, Desk, History, Observed, learned};
-use jostle_record::{RunSpec, Sink};
+use jostle_controllers::algorithms::cubic_below;
+use jostle_controllers::learning::{
+    ActionSlot, AgentDesign, IntervalObservation, ObservationBuilder, ObservationHistory, learned,
+};
+use jostle_metrics::EventSink;
+use jostle_run_spec::RunSpec;
 use jostle_units::{Span, Time};
 
 use crate::Error;
 use crate::stepper::Stepper;
 
-/// How soon it is seen that a connection has opened, or that an interval has begun. No interval is
-/// shorter, so that none is missed.
+/// Polling interval for new connections and monitor intervals. No monitor interval is shorter, so
+/// none is missed.
 const LOOK: Span = Span::from_ms(1);
 
-/// A flow for which somebody outside decides.
-pub struct Learner {
-    /// Its position in the spec.
+/// A flow that an external agent controls.
+pub struct LearningFlow {
+    /// Index of the flow in the spec.
     pub flow: u32,
-    /// How it does.
-    pub design: Design,
+    /// Observations, actions and monitor interval of the agent.
+    pub design: AgentDesign,
 }
 
 struct Agent {
     flow: u32,
-    design: Design,
-    desk: Arc<Desk>,
-    history: History,
-    observed: Observed,
-    /// End of the interval that was observed last.
+    design: AgentDesign,
+    action_slot: Arc<ActionSlot>,
+    history: ObservationHistory,
+    observed: IntervalObservation,
+    /// End of the last observed interval.
     seen: Option<Time>,
 }
 
 impl Agent {
-    /// When the interval ends that begins at the end of the one that was observed last.
+    /// Returns the end of the interval that follows the last observed one.
     fn next_end(&self) -> Option<Time> {
         self.seen.map(|seen| seen + self.design.length_after(&self.observed))
     }
 
-    /// When to look next at what becomes of it: the end of its interval, if that is not over.
+    /// Returns the next time to check the agent: the end of its current interval, or after
+    /// [`LOOK`].
     fn next_look(&self, now: Time) -> Time {
-        match self.desk.due() {
+        match self.action_slot.interval_end() {
             Some(due) if self.seen.is_none_or(|seen| due > seen) => due,
             _ => now + LOOK,
         }
     }
 }
 
-/// The run. It stops whenever an interval of a learner ends; what the learner is to do is then left
-/// with [`act`](Self::act), or it does what it did last.
+/// A run that stops at the end of every monitor interval. The caller may then set an action with
+/// [`act`](Self::act); otherwise the last action remains in effect.
 pub struct Episode<S> {
     stepper: Stepper<S>,
     agents: Vec<Agent>,
     now: Time,
 }
 
-impl<S: Sink> Episode<S> {
-    /// A run before its begin. The controllers that `spec` gives to learners do not matter, but for
-    /// their names, which have to be of no registry ([`jostle_record::Algorithm::is_python_controller`]).
+impl<S: EventSink> Episode<S> {
+    /// Creates an episode at time 0. The controllers of learning flows in `spec` are replaced.
+    /// Their names must not be in a registry
+    /// ([`jostle_run_spec::Algorithm::is_python_controller`]).
     ///
     /// # Errors
-    /// When a part cannot be built from the spec.
-    pub fn new(spec: RunSpec, sink: S, learners: Vec<Learner>) -> Result<Self, Error> {
+    /// Returns an error if the spec cannot be built.
+    pub fn new(spec: RunSpec, sink: S, learners: Vec<LearningFlow>) -> Result<Self, Error> {
         let agents: Vec<_> = learners
             .into_iter()
-            .map(|Learner { flow, design }| Agent {
+            .map(|LearningFlow { flow, design }| Agent {
                 flow,
-                history: History::new(&design),
+                history: ObservationHistory::new(&design),
                 design,
-                desk: Arc::default(),
-                observed: Observed::default(),
+                action_slot: Arc::default(),
+                observed: IntervalObservation::default(),
                 seen: None,
             })
             .collect();
@@ -78,29 +83,29 @@ impl<S: Sink> Episode<S> {
             .iter()
             .filter_map(|agent| {
                 let name = spec.flows.get(agent.flow as usize)?.name.clone();
-                Some((name, (agent.design.clone(), Arc::clone(&agent.desk))))
+                Some((name, (agent.design.clone(), Arc::clone(&agent.action_slot))))
             })
             .collect();
         let stepper = Stepper::new(
             spec,
             sink,
             Box::new(move |flow, random| {
-                let (design, desk) = minds.get(&flow.name).ok_or_else(|| {
+                let (design, action_slot) = minds.get(&flow.name).ok_or_else(|| {
                     format!(
                         "`{}` is written in Python, and decides nothing here",
                         flow.controller.name
                     )
                 })?;
-                Ok(learned(design.clone(), Arc::clone(desk), || cubic_below(random)))
+                Ok(learned(design.clone(), Arc::clone(action_slot), || cubic_below(random)))
             }),
         )?;
         Ok(Self { stepper, agents, now: Time::ZERO })
     }
 
-    /// Goes on until an interval of a learner ends. Returns false at the end of the run.
+    /// Runs until the monitor interval of an agent ends. Returns false at the end of the run.
     ///
     /// # Errors
-    /// When the run cannot go on, or was cancelled.
+    /// Returns an error if the run failed or was cancelled.
     pub fn advance(&mut self, cancelled: &dyn Fn() -> bool) -> Result<bool, Error> {
         loop {
             let next = self.agents.iter().map(|agent| agent.next_look(self.now)).min();
@@ -115,14 +120,15 @@ impl<S: Sink> Episode<S> {
         }
     }
 
-    /// Looks at the learners whose intervals end now. Returns whether there are any.
+    /// Records an observation of each agent whose interval ends now. Returns whether there were
+    /// any.
     fn observe(&mut self) -> bool {
         let mut any = false;
         for agent in &mut self.agents {
-            if agent.desk.due() != Some(self.now) || agent.seen == Some(self.now) {
+            if agent.action_slot.interval_end() != Some(self.now) || agent.seen == Some(self.now) {
                 continue;
             }
-            let mut collector = Collector::default();
+            let mut collector = ObservationBuilder::default();
             self.stepper.observe(agent.flow, &mut collector);
             agent.observed = collector.0;
             agent.history.push(&agent.design, &agent.observed);
@@ -132,45 +138,44 @@ impl<S: Sink> Episode<S> {
         any
     }
 
-    /// The time at which the run stopped.
+    /// Returns the time at which the run stopped.
     pub const fn now(&self) -> Time {
         self.now
     }
 
-    /// Whether there is nothing to decide any more: no further interval of any learner would end
-    /// before the run does.
+    /// Returns whether no further interval of any agent ends before the end of the run.
     pub fn is_over(&self) -> bool {
         let end = Time::from_ns(self.stepper.spec().duration_ns);
         self.stepper.is_over() || self.agents.iter().all(|agent| agent.next_end() >= Some(end))
     }
 
-    /// Whether an interval of a learner ended where the run stopped.
+    /// Returns whether an interval of an agent ends at the current time.
     pub fn is_due(&self, learner: usize) -> bool {
         let agent = self.agents.get(learner);
         !self.stepper.is_over() && agent.is_some_and(|it| it.seen == Some(self.now))
     }
 
-    /// The latest observation of a learner.
+    /// Returns the observation vector of an agent.
     pub fn observation(&self, learner: usize) -> &[f64] {
         self.agents.get(learner).map_or(&[], |agent| agent.history.values())
     }
 
-    /// The latest interval of a learner.
-    pub fn observed(&self, learner: usize) -> Observed {
-        self.agents.get(learner).map_or_else(Observed::default, |agent| agent.observed)
+    /// Returns the last interval of an agent.
+    pub fn observed(&self, learner: usize) -> IntervalObservation {
+        self.agents.get(learner).map_or_else(IntervalObservation::default, |agent| agent.observed)
     }
 
-    /// What a learner does at the end of its interval.
+    /// Sets the action of an agent for its next interval.
     pub fn act(&self, learner: usize, action: &[f64]) {
         if let Some(agent) = self.agents.get(learner) {
-            agent.desk.leave(action);
+            agent.action_slot.set_action(action);
         }
     }
 
-    /// Runs to the end without another decision, and gives the sink back.
+    /// Runs to the end without further actions. Returns the sink.
     ///
     /// # Errors
-    /// As [`advance`](Self::advance), or when a connection broke.
+    /// See [`advance`](Self::advance). Also returns an error if a connection failed.
     pub fn finish(mut self, cancelled: &dyn Fn() -> bool) -> Result<S, Error> {
         self.stepper.run_until(Time::NEVER, cancelled)?;
         Ok(self.stepper.finish()?.1)

@@ -1,42 +1,38 @@
-//! The packet simulator: one run in virtual time.
+//! Packet simulator for congestion-control experiments.
 //!
-//! [`run`] takes a [`RunSpec`](jostle_record::RunSpec) and tells a [`Sink`](jostle_record::Sink)
-//! what happens. Same spec, same events, on any machine.
+//! [`run`] simulates a [`RunSpec`](jostle_run_spec::RunSpec) in virtual time and reports the events
+//! to an [`EventSink`](jostle_metrics::EventSink). The same specification yields the same events on
+//! every machine.
 
-mod browser;
 mod build;
-mod connection;
-mod connections;
-mod datagrams;
+mod cbr_sender;
+mod dynamic_connections;
 mod endpoints;
-mod engine;
 mod episode;
-mod host;
-mod messages;
+mod event_queue;
 mod network;
 mod packet;
-mod payloads;
-mod pings;
-mod port;
-mod quic;
-mod quick_start;
-mod relay;
+mod payload_pool;
+mod ping;
+mod proxy;
+mod quic_connection;
+mod quick_start_router;
 mod routes;
+mod sender_port;
 mod simulation;
-mod source;
 mod stepper;
-mod viewer;
+mod tcp_connection;
+mod transport;
 
 pub use build::{PythonControllers, quic_ends};
-pub use episode::{Episode, Learner};
-pub use quic::QuicEnds;
-pub use simulation::{Counts, run, run_with};
-pub use source::{Action, Source};
+pub use episode::{Episode, LearningFlow};
+pub use quic_connection::QuicEndpoints;
+pub use simulation::{RunCounts, run, run_with};
 pub use stepper::{Controllers, Stepper};
 
 use thiserror::Error;
 
-/// Why a run did not end.
+/// Reason why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
     /// A link or a flow cannot be built from its spec.
@@ -44,30 +40,30 @@ pub enum Error {
     Unbuildable {
         /// Name of the link or flow.
         what: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         why: String,
     },
-    /// More flows or links than the simulator can tell apart.
+    /// The specification has more flows or links than the simulator supports.
     #[error("more than {most} flows or links")]
     TooMany {
         /// The limit.
         most: u32,
     },
-    /// A connection broke.
+    /// A connection failed.
     #[error("{flow}: {why}")]
     Broken {
         /// Name of its flow.
         flow: String,
-        /// What its ends said.
+        /// Error message of the connection.
         why: String,
     },
-    /// Whoever started the run wants it no more.
+    /// The caller cancelled the run.
     #[error("the run was cancelled")]
     Cancelled,
 }
 
 impl Error {
-    /// The link or flow `what` cannot be built.
+    /// Returns the error for a link or flow `what` that cannot be built.
     fn unbuildable(what: &str, why: impl std::fmt::Display) -> Self {
         Self::Unbuildable { what: what.to_owned(), why: why.to_string() }
     }

@@ -1,66 +1,66 @@
-//! What travels through the simulated network: a header of TCP, or a datagram.
+//! Packets of the simulated network: TCP segments and datagrams.
 
-use jostle_path::{Ecn, Headers, Packet, PureAck};
-use jostle_record::{Header, HeaderKind};
-use jostle_tcp::{Ack, Data, Segment, Syn, SynAck, Trip};
+use jostle_link::{Ecn, Packet, PureAck, TransportHeader};
+use jostle_metrics::{HeaderKind, SegmentHeader};
+use jostle_tcp::{Ack, Data, Segment, Syn, SynAck, TransitTimes};
 use jostle_units::{DATAGRAM_HEADER_BYTES, HEADER_BYTES, LINK_HEADER_BYTES, Time};
 
-use crate::payloads::Payloads;
+use crate::payload_pool::PayloadPool;
 
-/// Smallest Ethernet frame, without the checksum that no size here counts.
+/// Smallest Ethernet frame without the frame check sequence, which no packet size includes.
 const SMALLEST_FRAME_BYTES: u32 = 60;
 
-/// A datagram of a ping, there or back, or one that nobody answers.
+/// A ping, its echo, or a CBR datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Datagram {
-    /// Counted from 0.
+    /// Sequence number, from 0.
     pub number: u32,
     pub payload_bytes: u16,
-    pub trip: Trip,
+    pub trip: TransitTimes,
 }
 
-/// A datagram of QUIC, there or back.
+/// A QUIC datagram in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QuicDatagram {
-    /// Of its payload ([`Payloads`]).
+    /// Index of its payload in the [`PayloadPool`].
     pub place: u32,
     pub payload_bytes: u16,
-    /// As it was sent: no more is known of what has come back.
+    /// ECN field at departure. The ECN field on arrival at the sender is not simulated.
     pub ecn: Ecn,
-    pub trip: Trip,
+    pub trip: TransitTimes,
 }
 
 impl QuicDatagram {
-    /// Keeps the payload until the datagram has arrived or is dropped.
-    pub fn new(payloads: &mut Payloads, payload: &[u8], ecn: Ecn) -> Self {
+    /// Stores the payload until the datagram arrives or is dropped.
+    pub fn new(payloads: &mut PayloadPool, payload: &[u8], ecn: Ecn) -> Self {
         let place = payloads.keep(payload);
-        Self { place, payload_bytes: payload.len() as u16, ecn, trip: Trip::NONE }
+        Self { place, payload_bytes: payload.len() as u16, ecn, trip: TransitTimes::NONE }
     }
 }
 
-/// A browser's request, from the receiver to the sender. The first of a connection opens it.
+/// A browser's request, from the receiver to the sender. The first request opens the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
-    /// Counted from 0 on each connection.
+    /// Number on its connection, from 0.
     pub number: u32,
     pub payload_bytes: u16,
 }
 
-/// The body of a packet. The tag lies in what that of [`Segment`] leaves unused, so that a packet
-/// fills one cache line.
+/// The body of a packet. The compiler stores the tag in unused bits of [`Segment`], so that a
+/// packet fits into one cache line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body {
-    /// A segment of TCP.
+    /// A TCP segment.
     Tcp(Segment),
-    /// A datagram, from the sender.
+    /// A ping from the sender.
     Ping(Datagram),
-    /// The datagram as the receiver sends it back.
+    /// The echo of a ping from the receiver.
     Echo(Datagram),
-    /// A datagram that nobody answers.
+    /// A CBR datagram from the sender, without reply.
     OneWay(Datagram),
-    /// A datagram of QUIC, from the sender.
+    /// A QUIC datagram from the sender.
     Quic(QuicDatagram),
-    /// One from the receiver.
+    /// A QUIC datagram from the receiver.
     QuicBack(QuicDatagram),
     /// A browser's request.
     Request(Request),
@@ -70,7 +70,7 @@ pub(crate) enum Body {
 pub(crate) type SimPacket = Packet<Body>;
 
 impl Body {
-    /// Whether it goes from the sender to the receiver.
+    /// Returns whether it travels from the sender to the receiver.
     #[inline]
     pub const fn is_forward(&self) -> bool {
         matches!(
@@ -82,7 +82,7 @@ impl Body {
         )
     }
 
-    /// The SYN that it is.
+    /// Returns the SYN, if it is one.
     #[inline]
     pub const fn as_syn_mut(&mut self) -> Option<&mut Syn> {
         match self {
@@ -91,9 +91,9 @@ impl Body {
         }
     }
 
-    /// What is noted on the way of data.
+    /// Returns the transit times of a packet in the forward direction.
     #[inline]
-    pub const fn trip_mut(&mut self) -> Option<&mut Trip> {
+    pub const fn trip_mut(&mut self) -> Option<&mut TransitTimes> {
         if let Self::Tcp(Segment::Data(data)) = self {
             return Some(&mut data.trip);
         }
@@ -105,7 +105,7 @@ impl Body {
         }
     }
 
-    /// Size on the wire, link header included.
+    /// Returns the size on the wire, including the link header.
     #[inline]
     pub const fn wire_bytes(&self) -> u32 {
         match self {
@@ -119,7 +119,7 @@ impl Body {
         }
     }
 
-    /// What the header of IP said when it left, if that is still known.
+    /// Returns the ECN field at departure, if it is recorded.
     pub const fn sent_ecn(&self) -> Option<Ecn> {
         match self {
             Self::Quic(datagram) | Self::QuicBack(datagram) => Some(datagram.ecn),
@@ -127,7 +127,7 @@ impl Body {
         }
     }
 
-    /// Place of a payload that has to be given back.
+    /// Returns the index of its payload, which must be freed.
     #[inline]
     pub const fn payload_place(&self) -> Option<u32> {
         match self {
@@ -137,7 +137,7 @@ impl Body {
     }
 }
 
-impl Headers for Body {
+impl TransportHeader for Body {
     #[inline]
     fn is_backward(&self) -> bool {
         !self.is_forward()
@@ -156,16 +156,16 @@ impl Headers for Body {
     }
 }
 
-/// Size on the wire of a datagram.
+/// Returns the size of a datagram on the wire.
 pub(crate) const fn frame_bytes(payload_bytes: u16) -> u32 {
     let bytes = LINK_HEADER_BYTES + DATAGRAM_HEADER_BYTES + payload_bytes as u32;
     if bytes < SMALLEST_FRAME_BYTES { SMALLEST_FRAME_BYTES } else { bytes }
 }
 
-/// What the headers of `segment` say, for those who record segments; it is seen at `now`, and `ecn`
-/// is in the header of IP.
-pub(crate) fn header(segment: &Segment, now: Time, ecn: Ecn) -> Header {
-    let none = Header {
+/// Returns the header of `segment` for sinks that record packets. The packet is captured at `now`
+/// with `ecn` in its IP header.
+pub(crate) fn header(segment: &Segment, now: Time, ecn: Ecn) -> SegmentHeader {
+    let none = SegmentHeader {
         kind: HeaderKind::Syn,
         number: 0,
         payload_bytes: 0,
@@ -178,8 +178,10 @@ pub(crate) fn header(segment: &Segment, now: Time, ecn: Ecn) -> Header {
         block_count: 0,
     };
     match *segment {
-        Segment::Syn(Syn { ecn, tsval_ms, .. }) => Header { ecn_flag: ecn, tsval_ms, ..none },
-        Segment::SynAck(SynAck { ecn, clock, tsecr_ms, window, .. }) => Header {
+        Segment::Syn(Syn { ecn, tsval_ms, .. }) => {
+            SegmentHeader { ecn_flag: ecn, tsval_ms, ..none }
+        }
+        Segment::SynAck(SynAck { ecn, clock, tsecr_ms, window, .. }) => SegmentHeader {
             kind: HeaderKind::SynAck,
             ecn_flag: ecn,
             tsval_ms: clock.tsval_ms(now),
@@ -187,17 +189,19 @@ pub(crate) fn header(segment: &Segment, now: Time, ecn: Ecn) -> Header {
             window_packets: window,
             ..none
         },
-        Segment::Data(Data { cwr, payload_bytes, number, tsval_ms, tsecr_ms, .. }) => Header {
-            kind: HeaderKind::Data,
-            number,
-            payload_bytes,
-            ecn_flag: cwr,
-            tsval_ms,
-            tsecr_ms,
-            ..none
-        },
+        Segment::Data(Data { cwr, payload_bytes, number, tsval_ms, tsecr_ms, .. }) => {
+            SegmentHeader {
+                kind: HeaderKind::Data,
+                number,
+                payload_bytes,
+                ecn_flag: cwr,
+                tsval_ms,
+                tsecr_ms,
+                ..none
+            }
+        }
         Segment::Ack(Ack { ece, block_count, clock, number, tsecr_ms, window, blocks, .. }) => {
-            Header {
+            SegmentHeader {
                 kind: HeaderKind::Ack,
                 number,
                 ecn_flag: ece,
@@ -223,7 +227,7 @@ mod tests {
 
     #[test]
     fn sizes_are_those_of_ethernet_frames() {
-        let of = |payload_bytes| Datagram { number: 0, payload_bytes, trip: Trip::NONE };
+        let of = |payload_bytes| Datagram { number: 0, payload_bytes, trip: TransitTimes::NONE };
         assert_eq!(Body::Ping(of(20)).wire_bytes(), 62);
         assert_eq!(Body::Echo(of(1)).wire_bytes(), 60);
     }

@@ -1,35 +1,35 @@
-//! The ways of flows through the network: which links, which delay line, whether by a card.
+//! Routes of flows through the network: links, delay line and NIC.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use jostle_record::{FlowSpec, Transport};
+use jostle_run_spec::{FlowSpec, Transport};
 use jostle_units::{Rate, mss_of};
 
 use crate::packet::SimPacket;
 
-/// A sender's network card: packets leave it one after the other.
+/// A sender's NIC, which sends packets one after another at its rate.
 #[derive(Debug)]
-pub(crate) struct Card {
+pub(crate) struct NetworkCard {
     pub rate: Rate,
     pub queue: VecDeque<SimPacket>,
     pub queued_bytes: u64,
 }
 
-impl Card {
+impl NetworkCard {
     fn new(rate: Rate) -> Self {
         Self { rate, queue: VecDeque::new(), queued_bytes: 0 }
     }
 }
 
-/// The links of one direction, in order. Most ways have one link, which is kept at hand: ten
-/// thousand flows do not fit into the cache, and every look elsewhere counts.
-pub(crate) struct Way {
+/// The links of one direction, in order. The first link is stored inline to avoid a cache miss,
+/// because most paths have one link and the routes of ten thousand flows do not fit into the cache.
+pub(crate) struct LinkSequence {
     len: u8,
     first: u32,
     pub links: Box<[u32]>,
 }
 
-impl Way {
+impl LinkSequence {
     fn new(links: &[u32]) -> Self {
         Self {
             len: links.len() as u8,
@@ -48,26 +48,24 @@ impl Way {
     }
 }
 
-/// A flow's way.
-pub(crate) struct Route {
-    pub path: Way,
-    pub reverse_path: Way,
-    /// The delay line behind the last link of `reverse_path`.
+/// Route of a flow in both directions.
+pub(crate) struct FlowRoute {
+    pub path: LinkSequence,
+    pub reverse_path: LinkSequence,
+    /// The delay line after the last link of `reverse_path`.
     pub line: u32,
-    pub card: Option<Box<Card>>,
-    /// The receiver's card puts together what arrives at the same moment: payload of a full-sized
-    /// segment.
+    pub nic: Option<Box<NetworkCard>>,
+    /// MSS, if the receiver's NIC merges packets that arrive at the same time (GRO).
     pub merged_mss_bytes: Option<u16>,
 }
 
-/// The ways of all flows, and of their connections where a flow is many: those have its way. Flows that
-/// go the same way share it, for the ways of ten thousand flows do not fit into a cache. One with a
-/// card has a way of its own.
+/// Routes of all flows and connections. Connections use the route of their flow. Flows with equal
+/// routes share one to save cache, except flows with a NIC.
 pub(crate) struct Routes {
-    routes: Vec<Route>,
-    /// Positions in `routes`, first those of flows.
+    routes: Vec<FlowRoute>,
+    /// Indices into `routes`, by flow and then by connection.
     places: Vec<u32>,
-    /// Some receiver's card puts packets together.
+    /// Whether any receiver uses GRO.
     pub merge: bool,
 }
 
@@ -77,7 +75,7 @@ impl Routes {
         let mut routes = Self { routes: Vec::new(), places, merge: false };
         let mut known = BTreeMap::new();
         for flow in flows {
-            let line = delays_ns.partition_point(|delay| *delay < flow.access_delay_ns) as u32;
+            let line = delays_ns.partition_point(|delay| *delay < flow.base_delay_ns) as u32;
             let merged_mss_bytes = (flow.gro && flow.transport == Transport::Tcp)
                 .then(|| mss_of(flow.mtu_bytes) as u16);
             let next = routes.routes.len() as u32;
@@ -88,11 +86,13 @@ impl Routes {
                     .or_insert(next),
             };
             if place == next {
-                routes.routes.push(Route {
-                    path: Way::new(&flow.path),
-                    reverse_path: Way::new(&flow.reverse_path),
+                routes.routes.push(FlowRoute {
+                    path: LinkSequence::new(&flow.path),
+                    reverse_path: LinkSequence::new(&flow.reverse_path),
                     line,
-                    card: flow.nic_rate_bps.map(|bps| Box::new(Card::new(Rate::from_bps(bps)))),
+                    nic: flow
+                        .nic_rate_bps
+                        .map(|bps| Box::new(NetworkCard::new(Rate::from_bps(bps)))),
                     merged_mss_bytes,
                 });
             }
@@ -103,16 +103,16 @@ impl Routes {
     }
 
     #[inline]
-    pub fn of(&self, flow: u32) -> &Route {
+    pub fn of(&self, flow: u32) -> &FlowRoute {
         &self.routes[self.places[flow as usize] as usize]
     }
 
     #[inline]
-    pub fn of_mut(&mut self, flow: u32) -> &mut Route {
+    pub fn of_mut(&mut self, flow: u32) -> &mut FlowRoute {
         &mut self.routes[self.places[flow as usize] as usize]
     }
 
-    /// The next connection has the way of `flow`: its number.
+    /// Assigns the route of `flow` to the next connection. Returns its number.
     pub fn admit(&mut self, flow: u32) -> u32 {
         let connection = self.places.len() as u32;
         self.places.push(self.places[flow as usize]);

@@ -1,66 +1,67 @@
-//! The simulator's loop.
+//! The event loop of the simulator.
 
-mod browsing;
-mod relays;
-mod world;
+mod proxies;
+mod state;
+mod web_browsers;
 
-use jostle_control::Observer;
-use jostle_path::{Ecn, Packet};
-use jostle_record::{End, RunSpec, Sink};
+use jostle_congestion::StateObserver;
+use jostle_link::{Ecn, Packet};
+use jostle_metrics::{EndpointRole, EventSink};
+use jostle_run_spec::RunSpec;
 use jostle_tcp::Segment;
-use jostle_tcp::offload::merges;
+use jostle_tcp::gro::merges;
 use jostle_units::{Span, Time};
 
 use crate::Error;
-use crate::build::{Flow, PythonControllers};
-use crate::endpoints::Endpoints;
-use crate::engine::{Deadline, Event, POSITIONS};
-use crate::host::{Host, Progress, Times, Transport};
-use crate::network::tell;
+use crate::build::{BuiltFlow, PythonControllers};
+use crate::endpoints::EndpointKind;
+use crate::event_queue::{Deadline, Event, POSITIONS};
+use crate::network::emit_packet_event;
 use crate::packet::{Body, SimPacket};
+use crate::transport::{EndpointContext, Endpoints, FlowStatus, FlowTimes};
 
-pub use world::Counts;
-pub(crate) use world::World;
+pub use state::RunCounts;
+pub(crate) use state::SimulationState;
 
-/// Events between two looks at whether the run was cancelled: one may take a millisecond, for the
-/// delays that a link had while no packet came.
+/// Events between two checks for cancellation. An event can take a millisecond, if a link has to
+/// update its delay for a long idle period.
 const CANCEL_CHECK_EVENTS: u64 = 1 << 7;
 
-/// Runs `spec` and tells `sink` what happens. `cancelled` is asked now and then.
+/// Runs `spec` and reports the events to `sink`. `cancelled` is polled regularly.
 ///
 /// # Errors
-/// When a part cannot be built from the spec, or when the run was cancelled.
+/// Returns an error if the spec cannot be built, or if the run was cancelled.
 pub fn run(
     spec: &RunSpec,
-    sink: &mut impl Sink,
+    sink: &mut impl EventSink,
     cancelled: &dyn Fn() -> bool,
-) -> Result<Counts, Error> {
+) -> Result<RunCounts, Error> {
     run_with(spec, sink, cancelled, &|flow, _| {
         Err(format!("there is nothing here to make the controller `{}`", flow.controller.name))
     })
 }
 
-/// As [`run`], with controllers that no registry has from `python_controllers`.
+/// Like [`run`], with `python_controllers` to create controllers that are not in the registry.
 ///
 /// # Errors
-/// As [`run`], and when `python_controllers` cannot make a controller.
+/// See [`run`]. Also returns an error if `python_controllers` cannot create a controller.
 pub fn run_with(
     spec: &RunSpec,
-    sink: &mut impl Sink,
+    sink: &mut impl EventSink,
     cancelled: &dyn Fn() -> bool,
     python_controllers: PythonControllers<'_>,
-) -> Result<Counts, Error> {
-    let world = World::new(spec, python_controllers)?;
+) -> Result<RunCounts, Error> {
+    let world = SimulationState::new(spec, python_controllers)?;
     let mut simulation = Simulation { world, spec, python_controllers, sink };
     simulation.run_until(Time::NEVER, cancelled)?;
     simulation.world.outcome(spec)
 }
 
-/// Whether a card puts a packet together with another one of its flow, the last of `count` that
-/// are together already. Full segments have `mss_bytes`.
+/// Returns whether GRO of the receiver's NIC merges two packets of a flow. `first` is the last of
+/// `count` packets that were merged so far. Full-sized segments carry `mss_bytes`.
 #[inline]
 fn are_merged(mss_bytes: u16, count: u32, first: &SimPacket, second: &SimPacket) -> bool {
-    match (&first.body, &second.body) {
+    match (&first.transport, &second.transport) {
         (Body::Tcp(Segment::Data(one)), Body::Tcp(Segment::Data(other))) => {
             first.ecn == second.ecn && merges(mss_bytes, count, one, other)
         }
@@ -68,31 +69,31 @@ fn are_merged(mss_bytes: u16, count: u32, first: &SimPacket, second: &SimPacket)
     }
 }
 
-/// A run that goes on: what it is of, and who hears of it, are borrowed.
+/// A run in progress: its state, and references to its specification and its sink.
 pub(crate) struct Simulation<'a, S> {
-    /// By value, so that nothing is looked up behind another pointer.
-    pub(crate) world: World,
+    /// Stored by value to avoid another pointer indirection.
+    pub(crate) world: SimulationState,
     pub(crate) spec: &'a RunSpec,
     pub(crate) python_controllers: PythonControllers<'a>,
     pub(crate) sink: &'a mut S,
 }
 
-/// Passes a controller's internal state on to a sink.
-struct Internals<'a, S> {
+/// Forwards a controller's internal state to a sink.
+struct StateForwarder<'a, S> {
     sink: &'a mut S,
     now: Time,
     flow: u32,
 }
 
-impl<S: Sink> Observer for Internals<'_, S> {
-    fn value(&mut self, name: &'static str, value: f64) {
-        self.sink.internal(self.now, self.flow, name, value);
+impl<S: EventSink> StateObserver for StateForwarder<'_, S> {
+    fn record_value(&mut self, name: &'static str, value: f64) {
+        self.sink.controller_state(self.now, self.flow, name, value);
     }
 }
 
-impl<S: Sink> Simulation<'_, S> {
-    /// Runs to the end, or to just before the first event at or after `until`: going on from there
-    /// gives what a run without a stop would have given.
+impl<S: EventSink> Simulation<'_, S> {
+    /// Runs to the end, or until the first event at or after `until`. Stopping and continuing does
+    /// not change the result.
     pub(crate) fn run_until(
         &mut self,
         until: Time,
@@ -100,8 +101,8 @@ impl<S: Sink> Simulation<'_, S> {
     ) -> Result<(), Error> {
         let end = self.world.observations.duration;
         let slice = self.world.slice();
-        let World { mut turns, mut slice_end, .. } = self.world;
-        // One comparison for both.
+        let SimulationState { mut turns, mut slice_end, .. } = self.world;
+        // The earlier of both, so that the loop needs one comparison.
         let mut look = slice_end.min(until);
         let mut before = Time::ZERO;
         while let Some((now, event)) = self.world.network.agenda.pop() {
@@ -137,7 +138,8 @@ impl<S: Sink> Simulation<'_, S> {
         Ok(())
     }
 
-    /// Lets links do what was due before `now`, slice by slice; returns the end of the next slice.
+    /// Advances all links to the time before `now`, slice by slice. Returns the end of the next
+    /// slice.
     #[cold]
     fn catch_up(
         &mut self,
@@ -148,7 +150,7 @@ impl<S: Sink> Simulation<'_, S> {
     ) -> Result<Time, Error> {
         while slice_end < now {
             for link in 0..self.world.network.links() {
-                self.world.network.pass_time(slice_end, link, self.sink);
+                self.world.network.advance_link(slice_end, link, self.sink);
                 if cancelled() {
                     return Err(Error::Cancelled);
                 }
@@ -175,7 +177,7 @@ impl<S: Sink> Simulation<'_, S> {
                     self.relay(now);
                 }
             }
-            Event::Access(line) => {
+            Event::DelayLine(line) => {
                 while let Some(first) = self.world.network.reached_sender(now, line) {
                     let arriving = *first;
                     self.world.network.forget_reached(line);
@@ -185,11 +187,11 @@ impl<S: Sink> Simulation<'_, S> {
                     self.relay(now);
                 }
             }
-            Event::Wire => self.cross_wire(now),
+            Event::ZeroLinkPath => self.cross_wire(now),
             Event::Nic(flow) => {
-                self.world.network.on_card(now, flow, self.sink);
+                self.world.network.on_nic_sent(now, flow, self.sink);
                 if let Some((endpoints, mut host)) = self.endpoints(now, flow) {
-                    endpoints.on_card_drained(&mut host);
+                    endpoints.on_nic_sent(&mut host);
                 }
             }
             Event::Retransmission(flow) => self.on_deadline(now, flow, Deadline::Retransmission),
@@ -201,10 +203,10 @@ impl<S: Sink> Simulation<'_, S> {
         }
     }
 
-    /// What senders have sent whose way has no link has arrived.
+    /// Delivers packets whose path has no link.
     #[cold]
     fn cross_wire(&mut self, now: Time) {
-        while let Some(packet) = self.world.network.off_wire() {
+        while let Some(packet) = self.world.network.next_without_links() {
             self.arrive(now, &packet);
         }
         while let Some((packet, _)) = self.world.merging.pop() {
@@ -220,20 +222,24 @@ impl<S: Sink> Simulation<'_, S> {
         }
     }
 
-    /// The endpoints of a flow or of a connection, and what they may use; none of a connection that
-    /// has ended.
+    /// Returns the endpoints and the context of a flow or connection. `None` if the connection was
+    /// closed.
     #[inline]
-    fn endpoints(&mut self, now: Time, flow: u32) -> Option<(&mut Endpoints, Host<'_, S>)> {
+    fn endpoints(
+        &mut self,
+        now: Time,
+        flow: u32,
+    ) -> Option<(&mut EndpointKind, EndpointContext<'_, S>)> {
         let Self { world, sink, .. } = self;
-        let World { network, memory, flows, connections, .. } = world;
+        let SimulationState { network, memory, flows, connections, .. } = world;
         let endpoints = match flows.get_mut(flow as usize) {
             Some(flow) => &mut flow.endpoints,
             None => connections.endpoints(flow)?,
         };
-        Some((endpoints, Host { now, flow, network, sink, memory }))
+        Some((endpoints, EndpointContext { now, flow, network, sink, memory }))
     }
 
-    /// A packet has reached a connection that has ended.
+    /// Frees the payload of a packet for a closed connection.
     #[cold]
     fn discard(&mut self, body: &Body) {
         if let Some(place) = body.payload_place() {
@@ -241,16 +247,16 @@ impl<S: Sink> Simulation<'_, S> {
         }
     }
 
-    /// A packet has reached the receiver's card. One that puts packets together hands on the one
-    /// before it: whether alone or as a part is known now. Always a part of the loop over what has
-    /// arrived: most cards hold nothing.
+    /// Handles a packet that reaches the receiver's NIC. With GRO, a packet is held until the next
+    /// one shows whether both are merged; then the held packet is received. Always inlined into the
+    /// loop over arrived packets, because most NICs hold no packets.
     #[inline(always)]
     fn arrive(&mut self, now: Time, packet: &SimPacket) {
         let Some(mss_bytes) = self.world.network.merged_mss_bytes(packet.flow) else {
             self.receive(now, packet, false);
             return;
         };
-        // Few flows have packets at the same moment.
+        // Few flows receive packets at the same time.
         let held = self.world.merging.iter_mut().find(|(held, _)| held.flow == packet.flow);
         let Some((held, place)) = held else {
             self.world.merging.push((*packet, 1));
@@ -262,31 +268,45 @@ impl<S: Sink> Simulation<'_, S> {
         self.receive(now, &before, part);
     }
 
-    /// A packet has reached the receiver. `part`: the next one is put together with it.
+    /// Delivers a packet to the receiver. `part` is true if GRO merges the next packet with it.
     #[inline]
     fn receive(&mut self, now: Time, packet: &SimPacket, part: bool) {
-        let &Packet { flow, size_bytes, ecn, ref body, .. } = packet;
+        let &Packet { flow, size_bytes, ecn, transport: ref body, .. } = packet;
         if self.sink.wants_segments() {
-            tell(self.sink, &self.world.network.payloads, now, flow, End::Receiver, (body, ecn));
+            emit_packet_event(
+                self.sink,
+                &self.world.network.payloads,
+                now,
+                flow,
+                EndpointRole::Receiver,
+                (body, ecn),
+            );
         }
         match self.endpoints(now, flow) {
             Some((endpoints, mut host)) => {
                 endpoints.receive(body, size_bytes, ecn, part, &mut host);
                 if flow as usize >= self.world.flows.len() && !self.world.browsers.is_empty() {
-                    self.tell_browser(now, flow);
+                    self.notify_browser(now, flow);
                 }
             }
             None => self.discard(body),
         }
     }
 
-    /// A packet has reached the sender.
+    /// Delivers a packet to the sender.
     #[inline]
     fn receive_return(&mut self, now: Time, flow: u32, body: &Body) {
         if self.sink.wants_segments() {
-            // Of a datagram it is known how it was sent.
+            // Only of a datagram the ECN field at departure is known.
             let ecn = body.sent_ecn().unwrap_or(Ecn::NotCapable);
-            tell(self.sink, &self.world.network.payloads, now, flow, End::Sender, (body, ecn));
+            emit_packet_event(
+                self.sink,
+                &self.world.network.payloads,
+                now,
+                flow,
+                EndpointRole::Sender,
+                (body, ecn),
+            );
         }
         if let Body::Request(request) = body {
             return self.on_request(now, flow, request.number);
@@ -294,21 +314,23 @@ impl<S: Sink> Simulation<'_, S> {
         let Some((endpoints, mut host)) = self.endpoints(now, flow) else {
             return self.discard(body);
         };
-        if endpoints.receive_return(body, &mut host) == Progress::Complete {
+        if endpoints.receive_return(body, &mut host) == FlowStatus::Complete {
             self.complete(now, flow);
         }
     }
 
-    /// A flow has sent all it ever will, and all of it was acknowledged.
+    /// Completes a flow or connection, after all of its data was acknowledged, and schedules the
+    /// flows that start after it.
     #[cold]
     fn complete(&mut self, now: Time, flow: u32) {
-        let Some(Flow { times, followers, .. }) = self.world.flows.get_mut(flow as usize) else {
+        let Some(BuiltFlow { times, followers, .. }) = self.world.flows.get_mut(flow as usize)
+        else {
             if let Some(opened) = self.world.connections.close(flow) {
-                self.sink.completed(now, flow, now.since(opened));
+                self.sink.flow_completed(now, flow, now.since(opened));
             }
             return;
         };
-        self.sink.completed(now, flow, now.since(times.start));
+        self.sink.flow_completed(now, flow, now.since(times.start));
         for follower in std::mem::take(followers) {
             let times = &mut self.world.flows[follower as usize].times;
             times.start = now + times.wait;
@@ -316,13 +338,13 @@ impl<S: Sink> Simulation<'_, S> {
         }
     }
 
-    /// The application of a flow starts, acts or stops.
+    /// Starts, runs or stops the application of a flow.
     #[cold]
     fn act(&mut self, now: Time, flow: u32) {
         let times = self.world.flows.get(flow as usize).map(|flow| flow.times);
-        let Some(Times { start, stop, .. }) = times else {
+        let Some(FlowTimes { start, stop, .. }) = times else {
             if let Some((endpoints, mut host)) = self.endpoints(now, flow) {
-                endpoints.act(Time::NEVER, &mut host);
+                endpoints.run_application(Time::NEVER, &mut host);
             }
             return;
         };
@@ -343,10 +365,10 @@ impl<S: Sink> Simulation<'_, S> {
                 host.schedule_application(stop);
             }
         }
-        endpoints.act(stop, &mut host);
+        endpoints.run_application(stop, &mut host);
     }
 
-    /// The connections of a flow that is many come, if they are due.
+    /// Opens the due connections of a multi-connection flow.
     #[cold]
     fn connect(&mut self, now: Time, flow: u32, stop: Time) {
         while let Some(due) = self.world.connections.due(flow) {
@@ -358,12 +380,13 @@ impl<S: Sink> Simulation<'_, S> {
             }
             let Some(connection) = self.open(now, flow) else { return };
             if let Some((endpoints, mut host)) = self.endpoints(now, connection) {
-                endpoints.act(Time::NEVER, &mut host);
+                endpoints.run_application(Time::NEVER, &mut host);
             }
         }
     }
 
-    /// The next connection of a flow that is many is there: its number, unless it cannot be.
+    /// Opens the next connection of a multi-connection flow. Returns its number, or `None` on
+    /// failure.
     fn open(&mut self, now: Time, flow: u32) -> Option<u32> {
         let connection = self.world.connections.next_number();
         if connection >= POSITIONS {
@@ -377,11 +400,11 @@ impl<S: Sink> Simulation<'_, S> {
             return None;
         }
         self.world.network.admit(flow);
-        self.sink.connected(now, connection, flow);
+        self.sink.connection_opened(now, connection, flow);
         Some(connection)
     }
 
-    /// Shows the state of everything to the sink.
+    /// Reports the state of all flows and links to the sink.
     #[cold]
     fn observe(&mut self, now: Time) {
         self.world.network.advance(now, self.sink);
@@ -390,14 +413,14 @@ impl<S: Sink> Simulation<'_, S> {
                 let many = self.world.connections.due(flow).is_some();
                 let in_flight = many.then(|| self.world.connections.in_flight_bytes(flow));
                 let Some((endpoints, mut host)) = self.endpoints(now, flow) else { continue };
-                endpoints.settle(&mut host);
+                endpoints.flush_events(&mut host);
                 let mut state = endpoints.state();
                 if let Some(in_flight_bytes) = in_flight {
                     state.in_flight_bytes = in_flight_bytes;
                 }
                 host.sink.flow_state(now, flow, &state);
                 if !many {
-                    endpoints.observe(&mut Internals { sink: host.sink, now, flow });
+                    endpoints.observe(&mut StateForwarder { sink: host.sink, now, flow });
                 }
             }
             for (link, (queue_bytes, offered)) in (0..).zip(self.world.network.observe(now)) {
@@ -414,7 +437,7 @@ impl<S: Sink> Simulation<'_, S> {
                 .observations
                 .offered
                 .extend(self.world.network.observe(now).map(|(_, offered)| offered));
-            self.sink.boundary(now, &self.world.observations.offered);
+            self.sink.phase_boundary(now, &self.world.observations.offered);
             self.world.observations.next_boundary += 1;
         }
         if now < self.world.observations.duration {
@@ -425,14 +448,14 @@ impl<S: Sink> Simulation<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use jostle_tcp::{Ack, AckTag, Block, Clock, Data, Trip};
+    use jostle_tcp::{Ack, AckTag, Data, SackBlock, TimestampClock, TransitTimes};
 
     use super::*;
 
     fn packet(segment: Segment, ecn: Ecn) -> SimPacket {
         let body = Body::Tcp(segment);
         let size_bytes = body.wire_bytes();
-        Packet { flow: 0, size_bytes, queued_at: Time::ZERO, ecn, hop: 0, body }
+        Packet { flow: 0, size_bytes, queued_at: Time::ZERO, ecn, hop: 0, transport: body }
     }
 
     fn data(number: u32, ecn: Ecn) -> SimPacket {
@@ -442,7 +465,7 @@ mod tests {
             number,
             tsval_ms: 7,
             tsecr_ms: 3,
-            trip: Trip::NONE,
+            trip: TransitTimes::NONE,
         };
         packet(Segment::Data(data), ecn)
     }
@@ -458,11 +481,11 @@ mod tests {
             duplicate: false,
             block_count: 0,
             marks: 0,
-            clock: Clock::at(Time::ZERO),
+            clock: TimestampClock::at(Time::ZERO),
             number: 6,
             tsecr_ms: 3,
             window: 10,
-            blocks: [Block::default(); 3],
+            blocks: [SackBlock::default(); 3],
         };
         assert!(!are_merged(1448, 1, &first, &packet(Segment::Ack(ack), Ecn::Capable)));
     }

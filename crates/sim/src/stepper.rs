@@ -1,41 +1,43 @@
-//! A run that stops on its way.
+//! A run that can be stopped and continued.
 
-use jostle_control::{Controller, Observer};
-use jostle_record::{FlowSpec, RunSpec, Sink};
-use jostle_units::{Stream, Time};
+use jostle_congestion::{CongestionController, StateObserver};
+use jostle_metrics::EventSink;
+use jostle_run_spec::{FlowSpec, RunSpec};
+use jostle_units::{RandomStream, Time};
 
 use crate::Error;
-use crate::host::Transport;
-use crate::simulation::{Counts, Simulation, World};
+use crate::simulation::{RunCounts, Simulation, SimulationState};
+use crate::transport::Endpoints;
 
-/// Makes controllers that no registry has, as [`crate::PythonControllers`]; owned.
-pub type Controllers =
-    Box<dyn Fn(&FlowSpec, Stream) -> Result<Box<dyn Controller>, String> + Send + Sync>;
+/// Creates controllers that are not in the registry, like [`crate::PythonControllers`], but owned.
+pub type Controllers = Box<
+    dyn Fn(&FlowSpec, RandomStream) -> Result<Box<dyn CongestionController>, String> + Send + Sync,
+>;
 
-/// A run that owns its specification and its sink, goes on as far as it is told, and can be looked at
-/// meanwhile. Where it stops changes nothing of what happens.
+/// A run that owns its specification and its sink. It can be advanced to a time and observed there.
+/// Stopping does not change its result.
 pub struct Stepper<S> {
     spec: RunSpec,
     sink: S,
     controllers: Controllers,
-    /// None only while it runs, and after an error.
-    world: Option<World>,
+    /// `None` during `run_until`, and after an error.
+    world: Option<SimulationState>,
 }
 
-impl<S: Sink> Stepper<S> {
-    /// A run before its begin.
+impl<S: EventSink> Stepper<S> {
+    /// Prepares a run at time 0.
     ///
     /// # Errors
-    /// When a part cannot be built from the spec.
+    /// Returns an error if the spec cannot be built.
     pub fn new(spec: RunSpec, sink: S, controllers: Controllers) -> Result<Self, Error> {
-        let world = Some(World::new(&spec, &*controllers)?);
+        let world = Some(SimulationState::new(&spec, &*controllers)?);
         Ok(Self { spec, sink, controllers, world })
     }
 
-    /// Lets everything happen that happens before `time`.
+    /// Processes all events before `time`.
     ///
     /// # Errors
-    /// When the run cannot go on, or was cancelled: it is over then.
+    /// Returns an error if the run failed or was cancelled. The run is over then.
     pub fn run_until(&mut self, time: Time, cancelled: &dyn Fn() -> bool) -> Result<(), Error> {
         let Some(world) = self.world.take() else { return Err(Error::Cancelled) };
         if world.over {
@@ -49,29 +51,29 @@ impl<S: Sink> Stepper<S> {
         Ok(())
     }
 
-    /// Whether the run is over, or broke off.
+    /// Returns whether the run has ended or failed.
     pub fn is_over(&self) -> bool {
         self.world.as_ref().is_none_or(|world| world.over)
     }
 
-    /// What it is a run of.
+    /// Returns the specification of the run.
     pub const fn spec(&self) -> &RunSpec {
         &self.spec
     }
 
-    /// Shows the state of a flow's controller.
-    pub fn observe(&self, flow: u32, observer: &mut dyn Observer) {
+    /// Reports the state of a flow's controller to `observer`.
+    pub fn observe(&self, flow: u32, observer: &mut dyn StateObserver) {
         let world = self.world.as_ref();
         if let Some(flow) = world.and_then(|world| world.flows.get(flow as usize)) {
             flow.endpoints.observe(observer);
         }
     }
 
-    /// What the run did so far, and its sink.
+    /// Returns the counts of the run so far, and its sink.
     ///
     /// # Errors
-    /// When a connection broke.
-    pub fn finish(self) -> Result<(Counts, S), Error> {
+    /// Returns an error if a connection failed or the run was cancelled.
+    pub fn finish(self) -> Result<(RunCounts, S), Error> {
         let counts = self.world.ok_or(Error::Cancelled)?.outcome(&self.spec)?;
         Ok((counts, self.sink))
     }

@@ -7,7 +7,7 @@ mod common;
 mod ledger;
 #[path = "common/random.rs"]
 mod random;
-#[path = "../../record/tests/common/mod.rs"]
+#[path = "../../run-spec/tests/common/mod.rs"]
 mod specs;
 
 mod arrivals;
@@ -16,19 +16,19 @@ mod captures;
 mod conservation;
 mod copa;
 mod determinism;
+mod ecn;
 mod episodes;
-mod interrupted;
+mod gro;
+mod interruption;
 mod literature;
-mod marks;
 mod nimbus;
-mod offload;
 mod paced_chirping;
 mod pings;
 mod proteus;
+mod proxies;
 mod quic;
 mod receivers;
-mod relays;
 mod scenarios;
-mod starts;
+mod slow_starts;
 mod video;
 mod web;

@@ -1,13 +1,13 @@
 //! Flows that are many connections: they come when they should, and go without a trace.
 
 use crate::common::*;
-use jostle_record::{
-    ArrivalsSpec, Distribution, FlowSpec, Law, LinkSpec, Quantity, RunRecord, SourceSpec,
-    TransferTable,
+use jostle_metrics::{RunRecord, TransferTable};
+use jostle_run_spec::{
+    ArrivalsSpec, Distribution, DistributionKind, FlowSpec, LinkSpec, Quantity, SourceSpec,
 };
 
 fn exponential(mean: f64) -> Quantity {
-    Quantity::Drawn(Distribution::of(Law::Exponential { mean }))
+    Quantity::Drawn(Distribution::of(DistributionKind::Exponential { mean }))
 }
 
 fn short(rtt_ns: u64, bytes: Quantity, arrivals: ArrivalsSpec) -> FlowSpec {
@@ -40,8 +40,8 @@ fn a_connection_alone_takes_the_least_time_there_is() {
     assert_eq!(table.bytes, [1_448, 14_480, 1_448]);
     assert_eq!(table.connection, [0, 1, 2]);
     // Handshake and data with their ACK: two round trips; ten packets fit into the first window.
-    for (completion_s, least_s) in table.completion_s.iter().zip([0.08, 0.08, 0.08]) {
-        assert!((least_s..least_s + 0.002).contains(completion_s), "{completion_s} s");
+    for (completion_time_s, least_s) in table.completion_time_s.iter().zip([0.08, 0.08, 0.08]) {
+        assert!((least_s..least_s + 0.002).contains(completion_time_s), "{completion_time_s} s");
     }
     assert!(table.slowdown.iter().all(|it| (1.0..1.02).contains(it)), "{:?}", table.slowdown);
     let group = &record.summary.groups[0];
@@ -91,7 +91,7 @@ fn nothing_stays_of_connections_that_lost_packets() {
     assert!(table.retransmitted_packets.iter().sum::<u32>() > 100);
     assert!(table.start_s.iter().all(|start_s| *start_s < 5.0));
     // All are over long before the end, though stray packets and timers found nobody.
-    assert!(table.completion_s.iter().all(|it| !it.is_nan()));
+    assert!(table.completion_time_s.iter().all(|it| !it.is_nan()));
     let phases = &record.summary.flows[0].phases;
     let overall = phases.get("overall").unwrap();
     let bytes: u64 = table.bytes.iter().sum();
@@ -112,7 +112,7 @@ fn sessions_ask_one_after_the_other() {
     let record = record(&run(4 * S, vec![link("wide", 100 * MBPS, 1 << 20)], vec![one]));
     let table = transfers(&record);
     assert_eq!(table.connection, [0, 1, 0, 1, 0, 1]);
-    assert!(table.completion_s.iter().all(|it| *it < 0.05), "{:?}", table.completion_s);
+    assert!(table.completion_time_s.iter().all(|it| *it < 0.05), "{:?}", table.completion_time_s);
     assert!(table.slowdown.iter().all(|it| (0.99..1.6).contains(it)), "{:?}", table.slowdown);
 }
 
@@ -140,5 +140,5 @@ fn over_quic_they_come_and_go_as_well() {
     let record = record(&run(8 * S, vec![link("wide", 20 * MBPS, 30_000)], vec![one]));
     let table = transfers(&record);
     assert!(table.start_s.len() > 20);
-    assert!(table.completion_s.iter().all(|it| !it.is_nan()), "{:?}", table.completion_s);
+    assert!(table.completion_time_s.iter().all(|it| !it.is_nan()), "{:?}", table.completion_time_s);
 }

@@ -1,7 +1,7 @@
 //! The family of BBR beside other flows.
 
 use crate::common::*;
-use jostle_record::Summary;
+use jostle_metrics::Summary;
 
 /// Goodput in Mbit/s and retransmitted packets of every flow in the second half of the run.
 fn settled(summary: &Summary) -> Vec<(f64, u64)> {
@@ -52,7 +52,7 @@ fn two_of_version_3_share_equally() {
 fn beside_cubic_at_100(controller: &str, words: &[(&str, &str)]) -> Vec<(f64, u64)> {
     let mut newcomer = flow("newcomer", controller, 40 * MS);
     for (name, word) in words {
-        let value = jostle_catalogue::Value::Text((*word).to_owned());
+        let value = jostle_registry::ParameterValue::Text((*word).to_owned());
         newcomer.controller.parameters.insert((*name).to_owned(), value);
     }
     let mut sums = vec![(0.0, 0); 2];

@@ -3,22 +3,21 @@
 use std::collections::BTreeSet;
 
 use crate::common::*;
-use jostle_path::Ecn;
-use jostle_record::{
-    End, Header, HeaderKind, JitterSpec, Quantile, Recorder, RunSpec, Sink, SourceSpec, Summary,
-};
+use jostle_link::Ecn;
+use jostle_metrics::{EndpointRole, EventSink, HeaderKind, Recorder, SegmentHeader, Summary};
+use jostle_run_spec::{JitterSpec, Quantile, RunSpec, SourceSpec};
 use jostle_units::{FULL_PACKET_BYTES, Time};
 
 /// Every segment of one flow.
 #[derive(Default)]
-struct Seen(Vec<(Time, End, Header)>);
+struct Seen(Vec<(Time, EndpointRole, SegmentHeader)>);
 
-impl Sink for Seen {
+impl EventSink for Seen {
     fn wants_segments(&self) -> bool {
         true
     }
 
-    fn segment(&mut self, now: Time, flow: u32, end: End, header: &Header) {
+    fn segment(&mut self, now: Time, flow: u32, end: EndpointRole, header: &SegmentHeader) {
         assert_eq!(flow, 0);
         assert!(self.0.last().is_none_or(|(before, ..)| *before <= now));
         self.0.push((now, end, *header));
@@ -26,7 +25,11 @@ impl Sink for Seen {
 }
 
 impl Seen {
-    fn at(&self, end: End, kind: HeaderKind) -> impl Iterator<Item = &(Time, End, Header)> {
+    fn at(
+        &self,
+        end: EndpointRole,
+        kind: HeaderKind,
+    ) -> impl Iterator<Item = &(Time, EndpointRole, SegmentHeader)> {
         self.0.iter().filter(move |(_, at, header)| *at == end && header.kind == kind)
     }
 }
@@ -61,17 +64,20 @@ fn rough() -> RunSpec {
 fn counts_are_those_of_the_summary() {
     let (summary, seen) = capture(&rough());
     let measured = summary.flows[0].phases.get("overall").unwrap();
-    let sent: Vec<u32> = seen.at(End::Sender, HeaderKind::Data).map(|row| row.2.number).collect();
+    let sent: Vec<u32> =
+        seen.at(EndpointRole::Sender, HeaderKind::Data).map(|row| row.2.number).collect();
     assert_eq!(sent.len() as u64, measured.sent_packets);
     let different: BTreeSet<u32> = sent.iter().copied().collect();
     let again = sent.len() - different.len();
     assert!(again > 10);
     assert_eq!(Some(again as u64), measured.retransmitted_packets);
-    let received = seen.at(End::Receiver, HeaderKind::Data).count() as f64;
+    let received = seen.at(EndpointRole::Receiver, HeaderKind::Data).count() as f64;
     let bits = received * f64::from(FULL_PACKET_BYTES) * 8.0;
     assert_eq!((bits / 20.0).round(), measured.throughput_bps.round());
-    let marked =
-        seen.at(End::Receiver, HeaderKind::Data).filter(|row| row.2.ecn == Ecn::Marked).count();
+    let marked = seen
+        .at(EndpointRole::Receiver, HeaderKind::Data)
+        .filter(|row| row.2.ecn == Ecn::Marked)
+        .count();
     let links = summary.links[0].phases.get("overall").unwrap();
     // Some that were marked are lost, or on their way at the end.
     assert!(marked > 0 && marked as u64 <= links.marked_packets);
@@ -80,12 +86,18 @@ fn counts_are_those_of_the_summary() {
 #[test]
 fn what_leaves_one_end_reaches_the_other_as_it_was() {
     let (_, seen) = capture(&rough());
-    let said = |header: &Header| {
-        let Header { number, tsval_ms, tsecr_ms, window_packets, blocks, .. } = *header;
+    let said = |header: &SegmentHeader| {
+        let SegmentHeader { number, tsval_ms, tsecr_ms, window_packets, blocks, .. } = *header;
         (number, tsval_ms, tsecr_ms, window_packets, blocks)
     };
-    for (from, kind) in [(End::Sender, HeaderKind::Data), (End::Receiver, HeaderKind::Ack)] {
-        let to = if from == End::Sender { End::Receiver } else { End::Sender };
+    for (from, kind) in
+        [(EndpointRole::Sender, HeaderKind::Data), (EndpointRole::Receiver, HeaderKind::Ack)]
+    {
+        let to = if from == EndpointRole::Sender {
+            EndpointRole::Receiver
+        } else {
+            EndpointRole::Sender
+        };
         let left: BTreeSet<_> = seen.at(from, kind).map(|row| said(&row.2)).collect();
         let mut arrived = 0;
         for (_, _, header) in seen.at(to, kind) {
@@ -103,15 +115,15 @@ fn time_stamps_are_those_of_rfc_7323() {
     let (mut at_sender, mut at_receiver) = (0, BTreeSet::new());
     for (now, end, header) in &seen.0 {
         match (end, header.kind) {
-            (End::Sender, HeaderKind::Syn | HeaderKind::Data) => {
+            (EndpointRole::Sender, HeaderKind::Syn | HeaderKind::Data) => {
                 assert_eq!(header.tsval_ms, clock_ms(*now));
                 assert_eq!(header.tsecr_ms, at_sender);
             }
-            (End::Sender, _) => at_sender = at_sender.max(header.tsval_ms),
-            (End::Receiver, HeaderKind::Syn | HeaderKind::Data) => {
+            (EndpointRole::Sender, _) => at_sender = at_sender.max(header.tsval_ms),
+            (EndpointRole::Receiver, HeaderKind::Syn | HeaderKind::Data) => {
                 at_receiver.insert(header.tsval_ms);
             }
-            (End::Receiver, _) => {
+            (EndpointRole::Receiver, _) => {
                 assert_eq!(header.tsval_ms, clock_ms(*now));
                 assert!(at_receiver.contains(&header.tsecr_ms));
             }
@@ -129,16 +141,18 @@ fn a_connection_opens_with_a_handshake() {
     let (_, seen) = capture(&spec);
     let first: Vec<_> = seen.0.iter().take(4).map(|(_, end, header)| (*end, header.kind)).collect();
     let expected = [
-        (End::Sender, HeaderKind::Syn),
-        (End::Receiver, HeaderKind::Syn),
-        (End::Receiver, HeaderKind::SynAck),
-        (End::Sender, HeaderKind::SynAck),
+        (EndpointRole::Sender, HeaderKind::Syn),
+        (EndpointRole::Receiver, HeaderKind::Syn),
+        (EndpointRole::Receiver, HeaderKind::SynAck),
+        (EndpointRole::Sender, HeaderKind::SynAck),
     ];
     assert_eq!(first, expected);
     // It is seen when the card has sent it.
     let at = seen.0[0].0;
     assert_eq!(at.as_ns(), 74 * 8 * 100);
-    let payload: u32 =
-        seen.at(End::Receiver, HeaderKind::Data).map(|row| u32::from(row.2.payload_bytes)).sum();
+    let payload: u32 = seen
+        .at(EndpointRole::Receiver, HeaderKind::Data)
+        .map(|row| u32::from(row.2.payload_bytes))
+        .sum();
     assert_eq!(payload, 10_000);
 }

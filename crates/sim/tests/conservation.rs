@@ -4,7 +4,8 @@
 use crate::common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
 use crate::ledger::Ledger;
 use crate::random;
-use jostle_record::{AckRow, FlowState, LinkSpec, RunSpec, Sink, SourceSpec};
+use jostle_metrics::{AckEvent, EventSink, FlowState};
+use jostle_run_spec::{LinkSpec, RunSpec, SourceSpec};
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
 
@@ -81,7 +82,7 @@ impl Lying {
     }
 }
 
-impl Sink for Lying {
+impl EventSink for Lying {
     fn sent(&mut self, now: Time, flow: u32, packets: u32, wire_bytes: u64, again: bool) {
         if !self.lies(now, Lie::HiddenSending) {
             self.ledger.sent(now, flow, packets, wire_bytes, again);
@@ -102,18 +103,18 @@ impl Sink for Lying {
             self.ledger.delivered(now, flow, payload_bytes);
         }
     }
-    fn acked(&mut self, now: Time, flow: u32, row: &AckRow) {
+    fn acked(&mut self, now: Time, flow: u32, row: &AckEvent) {
         // For the rest of the run.
         self.told |= self.lies(now, Lie::TooMuchInFlight);
         let shrunk = self.lie == Lie::TooMuchInFlight && self.told;
         let cwnd_bytes = if shrunk { 1_448 } else { row.cwnd_bytes };
-        self.ledger.acked(now, flow, &AckRow { cwnd_bytes, ..*row });
+        self.ledger.acked(now, flow, &AckEvent { cwnd_bytes, ..*row });
     }
-    fn completed(&mut self, now: Time, flow: u32, after: Span) {
+    fn flow_completed(&mut self, now: Time, flow: u32, after: Span) {
         if self.lies(now, Lie::DoubledCompletion) {
-            self.ledger.completed(now, flow, after);
+            self.ledger.flow_completed(now, flow, after);
         }
-        self.ledger.completed(now, flow, after);
+        self.ledger.flow_completed(now, flow, after);
     }
     fn queue_changed(&mut self, now: Time, link: u32, bytes: u64, packets: u64) {
         let more = if self.lies(now, Lie::QueueOverflows) { 1 << 20 } else { 0 };

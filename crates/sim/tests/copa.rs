@@ -3,10 +3,10 @@
 //! (docs/algorithms/copa.md).
 
 use crate::common::*;
-use jostle_catalogue::Value;
-use jostle_record::FlowSpec;
+use jostle_registry::ParameterValue;
+use jostle_run_spec::FlowSpec;
 
-fn copa(name: &str, rtt_ns: u64, given: &[(&str, Value)]) -> FlowSpec {
+fn copa(name: &str, rtt_ns: u64, given: &[(&str, ParameterValue)]) -> FlowSpec {
     let mut flow = flow(name, "copa", rtt_ns);
     flow.controller.parameters =
         given.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
@@ -14,13 +14,18 @@ fn copa(name: &str, rtt_ns: u64, given: &[(&str, Value)]) -> FlowSpec {
 }
 
 /// Share of the link that is used in the second half of a minute, and packets that wait on average.
-fn used_and_queue(rate_bps: u64, rtt_ns: u64, flows: u64, given: &[(&str, Value)]) -> (f64, f64) {
+fn used_and_queue(
+    rate_bps: u64,
+    rtt_ns: u64,
+    flows: u64,
+    given: &[(&str, ParameterValue)],
+) -> (f64, f64) {
     let flows = (0..flows)
         .map(|i| FlowSpec { start_ns: i * 100 * MS, ..copa(&format!("f{i}"), rtt_ns, given) });
     let path = link("l", rate_bps, 4 * bdp_bytes(rate_bps, rtt_ns));
     let summary = measure(&run(60 * S, vec![path], flows.collect()));
     let late = summary.links[0].phases.get("second half").unwrap();
-    (late.utilisation.unwrap(), late.queue_mean_bytes / 1514.0)
+    (late.utilisation.unwrap(), late.queue_length_mean_bytes / 1514.0)
 }
 
 /// The cap of the velocity is δ·W: with W, twice as much, 63 % of this link was used, and 227 packets
@@ -56,9 +61,9 @@ fn several_flows_know_each_other() {
 /// none of it in the default mode (21).
 #[test]
 fn with_the_wait_of_the_paper_several_flows_take_each_other_for_others() {
-    let wait = ("steady_rounds", Value::Integer(3));
+    let wait = ("steady_rounds", ParameterValue::Integer(3));
     let (_, switching) = used_and_queue(100 * MBPS, 40 * MS, 8, std::slice::from_ref(&wait));
-    let default = ("mode", Value::Text("default".into()));
+    let default = ("mode", ParameterValue::Text("default".into()));
     let (used, alike) = used_and_queue(100 * MBPS, 40 * MS, 8, &[wait, default]);
     assert!(switching > 150.0, "{switching:.1} packets wait");
     assert!(used > 0.99 && alike < 25.0, "{used:.3} used, {alike:.1} packets wait");
@@ -68,13 +73,13 @@ fn with_the_wait_of_the_paper_several_flows_take_each_other_for_others() {
 /// more than half of what is sent is sent again.
 #[test]
 fn a_few_packets_of_buffer_do_not_make_it_lose_half() {
-    let retransmitted = |packets, given: &[(&str, Value)]| {
+    let retransmitted = |packets, given: &[(&str, ParameterValue)]| {
         let mut path = link("l", 100 * MBPS, 1);
         path.queue = part("drop_tail", json!({"limit": {"packets": packets}}));
         let summary = measure(&run(40 * S, vec![path], vec![copa("f", 40 * MS, given)]));
         summary.flows[0].phases.get("second half").unwrap().retransmission_ratio.unwrap()
     };
-    let never = [("loss_threshold", Value::Number(1.0))];
+    let never = [("loss_threshold", ParameterValue::Number(1.0))];
     for packets in [2, 3, 5] {
         let (with, without) = (retransmitted(packets, &[]), retransmitted(packets, &never));
         assert!(with < 0.35 && without > 0.45, "{packets} packets: {with:.2} and {without:.2}");

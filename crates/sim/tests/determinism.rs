@@ -2,16 +2,16 @@
 
 use crate::common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
 use crate::random;
-use jostle_record::{
-    AckRow, Distribution, FlowState, JitterSpec, Law, OutageSpec, Quantile, Quantity, RunSpec,
-    Sink, SourceSpec,
+use jostle_metrics::{AckEvent, EventSink, FlowState};
+use jostle_run_spec::{
+    Distribution, DistributionKind, JitterSpec, OutageSpec, Quantile, Quantity, RunSpec, SourceSpec,
 };
 use jostle_sim::{Controllers, Stepper};
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
 
 fn exponential(mean: u64) -> Quantity {
-    Quantity::Drawn(Distribution::of(Law::Exponential { mean: mean as f64 }))
+    Quantity::Drawn(Distribution::of(DistributionKind::Exponential { mean: mean as f64 }))
 }
 
 /// FNV-1a over everything that a sink is told, for each flow and each link by itself.
@@ -50,7 +50,7 @@ impl Digest {
     }
 }
 
-impl Sink for Digest {
+impl EventSink for Digest {
     fn sent(&mut self, now: Time, flow: u32, packets: u32, wire_bytes: u64, again: bool) {
         self.flow(flow, &[1, now.as_ns(), packets.into(), wire_bytes, again.into()]);
     }
@@ -60,14 +60,14 @@ impl Sink for Digest {
     fn delivered(&mut self, now: Time, flow: u32, payload_bytes: u64) {
         self.flow(flow, &[3, now.as_ns(), payload_bytes]);
     }
-    fn acked(&mut self, now: Time, flow: u32, row: &AckRow) {
+    fn acked(&mut self, now: Time, flow: u32, row: &AckEvent) {
         let rtt = row.rtt.unwrap_or(Span::MAX).as_ns();
         let lost = row.lost_packets.into();
         let words = [row.cwnd_bytes, row.in_flight_bytes, row.acked_bytes, lost];
         self.flow(flow, &[4, now.as_ns(), rtt]);
         self.flow(flow, &words);
     }
-    fn completed(&mut self, now: Time, flow: u32, after: Span) {
+    fn flow_completed(&mut self, now: Time, flow: u32, after: Span) {
         self.flow(flow, &[5, now.as_ns(), after.as_ns()]);
     }
     fn queue_changed(&mut self, now: Time, link: u32, bytes: u64, packets: u64) {
@@ -87,7 +87,7 @@ impl Sink for Digest {
         self.flow(flow, &[10, now.as_ns()]);
         self.flow(flow, &words);
     }
-    fn internal(&mut self, now: Time, flow: u32, _quantity: &'static str, value: f64) {
+    fn controller_state(&mut self, now: Time, flow: u32, _quantity: &'static str, value: f64) {
         self.flow(flow, &[11, now.as_ns(), value.to_bits()]);
     }
     fn link_state(&mut self, now: Time, link: u32, queue_bytes: u64, offered_bytes: f64) {

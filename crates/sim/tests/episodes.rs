@@ -2,10 +2,13 @@
 
 use crate::common;
 use crate::common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
-use jostle_control::algorithms::cubic_below;
-use jostle_control::learning::{Network, Observed, learned, parse_design, parse_policy};
-use jostle_record::{Recorder, RunRecord, RunSpec};
-use jostle_sim::{Episode, Learner};
+use jostle_controllers::algorithms::cubic_below;
+use jostle_controllers::learning::{
+    IntervalObservation, NeuralNetwork, learned, parse_design, parse_policy,
+};
+use jostle_metrics::{Recorder, RunRecord};
+use jostle_run_spec::RunSpec;
+use jostle_sim::{Episode, LearningFlow};
 
 const LEARNER: &str = "jostle:learner";
 
@@ -50,11 +53,15 @@ fn on_their_own(spec: &RunSpec, file: &str) -> RunRecord {
 
 /// The run, its learners governed by the same network from outside; how many decisions it took, and
 /// what was observed.
-fn from_outside(spec: &RunSpec, design: &str, file: &str) -> (RunRecord, usize, Vec<Observed>) {
-    let learner = |flow| Learner { flow, design: parse_design(design).unwrap() };
+fn from_outside(
+    spec: &RunSpec,
+    design: &str,
+    file: &str,
+) -> (RunRecord, usize, Vec<IntervalObservation>) {
+    let learner = |flow| LearningFlow { flow, design: parse_design(design).unwrap() };
     let mut episode =
         Episode::new(spec.clone(), Recorder::new(spec), vec![learner(0), learner(2)]).unwrap();
-    let mut network: Network = parse_policy(file.as_bytes()).unwrap().1;
+    let mut network: NeuralNetwork = parse_policy(file.as_bytes()).unwrap().1;
     let (mut decisions, mut observed) = (0, Vec::new());
     while episode.advance(&|| false).unwrap() {
         for learner in 0..2 {
@@ -109,10 +116,10 @@ fn intervals_add_up_to_the_run() {
     let mut spec = spec();
     spec.flows.truncate(1);
     spec.links[0].loss = None;
-    let learner = Learner { flow: 0, design: parse_design(&design).unwrap() };
+    let learner = LearningFlow { flow: 0, design: parse_design(&design).unwrap() };
     let mut episode = Episode::new(spec.clone(), Recorder::new(&spec), vec![learner]).unwrap();
-    let mut network: Network = parse_policy(file.as_bytes()).unwrap().1;
-    let (mut sum, mut intervals) = (Observed::default(), 0.0);
+    let mut network: NeuralNetwork = parse_policy(file.as_bytes()).unwrap().1;
+    let (mut sum, mut intervals) = (IntervalObservation::default(), 0.0);
     while episode.advance(&|| false).unwrap() {
         let it = episode.observed(0);
         assert!((it.duration_s - 0.02).abs() < 1e-9, "{it:?}");

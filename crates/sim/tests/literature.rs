@@ -1,8 +1,9 @@
 //! Controllers of the literature beside each other and beside Reno.
 
 use crate::common::*;
-use jostle_catalogue::Value;
-use jostle_record::{FlowSpec, RunSpec, Summary};
+use jostle_metrics::Summary;
+use jostle_registry::ParameterValue;
+use jostle_run_spec::{FlowSpec, RunSpec};
 
 /// algorithms.md: n flows keep n α packets in the queue, and share equally.
 #[test]
@@ -10,7 +11,8 @@ fn fast_flows_keep_alpha_each_and_share() {
     for n in [2u64, 4] {
         let flows = (0..n).map(|i| flow(&format!("f{i}"), "fast", 50 * MS)).collect();
         let summary = measure(&run(60 * S, vec![link("l", 100 * MBPS, 2_500_000)], flows));
-        let queue = summary.links[0].phases.get("second half").unwrap().queue_mean_bytes / 1514.0;
+        let queue =
+            summary.links[0].phases.get("second half").unwrap().queue_length_mean_bytes / 1514.0;
         let jain = summary.fairness.get("second half").unwrap().jain.unwrap();
         assert!((queue / (20.0 * n as f64) - 1.0).abs() < 0.1, "{n} flows: {queue:.1} packets");
         assert!(jain > 0.98, "{n} flows: {jain:.3}");
@@ -44,7 +46,7 @@ fn vegas_plus_holds_its_own_beside_reno() {
 fn four_timely(variant: &str, rtt_ns: u64) -> (Summary, Vec<(f64, f64)>) {
     let flows = (0..4).map(|i| {
         let mut one = flow(&format!("f{i}"), "timely", rtt_ns);
-        let value = Value::Text(variant.to_owned());
+        let value = ParameterValue::Text(variant.to_owned());
         one.controller.parameters.insert("variant".to_owned(), value);
         FlowSpec { start_ns: i * 50 * MS, ..one }
     });
@@ -99,7 +101,7 @@ fn lola_flows_share_and_keep_a_short_queue() {
     // 30 s after the last start.
     let summary = measure(&run(80 * S, vec![link("l", 100 * MBPS, 1_250_000)], flows.collect()));
     let late = summary.links[0].phases.get("second half").unwrap();
-    let mean_ms = late.queue_mean_bytes * 8.0 / 100e6 * 1e3;
+    let mean_ms = late.queue_length_mean_bytes * 8.0 / 100e6 * 1e3;
     assert!((3.0..7.0).contains(&mean_ms), "{mean_ms} ms");
     assert!(late.utilisation.unwrap() > 0.95, "{:?}", late.utilisation);
     let jain = summary.fairness.get("second half").unwrap().jain.unwrap();

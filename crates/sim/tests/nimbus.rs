@@ -3,8 +3,9 @@
 
 use crate::common;
 use crate::common::*;
-use jostle_catalogue::Value;
-use jostle_record::{CbrSpec, FlowSpec, RateStep, SourceSpec, Summary, Transport};
+use jostle_metrics::Summary;
+use jostle_registry::ParameterValue;
+use jostle_run_spec::{CbrSpec, FlowSpec, RateStep, SourceSpec, Transport};
 
 const LATE: &str = "second half";
 const RATE_BPS: u64 = 96 * MBPS;
@@ -30,7 +31,7 @@ fn measure(flows: Vec<FlowSpec>) -> Summary {
 /// What the first flow had in the second half: Mbit/s, and ms that packets waited.
 fn late(summary: &Summary) -> (f64, f64) {
     let link = summary.links[0].phases.get(LATE).unwrap();
-    let wait_ms = link.queue_mean_bytes * 8.0 / RATE_BPS as f64 * 1e3;
+    let wait_ms = link.queue_length_mean_bytes * 8.0 / RATE_BPS as f64 * 1e3;
     (summary.flows[0].phases.get(LATE).unwrap().goodput_bps / 1e6, wait_ms)
 }
 
@@ -64,7 +65,10 @@ fn a_link_that_was_never_seen_empty_must_be_known() {
     let mut knowing = nimbus();
     // 1448 of 1514 bytes are payload.
     let payload_bps = i64::try_from(RATE_BPS * 1_448 / 1_514).unwrap();
-    knowing.controller.parameters.insert("link_rate".to_owned(), Value::Integer(payload_bps));
+    knowing
+        .controller
+        .parameters
+        .insert("link_rate".to_owned(), ParameterValue::Integer(payload_bps));
     let (rate, known_ms) = late(&measure(vec![knowing, cbr(48 * MBPS)]));
     assert!(unknown_ms > 50.0, "{unknown_ms:.1} ms");
     assert!((known_ms - 12.5).abs() < 1.0 && rate > 44.0, "{known_ms:.1} ms, {rate:.1} Mbit/s");

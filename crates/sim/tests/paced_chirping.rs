@@ -1,7 +1,8 @@
 //! Paced chirping on the simulator: what it finds out, and what that costs the queue.
 
 use crate::common::*;
-use jostle_record::{FlowState, RunSpec, Sink};
+use jostle_metrics::{EventSink, FlowState};
+use jostle_run_spec::RunSpec;
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Time};
 
 /// What a sink sees of a start-up, which ends when packets are no longer spaced.
@@ -9,13 +10,13 @@ use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Time};
 struct StartUp {
     over: Option<Time>,
     /// What the last chirps found, headers included.
-    estimate_bps: f64,
+    bandwidth_estimate_bps: f64,
     cwnd_packets: u64,
     peak_packets: u64,
     dropped: u64,
 }
 
-impl Sink for StartUp {
+impl EventSink for StartUp {
     fn queue_changed(&mut self, _now: Time, _link: u32, _bytes: u64, packets: u64) {
         if self.over.is_none() {
             self.peak_packets = self.peak_packets.max(packets);
@@ -31,7 +32,7 @@ impl Sink for StartUp {
             "handshake" | "chirping" | "pacing" => {
                 let payload = state.pacing_rate.map_or(0, |rate| rate.as_bps()) as f64;
                 let whole = f64::from(FULL_PACKET_BYTES) / f64::from(FULL_PAYLOAD_BYTES);
-                self.estimate_bps = payload * whole;
+                self.bandwidth_estimate_bps = payload * whole;
             }
             _ if self.over.is_none() => {
                 self.over = Some(now);
@@ -61,7 +62,7 @@ fn the_capacity_is_found_before_a_queue_builds() {
     for controller in ["cubic", "reno"] {
         for rtt_ms in [10, 20, 40, 100, 200] {
             let seen = start_up(controller, 100 * MBPS, rtt_ms * MS);
-            let mbps = seen.estimate_bps / 1e6;
+            let mbps = seen.bandwidth_estimate_bps / 1e6;
             let bdp = bdp_bytes(100 * MBPS, rtt_ms * MS) / u64::from(FULL_PACKET_BYTES);
             let share = seen.cwnd_packets as f64 / bdp as f64;
             let what = format!(

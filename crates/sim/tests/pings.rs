@@ -1,9 +1,8 @@
 //! Pings: what they measure of a path, and that none gets lost in the books.
 
 use crate::common::*;
-use jostle_record::{
-    FlowSpec, JitterSpec, OutageSpec, Pings, Quantile, Sink, SourceSpec, Summary, Transport,
-};
+use jostle_metrics::{EventSink, Pings, Summary};
+use jostle_run_spec::{FlowSpec, JitterSpec, OutageSpec, Quantile, SourceSpec, Transport};
 use jostle_units::{Span, Time};
 use proptest::prelude::*;
 
@@ -107,17 +106,17 @@ struct Books {
     unanswered: Vec<u32>,
 }
 
-impl Sink for Books {
+impl EventSink for Books {
     fn sent(&mut self, _: Time, _: u32, packets: u32, _: u64, _: bool) {
         self.sent += u64::from(packets);
     }
     fn dropped(&mut self, _: Time, _: u32, _: u32, _: u8) {
         self.dropped += 1;
     }
-    fn echoed(&mut self, _: Time, _: u32, _: Span) {
+    fn ping_reply(&mut self, _: Time, _: u32, _: Span) {
         self.echoed += 1;
     }
-    fn unanswered(&mut self, _: Time, _: u32, number: u32) {
+    fn ping_lost(&mut self, _: Time, _: u32, number: u32) {
         self.unanswered.push(number);
     }
 }

@@ -3,8 +3,9 @@
 
 use crate::common;
 use crate::common::*;
-use jostle_catalogue::Value;
-use jostle_record::{FlowSpec, Summary};
+use jostle_metrics::Summary;
+use jostle_registry::ParameterValue;
+use jostle_run_spec::FlowSpec;
 
 const LATE: &str = "second half";
 
@@ -17,7 +18,7 @@ fn measure(rate_bps: u64, buffer_bytes: u64, seconds: u64, flows: Vec<FlowSpec>)
 
 fn proteus(mode: &str, rtt_ns: u64) -> FlowSpec {
     let mut flow = flow(mode, "proteus", rtt_ns);
-    flow.controller.parameters.insert("mode".to_owned(), Value::Text(mode.to_owned()));
+    flow.controller.parameters.insert("mode".to_owned(), ParameterValue::Text(mode.to_owned()));
     flow
 }
 
@@ -47,7 +48,7 @@ fn alone_it_uses_the_link_as_the_release_does() {
             let summary = measure(mbps * MBPS, buffer_bytes, 60, vec![flow]);
             let late = summary.links[0].phases.get(LATE).unwrap();
             let used = late.utilisation.unwrap();
-            let wait_ms = late.queue_mean_bytes * 8.0 / (mbps * MBPS) as f64 * 1e3;
+            let wait_ms = late.queue_length_mean_bytes * 8.0 / (mbps * MBPS) as f64 * 1e3;
             assert!((used - expected).abs() < 0.02, "{mode}, {mbps} Mbit/s: {used:.3}");
             assert!(wait_ms < 5.0, "{mode}, {mbps} Mbit/s: {wait_ms:.1} ms");
         }

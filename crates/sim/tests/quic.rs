@@ -4,10 +4,12 @@
 use crate::common::{MBPS, MS, S, algorithm, bdp_bytes, flow, link, lost, measure, over_quic, run};
 use crate::ledger::Ledger;
 use crate::{common, random};
-use jostle_control::{EcnFeedback, registry};
-use jostle_record::{
-    AckFrequencySpec, FlowPhase, FlowSpec, Linux, QuicHandshake, QuicRecovery, QuicSpec, Recorder,
-    RunSpec, SourceSpec, TraceLevel,
+use jostle_congestion::EcnFeedback;
+use jostle_controllers::registry;
+use jostle_metrics::{FlowPhase, Recorder};
+use jostle_run_spec::{
+    AckFrequencySpec, FlowSpec, LinuxRelease, QuicHandshake, QuicRecovery, QuicSpec, RunSpec,
+    SourceSpec, TraceLevel,
 };
 use jostle_sim::Error;
 use jostle_units::{Span, Time};
@@ -43,7 +45,7 @@ fn a_download_is_complete_and_counted() {
     let summary = measure(&over(10 * S, vec![download]));
     let [flow] = &summary.flows[..] else { panic!("{summary:?}") };
     // 5 MB in datagrams of 1472 bytes at 20 Mbit/s take 2.1 s, the start some round trips more.
-    let completion = flow.completion_s.unwrap();
+    let completion = flow.completion_time_s.unwrap();
     assert!((2.1..2.8).contains(&completion), "{completion} s");
     let overall = flow.phases.get("overall").unwrap();
     assert_eq!(bytes(overall, 10), 5_000_000);
@@ -61,7 +63,7 @@ fn alone(flow: FlowSpec) -> (f64, f64, f64) {
     let summary = measure(&spec);
     let flow = summary.flows[0].phases.get("second half").unwrap();
     let link = summary.links[0].phases.get("second half").unwrap();
-    (flow.goodput_bps, link.queue_mean_bytes, flow.rtt_mean_s.unwrap())
+    (flow.goodput_bps, link.queue_length_mean_bytes, flow.rtt_mean_s.unwrap())
 }
 
 /// The same controller at the same bottleneck: TCP and QUIC agree in what they carry and in the queue
@@ -125,7 +127,7 @@ fn the_controllers_of_the_stack_carry_data() {
             ..quic("f", "reno", 40 * MS)
         };
         let summary = measure(&over(10 * S, vec![one]));
-        assert!(summary.flows[0].completion_s.unwrap() < 2.0, "{name}");
+        assert!(summary.flows[0].completion_time_s.unwrap() < 2.0, "{name}");
         assert_eq!(summary.flows[0].controller, name);
     }
 }
@@ -150,13 +152,13 @@ fn sources_do_over_quic_what_they_do_over_tcp() {
     assert_eq!(bytes(of(0), 20), 1_000_000);
     assert_eq!(of(0).responses, Some(10));
     // The time that 100 kB take on the link, at least.
-    let response = of(0).response_mean_s.unwrap();
+    let response = of(0).response_time_mean_s.unwrap();
     assert!((0.04..0.3).contains(&response), "{response} s");
-    assert!(summary.flows[0].completion_s.is_some());
+    assert!(summary.flows[0].completion_time_s.is_some());
     // Five seconds on.
     let carried = bytes(of(1), 20) as f64 * 8.0 / 5.0 / 20e6;
     assert!((0.7..1.05).contains(&carried), "{carried}");
-    assert_eq!(summary.flows[2].completion_s, None);
+    assert_eq!(summary.flows[2].completion_time_s, None);
     let stopped = bytes(of(2), 20) as f64 * 8.0 / 20e6;
     assert!((0.5..1.2).contains(&stopped), "{stopped} s");
 }
@@ -169,7 +171,7 @@ fn zero_rtt_saves_a_round_trip_and_fewer_acks_come_if_asked() {
             ..quic("f", "cubic", 200 * MS)
         };
         let small = with(small, |quic| quic.handshake = handshake);
-        measure(&over(5 * S, vec![small])).flows[0].completion_s.unwrap()
+        measure(&over(5 * S, vec![small])).flows[0].completion_time_s.unwrap()
     };
     let saved = fixed(QuicHandshake::OneRtt) - fixed(QuicHandshake::ZeroRtt);
     // Early data are acknowledged with those of a whole connection: the last ACK may be held back for 25 ms.
@@ -177,7 +179,7 @@ fn zero_rtt_saves_a_round_trip_and_fewer_acks_come_if_asked() {
 
     let acks = |asked: Option<AckFrequencySpec>| {
         let one = with(quic("f", "cubic", 40 * MS), |quic| quic.ack_frequency = asked);
-        let spec = RunSpec { trace: TraceLevel::Acks, ..over(10 * S, vec![one]) };
+        let spec = RunSpec { record: TraceLevel::Acks, ..over(10 * S, vec![one]) };
         let mut recorder = Recorder::new(&spec);
         jostle_sim::run(&spec, &mut recorder, &|| false).unwrap();
         recorder.finish().acks.unwrap().time_s.len()
@@ -199,7 +201,7 @@ fn some_over_quic(spec: &RunSpec) -> RunSpec {
         let of_tcp = matches!(flow.controller.name.as_str(), "lp")
             || flow.slow_start.as_ref().is_some_and(|it| it.name == "quickstart");
         let row = registry::controller(&flow.controller.name).unwrap();
-        flow.ecn |= row.needs_ecn() != EcnFeedback::None;
+        flow.ecn |= row.required_ecn_feedback() != EcnFeedback::None;
         if of_tcp || matches!(flow.source, SourceSpec::Ping { .. }) {
             continue;
         }
@@ -213,8 +215,11 @@ fn some_over_quic(spec: &RunSpec) -> RunSpec {
         quic.mtu_discovery = flow.initial_window_packets % 3 > 0;
         quic.gso_packets = 1 + flow.initial_window_packets % 12;
         quic.streams = 1 + flow.initial_window_packets % 5;
-        quic.recovery =
-            if flow.linux == Linux::V4_15 { QuicRecovery::Prr } else { QuicRecovery::Rfc9002 };
+        quic.recovery = if flow.linux == LinuxRelease::V4_15 {
+            QuicRecovery::Prr
+        } else {
+            QuicRecovery::Rfc9002
+        };
         quic.handshake = if flow.gro { QuicHandshake::ZeroRtt } else { QuicHandshake::OneRtt };
         if i % 2 == 0 || spec.links.len() > 2 {
             *flow = one;

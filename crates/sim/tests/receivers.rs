@@ -4,7 +4,7 @@ use crate::common::*;
 use crate::ledger::Ledger;
 #[allow(dead_code, reason = "liars are asked for less")]
 use crate::random;
-use jostle_record::{FlowSpec, LinkSpec, ReceiverSpec, SourceSpec};
+use jostle_run_spec::{FlowSpec, LinkSpec, ReceiverSpec, SourceSpec};
 use proptest::prelude::*;
 
 const RATE_BPS: u64 = 25 * MBPS;
@@ -36,10 +36,11 @@ fn divided_and_repeated_acks_make_no_transfer_faster() {
     let takes = |receiver| {
         let source = SourceSpec::Fixed { bytes: 2_000_000.into() };
         let one = FlowSpec { source, ..to(receiver, "reno") };
-        measure(&run(10 * S, vec![bottleneck()], vec![one])).flows[0].completion_s.unwrap()
+        measure(&run(10 * S, vec![bottleneck()], vec![one])).flows[0].completion_time_s.unwrap()
     };
     let honest_s = takes(None);
-    for lie in [ReceiverSpec::DividedAcks { pieces: 32 }, ReceiverSpec::RepeatedAcks { copies: 32 }]
+    for lie in
+        [ReceiverSpec::AckDivision { pieces: 32 }, ReceiverSpec::DupackSpoofing { copies: 32 }]
     {
         let lied_s = takes(Some(lie.clone()));
         assert!((lied_s / honest_s - 1.0).abs() < 0.01, "{lie:?}: {lied_s} s for {honest_s} s");
@@ -52,7 +53,7 @@ fn divided_and_repeated_acks_make_no_transfer_faster() {
 fn optimistic_acks_take_the_link_from_others() {
     for controller in ["reno", "cubic"] {
         let fair = beside_honest(None, controller);
-        let lied_to = beside_honest(Some(ReceiverSpec::OptimisticAcks { lead: 0.5 }), controller);
+        let lied_to = beside_honest(Some(ReceiverSpec::OptimisticAcking { lead: 0.5 }), controller);
         assert!(lied_to[1] < 0.5 * fair[1], "{controller}: {fair:?}, {lied_to:?}");
         assert!(lied_to[0] > 1.5 * fair[0], "{controller}: {fair:?}, {lied_to:?}");
     }
@@ -63,13 +64,13 @@ fn optimistic_acks_take_the_link_from_others() {
 #[test]
 fn optimistic_acks_gain_nothing_of_bbr() {
     let fair = beside_honest(None, "bbr");
-    let lied_to = beside_honest(Some(ReceiverSpec::OptimisticAcks { lead: 0.5 }), "bbr");
+    let lied_to = beside_honest(Some(ReceiverSpec::OptimisticAcking { lead: 0.5 }), "bbr");
     assert!(lied_to[1] > fair[1], "{fair:?}, {lied_to:?}");
 }
 
 #[test]
 fn what_an_optimist_missed_is_never_sent_again() {
-    let receiver = Some(ReceiverSpec::OptimisticAcks { lead: 0.0 });
+    let receiver = Some(ReceiverSpec::OptimisticAcking { lead: 0.0 });
     let summary = measure(&run(30 * S, vec![bottleneck()], vec![to(receiver, "cubic")]));
     let phase = settled(&summary, 0);
     assert_eq!(phase.retransmission_ratio, Some(0.0));
@@ -91,7 +92,7 @@ fn hidden_marks_leave_a_sender_to_losses() {
         let summary = measure(&run(60 * S, vec![managed], flows));
         [0, 1].map(|i| settled(&summary, i).goodput_bps / 1e6)
     };
-    let (fair, hidden) = (goodputs(None), goodputs(Some(ReceiverSpec::HiddenMarks)));
+    let (fair, hidden) = (goodputs(None), goodputs(Some(ReceiverSpec::HiddenEcnMarks)));
     assert!((fair[0] / fair[1] - 1.0).abs() < 0.2, "{fair:?}");
     assert!(hidden[1] < 0.1 * fair[1], "{fair:?}, {hidden:?}");
 }
@@ -114,7 +115,7 @@ fn rledbat_uses_a_link_that_nobody_else_does() {
     let summary = measure(&run(60 * S, vec![deep()], vec![background()]));
     let link = summary.links[0].phases.get("second half").unwrap();
     assert!(link.utilisation.unwrap() > 0.85, "{:?} used", link.utilisation);
-    let queue_ms = link.queue_mean_bytes * 8e3 / RATE_BPS as f64;
+    let queue_ms = link.queue_length_mean_bytes * 8e3 / RATE_BPS as f64;
     assert!(queue_ms < 60.0, "{queue_ms:.1} ms wait");
     assert_eq!(settled(&summary, 0).retransmission_ratio, Some(0.0));
 }
@@ -130,10 +131,10 @@ fn rledbat_yields_to_cubic() {
 
 fn any_lie() -> impl Strategy<Value = ReceiverSpec> {
     prop_oneof![
-        (2..100u32).prop_map(|pieces| ReceiverSpec::DividedAcks { pieces }),
-        (1..100u32).prop_map(|copies| ReceiverSpec::RepeatedAcks { copies }),
-        (0.0..1.0).prop_map(|lead| ReceiverSpec::OptimisticAcks { lead }),
-        Just(ReceiverSpec::HiddenMarks),
+        (2..100u32).prop_map(|pieces| ReceiverSpec::AckDivision { pieces }),
+        (1..100u32).prop_map(|copies| ReceiverSpec::DupackSpoofing { copies }),
+        (0.0..1.0).prop_map(|lead| ReceiverSpec::OptimisticAcking { lead }),
+        Just(ReceiverSpec::HiddenEcnMarks),
         (MS..200 * MS, any::<bool>()).prop_map(|(target_ns, slowdowns)| {
             ReceiverSpec::Rledbat { target_ns, constant: 1.0, slowdowns }
         }),
@@ -153,14 +154,14 @@ proptest! {
         for (flow, lie) in spec.flows.iter_mut().zip(lies) {
             let messages = matches!(flow.source, SourceSpec::RequestResponse { .. });
             let fits = match lie {
-                ReceiverSpec::HiddenMarks => flow.ecn,
-                ReceiverSpec::OptimisticAcks { .. } => !messages,
+                ReceiverSpec::HiddenEcnMarks => flow.ecn,
+                ReceiverSpec::OptimisticAcking { .. } => !messages,
                 _ => true,
             };
             if fits && matches!(lie, ReceiverSpec::Rledbat { .. }) {
                 flow.memory = None;
             }
-            if fits && matches!(lie, ReceiverSpec::OptimisticAcks { .. }) {
+            if fits && matches!(lie, ReceiverSpec::OptimisticAcking { .. }) {
                 // Nothing but the window bounds what is sent and lost.
                 flow.memory = None;
                 let window_bytes = flow.receive_window_bytes.min(100_000);

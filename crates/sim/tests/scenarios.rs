@@ -1,10 +1,8 @@
 //! What flows do on networks that everybody knows, with the numbers that are expected of them.
 
 use crate::common::*;
-use jostle_record::{
-    FlowSpec, FlowState, LinkPart, LinkPhase, LinkSpec, OutageSpec, Quantile, RunSpec, Sink,
-    SourceSpec, Summary,
-};
+use jostle_metrics::{EventSink, FlowState, LinkPhase, Summary};
+use jostle_run_spec::{FlowSpec, LinkPart, LinkSpec, OutageSpec, Quantile, RunSpec, SourceSpec};
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Time};
 
 const PACKET: f64 = FULL_PACKET_BYTES as f64;
@@ -139,7 +137,7 @@ fn a_download_takes_two_round_trips_and_its_transmission() {
         let packets = bytes.div_ceil(u64::from(FULL_PAYLOAD_BYTES)) as f64;
         let wire_bytes = bytes as f64 + packets * (PACKET - f64::from(FULL_PAYLOAD_BYTES));
         let expected_s = 2.0 * 0.040 + 8.0 * wire_bytes / 50e6;
-        let took_s = summary.flows[0].completion_s.unwrap();
+        let took_s = summary.flows[0].completion_time_s.unwrap();
         let ratio = took_s / expected_s;
         assert!((ratio - 1.0).abs() < 0.02, "{bytes} bytes: {took_s} instead of {expected_s} s");
     }
@@ -157,15 +155,15 @@ fn responses_follow_each_other_after_think_times() {
     let summary = measure(&run(10 * S, vec![link("wide", 100 * MBPS, 1 << 20)], vec![web]));
     let sending_s = 10.0 * PACKET * 8.0 / 100e6;
     let expected_s = 0.040 + 20.0 * (0.040 + sending_s) + 19.0 * 0.100;
-    let took_s = summary.flows[0].completion_s.unwrap();
+    let took_s = summary.flows[0].completion_time_s.unwrap();
     assert!((took_s / expected_s - 1.0).abs() < 0.01, "{took_s} instead of {expected_s} s");
     let overall = summary.flows[0].phases.get("overall").unwrap();
     assert_eq!((overall.sent_packets, overall.retransmitted_packets), (200, Some(0)));
     // The first also waits for the handshake. The last byte is there before its ACK is back.
     assert_eq!((overall.responses, summary.flows[0].unfinished), (Some(20), Some(0)));
-    let response_s = overall.response_p50_s.unwrap();
+    let response_s = overall.response_time_p50_s.unwrap();
     assert!((response_s / sending_s - 1.0).abs() < 0.02, "{response_s} s");
-    let mean_s = overall.response_mean_s.unwrap();
+    let mean_s = overall.response_time_mean_s.unwrap();
     assert!((mean_s / (sending_s + 0.040 / 20.0) - 1.0).abs() < 0.02, "{mean_s} s");
 }
 
@@ -184,7 +182,7 @@ fn an_on_off_flow_uses_its_share_of_time() {
 fn vegas_keeps_a_small_queue() {
     let bottleneck = link("bottleneck", 10 * MBPS, 1_000_000);
     let summary = measure(&run(60 * S, vec![bottleneck], vec![flow("only", "vegas", 40 * MS)]));
-    let packets = settled_link(&summary, 0).queue_mean_bytes / PACKET;
+    let packets = settled_link(&summary, 0).queue_length_mean_bytes / PACKET;
     assert!((1.5..4.5).contains(&packets), "{packets} packets");
     assert!(settled_link(&summary, 0).utilisation.unwrap() > 0.99);
 }
@@ -236,7 +234,7 @@ struct Modes {
     delivered_bytes: u64,
 }
 
-impl Sink for Modes {
+impl EventSink for Modes {
     fn delivered(&mut self, _now: Time, _flow: u32, payload_bytes: u64) {
         self.delivered_bytes += payload_bytes;
     }

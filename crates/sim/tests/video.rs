@@ -1,7 +1,8 @@
 //! Adaptive streaming on links where the answer can be worked out by hand.
 
 use crate::common::*;
-use jostle_record::{FlowSpec, RunSpec, SourceSpec, Summary, VideoChoice, VideoSpec, VideoSummary};
+use jostle_metrics::{Summary, VideoSummary};
+use jostle_run_spec::{FlowSpec, RunSpec, SourceSpec, VideoChoice, VideoSpec};
 
 fn video(bitrates_bps: &[u64], choice: VideoChoice) -> VideoSpec {
     VideoSpec {
@@ -100,9 +101,9 @@ fn a_video_that_ends_is_complete_and_does_not_stand_still() {
     let mut short = video(&[1_000_000], BY_THROUGHPUT);
     short.segments = Some(5);
     let summary = measure(&alone(60 * S, 5 * MBPS, watched(short, 40 * MS)));
-    let completion_s = summary.flows[0].completion_s.unwrap();
+    let completion_time_s = summary.flows[0].completion_time_s.unwrap();
     // 2.5 MB at 4.78 Mbit/s, five requests and slow start.
-    assert!((4.18..5.0).contains(&completion_s), "{completion_s} s");
+    assert!((4.18..5.0).contains(&completion_time_s), "{completion_time_s} s");
     assert_eq!(seen(&summary).rebufferings, Some(0.0));
     assert_eq!(seen(&summary).video_segments, Some(5.0));
 }

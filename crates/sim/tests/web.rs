@@ -1,7 +1,8 @@
 //! Pages on links where the answer can be worked out by hand.
 
 use crate::common::*;
-use jostle_record::{FlowSpec, RunSpec, SourceSpec, Summary, WebSpec, WebSummary};
+use jostle_metrics::{Summary, WebSummary};
+use jostle_run_spec::{FlowSpec, RunSpec, SourceSpec, WebSpec};
 
 /// Pages of a main object and some others; parsing takes 10 ms, reading 1 s.
 fn pages(objects: u64, connections: u32) -> WebSpec {
@@ -52,8 +53,8 @@ const OBJECT: f64 = 2.0 * WAY + 416.0 * UP + 1514.0 * DOWN;
 fn a_page_without_objects_takes_two_round_trips_and_itself() {
     let summary = measure(&home(10, vec![reader(pages(0, 6))]));
     let seen = loads(&summary);
-    close(seen.page_load_p50_s, MAIN + 0.01);
-    close(seen.page_load_p95_s, MAIN + 0.01);
+    close(seen.page_load_time_p50_s, MAIN + 0.01);
+    close(seen.page_load_time_p95_s, MAIN + 0.01);
     assert_eq!((seen.pages, seen.pages_unfinished), (Some(2.0), Some(0.0)));
     let goodput_bps = summary.flows[0].phases.get("overall").unwrap().goodput_bps;
     assert!((goodput_bps - 2.0 * 2_896.0 * 8.0 / 10.0).abs() < 1e-6, "{goodput_bps} bit/s");
@@ -66,7 +67,7 @@ fn a_page_without_objects_takes_two_round_trips_and_itself() {
 fn one_connection_asks_for_one_object_after_the_other() {
     let seen = loads(&measure(&home(10, vec![reader(pages(3, 1))])));
     let (least, acks) = (MAIN + 0.01 + 3.0 * OBJECT, 3.0 * 66.0 * UP);
-    let mean = seen.page_load_mean_s.unwrap();
+    let mean = seen.page_load_time_mean_s.unwrap();
     assert!(
         (least - 1e-6..least + acks + 1e-6).contains(&mean),
         "{mean} s, by hand {least} + {acks}"
@@ -75,7 +76,7 @@ fn one_connection_asks_for_one_object_after_the_other() {
 
 #[test]
 fn connections_beside_each_other_are_quicker_than_one_and_one_that_is_multiplexed_is_quickest() {
-    let took = |web| loads(&measure(&home(10, vec![reader(web)]))).page_load_mean_s.unwrap();
+    let took = |web| loads(&measure(&home(10, vec![reader(web)]))).page_load_time_mean_s.unwrap();
     let one = took(pages(12, 1));
     let six = took(pages(12, 6));
     let multiplexed = took(WebSpec { multiplexed: true, ..pages(12, 1) });
@@ -91,7 +92,7 @@ fn an_upload_makes_pages_wait() {
     web.pages = None;
     let seen = loads(&measure(&spec));
     // Three trips up for a page; the buffer of 50 kB takes 400 ms, and Cubic keeps more than half of it full.
-    let mean = seen.page_load_mean_s.unwrap();
+    let mean = seen.page_load_time_mean_s.unwrap();
     assert!((0.8..6.0).contains(&mean), "{mean} s");
     assert!(seen.pages.unwrap() > 8.0);
 }
@@ -102,7 +103,7 @@ fn requests_that_are_lost_are_repeated() {
     spec.links[1].loss = lost(0.2);
     let seen = loads(&measure(&spec));
     assert_eq!((seen.pages, seen.pages_unfinished), (Some(20.0), Some(0.0)));
-    assert!(seen.page_load_p95_s.unwrap() > 1.0);
+    assert!(seen.page_load_time_p95_s.unwrap() > 1.0);
     spec.flows[0].stop_ns = Some(10 * S);
     let stopped = loads(&measure(&spec));
     assert!(stopped.pages.unwrap() < 11.0, "{stopped:?}");
@@ -117,7 +118,7 @@ fn a_browser_is_refused_where_its_connections_cannot_be_told_apart() {
     };
     assert!(refused(|flow| *flow = over_quic(flow.clone())).contains("transport"));
     assert!(refused(|flow| flow.nic_rate_bps = Some(GBPS)).contains("nic_rate_bps"));
-    assert!(refused(|flow| flow.memory = Some(algorithm("tcp-cache"))).contains("memory"));
+    assert!(refused(|flow| flow.memory = Some(algorithm("tcp-cache"))).contains("peer cache"));
     let multiplexed = |flow: &mut FlowSpec| {
         flow.source = SourceSpec::Web(WebSpec { multiplexed: true, ..pages(1, 6) });
     };

@@ -1,22 +1,22 @@
-//! The two ends of a TCP connection, as Linux 6.1 behaves with SACK, timestamps and RACK, without a
-//! clock, a network or an application of their own.
+//! The two ends of a TCP connection with SACK, timestamps and RACK, modelled on Linux 6.1. They
+//! contain no clock, network or application.
 //!
-//! Who drives a [`Sender`] or a [`Receiver`] hands it segments and the time, sends what it answers,
-//! and calls it again at the time of its deadlines. A simulator does that from its event queue; tests
-//! do it by hand.
+//! The caller passes segments and the current time to a [`Sender`] or [`Receiver`], sends the
+//! segments that it returns, and calls it again at its deadlines. A simulator does this from its
+//! event queue, tests do it directly.
 
-mod conduct;
-pub mod offload;
+pub mod gro;
+mod out_of_order;
 mod receiver;
-mod runs;
+mod receiver_behaviour;
+mod reciprocal_division;
 mod segment;
 mod sender;
-mod size;
 
-pub use conduct::{Answers, Conduct};
-pub use receiver::{Arrival, Receiver};
+pub use receiver::{Receiver, SegmentArrival};
+pub use receiver_behaviour::{ForgedAcks, ReceiverBehaviour};
 pub use segment::{
-    Ack, AckTag, Block, Clock, Data, MAX_BLOCKS, SYN_BYTES, Segment, Syn, SynAck, Trip,
-    timestamp_ms,
+    Ack, AckTag, Data, MAX_BLOCKS, SYN_BYTES, SackBlock, Segment, Syn, SynAck, TimestampClock,
+    TransitTimes, timestamp_ms,
 };
-pub use sender::{Acknowledged, Deadlines, Egress, Options, Sender};
+pub use sender::{AckOutcome, SegmentSink, Sender, SenderConfig, SenderTimers};

@@ -1,25 +1,25 @@
-//! The receiving side of a TCP connection, as Linux 6.1 behaves: when it acknowledges, and what it
-//! selectively acknowledges.
+//! The receiving side of a TCP connection, modelled on Linux 6.1: delayed ACKs, SACK blocks and the
+//! receive window.
 
-use jostle_control::EcnFeedback;
+use jostle_congestion::EcnFeedback;
 use jostle_units::{Ecn, Span, Time};
 
-use crate::runs::Runs;
-use crate::segment::{Ack, Block, Clock, Data, Syn, SynAck};
+use crate::out_of_order::OutOfOrderSegments;
+use crate::segment::{Ack, Data, SackBlock, Syn, SynAck, TimestampClock};
 
-mod answer;
+mod ack;
 mod autotuning;
-mod feedback;
-mod window;
-use window::Window;
+mod ecn;
+mod receive_window;
+use receive_window::ReceiveWindow;
 
 /// `TCP_MAX_QUICKACKS`.
 const QUICK_ACKS_MAX: u32 = 16;
-/// Blocks of which a compressed ACK surely tells (`TCP_SACK_BLOCKS_EXPECTED`).
+/// Number of SACK blocks that a compressed ACK is sure to contain (`TCP_SACK_BLOCKS_EXPECTED`).
 const SETTLED_BLOCKS: usize = 2;
-/// Least time between answers to segments without data (`tcp_invalid_ratelimit`).
-const PROBE_ANSWER_INTERVAL: Span = Span::from_ms(500);
-/// By how much a segment may be older than the one echoed last (`TCP_PAWS_WINDOW`).
+/// Minimum time between ACKs of segments without data (`tcp_invalid_ratelimit`).
+const PROBE_ACK_INTERVAL: Span = Span::from_ms(500);
+/// Maximum age of a segment relative to the last echoed timestamp (`TCP_PAWS_WINDOW`).
 const PAWS_WINDOW_MS: u32 = 1;
 
 /// The receiving side of a connection.
@@ -29,29 +29,29 @@ pub struct Receiver {
     next: u32,
     /// `next` when the last ACK was sent (`rcv_wup`).
     acked: u32,
-    /// Segments that arrived beyond a gap.
-    ahead: Runs,
-    /// Segments that the latest arrival brought into order beside itself. The application reads at
-    /// once, but not before they are acknowledged.
+    /// Out-of-order segments.
+    ahead: OutOfOrderSegments,
+    /// Segments after the gap that the latest arrival filled. The application reads them
+    /// immediately, but not before they are acknowledged.
     unread: u32,
-    /// The application reads when it likes ([`Receiver::read`]), and not at once.
+    /// Whether the application reads later, with [`Receiver::read`], instead of immediately.
     reads_later: bool,
-    /// Payload that it has not read …
+    /// Unread payload in bytes.
     backlog_bytes: u64,
-    /// … in full segments.
+    /// Unread payload in full-sized segments.
     backlog: u32,
-    /// Runs in `ahead`, most recently extended first; some of them.
-    recent: [Block; 4],
+    /// Some of the runs in `ahead`, most recently extended first.
+    recent: [SackBlock; 4],
     recent_count: usize,
-    duplicate: Option<Block>,
-    /// An ACK that is to leave before the next.
+    duplicate: Option<SackBlock>,
+    /// An ACK to send before the next ACK.
     early: Option<Ack>,
-    /// Segments that are not full sized and not yet delivered, with what they lack.
+    /// Undelivered segments that are not full-sized, with the number of bytes that they lack.
     short: Vec<(u32, u32)>,
 
-    window: Window,
+    window: ReceiveWindow,
 
-    /// `icsk_ack.quick`: segments to be acknowledged at once.
+    /// `icsk_ack.quick`: number of segments to acknowledge immediately.
     quick: u32,
     /// `icsk_ack.ato`; zero before the first segment.
     patience: Span,
@@ -61,72 +61,74 @@ pub struct Receiver {
     compression: Time,
     duplicates_at: u32,
     duplicates: u32,
-    /// When a window probe is answered again.
-    probe_answers_from: Time,
+    /// Earliest time of the next ACK of a window probe.
+    next_probe_ack: Time,
     deadline: Time,
 
-    /// `ts_recent`: what the next ACK echoes.
+    /// `ts_recent`: timestamp that the next ACK echoes.
     echo_ms: u32,
-    /// How marks are told of: first what this side is ready for, then what was agreed on.
+    /// Kind of ECN feedback: the supported kind before the handshake, the negotiated kind
+    /// afterwards.
     feedback: EcnFeedback,
-    /// Data with an ECN codepoint has arrived.
+    /// Whether data with an ECN codepoint has arrived.
     ecn_seen: bool,
-    /// ECE is set. RFC 3168 §6.1.3: until the sender answers with CWR. RFC 8257: while packets
-    /// come in marked.
+    /// Whether ACKs carry ECE. RFC 3168 §6.1.3: until the sender sends CWR. RFC 8257: while packets
+    /// arrive marked.
     ece: bool,
-    /// The data segment that came last was marked (`ce_state`).
+    /// Whether the latest data segment was marked (`ce_state`).
     marked: bool,
-    /// Data segments that came in marked.
+    /// Number of data segments that arrived marked.
     marks: u64,
-    /// More of what the card has put together follows: ACKs are decided on with the last of it.
+    /// Whether further segments merged by the NIC follow. The receiver decides on an ACK after the
+    /// last of them.
     merging: bool,
-    /// ACKs of what comes out of order may be compressed into one (`tcp_comp_sack_nr`).
+    /// Whether ACKs of out-of-order data may be compressed into one (`tcp_comp_sack_nr`).
     compresses: bool,
-    /// The next ACK is due at once (`ICSK_ACK_NOW`).
+    /// Whether the next ACK must be sent immediately (`ICSK_ACK_NOW`).
     at_once: bool,
-    /// RTT of the handshake as this side saw it.
+    /// RTT of the handshake, as measured by the receiver.
     rtt: Span,
 }
 
-/// What a data segment brought about. An ACK is not in it, but put together where it leaves.
+/// Result of a data segment. The caller builds the ACK when it sends it.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
-    /// Payload that the application can read now.
+pub struct SegmentArrival {
+    /// Payload that the application can now read.
     pub bytes: u64,
-    /// An ACK of what arrived before the segment is to be sent first: [`Receiver::take_early`].
+    /// Whether to send an ACK of earlier segments first, with [`Receiver::take_immediate_ack`].
     pub early: bool,
-    /// An ACK is to be sent: [`Receiver::answer`].
+    /// Whether to send an ACK, with [`Receiver::build_ack`].
     pub answers: bool,
-    /// What the application has read since then opens the window so far that the sender is to be
-    /// told, by [`Receiver::reopen`].
+    /// Whether the application has read so much since the ACK that the sender must be notified of
+    /// the larger window, with [`Receiver::build_window_update`].
     pub reopens: bool,
 }
 
-impl Arrival {
-    /// Nothing that the application can read.
+impl SegmentArrival {
+    /// Returns a result without payload for the application.
     const fn unreadable(early: bool, answers: bool) -> Self {
         Self { bytes: 0, early, answers, reopens: false }
     }
 }
 
 impl Receiver {
-    /// `mss_bytes`: payload of a full-sized segment. `rtt`: the path's base RTT, which Linux
-    /// measures from its SYN-ACK. `feedback`: how it can tell of marks.
+    /// Creates a receiver. `mss_bytes`: payload of a full-sized segment. `rtt`: base RTT of the
+    /// path, which Linux measures from its SYN-ACK. `feedback`: supported ECN feedback.
     pub fn new(mss_bytes: u16, window_max_bytes: u64, rtt: Span, feedback: EcnFeedback) -> Self {
         Self {
             next: 0,
             acked: 0,
-            ahead: Runs::default(),
+            ahead: OutOfOrderSegments::default(),
             unread: 0,
             reads_later: false,
             backlog_bytes: 0,
             backlog: 0,
-            recent: [Block::default(); 4],
+            recent: [SackBlock::default(); 4],
             recent_count: 0,
             duplicate: None,
             early: None,
             short: Vec::new(),
-            window: Window::new(mss_bytes, window_max_bytes),
+            window: ReceiveWindow::new(mss_bytes, window_max_bytes),
             quick: 0,
             patience: Span::ZERO,
             last_arrival: Time::ZERO,
@@ -135,7 +137,7 @@ impl Receiver {
             compression: Time::NEVER,
             duplicates_at: 0,
             duplicates: 0,
-            probe_answers_from: Time::ZERO,
+            next_probe_ack: Time::ZERO,
             deadline: Time::NEVER,
             echo_ms: 0,
             feedback,
@@ -150,33 +152,33 @@ impl Receiver {
         }
     }
 
-    /// Offers `window_bytes` before any data have arrived instead of what a SYN-ACK can hold.
+    /// Sets the window before data arrives to `window_bytes`, instead of the maximum of a SYN-ACK.
     pub fn offering(mut self, window_bytes: u64) -> Self {
         self.window.begin_with(window_bytes);
         self
     }
 
-    /// Lets the limit of the window grow from what it is before any data have arrived with what the
-    /// application reads.
+    /// Enables receive-buffer autotuning: the limit of the window starts at its initial value and
+    /// grows with the data that the application reads.
     pub fn autotuned(mut self) -> Self {
         self.window.tune();
         self
     }
 
-    /// Leaves what has arrived in the buffer until the application reads it ([`Receiver::read`]).
+    /// Leaves data in the buffer until the application reads it with [`Receiver::read`].
     pub const fn read_later(&mut self) {
         self.reads_later = true;
     }
 
-    /// Acknowledges whatever comes out of order at once, as before Linux 4.18.
+    /// Acknowledges each out-of-order segment immediately, like Linux before 4.18.
     pub const fn uncompressed(mut self) -> Self {
         self.compresses = false;
         self
     }
 
-    /// A SYN arrived: the answer.
+    /// Returns the SYN-ACK for a SYN.
     pub fn on_syn(&mut self, now: Time, syn: &Syn) -> SynAck {
-        // The SYN that came first decides, whatever a repetition of it says: Linux keeps its answer.
+        // The first SYN decides, even if a retransmitted SYN differs: Linux keeps its SYN-ACK.
         if self.echo_ms == 0 && !syn.ecn {
             self.feedback = EcnFeedback::None;
         }
@@ -184,33 +186,33 @@ impl Receiver {
         SynAck {
             ecn: self.feedback != EcnFeedback::None,
             rate: syn.rate,
-            clock: Clock::at(now),
+            clock: TimestampClock::at(now),
             tsecr_ms: syn.tsval_ms,
             window: self.offer(),
         }
     }
 
-    /// ECN field of what it sends. RFC 3168 §6.1.4: pure ACKs "MUST be sent with the not-ECT
-    /// codepoint"; under controllers that need ECN Linux makes all packets capable.
+    /// Returns the ECN field of sent packets. RFC 3168 §6.1.4: pure ACKs "MUST be sent with the
+    /// not-ECT codepoint". Under controllers that require ECN, Linux makes all packets ECN-capable.
     pub const fn ecn(&self) -> Ecn {
         match self.feedback {
             EcnFeedback::None | EcnFeedback::Classic => Ecn::NotCapable,
-            EcnFeedback::PerPacket => Ecn::Capable,
-            EcnFeedback::Counted => Ecn::L4s,
+            EcnFeedback::DctcpEcho => Ecn::Capable,
+            EcnFeedback::AccEcn => Ecn::L4s,
         }
     }
 
-    /// A data segment arrived that the card has put together with the one that follows.
-    pub fn on_part(&mut self, now: Time, data: &Data, ecn: Ecn) -> Arrival {
+    /// Processes a data segment that the NIC merged with the following one.
+    pub fn on_gro_segment(&mut self, now: Time, data: &Data, ecn: Ecn) -> SegmentArrival {
         self.merging = true;
         let arrival = self.on_data(now, data, ecn);
         self.merging = false;
         arrival
     }
 
-    /// A data segment arrived.
+    /// Processes a data segment.
     #[inline]
-    pub fn on_data(&mut self, now: Time, data: &Data, ecn: Ecn) -> Arrival {
+    pub fn on_data(&mut self, now: Time, data: &Data, ecn: Ecn) -> SegmentArrival {
         self.unread = 0;
         if data.tsval_ms + PAWS_WINDOW_MS < self.echo_ms {
             return self.on_stale(data.number);
@@ -223,12 +225,12 @@ impl Receiver {
             return self.on_beyond(data.number);
         }
         if self.feedback != EcnFeedback::None && data.cwr {
-            // The sender's window may be very small now, so it should not have to wait.
+            // The sender's window may be very small now, so that a delayed ACK could stall it.
             self.ece = false;
             self.at_once = true;
         }
         let mss_bytes = self.window.segment_bytes() as u32;
-        // Of a full-sized segment.
+        // Bytes that the payload lacks to a full-sized segment.
         let lacking = mss_bytes.saturating_sub(u32::from(data.payload_bytes));
         if lacking == 0 {
             self.window.on_segment(now, data.tsecr_ms);
@@ -242,8 +244,8 @@ impl Receiver {
         }
         let early = self.note_mark(now, ecn, data.number == self.next);
         if self.ahead.contains(data.number) {
-            self.duplicate = Some(Block::of(data.number));
-            return Arrival::unreadable(early, self.decide(now));
+            self.duplicate = Some(SackBlock::of(data.number));
+            return SegmentArrival::unreadable(early, self.decide(now));
         }
         if lacking > 0 {
             self.short.push((data.number, lacking));
@@ -251,7 +253,7 @@ impl Receiver {
         if data.number > self.next {
             self.keep(data.number);
             self.grow_window();
-            return Arrival::unreadable(early, self.decide(now));
+            return SegmentArrival::unreadable(early, self.decide(now));
         }
         self.time_arrival(now);
         self.grow_window();
@@ -263,44 +265,44 @@ impl Receiver {
         self.forget_before_next();
         if self.ahead.is_empty() {
             // RFC 5681 §4.2: "a TCP receiver SHOULD send an immediate ACK when the incoming segment
-            // fills in all or part of a gap"; Linux does when the last gap closes. The end of a
-            // message is acknowledged as soon as it is read (`ICSK_ACK_PUSHED`).
+            // fills in all or part of a gap"; Linux does so when the last gap closes. The end of a
+            // message is acknowledged immediately after it was read (`ICSK_ACK_PUSHED`).
             self.at_once |= had_gap || lacking > 0;
         }
         let answers = self.decide(now);
         if self.reads_later {
             self.keep_unread(self.backlog_bytes + bytes);
-            return Arrival { bytes, early, answers, reopens: false };
+            return SegmentArrival { bytes, early, answers, reopens: false };
         }
-        // The application reads after the stack has decided on the ACK.
+        // The application reads after TCP has decided on the ACK.
         self.window.on_read(now, bytes);
-        // It reads when all of what the card has put together has arrived.
+        // The application reads when all segments merged by the NIC have arrived.
         let reopens = !self.merging && self.window.reopens(self.next, self.ahead.len());
-        Arrival { bytes, early, answers, reopens }
+        SegmentArrival { bytes, early, answers, reopens }
     }
 
-    /// The application has read: the ACK that tells of a window which has opened
-    /// (`tcp_cleanup_rbuf`). RFC 9293 §3.8.6.2.2 bounds how small an opening may be told.
+    /// Returns an ACK that announces a larger window after a read (`tcp_cleanup_rbuf`). RFC 9293
+    /// §3.8.6.2.2 sets the minimum increase to announce.
     #[cold]
-    pub fn reopen(&mut self, now: Time) -> Ack {
+    pub fn build_window_update(&mut self, now: Time) -> Ack {
         self.unread = 0;
         self.acknowledge();
-        self.answer(now)
+        self.build_ack(now)
     }
 
-    /// Payload that the application can read, of a receiver that reads later.
+    /// Returns the payload that the application has not read, for a receiver with
+    /// [`read_later`](Self::read_later).
     pub const fn unread_bytes(&self) -> u64 {
         self.backlog_bytes
     }
 
-    /// The application reads `bytes` of what it can: the ACK to send, if the window has opened so far
-    /// that the sender is to be told.
+    /// Reads `bytes` of the received data. Returns a window update if the window has grown enough.
     pub fn read(&mut self, now: Time, bytes: u64) -> Option<Ack> {
         debug_assert!(bytes <= self.backlog_bytes, "{bytes} of {}", self.backlog_bytes);
         self.keep_unread(self.backlog_bytes - bytes);
         self.window.on_read(now, bytes);
         let held = self.ahead.len() + self.backlog;
-        self.window.reopens(self.next, held).then(|| self.reopen(now))
+        self.window.reopens(self.next, held).then(|| self.build_window_update(now))
     }
 
     fn keep_unread(&mut self, bytes: u64) {
@@ -309,40 +311,40 @@ impl Receiver {
         self.backlog = bytes.div_ceil(self.window.segment_bytes()) as u32;
     }
 
-    /// The sender asks for the window (`tcp_send_dupack`, `tcp_oow_rate_limited`).
+    /// Responds to a window probe (`tcp_send_dupack`, `tcp_oow_rate_limited`).
     #[cold]
-    fn on_window_probe(&mut self, now: Time) -> Arrival {
-        let due = now >= self.probe_answers_from;
+    fn on_window_probe(&mut self, now: Time) -> SegmentArrival {
+        let due = now >= self.next_probe_ack;
         if due {
-            self.probe_answers_from = now + PROBE_ANSWER_INTERVAL;
+            self.next_probe_ack = now + PROBE_ACK_INTERVAL;
             self.acknowledge();
         }
-        Arrival::unreadable(false, due)
+        SegmentArrival::unreadable(false, due)
     }
 
-    /// Whether a segment at the end of the window or beyond it is not taken. Header prediction does
-    /// not look at the window: what comes in order is taken unless none was offered
+    /// Returns whether a segment at or beyond the end of the window is dropped. Header prediction
+    /// does not check the window: an in-order segment is accepted unless the window was zero
     /// (`tcp_rcv_established`, `tcp_select_window`).
     #[cold]
     fn refuses(&self, number: u32) -> bool {
         number > self.next || (number == self.next && self.window.end() <= self.acked)
     }
 
-    /// A segment arrived that the window has no room for (`tcp_data_queue`, `tcp_sequence`). RFC
-    /// 9293 §3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent
-    /// in reply".
+    /// Responds to a segment beyond the window (`tcp_data_queue`, `tcp_sequence`). RFC 9293
+    /// §3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent in
+    /// reply".
     #[cold]
-    fn on_beyond(&mut self, number: u32) -> Arrival {
+    fn on_beyond(&mut self, number: u32) -> SegmentArrival {
         if number == self.window.end().max(self.next) {
             self.enter_quick_mode(QUICK_ACKS_MAX);
         }
         if !self.merging {
             self.acknowledge();
         }
-        Arrival::unreadable(false, !self.merging)
+        SegmentArrival::unreadable(false, !self.merging)
     }
 
-    /// Payload of the segments from `next` to `end`.
+    /// Returns the payload of the segments from `next` to `end`.
     fn payload_until(&mut self, end: u32) -> u64 {
         let mut bytes = u64::from(end - self.next) * self.window.segment_bytes();
         if !self.short.is_empty() {
@@ -355,47 +357,49 @@ impl Receiver {
         bytes
     }
 
-    /// While the window grows every segment is acknowledged at once.
+    /// Grows the window. While it grows, each segment is acknowledged immediately.
     fn grow_window(&mut self) {
         if self.window.grow() {
-            // As Linux writes it (`|= 1`): an even number of quick ACKs does not shrink, either. A byte that
-            // is written into the number would be waited for where the number is read.
+            // Like Linux (`|= 1`): an even number of quick ACKs does not decrease, either. A branch
+            // instead of `|=`, because the compiler would write a single byte, which delays the
+            // next read of the number.
             if self.quick.is_multiple_of(2) {
                 self.quick += 1;
             }
         }
     }
 
-    /// A segment arrived again that the application has had already.
-    fn on_old(&mut self, number: u32) -> Arrival {
-        self.duplicate = Some(Block::of(number));
+    /// Responds to a segment that was already delivered.
+    fn on_old(&mut self, number: u32) -> SegmentArrival {
+        self.duplicate = Some(SackBlock::of(number));
         self.enter_quick_mode(QUICK_ACKS_MAX);
         self.acknowledge();
-        Arrival::unreadable(false, true)
+        SegmentArrival::unreadable(false, true)
     }
 
-    /// RFC 7323 §5.3 (PAWS): a segment older than what was echoed last is dropped and acknowledged
-    /// at once. Reordering can do that to an original whose predecessors were retransmitted.
+    /// RFC 7323 §5.3 (PAWS): drops a segment older than the last echoed timestamp and acknowledges
+    /// it immediately. Reordering can cause this for an original whose predecessors were
+    /// retransmitted.
     #[cold]
-    fn on_stale(&mut self, number: u32) -> Arrival {
+    fn on_stale(&mut self, number: u32) -> SegmentArrival {
         if number < self.next {
             return self.on_old(number);
         }
         self.acknowledge();
-        Arrival::unreadable(false, true)
+        SegmentArrival::unreadable(false, true)
     }
 
-    /// Keeps a segment that arrived beyond a gap.
+    /// Stores an out-of-order segment.
     fn keep(&mut self, number: u32) {
         let run = self.ahead.insert(number);
         let kept = &mut self.recent;
         let position = kept[..self.recent_count].iter().position(|block| run.covers(*block));
         if self.compressed > 0 && position.unwrap_or(self.recent_count) >= SETTLED_BLOCKS {
-            // News of blocks that one ACK may not hold is not withheld.
+            // The change would not fit into one ACK: send the ACK immediately.
             self.at_once = true;
         }
         let mut count = 0;
-        // The blocks that the run has grown out of leave the list; the others keep their order.
+        // Remove the blocks that the new run covers. The others keep their order.
         for i in 0..self.recent_count {
             if !run.covers(kept[i]) {
                 kept[count] = kept[i];
@@ -425,8 +429,8 @@ impl Receiver {
 }
 
 #[cfg(test)]
-mod feedback_tests;
+mod ecn_tests;
 #[cfg(test)]
-pub(crate) mod fixtures;
+pub(crate) mod test_support;
 #[cfg(test)]
 mod tests;

@@ -1,102 +1,104 @@
-//! The sending side of a TCP connection, as Linux 6.1 behaves with SACK, timestamps and RACK.
+//! The sending side of a TCP connection with SACK, timestamps and RACK, modelled on Linux 6.1.
 //!
-//! Linux names are given where a field or a rule has one. The files: what is outstanding
-//! (`scoreboard`), how a connection opens (`handshake`), what an ACK does (`acknowledge`) and says has
-//! arrived (`delivered`), the states of recovery (`recovery`) with undo (`undo`), RACK
-//! (`detection`), timers (`timers`) with the timeout (`rto`) and the loss probe (`tail_probe`), what
-//! leaves when (`transmit`), together (`bursts`) and again (`retransmit`), what becomes of a window
-//! that is not used (`usage`), the receiver's (`peer_window`), ECN (`ecn`).
+//! Comments give the Linux name of a field or function where it exists. Modules: outstanding
+//! segments (`scoreboard`), opening and closing (`handshake`), processing of ACKs (`ack`) and of
+//! SACK blocks (`sack`), the recovery states (`recovery`) and their undo (`undo`), RACK (`rack`),
+//! timers (`timers`), the retransmission timeout (`rto`), the tail loss probe (`tlp`), sending of
+//! new data (`transmit`), burst sizes (`burst_size`), retransmissions (`retransmit`), congestion
+//! window validation (`cwnd_validation`), the receiver's window (`advertised_window`) and ECN
+//! (`ecn`).
 
-mod acknowledge;
-mod bursts;
-mod delivered;
-mod detection;
+mod ack;
+mod advertised_window;
+mod burst_size;
+mod cwnd_validation;
 mod ecn;
 mod handshake;
-mod peer_window;
+mod rack;
 mod recovery;
 mod retransmit;
 mod rto;
+mod sack;
 mod scoreboard;
-mod tail_probe;
 mod timers;
+mod tlp;
 mod transmit;
 mod undo;
-mod usage;
 
 #[cfg(test)]
 mod tests;
 
-use jostle_control::memory::Peer;
-use jostle_control::transport::{Pacer, Reduction, WindowUse};
-use jostle_control::{
-    Congestion, Controller, RecoveryOwner, RecoveryState, RttEstimator, Sampler, Signal,
+use jostle_congestion::peer_cache::PeerAddress;
+use jostle_congestion::transport::{CwndUsage, Pacer, ProportionalRateReduction};
+use jostle_congestion::{
+    CongestionController, CongestionEvent, CongestionSignal, CwndReductionBy, DeliveryRateSampler,
+    RecoveryState, RttEstimator,
 };
 use jostle_units::{Ecn, Rate, Span, Time};
 
+use crate::reciprocal_division::ReciprocalDivisor;
 use crate::segment::{Segment, timestamp_ms};
-use crate::size::Divisor;
-use detection::Rack;
+use advertised_window::AdvertisedWindow;
 use ecn::EcnState;
-use peer_window::PeerWindow;
-use rto::Rto;
+use rack::Rack;
+use rto::RetransmissionTimeout;
 use scoreboard::Scoreboard;
-use tail_probe::TailProbe;
-use timers::Pending;
-use undo::Undo;
+use timers::PendingTimer;
+use tlp::TailProbe;
+use undo::UndoState;
 
-/// Where a sender's packets go.
-pub trait Egress {
-    /// Hands a segment to the host's network card; `ecn` goes into its IP header.
+/// Destination of a sender's packets.
+pub trait SegmentSink {
+    /// Passes a segment to the NIC of the host. `ecn` is the field of its IP header.
     fn transmit(&mut self, now: Time, segment: Segment, ecn: Ecn);
 
-    /// Bytes of this flow that wait in its own host (TCP small queues count them).
+    /// Returns the bytes of this flow that wait in the sending host (counted by TCP small queues).
     fn host_queue_bytes(&self) -> u64;
 
-    /// For the record: a burst is about to be handed over.
+    /// Records a burst before it is sent.
     fn note_sent(&mut self, now: Time, packets: u32, wire_bytes: u64, retransmission: bool);
 }
 
-/// What a sender is told about its flow.
+/// Configuration of a sender.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Packets of a window-based controller are paced, as under `fq`.
+pub struct SenderConfig {
+    /// Paces the packets of a window-based controller, as under `fq`.
     pub pacing: bool,
-    /// Offer ECN in the SYN even if the controller does not need it.
+    /// Offers ECN in the SYN even if the controller does not require it.
     pub ecn: bool,
     /// Initial window.
     pub initial_window: u32,
-    /// By how much the receiver's timestamps are ahead of the sender's, in ms. Linux draws one for
-    /// every connection (`net.ipv4.tcp_timestamps` 1).
+    /// Offset of the receiver's timestamps from the sender's, in ms. Linux draws a random offset
+    /// for each connection (`net.ipv4.tcp_timestamps` 1).
     pub timestamp_offset: u32,
-    /// The initial window leaves over the round trip that the handshake took.
+    /// Spreads the initial window over the RTT of the handshake.
     pub initial_pacing: bool,
-    /// Bursts grow on very short paths (`tcp_tso_rtt_log`, from Linux 5.18 on).
+    /// Sends larger bursts on very short paths (`tcp_tso_rtt_log`, since Linux 5.18).
     pub short_path_bursts: bool,
     /// Address of the receiver.
-    pub peer: Peer,
+    pub peer: PeerAddress,
     /// Payload of a full-sized segment ([`jostle_units::mss_of`] the MTU).
     pub mss_bytes: u16,
 }
 
-/// When a sender is to be called, [`Time::NEVER`] where it waits for nothing.
+/// Deadlines of a sender; [`Time::NEVER`] for a deadline that is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deadlines {
-    /// By [`Sender::on_timer`]: retransmission, loss probe, reordering, window probe.
+pub struct SenderTimers {
+    /// Deadline for [`Sender::on_timer`]: retransmission, loss probe, reordering, window probe.
     pub retransmission: Time,
-    /// By [`Sender::on_pacing_timer`]: pacing lets the next packet leave.
+    /// Deadline for [`Sender::on_pacing_timer`]: departure time of the next packet under pacing.
     pub pacing: Time,
-    /// By [`Sender::on_wakeup`]: the controller asked for it.
+    /// Deadline for [`Sender::on_wakeup`], set by the controller.
     pub wakeup: Time,
 }
 
-impl Default for Deadlines {
+impl Default for SenderTimers {
     fn default() -> Self {
         Self { retransmission: Time::NEVER, pacing: Time::NEVER, wakeup: Time::NEVER }
     }
 }
 
-/// Whether a deadline has come. One that has is over.
+/// Returns whether a deadline has passed, and clears it.
 #[inline]
 fn take_expired(deadline: &mut Time, now: Time) -> bool {
     let expired = now >= *deadline;
@@ -106,10 +108,10 @@ fn take_expired(deadline: &mut Time, now: Time) -> bool {
     expired
 }
 
-/// What an ACK leaves behind, for a record of it.
+/// State after an ACK, for recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Acknowledged {
-    /// RTT sample, if the ACK gave one.
+pub struct AckOutcome {
+    /// RTT sample, if the ACK provides one.
     pub rtt: Option<Span>,
     /// Congestion window after the ACK.
     pub cwnd_bytes: u64,
@@ -130,94 +132,95 @@ enum Connection {
 
 /// The sending side of a connection.
 pub struct Sender {
-    options: Options,
+    options: SenderConfig,
     connection: Connection,
-    /// The application has closed it, and all that it wrote is acknowledged.
+    /// The application has closed the connection, and all its data is acknowledged.
     is_finished: bool,
     syn_sent_at: Time,
     board: Scoreboard,
-    sampler: Sampler,
+    sampler: DeliveryRateSampler,
     rtt: RttEstimator,
-    controller: Box<dyn Controller>,
-    owner: RecoveryOwner,
-    /// The controller wants to hear of headers ([`TcpExtension::hears_headers`]).
-    hears_headers: bool,
+    controller: Box<dyn CongestionController>,
+    owner: CwndReductionBy,
+    /// Whether the controller requests ACK events
+    /// ([`TcpExtension::wants_ack_events`](jostle_congestion::TcpExtension::wants_ack_events)).
+    wants_ack_events: bool,
     ecn: EcnState,
 
     /// Payload of a full-sized segment.
-    mss: Divisor,
-    /// Full segments in one buffer of the socket's write queue: bursts do not cross its boundary.
-    buffer_segments: Divisor,
+    mss: ReciprocalDivisor,
+    /// Full-sized segments in one buffer of the socket's write queue. Bursts do not cross a buffer
+    /// boundary.
+    buffer_segments: ReciprocalDivisor,
 
     /// End of the data that the application has written, in segments.
     written: u32,
-    /// Segments that are not full sized, lowest first: the ends of messages.
+    /// Segments that are not full-sized, lowest first: the ends of messages.
     short: std::collections::VecDeque<(u32, u16)>,
-    peer_window: PeerWindow,
+    peer_window: AdvertisedWindow,
 
-    /// Copies of the controller's answers, taken after everything that may change them.
+    /// Copies of the controller's outputs, updated after each event that may change them.
     cwnd: u32,
     ssthresh: u32,
     pacer: Pacer,
-    /// The pacing rate is not this side's to choose: the controller requires it, or the first
-    /// flight is spread.
+    /// Whether the pacing rate is fixed: the controller requires it, or the first flight is spread.
     rate_required: bool,
-    /// Rate that spreads the first flight over a round trip, until its first ACK.
+    /// Rate that spreads the first flight over a round trip. `None` after the first ACK.
     first_flight_rate: Option<Rate>,
 
     state: RecoveryState,
-    /// `high_seq`: `snd_nxt` when the present state was entered.
+    /// `high_seq`: `snd_nxt` when the current state was entered.
     high: u32,
-    reduction: Reduction,
-    undo: Undo,
+    reduction: ProportionalRateReduction,
+    undo: UndoState,
     /// `frto`: the timeout may prove to be spurious (RFC 5682).
     frto: bool,
-    /// TCP small queues hold packets back.
+    /// Whether TCP small queues are delaying packets.
     throttled: bool,
 
     rack: Rack,
-    /// `reordering`: how many packets a packet was seen to be late, at least 3.
+    /// `reordering`: maximum observed reordering in packets, at least 3.
     reordering: u32,
     reordering_seen: bool,
     tail_probe: TailProbe,
     duplicates_reported: u64,
 
-    pending: Pending,
-    deadlines: Deadlines,
-    rto: Rto,
-    usage: WindowUse,
+    pending: PendingTimer,
+    deadlines: SenderTimers,
+    rto: RetransmissionTimeout,
+    usage: CwndUsage,
     last_send: Time,
 
     total_sent: u64,
     total_retransmitted: u64,
     acked_bytes: u64,
-    /// `ts_recent`: what the next segment echoes.
+    /// `ts_recent`: timestamp that the next segment echoes.
     echo_ms: u32,
 }
 
 impl Sender {
-    /// A sender that has not been opened.
-    pub fn new(options: Options, controller: Box<dyn Controller>) -> Self {
+    /// Creates a sender whose connection is not yet open.
+    pub fn new(options: SenderConfig, controller: Box<dyn CongestionController>) -> Self {
         let owner = controller.recovery_owner();
         let paced = options.pacing || controller.pacing_rate().is_some();
-        let ecn = EcnState::new(controller.needs_ecn());
+        let ecn = EcnState::new(controller.required_ecn_feedback());
         Self {
             options,
             connection: Connection::Closed,
             is_finished: false,
             syn_sent_at: Time::ZERO,
             board: Scoreboard::default(),
-            sampler: Sampler::default(),
+            sampler: DeliveryRateSampler::default(),
             rtt: RttEstimator::default(),
             controller,
             owner,
-            hears_headers: false,
+            wants_ack_events: false,
             ecn,
-            mss: Divisor::new(u32::from(options.mss_bytes)),
-            buffer_segments: bursts::buffer_segments(options.mss_bytes),
+            mss: ReciprocalDivisor::new(u32::from(options.mss_bytes)),
+            buffer_segments: burst_size::buffer_segments(options.mss_bytes),
             written: 0,
             short: std::collections::VecDeque::new(),
-            peer_window: PeerWindow::default(),
+            peer_window: AdvertisedWindow::default(),
             cwnd: options.initial_window,
             ssthresh: u32::MAX,
             pacer: Pacer::new(paced),
@@ -225,8 +228,8 @@ impl Sender {
             first_flight_rate: None,
             state: RecoveryState::Open,
             high: 0,
-            reduction: Reduction::default(),
-            undo: Undo::default(),
+            reduction: ProportionalRateReduction::default(),
+            undo: UndoState::default(),
             frto: false,
             throttled: false,
             rack: Rack::default(),
@@ -234,10 +237,10 @@ impl Sender {
             reordering_seen: false,
             tail_probe: TailProbe::default(),
             duplicates_reported: 0,
-            pending: Pending::None,
-            deadlines: Deadlines::default(),
-            rto: Rto::new(),
-            usage: WindowUse::new(),
+            pending: PendingTimer::None,
+            deadlines: SenderTimers::default(),
+            rto: RetransmissionTimeout::new(),
+            usage: CwndUsage::new(),
             last_send: Time::ZERO,
             total_sent: 0,
             total_retransmitted: 0,
@@ -246,8 +249,8 @@ impl Sender {
         }
     }
 
-    /// The application writes `bytes` more, or as much as the connection will ever take.
-    pub fn supply(&mut self, now: Time, bytes: Option<u64>, out: &mut impl Egress) {
+    /// Adds `bytes` to the data written by the application, or unlimited data.
+    pub fn supply(&mut self, now: Time, bytes: Option<u64>, out: &mut impl SegmentSink) {
         let established = self.connection == Connection::Established;
         if established {
             self.restart_after_idle(now);
@@ -257,8 +260,8 @@ impl Sender {
             None => self.written = u32::MAX,
             Some(bytes) => {
                 let full = u64::from(self.mss.get());
-                // A segment that is short and has not left takes more (`tcp_sendmsg_locked` appends
-                // to the tail of the write queue).
+                // Append to a short segment that has not been sent (`tcp_sendmsg_locked` appends to
+                // the tail of the write queue).
                 let tail = self.short.pop_back_if(|&mut (number, _)| number + 1 == self.written);
                 let bytes = match tail {
                     None => bytes,
@@ -267,7 +270,7 @@ impl Sender {
                         bytes + u64::from(rest)
                     }
                 };
-                // More than can be counted is more than any valid run can send.
+                // Saturate: no valid run can send this many segments.
                 let segments = u32::try_from(bytes / full).unwrap_or(u32::MAX);
                 self.written = self.written.saturating_add(segments);
                 let rest = (bytes % full) as u16;
@@ -282,8 +285,7 @@ impl Sender {
         }
     }
 
-    /// The application writes nothing more; what was not sent yet is discarded. Returns whether
-    /// anything was.
+    /// Ends the data of the application and discards unsent data. Returns whether there was any.
     pub fn withdraw(&mut self) -> bool {
         let discarded = self.has_data();
         self.written = self.written.min(self.board.next());
@@ -293,67 +295,68 @@ impl Sender {
         discarded
     }
 
-    /// Everything that was written is acknowledged.
+    /// Returns whether all written data is acknowledged.
     pub fn is_drained(&self) -> bool {
         self.connection == Connection::Established
             && self.written == self.board.first()
             && self.board.outstanding() == 0
     }
 
-    /// Payload acknowledged since the connection began, in order.
+    /// Returns the payload acknowledged since the connection began, in order.
     pub const fn acked_bytes(&self) -> u64 {
         self.acked_bytes
     }
 
-    /// Congestion window, in packets.
+    /// Returns the congestion window in packets.
     pub fn cwnd(&self) -> u32 {
         self.cwnd
     }
 
-    /// Packets believed to be in the network.
+    /// Returns the estimated number of packets in flight.
     pub fn in_flight(&self) -> u32 {
         self.board.in_flight()
     }
 
-    /// Payload of so many full segments.
+    /// Returns the payload of `segments` full-sized segments.
     #[inline]
     pub fn bytes_of(&self, packets: u32) -> u64 {
         u64::from(packets) * u64::from(self.mss.get())
     }
 
-    /// Smoothed RTT; zero before the first sample.
+    /// Returns the smoothed RTT; zero before the first sample.
     pub fn srtt(&self) -> Span {
         self.rtt.srtt()
     }
 
-    /// Who decides on the window.
-    pub fn controller(&self) -> &dyn Controller {
+    /// Returns the congestion controller.
+    pub fn controller(&self) -> &dyn CongestionController {
         self.controller.as_ref()
     }
 
-    /// The rate at which packets leave, if they are paced.
+    /// Returns the pacing rate, if packets are paced.
     pub fn visible_pacing_rate(&self) -> Option<Rate> {
         self.pacer.visible_rate()
     }
 
-    /// Name of the mode for plots: recovery hides the controller's own.
+    /// Returns the name of the mode for plots. During recovery it replaces the controller's own
+    /// mode.
     pub fn mode(&self) -> &'static str {
         match (self.connection, self.state, self.owner) {
             (Connection::Closed | Connection::SynSent, ..) => "handshake",
             (_, RecoveryState::Loss, _) => "timeout",
-            (_, RecoveryState::Recovery, RecoveryOwner::Transport) => "recovery",
-            (_, RecoveryState::Cwr, RecoveryOwner::Transport) => "cwr",
+            (_, RecoveryState::Recovery, CwndReductionBy::Transport) => "recovery",
+            (_, RecoveryState::Cwr, CwndReductionBy::Transport) => "cwr",
             _ => self.controller.mode(),
         }
     }
 
-    /// When it is to be called next, unless a segment comes before that.
+    /// Returns the time of the next call, unless a segment arrives earlier.
     #[inline]
-    pub const fn deadlines(&self) -> &Deadlines {
+    pub const fn deadlines(&self) -> &SenderTimers {
         &self.deadlines
     }
 
-    /// What holds after whatever a sender is called for.
+    /// Checks the invariants that hold after every call.
     #[inline]
     fn check(&self) {
         let (board, counts) = (&self.board, self.board.counts());
@@ -363,7 +366,8 @@ impl Sender {
         debug_assert!(self.cwnd >= 1 && self.ssthresh >= 1, "{} of {}", self.cwnd, self.ssthresh);
         // RFC 6298 (5.1): "Every time a packet containing data is sent (including a retransmission),
         // if the timer is not running, start it".
-        let timed = self.pending != Pending::None && self.deadlines.retransmission < Time::NEVER;
+        let timed =
+            self.pending != PendingTimer::None && self.deadlines.retransmission < Time::NEVER;
         debug_assert!(
             board.outstanding() == 0 || timed,
             "no timer: {:?}, {counts:?}",
@@ -371,7 +375,7 @@ impl Sender {
         );
     }
 
-    /// Copies window and threshold as the controller says them.
+    /// Copies cwnd and ssthresh from the controller.
     #[inline]
     fn take_window(&mut self) {
         debug_assert!(self.controller.cwnd() >= 1, "no window");
@@ -379,8 +383,8 @@ impl Sender {
         self.ssthresh = self.controller.ssthresh().unwrap_or(u32::MAX);
     }
 
-    /// Copies all of the controller's answers.
-    fn take_answers(&mut self) {
+    /// Copies all outputs of the controller.
+    fn copy_controller_outputs(&mut self) {
         self.take_window();
         let required = match (self.controller.pacing_rate(), self.first_flight_rate) {
             (Some(rate), Some(first_flight)) => Some(rate.min(first_flight)),
@@ -401,21 +405,24 @@ impl Sender {
 
     fn set_state(&mut self, now: Time, state: RecoveryState) {
         debug_assert!(self.board.adds_up(), "before {state:?}: {:?}", self.board.counts());
-        self.controller.on_state(now, state);
+        self.controller.on_recovery_state(now, state);
         self.state = state;
     }
 
-    /// CWR or recovery: PRR moves cwnd (`tcp_in_cwnd_reduction`).
+    /// Returns whether PRR controls cwnd: in CWR or recovery (`tcp_in_cwnd_reduction`).
     #[inline]
     fn in_reduction(&self) -> bool {
         matches!(self.state, RecoveryState::Cwr | RecoveryState::Recovery)
     }
 
-    /// Linux: `tcp_update_pacing_rate`. cwnd per SRTT, at 200 % in the early part of slow start
-    /// and 120 % afterwards. It also governs the size of bursts when packets are not paced.
+    /// Sets the pacing rate (`tcp_update_pacing_rate` in Linux): cwnd per SRTT, at 200 % in the
+    /// early part of slow start and 120 % afterwards. It also determines the burst size when
+    /// packets are not paced.
     #[inline]
     fn update_pacing_rate(&mut self) {
-        if self.rate_required || self.owner == RecoveryOwner::Controller || self.rtt.srtt_8us() == 0
+        if self.rate_required
+            || self.owner == CwndReductionBy::Controller
+            || self.rtt.srtt_8us() == 0
         {
             return;
         }
@@ -426,13 +433,13 @@ impl Sender {
         self.pacer.rate = Rate::from_bytes_per_s(per_s);
     }
 
-    fn congestion(&mut self, now: Time, signal: Signal) {
-        self.controller.on_congestion(&Congestion {
+    fn congestion(&mut self, now: Time, signal: CongestionSignal) {
+        self.controller.on_congestion_event(&CongestionEvent {
             now,
             signal,
             in_flight: self.board.in_flight(),
             next_to_send: u64::from(self.board.next()),
         });
-        self.take_answers();
+        self.copy_controller_outputs();
     }
 }

@@ -1,9 +1,9 @@
-//! The ECN field, which transports set and queues change.
+//! The ECN field. Transports set it, queues change it.
 
 /// The ECN field of the IP header (RFC 3168, RFC 9331).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
-    /// The transport does not understand marks.
+    /// The transport does not support ECN.
     #[default]
     NotCapable,
     /// ECT(0): classic ECN.

@@ -16,7 +16,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub struct Rate(u64);
 
 impl Rate {
-    /// Nothing moves.
+    /// No data is sent.
     pub const ZERO: Self = Self(0);
     /// Faster than any link: sending takes no time.
     pub const MAX: Self = Self(u64::MAX);
@@ -57,7 +57,7 @@ impl Rate {
         if self.0 == 0 {
             return Span::MAX;
         }
-        // 64 bits hold 8 × 10⁹ × bytes up to 2.3 GB: every packet takes the short way.
+        // 64 bits hold 8 × 10⁹ × bytes up to 2.3 GB, which is enough for every packet.
         match size_bytes.checked_mul(8 * NS_PER_S) {
             Some(bits_ns) => Span::from_ns(bits_ns.div_ceil(self.0)),
             None => Span::from_ns(

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Time(u64);
 
-/// A length of virtual time, in nanoseconds. Never negative: subtraction saturates at zero.
+/// A duration of virtual time, in nanoseconds. Never negative: subtraction saturates at zero.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -51,7 +51,7 @@ impl Time {
 }
 
 impl Span {
-    /// No time at all.
+    /// A span of zero.
     pub const ZERO: Self = Self(0);
     /// Longer than any run.
     pub const MAX: Self = Self(u64::MAX);
@@ -108,7 +108,7 @@ impl Span {
     /// `self × numerator ÷ denominator`, rounded down, without overflow on the way.
     #[inline]
     pub const fn mul_div(self, numerator: u64, denominator: u64) -> Self {
-        // 64 bits hold an hour times a million: hardly a product needs a division of 128.
+        // 64 bits hold an hour times a million, so that the 128-bit division is rarely needed.
         match self.0.checked_mul(numerator) {
             Some(product) => Self(product / denominator),
             None => Self((self.0 as u128 * numerator as u128 / denominator as u128) as u64),

@@ -1,12 +1,12 @@
-//! A handshake without cryptography. Packets have the sizes that TLS 1.3 with AES-GCM would give them,
-//! and nothing has to be computed for it: the same seed gives the same bytes.
+//! A handshake without cryptography. Packets have the sizes that TLS 1.3 with AES-GCM produces, at
+//! no computing cost. The same seed gives the same bytes.
 
 use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::BytesMut;
-use jostle_units::Stream;
+use jostle_units::RandomStream;
 use noq_proto::crypto::{
     ClientConfig, CryptoError, ExportKeyingMaterialError, HandshakeTokenKey, HeaderKey, HmacKey,
     KeyPair, Keys, PacketKey, ServerConfig, Session, UnsupportedVersion,
@@ -17,43 +17,44 @@ use noq_proto::{
     TransportErrorCode,
 };
 
-use super::{Level, Witness};
+use super::{EncryptionLevel, PacketInspector};
 
-/// Tag of AES-GCM (RFC 9001 §5.3: "16 bytes larger").
+/// AES-GCM tag (RFC 9001 §5.3: "16 bytes larger").
 const TAG_BYTES: usize = 16;
-// What rustls 0.23.46 with ring writes (X25519, an ECDSA P-256 certificate, TLS_AES_256_GCM_SHA384,
-// ALPN "h3", server name "localhost"), measured once; to it come the transport parameters.
-/// ClientHello but for its transport parameters.
+// Sizes of the messages of rustls 0.23.46 with ring (X25519, an ECDSA P-256 certificate,
+// TLS_AES_256_GCM_SHA384, ALPN "h3", server name "localhost"), measured once without transport
+// parameters.
+/// ClientHello without transport parameters.
 const CLIENT_HELLO_BYTES: usize = 192;
 /// ServerHello.
 const SERVER_HELLO_BYTES: usize = 90;
-/// What the server sends after it but for transport parameters and certificate: EncryptedExtensions (23), Certificate's
-/// frame (13), CertificateVerify (78), Finished (52).
+/// Messages of the server after ServerHello, without transport parameters and certificate:
+/// EncryptedExtensions (23), Certificate framing (13), CertificateVerify (78), Finished (52).
 const SERVER_FLIGHT_BYTES: usize = 23 + 13 + 78 + 52;
-/// Finished with SHA-384 (RFC 8446 §4.4.4): header of 4 bytes, hash of 48.
+/// Finished with SHA-384 (RFC 8446 §4.4.4): a header of 4 bytes and a hash of 48.
 const CLIENT_FINISHED_BYTES: usize = 52;
 
-/// Kinds of messages, with the numbers of RFC 8446 §4.
+/// Message types (RFC 8446 §4).
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
 const ENCRYPTED_EXTENSIONS: u8 = 8;
 const FINISHED: u8 = 20;
 
-/// Bytes of a connection ID, as the stack's own generators have them.
+/// Length of a connection ID, as in the stack's own generators.
 const ID_BYTES: usize = 8;
 
 struct NullKey {
-    level: Level,
-    witness: Option<Arc<dyn Witness>>,
+    level: EncryptionLevel,
+    inspector: Option<Arc<dyn PacketInspector>>,
 }
 
 impl PacketKey for NullKey {
     fn encrypt(&self, _: PathId, number: u64, packet: &mut [u8], header_bytes: usize) {
-        if let Some(witness) = &self.witness
+        if let Some(inspector) = &self.inspector
             && let Some((header, rest)) = packet.split_at_checked(header_bytes)
             && let Some((payload, _)) = rest.split_last_chunk::<TAG_BYTES>()
         {
-            witness.sealing(self.level, number, header, payload);
+            inspector.sealing(self.level, number, header, payload);
         }
     }
 
@@ -66,8 +67,8 @@ impl PacketKey for NullKey {
     ) -> Result<(), CryptoError> {
         let Some(length) = payload.len().checked_sub(TAG_BYTES) else { return Err(CryptoError) };
         payload.truncate(length);
-        if let Some(witness) = &self.witness {
-            witness.opened(self.level, number, header, payload);
+        if let Some(inspector) = &self.inspector {
+            inspector.opened(self.level, number, header, payload);
         }
         Ok(())
     }
@@ -95,7 +96,7 @@ impl HeaderKey for NullKey {
     }
 }
 
-/// Signs nothing: tokens and resets are told apart by a hash.
+/// HMAC key without security: a hash distinguishes tokens and resets.
 pub(crate) struct NullHmac;
 
 impl HmacKey for NullHmac {
@@ -118,7 +119,7 @@ impl HmacKey for NullHmac {
     }
 }
 
-/// Seals nothing.
+/// Token key without encryption.
 pub(crate) struct NullTokens;
 
 impl HandshakeTokenKey for NullTokens {
@@ -131,7 +132,7 @@ impl HandshakeTokenKey for NullTokens {
     }
 }
 
-/// The day on which every run takes place: tokens carry a date.
+/// Fixed date of all runs. Tokens contain a date.
 pub(crate) struct VirtualDay;
 
 impl TimeSource for VirtualDay {
@@ -140,18 +141,18 @@ impl TimeSource for VirtualDay {
     }
 }
 
-/// Connection IDs, drawn from a stream of random numbers of their own.
-pub(crate) struct Ids {
-    random: Stream,
+/// Generator of connection IDs with a separate random stream.
+pub(crate) struct ConnectionIds {
+    random: RandomStream,
 }
 
-impl Ids {
+impl ConnectionIds {
     pub fn new(seed: u64, side: &str) -> Self {
-        Self { random: Stream::new(seed, side) }
+        Self { random: RandomStream::new(seed, side) }
     }
 }
 
-impl ConnectionIdGenerator for Ids {
+impl ConnectionIdGenerator for ConnectionIds {
     fn generate_cid(&mut self) -> ConnectionId {
         ConnectionId::new(&self.random.bits().to_be_bytes())
     }
@@ -165,7 +166,7 @@ impl ConnectionIdGenerator for Ids {
     }
 }
 
-/// Where a handshake stands: the message that comes next.
+/// State of a handshake: the next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     ClientHello,
@@ -178,31 +179,31 @@ enum Step {
 struct NullSession {
     side: Side,
     step: Step,
-    /// Bytes of the server's EncryptedExtensions, certificates and Finished.
+    /// Size of the server's EncryptedExtensions, certificates and Finished.
     flight_bytes: usize,
     mine: Vec<u8>,
     peer: Option<TransportParameters>,
-    /// What was read of a message that is not complete.
+    /// Incomplete message received so far.
     partial: Vec<u8>,
-    witness: Option<Arc<dyn Witness>>,
+    inspector: Option<Arc<dyn PacketInspector>>,
     has_handshake_keys: bool,
-    /// There is 0-RTT: the client has the server's parameters from an earlier connection.
+    /// 0-RTT is possible: the client has the server's parameters from an earlier connection.
     early: bool,
 }
 
 impl NullSession {
-    fn key(&self, level: Level) -> NullKey {
-        NullKey { level, witness: self.witness.clone() }
+    fn key(&self, level: EncryptionLevel) -> NullKey {
+        NullKey { level, inspector: self.inspector.clone() }
     }
 
-    fn keys(&self, level: Level) -> Keys {
+    fn keys(&self, level: EncryptionLevel) -> Keys {
         Keys {
             header: KeyPair { local: Box::new(self.key(level)), remote: Box::new(self.key(level)) },
             packet: KeyPair { local: Box::new(self.key(level)), remote: Box::new(self.key(level)) },
         }
     }
 
-    /// Appends a message of `bytes` at least.
+    /// Appends a message of at least `bytes`.
     fn write(&self, kind: u8, bytes: usize, out: &mut Vec<u8>) {
         let begin = out.len();
         out.extend_from_slice(&[kind, 0, 0, 0]);
@@ -217,7 +218,7 @@ impl NullSession {
         out[begin + 1..begin + 4].copy_from_slice(&length[1..]);
     }
 
-    /// Takes a complete message.
+    /// Processes a complete message.
     fn take(&mut self, kind: u8, body: &[u8]) -> Result<bool, TransportError> {
         self.step = match (self.side, self.step, kind) {
             (Side::Server, Step::ClientHello, CLIENT_HELLO) => Step::ServerHello,
@@ -243,7 +244,7 @@ fn unexpected() -> TransportError {
 
 impl Session for NullSession {
     fn initial_keys(&self, _: ConnectionId, _: Side) -> Keys {
-        self.keys(Level::Initial)
+        self.keys(EncryptionLevel::Initial)
     }
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
@@ -256,7 +257,7 @@ impl Session for NullSession {
 
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
         self.early.then(|| -> (Box<dyn HeaderKey>, Box<dyn PacketKey>) {
-            (Box::new(self.key(Level::Data)), Box::new(self.key(Level::Data)))
+            (Box::new(self.key(EncryptionLevel::Data)), Box::new(self.key(EncryptionLevel::Data)))
         })
     }
 
@@ -297,21 +298,21 @@ impl Session for NullSession {
             (Side::Server, Step::ServerHello) => {
                 self.write(SERVER_HELLO, SERVER_HELLO_BYTES, out);
                 self.step = Step::ServerFlight;
-                Some(self.keys(Level::Handshake))
+                Some(self.keys(EncryptionLevel::Handshake))
             }
             (Side::Server, Step::ServerFlight) => {
                 self.write(ENCRYPTED_EXTENSIONS, self.flight_bytes, out);
                 self.step = Step::ClientFinished;
-                Some(self.keys(Level::Data))
+                Some(self.keys(EncryptionLevel::Data))
             }
             (Side::Client, Step::ServerFlight) if !self.has_handshake_keys => {
                 self.has_handshake_keys = true;
-                Some(self.keys(Level::Handshake))
+                Some(self.keys(EncryptionLevel::Handshake))
             }
             (Side::Client, Step::ClientFinished) => {
                 self.write(FINISHED, CLIENT_FINISHED_BYTES, out);
                 self.step = Step::Done;
-                Some(self.keys(Level::Data))
+                Some(self.keys(EncryptionLevel::Data))
             }
             _ => None,
         }
@@ -319,8 +320,8 @@ impl Session for NullSession {
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
         Some(KeyPair {
-            local: Box::new(self.key(Level::Data)),
-            remote: Box::new(self.key(Level::Data)),
+            local: Box::new(self.key(EncryptionLevel::Data)),
+            remote: Box::new(self.key(EncryptionLevel::Data)),
         })
     }
 
@@ -338,11 +339,11 @@ impl Session for NullSession {
     }
 }
 
-/// The client's side.
+/// Client configuration.
 pub(crate) struct NullClient {
-    /// Is shown every packet.
-    pub witness: Arc<dyn Witness>,
-    /// The server's parameters, if the client remembers them: then there is 0-RTT.
+    /// Inspector of all packets.
+    pub inspector: Arc<dyn PacketInspector>,
+    /// Parameters of the server from an earlier connection; they enable 0-RTT.
     pub remembered: Option<TransportParameters>,
 }
 
@@ -360,26 +361,26 @@ impl ClientConfig for NullClient {
             mine: encoded(mine),
             peer: self.remembered,
             partial: Vec::new(),
-            witness: Some(Arc::clone(&self.witness)),
+            inspector: Some(Arc::clone(&self.inspector)),
             has_handshake_keys: false,
             early: self.remembered.is_some(),
         }))
     }
 }
 
-/// The server's side.
+/// Server configuration.
 pub(crate) struct NullServer {
-    /// The server's certificates.
+    /// Size of the server's certificates.
     pub certificate_bytes: u16,
-    /// 0-RTT is accepted.
+    /// Whether the server accepts 0-RTT.
     pub early: bool,
-    /// Is shown every packet.
-    pub witness: Option<Arc<dyn Witness>>,
+    /// Inspector of all packets.
+    pub inspector: Option<Arc<dyn PacketInspector>>,
 }
 
 impl ServerConfig for NullServer {
     fn initial_keys(&self, _: u32, _: ConnectionId) -> Result<Keys, UnsupportedVersion> {
-        let key = || NullKey { level: Level::Initial, witness: self.witness.clone() };
+        let key = || NullKey { level: EncryptionLevel::Initial, inspector: self.inspector.clone() };
         Ok(Keys {
             header: KeyPair { local: Box::new(key()), remote: Box::new(key()) },
             packet: KeyPair { local: Box::new(key()), remote: Box::new(key()) },
@@ -398,7 +399,7 @@ impl ServerConfig for NullServer {
             mine: encoded(mine),
             peer: None,
             partial: Vec::new(),
-            witness: self.witness.clone(),
+            inspector: self.inspector.clone(),
             has_handshake_keys: false,
             early: self.early,
         })

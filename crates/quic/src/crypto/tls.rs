@@ -1,17 +1,17 @@
-//! TLS 1.3 (RFC 9001) by rustls, all of whose random numbers are a connection's own: the same seed gives
-//! the same bytes. Packets are shown in the clear as they are without cryptography, and the secrets that
-//! open them are written down.
+//! TLS 1.3 (RFC 9001) by rustls. All random numbers come from the connection's random stream, so
+//! that the same seed gives the same bytes. Unencrypted packets are passed to an inspector, as
+//! without cryptography, and the secrets are logged.
 //!
-//! Nothing is resumed: there is no 0-RTT.
+//! Session resumption is not supported, so there is no 0-RTT.
 
-mod random;
+mod deterministic_random;
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use jostle_units::Stream;
+use jostle_units::RandomStream;
 use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq_proto::crypto::{
     ClientConfig, CryptoError, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey,
@@ -28,23 +28,22 @@ use rustls::{
     CertificateError, DigitallySignedStruct, Error as TlsError, KeyLog, SignatureScheme, version,
 };
 
-use super::{Level, Witness};
+use super::{EncryptionLevel, PacketInspector};
 use crate::Error;
 
-/// Signed by its own key, which anybody can read. Ed25519 (RFC 8410): its signatures draw no random numbers,
-/// and each is as long as the others.
+/// Self-signed certificate; its private key is public. Ed25519 (RFC 8410) signatures need no random
+/// numbers and have a fixed length.
 const CERTIFICATE: &[u8] = include_bytes!("tls/certificate.der");
 const KEY: &[u8] = include_bytes!("tls/key.der");
-/// None that anybody knows: what is in the streams is zeros.
+/// Unregistered ALPN protocol: the streams contain zeros.
 const PROTOCOL: &[u8] = b"jo";
 
-/// Secrets of connections as they become known, in the form of `SSLKEYLOGFILE`
-/// (draft-ietf-tls-keylogfile).
+/// Secrets of connections in the format of `SSLKEYLOGFILE` (draft-ietf-tls-keylogfile).
 #[derive(Debug, Default)]
 pub(crate) struct Secrets(Mutex<String>);
 
 impl Secrets {
-    /// What was written since the last call: whole lines.
+    /// Returns the complete lines that were logged since the last call.
     pub fn take(&self) -> Option<String> {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (!lines.is_empty()).then(|| std::mem::take(&mut *lines))
@@ -69,7 +68,7 @@ impl KeyLog for Secrets {
     }
 }
 
-/// The moment at which every handshake takes place; certificates are not asked how old they are.
+/// Fixed time of all handshakes. Certificates are not checked for expiry.
 #[derive(Debug)]
 struct VirtualMoment;
 
@@ -79,11 +78,11 @@ impl TimeProvider for VirtualMoment {
     }
 }
 
-/// Trusts the one certificate that there is.
+/// Verifier that accepts only the built-in certificate.
 #[derive(Debug)]
-struct Known(Arc<CryptoProvider>);
+struct PinnedCertVerifier(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Known {
+impl ServerCertVerifier for PinnedCertVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -128,18 +127,22 @@ fn refused(error: impl std::fmt::Display) -> Error {
     Error::Connect(format!("TLS: {error}"))
 }
 
-/// The client's side.
+/// Client configuration.
 pub(crate) struct TlsClient {
     config: QuicClientConfig,
-    witness: Arc<dyn Witness>,
+    inspector: Arc<dyn PacketInspector>,
     seed: u64,
 }
 
 impl TlsClient {
-    /// `witness` is shown every packet.
-    pub fn new(witness: Arc<dyn Witness>, secrets: Arc<Secrets>, seed: u64) -> Result<Self, Error> {
-        let provider = Arc::new(random::provider());
-        let verifier = Arc::new(Known(Arc::clone(&provider)));
+    /// Creates the configuration. `inspector` inspects all packets.
+    pub fn new(
+        inspector: Arc<dyn PacketInspector>,
+        secrets: Arc<Secrets>,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let provider = Arc::new(deterministic_random::provider());
+        let verifier = Arc::new(PinnedCertVerifier(Arc::clone(&provider)));
         let time = Arc::new(VirtualMoment);
         let mut config = rustls::ClientConfig::builder_with_details(provider, time)
             .with_protocol_versions(&[&version::TLS13])
@@ -151,7 +154,7 @@ impl TlsClient {
         config.resumption = rustls::client::Resumption::disabled();
         config.key_log = secrets;
         let config = QuicClientConfig::try_from(config).map_err(refused)?;
-        Ok(Self { config, witness, seed })
+        Ok(Self { config, inspector, seed })
     }
 }
 
@@ -162,28 +165,31 @@ impl ClientConfig for TlsClient {
         name: &str,
         mine: &TransportParameters,
     ) -> Result<Box<dyn Session>, ConnectError> {
-        let mut random = Stream::new(self.seed, "tls/client");
-        let started = random::with(&mut random, || self.config.start_session(version, name, mine));
-        let witness = Some(Arc::clone(&self.witness));
-        Ok(Box::new(Seeded { inner: started?, random, witness, keys_given: 0 }))
+        let mut random = RandomStream::new(self.seed, "tls/client");
+        let started = deterministic_random::with(&mut random, || {
+            self.config.start_session(version, name, mine)
+        });
+        let inspector = Some(Arc::clone(&self.inspector));
+        Ok(Box::new(SeededSession { inner: started?, random, inspector, keys_given: 0 }))
     }
 }
 
-/// The server's side.
+/// Server configuration.
 pub(crate) struct TlsServer {
     config: QuicServerConfig,
-    witness: Option<Arc<dyn Witness>>,
+    inspector: Option<Arc<dyn PacketInspector>>,
     seed: u64,
 }
 
 impl TlsServer {
-    /// `witness` is shown every packet.
+    /// Creates the configuration. `inspector` inspects all packets.
     pub fn new(
-        witness: Option<Arc<dyn Witness>>,
+        inspector: Option<Arc<dyn PacketInspector>>,
         secrets: Arc<Secrets>,
         seed: u64,
     ) -> Result<Self, Error> {
-        let (provider, time) = (Arc::new(random::provider()), Arc::new(VirtualMoment));
+        let (provider, time) =
+            (Arc::new(deterministic_random::provider()), Arc::new(VirtualMoment));
         let mut config = rustls::ServerConfig::builder_with_details(provider, time)
             .with_protocol_versions(&[&version::TLS13])
             .map_err(refused)?
@@ -198,14 +204,14 @@ impl TlsServer {
         config.send_tls13_tickets = 0;
         config.key_log = secrets;
         let config = QuicServerConfig::try_from(config).map_err(refused)?;
-        Ok(Self { config, witness, seed })
+        Ok(Self { config, inspector, seed })
     }
 }
 
 impl ServerConfig for TlsServer {
     fn initial_keys(&self, version: u32, peer: ConnectionId) -> Result<Keys, UnsupportedVersion> {
         let Keys { header, packet } = self.config.initial_keys(version, peer)?;
-        Ok(Keys { header, packet: shown_pair(&self.witness, Level::Initial, packet) })
+        Ok(Keys { header, packet: shown_pair(&self.inspector, EncryptionLevel::Initial, packet) })
     }
 
     fn retry_tag(&self, version: u32, peer: ConnectionId, packet: &[u8]) -> [u8; 16] {
@@ -213,40 +219,43 @@ impl ServerConfig for TlsServer {
     }
 
     fn start_session(&self, version: u32, mine: &TransportParameters) -> Box<dyn Session> {
-        let mut random = Stream::new(self.seed, "tls/server");
-        let inner = random::with(&mut random, || self.config.start_session(version, mine));
-        Box::new(Seeded { inner, random, witness: self.witness.clone(), keys_given: 0 })
+        let mut random = RandomStream::new(self.seed, "tls/server");
+        let inner =
+            deterministic_random::with(&mut random, || self.config.start_session(version, mine));
+        Box::new(SeededSession { inner, random, inspector: self.inspector.clone(), keys_given: 0 })
     }
 }
 
-/// A session with random numbers of its own.
-struct Seeded {
+/// TLS session with a separate random stream.
+struct SeededSession {
     inner: Box<dyn Session>,
-    random: Stream,
-    witness: Option<Arc<dyn Witness>>,
-    /// Pairs of keys that it has given: for packets of the handshake, then for those after it.
+    random: RandomStream,
+    inspector: Option<Arc<dyn PacketInspector>>,
+    /// Number of key pairs returned so far: first handshake keys, then 1-RTT keys.
     keys_given: u8,
 }
 
-/// Keys of a level that show packets to `witness`, if there is one.
+/// Wraps the keys of a level so that `inspector`, if there is one, inspects their packets.
 fn shown_pair(
-    witness: &Option<Arc<dyn Witness>>,
-    level: Level,
+    inspector: &Option<Arc<dyn PacketInspector>>,
+    level: EncryptionLevel,
     KeyPair { local, remote }: KeyPair<Box<dyn PacketKey>>,
 ) -> KeyPair<Box<dyn PacketKey>> {
     let shown = |key| -> Box<dyn PacketKey> {
-        match witness {
+        match inspector {
             None => key,
-            Some(witness) => Box::new(Shown { key, level, witness: Arc::clone(witness) }),
+            Some(inspector) => {
+                Box::new(InspectedKey { key, level, inspector: Arc::clone(inspector) })
+            }
         }
     };
     KeyPair { local: shown(local), remote: shown(remote) }
 }
 
-impl Session for Seeded {
+impl Session for SeededSession {
     fn initial_keys(&self, peer: ConnectionId, side: Side) -> Keys {
         let Keys { header, packet } = self.inner.initial_keys(peer, side);
-        Keys { header, packet: shown_pair(&self.witness, Level::Initial, packet) }
+        Keys { header, packet: shown_pair(&self.inspector, EncryptionLevel::Initial, packet) }
     }
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
@@ -270,7 +279,7 @@ impl Session for Seeded {
     }
 
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
-        random::with(&mut self.random, || self.inner.read_handshake(bytes))
+        deterministic_random::with(&mut self.random, || self.inner.read_handshake(bytes))
     }
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
@@ -279,15 +288,16 @@ impl Session for Seeded {
 
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<Keys> {
         let Keys { header, packet } =
-            random::with(&mut self.random, || self.inner.write_handshake(out))?;
-        let level = if self.keys_given == 0 { Level::Handshake } else { Level::Data };
+            deterministic_random::with(&mut self.random, || self.inner.write_handshake(out))?;
+        let level =
+            if self.keys_given == 0 { EncryptionLevel::Handshake } else { EncryptionLevel::Data };
         self.keys_given += 1;
-        Some(Keys { header, packet: shown_pair(&self.witness, level, packet) })
+        Some(Keys { header, packet: shown_pair(&self.inspector, level, packet) })
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
         let keys = self.inner.next_1rtt_keys()?;
-        Some(shown_pair(&self.witness, Level::Data, keys))
+        Some(shown_pair(&self.inspector, EncryptionLevel::Data, keys))
     }
 
     fn is_valid_retry(&self, original: ConnectionId, header: &[u8], payload: &[u8]) -> bool {
@@ -304,20 +314,20 @@ impl Session for Seeded {
     }
 }
 
-/// A key that shows packets in the clear.
-struct Shown {
+/// Packet key that passes unencrypted packets to an inspector.
+struct InspectedKey {
     key: Box<dyn PacketKey>,
-    level: Level,
-    witness: Arc<dyn Witness>,
+    level: EncryptionLevel,
+    inspector: Arc<dyn PacketInspector>,
 }
 
-impl PacketKey for Shown {
+impl PacketKey for InspectedKey {
     fn encrypt(&self, path: PathId, number: u64, packet: &mut [u8], header_bytes: usize) {
         let end = packet.len().saturating_sub(self.key.tag_len());
         if let Some((header, payload)) =
             packet.get(..end).and_then(|clear| clear.split_at_checked(header_bytes))
         {
-            self.witness.sealing(self.level, number, header, payload);
+            self.inspector.sealing(self.level, number, header, payload);
         }
         self.key.encrypt(path, number, packet, header_bytes);
     }
@@ -330,7 +340,7 @@ impl PacketKey for Shown {
         payload: &mut BytesMut,
     ) -> Result<(), CryptoError> {
         self.key.decrypt(path, number, header, payload)?;
-        self.witness.opened(self.level, number, header, payload);
+        self.inspector.opened(self.level, number, header, payload);
         Ok(())
     }
 

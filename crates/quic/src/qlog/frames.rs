@@ -1,11 +1,11 @@
-//! Frames of a packet as qlog has them.
+//! Frames of a packet in qlog format.
 
 use std::fmt::Write;
 
 use crate::frames::Reader;
 
-/// Writes the frames of a packet, with commas between them. What is not known to be a frame is
-/// `unknown`, and ends the reading.
+/// Writes the frames of a packet, separated by commas. An unknown frame is written as `unknown` and
+/// ends the list.
 pub(super) fn write(text: &mut String, payload: &[u8]) {
     let mut reader = Reader::new(payload);
     let begin = text.len();
@@ -23,7 +23,7 @@ pub(super) fn write(text: &mut String, payload: &[u8]) {
     }
 }
 
-/// A frame that consists of numbers.
+/// Writes a frame that consists of integers.
 fn numbers(text: &mut String, reader: &mut Reader<'_>, kind: &str, fields: &[&str]) -> Option<()> {
     let _ = write!(text, r#"{{"frame_type":"{kind}""#);
     for field in fields {
@@ -96,7 +96,7 @@ fn frame(text: &mut String, reader: &mut Reader<'_>) -> Option<()> {
     Some(())
 }
 
-/// RFC 9000 §19.3.1: how ranges are written.
+/// Writes an ACK frame (RFC 9000 §19.3.1).
 fn ack(text: &mut String, reader: &mut Reader<'_>, counts: bool) -> Option<()> {
     let (mut largest, delay, more) = (reader.varint()?, reader.varint()?, reader.varint()?);
     let mut length = reader.varint()?;

@@ -4,10 +4,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use jostle_control::Controller;
-use jostle_control::registry::{self, Start};
-use jostle_quic::{Congestion, Counters, End, Observer, Settings};
-use jostle_units::{Ecn, Rate, Span, Stream, Time};
+use jostle_congestion::CongestionController;
+use jostle_controllers::registry::{self, SlowStartChoice};
+use jostle_quic::{Congestion, QuicEndpoint, SenderCounters, SenderObserver, Settings};
+use jostle_units::{Ecn, RandomStream, Rate, Span, Time};
 
 /// Ethernet, IPv4 and UDP.
 const HEADER_BYTES: u64 = 14 + 20 + 8;
@@ -21,14 +21,14 @@ pub enum Fate {
 }
 
 /// A controller of the registry with its usual slow start and its defaults.
-pub fn controller(name: &str, seed: u64) -> Box<dyn Controller> {
+pub fn controller(name: &str, seed: u64) -> Box<dyn CongestionController> {
     let row = registry::controller(name).unwrap();
     let own = match row.start {
-        Start::Composed(own) => own,
-        Start::Own => "standard",
+        SlowStartChoice::Composed(own) => own,
+        SlowStartChoice::BuiltIn => "standard",
     };
     let start = registry::slow_start(own).unwrap().create(&Default::default()).unwrap();
-    row.create(&Default::default(), start, Stream::new(seed, "controller")).unwrap()
+    row.create(&Default::default(), start, RandomStream::new(seed, "controller")).unwrap()
 }
 
 pub fn ours(name: &str) -> Congestion {
@@ -79,8 +79,8 @@ impl Link {
 
 /// The ends, the link between them, and what went over it.
 pub struct World<O> {
-    pub client: End,
-    pub server: End,
+    pub client: QuicEndpoint,
+    pub server: QuicEndpoint,
     pub observer: O,
     pub now: Time,
     /// Bytes of streams that reached the application.
@@ -124,11 +124,11 @@ impl World<()> {
     }
 }
 
-impl<O: Observer> World<O> {
+impl<O: SenderObserver> World<O> {
     pub fn observed(settings: &Settings, congestion: Congestion, link: Link, observer: O) -> Self {
         Self {
-            client: End::client(settings, 1, congestion).unwrap(),
-            server: End::server(settings, 2).unwrap(),
+            client: QuicEndpoint::client(settings, 1, congestion).unwrap(),
+            server: QuicEndpoint::server(settings, 2).unwrap(),
             observer,
             now: Time::ZERO,
             delivered: 0,
@@ -260,7 +260,7 @@ impl<O: Observer> World<O> {
         self.now.since(begin)
     }
 
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> SenderCounters {
         self.client.counters().unwrap()
     }
 }

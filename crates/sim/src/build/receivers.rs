@@ -1,40 +1,41 @@
-//! Receivers that do otherwise than Linux's.
+//! Receivers that deviate from Linux: misbehaving receivers and rLEDBAT.
 
-use jostle_control::slow_start::Standard;
-use jostle_control::{Controller, registry};
-use jostle_record::{Algorithm, FlowStreams, ReceiverSpec};
-use jostle_tcp::Conduct;
+use jostle_congestion::CongestionController;
+use jostle_controllers::registry;
+use jostle_controllers::slow_start::Standard;
+use jostle_run_spec::{Algorithm, FlowRandomStreams, ReceiverSpec};
+use jostle_tcp::ReceiverBehaviour;
 use jostle_units::Span;
 
 use crate::Error;
 
-/// What a receiver of `flow` does otherwise than Linux's, if it does. `rtt` is the path's base RTT,
-/// `most_bytes` the largest window.
-pub(super) fn conduct(
+/// Builds the receiver behaviour of `flow`. `rtt` is the base RTT of the path, `most_bytes` the
+/// largest receive window.
+pub(super) fn receiver_behaviour(
     receiver: &ReceiverSpec,
-    (flow, streams): (&str, FlowStreams),
+    (flow, streams): (&str, FlowRandomStreams),
     rtt: Span,
     (most_bytes, mss_bytes): (u64, u16),
-) -> Result<Conduct, Error> {
+) -> Result<ReceiverBehaviour, Error> {
     Ok(match *receiver {
-        ReceiverSpec::DividedAcks { pieces } => Conduct::divided(pieces),
-        ReceiverSpec::RepeatedAcks { copies } => Conduct::repeated(copies),
-        ReceiverSpec::HiddenMarks => Conduct::unmarked(),
-        ReceiverSpec::OptimisticAcks { lead } => {
-            Conduct::optimistic(lead, rtt, most_bytes, mss_bytes)
+        ReceiverSpec::AckDivision { pieces } => ReceiverBehaviour::ack_division(pieces),
+        ReceiverSpec::DupackSpoofing { copies } => ReceiverBehaviour::dupack_spoofing(copies),
+        ReceiverSpec::HiddenEcnMarks => ReceiverBehaviour::hides_ecn_marks(),
+        ReceiverSpec::OptimisticAcking { lead } => {
+            ReceiverBehaviour::optimistic_acking(lead, rtt, most_bytes, mss_bytes)
         }
         ReceiverSpec::Rledbat { .. } => {
-            Conduct::rledbat(controller(receiver, flow, streams)?, mss_bytes, most_bytes)
+            ReceiverBehaviour::rledbat(controller(receiver, flow, streams)?, mss_bytes, most_bytes)
         }
     })
 }
 
-/// The controller that a receiver runs.
+/// Creates the controller that runs at the receiver.
 fn controller(
     receiver: &ReceiverSpec,
     flow: &str,
-    streams: FlowStreams,
-) -> Result<Box<dyn Controller>, Error> {
+    streams: FlowRandomStreams,
+) -> Result<Box<dyn CongestionController>, Error> {
     let unknown = || Error::unbuildable(flow, "its receiver runs no controller");
     let Algorithm { name, parameters } = receiver.controller().ok_or_else(unknown)?;
     let row = registry::controller(&name).ok_or_else(unknown)?;

@@ -1,58 +1,62 @@
-//! What all TCP connections of a flow have in common, worked out once.
+//! Shared settings of all TCP connections of a flow, computed once.
 
 use std::sync::Arc;
 
-use jostle_control::{Controller, EcnFeedback};
-use jostle_record::{FlowSpec, FlowStreams, Linux, ReceiverSpec, RunSpec};
-use jostle_tcp::{Options, Receiver, Sender};
-use jostle_units::{Span, Stream, mss_of};
+use jostle_congestion::{CongestionController, EcnFeedback};
+use jostle_run_spec::{FlowRandomStreams, FlowSpec, LinuxRelease, ReceiverSpec, RunSpec};
+use jostle_tcp::{Receiver, Sender, SenderConfig};
+use jostle_units::{RandomStream, Span, mss_of};
 
-use super::receivers::conduct;
-use super::recipe::Recipe;
+use super::controller_factory::ControllerFactory;
+use super::receivers::receiver_behaviour;
 use crate::Error;
-use crate::connection::Connection;
-use crate::source::Application;
+use crate::tcp_connection::TcpConnection;
+use jostle_traffic::ApplicationModel;
 
-/// How TCP connections of a flow are made.
+/// Recipe for the TCP connections of a flow.
 pub(crate) struct TcpPlan {
     flow: String,
-    streams: FlowStreams,
-    recipe: Arc<Recipe>,
-    /// But for the offset of timestamps, which each connection draws.
-    options: Options,
-    /// What the first packet of whoever asks takes to the sender.
-    way_back: Span,
-    /// The path's base RTT.
+    streams: FlowRandomStreams,
+    recipe: Arc<ControllerFactory>,
+    /// Sender settings. Each connection draws its own timestamp offset.
+    options: SenderConfig,
+    /// Propagation delay from the receiver to the sender, by which requests are delayed.
+    reverse_delay: Span,
+    /// Base RTT of the path.
     rtt: Span,
     receive_window_bytes: u64,
     initial_receive_window_bytes: u64,
     autotuned: bool,
-    /// Absent: it is Linux's.
+    /// Behaviour of the receiver. `None` for Linux's receiver.
     receiver: Option<ReceiverSpec>,
-    linux: Linux,
+    linux: LinuxRelease,
 }
 
 impl TcpPlan {
-    pub(super) fn of(spec: &FlowSpec, recipe: Arc<Recipe>, run: &RunSpec) -> Result<Self, Error> {
+    pub(super) fn of(
+        spec: &FlowSpec,
+        recipe: Arc<ControllerFactory>,
+        run: &RunSpec,
+    ) -> Result<Self, Error> {
         let mss_bytes =
             u16::try_from(mss_of(spec.mtu_bytes)).map_err(|e| Error::unbuildable(&spec.name, e))?;
-        let way_back = way_back(spec, run);
+        let reverse_delay = reverse_propagation(spec, run);
         Ok(Self {
             flow: spec.name.clone(),
-            streams: FlowStreams::of(run.seed, &spec.name),
+            streams: FlowRandomStreams::of(run.seed, &spec.name),
             recipe,
-            options: Options {
+            options: SenderConfig {
                 pacing: spec.pacing,
                 ecn: spec.ecn,
                 initial_window: spec.initial_window_packets,
                 timestamp_offset: 0,
                 initial_pacing: spec.initial_pacing,
-                short_path_bursts: spec.linux == Linux::V6_1,
+                short_path_bursts: spec.linux == LinuxRelease::V6_1,
                 peer: spec.peer,
                 mss_bytes,
             },
-            way_back,
-            rtt: propagation(&spec.path, run) + way_back,
+            reverse_delay,
+            rtt: propagation(&spec.path, run) + reverse_delay,
             receive_window_bytes: spec.receive_window_bytes,
             initial_receive_window_bytes: spec.initial_receive_window_bytes,
             autotuned: spec.receive_window_autotuning,
@@ -61,32 +65,38 @@ impl TcpPlan {
         })
     }
 
-    /// The only connection of a flow that is a single one.
+    /// Builds the only connection of a single-connection flow.
     pub(super) fn only(
         &self,
-        application: Application,
-        python: impl FnOnce(Stream) -> Result<Box<dyn Controller>, Error>,
-    ) -> Result<Connection, Error> {
+        application: ApplicationModel,
+        python: impl FnOnce(RandomStream) -> Result<Box<dyn CongestionController>, Error>,
+    ) -> Result<TcpConnection, Error> {
         self.connection(self.streams, application, python)
     }
 
-    /// The `number`-th connection of a flow that is many, with a controller of the registry.
-    pub(super) fn nth(&self, number: u32, application: Application) -> Result<Connection, Error> {
+    /// Builds the `number`-th connection of a multi-connection flow, with a controller of the
+    /// registry.
+    pub(super) fn nth(
+        &self,
+        number: u32,
+        application: ApplicationModel,
+    ) -> Result<TcpConnection, Error> {
         let none = |_| Err(Error::unbuildable(&self.flow, "nobody makes its controller"));
         self.connection(self.streams.of_connection(number), application, none)
     }
 
     fn connection(
         &self,
-        streams: FlowStreams,
-        application: Application,
-        python: impl FnOnce(Stream) -> Result<Box<dyn Controller>, Error>,
-    ) -> Result<Connection, Error> {
+        streams: FlowRandomStreams,
+        application: ApplicationModel,
+        python: impl FnOnce(RandomStream) -> Result<Box<dyn CongestionController>, Error>,
+    ) -> Result<TcpConnection, Error> {
         let timestamp_offset = streams.stream("timestamps").bits() as u32;
-        let options = Options { timestamp_offset, ..self.options };
+        let options = SenderConfig { timestamp_offset, ..self.options };
         let controller = self.recipe.make(streams, python)?;
-        // In Linux a receiver echoes marks as its own controller needs it: both ends have the same.
-        let feedback = match (options.ecn, controller.needs_ecn()) {
+        // In Linux, the receiver's controller determines the ECN feedback. Both ends use the same
+        // controller.
+        let feedback = match (options.ecn, controller.required_ecn_feedback()) {
             (false, _) => EcnFeedback::None,
             (true, EcnFeedback::None) => EcnFeedback::Classic,
             (true, needed) => needed,
@@ -96,25 +106,26 @@ impl TcpPlan {
                 .offering(self.initial_receive_window_bytes);
         let receiver = if self.autotuned { receiver.autotuned() } else { receiver };
         let receiver = match self.linux {
-            Linux::V4_15 => receiver.uncompressed(),
-            Linux::V6_1 => receiver,
+            LinuxRelease::V4_15 => receiver.uncompressed(),
+            LinuxRelease::V6_1 => receiver,
         };
-        let source = application.source(streams).asked_over(self.way_back);
+        let source = application.source(streams).with_request_delay(self.reverse_delay);
         let limits = (self.receive_window_bytes, options.mss_bytes);
-        let other = |it: &ReceiverSpec| conduct(it, (&self.flow, streams), self.rtt, limits);
-        let conduct = self.receiver.as_ref().map(other).transpose()?;
+        let behaviour_of =
+            |it: &ReceiverSpec| receiver_behaviour(it, (&self.flow, streams), self.rtt, limits);
+        let behaviour = self.receiver.as_ref().map(behaviour_of).transpose()?;
         let sender = Sender::new(options, controller);
-        Ok(Connection::new(sender, receiver, source).conducted(conduct))
+        Ok(TcpConnection::new(sender, receiver, source).with_behaviour(behaviour))
     }
 }
 
-/// What propagation over some links takes, as the run begins.
+/// Returns the propagation delay of some links at the start of the run.
 fn propagation(links: &[u32], run: &RunSpec) -> Span {
     let ns = |&link: &u32| run.links[link as usize].delay.steps[0].delay_ns;
     Span::from_ns(links.iter().map(ns).sum())
 }
 
-/// What propagation from the receiver to the sender takes.
-pub(super) fn way_back(spec: &FlowSpec, run: &RunSpec) -> Span {
-    propagation(&spec.reverse_path, run) + Span::from_ns(spec.access_delay_ns)
+/// Returns the propagation delay from the receiver to the sender.
+pub(super) fn reverse_propagation(spec: &FlowSpec, run: &RunSpec) -> Span {
+    propagation(&spec.reverse_path, run) + Span::from_ns(spec.base_delay_ns)
 }

@@ -1,16 +1,17 @@
 //! A sink that keeps the books of a run and says whether they balance.
 
-use jostle_catalogue::Kind;
-use jostle_control::slow_start::Standard;
-use jostle_control::{RecoveryOwner, registry};
-use jostle_path::Reason;
-use jostle_path::registry::queue as queue_row;
-use jostle_record::{
-    AckRow, FlowSpec, FlowState, Limit, LinkPart, LinkSpec, Quantity, ReceiverSpec, RunSpec, Sink,
-    SourceSpec,
+use jostle_congestion::CwndReductionBy;
+use jostle_controllers::registry;
+use jostle_controllers::slow_start::Standard;
+use jostle_link::DropReason;
+use jostle_link::registry::queue as queue_row;
+use jostle_metrics::{AckEvent, EventSink, FlowState};
+use jostle_registry::ParameterType;
+use jostle_run_spec::{
+    FlowSpec, LinkPart, LinkSpec, Quantity, QueueLimit, ReceiverSpec, RunSpec, SourceSpec,
 };
 use jostle_units::{
-    DATAGRAM_HEADER_BYTES, HEADER_BYTES, LINK_HEADER_BYTES, Span, Stream, Time, mss_of,
+    DATAGRAM_HEADER_BYTES, HEADER_BYTES, LINK_HEADER_BYTES, RandomStream, Span, Time, mss_of,
 };
 
 /// Allowance beyond cwnd for what is in flight: a loss probe, and what F-RTO may send.
@@ -31,7 +32,7 @@ struct Flight {
 }
 
 impl Flight {
-    fn of(row: &AckRow, sent_bytes: u64) -> Self {
+    fn of(row: &AckEvent, sent_bytes: u64) -> Self {
         Self { cwnd_bytes: row.cwnd_bytes, in_flight_bytes: row.in_flight_bytes, sent_bytes }
     }
 
@@ -95,7 +96,7 @@ impl Flow {
 
 #[derive(Clone, Debug)]
 struct Link {
-    limit: Limit,
+    limit: QueueLimit,
     latest: Time,
 }
 
@@ -128,7 +129,7 @@ impl Ledger {
                 Some(_) => u64::from(LINK_HEADER_BYTES + DATAGRAM_HEADER_BYTES),
             },
             acks_packets: flow.quic.is_some(),
-            acks_anything: matches!(flow.receiver, Some(ReceiverSpec::OptimisticAcks { .. })),
+            acks_anything: matches!(flow.receiver, Some(ReceiverSpec::OptimisticAcking { .. })),
             size_bytes: size(&flow.source),
             // RFC 9002 §7.5: "Probe packets MUST NOT be blocked by the congestion controller", and they
             // count as in flight: after some timeouts there may be many.
@@ -228,43 +229,44 @@ impl Ledger {
 }
 
 /// What may wait on a link: in its queue, and an ACK of every flow that is held before it.
-fn most_on(link: &LinkSpec, flows: usize) -> Limit {
+fn most_on(link: &LinkSpec, flows: usize) -> QueueLimit {
     let held = if link.ack_thinning.is_some() { flows as u64 } else { 0 };
     match limit(&link.queue, flows) {
-        Limit::Packets(packets) => Limit::Packets(packets + held),
-        Limit::Bytes(bytes) => Limit::Bytes(bytes + held * u64::from(HEADER_BYTES)),
+        QueueLimit::Packets(packets) => QueueLimit::Packets(packets + held),
+        QueueLimit::Bytes(bytes) => QueueLimit::Bytes(bytes + held * u64::from(HEADER_BYTES)),
     }
 }
 
 /// What a queue holds at most.
-fn limit(queue: &LinkPart, flows: usize) -> Limit {
+fn limit(queue: &LinkPart, flows: usize) -> QueueLimit {
     let row = queue_row::<()>(&queue.kind).unwrap();
     let values = row.resolve(&queue.parameters).unwrap();
     let parameter = row.entry.parameters.iter().find(|it| it.name == "limit").unwrap();
     match parameter.kind {
         // Every flow has a queue of its own.
-        Kind::Limit { .. } if row.entry.class == "classful" => match values.limit("limit") {
-            Limit::Packets(packets) => Limit::Packets(packets * flows as u64),
-            Limit::Bytes(bytes) => Limit::Bytes(bytes * flows as u64),
+        ParameterType::Limit { .. } if row.entry.class == "classful" => match values.limit("limit")
+        {
+            QueueLimit::Packets(packets) => QueueLimit::Packets(packets * flows as u64),
+            QueueLimit::Bytes(bytes) => QueueLimit::Bytes(bytes * flows as u64),
         },
-        Kind::Limit { .. } => values.limit("limit"),
+        ParameterType::Limit { .. } => values.limit("limit"),
         // FQ-CoDel takes the packet in and then makes room for it.
         // Buffers of data packets, the smallest of which has 34 bytes of payload.
         _ if row.entry.name == "pfifo_gro" => {
             let packets = u64::from(values.u32("gro_max_size")) / 34;
-            Limit::Packets(values.amount("limit") * packets)
+            QueueLimit::Packets(values.amount("limit") * packets)
         }
-        _ => Limit::Packets(values.amount("limit")),
+        _ => QueueLimit::Packets(values.amount("limit")),
     }
 }
 
 fn window_based(flow: &FlowSpec) -> bool {
     let row = registry::controller(&flow.controller.name).unwrap();
-    let random = Stream::new(0, "unused");
+    let random = RandomStream::new(0, "unused");
     let controller = row.create(&flow.controller.parameters, Box::new(Standard), random).unwrap();
     // SUSS wakes up between ACKs to open the window.
     let wakes = flow.slow_start.as_ref().is_some_and(|it| it.name == "suss");
-    controller.recovery_owner() == RecoveryOwner::Transport && !wakes
+    controller.recovery_owner() == CwndReductionBy::Transport && !wakes
 }
 
 /// What an application sends in all, if that is known.
@@ -280,7 +282,7 @@ fn size(source: &SourceSpec) -> Option<u64> {
     }
 }
 
-impl Sink for Ledger {
+impl EventSink for Ledger {
     fn opened(&mut self, now: Time, flow: u32) {
         let books = self.at(now, flow, "opened");
         let (start, wait, after) = (books.start, books.wait, books.after);
@@ -329,7 +331,7 @@ impl Sink for Ledger {
         }
     }
 
-    fn acked(&mut self, now: Time, flow: u32, row: &AckRow) {
+    fn acked(&mut self, now: Time, flow: u32, row: &AckEvent) {
         let books = self.at(now, flow, "acked");
         let before = std::mem::replace(&mut books.acked_bytes, row.acked_bytes);
         let flight = Flight::of(row, books.sent_bytes);
@@ -356,7 +358,7 @@ impl Sink for Ledger {
         }
     }
 
-    fn completed(&mut self, now: Time, flow: u32, after: Span) {
+    fn flow_completed(&mut self, now: Time, flow: u32, after: Span) {
         let books = self.at(now, flow, "completed");
         books.completions += 1;
         books.completed = Some(now);
@@ -372,8 +374,8 @@ impl Sink for Ledger {
         }
         self.links[link as usize].latest = now;
         let fits = match limit {
-            Limit::Bytes(most) => bytes <= most,
-            Limit::Packets(most) => packets <= most,
+            QueueLimit::Bytes(most) => bytes <= most,
+            QueueLimit::Packets(most) => packets <= most,
         };
         if !fits || (bytes == 0) != (packets == 0) {
             self.wrong(|| format!("link {link}: {packets} packets of {bytes} bytes wait"));
@@ -386,7 +388,7 @@ impl Sink for Ledger {
             self.wrong(|| format!("link {link}: dropped at {now} after {latest}"));
         }
         // Losses on the way are told early, when sending starts, with the time of its end.
-        let early = reason == Reason::Loss as u8 || reason == Reason::Outage as u8;
+        let early = reason == DropReason::Loss as u8 || reason == DropReason::Outage as u8;
         if !early {
             self.links[link as usize].latest = now;
         }

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use jostle_control::registry::{self, Start};
-use jostle_record::*;
+use jostle_controllers::registry::{self, SlowStartChoice};
+use jostle_metrics::*;
+use jostle_run_spec::*;
 pub use serde_json::json;
 
 pub const US: u64 = 1_000;
@@ -28,7 +29,7 @@ pub fn run(duration_ns: u64, links: Vec<LinkSpec>, flows: Vec<FlowSpec>) -> RunS
         seed: 1,
         duration_ns,
         interval_ns: 100 * MS,
-        trace: TraceLevel::None,
+        record: TraceLevel::None,
         capture: None,
         measured: None,
         phases: vec![phase("overall", 0), phase("second half", duration_ns / 2)],
@@ -102,7 +103,7 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
         receiver_host: None,
         path: vec![0],
         reverse_path: vec![],
-        access_delay_ns: rtt_ns,
+        base_delay_ns: rtt_ns,
         after: None,
         start_ns: 0,
         stop_ns: None,
@@ -113,7 +114,7 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
         mtu_bytes: 1_500,
         initial_window_packets: 10,
         initial_pacing: false,
-        linux: Linux::V6_1,
+        linux: LinuxRelease::V6_1,
         receive_window_bytes: 60_000_000,
         initial_receive_window_bytes: 65_535,
         receive_window_autotuning: false,
@@ -145,7 +146,7 @@ pub fn over_quic(flow: FlowSpec) -> FlowSpec {
         initial_receive_window_bytes: flow.receive_window_bytes,
         receive_window_autotuning: false,
         gro: false,
-        linux: Linux::V6_1,
+        linux: LinuxRelease::V6_1,
         ..flow
     }
 }
@@ -153,8 +154,8 @@ pub fn over_quic(flow: FlowSpec) -> FlowSpec {
 /// The slow start of a controller that is composed with one.
 pub fn slow_start(controller: &str) -> Option<Algorithm> {
     match registry::controller(controller)?.start {
-        Start::Composed(name) => Some(algorithm(name)),
-        Start::Own => None,
+        SlowStartChoice::Composed(name) => Some(algorithm(name)),
+        SlowStartChoice::BuiltIn => None,
     }
 }
 

@@ -1,9 +1,9 @@
 //! RunSpecs at random: whatever a spec can say, in runs of some thousand packets.
 
-use jostle_catalogue::Kind;
-use jostle_control::registry::{CONTROLLERS, MEMORIES, SLOW_STARTS};
-use jostle_path::registry::queues;
-use jostle_record::*;
+use jostle_controllers::registry::{CONTROLLERS, MEMORIES, SLOW_STARTS};
+use jostle_link::registry::queues;
+use jostle_registry::ParameterType;
+use jostle_run_spec::*;
 use proptest::option;
 use proptest::prelude::*;
 
@@ -20,11 +20,11 @@ fn log_uniform(from: u64, to: u64) -> impl Strategy<Value = u64> {
         .prop_map(move |(doublings, mantissa)| ((from << doublings) * mantissa / 1_000).min(to))
 }
 
-fn queue_limit(bdp_bytes: u64) -> impl Strategy<Value = Limit> {
+fn queue_limit(bdp_bytes: u64) -> impl Strategy<Value = QueueLimit> {
     // From two packets to twice the bandwidth-delay product.
     (log_uniform(2, (2 * bdp_bytes / 1_514).clamp(4, 4_000)), any::<bool>()).prop_map(
         |(packets, in_bytes)| {
-            if in_bytes { Limit::Bytes(packets * 1_514) } else { Limit::Packets(packets) }
+            if in_bytes { QueueLimit::Bytes(packets * 1_514) } else { QueueLimit::Packets(packets) }
         },
     )
 }
@@ -36,17 +36,17 @@ fn queue(bdp_bytes: u64) -> impl Strategy<Value = LinkPart> {
         move |(limit, index, switch)| {
             let entry = rows[index].entry;
             let mut thresholds_bytes = (1..).map(|n| (limit.full_bytes() * n / 4) as i64);
-            let value = |kind: Kind| match kind {
-                Kind::Limit { .. } => Some(Value::Limit(limit)),
-                Kind::Packets { min, max, .. } => {
-                    Some(Value::Integer(((limit.full_bytes() / 1_514) as i64).clamp(min, max)))
+            let value = |kind: ParameterType| match kind {
+                ParameterType::Limit { .. } => Some(ParameterValue::Limit(limit)),
+                ParameterType::Packets { min, max, .. } => Some(ParameterValue::Integer(
+                    ((limit.full_bytes() / 1_514) as i64).clamp(min, max),
+                )),
+                ParameterType::Size { default_bytes: None, .. } => {
+                    thresholds_bytes.next().map(ParameterValue::Integer)
                 }
-                Kind::Size { default_bytes: None, .. } => {
-                    thresholds_bytes.next().map(Value::Integer)
-                }
-                Kind::Bool { .. } => Some(Value::Bool(switch)),
-                Kind::Choice { choices, .. } => {
-                    Some(Value::Text(choices[usize::from(switch)].to_owned()))
+                ParameterType::Bool { .. } => Some(ParameterValue::Bool(switch)),
+                ParameterType::Choice { choices, .. } => {
+                    Some(ParameterValue::Text(choices[usize::from(switch)].to_owned()))
                 }
                 _ => kind.default_value(),
             };
@@ -61,12 +61,12 @@ fn queue(bdp_bytes: u64) -> impl Strategy<Value = LinkPart> {
 /// that holds none would keep a flow from ever ending. Half of the flows have Ethernet's.
 fn mtu(links: &[LinkSpec]) -> impl Strategy<Value = u32> + use<> {
     let limits_bytes = links.iter().filter_map(|link| match link.queue.parameters.get("limit") {
-        Some(Value::Limit(limit)) => Some(limit.full_bytes()),
+        Some(ParameterValue::Limit(limit)) => Some(limit.full_bytes()),
         _ => None,
     });
     // What a bucket cannot hold never passes.
     let bursts_bytes = links.iter().filter_map(|link| match link.queue.parameters.get("burst") {
-        Some(Value::Integer(bytes)) => u64::try_from(*bytes).ok(),
+        Some(ParameterValue::Integer(bytes)) => u64::try_from(*bytes).ok(),
         _ => None,
     });
     let limits_bytes = limits_bytes.chain(bursts_bytes);
@@ -183,7 +183,7 @@ fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Val
 
 /// A time that is constant, or the mean of exponential ones.
 fn time(ns: u64, drawn: bool) -> Quantity {
-    let exponential = Distribution::of(Law::Exponential { mean: ns.max(1) as f64 });
+    let exponential = Distribution::of(DistributionKind::Exponential { mean: ns.max(1) as f64 });
     if drawn { Quantity::Drawn(exponential) } else { ns.into() }
 }
 
@@ -304,7 +304,7 @@ fn any_flow(
                     initial_receive_window_bytes: receive_window_bytes.min(65_535),
                     receive_window_autotuning: traits.autotuning,
                     gro: traits.gro,
-                    linux: if traits.old { Linux::V4_15 } else { Linux::V6_1 },
+                    linux: if traits.old { LinuxRelease::V4_15 } else { LinuxRelease::V6_1 },
                     nic_rate_bps: nic,
                     ..flow(&format!("flow {index}"), controller, delay)
                 }

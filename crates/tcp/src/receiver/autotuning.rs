@@ -1,5 +1,5 @@
-//! How the limit of a receiver's window follows what the application reads: Linux's receive-buffer
-//! autotuning (`tcp_rcv_space_adjust`, net/ipv4/tcp_input.c).
+//! Receive-buffer autotuning of Linux: the limit of the receive window follows the data that the
+//! application reads (`tcp_rcv_space_adjust`, net/ipv4/tcp_input.c).
 
 use jostle_units::Time;
 
@@ -7,14 +7,14 @@ use crate::segment::timestamp_ms;
 
 /// `TCP_INIT_CWND`.
 const INITIAL_SEGMENTS: u64 = 10;
-/// Segments by which a window exceeds twice what was read (`16 * tp->advmss`).
+/// Segments added to twice the data read (`16 * tp->advmss`).
 const CUSHION_SEGMENTS: u64 = 16;
-/// Memory of a segment beside its payload: `MAX_TCP_HEADER`, `sk_buff`, `skb_shared_info`.
+/// Memory overhead of a segment: `MAX_TCP_HEADER`, `sk_buff`, `skb_shared_info`.
 const SEGMENT_OVERHEAD_BYTES: u64 = 320 + 256 + 320;
 
-/// Window that is offered for a segment's worth of it: half of the memory that Linux reckons for a
-/// segment, which grows from its true size in steps of 128 until half of it holds the segment
-/// (`tcp_rcv_space_adjust`): 2,984 / 2 bytes for one of 1448.
+/// Returns the window that Linux offers per segment of data: half of the memory that it assumes for
+/// a segment. This memory starts at the true size and grows in steps of 128 bytes until half of it
+/// holds the segment (`tcp_rcv_space_adjust`): 2,984 / 2 bytes for a segment of 1448 bytes.
 const fn window_per_segment_bytes(mss_bytes: u64) -> u64 {
     let mut memory_bytes = mss_bytes + SEGMENT_OVERHEAD_BYTES;
     while memory_bytes / 2 < mss_bytes {
@@ -23,28 +23,29 @@ const fn window_per_segment_bytes(mss_bytes: u64) -> u64 {
     memory_bytes / 2
 }
 
-/// Watches how much the application reads in a round trip.
+/// Measures how much data the application reads per round trip.
 #[derive(Debug)]
-pub(super) struct Autotuning {
+pub(super) struct ReceiveBufferAutotuning {
     /// `advmss`.
     mss_bytes: u64,
     window_per_segment_bytes: u64,
     /// Half of `tcp_rmem[2]`.
     most_bytes: u64,
-    /// `rcvq_space.space`: the most that was read in a round trip.
+    /// `rcvq_space.space`: maximum amount of data read in a round trip.
     space_bytes: u64,
-    /// Read in the present round trip.
+    /// Data read in the current round trip.
     read_bytes: u64,
-    /// `rcvq_space.time`: when it began; the first one with the first data.
+    /// `rcvq_space.time`: start of the current round trip. The first one starts with the first
+    /// data.
     since: Time,
-    /// `rcv_rtt_est.rtt_us`: eight times the smoothed RTT as this side sees it, in µs.
+    /// `rcv_rtt_est.rtt_us`: eight times the receiver's smoothed RTT, in µs.
     rtt_us8: u64,
     /// `rcv_rtt_last_tsecr`.
     echoed_ms: u32,
 }
 
-impl Autotuning {
-    /// `first_bytes`: the window before any data have arrived.
+impl ReceiveBufferAutotuning {
+    /// `first_bytes`: the window before data arrives.
     pub const fn new(mss_bytes: u64, first_bytes: u64, most_bytes: u64) -> Self {
         let initial = INITIAL_SEGMENTS * mss_bytes;
         Self {
@@ -59,7 +60,8 @@ impl Autotuning {
         }
     }
 
-    /// A full-sized segment arrived that echoes `tsecr_ms` (`tcp_rcv_rtt_measure_ts`).
+    /// Measures the RTT from a full-sized segment that echoes `tsecr_ms`
+    /// (`tcp_rcv_rtt_measure_ts`).
     pub fn on_segment(&mut self, now: Time, tsecr_ms: u32) {
         if tsecr_ms == self.echoed_ms {
             return;
@@ -73,8 +75,8 @@ impl Autotuning {
         };
     }
 
-    /// The application read `bytes`: once per round trip, what the window may grow to if it was more
-    /// than ever before.
+    /// Counts `bytes` that the application read. Returns, once per round trip, a new limit of the
+    /// window if more was read than in any earlier round trip.
     pub fn on_read(&mut self, now: Time, bytes: u64) -> Option<u64> {
         self.read_bytes += bytes;
         if self.since == Time::ZERO {
@@ -120,7 +122,7 @@ mod tests {
     /// The first round trip brings the initial window and twice as much in the second.
     #[test]
     fn the_window_follows_what_is_read_in_a_round_trip() {
-        let mut tuning = Autotuning::new(SEGMENT, 65_535, 30_000_000);
+        let mut tuning = ReceiveBufferAutotuning::new(SEGMENT, 65_535, 30_000_000);
         tuning.on_segment(ms(600), 0);
         assert_eq!(tuning.on_read(ms(600), SEGMENT), None, "no RTT is known");
         tuning.on_segment(ms(601), 1);
@@ -136,7 +138,7 @@ mod tests {
 
     #[test]
     fn rtts_are_smoothed_upwards_and_taken_at_once_downwards() {
-        let mut tuning = Autotuning::new(SEGMENT, 65_535, 30_000_000);
+        let mut tuning = ReceiveBufferAutotuning::new(SEGMENT, 65_535, 30_000_000);
         tuning.on_segment(ms(700), 101);
         assert_eq!(tuning.rtt_us8, 8 * 600_000);
         tuning.on_segment(ms(1_500), 101);

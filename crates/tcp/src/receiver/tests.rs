@@ -1,6 +1,6 @@
-use super::fixtures::{Seen, acknowledge, take};
+use super::test_support::{ArrivalWithAcks, acknowledge, take};
 use super::*;
-use crate::segment::fixtures::{data, syn};
+use crate::segment::test_support::{data, syn};
 
 /// Where the time does not matter.
 const NOW: Time = Time::ZERO;
@@ -9,7 +9,7 @@ fn at_us(us: u64) -> Time {
     Time::from_ns(us * 1_000)
 }
 
-fn arrive(receiver: &mut Receiver, us: u64, number: u32) -> Seen {
+fn arrive(receiver: &mut Receiver, us: u64, number: u32) -> ArrivalWithAcks {
     take(receiver, at_us(us), &data(number, 1448, 7, false), Ecn::NotCapable)
 }
 
@@ -60,7 +60,7 @@ fn blocks_name_the_most_recent_run_first() {
     arrive(&mut receiver, 20_000, next + 2);
     arrive(&mut receiver, 20_000, next + 5);
     let ack = arrive(&mut receiver, 20_000, next + 3).ack.unwrap();
-    let block = |start, end| Block { start: next + start, end: next + end };
+    let block = |start, end| SackBlock { start: next + start, end: next + end };
     assert_eq!(ack.blocks(), [block(2, 4), block(5, 6)]);
     let merged = arrive(&mut receiver, 20_000, next + 4);
     assert_eq!(receiver.recent[0], block(2, 6));
@@ -99,7 +99,7 @@ fn duplicates_are_reported() {
     let (mut receiver, next) = settled();
     let ack = arrive(&mut receiver, 20_000, next - 5).ack.unwrap();
     assert!(ack.duplicate);
-    assert_eq!(ack.blocks(), [Block { start: next - 5, end: next - 4 }]);
+    assert_eq!(ack.blocks(), [SackBlock { start: next - 5, end: next - 4 }]);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn ece_stands_until_cwr() {
 }
 
 /// A segment sent at `stamp_ms`.
-fn stamped(receiver: &mut Receiver, us: u64, number: u32, stamp_ms: u32) -> Seen {
+fn stamped(receiver: &mut Receiver, us: u64, number: u32, stamp_ms: u32) -> ArrivalWithAcks {
     take(receiver, at_us(us), &data(number, 1448, stamp_ms, false), Ecn::NotCapable)
 }
 
@@ -235,7 +235,7 @@ fn compressed_acks_wait_for_a_twentieth_of_the_rtt() {
         }
         assert_eq!(receiver.deadline(), at_us(20_000 + wait_us));
         let ack = receiver.on_timer(at_us(20_000 + wait_us)).unwrap();
-        assert_eq!(ack.blocks(), [Block { start: next + 1, end: next + 5 }]);
+        assert_eq!(ack.blocks(), [SackBlock { start: next + 1, end: next + 5 }]);
     }
 }
 
@@ -265,7 +265,7 @@ fn a_copy_beyond_the_gap_is_reported_but_does_not_hurry() {
     arrive(&mut receiver, 20_000, next + 1);
     let ack = arrive(&mut receiver, 20_000, next + 1).ack.unwrap();
     assert!(ack.duplicate);
-    let block = Block { start: next + 1, end: next + 2 };
+    let block = SackBlock { start: next + 1, end: next + 2 };
     assert_eq!(ack.blocks(), [block, block]);
     assert_eq!(receiver.quick, 0);
 }
@@ -277,11 +277,11 @@ fn a_duplicate_takes_one_of_three_blocks() {
     for i in [2, 4, 6, 8] {
         arrive(&mut receiver, 20_000, next + i);
     }
-    let block = |i| Block::of(next + i);
+    let block = |i| SackBlock::of(next + i);
     let ack = arrive(&mut receiver, 20_000, next - 1).ack.unwrap();
     assert_eq!(
         (ack.duplicate, ack.blocks()),
-        (true, &[Block::of(next - 1), block(8), block(6)][..])
+        (true, &[SackBlock::of(next - 1), block(8), block(6)][..])
     );
     let ack = acknowledge(&mut receiver, NOW);
     assert_eq!((ack.duplicate, ack.blocks()), (false, &[block(8), block(6), block(4)][..]));
@@ -385,7 +385,7 @@ fn nothing_beyond_the_window_is_taken() {
         let beyond = arrive(&mut receiver, 0, number);
         let ack = beyond.ack.unwrap();
         assert_eq!((beyond.bytes, ack.number, ack.window, ack.duplicate), (0, 0, 10, false));
-        assert_eq!(ack.blocks(), [Block { start: 1, end: 10 }]);
+        assert_eq!(ack.blocks(), [SackBlock { start: 1, end: 10 }]);
     }
     assert_eq!(arrive(&mut receiver, 1, 0).bytes, 10 * 1448);
     assert_eq!(arrive(&mut receiver, 2, 10).bytes, 1448, "now it fits");
@@ -406,7 +406,7 @@ fn a_read_that_opens_the_window_is_told() {
         // All but the first, which the ACK leaves out, are still in the buffer.
         assert_eq!((told.number, told.window), (arrived, 10 - (arrived - 1)));
         assert_eq!(arrival.reopens, reopens, "{arrived} segments");
-        assert_eq!(receiver.reopen(NOW).window, 10);
+        assert_eq!(receiver.build_window_update(NOW).window, 10);
     }
 }
 
@@ -429,9 +429,9 @@ fn only_tiny_windows_are_told_after_every_read() {
 /// `__tcp_select_window`: less than a sixteenth of the buffer is nothing.
 #[test]
 fn a_window_that_is_nearly_closed_is_closed() {
-    let mut window = Window::new(1448, 40 * 1448);
+    let mut window = ReceiveWindow::new(1448, 40 * 1448);
     assert_eq!(window.offer(40, 37), 3);
-    let mut window = Window::new(1448, 40 * 1448);
+    let mut window = ReceiveWindow::new(1448, 40 * 1448);
     assert_eq!(window.offer(40, 38), 0);
 }
 

@@ -1,39 +1,40 @@
-//! What a sender makes of ECN: what it offers, what it writes into its packets, and what it is told.
+//! ECN of the sender: negotiation, codepoints of packets, and the count of reported marks.
 
-use jostle_control::EcnFeedback;
+use jostle_congestion::EcnFeedback;
 use jostle_units::Ecn;
 
 use crate::segment::Ack;
 
-/// The sender's side of ECN.
+/// ECN state of the sender.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EcnState {
-    /// How the receiver tells of marks: first what the controller needs, then what was agreed on.
+    /// Kind of ECN feedback: the kind that the controller requires before the handshake, the
+    /// negotiated kind afterwards.
     feedback: EcnFeedback,
-    /// Packets that were reported as marked (`delivered_ce`).
+    /// Number of packets reported as marked (`delivered_ce`).
     marked: u64,
-    /// RFC 3168: CWR is to be set on the next new segment.
+    /// RFC 3168: whether the next new segment carries CWR.
     cwr_due: bool,
 }
 
 impl EcnState {
-    /// What the controller needs.
+    /// `needed`: the feedback that the controller requires.
     pub const fn new(needed: EcnFeedback) -> Self {
         Self { feedback: needed, marked: 0, cwr_due: false }
     }
 
-    /// How the receiver tells of marks.
+    /// Returns the kind of ECN feedback.
     #[inline]
     pub const fn feedback(&self) -> EcnFeedback {
         self.feedback
     }
 
-    /// Packets that were reported as marked.
+    /// Returns the number of packets reported as marked.
     pub const fn marked(&self) -> u64 {
         self.marked
     }
 
-    /// The handshake is over: whether both sides want ECN.
+    /// Ends the negotiation. `wanted`: both ends support ECN.
     pub fn agree(&mut self, wanted: bool) {
         if !wanted {
             self.feedback = EcnFeedback::None;
@@ -42,34 +43,34 @@ impl EcnState {
         }
     }
 
-    /// ECN field of a packet; `new`: it is data that was never sent before. RFC 3168 §6.1.5: an
-    /// ECT codepoint "MUST NOT" be set on retransmissions; under controllers that need ECN Linux
-    /// makes all packets ECN-capable (`tcp_ecn_send`).
+    /// Returns the ECN field of a packet. `new`: the packet contains data sent for the first time.
+    /// RFC 3168 §6.1.5: an ECT codepoint "MUST NOT" be set on retransmissions. Under controllers
+    /// that require ECN, Linux makes all packets ECN-capable (`tcp_ecn_send`).
     #[inline]
     pub const fn field(&self, new: bool) -> Ecn {
         match self.feedback {
             EcnFeedback::Classic if new => Ecn::Capable,
             EcnFeedback::None | EcnFeedback::Classic => Ecn::NotCapable,
-            EcnFeedback::PerPacket => Ecn::Capable,
-            EcnFeedback::Counted => Ecn::L4s,
+            EcnFeedback::DctcpEcho => Ecn::Capable,
+            EcnFeedback::AccEcn => Ecn::L4s,
         }
     }
 
-    /// Whether an ACK tells of marked packets.
+    /// Returns whether an ACK reports marked packets.
     #[inline]
     pub const fn reports_marks(&self, ack: &Ack) -> bool {
         match self.feedback {
             EcnFeedback::None => false,
-            EcnFeedback::Classic | EcnFeedback::PerPacket => ack.ece,
-            EcnFeedback::Counted => ack.newly_marked(self.marked) > 0,
+            EcnFeedback::Classic | EcnFeedback::DctcpEcho => ack.ece,
+            EcnFeedback::AccEcn => ack.newly_marked(self.marked) > 0,
         }
     }
 
-    /// Counts the packets that an ACK reports as marked: with ECE all that it has `delivered`
-    /// (`tcp_count_delivered`).
+    /// Counts the packets that an ACK reports as marked. With ECE, these are all packets that it
+    /// `delivered` (`tcp_count_delivered`).
     pub fn count(&mut self, ack: &Ack, delivered: u32) -> u32 {
         let marked = match self.feedback {
-            EcnFeedback::Counted => u32::from(ack.newly_marked(self.marked)),
+            EcnFeedback::AccEcn => u32::from(ack.newly_marked(self.marked)),
             _ if ack.ece => delivered,
             _ => 0,
         };
@@ -77,18 +78,18 @@ impl EcnState {
         marked
     }
 
-    /// The window was reduced: whether CWR says so (`tcp_ecn_queue_cwr`). With counted marks there is no
-    /// such exchange.
+    /// Schedules CWR after a reduction of the window (`tcp_ecn_queue_cwr`). AccECN does not use
+    /// CWR.
     pub const fn on_reduction(&mut self) {
-        self.cwr_due = matches!(self.feedback, EcnFeedback::Classic | EcnFeedback::PerPacket);
+        self.cwr_due = matches!(self.feedback, EcnFeedback::Classic | EcnFeedback::DctcpEcho);
     }
 
-    /// The reduction was undone (`tcp_ecn_withdraw_cwr`).
+    /// Cancels CWR after an undo (`tcp_ecn_withdraw_cwr`).
     pub const fn withdraw_cwr(&mut self) {
         self.cwr_due = false;
     }
 
-    /// Whether the next new segment carries CWR; the one after it does not.
+    /// Returns whether the next new segment carries CWR, and clears the flag.
     #[inline]
     pub const fn take_cwr(&mut self) -> bool {
         std::mem::replace(&mut self.cwr_due, false)
@@ -98,7 +99,7 @@ impl EcnState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::fixtures;
+    use crate::segment::test_support;
 
     #[test]
     fn what_is_agreed_on_is_what_both_want() {
@@ -108,21 +109,21 @@ mod tests {
             (state.feedback(), state.field(true), state.field(false))
         };
         let none = (EcnFeedback::None, Ecn::NotCapable, Ecn::NotCapable);
-        assert_eq!(agreed(EcnFeedback::Counted, false), none);
+        assert_eq!(agreed(EcnFeedback::AccEcn, false), none);
         let classic = (EcnFeedback::Classic, Ecn::Capable, Ecn::NotCapable);
         assert_eq!(agreed(EcnFeedback::None, true), classic);
-        let dctcp = (EcnFeedback::PerPacket, Ecn::Capable, Ecn::Capable);
-        assert_eq!(agreed(EcnFeedback::PerPacket, true), dctcp);
-        assert_eq!(agreed(EcnFeedback::Counted, true), (EcnFeedback::Counted, Ecn::L4s, Ecn::L4s));
+        let dctcp = (EcnFeedback::DctcpEcho, Ecn::Capable, Ecn::Capable);
+        assert_eq!(agreed(EcnFeedback::DctcpEcho, true), dctcp);
+        assert_eq!(agreed(EcnFeedback::AccEcn, true), (EcnFeedback::AccEcn, Ecn::L4s, Ecn::L4s));
     }
 
     #[test]
     fn marks_are_counted_as_they_are_told() {
-        let ack = Ack { ece: true, marks: 3, ..fixtures::ack(5, 0, 9, false) };
+        let ack = Ack { ece: true, marks: 3, ..test_support::ack(5, 0, 9, false) };
         let mut classic = EcnState::new(EcnFeedback::Classic);
         assert!(classic.reports_marks(&ack));
         assert_eq!((classic.count(&ack, 2), classic.marked()), (2, 2));
-        let mut counted = EcnState::new(EcnFeedback::Counted);
+        let mut counted = EcnState::new(EcnFeedback::AccEcn);
         assert_eq!((counted.count(&ack, 2), counted.marked()), (3, 3));
         assert!(!counted.reports_marks(&ack), "it is known");
     }
@@ -135,7 +136,7 @@ mod tests {
         state.on_reduction();
         state.withdraw_cwr();
         assert!(!state.take_cwr());
-        let mut counted = EcnState::new(EcnFeedback::Counted);
+        let mut counted = EcnState::new(EcnFeedback::AccEcn);
         counted.on_reduction();
         assert!(!counted.take_cwr());
     }

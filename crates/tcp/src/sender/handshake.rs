@@ -1,107 +1,115 @@
-//! How a connection opens and closes: the SYN and its answer, and what the host remembers of its peer.
+//! Opening and closing of a connection: SYN, SYN-ACK and the peer cache.
 
-use jostle_control::memory::{HostMemory, Occasion};
-use jostle_control::{EcnFeedback, Established, Prospect, RateCode, TcpExtension};
+use jostle_congestion::peer_cache::{PeerCache, PeerCacheContext};
+use jostle_congestion::{
+    EcnFeedback, EstablishedEvent, FirstFlightLimits, QuickStartRate, TcpExtension,
+};
 use jostle_units::{Rate, Span, Time};
 
-use super::peer_window::PeerWindow;
-use super::timers::Pending;
-use super::{Connection, Egress, Sender};
+use super::advertised_window::AdvertisedWindow;
+use super::timers::PendingTimer;
+use super::{Connection, SegmentSink, Sender};
 use crate::segment::{Segment, Syn, SynAck, timestamp_ms};
 
 impl Sender {
     /// Opens the connection.
-    pub fn open(&mut self, now: Time, out: &mut impl Egress) {
+    pub fn open(&mut self, now: Time, out: &mut impl SegmentSink) {
         if self.connection == Connection::Closed {
             self.connection = Connection::SynSent;
             self.send_syn(now, out);
         }
     }
 
-    pub(super) fn send_syn(&mut self, now: Time, out: &mut impl Egress) {
+    pub(super) fn send_syn(&mut self, now: Time, out: &mut impl SegmentSink) {
         self.syn_sent_at = now;
-        // RFC 3168 §6.1.1.1: a SYN that is sent again offers no ECN, for the offer may be what kept
-        // the first one from arriving (`tcp_ecn_fallback`). Nor does it ask for a rate: a router
-        // may be there that drops packets with options it does not know.
+        // RFC 3168 §6.1.1.1: a retransmitted SYN does not offer ECN, because the offer may have
+        // caused the loss of the first SYN (`tcp_ecn_fallback`). It does not request a rate either,
+        // because a router may drop packets with unknown options.
         let first = self.rto.expiries() == 0;
-        let tcp = self.controller.tcp().filter(|_| first);
-        let rate = tcp.map_or(RateCode::NONE, TcpExtension::rate_request);
+        let tcp = self.controller.tcp_extension().filter(|_| first);
+        let rate = tcp.map_or(QuickStartRate::NONE, TcpExtension::quick_start_request);
         let syn = Syn { ecn: first && self.wants_ecn(), rate, tsval_ms: timestamp_ms(now) };
-        // RFC 3168 §6.1.1: a SYN is not ECN-capable itself, unless the controller needs it.
+        // RFC 3168 §6.1.1: a SYN is not ECN-capable, unless the controller requires it.
         out.transmit(now, Segment::Syn(syn), self.ecn.field(false));
-        self.pending = Pending::Retransmission;
+        self.pending = PendingTimer::Retransmission;
         self.deadlines.retransmission = now + self.rto.span();
     }
 
-    /// A SYN-ACK is about to be taken: what the host remembers of the peer.
+    /// Reads the peer cache before the SYN-ACK is processed.
     #[cold]
-    pub fn recall(&mut self, now: Time, memory: &mut HostMemory) {
+    pub fn recall(&mut self, now: Time, memory: &mut PeerCache) {
         if self.connection == Connection::SynSent
-            && let Some(host) = self.controller.host()
+            && let Some(host) = self.controller.host_extension()
         {
-            host.on_open(&mut Occasion { now, peer: self.options.peer, memory });
+            host.on_connection_open(&mut PeerCacheContext { now, peer: self.options.peer, memory });
         }
     }
 
-    /// The connection closes: what the host is to remember.
+    /// Saves data in the peer cache when the connection closes.
     #[cold]
-    pub fn close(&mut self, now: Time, memory: &mut HostMemory) {
+    pub fn close(&mut self, now: Time, memory: &mut PeerCache) {
         self.is_finished = true;
-        if let Some(host) = self.controller.host() {
-            host.on_close(&mut Occasion { now, peer: self.options.peer, memory });
+        if let Some(host) = self.controller.host_extension() {
+            host.on_connection_close(&mut PeerCacheContext {
+                now,
+                peer: self.options.peer,
+                memory,
+            });
         }
     }
 
-    /// A SYN-ACK arrived.
+    /// Processes a SYN-ACK.
     #[cold]
-    pub fn on_syn_ack(&mut self, now: Time, answer: &SynAck, out: &mut impl Egress) {
+    pub fn on_syn_ack(&mut self, now: Time, answer: &SynAck, out: &mut impl SegmentSink) {
         if self.connection != Connection::SynSent {
             return;
         }
         self.connection = Connection::Established;
-        self.pending = Pending::None;
+        self.pending = PendingTimer::None;
         self.deadlines.retransmission = Time::NEVER;
         self.ecn.agree(self.wants_ecn() && answer.ecn);
         self.controller.on_ecn_negotiated(self.ecn.feedback());
-        // A controller that falls back to another one is that from here on.
+        // If the controller falls back to another algorithm, it does so from here on.
         self.owner = self.controller.recovery_owner();
-        self.hears_headers = self.controller.tcp().is_some_and(TcpExtension::hears_headers);
+        self.wants_ack_events =
+            self.controller.tcp_extension().is_some_and(TcpExtension::wants_ack_events);
         self.pacer.on = self.options.pacing || self.controller.pacing_rate().is_some();
-        self.peer_window = PeerWindow::of_handshake(answer.window);
+        self.peer_window = AdvertisedWindow::of_handshake(answer.window);
         self.echo_ms = answer.clock.tsval_ms(now);
         let rtt = if self.rto.expiries() == 0 {
             now.since(self.syn_sent_at)
         } else {
-            // Karn's algorithm: the RTT of a retransmitted SYN is ambiguous, but for its timestamp.
+            // Karn's algorithm: the RTT of a retransmitted SYN is ambiguous, so use its timestamp.
             let elapsed_ms = timestamp_ms(now).saturating_sub(answer.tsecr_ms).max(1);
             Span::from_ms(u64::from(elapsed_ms))
         };
         self.rtt.on_sample(rtt, 0, 1);
         self.rtt.on_min_sample(now, rtt);
         self.rto.on_sample(self.rtt.rto());
-        // RFC 6298 (5.7) allows IW of one segment only if the SYN was lost; Linux reduces it when
-        // more than one retransmission was needed.
+        // RFC 6298 (5.7) allows an initial window of one segment only if the SYN was lost. Linux
+        // reduces the initial window after more than one retransmission.
         let initial_window = if self.rto.expiries() > 1 { 1 } else { self.options.initial_window };
         self.rto.on_progress();
         self.usage.since = now;
-        self.controller.on_established(&Established {
+        self.controller.on_established(&EstablishedEvent {
             now,
             mss_bytes: self.mss.get(),
             initial_window,
             rtt: Some(rtt),
-            prospect: Prospect {
-                backlog: (self.written < u32::MAX).then_some(u64::from(self.written)),
+            prospect: FirstFlightLimits {
+                send_backlog_packets: (self.written < u32::MAX).then_some(u64::from(self.written)),
                 receive_window: self.peer_window.end,
-                granted: answer.rate.rate(),
+                quick_start_rate: answer.rate.rate(),
             },
         });
         if self.options.initial_pacing {
             let window_bytes = self.bytes_of(self.controller.cwnd());
             self.first_flight_rate = Some(Rate::of(window_bytes, rtt));
         }
-        self.take_answers();
+        self.copy_controller_outputs();
         self.update_pacing_rate();
-        // The first write finds the network idle: Linux calls its first samples app-limited.
+        // The network is idle at the first write: Linux marks its first samples as
+        // application-limited.
         self.sampler.set_app_limited(0);
         self.write(now, out);
     }

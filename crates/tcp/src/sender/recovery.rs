@@ -1,57 +1,58 @@
-//! The states of recovery: when a reduction begins, how PRR carries it out, when it is undone.
+//! The recovery states: start of a reduction, reduction by PRR, and undo.
 
-use jostle_control::transport::Reduction;
-use jostle_control::{RecoveryOwner, RecoveryState, Signal};
+use jostle_congestion::transport::ProportionalRateReduction;
+use jostle_congestion::{CongestionSignal, CwndReductionBy, RecoveryState};
 use jostle_units::Time;
 
 use super::Sender;
 
-/// What is to be sent after an ACK was processed (`REXMIT_*` in Linux).
+/// Packets to send after an ACK was processed (`REXMIT_*` in Linux).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Repair {
-    /// Nothing but what the window allows anyway.
+pub(super) enum RetransmitAction {
+    /// Only new data that the window allows.
     None,
-    /// What is marked lost.
+    /// Segments marked lost.
     Lost,
-    /// New data first, to tell whether the timeout was spurious.
+    /// New data first, to find out whether the timeout was spurious.
     New,
 }
 
-/// What an ACK has brought to light; the flags of Linux's `tcp_ack` that outlive a line or two.
+/// Findings of an ACK: the long-lived flags of Linux's `tcp_ack`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Findings {
+pub(super) struct AckFindings {
     /// snd_una before the ACK.
     pub prior_first: u32,
     /// snd_una advanced.
     pub advanced: bool,
     /// A segment was newly SACKed.
     pub sacked: bool,
-    /// Data that was never retransmitted was acknowledged, of what was sent before `high`.
+    /// Whether data sent before `high` and never retransmitted was acknowledged.
     pub original: bool,
-    /// A retransmitted segment was cumulatively acknowledged.
+    /// Whether a retransmitted segment was cumulatively acknowledged.
     pub retransmitted: bool,
-    /// The ACK reports a duplicate.
+    /// Whether the ACK reports a duplicate.
     pub duplicate: bool,
-    /// The duplicate is that of a loss probe.
+    /// Whether the duplicate was caused by a loss probe.
     pub probe_duplicate: bool,
-    /// Packets were reported as marked.
+    /// Whether packets were reported as marked.
     pub ecn_echo: bool,
-    /// The receiver's window has grown.
+    /// Whether the receive window has grown.
     pub window_update: bool,
-    /// A retransmission was found to be lost.
+    /// Whether a retransmission was found to be lost.
     pub lost_retransmission: bool,
-    /// The timer is to be set anew.
+    /// Whether to restart the timer.
     pub set_timer: bool,
 }
 
-impl Findings {
-    /// `tcp_ack_is_dubious` but for the state.
+impl AckFindings {
+    /// `tcp_ack_is_dubious` without the check of the state.
     #[inline]
     pub const fn is_dubious(&self) -> bool {
         self.no_progress() || self.sacked || self.ecn_echo || self.duplicate
     }
 
-    /// Neither snd_una nor the window advanced (`FLAG_SND_UNA_ADVANCED`, `FLAG_NOT_DUP`).
+    /// Returns whether neither snd_una nor the window advanced (`FLAG_SND_UNA_ADVANCED`,
+    /// `FLAG_NOT_DUP`).
     const fn no_progress(&self) -> bool {
         !(self.advanced || self.window_update)
     }
@@ -72,10 +73,10 @@ impl Sender {
     }
 
     /// `tcp_init_cwnd_reduction`.
-    fn begin_reduction(&mut self, now: Time, signal: Signal) {
+    fn begin_reduction(&mut self, now: Time, signal: CongestionSignal) {
         self.high = self.board.next();
         self.tail_probe.forget();
-        self.reduction = Reduction::new(self.cwnd);
+        self.reduction = ProportionalRateReduction::new(self.cwnd);
         self.congestion(now, signal);
         self.ecn.on_reduction();
     }
@@ -88,22 +89,22 @@ impl Sender {
         self.undo.reversible = false;
         self.begin_undo();
         if !self.in_reduction() {
-            // A mark of congestion cannot prove to be spurious.
+            // A reduction after an ECN mark cannot be spurious.
             self.undo.reversible = !ecn_echo;
-            self.begin_reduction(now, Signal::Loss);
+            self.begin_reduction(now, CongestionSignal::Loss);
         }
         self.set_state(now, RecoveryState::Recovery);
-        self.take_answers();
+        self.copy_controller_outputs();
     }
 
     /// `tcp_enter_cwr`.
-    pub(super) fn enter_cwr(&mut self, now: Time, signal: Signal) {
+    pub(super) fn enter_cwr(&mut self, now: Time, signal: CongestionSignal) {
         self.undo.reversible = false;
         if matches!(self.state, RecoveryState::Open | RecoveryState::Disorder) {
             self.undo.forget();
             self.begin_reduction(now, signal);
             self.set_state(now, RecoveryState::Cwr);
-            self.take_answers();
+            self.copy_controller_outputs();
         }
     }
 
@@ -112,47 +113,47 @@ impl Sender {
         let first_of_episode = !matches!(self.state, RecoveryState::Recovery | RecoveryState::Loss);
         self.mark_timed_out(now);
         let orderly = matches!(self.state, RecoveryState::Open | RecoveryState::Disorder);
-        // The threshold falls once per window of data.
+        // Reduce ssthresh once per window of data.
         if orderly
             || self.high <= self.board.first()
             || (self.state == RecoveryState::Loss && self.rto.expiries() == 0)
         {
             self.undo.reversible = true;
             self.reduction.prior_cwnd = self.cwnd;
-            self.congestion(now, Signal::Timeout);
+            self.congestion(now, CongestionSignal::Timeout);
             self.begin_undo();
         }
         self.set_cwnd(self.board.in_flight() + 1);
         if orderly && self.board.sacked() >= 3 {
-            // So many SACKs and still a timeout: reordering was overestimated.
+            // A timeout despite many SACKs: reordering was overestimated.
             self.reordering = self.reordering.min(3);
         }
         self.set_state(now, RecoveryState::Loss);
-        self.take_answers();
+        self.copy_controller_outputs();
         self.high = self.board.next();
         self.tail_probe.forget();
         self.ecn.on_reduction();
-        // RFC 5682 §3.2: not when a recovery was under way, except for repeated timeouts.
+        // RFC 5682 §3.2: no F-RTO if a recovery was in progress, except for repeated timeouts.
         self.frto = first_of_episode || self.rto.expiries() > 0;
     }
 
-    /// `tcp_end_cwnd_reduction`: PRR ends at ssthresh.
+    /// Ends PRR at ssthresh (`tcp_end_cwnd_reduction`).
     fn end_reduction(&mut self, now: Time) {
-        if self.owner == RecoveryOwner::Controller {
+        if self.owner == CwndReductionBy::Controller {
             return;
         }
         let stands = self.state == RecoveryState::Cwr || self.undo.is_watching();
         if self.ssthresh < u32::MAX && stands {
             self.set_cwnd(self.ssthresh);
         }
-        // `CA_EVENT_COMPLETE_CWR`, after an undone reduction too.
-        self.controller.on_reduction_end(now);
-        self.take_answers();
+        // `CA_EVENT_COMPLETE_CWR`, also after an undone reduction.
+        self.controller.on_cwr_complete(now);
+        self.copy_controller_outputs();
     }
 
-    /// Proportional Rate Reduction (RFC 6937, `tcp_cwnd_reduction`).
+    /// Applies Proportional Rate Reduction (RFC 6937, `tcp_cwnd_reduction`).
     pub(super) fn reduce_window(&mut self, delivered: u32, lost: u32, advanced: bool) {
-        if delivered == 0 || self.owner == RecoveryOwner::Controller {
+        if delivered == 0 || self.owner == CwndReductionBy::Controller {
             return;
         }
         let progress = advanced && lost == 0;
@@ -168,7 +169,7 @@ impl Sender {
         }
         if self.undo.reversible {
             self.controller.on_undo(now);
-            self.take_answers();
+            self.copy_controller_outputs();
             self.ecn.withdraw_cwr();
         }
         self.usage.since = now;
@@ -184,7 +185,7 @@ impl Sender {
             self.rack.persist = self.rack.persist.saturating_sub(1);
         }
         self.set_state(now, RecoveryState::Open);
-        self.take_answers();
+        self.copy_controller_outputs();
     }
 
     /// `tcp_try_undo_loss`.
@@ -195,11 +196,12 @@ impl Sender {
         self.undo_reduction(now, true);
         self.rto.on_progress();
         self.set_state(now, RecoveryState::Open);
-        self.take_answers();
+        self.copy_controller_outputs();
         true
     }
 
-    /// `tcp_try_undo_dsack`: every retransmission was reported as a duplicate.
+    /// Undoes the reduction if each retransmission was reported as a duplicate
+    /// (`tcp_try_undo_dsack`).
     fn try_undo_duplicates(&mut self, now: Time) -> bool {
         if self.undo.all_were_duplicates() {
             self.rack.note_recovery_undone();
@@ -215,18 +217,18 @@ impl Sender {
         let state = if orderly { RecoveryState::Open } else { RecoveryState::Disorder };
         if self.state != state {
             self.set_state(now, state);
-            self.take_answers();
+            self.copy_controller_outputs();
             self.high = self.board.next();
         }
     }
 
     /// `tcp_try_to_open`.
-    fn try_to_open(&mut self, now: Time, findings: &Findings) {
+    fn try_to_open(&mut self, now: Time, findings: &AckFindings) {
         if !self.any_retransmission() {
             self.undo.forget_stamp();
         }
         if findings.ecn_echo {
-            self.enter_cwr(now, Signal::Ecn);
+            self.enter_cwr(now, CongestionSignal::Ecn);
         }
         if self.state != RecoveryState::Cwr {
             self.keep_open(now);
@@ -234,7 +236,7 @@ impl Sender {
     }
 
     /// `tcp_identify_packet_loss`.
-    fn identify_losses(&mut self, now: Time, findings: &mut Findings) {
+    fn identify_losses(&mut self, now: Time, findings: &mut AckFindings) {
         if self.board.outstanding() == 0 || !self.rack.advanced {
             return;
         }
@@ -249,39 +251,40 @@ impl Sender {
         }
     }
 
-    /// `tcp_process_tlp_ack`, RFC 8985 §7.4: did the loss probe repair a loss?
-    pub(super) fn on_probe_acknowledged(&mut self, now: Time, ack: u32, findings: &Findings) {
+    /// Processes the ACK of a loss probe, which may have repaired a loss (`tcp_process_tlp_ack`,
+    /// RFC 8985 §7.4).
+    pub(super) fn on_probe_acknowledged(&mut self, now: Time, ack: u32, findings: &AckFindings) {
         let repeated = findings.no_progress() && !findings.sacked;
         if self.tail_probe.repaired(ack, findings.probe_duplicate, repeated) {
-            // The probe was needed: RFC 8985 §7.4.2 asks for a congestion response. What an earlier
-            // episode may still be undone by, D-SACKs, stays as it is.
-            self.begin_reduction(now, Signal::Loss);
+            // The probe repaired a loss: RFC 8985 §7.4.2 requires a congestion response. The undo
+            // state of an earlier episode (D-SACKs) remains unchanged.
+            self.begin_reduction(now, CongestionSignal::Loss);
             self.set_state(now, RecoveryState::Cwr);
-            self.take_answers();
+            self.copy_controller_outputs();
             self.end_reduction(now);
             self.keep_open(now);
         }
     }
 
-    /// The state machine of recovery (`tcp_fastretrans_alert`). `echo_ms`: TSecr of the ACK.
+    /// Runs the recovery state machine (`tcp_fastretrans_alert`). `echo_ms`: TSecr of the ACK.
     pub(super) fn advance_recovery(
         &mut self,
         now: Time,
         echo_ms: u32,
-        findings: &mut Findings,
-    ) -> Repair {
+        findings: &mut AckFindings,
+    ) -> RetransmitAction {
         if findings.ecn_echo {
             self.undo.reversible = false;
         }
         let covered = self.board.first() >= self.high;
         match self.state {
             RecoveryState::Open => self.undo.forget_stamp(),
-            // CWR is held until something beyond `high` is acknowledged, so that the receiver
-            // has seen the CWR flag.
+            // CWR lasts until data beyond `high` is acknowledged, so that the receiver has seen the
+            // CWR flag.
             RecoveryState::Cwr if self.board.first() > self.high => {
                 self.end_reduction(now);
                 self.set_state(now, RecoveryState::Open);
-                self.take_answers();
+                self.copy_controller_outputs();
             }
             RecoveryState::Recovery if covered => {
                 self.leave_recovery(now, echo_ms);
@@ -294,7 +297,7 @@ impl Sender {
         match self.state {
             RecoveryState::Recovery => {
                 if findings.advanced && self.undo_partially(now, echo_ms, findings.prior_first) {
-                    return Repair::None;
+                    return RetransmitAction::None;
                 }
                 if self.try_undo_duplicates(now) {
                     self.try_to_open(now, findings);
@@ -302,11 +305,11 @@ impl Sender {
                 self.identify_losses(now, findings);
                 if self.state != RecoveryState::Recovery {
                     if self.board.lost() == 0 {
-                        return Repair::None;
+                        return RetransmitAction::None;
                     }
                     self.enter_recovery(now, findings.ecn_echo);
                 }
-                return Repair::Lost;
+                return RetransmitAction::Lost;
             }
             RecoveryState::Loss => {
                 let repair = self.process_loss(now, echo_ms, findings);
@@ -323,14 +326,15 @@ impl Sender {
         self.identify_losses(now, findings);
         if self.board.lost() == 0 {
             self.try_to_open(now, findings);
-            return Repair::None;
+            return RetransmitAction::None;
         }
         self.enter_recovery(now, findings.ecn_echo);
-        Repair::Lost
+        RetransmitAction::Lost
     }
 
-    /// `tcp_try_undo_partial`: a hole was filled by the original, not by its retransmission.
-    /// `hole`: its number. Returns whether to send new data only.
+    /// Undoes the reduction if a hole was filled by the original and not by its retransmission
+    /// (`tcp_try_undo_partial`). `hole`: number of the segment. Returns whether to send only new
+    /// data.
     fn undo_partially(&mut self, now: Time, echo_ms: u32, hole: u32) -> bool {
         if !self.undo.is_watching() || !self.undo.was_only_delayed(echo_ms) {
             return false;
@@ -347,16 +351,21 @@ impl Sender {
         false
     }
 
-    /// `tcp_process_loss`: the timeout's own recovery, with F-RTO (RFC 5682 §3.1).
-    fn process_loss(&mut self, now: Time, echo_ms: u32, findings: &Findings) -> Repair {
+    /// Runs the recovery of a timeout, with F-RTO (RFC 5682 §3.1, `tcp_process_loss`).
+    fn process_loss(
+        &mut self,
+        now: Time,
+        echo_ms: u32,
+        findings: &AckFindings,
+    ) -> RetransmitAction {
         let recovered = self.board.first() >= self.high;
         if findings.advanced && self.try_undo_loss(now, echo_ms, false) {
-            return Repair::None;
+            return RetransmitAction::None;
         }
         if self.frto {
-            // Step 3.b: data sent before the timeout and never again was acknowledged.
+            // Step 3.b: data sent before the timeout and never retransmitted was acknowledged.
             if findings.original && self.try_undo_loss(now, echo_ms, true) {
-                return Repair::None;
+                return RetransmitAction::None;
             }
             if self.board.next() > self.high {
                 if findings.sacked || (findings.no_progress() && !findings.duplicate) {
@@ -367,19 +376,19 @@ impl Sender {
                 self.high = self.board.next();
                 // Step 2.b: "transmit up to two new (previously unsent) segments".
                 if self.has_data() && self.board.next() < self.peer_window.end {
-                    return Repair::New;
+                    return RetransmitAction::New;
                 }
                 self.frto = false;
             }
         }
         if recovered {
             self.leave_recovery(now, echo_ms);
-            return Repair::None;
+            return RetransmitAction::None;
         }
-        Repair::Lost
+        RetransmitAction::Lost
     }
 
-    /// `tcp_check_sack_reordering`: a segment was delivered after later ones. `low`: its number.
+    /// Records that segment `low` was delivered after later segments (`tcp_check_sack_reordering`).
     pub(super) fn note_reordering(&mut self, low: u32) {
         let high = self.board.highest_sacked();
         if low >= high {

@@ -1,15 +1,15 @@
-//! What is sent again: segments marked lost, and the last one as a loss probe.
+//! Retransmission of lost segments, and of the last segment as a loss probe.
 
-use jostle_control::SendStamp;
+use jostle_congestion::PacketDeliveryState;
 use jostle_units::{HEADER_BYTES, Time};
 
 use super::scoreboard::Scoreboard;
-use super::timers::Pending;
-use super::{Connection, Egress, Sender, timestamp_ms};
+use super::timers::PendingTimer;
+use super::{Connection, SegmentSink, Sender, timestamp_ms};
 
 impl Sender {
-    /// Retransmits what is marked lost, lowest first (`tcp_xmit_retransmit_queue`).
-    pub(super) fn retransmit_lost(&mut self, now: Time, out: &mut impl Egress) {
+    /// Retransmits segments marked lost, lowest first (`tcp_xmit_retransmit_queue`).
+    pub(super) fn retransmit_lost(&mut self, now: Time, out: &mut impl SegmentSink) {
         if self.connection != Connection::Established {
             return;
         }
@@ -18,7 +18,7 @@ impl Sender {
             if !self.fits_window(number) {
                 return;
             }
-            // "factor 1" of `tcp_small_queue_check`: repairs may queue twice as much.
+            // "factor 1" of `tcp_small_queue_check`: retransmissions may queue twice as much data.
             if self.must_wait(now) || self.host_queue_is_full(1, 2, out) {
                 return;
             }
@@ -27,38 +27,39 @@ impl Sender {
             if self.in_reduction() {
                 self.reduction.note_sent(1);
             }
-            if first && self.pending != Pending::Reordering {
+            if first && self.pending != PendingTimer::Reordering {
                 self.restart_rto(now);
             }
         }
     }
 
-    /// Whether `number` may be sent again as far as the receiver is concerned: what was sent beyond
-    /// its window may not, but for the first, which then probes the window (`__tcp_retransmit_skb`).
+    /// Returns whether the receive window allows the retransmission of `number`. Segments beyond
+    /// the window may not be retransmitted, except for the first segment, which then probes the
+    /// window (`__tcp_retransmit_skb`).
     #[inline]
     pub(super) fn fits_window(&self, number: u32) -> bool {
         number < self.peer_window.end || number == self.board.first()
     }
 
-    /// Sends `number` again (`tcp_retransmit_skb`).
-    pub(super) fn retransmit(&mut self, now: Time, number: u32, out: &mut impl Egress) {
-        self.send_again(now, number, out, |board, stamp| board.retransmit(number, stamp));
+    /// Retransmits `number` (`tcp_retransmit_skb`).
+    pub(super) fn retransmit(&mut self, now: Time, number: u32, out: &mut impl SegmentSink) {
+        self.send_retransmission(now, number, out, |board, stamp| board.retransmit(number, stamp));
         self.undo.note_retransmission(timestamp_ms(now));
     }
 
-    /// Sends the last outstanding segment again as a loss probe: not counted as a retransmission
-    /// in flight.
-    pub(super) fn retransmit_last(&mut self, now: Time, out: &mut impl Egress) {
+    /// Retransmits the last outstanding segment as a loss probe. It is not counted as a
+    /// retransmission in flight.
+    pub(super) fn retransmit_last(&mut self, now: Time, out: &mut impl SegmentSink) {
         let number = self.board.next() - 1;
-        self.send_again(now, number, out, |board, stamp| board.probe(number, stamp));
+        self.send_retransmission(now, number, out, |board, stamp| board.probe(number, stamp));
     }
 
-    fn send_again(
+    fn send_retransmission(
         &mut self,
         now: Time,
         number: u32,
-        out: &mut impl Egress,
-        record: impl FnOnce(&mut Scoreboard, SendStamp),
+        out: &mut impl SegmentSink,
+        record: impl FnOnce(&mut Scoreboard, PacketDeliveryState),
     ) {
         let prior_in_flight = self.board.in_flight();
         let payload = self.board.slot(number).payload;

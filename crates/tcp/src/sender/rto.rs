@@ -1,20 +1,21 @@
-//! The retransmission timeout: what the RTT says of it, and how it backs off (RFC 6298).
+//! The retransmission timeout and its back-off (RFC 6298).
 
 use jostle_units::Span;
 
 /// `TCP_RTO_MAX` in Linux.
 pub(super) const RTO_MAX: Span = Span::from_secs(120);
 
-/// The timeout in force (`icsk_rto`).
+/// The current timeout (`icsk_rto`).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rto {
+pub(super) struct RetransmissionTimeout {
     span: Span,
-    /// `icsk_retransmits`: how often it has expired since snd_una last advanced.
+    /// `icsk_retransmits`: number of timeouts since snd_una last advanced.
     expiries: u32,
 }
 
-impl Rto {
-    /// RFC 6298 (2.1): "the sender SHOULD set RTO <- 1 second" before there is any RTT.
+impl RetransmissionTimeout {
+    /// Creates the initial timeout. RFC 6298 (2.1): "the sender SHOULD set RTO <- 1 second" before
+    /// the first RTT sample.
     pub const fn new() -> Self {
         Self { span: Span::from_secs(1), expiries: 0 }
     }
@@ -29,19 +30,20 @@ impl Rto {
         self.expiries
     }
 
-    /// An RTT was measured, from which `span` follows: the back-off ends with it.
+    /// Sets the timeout to `span` after an RTT sample, which ends the back-off.
     #[inline]
     pub const fn on_sample(&mut self, span: Span) {
         self.span = span;
     }
 
-    /// snd_una advanced, or the timeout was found to be needless.
+    /// Resets the number of timeouts, because snd_una advanced or the timeout was spurious.
     #[inline]
     pub const fn on_progress(&mut self) {
         self.expiries = 0;
     }
 
-    /// It has expired. RFC 6298 (5.5): "The host MUST set RTO <- RTO * 2 ("back off the timer")."
+    /// Doubles the timeout. RFC 6298 (5.5): "The host MUST set RTO <- RTO * 2 ("back off the
+    /// timer")."
     pub fn back_off(&mut self) {
         self.expiries += 1;
         self.span = (self.span + self.span).min(RTO_MAX);
@@ -54,7 +56,7 @@ mod tests {
 
     #[test]
     fn it_doubles_up_to_two_minutes_and_ends_with_a_sample() {
-        let mut rto = Rto::new();
+        let mut rto = RetransmissionTimeout::new();
         let spans = [1, 2, 4, 8, 16, 32, 64, 120, 120];
         for (expiries, span_s) in (0..).zip(spans) {
             assert_eq!((rto.expiries(), rto.span()), (expiries, Span::from_secs(span_s)));

@@ -1,49 +1,49 @@
-//! What the sender knows of every segment it has sent and not yet seen acknowledged.
+//! The scoreboard: the state of all outstanding segments.
 //!
-//! No operation scans the window: SACKed runs are skipped by a union-find, loss detection looks at
-//! each segment once per transmission, and segments to be retransmitted wait in a heap.
+//! No operation scans the window. A union-find skips runs of SACKed segments, loss detection
+//! examines each segment once per transmission, and a heap contains the segments to retransmit.
 
-mod losses;
+mod lost_segments;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use jostle_control::SendStamp;
+use jostle_congestion::PacketDeliveryState;
 use jostle_units::Time;
 
-pub(crate) use self::losses::Verdict;
-use crate::segment::Block;
+pub(crate) use self::lost_segments::LossDecision;
+use crate::segment::SackBlock;
 
-/// Segments a table holds at first: as many as an initial window and a little, so that ten thousand
-/// flows stay in the cache.
+/// Initial number of slots: an initial window and a little more, so that the state of ten thousand
+/// flows fits into the cache.
 const INITIAL_SLOTS: usize = 16;
 
 const SACKED: u8 = 1;
 const LOST: u8 = 2;
-/// A retransmission is in flight (`TCPCB_SACKED_RETRANS` in Linux).
+/// The retransmission of the segment is in flight (`TCPCB_SACKED_RETRANS` in Linux).
 const RETRANSMITTED: u8 = 4;
 const EVER_RETRANSMITTED: u8 = 8;
 
-/// A segment that was sent.
+/// A sent segment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Slot {
-    /// State of the delivery-rate sampler at its latest transmission.
-    pub stamp: SendStamp,
+pub(crate) struct SentSegment {
+    /// State of the delivery-rate sampler at the latest transmission.
+    pub stamp: PacketDeliveryState,
     /// Payload bytes.
     pub payload: u16,
     flags: u8,
-    /// Meaningful once SACKed: the next segment that may not be.
+    /// Valid for SACKed segments: the next segment that may not be SACKed.
     skip: u32,
 }
 
-impl Slot {
-    /// Whether it was ever retransmitted, so that its RTT is ambiguous.
+impl SentSegment {
+    /// Returns whether the segment was ever retransmitted, so that its RTT is ambiguous.
     #[inline]
     pub const fn ever_retransmitted(&self) -> bool {
         self.flags & EVER_RETRANSMITTED != 0
     }
 
-    /// Whether it has been selectively acknowledged.
+    /// Returns whether the segment is selectively acknowledged.
     #[inline]
     pub const fn is_sacked(&self) -> bool {
         self.flags & SACKED != 0
@@ -53,7 +53,7 @@ impl Slot {
 /// Segments from `first` (`snd_una`) to `next` (`snd_nxt`).
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
-    slots: Box<[Slot]>,
+    slots: Box<[SentSegment]>,
     first: u32,
     next: u32,
     sacked: u32,
@@ -63,20 +63,20 @@ pub(crate) struct Scoreboard {
     total_lost: u64,
     /// End of the highest SACKed segment; at least `first`.
     highest_sacked: u32,
-    /// Below it, no segment is in flight in its original transmission.
+    /// No segment below this number is in flight in its original transmission.
     originals: u32,
-    /// Retransmissions in the order of sending; stale once acknowledged or lost.
+    /// Retransmissions in order of transmission. Entries are stale once acknowledged or lost.
     retransmissions: VecDeque<(u32, Time)>,
-    /// Segments marked lost since they were last asked for.
+    /// Segments marked lost since the last query.
     newly_lost: Vec<u32>,
-    /// Segments marked lost and not yet retransmitted, some of them stale.
+    /// Segments marked lost and not yet retransmitted, including stale entries.
     pending: BinaryHeap<Reverse<u32>>,
 }
 
 impl Default for Scoreboard {
     fn default() -> Self {
         Self {
-            slots: vec![Slot::default(); INITIAL_SLOTS].into_boxed_slice(),
+            slots: vec![SentSegment::default(); INITIAL_SLOTS].into_boxed_slice(),
             first: 0,
             next: 0,
             sacked: 0,
@@ -93,45 +93,47 @@ impl Default for Scoreboard {
 }
 
 impl Scoreboard {
-    /// First segment that is not cumulatively acknowledged (`snd_una`).
+    /// Returns the first segment that is not cumulatively acknowledged (`snd_una`).
     #[inline]
     pub fn first(&self) -> u32 {
         self.first
     }
 
-    /// Next segment to be sent for the first time (`snd_nxt`).
+    /// Returns the next segment to be sent for the first time (`snd_nxt`).
     #[inline]
     pub fn next(&self) -> u32 {
         self.next
     }
 
-    /// Segments that are not cumulatively acknowledged (`packets_out`).
+    /// Returns the number of segments that are not cumulatively acknowledged (`packets_out`).
     #[inline]
     pub fn outstanding(&self) -> u32 {
         self.next - self.first
     }
 
-    /// Segments believed to be in the network (`tcp_packets_in_flight`).
+    /// Returns the estimated number of segments in the network (`tcp_packets_in_flight`).
     #[inline]
     pub fn in_flight(&self) -> u32 {
         self.outstanding() + self.retransmitted - self.sacked - self.lost
     }
 
-    /// First and next segment, and how many are SACKed, lost and sent again: for a message.
+    /// Returns the first and the next segment, and the numbers of SACKed, lost and retransmitted
+    /// segments, for error messages.
     pub fn counts(&self) -> [u32; 5] {
         [self.first, self.next, self.sacked, self.lost, self.retransmitted]
     }
 
-    /// Whether its counts can be those of segments: none is both SACKed and marked lost, and no more
-    /// are repaired than are outstanding.
+    /// Returns whether the counts are possible: no segment is both SACKed and lost, and no more
+    /// segments are retransmitted than are outstanding.
     pub fn is_consistent(&self) -> bool {
         self.first <= self.next
             && self.sacked + self.lost <= self.outstanding()
             && self.retransmitted <= self.outstanding()
     }
 
-    /// Whether its counts are those of its segments (`tcp_verify_left_out`), so that what is in flight
-    /// is what was sent and neither arrived nor is lost. Looks at every segment: not for every ACK.
+    /// Returns whether the counts match the segments (`tcp_verify_left_out`), so that the segments
+    /// in flight are those that were sent and neither arrived nor are lost. Scans all segments, so
+    /// do not call it for every ACK.
     pub fn adds_up(&self) -> bool {
         let count = |flag| {
             let segments = (self.first..self.next).map(|number| self.slot(number).flags);
@@ -142,31 +144,31 @@ impl Scoreboard {
             && count(SACKED | LOST) == self.sacked + self.lost
     }
 
-    /// Segments SACKed (`sacked_out`).
+    /// Returns the number of SACKed segments (`sacked_out`).
     #[inline]
     pub fn sacked(&self) -> u32 {
         self.sacked
     }
 
-    /// Segments marked lost (`lost_out`).
+    /// Returns the number of segments marked lost (`lost_out`).
     #[inline]
     pub fn lost(&self) -> u32 {
         self.lost
     }
 
-    /// Segments whose retransmission is in flight (`retrans_out`).
+    /// Returns the number of segments whose retransmission is in flight (`retrans_out`).
     #[inline]
     pub fn retransmitted(&self) -> u32 {
         self.retransmitted
     }
 
-    /// Segments marked lost since the connection began.
+    /// Returns the number of segments marked lost since the connection began.
     #[inline]
     pub fn total_lost(&self) -> u64 {
         self.total_lost
     }
 
-    /// End of the highest SACKed segment (`tcp_highest_sack_seq`).
+    /// Returns the end of the highest SACKed segment (`tcp_highest_sack_seq`).
     #[inline]
     pub fn highest_sacked(&self) -> u32 {
         self.highest_sacked.max(self.first)
@@ -178,15 +180,15 @@ impl Scoreboard {
         number as usize & (self.slots.len() - 1)
     }
 
-    /// The segment `number`, which must be outstanding.
+    /// Returns segment `number`, which must be outstanding.
     #[inline]
-    pub fn slot(&self, number: u32) -> &Slot {
+    pub fn slot(&self, number: u32) -> &SentSegment {
         debug_assert!((self.first..self.next).contains(&number));
         &self.slots[self.index(number)]
     }
 
     #[inline]
-    fn slot_mut(&mut self, number: u32) -> &mut Slot {
+    fn slot_mut(&mut self, number: u32) -> &mut SentSegment {
         debug_assert!((self.first..self.next).contains(&number));
         let index = self.index(number);
         &mut self.slots[index]
@@ -194,18 +196,18 @@ impl Scoreboard {
 
     /// Appends a segment that is sent for the first time.
     #[inline]
-    pub fn push(&mut self, stamp: SendStamp, payload: u16) {
+    pub fn push(&mut self, stamp: PacketDeliveryState, payload: u16) {
         if self.outstanding() as usize == self.slots.len() {
             self.grow();
         }
         let index = self.index(self.next);
-        self.slots[index] = Slot { stamp, payload, flags: 0, skip: 0 };
+        self.slots[index] = SentSegment { stamp, payload, flags: 0, skip: 0 };
         self.next += 1;
     }
 
     #[cold]
     fn grow(&mut self) {
-        let mut slots = vec![Slot::default(); self.slots.len() * 2].into_boxed_slice();
+        let mut slots = vec![SentSegment::default(); self.slots.len() * 2].into_boxed_slice();
         let mask = slots.len() - 1;
         for number in self.first..self.next {
             slots[number as usize & mask] = *self.slot(number);
@@ -213,8 +215,8 @@ impl Scoreboard {
         self.slots = slots;
     }
 
-    /// A segment is sent again.
-    pub fn retransmit(&mut self, number: u32, stamp: SendStamp) {
+    /// Records a retransmission.
+    pub fn retransmit(&mut self, number: u32, stamp: PacketDeliveryState) {
         let slot = self.slot_mut(number);
         slot.stamp = stamp;
         let newly = slot.flags & RETRANSMITTED == 0;
@@ -223,17 +225,18 @@ impl Scoreboard {
         self.retransmissions.push_back((number, stamp.sent_at));
     }
 
-    /// A segment is sent again as a loss probe: it stays what it was, but its RTT is ambiguous.
-    pub fn probe(&mut self, number: u32, stamp: SendStamp) {
+    /// Records the retransmission of a segment as a loss probe. Its state does not change, but its
+    /// RTT becomes ambiguous.
+    pub fn probe(&mut self, number: u32, stamp: PacketDeliveryState) {
         let slot = self.slot_mut(number);
         slot.stamp = stamp;
         slot.flags |= EVER_RETRANSMITTED;
     }
 
-    /// Everything before `end` is acknowledged. `each` sees every segment that leaves: its
-    /// number and its slot.
+    /// Removes all segments before `end`. Calls `each` with the number and the slot of each removed
+    /// segment.
     #[inline]
-    pub fn acknowledge(&mut self, end: u32, mut each: impl FnMut(u32, &Slot)) {
+    pub fn acknowledge(&mut self, end: u32, mut each: impl FnMut(u32, &SentSegment)) {
         debug_assert!(end <= self.next);
         while self.first < end {
             let number = self.first;
@@ -254,13 +257,14 @@ impl Scoreboard {
         }
     }
 
-    /// The first segment at or after `number` that is not SACKed, or the end of `limit`.
+    /// Returns the first segment from `number` on that is not SACKed, or a number not below
+    /// `limit`.
     fn next_unsacked(&mut self, number: u32, limit: u32) -> u32 {
         let mut end = number;
         while end < limit && self.slot(end).is_sacked() {
             end = self.slot(end).skip;
         }
-        // Path compression: later look-ups from `number` and what lies between go there directly.
+        // Path compression: later look-ups from `number` and the following segments skip to `end`.
         let mut at = number;
         while at < end {
             let slot = self.slot_mut(at);
@@ -270,9 +274,9 @@ impl Scoreboard {
         end
     }
 
-    /// The segments of `block` have arrived. `each` sees those of which it is news: the number and
-    /// the slot as it was.
-    pub fn sack(&mut self, block: Block, mut each: impl FnMut(u32, &Slot)) {
+    /// Marks the segments of `block` as SACKed. Calls `each` for each newly SACKed segment, with
+    /// its number and its slot before the change.
+    pub fn sack(&mut self, block: SackBlock, mut each: impl FnMut(u32, &SentSegment)) {
         let end = block.end.min(self.next);
         let mut number = self.next_unsacked(block.start.max(self.first), end);
         while number < end {
@@ -300,7 +304,8 @@ impl Scoreboard {
         self.sacked += 1;
     }
 
-    /// A copy of a SACKed segment has arrived, too: its retransmission, if one was in flight.
+    /// Records the arrival of another copy of a SACKed segment: its retransmission, if one was in
+    /// flight.
     pub fn retransmission_arrived(&mut self, number: u32) {
         let slot = self.slot_mut(number);
         if slot.flags & (SACKED | RETRANSMITTED) == SACKED | RETRANSMITTED {

@@ -1,9 +1,9 @@
 //! A sender alone, as packetdrill tests one: a script of ACKs and of time, and what leaves when.
 
-mod hooks;
+mod controller_calls;
+mod ecn;
+mod forged_acks;
 mod invariants;
-mod lies;
-mod marks;
 mod recovery;
 mod stream;
 mod timers;
@@ -12,24 +12,25 @@ mod zero_window;
 
 use std::collections::BTreeMap;
 
-use jostle_control::algorithms::Reno;
-use jostle_control::slow_start::Standard;
-use jostle_control::{
-    AckSample, Congestion, Controller, EcnFeedback, Established, RateCode, RecoveryOwner,
-    RecoveryState, Windowed,
+use jostle_congestion::{
+    AckSample, CongestionController, CongestionEvent, CwndReductionBy, EcnFeedback,
+    EstablishedEvent, QuickStartRate, RecoveryState,
 };
+use jostle_controllers::WindowBasedController;
+use jostle_controllers::algorithms::Reno;
+use jostle_controllers::slow_start::Standard;
 use jostle_units::{Ecn, Span, Time};
 
 use super::rto::RTO_MAX;
-use super::timers::Pending;
-use super::{Deadlines, Egress, Options, Sender, timestamp_ms};
+use super::timers::PendingTimer;
+use super::{SegmentSink, Sender, SenderConfig, SenderTimers, timestamp_ms};
 use crate::receiver::Receiver;
-use crate::receiver::fixtures::take;
-use crate::segment::fixtures::{ack, syn};
-use crate::segment::{Ack, Block, Clock, Data, Segment, SynAck};
+use crate::receiver::test_support::take;
+use crate::segment::test_support::{ack, syn};
+use crate::segment::{Ack, Data, SackBlock, Segment, SynAck, TimestampClock};
 
 const RTT: Span = Span::from_ms(40);
-const OPTIONS: Options = Options {
+const OPTIONS: SenderConfig = SenderConfig {
     pacing: false,
     ecn: false,
     initial_window: 10,
@@ -94,7 +95,7 @@ struct Wire {
     card_bytes: Option<u64>,
 }
 
-impl Egress for Wire {
+impl SegmentSink for Wire {
     fn transmit(&mut self, at: Time, segment: Segment, ecn: Ecn) {
         self.departures.push(Departure { at, segment, ecn });
         if let Some(bytes) = &mut self.card_bytes {
@@ -121,10 +122,10 @@ struct Still {
     ssthresh: Option<u32>,
 }
 
-impl Controller for Still {
-    fn on_established(&mut self, _established: &Established) {}
+impl CongestionController for Still {
+    fn on_established(&mut self, _established: &EstablishedEvent) {}
     fn on_ack(&mut self, _ack: &AckSample) {}
-    fn on_congestion(&mut self, _congestion: &Congestion) {}
+    fn on_congestion_event(&mut self, _congestion: &CongestionEvent) {}
     fn on_undo(&mut self, _now: Time) {}
     fn set_cwnd(&mut self, cwnd: u32) {
         self.cwnd = cwnd;
@@ -135,16 +136,16 @@ impl Controller for Still {
     fn ssthresh(&self) -> Option<u32> {
         self.ssthresh
     }
-    fn recovery_owner(&self) -> RecoveryOwner {
-        RecoveryOwner::Transport
+    fn recovery_owner(&self) -> CwndReductionBy {
+        CwndReductionBy::Transport
     }
     fn mode(&self) -> &'static str {
         "still"
     }
 }
 
-fn reno() -> Box<dyn Controller> {
-    Box::new(Windowed::new(Reno, Box::new(Standard)))
+fn reno() -> Box<dyn CongestionController> {
+    Box::new(WindowBasedController::new(Reno, Box::new(Standard)))
 }
 
 /// A sender under test.
@@ -157,7 +158,7 @@ struct Script {
 }
 
 impl Script {
-    fn new(options: Options, controller: Box<dyn Controller>) -> Self {
+    fn new(options: SenderConfig, controller: Box<dyn CongestionController>) -> Self {
         Self {
             now: Time::ZERO,
             sender: Sender::new(options, controller),
@@ -168,7 +169,7 @@ impl Script {
 
     /// Reno with an endless supply of data, connected at 40 ms over an RTT of 40 ms.
     fn bulk(initial_window: u32) -> Self {
-        let mut script = Self::new(Options { initial_window, ..OPTIONS }, reno());
+        let mut script = Self::new(SenderConfig { initial_window, ..OPTIONS }, reno());
         script.supply(None);
         script.connect(RTT);
         script
@@ -219,7 +220,7 @@ impl Script {
 
     /// When the sender is to be called.
     fn deadline(&self) -> Time {
-        let &Deadlines { retransmission, pacing, wakeup } = self.sender.deadlines();
+        let &SenderTimers { retransmission, pacing, wakeup } = self.sender.deadlines();
         retransmission.min(pacing).min(wakeup)
     }
 
@@ -241,7 +242,7 @@ impl Script {
         let mut ack = self.ack(number);
         ack.block_count = blocks.len() as u8;
         for (slot, &(start, end)) in ack.blocks.iter_mut().zip(blocks) {
-            *slot = Block { start, end };
+            *slot = SackBlock { start, end };
         }
         ack
     }
@@ -286,7 +287,7 @@ impl Script {
 
 /// The answer to a SYN with the timestamp `tsecr_ms`, on the SYN's own path of no length.
 fn syn_ack(ecn: bool, tsecr_ms: u32, window: u32) -> SynAck {
-    SynAck { ecn, rate: RateCode::NONE, clock: Clock::default(), tsecr_ms, window }
+    SynAck { ecn, rate: QuickStartRate::NONE, clock: TimestampClock::default(), tsecr_ms, window }
 }
 
 fn range(start: u32, end: u32) -> Vec<u32> {
@@ -311,7 +312,7 @@ struct Loopback {
 }
 
 impl Loopback {
-    fn new(options: Options, controller: Box<dyn Controller>, rtt: Span) -> Self {
+    fn new(options: SenderConfig, controller: Box<dyn CongestionController>, rtt: Span) -> Self {
         Self {
             script: Script::new(options, controller),
             receiver: Receiver::new(1448, 60_000_000, rtt, EcnFeedback::Classic),
@@ -383,7 +384,7 @@ impl Loopback {
             self.travel(now, Segment::Ack(ack));
         }
         if arrival.reopens {
-            let update = self.receiver.reopen(now);
+            let update = self.receiver.build_window_update(now);
             if !std::mem::take(&mut self.drop_update) {
                 self.travel(now, Segment::Ack(update));
             }

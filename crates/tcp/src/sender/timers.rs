@@ -1,24 +1,24 @@
 //! The retransmission timer and its uses: RTO, tail loss probe, reordering, window probe.
 
-use jostle_control::RecoveryState;
+use jostle_congestion::RecoveryState;
 use jostle_units::{HEADER_BYTES, Span, Time};
 
 use super::rto::RTO_MAX;
-use super::tail_probe::TailProbe;
-use super::{Connection, Egress, Sender, take_expired};
+use super::tlp::TailProbe;
+use super::{Connection, SegmentSink, Sender, take_expired};
 
 /// `TCP_TIMEOUT_MIN_US` in Linux.
 const TIMEOUT_MIN: Span = Span::from_ms(2);
-/// `TCP_RTO_MIN`: what a loss probe allows a lone packet's delayed ACK, and the least that a window
-/// probe waits.
+/// `TCP_RTO_MIN`: allowance of a loss probe for the delayed ACK of a single packet, and minimum
+/// interval of window probes.
 const RTO_MIN: Span = Span::from_ms(200);
 
-/// Doublings of the interval between window probes: from `TCP_RTO_MIN` to `TCP_RTO_MAX`.
+/// Number of doublings of the interval between window probes: from `TCP_RTO_MIN` to `TCP_RTO_MAX`.
 const WINDOW_PROBE_DOUBLINGS: u32 = 10;
 
-/// What the timer is set for (`icsk_pending`).
+/// Purpose of the running timer (`icsk_pending`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pending {
+pub(super) enum PendingTimer {
     None,
     /// `ICSK_TIME_RETRANS`.
     Retransmission,
@@ -31,12 +31,12 @@ pub(super) enum Pending {
 }
 
 impl Sender {
-    fn set_timer(&mut self, pending: Pending, at: Time) {
+    fn set_timer(&mut self, pending: PendingTimer, at: Time) {
         self.pending = pending;
         self.deadlines.retransmission = at;
     }
 
-    /// When the RTO of the oldest outstanding packet is over.
+    /// Returns the time at which the RTO of the oldest outstanding packet expires.
     fn rto_of_first(&self) -> Time {
         self.board.slot(self.board.first()).stamp.sent_at + self.rto.span()
     }
@@ -45,25 +45,25 @@ impl Sender {
     /// restart the retransmission timer".
     pub(super) fn rearm_rto(&mut self, now: Time) {
         if self.board.outstanding() == 0 {
-            self.set_timer(Pending::None, Time::NEVER);
+            self.set_timer(PendingTimer::None, Time::NEVER);
             return;
         }
         let at = match self.pending {
-            // The RTO counts from the sending of the oldest packet, not from now.
-            Pending::Reordering | Pending::LossProbe => {
+            // The RTO starts at the transmission of the oldest packet, not now.
+            PendingTimer::Reordering | PendingTimer::LossProbe => {
                 self.rto_of_first().max(now + Span::from_ms(1))
             }
             _ => now + self.rto.span(),
         };
-        self.set_timer(Pending::Retransmission, at);
+        self.set_timer(PendingTimer::Retransmission, at);
     }
 
     pub(super) fn restart_rto(&mut self, now: Time) {
-        self.set_timer(Pending::Retransmission, now + self.rto.span());
+        self.set_timer(PendingTimer::Retransmission, now + self.rto.span());
     }
 
     pub(super) fn set_reordering_timer(&mut self, now: Time, wait: Span) {
-        self.set_timer(Pending::Reordering, now + (wait + TIMEOUT_MIN).min(self.rto.span()));
+        self.set_timer(PendingTimer::Reordering, now + (wait + TIMEOUT_MIN).min(self.rto.span()));
     }
 
     /// `tcp_set_xmit_timer`.
@@ -90,12 +90,12 @@ impl Sender {
         if rto_at > now {
             at = at.min(rto_at);
         }
-        self.set_timer(Pending::LossProbe, at);
+        self.set_timer(PendingTimer::LossProbe, at);
         true
     }
 
-    /// The deadline of retransmission may have come.
-    pub fn on_timer(&mut self, now: Time, out: &mut impl Egress) {
+    /// Handles an expired retransmission timer.
+    pub fn on_timer(&mut self, now: Time, out: &mut impl SegmentSink) {
         if !take_expired(&mut self.deadlines.retransmission, now) {
             return;
         }
@@ -104,18 +104,18 @@ impl Sender {
             self.send_syn(now, out);
             return;
         }
-        match std::mem::replace(&mut self.pending, Pending::None) {
-            Pending::None => {}
-            Pending::Retransmission => self.on_rto(now, out),
-            Pending::LossProbe => self.send_probe(now, out),
-            Pending::Reordering => self.on_reordering_timeout(now, out),
-            Pending::WindowProbe => self.probe_window(now, out),
+        match std::mem::replace(&mut self.pending, PendingTimer::None) {
+            PendingTimer::None => {}
+            PendingTimer::Retransmission => self.on_rto(now, out),
+            PendingTimer::LossProbe => self.send_probe(now, out),
+            PendingTimer::Reordering => self.on_reordering_timeout(now, out),
+            PendingTimer::WindowProbe => self.probe_window(now, out),
         }
         self.check();
     }
 
     /// `tcp_retransmit_timer`.
-    fn on_rto(&mut self, now: Time, out: &mut impl Egress) {
+    fn on_rto(&mut self, now: Time, out: &mut impl SegmentSink) {
         if self.board.outstanding() == 0 {
             return;
         }
@@ -125,8 +125,9 @@ impl Sender {
         self.restart_rto(now);
     }
 
-    /// `tcp_send_loss_probe`: new data if there is any, otherwise the last packet again.
-    fn send_probe(&mut self, now: Time, out: &mut impl Egress) {
+    /// Sends a loss probe: new data if available, otherwise the last packet again
+    /// (`tcp_send_loss_probe`).
+    fn send_probe(&mut self, now: Time, out: &mut impl SegmentSink) {
         if !self.tail_probe.is_out() && self.board.outstanding() > 0 {
             let mut again = false;
             let sent = if self.has_data() && self.board.next() < self.peer_window.end {
@@ -142,38 +143,40 @@ impl Sender {
             };
             if sent {
                 self.tail_probe = TailProbe::sent(self.board.next(), again);
-                // The RTO counts from now.
-                self.pending = Pending::None;
+                // Start the RTO now.
+                self.pending = PendingTimer::None;
                 self.rearm_rto(now);
                 return;
             }
         }
-        self.pending = Pending::LossProbe;
+        self.pending = PendingTimer::LossProbe;
         self.rearm_rto(now);
     }
 
-    /// The window keeps back what is to be sent. RFC 9293 §3.8.6.1: "The sending TCP peer must
-    /// regularly transmit at least one octet of new data (if available), or retransmit to the
-    /// receiving TCP peer even if the send window is zero, in order to 'probe' the window." What is
-    /// outstanding has a timer of its own (`tcp_check_probe_timer`).
+    /// Sets the timer for window probes if the receive window blocks data. RFC 9293 §3.8.6.1: "The
+    /// sending TCP peer must regularly transmit at least one octet of new data (if available), or
+    /// retransmit to the receiving TCP peer even if the send window is zero, in order to 'probe'
+    /// the window." Outstanding data uses the retransmission timer instead
+    /// (`tcp_check_probe_timer`).
     #[cold]
     pub(super) fn await_window(&mut self, now: Time) {
-        if self.board.outstanding() == 0 && self.pending == Pending::None {
-            self.set_timer(Pending::WindowProbe, now + self.window_probe_interval());
+        if self.board.outstanding() == 0 && self.pending == PendingTimer::None {
+            self.set_timer(PendingTimer::WindowProbe, now + self.window_probe_interval());
         }
     }
 
-    /// `tcp_probe0_when`. RFC 9293 §3.8.6.1: the first probe comes "when a zero window has existed
-    /// for the retransmission timeout period", and the interval increases exponentially.
+    /// Returns the interval of window probes (`tcp_probe0_when`). RFC 9293 §3.8.6.1: the first
+    /// probe is due "when a zero window has existed for the retransmission timeout period", and the
+    /// interval increases exponentially.
     fn window_probe_interval(&self) -> Span {
         let base_ns = self.rto.span().max(RTO_MIN).as_ns();
         Span::from_ns(base_ns << self.peer_window.probes.min(WINDOW_PROBE_DOUBLINGS)).min(RTO_MAX)
     }
 
-    /// `tcp_probe_timer`, `tcp_write_wakeup`: nothing of the segment before the first that is not
-    /// acknowledged, which every receiver answers.
+    /// Sends a window probe (`tcp_probe_timer`, `tcp_write_wakeup`): a segment without data before
+    /// the first unacknowledged one, to which every receiver responds.
     #[cold]
-    fn probe_window(&mut self, now: Time, out: &mut impl Egress) {
+    fn probe_window(&mut self, now: Time, out: &mut impl SegmentSink) {
         if self.board.outstanding() > 0 || !self.has_data() {
             self.peer_window.probes = 0;
             return;
@@ -183,25 +186,25 @@ impl Sender {
         out.note_sent(now, 1, u64::from(HEADER_BYTES), false);
         out.transmit(now, probe, self.ecn.field(false));
         self.peer_window.probes = self.peer_window.probes.saturating_add(1);
-        self.set_timer(Pending::WindowProbe, now + self.window_probe_interval());
+        self.set_timer(PendingTimer::WindowProbe, now + self.window_probe_interval());
     }
 
-    /// An ACK came while nothing was outstanding: whether the window has opened (`tcp_ack_probe`).
+    /// Processes the window of an ACK while nothing is outstanding (`tcp_ack_probe`).
     pub(super) fn note_window(&mut self, now: Time) {
-        if self.pending != Pending::WindowProbe {
+        if self.pending != PendingTimer::WindowProbe {
             return;
         }
         if self.board.next() < self.peer_window.end {
             self.peer_window.probes = 0;
-            self.set_timer(Pending::None, Time::NEVER);
+            self.set_timer(PendingTimer::None, Time::NEVER);
         } else {
-            self.set_timer(Pending::WindowProbe, now + self.window_probe_interval());
+            self.set_timer(PendingTimer::WindowProbe, now + self.window_probe_interval());
         }
     }
 
     /// `tcp_rack_reo_timeout`.
-    fn on_reordering_timeout(&mut self, now: Time, out: &mut impl Egress) {
-        self.pending = Pending::Reordering;
+    fn on_reordering_timeout(&mut self, now: Time, out: &mut impl SegmentSink) {
+        self.pending = PendingTimer::Reordering;
         let (in_flight, lost) = (self.board.in_flight(), self.board.total_lost());
         self.detect_losses(now);
         if self.board.in_flight() != in_flight {
@@ -212,13 +215,13 @@ impl Sender {
             }
             self.retransmit_lost(now, out);
         }
-        if self.pending != Pending::Retransmission {
+        if self.pending != PendingTimer::Retransmission {
             self.rearm_rto(now);
         }
     }
 
-    /// The deadline of pacing may have come.
-    pub fn on_pacing_timer(&mut self, now: Time, out: &mut impl Egress) {
+    /// Handles an expired pacing timer.
+    pub fn on_pacing_timer(&mut self, now: Time, out: &mut impl SegmentSink) {
         if take_expired(&mut self.deadlines.pacing, now) {
             self.retransmit_lost(now, out);
             self.write(now, out);
@@ -226,12 +229,12 @@ impl Sender {
         }
     }
 
-    /// The deadline of the controller may have come. A connection that is over wakes up no more: a
-    /// controller of intervals would go on to the end of the run.
-    pub fn on_wakeup(&mut self, now: Time, out: &mut impl Egress) {
+    /// Handles an expired timer of the controller. The timer of a finished connection is not set
+    /// again, because a controller with monitor intervals would continue until the end of the run.
+    pub fn on_wakeup(&mut self, now: Time, out: &mut impl SegmentSink) {
         if take_expired(&mut self.deadlines.wakeup, now) && !self.is_finished {
             self.controller.on_wakeup(now);
-            self.take_answers();
+            self.copy_controller_outputs();
             self.retransmit_lost(now, out);
             self.write(now, out);
             self.check();

@@ -1,45 +1,45 @@
-//! What leaves when: new data as window, pacing and small queues allow.
+//! Transmission of new data, limited by the window, pacing and TCP small queues.
 
-use jostle_control::{Sent, TcpExtension};
+use jostle_congestion::{SendEvent, TcpExtension};
 use jostle_units::{HEADER_BYTES, Time};
 
-use super::timers::Pending;
-use super::{Connection, Egress, Sender, timestamp_ms};
-use crate::segment::{Data, Segment, Trip};
+use super::timers::PendingTimer;
+use super::{Connection, SegmentSink, Sender, timestamp_ms};
+use crate::segment::{Data, Segment, TransitTimes};
 
-/// Packets before pacing begins, as under `fq`: "does not pace first 10".
+/// Packets sent before pacing begins, as under `fq`: "does not pace first 10".
 const UNPACED_PACKETS: u64 = 10;
 /// `tcp_limit_output_bytes`.
 const HOST_QUEUE_MAX_BYTES: u64 = 1 << 20;
-/// Memory that a burst occupies in the sending host beside its payload.
+/// Memory overhead of a burst in the sending host.
 const BUFFER_OVERHEAD_BYTES: u64 = 856;
 
-/// How `write` treats the window and the size of bursts.
+/// Handling of the window and the burst size in `write`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Push {
-    /// As the window allows.
+enum WriteMode {
+    /// Respects the window.
     Normal,
-    /// One packet whatever the window says: a loss probe.
+    /// Sends one packet regardless of the window, as a loss probe.
     Probe,
 }
 
 impl Sender {
-    /// The application has written data that was never sent.
+    /// Returns whether the application has written data that was never sent.
     #[inline]
     pub(super) fn has_data(&self) -> bool {
         self.written > self.board.next()
     }
 
     /// Sends new data (`tcp_write_xmit`).
-    pub(super) fn write(&mut self, now: Time, out: &mut impl Egress) {
-        self.write_new(now, Push::Normal, out);
+    pub(super) fn write(&mut self, now: Time, out: &mut impl SegmentSink) {
+        self.write_new(now, WriteMode::Normal, out);
     }
 
-    pub(super) fn write_probe(&mut self, now: Time, out: &mut impl Egress) {
-        self.write_new(now, Push::Probe, out);
+    pub(super) fn write_probe(&mut self, now: Time, out: &mut impl SegmentSink) {
+        self.write_new(now, WriteMode::Probe, out);
     }
 
-    fn write_new(&mut self, now: Time, push: Push, out: &mut impl Egress) {
+    fn write_new(&mut self, now: Time, push: WriteMode, out: &mut impl SegmentSink) {
         if self.connection != Connection::Established {
             return;
         }
@@ -55,7 +55,7 @@ impl Sender {
             // "ensure we have at least 2 GSO packets in flight"
             quota = quota.min((self.cwnd / 2).max(1));
             if quota == 0 {
-                if push == Push::Normal {
+                if push == WriteMode::Normal {
                     break;
                 }
                 quota = 1;
@@ -68,7 +68,7 @@ impl Sender {
             }
             let boundary = self.buffer_segments.get() - self.buffer_segments.remainder(next);
             let buffered = (self.written - next).min(boundary);
-            if push == Push::Normal
+            if push == WriteMode::Normal
                 && buffered > 1
                 && self.should_defer(now, in_flight, offered, buffered, burst_max)
             {
@@ -77,13 +77,13 @@ impl Sender {
                 break;
             }
             let burst = quota.min(burst_max).min(offered).min(buffered);
-            let burst = if push == Push::Probe { 1 } else { burst };
+            let burst = if push == WriteMode::Probe { 1 } else { burst };
             if self.host_queue_is_full(burst, 1, out) {
                 break;
             }
             self.send_burst(now, burst, out);
             sent += burst;
-            if push == Push::Probe {
+            if push == WriteMode::Probe {
                 break;
             }
         }
@@ -96,21 +96,21 @@ impl Sender {
             if self.in_reduction() {
                 self.reduction.note_sent(sent);
             }
-            if push == Push::Normal {
+            if push == WriteMode::Normal {
                 self.schedule_probe(now, false);
             }
         }
     }
 
-    /// Sends `burst` segments as one skb: one time stamp, one step of pacing.
-    fn send_burst(&mut self, now: Time, burst: u32, out: &mut impl Egress) {
+    /// Sends `burst` segments as one skb, with one timestamp and one step of pacing.
+    fn send_burst(&mut self, now: Time, burst: u32, out: &mut impl SegmentSink) {
         let prior_in_flight = self.board.in_flight();
         let idle = self.board.outstanding() == 0;
         let departure = self.pacer.depart(now);
         let ecn = self.ecn.field(true);
         let payload_bytes = self.payload_of(burst);
         let wire_bytes = payload_bytes + u64::from(burst * HEADER_BYTES);
-        // Before any of them can be dropped.
+        // Record the burst before any of its packets can be dropped.
         out.note_sent(now, burst, wire_bytes, false);
         for i in 0..burst {
             let number = self.board.next();
@@ -122,12 +122,12 @@ impl Sender {
         }
         self.account(now, burst, prior_in_flight);
         self.pace(departure, payload_bytes);
-        if idle || self.pending == Pending::LossProbe {
+        if idle || self.pending == PendingTimer::LossProbe {
             self.rearm_rto(now);
         }
     }
 
-    /// The segment `number` as it leaves now.
+    /// Returns segment `number` as sent at `now`.
     #[inline]
     pub(super) const fn data(
         &self,
@@ -143,11 +143,11 @@ impl Sender {
             number,
             tsval_ms,
             tsecr_ms: self.echo_ms,
-            trip: Trip::NONE,
+            trip: TransitTimes::NONE,
         })
     }
 
-    /// Payload bytes of the next `burst` segments.
+    /// Returns the payload bytes of the next `burst` segments.
     #[inline]
     fn payload_of(&self, burst: u32) -> u64 {
         let end = self.board.next() + burst;
@@ -156,7 +156,7 @@ impl Sender {
         self.bytes_of(burst) - lacking
     }
 
-    /// Payload of the new segment `number`.
+    /// Returns the payload of the new segment `number`.
     #[inline]
     fn take_payload(&mut self, number: u32) -> u16 {
         match self.short.front() {
@@ -168,11 +168,11 @@ impl Sender {
         }
     }
 
-    /// Counts packets that leave and tells the controller.
+    /// Counts sent packets and reports them to the controller.
     pub(super) fn account(&mut self, now: Time, packets: u32, prior_in_flight: u32) {
         self.total_sent += u64::from(packets);
         self.last_send = now;
-        self.controller.on_send(&Sent {
+        self.controller.on_send(&SendEvent {
             now,
             packets,
             total_sent: self.total_sent,
@@ -181,11 +181,12 @@ impl Sender {
             after_idle: prior_in_flight == 0 && self.sampler.is_app_limited(),
         });
         if prior_in_flight == 0 || self.start_is_paced() {
-            self.take_answers();
+            self.copy_controller_outputs();
         }
     }
 
-    /// Whether pacing holds the next packet back; sets the timer if so (`tcp_pacing_check`).
+    /// Returns whether pacing delays the next packet, and sets the timer if so
+    /// (`tcp_pacing_check`).
     #[inline]
     pub(super) fn must_wait(&mut self, now: Time) -> bool {
         let Some(departure) = self.pacer.waits_until(now) else { return false };
@@ -193,10 +194,10 @@ impl Sender {
         true
     }
 
-    /// `payload_bytes` left at `departure`: when the next packet may.
+    /// Schedules the next packet after `payload_bytes` left at `departure`.
     pub(super) fn pace(&mut self, departure: Time, payload_bytes: u64) {
         if self.start_is_paced()
-            && let Some(gap) = self.controller.packet_gap()
+            && let Some(gap) = self.controller.next_packet_gap()
         {
             self.pacer.advance_by(departure, gap);
             return;
@@ -206,38 +207,40 @@ impl Sender {
         self.pacer.advance(departure, payload_bytes, begun);
     }
 
-    /// Segments from `number` on that may be sent as far as the receiver is concerned.
+    /// Returns the number of segments from `number` on that the receive window allows.
     #[inline]
     pub(super) fn offered(&self, number: u32) -> u32 {
-        let offered = self.peer_window.room(number);
+        let offered = self.peer_window.sendable_segments(number);
         let narrow = offered < self.cwnd && self.peer_window.end > self.board.first();
         if narrow && self.overrides_receive_window() { self.cwnd } else { offered }
     }
 
     fn overrides_receive_window(&self) -> bool {
-        self.controller.tcp().is_some_and(TcpExtension::overrides_receive_window)
+        self.controller.tcp_extension().is_some_and(TcpExtension::ignores_receive_window)
     }
 
-    /// A rate that is required of a window-based controller's start holds for its first packets,
-    /// too: without them it would not be a rate.
+    /// Returns whether pacing applies to the first packets, too. It does if the first
+    /// flight is spread over a round trip, or if a window-based controller requires a rate.
     fn spreads_first_flight(&self) -> bool {
         self.first_flight_rate.is_some() || self.start_is_paced()
     }
 
-    /// A window-based controller requires a rate, as it does while its start-up paces.
+    /// Returns whether a window-based controller requires a pacing rate, as during a paced
+    /// start-up.
     #[inline]
     pub(super) fn start_is_paced(&self) -> bool {
         self.rate_required && self.owns_window()
     }
 
-    /// TCP small queues (`tcp_small_queue_check`): no more than about 1 ms of the flow's rate
-    /// waits in its own host, but always two bursts. `factor` times that for repairs.
+    /// Returns whether the host's queue of this flow is full (TCP small queues,
+    /// `tcp_small_queue_check`). The limit is about 1 ms of the flow's rate, but at least two
+    /// bursts, times `factor` for retransmissions.
     #[inline]
     pub(super) fn host_queue_is_full(
         &mut self,
         burst: u32,
         factor: u64,
-        out: &impl Egress,
+        out: &impl SegmentSink,
     ) -> bool {
         let queued = out.host_queue_bytes();
         if queued == 0 || self.board.outstanding() <= 1 {
@@ -253,8 +256,9 @@ impl Sender {
         full
     }
 
-    /// The host has sent a packet: what TSQ held back may leave (`tcp_wfree`, `TSQ_THROTTLED`).
-    pub fn on_host_queue_drained(&mut self, now: Time, out: &mut impl Egress) {
+    /// Continues sending after the host has sent a packet, if TCP small queues had stopped it
+    /// (`tcp_wfree`, `TSQ_THROTTLED`).
+    pub fn on_host_queue_drained(&mut self, now: Time, out: &mut impl SegmentSink) {
         if !std::mem::take(&mut self.throttled) {
             return;
         }
@@ -262,9 +266,9 @@ impl Sender {
         self.write(now, out);
     }
 
-    /// `tcp_rate_check_app_limited`, before the application writes: the network idles although the
-    /// window would allow more.
-    pub(super) fn note_application_limit(&mut self, out: &impl Egress) {
+    /// Marks sending as application-limited before the application writes, if the network is idle
+    /// although the window would allow more (`tcp_rate_check_app_limited`).
+    pub(super) fn note_application_limit(&mut self, out: &impl SegmentSink) {
         let in_flight = self.board.in_flight();
         if !self.has_data()
             && out.host_queue_bytes() == 0

@@ -1,9 +1,9 @@
-//! Whether a reduction may be undone: what must arrive to prove it needless (RFC 2883, RFC 3522).
+//! Undo of spurious reductions, proven by D-SACKs or timestamps (RFC 2883, RFC 3522).
 
-/// What would prove that the retransmissions of an episode were needless.
+/// State that detects spurious retransmissions of an episode.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Undo {
-    /// The reduction in force may be undone (`prior_ssthresh` in Linux is not zero).
+pub(super) struct UndoState {
+    /// Whether the current reduction may be undone (`prior_ssthresh` in Linux is not zero).
     pub reversible: bool,
     /// `undo_marker`: `snd_una` when the reduction that may be undone began.
     marker: Option<u32>,
@@ -13,26 +13,26 @@ pub(super) struct Undo {
     stamp_ms: u32,
 }
 
-impl Undo {
-    /// `tcp_init_undo`: an episode begins at `first`, with `out` retransmissions in flight.
+impl UndoState {
+    /// Starts an episode at `first`, with `out` retransmissions in flight (`tcp_init_undo`).
     pub const fn begin(&mut self, first: u32, out: i32) {
         self.marker = Some(first);
         // 0 would mean "all retransmissions were reported as duplicates".
         self.unreported = if out == 0 { -1 } else { out };
     }
 
-    /// Nothing of the episode is left to undo.
+    /// Ends the episode without undo.
     pub const fn forget(&mut self) {
         self.marker = None;
     }
 
-    /// An episode is under way that may prove to be needless.
+    /// Returns whether an episode is in progress that may prove to be spurious.
     #[inline]
     pub const fn is_watching(&self) -> bool {
         self.marker.is_some()
     }
 
-    /// A segment is sent again at `now_ms`.
+    /// Records a retransmission at `now_ms`.
     pub fn note_retransmission(&mut self, now_ms: u32) {
         if self.stamp_ms == 0 {
             self.stamp_ms = now_ms;
@@ -40,12 +40,12 @@ impl Undo {
         self.unreported = self.unreported.max(0) + 1;
     }
 
-    /// No retransmission is in flight any more.
+    /// Clears the timestamp when no retransmission is in flight.
     pub const fn forget_stamp(&mut self) {
         self.stamp_ms = 0;
     }
 
-    /// A segment that ends at `end` was reported as a duplicate (`tcp_check_dsack`).
+    /// Records that a segment that ends at `end` was reported as a duplicate (`tcp_check_dsack`).
     pub fn note_duplicate(&mut self, end: u32, retransmitted: bool) {
         let of_this_episode = self.marker.is_some_and(|marker| end > marker);
         if of_this_episode && retransmitted && self.unreported > 0 {
@@ -53,17 +53,18 @@ impl Undo {
         }
     }
 
-    /// An ACK of data that was there before the first retransmission (`tcp_packet_delayed`).
+    /// Returns whether an ACK confirms data that arrived before the first retransmission
+    /// (`tcp_packet_delayed`).
     pub const fn was_only_delayed(&self, echo_ms: u32) -> bool {
         self.stamp_ms == 0 || (echo_ms != 0 && echo_ms < self.stamp_ms)
     }
 
-    /// Every retransmission was reported as a duplicate.
+    /// Returns whether each retransmission was reported as a duplicate.
     pub const fn all_were_duplicates(&self) -> bool {
         self.is_watching() && self.unreported == 0
     }
 
-    /// `tcp_may_undo`.
+    /// Returns whether the reduction must be undone (`tcp_may_undo`).
     pub const fn is_due(&self, echo_ms: u32) -> bool {
         self.is_watching() && (self.unreported == 0 || self.was_only_delayed(echo_ms))
     }
@@ -75,7 +76,7 @@ mod tests {
 
     #[test]
     fn duplicates_of_every_retransmission_prove_it() {
-        let mut undo = Undo::default();
+        let mut undo = UndoState::default();
         undo.begin(100, 0);
         undo.note_retransmission(7);
         undo.note_retransmission(9);
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_echo_from_before_the_first_retransmission_proves_it() {
-        let mut undo = Undo::default();
+        let mut undo = UndoState::default();
         undo.begin(100, 0);
         assert!(undo.was_only_delayed(50), "nothing was sent again");
         undo.note_retransmission(70);
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     fn an_episode_without_retransmissions_is_not_proven_by_their_absence() {
-        let mut undo = Undo::default();
+        let mut undo = UndoState::default();
         undo.begin(100, 0);
         undo.note_duplicate(105, true);
         assert!(!undo.all_were_duplicates());

@@ -1,8 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 
-fn stamp(ns: u64) -> SendStamp {
-    let mut stamp = SendStamp::default();
+fn stamp(ns: u64) -> PacketDeliveryState {
+    let mut stamp = PacketDeliveryState::default();
     stamp.sent_at = Time::from_ns(ns);
     stamp
 }
@@ -17,7 +17,7 @@ fn filled(n: u32) -> Scoreboard {
 
 fn sacked_by(board: &mut Scoreboard, start: u32, end: u32) -> Vec<u32> {
     let mut news = Vec::new();
-    board.sack(Block { start, end }, |number, _| news.push(number));
+    board.sack(SackBlock { start, end }, |number, _| news.push(number));
     news
 }
 
@@ -39,7 +39,9 @@ fn a_lost_retransmission_waits_for_another() {
     board.retransmit(3, stamp(100));
     assert_eq!((board.next_lost(), board.in_flight()), (None, 10));
     let lost =
-        board.detect_lost(|number, _| if number == 3 { Verdict::Lost } else { Verdict::Later });
+        board.detect_lost(
+            |number, _| if number == 3 { LossDecision::Lost } else { LossDecision::Later },
+        );
     assert_eq!(lost, None);
     assert_eq!((board.next_lost(), board.in_flight(), board.total_lost()), (Some(3), 9, 2));
 }

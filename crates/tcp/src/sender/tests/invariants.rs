@@ -62,7 +62,7 @@ fn step(path: &mut Loopback, seen: &Cell<Seen>) -> Result<(), TestCaseError> {
 }
 
 fn run(episodes: &[Episode], seen: &Cell<Seen>) -> Result<(), TestCaseError> {
-    let mut path = Loopback::new(Options { initial_window: 20, ..OPTIONS }, reno(), RTT);
+    let mut path = Loopback::new(SenderConfig { initial_window: 20, ..OPTIONS }, reno(), RTT);
     // A path of any capacity is filled by the receiver's window alone.
     path.receiver = Receiver::new(1448, 300_000, RTT, EcnFeedback::Classic);
     path.start(None);

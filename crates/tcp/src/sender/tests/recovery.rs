@@ -215,7 +215,7 @@ fn copies_made_by_the_network_undo_nothing() {
 }
 
 fn marked() -> Script {
-    let mut script = Script::new(Options { initial_window: 20, ecn: true, ..OPTIONS }, reno());
+    let mut script = Script::new(SenderConfig { initial_window: 20, ecn: true, ..OPTIONS }, reno());
     script.supply(None);
     script.connect(RTT);
     script.left();

@@ -199,7 +199,7 @@ fn a_window_update_leaves_frto_alone() {
 /// Everything not SACKed is repeated in order after a timeout, in slow start.
 #[test]
 fn a_timeout_repeats_what_was_lost() {
-    let mut path = Loopback::new(Options { initial_window: 20, ..OPTIONS }, reno(), RTT);
+    let mut path = Loopback::new(SenderConfig { initial_window: 20, ..OPTIONS }, reno(), RTT);
     path.lost = range(0, 20);
     path.lost.push(19);
     path.start(Some(20 * 1448));

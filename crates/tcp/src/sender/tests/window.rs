@@ -46,7 +46,7 @@ fn the_window_halves_for_every_rto_of_silence() {
 fn the_threshold_remembers_three_quarters_of_an_idle_window() {
     let mut path = eighty();
     path.script.sender.controller.set_ssthresh(20);
-    path.script.sender.take_answers();
+    path.script.sender.copy_controller_outputs();
     path.until(ms(5_000));
     path.supply(None);
     assert_eq!(path.script.sender.cwnd(), 10);
@@ -78,7 +78,7 @@ fn an_application_limited_flow_does_not_grow() {
 fn a_window_that_is_acknowledged_does_not_shrink() {
     let mut path = eighty();
     path.script.sender.controller.set_ssthresh(40);
-    path.script.sender.take_answers();
+    path.script.sender.copy_controller_outputs();
     for round in 0..40 {
         path.until(ms(200 + 41 * round));
         path.supply(Some(4 * FULL));
@@ -130,7 +130,7 @@ fn bursts_follow_the_rate() {
     assert_eq!(short.wire.bursts, [5, 5]);
     assert_eq!(short.sender.burst_segments(), 15);
     // Linux 4.15 has no more than the rate's.
-    let mut old = Script::new(Options { short_path_bursts: false, ..OPTIONS }, reno());
+    let mut old = Script::new(SenderConfig { short_path_bursts: false, ..OPTIONS }, reno());
     old.supply(None);
     old.connect(Span::from_ms(2));
     assert_eq!(old.sender.burst_segments(), 9);
@@ -183,7 +183,7 @@ fn a_third_of_the_window_is_not_rounded_down() {
 
 /// Time between the departures of the first flight of a paced window of 100 packets.
 fn paced_gaps(ssthresh: Option<u32>) -> (Vec<Departure>, f64) {
-    let options = Options { pacing: true, ..OPTIONS };
+    let options = SenderConfig { pacing: true, ..OPTIONS };
     let mut script = Script::new(options, Box::new(Still { cwnd: 100, ssthresh }));
     script.supply(None);
     script.connect(RTT);
@@ -233,7 +233,7 @@ fn without_pacing_a_window_leaves_at_once() {
 /// TCP small queues: two bursts, or a millisecond of the flow's rate, wait in the host.
 #[test]
 fn small_queues_hold_back_what_the_card_has_not_sent() {
-    let mut script = Script::new(Options { initial_window: 1_000, ..OPTIONS }, reno());
+    let mut script = Script::new(SenderConfig { initial_window: 1_000, ..OPTIONS }, reno());
     script.wire.card_bytes = Some(0);
     script.supply(None);
     script.connect(RTT);
@@ -280,7 +280,7 @@ fn an_idle_card_does_not_push_what_waits_for_an_ack() {
 /// time that Linux credits the first one with.
 #[test]
 fn an_initial_window_is_paced_over_the_handshake() {
-    let options = Options { initial_window: 100, initial_pacing: true, ..OPTIONS };
+    let options = SenderConfig { initial_window: 100, initial_pacing: true, ..OPTIONS };
     let mut script = Script::new(options, reno());
     script.supply(None);
     script.connect(RTT);

@@ -44,7 +44,10 @@ fn a_window_update_ends_the_probes() {
     script.sends_nothing();
     script.receive(Ack { window: 3, ..script.ack(10) });
     assert_eq!(script.numbers(), range(10, 13));
-    assert_eq!((script.sender.pending, script.sender.peer_window.probes), (Pending::LossProbe, 0));
+    assert_eq!(
+        (script.sender.pending, script.sender.peer_window.probes),
+        (PendingTimer::LossProbe, 0)
+    );
     // The next closed window is probed as soon as the first one was.
     script.until(ms(1_040));
     script.receive(Ack { window: 0, ..script.ack(13) });
@@ -91,7 +94,7 @@ fn nothing_is_probed_for_when_the_application_has_nothing_to_send() {
     assert!(script.sender.withdraw());
     script.until(ms(100_000));
     script.sends_nothing();
-    assert_eq!(script.sender.pending, Pending::None);
+    assert_eq!(script.sender.pending, PendingTimer::None);
 }
 
 /// `__tcp_retransmit_skb`: beyond the window only the first segment is sent again.
@@ -118,7 +121,7 @@ fn nothing_is_repeated_beyond_the_window() {
 #[test]
 fn a_window_that_opens_again_is_told_or_asked_for() {
     for update_is_lost in [false, true] {
-        let mut path = Loopback::new(Options { initial_window: 45, ..OPTIONS }, reno(), RTT);
+        let mut path = Loopback::new(SenderConfig { initial_window: 45, ..OPTIONS }, reno(), RTT);
         path.receiver = Receiver::new(1448, 45 * FULL, RTT, EcnFeedback::Classic);
         path.lost = vec![0];
         path.drop_update = update_is_lost;

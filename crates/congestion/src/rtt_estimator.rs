@@ -1,0 +1,214 @@
+//! RTT estimation, minimum RTT and retransmission timeout: RFC 6298 with Linux's variance
+//! (`tcp_input.c`).
+
+use jostle_units::{Span, Time};
+
+/// SRTT, RTTVAR and RTO (RFC 6298 as Linux computes it) and the minimum RTT over 300 s.
+#[derive(Clone, Copy, Debug)]
+pub struct RttEstimator {
+    /// Smoothed RTT in eighths of a microsecond; 0 before the first sample.
+    srtt_8us: u64,
+    /// Mean deviation in quarters of a microsecond.
+    mdev_4us: u64,
+    /// Largest mean deviation of the current round, in quarters of a microsecond.
+    mdev_max_4us: u64,
+    /// RTTVAR in quarters of a microsecond.
+    rttvar_4us: u64,
+    /// Stream position whose acknowledgement ends the current round.
+    round_end: u64,
+    minimum: [(Time, Span); 3],
+}
+
+/// Linux: `TCP_RTO_MIN`, the floor of RTTVAR's share in the RTO.
+const RTO_MIN_US: u64 = 200_000;
+/// Linux: `TCP_RTO_MAX`.
+const RTO_MAX: Span = Span::from_secs(120);
+/// RFC 6298 (2.1) "the sender SHOULD set RTO <- 1 second".
+const RTO_INITIAL: Span = Span::from_secs(1);
+/// Linux: `tcp_min_rtt_wlen`.
+const MIN_RTT_WINDOW: Span = Span::from_secs(300);
+/// While the minimum is younger, no later candidates for the minimum are collected.
+const YOUNG_MINIMUM: Span = MIN_RTT_WINDOW.mul_div(1, 4);
+
+impl Default for RttEstimator {
+    fn default() -> Self {
+        Self {
+            srtt_8us: 0,
+            mdev_4us: 0,
+            mdev_max_4us: 0,
+            rttvar_4us: 0,
+            round_end: 0,
+            minimum: [(Time::ZERO, Span::MAX); 3],
+        }
+    }
+}
+
+impl RttEstimator {
+    /// Adds an RTT sample. `first_unacked` and `next_to_send` delimit rounds.
+    pub fn on_sample(&mut self, rtt: Span, first_unacked: u64, next_to_send: u64) {
+        let m = rtt.as_us().max(1);
+        if self.srtt_8us == 0 {
+            // RFC 6298 (2.2): SRTT <- R, RTTVAR <- R/2. In quarters R/2 is 2·R.
+            self.srtt_8us = m << 3;
+            self.mdev_4us = m << 1;
+            self.rttvar_4us = self.mdev_4us.max(RTO_MIN_US);
+            self.mdev_max_4us = self.rttvar_4us;
+            self.round_end = next_to_send;
+            return;
+        }
+        let error = m as i64 - (self.srtt_8us >> 3) as i64;
+        self.srtt_8us = (self.srtt_8us as i64 + error).max(1) as u64;
+        let mut deviation = error.abs() - (self.mdev_4us >> 2) as i64;
+        if error < 0 && deviation > 0 {
+            // Linux: a falling RTT must not increase the RTO; such samples have a weight of one
+            // eighth.
+            deviation >>= 3;
+        }
+        self.mdev_4us = (self.mdev_4us as i64 + deviation).max(0) as u64;
+        if self.mdev_4us > self.mdev_max_4us {
+            self.mdev_max_4us = self.mdev_4us;
+            self.rttvar_4us = self.rttvar_4us.max(self.mdev_max_4us);
+        }
+        if first_unacked > self.round_end {
+            if self.mdev_max_4us < self.rttvar_4us {
+                self.rttvar_4us -= (self.rttvar_4us - self.mdev_max_4us) >> 2;
+            }
+            self.round_end = next_to_send;
+            self.mdev_max_4us = RTO_MIN_US;
+        }
+    }
+
+    /// Adds a sample to the minimum filter. The sample may come from an ACK that is excluded from
+    /// [`on_sample`].
+    ///
+    /// [`on_sample`]: Self::on_sample
+    #[inline]
+    pub fn on_min_sample(&mut self, now: Time, rtt: Span) {
+        let [best, _, third] = &self.minimum;
+        // The three samples are sorted by time and by size. A sample above the third changes
+        // nothing while the first is young.
+        if rtt > third.1 && now.since(best.0) <= YOUNG_MINIMUM {
+            return;
+        }
+        self.renew_minimum(now, rtt);
+    }
+
+    /// Linux: `minmax_running_min`, `minmax_subwin_update`.
+    #[cold]
+    #[inline(never)]
+    fn renew_minimum(&mut self, now: Time, rtt: Span) {
+        let sample = (now, rtt);
+        let [best, second, third] = &mut self.minimum;
+        if rtt <= best.1 || now.since(third.0) > MIN_RTT_WINDOW {
+            self.minimum = [sample; 3];
+            return;
+        }
+        if rtt <= second.1 {
+            (*second, *third) = (sample, sample);
+        } else if rtt <= third.1 {
+            *third = sample;
+        }
+        let age = now.since(best.0);
+        if age > MIN_RTT_WINDOW {
+            (*best, *second, *third) = (*second, *third, sample);
+            if now.since(best.0) > MIN_RTT_WINDOW {
+                (*best, *second, *third) = (*second, *third, sample);
+            }
+        } else if second.0 == best.0 && age > YOUNG_MINIMUM {
+            (*second, *third) = (sample, sample);
+        } else if third.0 == second.0 && age > MIN_RTT_WINDOW.mul_div(1, 2) {
+            *third = sample;
+        }
+    }
+
+    /// Returns whether there is at least one sample.
+    #[inline]
+    pub fn has_sample(&self) -> bool {
+        self.srtt_8us != 0
+    }
+
+    /// Returns the smoothed RTT; zero before the first sample.
+    #[inline]
+    pub fn srtt(&self) -> Span {
+        Span::from_ns(self.srtt_8us * 125)
+    }
+
+    /// Returns the smoothed RTT in eighths of a microsecond, the unit of Linux.
+    #[inline]
+    pub fn srtt_8us(&self) -> u64 {
+        self.srtt_8us
+    }
+
+    /// Returns the minimum RTT; [`Span::MAX`] before the first sample.
+    #[inline]
+    pub fn min_rtt(&self) -> Span {
+        self.minimum[0].1
+    }
+
+    /// Returns the retransmission timeout without back-off.
+    #[inline]
+    pub fn rto(&self) -> Span {
+        if self.srtt_8us == 0 {
+            return RTO_INITIAL;
+        }
+        Span::from_us((self.srtt_8us >> 3) + self.rttvar_4us).min(RTO_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const fn at_ms(ms: u64) -> Time {
+        Time::from_ns(ms * 1_000_000)
+    }
+
+    /// algorithms.md §5: "RTO at 40 ms RTT ≥ 240 ms".
+    #[test]
+    fn rto_is_at_least_srtt_plus_200_ms() {
+        let mut rtt = RttEstimator::default();
+        assert_eq!(rtt.rto(), Span::from_secs(1));
+        for i in 0..1000 {
+            rtt.on_sample(Span::from_ms(40), i, i + 10);
+        }
+        assert_eq!(rtt.srtt(), Span::from_ms(40));
+        assert_eq!(rtt.rto(), Span::from_ms(240));
+    }
+
+    #[test]
+    fn the_first_sample_sets_the_variance_to_half() {
+        let mut rtt = RttEstimator::default();
+        rtt.on_sample(Span::from_ms(600), 0, 10);
+        assert_eq!(rtt.rto(), Span::from_ms(600 + 4 * 300));
+    }
+
+    proptest! {
+        /// Samples that are not looked at closely change nothing.
+        #[test]
+        fn a_young_minimum_is_what_all_samples_make_of_it(
+            samples in prop::collection::vec((0u64..120_000, 40u64..50), 1..100),
+        ) {
+            let (mut quick, mut thorough) = (RttEstimator::default(), RttEstimator::default());
+            let mut now_ms = 0;
+            for (wait_ms, rtt_ms) in samples {
+                now_ms += wait_ms;
+                quick.on_min_sample(at_ms(now_ms), Span::from_ms(rtt_ms));
+                thorough.renew_minimum(at_ms(now_ms), Span::from_ms(rtt_ms));
+                prop_assert_eq!(quick.minimum, thorough.minimum);
+            }
+        }
+    }
+
+    #[test]
+    fn the_minimum_ages_out_after_300_s() {
+        let mut rtt = RttEstimator::default();
+        rtt.on_min_sample(at_ms(0), Span::from_ms(40));
+        for s in 1..=300 {
+            rtt.on_min_sample(at_ms(s * 1000), Span::from_ms(50));
+            assert_eq!(rtt.min_rtt(), Span::from_ms(40), "after {s} s");
+        }
+        rtt.on_min_sample(at_ms(301_000), Span::from_ms(50));
+        assert_eq!(rtt.min_rtt(), Span::from_ms(50));
+    }
+}

@@ -1,0 +1,162 @@
+//! Parameters of BBR. Linux defines them as constants; the defaults are its values.
+
+use jostle_registry::{LinuxRelease, Parameter, ParameterType, ParameterValues};
+use jostle_units::Span;
+
+use super::model::GAIN_UNIT;
+use crate::slow_start::stopeg::DEFAULT_THRESHOLD;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "startup_gain",
+        summary: "pacing and cwnd gain of STARTUP; DRAIN paces by its inverse",
+        kind: ParameterType::Number { default: 2.885, min: 1.0, max: 10.0 },
+    },
+    Parameter {
+        name: "cwnd_gain",
+        summary: "cwnd in PROBE_BW, in bandwidth-delay products",
+        kind: ParameterType::Number { default: 2.0, min: 1.0, max: 10.0 },
+    },
+    Parameter {
+        name: "probe_gain",
+        summary: "pacing gain of the PROBE_BW phase that probes for more bandwidth",
+        kind: ParameterType::Number { default: 1.25, min: 1.0, max: 10.0 },
+    },
+    Parameter {
+        name: "yield_gain",
+        summary: "pacing gain of the PROBE_BW phase after it, which drains what the probe queued",
+        kind: ParameterType::Number { default: 0.75, min: 0.1, max: 1.0 },
+    },
+    Parameter {
+        name: "bandwidth_window",
+        summary: "round trips over which the maximum of the delivery rate is taken",
+        kind: ParameterType::Integer { default: 10, min: 1, max: 1000 },
+    },
+    Parameter {
+        name: "min_rtt_window",
+        summary: "time for which a minimum RTT holds; PROBE_RTT follows when it passes unconfirmed",
+        kind: ParameterType::Span {
+            default_ns: 10 * SECOND_NS,
+            min_ns: SECOND_NS / 10,
+            max_ns: 3600 * SECOND_NS,
+        },
+    },
+    Parameter {
+        name: "probe_rtt_duration",
+        summary: "least time spent at the minimum window in PROBE_RTT; 0 never probes",
+        kind: ParameterType::Span { default_ns: SECOND_NS / 5, min_ns: 0, max_ns: 60 * SECOND_NS },
+    },
+    Parameter {
+        name: "min_window",
+        summary: "smallest cwnd, and that of PROBE_RTT, in packets",
+        kind: ParameterType::Integer { default: 4, min: 1, max: 1000 },
+    },
+    Parameter {
+        name: "full_pipe_growth",
+        summary: "growth of the bandwidth per round below which STARTUP may be over",
+        kind: ParameterType::Number { default: 1.25, min: 1.0, max: 4.0 },
+    },
+    Parameter {
+        name: "full_pipe_rounds",
+        summary: "rounds without such growth that end STARTUP",
+        kind: ParameterType::Integer { default: 3, min: 1, max: 100 },
+    },
+    Parameter {
+        name: "startup_exit",
+        summary: "what ends STARTUP: a bandwidth that no longer grows, or also StopEG's share of \
+                  the flight on the forward path",
+        kind: ParameterType::Choice { default: "bandwidth", choices: &["bandwidth", "stopeg"] },
+    },
+    Parameter {
+        name: "stopeg_threshold",
+        summary: "share of the flight on the forward path above which StopEG ends STARTUP",
+        kind: ParameterType::Number { default: DEFAULT_THRESHOLD, min: 0.5, max: 1.0 },
+    },
+    Parameter {
+        name: "pacing_margin_percent",
+        summary: "how far pacing stays below the estimated bandwidth, in percent",
+        kind: ParameterType::Integer { default: 1, min: 0, max: 50 },
+    },
+    Parameter {
+        name: "ack_aggregation",
+        summary: "widens cwnd by what arrives acknowledged in bulk; not as in 4.15, whatever is said",
+        kind: ParameterType::Bool { default: true },
+    },
+    Parameter {
+        name: "linux",
+        summary: "kernel to follow; 4.15 does not widen cwnd for aggregated ACKs or for the probe \
+                  of a small BDP, nor deduct what pacing holds back from what is in flight, and \
+                  takes an RTT equal to the minimum for its confirmation",
+        kind: ParameterType::Choice { default: "6.1", choices: LinuxRelease::CHOICES },
+    },
+    Parameter {
+        name: "policer_detection",
+        summary: "holds to the long-term rate where losses look like a token-bucket policer's",
+        kind: ParameterType::Bool { default: true },
+    },
+];
+
+/// The parameters in the units of the computation. Gains are in 256ths.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parameters {
+    pub(super) startup_gain: u64,
+    pub(super) drain_gain: u64,
+    pub(super) cwnd_gain: u64,
+    pub(super) probe_gain: u64,
+    pub(super) yield_gain: u64,
+    pub(super) full_pipe_growth: u64,
+    pub(super) full_pipe_rounds: u32,
+    /// Threshold of StopEG, if it may end STARTUP.
+    pub(super) stopeg_threshold: Option<f64>,
+    pub(super) bandwidth_window: u64,
+    pub(super) min_rtt_window: Span,
+    pub(super) probe_rtt_duration: Span,
+    pub(super) min_window: u32,
+    pub(super) pacing_margin_percent: u64,
+    pub(super) ack_aggregation: bool,
+    pub(super) policer_detection: bool,
+    pub(super) kernel: LinuxRelease,
+}
+
+impl Parameters {
+    pub(super) fn new(values: &ParameterValues) -> Self {
+        let unit = GAIN_UNIT as f64;
+        let gain = |name| (values.number(name) * unit) as u64;
+        Self {
+            // `bbr_high_gain` in Linux: rounded up, "the smallest pacing gain" that still doubles.
+            startup_gain: gain("startup_gain") + 1,
+            drain_gain: (unit / values.number("startup_gain")) as u64,
+            cwnd_gain: gain("cwnd_gain"),
+            probe_gain: gain("probe_gain"),
+            yield_gain: gain("yield_gain"),
+            full_pipe_growth: gain("full_pipe_growth"),
+            full_pipe_rounds: values.u32("full_pipe_rounds"),
+            stopeg_threshold: (values.choice("startup_exit") == "stopeg")
+                .then(|| values.number("stopeg_threshold")),
+            bandwidth_window: u64::from(values.u32("bandwidth_window")),
+            min_rtt_window: values.span("min_rtt_window"),
+            probe_rtt_duration: values.span("probe_rtt_duration"),
+            min_window: values.u32("min_window"),
+            pacing_margin_percent: u64::from(values.u32("pacing_margin_percent")),
+            ack_aggregation: values.bool("ack_aggregation"),
+            kernel: LinuxRelease::from_choice(values.choice("linux")),
+            policer_detection: values.bool("policer_detection"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::BBR;
+
+    /// `bbr_high_gain` = 256·2885/1000 + 1, `bbr_drain_gain` = 256·1000/2885.
+    #[test]
+    fn gains_are_those_of_linux() {
+        let p = Parameters::new(&BBR.entry.defaults());
+        assert_eq!((p.startup_gain, p.drain_gain, p.cwnd_gain), (739, 88, 512));
+        assert_eq!((p.probe_gain, p.yield_gain, p.full_pipe_growth), (320, 192, 320));
+    }
+}

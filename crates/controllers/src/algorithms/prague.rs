@@ -1,0 +1,186 @@
+//! Prague, the reference controller of L4S.
+
+mod scalable;
+
+use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_units::{Rate, Time};
+
+use super::Reno;
+use crate::registry_rows::{ControllerEntry, SlowStartChoice};
+use crate::slow_start::Standard;
+use crate::window_based::WindowBasedController;
+use jostle_congestion::{
+    AckSample, CongestionController, CongestionEvent, CwndReductionBy, EcnFeedback,
+    EstablishedEvent, RawAckSample, RecoveryState, SendEvent, StateObserver,
+};
+use scalable::Scalable;
+
+pub(crate) const ROW: ControllerEntry = ControllerEntry {
+    entry: RegistryEntry {
+        name: "prague",
+        summary: "DCTCP for the Internet: L4S marks, paced, independent of the RTT",
+        class: "ecn",
+        based_on: &["dctcp"],
+        source: "draft-briscoe-iccrg-prague-congestion-control; TCP Prague 0.7, and 0.6 \
+                 for its RTT modes, for Linux (L4STeam); RFC 9331",
+        parameters: &[
+            Parameter {
+                name: "prague_rtt_scaling",
+                summary: "how the rate depends on the RTT (0.6, where modes are numbered 0 to 3): \
+                          none: as a flow of its RTT; rate: as one of the target RTT, if its own \
+                          is shorter; scalable: less so on short paths, in favour of marks in \
+                          every few rounds; additive: as one of its RTT and the target together",
+                kind: ParameterType::Choice {
+                    default: "rate",
+                    choices: &["none", "rate", "scalable", "additive"],
+                },
+            },
+            Parameter {
+                name: "prague_rtt_target",
+                summary: "the RTT of the modes rate and additive, and the least time between two \
+                          reductions in all but none",
+                kind: ParameterType::Span {
+                    default_ns: 25_000_000,
+                    min_ns: 1_000,
+                    max_ns: 1_000_000_000,
+                },
+            },
+            Parameter {
+                name: "prague_rtt_transition",
+                summary: "rounds after slow start before they do (newer releases: 4)",
+                kind: ParameterType::Integer { default: 500, min: 0, max: 1_000_000_000 },
+            },
+            Parameter {
+                name: "prague_alpha_mode",
+                summary: "1: alpha starts at 1; 0: it starts at 0, and the first mark halves",
+                kind: ParameterType::Integer { default: 1, min: 0, max: 1 },
+            },
+            Parameter {
+                name: "prague_rate_offset",
+                summary: "the pacing rate is so many 128ths above, then below its mean",
+                kind: ParameterType::Integer { default: 4, min: 0, max: 127 },
+            },
+            Parameter {
+                name: "prague_burst_shift",
+                summary: "bursts last at most 2^-shift s",
+                kind: ParameterType::Integer { default: 12, min: 0, max: 30 },
+            },
+        ],
+    },
+    start: SlowStartChoice::BuiltIn,
+    build: |parts| Box::new(Prague::new(&parts.values)),
+};
+
+/// Prague: a scalable controller if the receiver counts marks, Reno without ECN.
+pub struct Prague {
+    scalable: Scalable,
+    /// Reno, if ECN was not negotiated.
+    reno: Option<WindowBasedController<Reno>>,
+}
+
+impl Prague {
+    /// Creates Prague with the parameters of its registry entry.
+    pub fn new(values: &ParameterValues) -> Self {
+        Self { scalable: Scalable::new(values), reno: None }
+    }
+}
+
+/// Calls the active controller directly. A trait object would need an additional table look-up in
+/// each of the many calls per ACK.
+macro_rules! active {
+    ($me:ident.$method:ident($($argument:ident),*)) => {
+        match &$me.reno {
+            Some(reno) => reno.$method($($argument),*),
+            None => $me.scalable.$method($($argument),*),
+        }
+    };
+    (mut $me:ident.$method:ident($($argument:ident),*)) => {
+        match &mut $me.reno {
+            Some(reno) => reno.$method($($argument),*),
+            None => $me.scalable.$method($($argument),*),
+        }
+    };
+}
+
+impl CongestionController for Prague {
+    fn required_ecn_feedback(&self) -> EcnFeedback {
+        EcnFeedback::AccEcn
+    }
+
+    /// `prague_init`: "Switching to pure reno".
+    fn on_ecn_negotiated(&mut self, feedback: EcnFeedback) {
+        self.reno = (feedback == EcnFeedback::None)
+            .then(|| WindowBasedController::new(Reno, Box::new(Standard)));
+    }
+
+    fn on_established(&mut self, established: &EstablishedEvent) {
+        active!(mut self.on_established(established));
+    }
+
+    fn on_mss_change(&mut self, mss_bytes: u32) {
+        active!(mut self.on_mss_change(mss_bytes));
+    }
+
+    fn on_send(&mut self, sent: &SendEvent) {
+        active!(mut self.on_send(sent));
+    }
+
+    fn on_ack_before_loss_detection(&mut self, measurement: &RawAckSample) {
+        active!(mut self.on_ack_before_loss_detection(measurement));
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        active!(mut self.on_ack(ack));
+    }
+
+    fn on_congestion_event(&mut self, congestion: &CongestionEvent) {
+        active!(mut self.on_congestion_event(congestion));
+    }
+
+    fn on_recovery_state(&mut self, now: Time, state: RecoveryState) {
+        active!(mut self.on_recovery_state(now, state));
+    }
+
+    fn on_undo(&mut self, now: Time) {
+        active!(mut self.on_undo(now));
+    }
+
+    fn set_cwnd(&mut self, cwnd: u32) {
+        active!(mut self.set_cwnd(cwnd));
+    }
+
+    fn set_ssthresh(&mut self, ssthresh: u32) {
+        active!(mut self.set_ssthresh(ssthresh));
+    }
+
+    fn cwnd(&self) -> u32 {
+        active!(self.cwnd())
+    }
+
+    fn ssthresh(&self) -> Option<u32> {
+        active!(self.ssthresh())
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        active!(self.pacing_rate())
+    }
+
+    fn max_burst_packets(&self) -> Option<u32> {
+        active!(self.max_burst_packets())
+    }
+
+    fn recovery_owner(&self) -> CwndReductionBy {
+        active!(self.recovery_owner())
+    }
+
+    fn mode(&self) -> &'static str {
+        active!(self.mode())
+    }
+
+    fn observe(&self, observer: &mut dyn StateObserver) {
+        self.scalable.observe(observer);
+    }
+}
+
+#[cfg(test)]
+mod tests;

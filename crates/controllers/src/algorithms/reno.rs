@@ -1,0 +1,56 @@
+//! Reno as implemented in Linux, and NewReno as specified in RFC 9002 (`flavour`).
+
+mod rfc9002;
+
+use jostle_registry::{Parameter, ParameterType, RegistryEntry};
+
+use self::rfc9002::Rfc9002;
+use crate::cwnd::CongestionWindow;
+use crate::registry_rows::{ControllerEntry, SlowStartChoice};
+use crate::window_based::{BETA_ECN, CongestionAvoidance, WindowBasedController};
+use jostle_congestion::{AckSample, CongestionEvent};
+
+pub(crate) const ROW: ControllerEntry = ControllerEntry {
+    entry: RegistryEntry {
+        name: "reno",
+        summary: "adds one packet per round trip, halves on loss",
+        class: "loss",
+        based_on: &[],
+        source: "RFC 5681, RFC 6582; Linux 6.1 tcp_cong.c, tcp_reno; RFC 9002, section 7",
+        parameters: &[
+            Parameter {
+                name: "flavour",
+                summary: "whose Reno: that of linux, in whole packets, or the controller of rfc9002 \
+                          for QUIC, in bytes; kernels have the former alone",
+                kind: ParameterType::Choice { default: "linux", choices: &["linux", "rfc9002"] },
+            },
+            BETA_ECN,
+        ],
+    },
+    start: SlowStartChoice::Composed("standard"),
+    build: |parts| {
+        let (values, slow_start) = (&parts.values, parts.slow_start);
+        if values.choice("flavour") == "rfc9002" {
+            return Box::new(
+                WindowBasedController::new(Rfc9002::default(), slow_start).with_abe(values),
+            );
+        }
+        Box::new(WindowBasedController::new(Reno, slow_start).with_abe(values))
+    },
+};
+
+/// Additive increase by one packet per window, multiplicative decrease by half.
+#[derive(Clone, Copy, Debug)]
+pub struct Reno;
+
+impl CongestionAvoidance for Reno {
+    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
+        window.additive_increase(window.cwnd, acked);
+    }
+
+    /// RFC 5681 (4) requires max(FlightSize / 2, 2 · SMSS). Linux halves cwnd instead, even if it
+    /// was not fully used.
+    fn ssthresh_after(&mut self, window: &CongestionWindow, _congestion: &CongestionEvent) -> u32 {
+        (window.cwnd / 2).max(2)
+    }
+}

@@ -1,0 +1,131 @@
+//! NewReno as specified in RFC 9002, section 7. The RFC counts the window in bytes; here it has
+//! packets and a fraction.
+
+use jostle_units::Time;
+
+use crate::cwnd::{CongestionWindow, FractionalWindow};
+use crate::window_based::CongestionAvoidance;
+use jostle_congestion::{
+    AckSample, CongestionEvent, CongestionSignal, EstablishedEvent, RecoveryState,
+};
+
+/// "kLossReductionFactor" (B.1; §7.3.2: "half the value of the congestion window").
+const LOSS_REDUCTION_FACTOR: f64 = 0.5;
+
+/// "kMinimumWindow", in datagrams (§7.2).
+const MINIMUM_WINDOW: f64 = 2.0;
+
+/// Congestion avoidance of RFC 9002.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rfc9002 {
+    fraction: FractionalWindow,
+    /// Whether a recovery period is in progress.
+    recovering: bool,
+}
+
+impl CongestionAvoidance for Rfc9002 {
+    fn on_established(&mut self, _window: &mut CongestionWindow, _established: &EstablishedEvent) {
+        *self = Self::default();
+    }
+
+    /// B.5, packet by packet: "congestion_window += max_datagram_size * acked_packet.sent_bytes /
+    /// congestion_window".
+    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
+        for _ in 0..acked {
+            let cwnd = self.fraction.of(window);
+            self.fraction.add(window, 1.0 / cwnd);
+        }
+    }
+
+    /// B.6: "ssthresh = congestion_window * kLossReductionFactor", but "no reaction if already in a
+    /// recovery period". Persistent congestion, here called a timeout, also sets the window to the
+    /// minimum (B.8), and does not change ssthresh.
+    fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
+        if congestion.signal == CongestionSignal::Timeout {
+            self.fraction.clear();
+            if self.recovering {
+                // PRR may have reduced cwnd further.
+                return window.ssthresh.min(window.cwnd).max(2);
+            }
+        }
+        let half = self.fraction.of(window) * LOSS_REDUCTION_FACTOR;
+        let whole = half.max(MINIMUM_WINDOW).floor();
+        if congestion.signal != CongestionSignal::Timeout {
+            // Half a packet counts in bytes; the transport sets cwnd to whole packets.
+            self.fraction.set((half - whole).max(0.0));
+        }
+        whole as u32
+    }
+
+    /// The RFC does not describe an undo. After an undo by the transport, the recovery period has
+    /// ended.
+    fn cwnd_after_undo(&mut self, window: &CongestionWindow, prior_cwnd: u32) -> u32 {
+        self.recovering = false;
+        window.cwnd.max(prior_cwnd)
+    }
+
+    fn on_recovery_state(
+        &mut self,
+        _window: &mut CongestionWindow,
+        _now: Time,
+        state: RecoveryState,
+    ) {
+        self.recovering = matches!(state, RecoveryState::Cwr | RecoveryState::Recovery);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::{ack, loss};
+
+    /// A window with its fraction after an event: reduced at once, as over QUIC.
+    fn after(law: &mut Rfc9002, window: &mut CongestionWindow, signal: CongestionSignal) -> f64 {
+        window.ssthresh = law.ssthresh_after(window, &CongestionEvent { signal, ..loss() });
+        window.cwnd = if signal == CongestionSignal::Timeout { 2 } else { window.ssthresh };
+        law.fraction.of(window)
+    }
+
+    fn avoiding(cwnd: u32) -> CongestionWindow {
+        CongestionWindow { cwnd, ssthresh: 2, ..CongestionWindow::default() }
+    }
+
+    /// In packets: 10, 10 + 1 / 10 = 10.1, 10.1 + 1 / 10.1 = 10.19901, 10.29706; whether three ACKs
+    /// say so or one does.
+    #[test]
+    fn a_window_of_packets_brings_less_than_one() {
+        for acks in [vec![1, 1, 1], vec![3]] {
+            let (mut law, mut window) = (Rfc9002::default(), avoiding(10));
+            acks.iter().for_each(|&acked| law.increase_cwnd(&mut window, acked, &ack(0)));
+            assert!((law.fraction.of(&window) - 10.297_06).abs() < 1e-5);
+        }
+    }
+
+    /// 25 packets leave 12.5, and those 6.25; never less than two.
+    #[test]
+    fn half_of_the_bytes_stays() {
+        let (mut law, mut window) = (Rfc9002::default(), avoiding(25));
+        for left in [12.5, 6.25, 3.125, 2.0, 2.0] {
+            assert_eq!(after(&mut law, &mut window, CongestionSignal::Loss), left);
+            assert_eq!(window.ssthresh, left as u32);
+        }
+        let (mut law, mut window) = (Rfc9002::default(), avoiding(25));
+        assert_eq!(after(&mut law, &mut window, CongestionSignal::Ecn), 12.5);
+    }
+
+    /// The losses that begin a recovery period and establish persistent congestion are one congestion
+    /// event: ssthresh is half of the window, where Linux's Reno would come to a quarter.
+    #[test]
+    fn persistent_congestion_does_not_halve_again() {
+        let (mut law, mut window) = (Rfc9002::default(), avoiding(100));
+        after(&mut law, &mut window, CongestionSignal::Loss);
+        law.on_recovery_state(&mut window, Time::ZERO, RecoveryState::Recovery);
+        assert_eq!(after(&mut law, &mut window, CongestionSignal::Timeout), 2.0);
+        assert_eq!((window.cwnd, window.ssthresh), (2, 50));
+        // Outside of a recovery period it is an event.
+        law.on_recovery_state(&mut window, Time::ZERO, RecoveryState::Open);
+        window.cwnd = 40;
+        after(&mut law, &mut window, CongestionSignal::Timeout);
+        assert_eq!(window.ssthresh, 20);
+    }
+}

@@ -1,0 +1,32 @@
+//! VFAST TCP.
+
+use jostle_registry::{Parameter, ParameterType, RegistryEntry};
+
+use super::fast::{ALPHA, Fast, GAMMA, RttFilter};
+use crate::registry_rows::{ControllerEntry, SlowStartChoice};
+use crate::window_based::WindowBasedController;
+
+pub(crate) const ROW: ControllerEntry = ControllerEntry {
+    entry: RegistryEntry {
+        name: "vfast",
+        summary: "FAST whose average RTT follows jumps at once and ignores noise",
+        class: "delay",
+        based_on: &["fast"],
+        source: "Belhaj & Tagmouti, VFAST TCP: an Improvement of FAST TCP, ICCSA 2009",
+        parameters: &[
+            ALPHA,
+            GAMMA,
+            Parameter {
+                name: "jump_weight",
+                summary: "weight of RTT samples that differ from the average by more than usual",
+                kind: ParameterType::Number { default: 0.5, min: 0.0, max: 1.0 },
+            },
+        ],
+    },
+    start: SlowStartChoice::BuiltIn,
+    build: |parts| {
+        let jump_weight = parts.values.number("jump_weight");
+        let filter = RttFilter::Deviation { jump_weight };
+        Box::new(WindowBasedController::new(Fast::new(&parts.values, filter), parts.slow_start))
+    },
+};

@@ -1,0 +1,149 @@
+//! PCC Vivace: gradient ascent on a utility of rate, loss and RTT gradient.
+//!
+//! Dong et al., "PCC Vivace: Online-Learning Congestion Control", NSDI 2018. Details that the paper
+//! leaves open follow the authors' releases:
+//!
+//! - The Linux port compares packets sent with packets delivered or lost to separate intervals,
+//!   keeps the rate while it waits for an interval's ACKs, treats RTT gradients below 3 % as noise,
+//!   ignores losses below a tenth and falling RTTs while starting, and does not reduce its rate
+//!   after a timeout: it discards the measurements, and probes again after recovery.
+//! - The QUIC release ignores a gradient that is smaller than the residuals of its regression
+//!   relative to the mean RTT (on paths with jitter the slope of one interval is mostly noise), and
+//!   ends the starting phase immediately if the smoothed RTT rose by 30 % within an interval.
+//! - The user-space release starts to move from the better of the probed rates.
+//!
+//! Intervals are extended by a small random time, so that the intervals of flows with equal RTTs
+//! are not synchronised (PCC's first version used 1.7 to 2.2 RTTs).
+
+mod experiment;
+mod parameters;
+mod step_size;
+#[cfg(test)]
+mod tests;
+mod utility;
+
+use jostle_registry::RegistryEntry;
+use jostle_units::{RandomStream, Span, Time};
+
+use self::experiment::{LastResult, Phase};
+use self::parameters::{PARAMETERS, Parameters};
+use crate::pcc::{IntervalMonitor, NOMINAL_RTT, Pcc, RateExperiment};
+use crate::registry_rows::{ControllerEntry, ControllerInputs, SlowStartChoice};
+use jostle_congestion::{AckSample, StateObserver};
+
+pub(crate) const ROW: ControllerEntry = ControllerEntry {
+    entry: RegistryEntry {
+        name: "vivace",
+        summary: "PCC: tries rates and climbs the gradient of a utility function",
+        class: "hybrid",
+        based_on: &[],
+        source: "Dong et al., \"PCC Vivace: Online-Learning Congestion Control\", NSDI 2018; \
+                 Linux port of its authors",
+        parameters: PARAMETERS,
+    },
+    start: SlowStartChoice::BuiltIn,
+    build: |parts| Box::new(Pcc::new(Vivace::new(parts))),
+};
+
+/// The controller.
+pub struct Vivace {
+    parameters: Parameters,
+    random: RandomStream,
+    phase: Phase,
+    /// Base rate of the current phase, in bit/s of payload.
+    rate_bps: f64,
+    monitor: IntervalMonitor,
+    /// Smoothed RTT at the start of the latest interval.
+    srtt_at_start: Span,
+    last: LastResult,
+}
+
+impl Vivace {
+    fn new(parts: ControllerInputs) -> Self {
+        let parameters = Parameters::new(&parts.values);
+        Self {
+            parameters,
+            random: parts.random,
+            phase: Phase::Starting { best: None },
+            rate_bps: parameters.minimum_bps,
+            monitor: IntervalMonitor::new(parameters.minimum_bps, parameters.interval_packets),
+            srtt_at_start: NOMINAL_RTT,
+            last: LastResult::default(),
+        }
+    }
+
+    /// Starts an interval at `rate_bps`. `before` packets were sent before it.
+    fn measure(&mut self, now: Time, before: u64, rate_bps: f64) {
+        let p = &self.parameters;
+        let rtts = p.interval_rtts * (1.0 + p.interval_jitter * self.random.uniform());
+        self.srtt_at_start = self.monitor.srtt;
+        self.monitor.measure(now, before, rate_bps, rtts);
+    }
+}
+
+impl RateExperiment for Vivace {
+    fn monitor(&self) -> &IntervalMonitor {
+        &self.monitor
+    }
+
+    fn monitor_mut(&mut self) -> &mut IntervalMonitor {
+        &mut self.monitor
+    }
+
+    fn begin(&mut self, now: Time, rate_bps: f64) {
+        self.rate_bps = rate_bps;
+        self.measure(now, 0, rate_bps);
+    }
+
+    fn restart(&mut self, now: Time, before: u64) {
+        match self.phase {
+            Phase::Starting { .. } => {
+                self.monitor.drop_measurements();
+                self.measure(now, before, self.rate_bps);
+            }
+            Phase::Probing(_) | Phase::Moving { .. } => self.probe(now),
+        }
+    }
+
+    fn after_interval(&mut self, now: Time) {
+        self.go_on(now);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample, in_loss: bool) {
+        if let Some(rtt) = ack.rtt
+            && let Some(interval) = self.monitor.interval_at(ack.sent_at)
+        {
+            let at = ack.sent_at.since(interval.start);
+            interval.trend.add(at.as_secs_f64(), rtt.as_secs_f64());
+        }
+        self.monitor.account(ack);
+        if !in_loss {
+            self.close_interval(ack.now);
+            self.take_results(ack.now);
+            self.watch_start(ack.now);
+        }
+    }
+
+    fn rate_in_loss(&mut self) -> f64 {
+        self.fall_back();
+        self.rate_bps
+    }
+
+    fn resume(&mut self, now: Time) {
+        self.probe(now);
+    }
+
+    fn phase(&self) -> &'static str {
+        self.phase.name()
+    }
+
+    fn observe(&self, observer: &mut dyn StateObserver) {
+        observer.record_value("rate_bps", self.rate_bps);
+        observer.record_value("pacing_bps", self.monitor.pacing_bps);
+        observer.record_value("utility", self.last.utility);
+        observer.record_value("rtt_gradient", self.last.gradient);
+        observer.record_value("raw_rtt_gradient", self.last.raw_gradient);
+        observer.record_value("loss_ratio", self.last.loss);
+        observer.record_value("interval_sent_bps", self.last.sent_bps);
+    }
+}

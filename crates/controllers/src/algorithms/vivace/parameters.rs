@@ -1,0 +1,147 @@
+//! Parameters of PCC Vivace.
+
+use jostle_registry::{Parameter, ParameterType, ParameterValues};
+
+use super::step_size::Steps;
+use super::utility::{Form, Utility};
+use crate::pcc::parameters::{minimum_rate, number};
+
+/// A coefficient whose default is given by the form.
+const fn coefficient(name: &'static str, summary: &'static str) -> Parameter {
+    Parameter { name, summary, kind: ParameterType::Number { default: -1.0, min: -1.0, max: 1e9 } }
+}
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "form",
+        summary: "utility function: paper (throughput 1, loss 11.35, RTT 900, power 0.9, in \
+                  Mbit/s), linear (Linux port: 1, 11, 900), scaled (WebRTC, bit/s: 0.001, 10, \
+                  0.005, power 0.9), satellite (a guess at a closed one: 1, 10, 2, linear)",
+        kind: ParameterType::Choice {
+            default: "paper",
+            choices: &["paper", "linear", "scaled", "satellite"],
+        },
+    },
+    Parameter {
+        name: "utility",
+        summary: "latency: as the form has it; loss: RTTs do not count (RTT coefficient 0)",
+        kind: ParameterType::Choice { default: "latency", choices: &["latency", "loss"] },
+    },
+    coefficient("throughput_coefficient", "reward of the rate; -1 for that of the form"),
+    coefficient("loss_coefficient", "cost of the share of packets lost; -1 for that of the form"),
+    coefficient("rtt_coefficient", "cost of the RTT gradient; -1 for that of the form"),
+    Parameter {
+        name: "exponent",
+        summary: "power of the rate in its reward; -1 for that of the form",
+        kind: ParameterType::Number { default: -1.0, min: -1.0, max: 3.0 },
+    },
+    coefficient(
+        "step_size",
+        "rate change per unit of the utility's gradient, in the form's unit of the rate; -1 for \
+         that of the form (1, scaled 5)",
+    ),
+    number("epsilon", "distance of probed rates from the present one, as a share of it", 0.05, 0.5),
+    Parameter {
+        name: "change_bound",
+        summary: "largest first change of the rate, as a share of it; -1 for that of the form \
+                  (0.05, linear 0.1)",
+        kind: ParameterType::Number { default: -1.0, min: -1.0, max: 1.0 },
+    },
+    Parameter {
+        name: "change_bound_step",
+        summary: "widening of the bound each time a change hits it; -1 for that of the form \
+                  (0.05, linear 0.07)",
+        kind: ParameterType::Number { default: -1.0, min: -1.0, max: 1.0 },
+    },
+    number("min_change", "smallest change of the rate, as a share of it", 0.02, 0.5),
+    number("gradient_tolerance", "RTT gradients below this count as 0", 0.03, 10.0),
+    number(
+        "noise_gain",
+        "RTT gradients below this many times the residuals of their regression, relative to the \
+         mean RTT, count as 0",
+        1.0,
+        100.0,
+    ),
+    Parameter {
+        name: "start_gain",
+        summary: "growth of the rate per interval of the starting phase (Linux port: 1.5)",
+        kind: ParameterType::Number { default: 2.0, min: 1.01, max: 4.0 },
+    },
+    number("start_loss_tolerance", "share of losses that the starting phase overlooks", 0.1, 1.0),
+    number(
+        "start_rtt_tolerance",
+        "growth of the smoothed RTT within an interval that ends the starting phase, as a share",
+        0.3,
+        1e6,
+    ),
+    minimum_rate(500_000),
+    Parameter {
+        name: "interval_rtts",
+        summary: "length of a monitor interval, in smoothed RTTs",
+        kind: ParameterType::Number { default: 1.0, min: 0.1, max: 10.0 },
+    },
+    number("interval_jitter", "largest random lengthening of an interval, as a share", 0.1, 10.0),
+    Parameter {
+        name: "interval_packets",
+        summary: "fewest packets of a monitor interval; 0 for those of the form (20, linear 50)",
+        kind: ParameterType::Integer { default: 0, min: 0, max: 100_000 },
+    },
+];
+
+/// Values of the parameters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parameters {
+    pub(super) utility: Utility,
+    pub(super) steps: Steps,
+    pub(super) epsilon: f64,
+    pub(super) gradient_tolerance: f64,
+    pub(super) noise_gain: f64,
+    pub(super) start_gain: f64,
+    pub(super) start_loss_tolerance: f64,
+    pub(super) start_rtt_tolerance: f64,
+    pub(super) minimum_bps: f64,
+    pub(super) interval_rtts: f64,
+    pub(super) interval_jitter: f64,
+    pub(super) interval_packets: u64,
+}
+
+impl Parameters {
+    pub(super) fn new(values: &ParameterValues) -> Self {
+        let utility = Utility::from_values(values);
+        let step_size = match (values.number("step_size"), utility.form) {
+            (given, _) if given >= 0.0 => given,
+            (_, Form::Scaled) => 5.0,
+            _ => 1.0,
+        };
+        // The Linux port, which uses the linear form, takes longer steps and intervals.
+        let port = values.choice("form") == "linear";
+        let given = |name, own| match values.number(name) {
+            value if value < 0.0 => own,
+            value => value,
+        };
+        Self {
+            utility,
+            steps: Steps {
+                conversion_bps: step_size * utility.unit_bps(),
+                bound: given("change_bound", if port { 0.10 } else { 0.05 }),
+                bound_step: given("change_bound_step", if port { 0.07 } else { 0.05 }),
+                least: values.number("min_change"),
+            },
+            // Equal rates have no slope between them.
+            epsilon: values.number("epsilon").max(1e-3),
+            gradient_tolerance: values.number("gradient_tolerance"),
+            noise_gain: values.number("noise_gain"),
+            start_gain: values.number("start_gain"),
+            start_loss_tolerance: values.number("start_loss_tolerance"),
+            start_rtt_tolerance: values.number("start_rtt_tolerance"),
+            minimum_bps: values.rate("minimum_rate").as_bps() as f64,
+            interval_rtts: values.number("interval_rtts"),
+            interval_jitter: values.number("interval_jitter"),
+            interval_packets: match values.u32("interval_packets") {
+                0 if port => 50,
+                0 => 20,
+                given => u64::from(given.max(2)),
+            },
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Quick-Start: routers determine the rate of the first flight.
+
+use jostle_registry::{LinuxRelease, Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_units::{HEADER_BYTES, Rate, Time};
+
+use super::first_flight::PacedFirstFlight;
+use super::{HyStart, SlowStart, Standard, hystart};
+use crate::cwnd::CongestionWindow;
+use crate::registry_rows::SlowStartEntry;
+use jostle_congestion::QuickStartRate;
+use jostle_congestion::{
+    AckSample, CongestionEvent, CongestionSignal, EstablishedEvent, RawAckSample,
+};
+
+pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
+    entry: RegistryEntry {
+        name: "quickstart",
+        summary: "asks the routers of the path for a rate and spends it over the first round trip",
+        class: "router-assisted",
+        based_on: &["standard"],
+        source: "RFC 4782",
+        parameters: &[
+            Parameter {
+                name: "request",
+                summary: "rate asked for; the request carries the next lower of 80 kbit/s · 2ⁿ",
+                kind: ParameterType::Rate {
+                    default_bps: 1_310_720_000,
+                    min_bps: 80_000,
+                    max_bps: 1_310_720_000,
+                },
+            },
+            Parameter {
+                name: "then",
+                summary: "slow start that follows the first flight, or a refusal",
+                kind: ParameterType::Choice {
+                    default: "standard",
+                    choices: &["standard", "hystart"],
+                },
+            },
+        ],
+    },
+    build: |values| Box::new(QuickStart::new(values)),
+};
+
+/// The SYN requests a rate, each router on the path may reduce it, and the SYN-ACK returns it. The
+/// sender uses the granted rate for one round trip and then continues with slow start. A loss among
+/// these packets reverts the grant.
+pub struct QuickStart {
+    request: QuickStartRate,
+    then: Box<dyn SlowStart>,
+    flight: PacedFirstFlight,
+    /// ssthresh of congestion avoidance, while recovery reduces the window to the initial window.
+    threshold: Option<u32>,
+}
+
+impl QuickStart {
+    /// Creates Quick-Start with the parameters of its registry entry.
+    pub fn new(values: &ParameterValues) -> Self {
+        let then: Box<dyn SlowStart> = match values.choice("then") {
+            "hystart" => Box::new(HyStart::new(&hystart::ROW.entry.defaults())),
+            _ => Box::new(Standard),
+        };
+        Self {
+            request: QuickStartRate::not_above(values.rate("request")),
+            then,
+            flight: PacedFirstFlight::default(),
+            threshold: None,
+        }
+    }
+}
+
+/// R·T / (MSS + H): packets that the granted rate carries in a round trip. Headers include the
+/// Ethernet header, as on the links.
+fn packets(established: &EstablishedEvent) -> u32 {
+    let (Some(rate), Some(rtt)) = (established.prospect.quick_start_rate, established.rtt) else {
+        return 0;
+    };
+    let wire_bytes = u64::from(established.mss_bytes + HEADER_BYTES);
+    u32::try_from(rate.bytes_in(rtt) / wire_bytes).unwrap_or(u32::MAX)
+}
+
+impl SlowStart for QuickStart {
+    fn set_linux_release(&mut self, kernel: LinuxRelease) {
+        self.then.set_linux_release(kernel);
+    }
+
+    fn rate_request(&self) -> QuickStartRate {
+        self.request
+    }
+
+    fn on_established(&mut self, window: &mut CongestionWindow, established: &EstablishedEvent) {
+        self.threshold = None;
+        self.flight = PacedFirstFlight::spread(window, established, packets(established));
+        self.then.on_established(window, established);
+    }
+
+    fn on_mss_change(&mut self, mss_bytes: u32) {
+        self.then.on_mss_change(mss_bytes);
+    }
+
+    fn on_ack_before_loss_detection(
+        &mut self,
+        window: &mut CongestionWindow,
+        measurement: &RawAckSample,
+    ) {
+        self.flight.on_ack_before_loss_detection(measurement);
+        self.then.on_ack_before_loss_detection(window, measurement);
+    }
+
+    fn on_ack(&mut self, window: &mut CongestionWindow, ack: &AckSample) {
+        self.flight.ends_with(ack, window);
+        if ack.recovery_ended
+            && let Some(threshold) = self.threshold.take()
+        {
+            window.ssthresh = window.ssthresh.max(threshold);
+        }
+        self.then.on_ack(window, ack);
+    }
+
+    fn grow(&mut self, window: &mut CongestionWindow, ack: &AckSample) -> u32 {
+        self.then.grow(window, ack)
+    }
+
+    /// A loss in the flight restores the state without a grant: recovery reduces the window to the
+    /// initial window, and slow start continues from there. The RFC's text on ssthresh was not
+    /// available, so the ssthresh of congestion avoidance is used.
+    fn on_congestion_event(&mut self, window: &mut CongestionWindow, congestion: &CongestionEvent) {
+        if self.flight.concerns(congestion) && congestion.signal != CongestionSignal::Timeout {
+            self.threshold = Some(window.ssthresh);
+            window.ssthresh = window.ssthresh.min(self.flight.initial_window().max(2));
+        }
+        self.then.on_congestion_event(window, congestion);
+    }
+
+    fn on_undo(&mut self) {
+        self.threshold = None;
+        self.then.on_undo();
+    }
+
+    fn on_timeout(&mut self, now: Time, next_to_send: u64) {
+        self.flight.cut_short();
+        self.then.on_timeout(now, next_to_send);
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.flight.rate()
+    }
+
+    fn mode(&self) -> &'static str {
+        if self.flight.rate().is_some() { "quick_start" } else { self.then.mode() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::ack;
+    use jostle_congestion::FirstFlightLimits;
+    use jostle_units::Span;
+
+    const RTT: Span = Span::from_ms(100);
+
+    fn start(granted: Option<Rate>) -> (QuickStart, CongestionWindow) {
+        let mut quick = QuickStart::new(&ROW.entry.defaults());
+        let mut window = CongestionWindow::default();
+        let established = EstablishedEvent {
+            now: Time::ZERO + RTT,
+            mss_bytes: 1448,
+            initial_window: 10,
+            rtt: Some(RTT),
+            prospect: FirstFlightLimits {
+                quick_start_rate: granted,
+                ..FirstFlightLimits::default()
+            },
+        };
+        quick.on_established(&mut window, &established);
+        (quick, window)
+    }
+
+    #[test]
+    fn the_granted_rate_is_the_first_window() {
+        let (quick, window) = start(QuickStartRate::from_bits(8).rate());
+        // 128,000 bytes in 1514 each.
+        assert_eq!(window.cwnd, 84);
+        assert_eq!(quick.pacing_rate(), Some(Rate::of(84 * 1448, RTT)));
+        for refused in [None, QuickStartRate::from_bits(4).rate()] {
+            let (quick, window) = start(refused);
+            assert_eq!((window.cwnd, quick.pacing_rate()), (10, None), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn slow_start_goes_on_from_what_was_sent() {
+        let (mut quick, mut window) = start(QuickStartRate::from_bits(8).rate());
+        let first = AckSample { prior_in_flight: 84, next_to_send: 84, ..ack(2) };
+        quick.on_ack(&mut window, &first);
+        assert_eq!(quick.grow(&mut window, &first), 0);
+        assert_eq!((window.cwnd, quick.pacing_rate()), (85, None));
+    }
+
+    #[test]
+    fn a_loss_takes_it_back() {
+        let (mut quick, mut window) = start(QuickStartRate::from_bits(8).rate());
+        window.ssthresh = 42;
+        let congestion = CongestionEvent {
+            now: Time::ZERO,
+            signal: CongestionSignal::Loss,
+            in_flight: 80,
+            next_to_send: 84,
+        };
+        quick.on_congestion_event(&mut window, &congestion);
+        assert_eq!(window.ssthresh, 10, "what recovery goes down to");
+        window.cwnd = 10;
+        quick.on_ack(&mut window, &AckSample { recovery_ended: true, ..ack(84) });
+        assert_eq!((window.cwnd, window.ssthresh), (10, 42));
+        assert_eq!(quick.grow(&mut window, &ack(85)), 0, "slow start again");
+        assert_eq!(window.cwnd, 11);
+    }
+}

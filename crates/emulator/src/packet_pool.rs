@@ -1,0 +1,128 @@
+//! Pool of the packets in transit. Links carry slot numbers, so that a packet is copied only twice:
+//! from one device and to the other.
+
+use jostle_link::TransportHeader;
+
+/// Slot number of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PacketId(u32);
+
+/// Queues use only the fields outside the payload.
+impl TransportHeader for PacketId {}
+
+/// A pool of slots of equal size. Slots are reused, so that a steady state does not allocate
+/// memory.
+pub(crate) struct PacketPool {
+    slot_bytes: usize,
+    /// Maximum number of slots.
+    most: usize,
+    bodies: Vec<Body>,
+    free: Vec<u32>,
+}
+
+struct Body {
+    buffer: Box<[u8]>,
+    length: usize,
+}
+
+impl PacketPool {
+    /// Creates a pool for packets of at most `slot_bytes`, and of at most `most_bytes` together.
+    pub fn new(slot_bytes: usize, most_bytes: usize) -> Self {
+        let most = (most_bytes / slot_bytes).clamp(1, u32::MAX as usize);
+        Self { slot_bytes, most, bodies: Vec::new(), free: Vec::new() }
+    }
+
+    /// Returns whether all slots are in use.
+    pub fn is_full(&self) -> bool {
+        self.slots_in_use() >= self.most
+    }
+
+    /// Allocates a slot. `fill` writes the packet into the buffer and returns its length.
+    pub fn fill<E>(
+        &mut self,
+        fill: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<PacketId, E> {
+        let number = self.free.pop().unwrap_or_else(|| {
+            let buffer = vec![0; self.slot_bytes].into_boxed_slice();
+            self.bodies.push(Body { buffer, length: 0 });
+            self.bodies.len() as u32 - 1
+        });
+        let body = &mut self.bodies[number as usize];
+        match fill(&mut body.buffer) {
+            Ok(length) => {
+                body.length = length;
+                Ok(PacketId(number))
+            }
+            Err(error) => {
+                self.free.push(number);
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the packet in a slot.
+    pub fn get(&self, slot: PacketId) -> &[u8] {
+        let body = &self.bodies[slot.0 as usize];
+        &body.buffer[..body.length]
+    }
+
+    /// Returns the packet in a slot for modification.
+    pub fn get_mut(&mut self, slot: PacketId) -> &mut [u8] {
+        let body = &mut self.bodies[slot.0 as usize];
+        &mut body.buffer[..body.length]
+    }
+
+    /// Frees a slot. The caller must not use its number afterwards.
+    pub fn give_back(&mut self, slot: PacketId) {
+        self.free.push(slot.0);
+    }
+
+    /// Returns the number of slots in use.
+    pub fn slots_in_use(&self) -> usize {
+        self.bodies.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(slots: &mut PacketPool, bytes: &[u8]) -> PacketId {
+        let copy = |buffer: &mut [u8]| {
+            buffer[..bytes.len()].copy_from_slice(bytes);
+            Ok::<_, ()>(bytes.len())
+        };
+        slots.fill(copy).unwrap()
+    }
+
+    #[test]
+    fn slots_are_used_again_and_keep_their_packets_apart() {
+        let mut slots = PacketPool::new(8, 1000);
+        let (one, two) = (put(&mut slots, b"one"), put(&mut slots, b"second"));
+        assert_eq!((slots.get(one), slots.get(two)), (&b"one"[..], &b"second"[..]));
+        slots.give_back(one);
+        assert_eq!(put(&mut slots, b"again"), one);
+        assert_eq!(
+            (slots.get(two), slots.bodies.len(), slots.slots_in_use()),
+            (&b"second"[..], 2, 2)
+        );
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut slots = PacketPool::new(8, 17);
+        let first = put(&mut slots, b"one");
+        assert!(!slots.is_full());
+        put(&mut slots, b"two");
+        assert!(slots.is_full());
+        slots.give_back(first);
+        assert!(!slots.is_full());
+    }
+
+    #[test]
+    fn nothing_read_holds_no_slot() {
+        let mut slots = PacketPool::new(8, 1000);
+        assert_eq!(slots.fill(|_| Err("nothing there")), Err("nothing there"));
+        assert_eq!(slots.slots_in_use(), 0);
+    }
+}

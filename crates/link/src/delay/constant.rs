@@ -1,0 +1,43 @@
+//! Constant delay.
+
+use jostle_registry::{Parameter, ParameterType, RegistryEntry};
+use jostle_units::{Span, Time};
+
+use super::Delay;
+use crate::parameters::LONGEST_DELAY_NS;
+
+/// Registry entry.
+pub const ENTRY: RegistryEntry = RegistryEntry {
+    name: "constant",
+    summary: "One delay for the whole run",
+    class: "synthetic",
+    based_on: &[],
+    source: "",
+    parameters: &[Parameter {
+        name: "delay",
+        summary: "time from the end of sending to arrival",
+        kind: ParameterType::Span { default_ns: 0, min_ns: 0, max_ns: LONGEST_DELAY_NS },
+    }],
+};
+
+/// A constant delay.
+#[derive(Clone, Copy, Debug)]
+pub struct Constant(Span);
+
+impl Constant {
+    /// Creates a delay of `delay` after the transmission.
+    pub fn new(delay: Span) -> Self {
+        Self(delay)
+    }
+}
+
+impl Delay for Constant {
+    #[inline]
+    fn delay(&mut self, _: Time) -> Span {
+        self.0
+    }
+
+    fn constant(&self) -> Option<Span> {
+        Some(self.0)
+    }
+}

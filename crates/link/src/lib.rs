@@ -1,0 +1,28 @@
+//! Links without a clock: a queue in front of a capacity, then a delay, then losses.
+//!
+//! The caller drives a [`Link`] with `push(now, packet)`, `pop(now)` and `next_time()`. The
+//! simulator calls it from its event heap; an emulator can call the same code from a timer.
+
+pub mod capacity;
+pub mod delay;
+mod error;
+mod frame_aggregation;
+mod link;
+mod link_observer;
+pub mod loss;
+mod packet;
+mod parameters;
+pub mod queue;
+pub mod registry;
+mod transport_headers;
+
+pub use capacity::Capacity;
+pub use delay::Delay;
+pub use error::Error;
+pub use frame_aggregation::FrameAggregation;
+pub use link::Link;
+pub use link_observer::LinkObserver;
+pub use loss::Loss;
+pub use packet::{DropReason, Ecn, Packet, PacketOutcome};
+pub use queue::QueueDiscipline;
+pub use transport_headers::{FlowHosts, PureAck, TransportHeader};

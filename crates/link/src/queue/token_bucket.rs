@@ -1,0 +1,59 @@
+//! A token bucket, measured in time as in Linux (`net/sched/sch_tbf.c`, `act_police.c`): tokens are
+//! the time for which the bucket's rate could have sent, up to its burst.
+
+use jostle_registry::{Parameter, ParameterType, ParameterValues};
+use jostle_units::{FULL_PACKET_BYTES, Rate, Span, Time};
+
+use crate::parameters::FASTEST_BPS;
+
+pub(super) const RATE: Parameter = Parameter {
+    name: "rate",
+    summary: "what the bucket fills with",
+    kind: ParameterType::Rate { default_bps: 10_000_000, min_bps: 64, max_bps: FASTEST_BPS },
+};
+
+pub(super) const BURST: Parameter = Parameter {
+    name: "burst",
+    summary: "what the bucket holds: may pass at once after a pause",
+    kind: ParameterType::Size {
+        default_bytes: Some(10 * FULL_PACKET_BYTES as i64),
+        min_bytes: FULL_PACKET_BYTES as i64,
+        max_bytes: 1 << 32,
+    },
+};
+
+/// A token bucket, initially full.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TokenBucket {
+    rate: Rate,
+    burst: Span,
+    tokens: Span,
+    /// Time at which the bucket had `tokens`.
+    as_of: Time,
+}
+
+impl TokenBucket {
+    pub fn new(values: &ParameterValues) -> Self {
+        let rate = values.rate("rate");
+        let burst = rate.time_for(values.amount("burst"));
+        Self { rate, burst, tokens: burst, as_of: Time::ZERO }
+    }
+
+    /// Returns whether a packet fits into a full bucket.
+    #[inline]
+    pub fn may_ever_pass(&self, size_bytes: u32) -> bool {
+        self.rate.time_for(u64::from(size_bytes)) <= self.burst
+    }
+
+    /// Takes the tokens of a packet, or returns the time until there are enough.
+    #[inline]
+    pub fn take(&mut self, now: Time, size_bytes: u32) -> Result<(), Span> {
+        let needed = self.rate.time_for(u64::from(size_bytes));
+        let tokens = self.tokens.saturating_add(now.since(self.as_of)).min(self.burst);
+        if tokens < needed {
+            return Err(needed - tokens);
+        }
+        (self.tokens, self.as_of) = (tokens - needed, now);
+        Ok(())
+    }
+}

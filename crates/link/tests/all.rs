@@ -1,0 +1,8 @@
+//! Links and queues as tests, one file a subject. One program: each would be linked with the crate anew.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
+
+mod support;
+
+mod links;
+mod queues;

@@ -1,0 +1,275 @@
+//! Statistics of flows and links in an interval, from which all measures are computed. They come
+//! either from all events of a phase or from the rows of the time series.
+
+use std::ops::Range;
+
+use jostle_link::DropReason;
+
+use crate::tables::FlowTable;
+
+const REASONS: usize = DropReason::ALL.len();
+
+/// Statistics of a flow in an interval.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowIntervalStats {
+    /// Whether the flow counts in shares and fairness. Pings do not, because they have no
+    /// controller.
+    pub counts_for_share: bool,
+    /// Whether the flow was active during part of the interval: between its start and its stop or
+    /// completion.
+    pub is_active: bool,
+    /// Length of the interval.
+    pub length_ns: f64,
+    /// Bytes that the sender put on the wire, including link headers.
+    pub sent_bytes: f64,
+    /// Bytes on the wire that reached the receiver.
+    pub received_bytes: f64,
+    /// Payload that reached the application in order; NaN if unknown.
+    pub delivered_bytes: f64,
+    /// Data packets sent, including retransmissions.
+    pub sent_packets: f64,
+    /// Data packets retransmitted; NaN if unknown.
+    pub retransmitted_packets: f64,
+    /// Mean of the RTT samples.
+    pub rtt_mean_s: Option<f64>,
+    /// Smallest RTT sample; unknown in the series.
+    pub rtt_min_s: Option<f64>,
+    /// Median of the RTT samples; unknown in the series.
+    pub rtt_p50_s: Option<f64>,
+    /// 95th percentile of the RTT samples; unknown in the series.
+    pub rtt_p95_s: Option<f64>,
+    /// Standard deviation of the RTT samples (n − 1); unknown in the series.
+    pub rtt_sd_s: Option<f64>,
+    /// Mean RTT of ACKs of new data.
+    pub segment_rtt_mean_s: Option<f64>,
+    /// Median RTT of ACKs of new data; unknown in the series.
+    pub segment_rtt_p50_s: Option<f64>,
+    /// 95th percentile of the RTT of ACKs of new data; unknown in the series.
+    pub segment_rtt_p95_s: Option<f64>,
+    /// Largest RTT of ACKs of new data; unknown in the series.
+    pub segment_rtt_max_s: Option<f64>,
+    /// Time-weighted mean of cwnd during the flow's lifetime.
+    pub cwnd_mean_bytes: Option<f64>,
+    /// Whether the source always has data to send.
+    pub is_bulk: bool,
+    /// Payload of a full-sized segment.
+    pub segment_bytes: f64,
+    /// Mean one-way delay of data packets.
+    pub delay_mean_s: Option<f64>,
+    /// Smallest one-way delay; unknown in the series.
+    pub delay_min_s: Option<f64>,
+    /// Median of the one-way delays; unknown in the series.
+    pub delay_p50_s: Option<f64>,
+    /// 95th percentile of the one-way delays; unknown in the series.
+    pub delay_p95_s: Option<f64>,
+    /// 99th percentile of the one-way delays; unknown in the series.
+    pub delay_p99_s: Option<f64>,
+    /// Mean time that data packets waited in queues.
+    pub queueing_delay_mean_s: Option<f64>,
+    /// Mean interarrival jitter of one-way datagrams; unknown in the series.
+    pub jitter_mean_s: Option<f64>,
+    /// Fraction of one-way datagrams that were lost; unknown in the series.
+    pub lost_share: Option<f64>,
+    /// Mouth-to-ear delay of speech; unknown in the series.
+    pub mouth_to_ear_s: Option<f64>,
+    /// Transmission rating R of the E-model; unknown in the series.
+    pub rating: Option<f64>,
+    /// Delays of the frames of a media source or trace; unknown in the series.
+    pub frames: Option<FrameIntervalStats>,
+    /// Whether the flow answers requests.
+    pub responds: bool,
+    /// Complete responses.
+    pub responses: f64,
+    /// Mean response time.
+    pub response_time_mean_s: Option<f64>,
+    /// Median of the response times; unknown in the series.
+    pub response_time_p50_s: Option<f64>,
+    /// 95th percentile of the response times; unknown in the series.
+    pub response_time_p95_s: Option<f64>,
+    /// 99th percentile of the response times; unknown in the series.
+    pub response_time_p99_s: Option<f64>,
+}
+
+/// Delays of the frames of a media source, or of the writes of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FrameIntervalStats {
+    /// Complete frames.
+    pub frames: f64,
+    /// Fraction of frames that missed their deadline or never arrived.
+    pub late: Option<f64>,
+    /// Mean frame delay.
+    pub mean_s: Option<f64>,
+    /// Median frame delay.
+    pub p50_s: Option<f64>,
+    /// 95th percentile of the frame delays.
+    pub p95_s: Option<f64>,
+    /// 99th percentile of the frame delays.
+    pub p99_s: Option<f64>,
+    /// Largest frame delay.
+    pub max_s: Option<f64>,
+}
+
+/// Statistics of a group of flows in an interval.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GroupIntervalStats {
+    /// Whether a flow of the group answers requests.
+    pub responds: bool,
+    /// Complete responses of all flows.
+    pub responses: f64,
+    /// Mean response time.
+    pub response_time_mean_s: Option<f64>,
+    /// Median of the response times; unknown in the series.
+    pub response_time_p50_s: Option<f64>,
+    /// 95th percentile of the response times; unknown in the series.
+    pub response_time_p95_s: Option<f64>,
+    /// 99th percentile of the response times; unknown in the series.
+    pub response_time_p99_s: Option<f64>,
+}
+
+impl GroupIntervalStats {
+    /// Aggregates the statistics of the group's flows. Percentiles stay unknown.
+    pub(crate) fn of<'a>(flows: impl Iterator<Item = &'a FlowIntervalStats>) -> Self {
+        let mut sum = Self::default();
+        let mut took_s = 0.0;
+        for flow in flows {
+            sum.responds |= flow.responds;
+            sum.responses += flow.responses;
+            took_s += flow.response_time_mean_s.map_or(0.0, |mean_s| mean_s * flow.responses);
+        }
+        Self { response_time_mean_s: ratio(took_s, sum.responses), ..sum }
+    }
+}
+
+/// Statistics of a link in an interval.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkIntervalStats {
+    /// Length of the interval.
+    pub length_ns: f64,
+    /// Bytes sent.
+    pub sent_bytes: f64,
+    /// Bytes that the capacity allowed; NaN if unknown.
+    pub capacity_bytes: f64,
+    /// Time integral of the queue length, in byte nanoseconds.
+    pub queue_bytes_ns: f64,
+    /// 95th percentile of the queue length over time; unknown in the series.
+    pub queue_length_p95_bytes: Option<f64>,
+    /// Mean queueing delay of the packets sent.
+    pub queueing_delay_mean_s: Option<f64>,
+    /// Median queueing delay; unknown in the series.
+    pub waited_p50_s: Option<f64>,
+    /// 95th percentile of the queueing delay; unknown in the series.
+    pub waited_p95_s: Option<f64>,
+    /// 99th percentile of the queueing delay; unknown in the series.
+    pub waited_p99_s: Option<f64>,
+    /// Packets dropped, by reason.
+    pub dropped: [f64; REASONS],
+    /// Packets marked, by reason.
+    pub marked: [f64; REASONS],
+}
+
+/// Statistics of all flows, groups and links in the same interval.
+#[derive(Clone, Debug)]
+pub struct IntervalStats<'a> {
+    /// Flows in the order of the spec.
+    pub flows: Vec<FlowIntervalStats>,
+    /// Groups in the order of their first flows.
+    pub groups: Vec<GroupIntervalStats>,
+    /// Links in the order of the spec.
+    pub links: Vec<LinkIntervalStats>,
+    /// Throughput of each flow in the rows of the series whose midpoint is in the interval.
+    pub rates: ThroughputSeries<'a>,
+    /// Throughput of all flows that count in shares. Stored because every flow's share needs it.
+    throughput_bps: f64,
+}
+
+/// Throughputs of all flows by interval of the series.
+#[derive(Clone, Copy, Debug)]
+pub struct ThroughputSeries<'a> {
+    end_s: &'a [f64],
+    throughput_bps: &'a [f64],
+    flows: usize,
+}
+
+impl<'a> ThroughputSeries<'a> {
+    /// Selects the intervals of `table` whose midpoint is in `from_s .. to_s`.
+    pub(crate) fn between(table: &'a FlowTable, flows: usize, from_s: f64, to_s: f64) -> Self {
+        let rows = rows(&table.time_s, flows, from_s, to_s);
+        Self {
+            end_s: &table.time_s[rows.clone()],
+            throughput_bps: &table.throughput_bps[rows],
+            flows,
+        }
+    }
+
+    /// Returns the end of each interval and the throughput of each flow.
+    pub fn iter(&self) -> impl Iterator<Item = (f64, &'a [f64])> {
+        let step = self.flows.max(1);
+        self.end_s.iter().step_by(step).copied().zip(self.throughput_bps.chunks_exact(step))
+    }
+
+    /// Returns the length of an interval, or `None` if there are fewer than two.
+    pub fn interval_s(&self) -> Option<f64> {
+        Some(self.end_s.get(self.flows)? - self.end_s.first()?)
+    }
+}
+
+/// Returns the rows of the intervals whose midpoint is in `from_s .. to_s`, in a table with
+/// `per_interval` rows per interval.
+fn rows(end_s: &[f64], per_interval: usize, from_s: f64, to_s: f64) -> Range<usize> {
+    let Some(intervals) = end_s.len().checked_div(per_interval) else { return 0..0 };
+    let end = |interval: usize| end_s[interval * per_interval];
+    let middle = |interval: usize| {
+        let start = if interval == 0 { 0.0 } else { end(interval - 1) };
+        (start + end(interval)) / 2.0
+    };
+    let first = |time_s: f64| {
+        let (mut low, mut high) = (0, intervals);
+        while low < high {
+            let at = usize::midpoint(low, high);
+            if middle(at) < time_s { low = at + 1 } else { high = at }
+        }
+        low
+    };
+    let (from, to) = (first(from_s), first(to_s));
+    from * per_interval..to.max(from) * per_interval
+}
+
+impl<'a> IntervalStats<'a> {
+    pub(crate) fn new(
+        flows: Vec<FlowIntervalStats>,
+        groups: Vec<GroupIntervalStats>,
+        links: Vec<LinkIntervalStats>,
+        rates: ThroughputSeries<'a>,
+    ) -> Self {
+        let competing = flows.iter().filter(|flow| flow.counts_for_share);
+        let all = competing.map(|flow| bits_per_s(flow.received_bytes, flow.length_ns));
+        // `sum` of an empty iterator would be −0.
+        let throughput_bps = all.fold(0.0, |sum, flow_bps| sum + flow_bps);
+        Self { flows, groups, links, rates, throughput_bps }
+    }
+
+    /// Returns the throughput of all flows that count in shares, in bit/s.
+    pub(crate) fn throughput_bps(&self) -> f64 {
+        self.throughput_bps
+    }
+
+    /// Iterates over the active flows that count in shares.
+    pub(crate) fn competitors(&self) -> impl Iterator<Item = &FlowIntervalStats> {
+        self.flows.iter().filter(|flow| flow.counts_for_share && flow.is_active)
+    }
+}
+
+/// Returns the rate at which `bytes` are transferred in `length_ns`.
+pub(crate) fn bits_per_s(bytes: f64, length_ns: f64) -> f64 {
+    bytes * 8e9 / length_ns
+}
+
+/// Returns `part` ÷ `whole`, or `None` if `whole` is not positive or one of them is NaN (unknown).
+pub(crate) fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0 && !part.is_nan()).then(|| part / whole)
+}
+
+/// Returns the number, or `None` if it is NaN (unknown).
+pub(crate) fn known(number: f64) -> Option<f64> {
+    (!number.is_nan()).then_some(number)
+}

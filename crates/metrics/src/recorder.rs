@@ -1,0 +1,306 @@
+//! The event sink that measures a run.
+
+use jostle_units::{Span, Time};
+
+use crate::event_sink::{AckEvent, EventSink, FlowState};
+use crate::flow_meter::FlowMeter;
+use crate::link_meter::{LinkMeter, LinkState, Sending};
+use crate::memory_limit::{self, MemoryShortage, OutOfMemory};
+use crate::run_record::{Datagrams, FlowIdentity, Recorded, RunRecord};
+use crate::tables::{AckTable, ControllerStateTable, FlowTable, seconds};
+use crate::timeline::Timeline;
+use crate::transfer_log::Connections;
+use jostle_run_spec::{RunSpec, SourceSpec, TraceLevel};
+use jostle_traffic::{PlayerBuffer, VideoMeter};
+
+/// Event sink that measures a run.
+///
+/// Every sample is recorded once: in counters, which are copied at the ends of intervals and at
+/// phase boundaries, and in the distributions of the segment between two boundaries.
+/// [`finish`](Self::finish) merges the segments into phases.
+///
+/// Intervals end at every multiple of `interval_ns` and at the end of the run. The simulator
+/// reports each end with one call of [`flow_state`](EventSink::flow_state) per flow and one of
+/// [`link_state`](EventSink::link_state) per link.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    run: Recorded,
+    shortage: MemoryShortage,
+    /// Number of completed segments.
+    closed: usize,
+}
+
+impl Recorder {
+    /// Like [`new`](Self::new), but checks the memory for the run's series first.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn try_new(spec: &RunSpec) -> Result<Self, OutOfMemory> {
+        memory_limit::for_series(spec, &Timeline::new(spec))?;
+        Ok(Self::new(spec))
+    }
+
+    /// Returns a flag that is set during the run if memory runs out. The recorder then stops
+    /// recording.
+    pub fn shortage(&self) -> MemoryShortage {
+        self.shortage.clone()
+    }
+
+    /// Creates a recorder for one run of a valid `spec`.
+    pub fn new(spec: &RunSpec) -> Self {
+        let timeline = Timeline::new(spec);
+        let flow_identities = FlowIdentity::all(spec);
+        let flow_meter = |flow: &FlowIdentity| {
+            let meter =
+                FlowMeter::new(flow.stop, timeline.segments()).with_propagation(flow.propagation);
+            let meter = match flow.datagrams {
+                None => meter,
+                Some(Datagrams::Pings) => meter.with_pings(),
+                Some(Datagrams::OneWay(_)) => meter.with_datagrams(),
+            };
+            let meter = if flow.is_many { meter.of_many() } else { meter };
+            let deadline_ns = flow.frames.as_ref().and_then(SourceSpec::deadline_ns);
+            let meter = match deadline_ns {
+                None => meter,
+                Some(ns) => meter.with_deadline(Span::from_ns(ns)),
+            };
+            if flow.acknowledges_in_order() { meter } else { meter.without_transmissions() }
+        };
+        let run = Recorded {
+            phases: spec.phases.clone(),
+            flows: flow_identities.iter().map(flow_meter).collect(),
+            flow_identities,
+            link_names: spec.links.iter().map(|link| link.name.clone()).collect(),
+            links: spec.links.iter().map(|_| LinkMeter::new(&timeline)).collect(),
+            flow_table: FlowTable::with_capacity(timeline.bins() * spec.flows.len()),
+            internals: ControllerStateTable::default(),
+            connections: Connections::new(spec),
+            acks: (spec.record == TraceLevel::Acks).then(AckTable::default),
+            offered_bytes: Vec::with_capacity(timeline.segments() * spec.links.len()),
+            timeline,
+        };
+        let mut recorder = Self { run, shortage: MemoryShortage::default(), closed: 0 };
+        recorder.watch(spec);
+        recorder
+    }
+
+    fn watch(&mut self, spec: &RunSpec) {
+        for (meter, flow) in self.run.flows.iter_mut().zip(&spec.flows) {
+            if let SourceSpec::Video(video) = &flow.source {
+                let leaves = flow.stop_ns.map_or(Time::NEVER, Time::from_ns);
+                let playback = PlayerBuffer::new(video);
+                meter.viewing = Some(Box::new(VideoMeter { playback, leaves }));
+            }
+            if let SourceSpec::Web(_) = &flow.source {
+                meter.pages = Some(Box::default());
+            }
+        }
+    }
+
+    /// Creates a recorder for a sampled run, in which an ACK event represents many ACKs.
+    pub(crate) fn of_samples(spec: &RunSpec) -> Self {
+        let mut recorder = Self::new(spec);
+        recorder.run.flows.iter_mut().for_each(FlowMeter::forget_details);
+        recorder
+    }
+
+    /// Creates a recorder for a capture. Flows whose sender was not `seen` have no RTT of ACKs. No
+    /// flow has queueing delays.
+    pub fn of_capture(spec: &RunSpec, seen: &[bool]) -> Self {
+        let mut recorder = Self::new(spec);
+        for (meter, seen) in recorder.run.flows.iter_mut().zip(seen) {
+            meter.forget_waits();
+            if !seen {
+                meter.forget_details();
+            }
+        }
+        recorder
+    }
+
+    /// Like [`sent`](EventSink::sent), but for packets with headers of another size than in
+    /// simulated runs. `amount` holds the number of packets, their bytes on the wire, and the
+    /// payload that was not sent before.
+    #[inline]
+    pub fn sent_payload(
+        &mut self,
+        now: Time,
+        flow: u32,
+        amount: (u32, u64, u64),
+        retransmission: bool,
+    ) {
+        self.meter(flow).sent_payload(now, amount, retransmission);
+    }
+
+    /// Ends the run and returns the measures and all series.
+    pub fn finish(mut self) -> RunRecord {
+        while self.closed < self.run.timeline.segments() {
+            // The simulator did not report the capacity up to this boundary.
+            self.run.offered_bytes.extend(self.run.links.iter().map(|_| f64::NAN));
+            self.close_segments(self.run.timeline.segment_end(self.closed));
+        }
+        for link in &mut self.run.links {
+            link.finish(&self.run.timeline);
+        }
+        self.run.finish()
+    }
+
+    /// Returns the meter of a flow, or of the flow that owns a connection. Connections have numbers
+    /// above the flows, so that single flows need only a bounds check.
+    #[inline]
+    fn meter(&mut self, flow: u32) -> &mut FlowMeter {
+        let at = flow as usize;
+        let at = if at < self.run.flows.len() { at } else { self.run.connections.flow_of(flow) };
+        &mut self.run.flows[at]
+    }
+
+    fn close_segments(&mut self, now: Time) {
+        for flow in &mut self.run.flows {
+            flow.close_segment(now);
+        }
+        self.closed += 1;
+    }
+}
+
+impl EventSink for Recorder {
+    #[inline]
+    fn wants_transit_times(&self) -> bool {
+        true
+    }
+
+    fn opened(&mut self, now: Time, flow: u32) {
+        self.run.flow_identities[flow as usize].start = now;
+    }
+
+    fn connection_opened(&mut self, _now: Time, _connection: u32, flow: u32) {
+        self.run.connections.connected(flow);
+    }
+
+    fn transfer_requested(&mut self, now: Time, flow: u32, payload_bytes: u64) {
+        self.run.connections.requested(seconds(now.as_ns()), flow, payload_bytes);
+    }
+
+    #[inline]
+    fn sent(&mut self, now: Time, flow: u32, packets: u32, wire_bytes: u64, retransmission: bool) {
+        if retransmission {
+            self.run.connections.repeated(flow, packets);
+        }
+        self.meter(flow).sent(now, packets, wire_bytes, retransmission);
+    }
+
+    #[inline]
+    fn received(&mut self, _now: Time, flow: u32, wire_bytes: u32) {
+        self.meter(flow).received(wire_bytes);
+    }
+
+    #[inline]
+    fn packet_transit(&mut self, _now: Time, flow: u32, delay: Span, waited: Span) {
+        self.meter(flow).travelled(delay, waited);
+    }
+
+    #[inline]
+    fn delivered(&mut self, _now: Time, flow: u32, payload_bytes: u64) {
+        self.meter(flow).delivered(payload_bytes);
+    }
+
+    #[inline]
+    fn acked(&mut self, now: Time, flow: u32, row: &AckEvent) {
+        let segment_rtt = self.meter(flow).acked(now, row);
+        if let Some(acks) = &mut self.run.acks {
+            acks.push(now, flow, row, segment_rtt, &self.shortage);
+        }
+    }
+
+    fn datagram_received(&mut self, _now: Time, flow: u32, number: u32, delay: Span) {
+        self.run.flows[flow as usize].arrived(number, delay);
+    }
+
+    fn ping_reply(&mut self, _now: Time, flow: u32, rtt: Span) {
+        self.run.flows[flow as usize].echoed(rtt);
+    }
+
+    fn min_rtt(&mut self, _now: Time, flow: u32, rtt: Span) {
+        self.meter(flow).least_rtt(rtt);
+    }
+
+    fn ping_lost(&mut self, _now: Time, flow: u32, number: u32) {
+        self.run.flows[flow as usize].unanswered(number);
+    }
+
+    fn response_complete(&mut self, _now: Time, flow: u32, after: Span) {
+        self.run.connections.ended(flow, after);
+        self.meter(flow).responded(after);
+    }
+
+    fn segment_loaded(&mut self, now: Time, flow: u32, bitrate_bps: u64) {
+        if let Some(viewing) = &mut self.run.flows[flow as usize].viewing {
+            viewing.playback.loaded(now, bitrate_bps);
+        }
+    }
+
+    fn page_requested(&mut self, _now: Time, flow: u32) {
+        if let Some(pages) = &mut self.run.flows[flow as usize].pages {
+            pages.requested += 1;
+        }
+    }
+
+    fn page_loaded(&mut self, _now: Time, flow: u32, after: Span) {
+        if let Some(pages) = &mut self.run.flows[flow as usize].pages {
+            pages.loaded(after);
+        }
+    }
+
+    fn flow_completed(&mut self, now: Time, flow: u32, after: Span) {
+        match self.run.flows.get_mut(flow as usize) {
+            Some(meter) => meter.completed(now, after),
+            None => self.run.connections.ended(flow, after),
+        }
+    }
+
+    #[inline]
+    fn queue_changed(&mut self, now: Time, link: u32, bytes: u64, _packets: u64) {
+        self.run.links[link as usize].queue_changed(now, bytes, &self.run.timeline);
+    }
+
+    #[inline]
+    fn link_sent(&mut self, start: Time, finish: Time, link: u32, wire_bytes: u32, waited: Span) {
+        let sending = Sending { start, finish, bytes: wire_bytes };
+        self.run.links[link as usize].sent(sending, waited, &self.run.timeline);
+    }
+
+    fn dropped(&mut self, now: Time, link: u32, _flow: u32, reason: u8) {
+        self.run.links[link as usize].dropped(now, reason, &self.run.timeline);
+    }
+
+    fn marked(&mut self, now: Time, link: u32, _flow: u32, reason: u8) {
+        self.run.links[link as usize].marked(now, reason, &self.run.timeline);
+    }
+
+    fn flow_state(&mut self, now: Time, flow: u32, state: &FlowState) {
+        let is_open = self.run.flow_identities[flow as usize].start <= now;
+        let meter = &mut self.run.flows[flow as usize];
+        meter.close_bin(now, flow, is_open, state, &mut self.run.flow_table);
+        if let Some(playback) = meter.viewing.as_mut().map(|viewing| viewing.until(now))
+            && let Some(bitrate_bps) = playback.bitrate_bps()
+        {
+            let internals = &mut self.run.internals;
+            internals.push(now, flow, "video_buffer_s", playback.buffered().as_secs_f64());
+            internals.push(now, flow, "video_bitrate_bps", bitrate_bps as f64);
+        }
+    }
+
+    fn controller_state(&mut self, now: Time, flow: u32, quantity: &'static str, value: f64) {
+        self.run.internals.push(now, flow, quantity, value);
+    }
+
+    fn link_state(&mut self, _now: Time, link: u32, queue_bytes: u64, offered_bytes: f64) {
+        self.run.links[link as usize].state(LinkState { queue_bytes, offered_bytes });
+    }
+
+    fn phase_boundary(&mut self, now: Time, offered_bytes: &[f64]) {
+        // The start of the run ends no segment.
+        if now == self.run.timeline.segment_end(self.closed) {
+            self.run.offered_bytes.extend_from_slice(offered_bytes);
+            self.close_segments(now);
+        }
+    }
+}

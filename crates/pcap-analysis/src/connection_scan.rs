@@ -1,0 +1,244 @@
+//! The first pass over a file: finds its connections and their properties.
+
+use std::path::{Path, PathBuf};
+
+use crate::capture_file::{CaptureInfo, Frame, Packets, Position};
+use crate::connection_table::{Connections, EndpointPair};
+use crate::error::Error;
+use crate::packet::{self, Body, Packet, Segment};
+
+/// Properties of one direction of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Direction {
+    pub packets: u64,
+    pub payload_bytes: u64,
+    pub largest_payload_bytes: u32,
+    pub first_ns: u64,
+    pub last_ns: u64,
+    /// MSS option of its SYN.
+    pub mss: Option<u16>,
+    pub scale: Option<u8>,
+    /// Whether its packets carry time stamps.
+    pub has_stamps: bool,
+    pub understands_marks: bool,
+    /// Minimum time from a packet of this direction to the reply of the other end: the RTT between
+    /// the capture point and that end.
+    pub echo_ns: Option<u64>,
+    probe: Probe,
+    stamp_probe: Probe,
+}
+
+/// A packet that waits for its reply to measure the RTT.
+#[derive(Clone, Copy, Debug, Default)]
+struct Probe {
+    /// Acknowledgment number or echoed time stamp of the reply.
+    waits_for: Option<u32>,
+    at_ns: u64,
+}
+
+/// A connection found in a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Connection {
+    pub ends: EndpointPair,
+    pub is_quic: bool,
+    pub directions: [Direction; 2],
+    /// Direction and sequence number of its SYN.
+    pub opened: Option<(usize, u32)>,
+    pub syn_ns: Option<u64>,
+    pub syn_ack_ns: Option<u64>,
+    /// Whether each end sent a FIN.
+    pub closed: [bool; 2],
+}
+
+impl Connection {
+    fn new(ends: EndpointPair) -> Self {
+        Self {
+            ends,
+            is_quic: false,
+            directions: [Direction::default(); 2],
+            opened: None,
+            syn_ns: None,
+            syn_ack_ns: None,
+            closed: [false; 2],
+        }
+    }
+
+    pub fn last_ns(&self) -> u64 {
+        self.directions.iter().map(|direction| direction.last_ns).max().unwrap_or(0)
+    }
+
+    /// Returns the payload of a full-sized segment of a direction: the smaller MSS option less the
+    /// bytes of the time stamp option (RFC 6691), but not more than the largest payload seen.
+    pub fn mss_bytes(&self, direction: usize) -> u32 {
+        const STAMPS_BYTES: u32 = 12;
+        let [a, b] = self.directions;
+        let largest = self.directions[direction].largest_payload_bytes.max(1);
+        let offered = match (a.mss, b.mss) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (one, other) => one.or(other),
+        };
+        match offered {
+            Some(offered) => {
+                let stamps = if a.has_stamps && b.has_stamps { STAMPS_BYTES } else { 0 };
+                u32::from(offered).saturating_sub(stamps).clamp(1, largest)
+            }
+            // The handshake was not captured. A payload larger than a jumbo frame is a TSO segment.
+            None if largest > JUMBO_BYTES => jostle_units::FULL_PAYLOAD_BYTES,
+            None => largest,
+        }
+    }
+
+    fn add(&mut self, packet: &Packet, direction: usize, now_ns: u64) {
+        let payload_bytes = match &packet.body {
+            Body::Tcp(segment) => segment.payload_bytes,
+            Body::Udp { payload_bytes, is_quic } => {
+                self.is_quic |= is_quic;
+                *payload_bytes
+            }
+        };
+        let stats = &mut self.directions[direction];
+        if stats.packets == 0 {
+            stats.first_ns = now_ns;
+        }
+        stats.last_ns = stats.last_ns.max(now_ns);
+        stats.packets += 1;
+        stats.payload_bytes += u64::from(payload_bytes);
+        stats.largest_payload_bytes = stats.largest_payload_bytes.max(payload_bytes);
+        stats.understands_marks |= packet.understands_marks;
+        if let Body::Tcp(segment) = &packet.body {
+            self.add_segment(segment, direction, now_ns);
+        }
+    }
+
+    fn add_segment(&mut self, segment: &Segment, direction: usize, now_ns: u64) {
+        if segment.syn && segment.ack {
+            self.syn_ack_ns.get_or_insert(now_ns);
+        } else if segment.syn && self.opened.is_none() {
+            self.opened = Some((direction, segment.sequence));
+            self.syn_ns = Some(now_ns);
+        }
+        self.closed[direction] |= segment.fin;
+        let (one, other) = {
+            let [a, b] = &mut self.directions;
+            if direction == 0 { (a, b) } else { (b, a) }
+        };
+        if segment.syn {
+            one.mss = segment.mss.or(one.mss);
+            one.scale = segment.scale.or(one.scale);
+        }
+        let mut answered = |at_ns: u64| {
+            let passed_ns = now_ns.saturating_sub(at_ns);
+            other.echo_ns = Some(other.echo_ns.map_or(passed_ns, |least| least.min(passed_ns)));
+        };
+        if segment.ack
+            && let Some(end) = other.probe.waits_for
+            && (segment.acknowledgment.wrapping_sub(end) as i32) >= 0
+        {
+            answered(other.probe.at_ns);
+            other.probe.waits_for = None;
+        }
+        if let Some((value, echo)) = segment.stamps {
+            one.has_stamps = true;
+            if other.stamp_probe.waits_for == Some(echo) {
+                answered(other.stamp_probe.at_ns);
+                other.stamp_probe.waits_for = None;
+            }
+            if one.stamp_probe.waits_for.is_none() && !segment.syn {
+                one.stamp_probe = Probe { waits_for: Some(value), at_ns: now_ns };
+            }
+        }
+        if one.probe.waits_for.is_none() && segment.length() > 0 {
+            let end = segment.sequence.wrapping_add(segment.length());
+            one.probe = Probe { waits_for: Some(end), at_ns: now_ns };
+        }
+    }
+}
+
+/// Largest payload of one Ethernet frame.
+const JUMBO_BYTES: u32 = 9_000;
+
+/// Result of the first pass over a file.
+#[derive(Clone, Debug)]
+pub(crate) struct ConnectionScan {
+    pub path: PathBuf,
+    pub about: CaptureInfo,
+    pub connections: Vec<Connection>,
+    pub packets: u64,
+    /// Packets that are neither TCP nor UDP over IP, or whose headers are incomplete.
+    pub others: u64,
+    pub first_ns: u64,
+    pub last_ns: u64,
+    /// Whether the file contains more than
+    /// [`CONNECTIONS_MAX`](crate::connection_table::CONNECTIONS_MAX) connections.
+    pub too_many: bool,
+}
+
+impl ConnectionScan {
+    /// Scans a file. `go_on` is called every [`CANCEL_CHECK_PACKETS`] packets and returns whether
+    /// to continue.
+    pub fn of(path: &Path, position: Position, go_on: &dyn Fn() -> bool) -> Result<Self, Error> {
+        Self::of_packets(path, Packets::open(path, position)?, go_on)
+    }
+
+    pub fn of_packets(
+        path: &Path,
+        mut packets: Packets,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
+        let mut all = Connections::default();
+        let mut survey = Self {
+            path: path.to_owned(),
+            about: CaptureInfo::default(),
+            connections: Vec::new(),
+            packets: 0,
+            others: 0,
+            first_ns: u64::MAX,
+            last_ns: 0,
+            too_many: false,
+        };
+        let mut unknown = None;
+        while let Some(frame) = packets.next()? {
+            survey.add(&frame, &mut all, &mut unknown);
+            if survey.packets.is_multiple_of(CANCEL_CHECK_PACKETS) && !go_on() {
+                return Err(Error::Cancelled);
+            }
+        }
+        survey.about = packets.about;
+        if survey.connections.is_empty() {
+            let what = match unknown {
+                Some(link) if survey.packets > 0 => format!(
+                    "packets of link type {link}, which cannot be read: Ethernet, IP (raw), Linux's \
+                     cooked and loopback can"
+                ),
+                _ if survey.packets > 0 => "no packet of TCP or UDP over IP".to_owned(),
+                _ => "no packets".to_owned(),
+            };
+            return Err(Error::Empty { path: path.to_owned(), what });
+        }
+        Ok(survey)
+    }
+
+    fn add(&mut self, frame: &Frame<'_>, all: &mut Connections, unknown: &mut Option<i32>) {
+        self.packets += 1;
+        if !packet::is_known(frame.link) {
+            unknown.get_or_insert(frame.link.0);
+        }
+        let Some(packet) = packet::read(frame) else {
+            self.others += 1;
+            return;
+        };
+        self.first_ns = self.first_ns.min(frame.time_ns);
+        self.last_ns = self.last_ns.max(frame.time_ns);
+        let Some((number, direction, ends)) = all.of(&packet) else {
+            self.too_many = true;
+            return;
+        };
+        if number as usize == self.connections.len() {
+            self.connections.push(Connection::new(ends));
+        }
+        self.connections[number as usize].add(&packet, direction, frame.time_ns);
+    }
+}
+
+/// Packets between two checks for cancellation.
+pub(crate) const CANCEL_CHECK_PACKETS: u64 = 1 << 14;

@@ -1,0 +1,149 @@
+//! Recovery (RFC 9002 §7.3), with an immediate reduction or PRR.
+
+use jostle_congestion::transport::ProportionalRateReduction;
+use jostle_congestion::{CongestionEvent, CongestionSignal, CwndReductionBy, RecoveryState};
+use jostle_units::Time;
+
+use super::CongestionState;
+use super::ack_report::FlushReport;
+use crate::settings::{MIN_WINDOW_PACKETS, Recovery};
+
+impl CongestionState {
+    /// Returns whether cwnd is being reduced or was reduced in the current recovery period.
+    #[inline]
+    pub(super) const fn in_reduction(&self) -> bool {
+        matches!(self.state, RecoveryState::Cwr | RecoveryState::Recovery)
+    }
+
+    fn set_state(&mut self, now: Time, state: RecoveryState, report: &mut FlushReport) {
+        if self.state != state {
+            self.state = state;
+            report.state = Some(state);
+            if let Some(controller) = &mut self.controller {
+                controller.on_recovery_state(now, state);
+            }
+        }
+    }
+
+    fn report_congestion_event(
+        &mut self,
+        now: Time,
+        signal: CongestionSignal,
+        report: &mut FlushReport,
+    ) {
+        report.congestion = Some(signal);
+        let in_flight = self.flights.count();
+        let next_to_send = self.flights.next_number();
+        if let Some(controller) = &mut self.controller {
+            controller.on_congestion_event(&CongestionEvent {
+                now,
+                signal,
+                in_flight,
+                next_to_send,
+            });
+        }
+        self.read_controller();
+    }
+
+    /// Implements `OnCongestionEvent` (RFC 9002, B.6). `number` is the lost or marked packet.
+    /// Packets sent before the current recovery period began are ignored.
+    pub(super) fn on_congestion_event(
+        &mut self,
+        now: Time,
+        signal: CongestionSignal,
+        number: u64,
+        report: &mut FlushReport,
+    ) {
+        let known = number < self.high;
+        if known {
+            if self.state == RecoveryState::Cwr && signal == CongestionSignal::Loss {
+                // cwnd is already being reduced; retransmissions begin.
+                self.set_state(now, RecoveryState::Recovery, report);
+                self.read_controller();
+            }
+            return;
+        }
+        self.high = self.flights.next_number();
+        self.reversible = signal == CongestionSignal::Loss;
+        self.reduction = ProportionalRateReduction::new(self.cwnd);
+        self.report_congestion_event(now, signal, report);
+        let state = match signal {
+            CongestionSignal::Loss => RecoveryState::Recovery,
+            CongestionSignal::Ecn | CongestionSignal::Request => RecoveryState::Cwr,
+            CongestionSignal::Timeout => RecoveryState::Loss,
+        };
+        self.set_state(now, state, report);
+        self.read_controller();
+        if self.owns_window() && self.recovery == Recovery::Rfc9002 {
+            // "congestion_window = max(ssthresh, kMinimumWindow)", then "MaybeSendOnePacket()".
+            self.set_cwnd(self.ssthresh.min(self.cwnd).max(MIN_WINDOW_PACKETS));
+            self.extra_packet = true;
+        }
+    }
+
+    /// RFC 9002 §7.6.2: "When persistent congestion is declared, the sender's congestion window
+    /// MUST be reduced to the minimum congestion window". B.8 also sets
+    /// `congestion_recovery_start_time` to 0, so that ACKs of packets sent from now on may increase
+    /// cwnd.
+    pub(super) fn on_persistent_congestion(&mut self, now: Time, report: &mut FlushReport) {
+        self.reversible = false;
+        self.report_congestion_event(now, CongestionSignal::Timeout, report);
+        self.set_cwnd(MIN_WINDOW_PACKETS);
+        self.high = self.flights.next_number();
+        self.set_state(now, RecoveryState::Loss, report);
+        self.read_controller();
+    }
+
+    /// Leaves recovery if its condition holds, and returns whether it did. `newest` is the most
+    /// recently sent packet that was acknowledged. RFC 9002 §7.3.2: "the recovery period ends ...
+    /// when a packet sent during the recovery period is acknowledged".
+    pub(super) fn try_to_leave(
+        &mut self,
+        now: Time,
+        newest: u64,
+        report: &mut FlushReport,
+    ) -> bool {
+        if self.state == RecoveryState::Open || newest < self.high {
+            return false;
+        }
+        let was_reduction = self.in_reduction();
+        let left = matches!(self.state, RecoveryState::Recovery | RecoveryState::Loss);
+        self.set_state(now, RecoveryState::Open, report);
+        if was_reduction && self.owner == CwndReductionBy::Transport {
+            if self.recovery == Recovery::Prr && self.ssthresh < u32::MAX {
+                // RFC 6937 §3: "At the end of recovery, cwnd is set to ssthresh".
+                self.set_cwnd(self.ssthresh);
+            }
+            if let Some(controller) = &mut self.controller {
+                controller.on_cwr_complete(now);
+            }
+        }
+        self.read_controller();
+        left
+    }
+
+    /// Undoes the reduction, because all packets declared lost have arrived.
+    pub(super) fn undo(&mut self, now: Time, report: &mut FlushReport) {
+        if !std::mem::take(&mut self.reversible) {
+            return;
+        }
+        report.undone = true;
+        self.totals.spurious += 1;
+        if let Some(controller) = &mut self.controller {
+            controller.on_undo(now);
+        }
+        self.usage.since = now;
+        self.set_state(now, RecoveryState::Open, report);
+        self.read_controller();
+    }
+
+    /// Updates cwnd by PRR after an ACK.
+    pub(super) fn reduce_window(&mut self, delivered: u32, lost: u32) {
+        if delivered == 0 || !self.owns_window() || self.recovery != Recovery::Prr {
+            return;
+        }
+        let pipe = self.flights.count();
+        let window = self.reduction.window(self.ssthresh, pipe, delivered, lost == 0);
+        self.set_cwnd(window);
+    }
+}

@@ -1,0 +1,126 @@
+//! Connections of a multi-connection flow: their arrival times and properties.
+
+use jostle_units::{HEADER_BYTES, RandomStream, Span, Time, mss_of};
+
+use crate::{
+    ArrivalsSpec, CapacitySpec, FlowRandomStreams, FlowSpec, Quantity, RunSpec, SourceSpec,
+};
+
+/// Number of quantiles over which the header overhead is averaged. It is a bounded fraction of a
+/// size, so that steps of a ten-thousandth are accurate enough.
+const STEPS: u32 = 10_000;
+
+/// Arrival times of a flow's connections.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    process: Process,
+    random: RandomStream,
+    start: Time,
+    /// Time of the last arrival.
+    last: Time,
+    /// Number of arrivals so far.
+    count: u32,
+}
+
+#[derive(Clone, Debug)]
+enum Process {
+    Poisson { mean_s: f64 },
+    Listed { at_ns: Vec<u64> },
+}
+
+impl Arrivals {
+    /// Creates the arrivals of a flow of a valid run; `None` for a single connection.
+    pub fn of(flow: &FlowSpec, run: &RunSpec) -> Option<Self> {
+        let process = match flow.arrivals.as_ref()? {
+            ArrivalsSpec::Listed { at_ns, .. } => Process::Listed { at_ns: at_ns.clone() },
+            _ => Process::Poisson { mean_s: 1.0 / rate_per_s(flow, run)? },
+        };
+        let random = FlowRandomStreams::of(run.seed, &flow.name).stream("arrivals");
+        let start = Time::from_ns(flow.start_ns);
+        Some(Self { process, random, start, last: start, count: 0 })
+    }
+
+    /// Returns the time of the next arrival; [`Time::NEVER`] after the last.
+    pub fn next_at(&mut self) -> Time {
+        self.last = match &self.process {
+            Process::Poisson { mean_s } => {
+                self.last + Span::from_secs_f64(self.random.exponential(*mean_s))
+            }
+            Process::Listed { at_ns } => match at_ns.get(self.count as usize) {
+                Some(ns) => self.start + Span::from_ns(*ns),
+                None => Time::NEVER,
+            },
+        };
+        self.count += 1;
+        self.last
+    }
+}
+
+impl FlowSpec {
+    /// Returns whether the flow has many connections, which open and close during the run.
+    pub const fn is_many(&self) -> bool {
+        self.arrivals.is_some() || matches!(self.source, SourceSpec::Web(_))
+    }
+}
+
+/// Returns the size of the `number`-th connection of a flow, if its arrivals list sizes.
+pub fn listed_bytes(flow: &FlowSpec, number: u32) -> Option<u64> {
+    let Some(ArrivalsSpec::Listed { bytes: Some(bytes), .. }) = &flow.arrivals else { return None };
+    Some(bytes.get(number as usize).copied().unwrap_or(1))
+}
+
+/// Returns the `number`-th connection of a multi-connection flow as a separate flow. Its name
+/// determines its random streams ([`FlowRandomStreams::of_connection`]).
+pub fn nth_connection(flow: &FlowSpec, number: u32) -> FlowSpec {
+    let name = format!("{}/{number}", flow.name);
+    let source = match listed_bytes(flow, number) {
+        Some(bytes) => SourceSpec::Fixed { bytes: Quantity::Constant(bytes) },
+        None => flow.source.clone(),
+    };
+    FlowSpec { name, source, arrivals: None, ..flow.clone() }
+}
+
+/// Returns the connections per second of a flow with Poisson arrivals. `None` for other flows, and
+/// if a load cannot be computed because the source has no mean or the link has no constant rate.
+pub fn rate_per_s(flow: &FlowSpec, run: &RunSpec) -> Option<f64> {
+    match *flow.arrivals.as_ref()? {
+        ArrivalsSpec::Poisson { rate_per_s } => Some(rate_per_s),
+        ArrivalsSpec::Load { share, link } => {
+            let bytes = wire_bytes_mean(flow)?;
+            Some(share * rate_bps(run, link)? as f64 / (8.0 * bytes))
+        }
+        ArrivalsSpec::Listed { .. } => None,
+    }
+}
+
+fn rate_bps(run: &RunSpec, link: u32) -> Option<u64> {
+    match run.links.get(link as usize)?.capacity {
+        CapacitySpec::Constant { rate_bps } => Some(rate_bps),
+        _ => None,
+    }
+}
+
+/// Returns the mean number of bytes on the wire in the data packets of a connection, without
+/// retransmissions.
+fn wire_bytes_mean(flow: &FlowSpec) -> Option<f64> {
+    let (bytes, transfers) = match &flow.source {
+        SourceSpec::Fixed { bytes } => (bytes, 1.0),
+        SourceSpec::RequestResponse { bytes, count, .. } => (bytes, count.as_ref()?.mean()?),
+        _ => return None,
+    };
+    let mss = f64::from(mss_of(flow.mtu_bytes));
+    let mean = bytes.mean()?;
+    // The last packet of a transfer is shorter than a full-sized one by a fraction of a packet,
+    // which is bounded even if the distribution of sizes has a heavy tail.
+    let short = (0..STEPS).map(|step| {
+        let size = bytes.quantile((f64::from(step) + 0.5) / f64::from(STEPS)).round().max(1.0);
+        (size / mss).ceil() - size / mss
+    });
+    let packets = mean / mss + short.sum::<f64>() / f64::from(STEPS);
+    Some(transfers * (mean + packets * f64::from(HEADER_BYTES)))
+}
+
+/// Returns the bytes on the wire of a transfer without retransmissions.
+pub fn wire_bytes(bytes: u64, mtu_bytes: u32) -> u64 {
+    bytes + bytes.div_ceil(u64::from(mss_of(mtu_bytes))) * u64::from(HEADER_BYTES)
+}

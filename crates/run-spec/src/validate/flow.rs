@@ -1,0 +1,274 @@
+//! Validation of flows.
+
+use jostle_link::delay::CONSTANT as DELAY;
+use jostle_units::{
+    DATAGRAM_HEADER_BYTES, LINK_HEADER_BYTES, MAX_MTU_BYTES, MIN_MTU_BYTES, mss_of,
+};
+
+use super::algorithms::{controller, memory};
+use super::{
+    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, SpecPath, arrivals, datagrams, link,
+    media, quantity, quic, receivers, video, web, within,
+};
+use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
+
+/// A packet stores its hop index in eight bits.
+const MAX_HOPS: usize = 255;
+/// Maximum initial window, above any useful bandwidth-delay product.
+const MAX_INITIAL_WINDOW_PACKETS: u32 = 1 << 20;
+
+/// Validates a flow. `is_relayed` means that a proxy forwards its data; the proxy may be on the
+/// sender's host.
+pub(super) fn check(
+    position: usize,
+    flow: &FlowSpec,
+    is_relayed: bool,
+    spec: &RunSpec,
+) -> Result<(), SpecError> {
+    let at = format_args!("flows[{position}]");
+    if flow.path.is_empty() && !is_relayed {
+        return Err(SpecError::unfit(format_args!("{at}.path"), "empty", "at least one link"));
+    }
+    path(format_args!("{at}.path"), &flow.path, spec.links.len())?;
+    path(format_args!("{at}.reverse_path"), &flow.reverse_path, spec.links.len())?;
+    let longest_ns = DELAY.range("delay").map_or(MAX_NS, |(_, max)| max.unsigned_abs());
+    within(format_args!("{at}.base_delay_ns"), flow.base_delay_ns, 0..=longest_ns)?;
+    within(format_args!("{at}.start_ns"), flow.start_ns, 0..=spec.duration_ns - 1)?;
+    if let Some(stop_ns) = flow.stop_ns {
+        let earliest_ns = if flow.after.is_some() { 0 } else { flow.start_ns };
+        within(format_args!("{at}.stop_ns"), stop_ns, earliest_ns + 1..=MAX_NS)?;
+    }
+    after(format_args!("{at}.after"), position, flow.after, &spec.flows)?;
+    for (key, name) in [("sender_host", &flow.sender_host), ("receiver_host", &flow.receiver_host)]
+    {
+        if name.as_ref().is_some_and(String::is_empty) {
+            return Err(SpecError::unfit(
+                format_args!("{at}.{key}"),
+                "empty",
+                "a name, or nothing",
+            ));
+        }
+    }
+    within(format_args!("{at}.mtu_bytes"), flow.mtu_bytes, MIN_MTU_BYTES..=MAX_MTU_BYTES)?;
+    source(format_args!("{at}.source"), &flow.source, flow.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
+    transport(at, flow)?;
+    arrivals::check(at, flow, spec)?;
+    web::fits(at, flow, spec)?;
+    relay(at, position, flow, &spec.flows)?;
+    receivers::check(at, flow, is_relayed || flow.source.relays().is_some())?;
+    let window = flow.initial_window_packets;
+    within(format_args!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
+    let smallest = u64::from(mss_of(flow.mtu_bytes));
+    within(
+        format_args!("{at}.receive_window_bytes"),
+        flow.receive_window_bytes,
+        smallest..=MAX_BYTES,
+    )?;
+    let window_bytes = flow.initial_receive_window_bytes;
+    let name = format_args!("{at}.initial_receive_window_bytes");
+    within(name, window_bytes, smallest..=flow.receive_window_bytes)?;
+    if let Some(rate_bps) = flow.nic_rate_bps {
+        within(format_args!("{at}.nic_rate_bps"), rate_bps, 1..=MAX_BPS)?;
+    }
+    match flow.transport {
+        Transport::Tcp => {
+            controller(at, flow)?;
+            memory(at, flow)?;
+        }
+        Transport::Udp => ungoverned(at, flow)?,
+        Transport::Quic => quic::check(at, flow)?,
+    }
+    packets(flow, spec)
+}
+
+/// Checks that datagrams have no congestion controller and none of its options.
+fn ungoverned(at: SpecPath<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
+    let Algorithm { name, parameters } = &flow.controller;
+    if name != Algorithm::NONE || !parameters.is_empty() {
+        let given = format!("`{name}` with {} parameters", parameters.len());
+        let expected = format!("`{}`: datagrams have no controller", Algorithm::NONE);
+        return Err(SpecError::unfit(format_args!("{at}.controller"), given, expected));
+    }
+    for (key, given) in [("slow_start", &flow.slow_start), ("memory", &flow.memory)] {
+        if let Some(given) = given {
+            let given = format!("`{}`", given.name);
+            let expected = "absent: datagrams have no controller".to_owned();
+            return Err(SpecError::unfit(format_args!("{at}.{key}"), given, expected));
+        }
+    }
+    Ok(())
+}
+
+fn path(at: SpecPath<'_>, path: &[u32], links: usize) -> Result<(), SpecError> {
+    if path.len() > MAX_HOPS {
+        let given = format!("{} links long", path.len());
+        return Err(SpecError::unfit(at, given, format!("at most {MAX_HOPS} links")));
+    }
+    match path.iter().position(|link| *link as usize >= links) {
+        None => Ok(()),
+        Some(i) => Err(SpecError::unfit(
+            format_args!("{at}[{i}]"),
+            path[i],
+            format!("the position of a link, 0 to {}", links - 1),
+        )),
+    }
+}
+
+/// Checks that pings and constant bit rate sources use datagrams and no others do, and that only
+/// QUIC flows have QUIC options.
+fn transport(at: SpecPath<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
+    let place = format_args!("{at}.transport");
+    let datagrams = match flow.source {
+        SourceSpec::Ping { .. } => Some("`udp` for pings"),
+        SourceSpec::Cbr(_) => Some("`udp` for a constant rate"),
+        _ => None,
+    };
+    match (flow.transport, datagrams) {
+        (Transport::Tcp, Some(expected)) => return Err(SpecError::unfit(place, "`tcp`", expected)),
+        (Transport::Quic, Some(expected)) => {
+            return Err(SpecError::unfit(place, "`quic`", expected));
+        }
+        (Transport::Udp, None) => {
+            let expected = "`tcp`: only pings and constant rates have it";
+            return Err(SpecError::unfit(place, "`udp`", expected));
+        }
+        _ => {}
+    }
+    if flow.quic.is_some() && flow.transport != Transport::Quic {
+        let expected = "absent: the transport is another one";
+        return Err(SpecError::unfit(format_args!("{at}.quic"), "there", expected));
+    }
+    Ok(())
+}
+
+/// Validates a source. `most_bytes` is the maximum payload of a datagram.
+fn source(at: SpecPath<'_>, source: &SourceSpec, most_bytes: u32) -> Result<(), SpecError> {
+    match source {
+        SourceSpec::Video(spec) => video::check(at, spec),
+        SourceSpec::Web(spec) => web::check(at, spec),
+        SourceSpec::Bulk => Ok(()),
+        SourceSpec::Cbr(spec) => datagrams::check(at, spec, most_bytes),
+        SourceSpec::Media(spec) => media::check(at, spec),
+        SourceSpec::Trace(spec) => media::check_trace(at, spec),
+        SourceSpec::Fixed { bytes } => {
+            quantity::check(format_args!("{at}.bytes"), bytes, 1..=MAX_BYTES)
+        }
+        SourceSpec::OnOff { on_ns, off_ns } => {
+            quantity::check(format_args!("{at}.on_ns"), on_ns, 1..=MAX_NS)?;
+            quantity::check(format_args!("{at}.off_ns"), off_ns, 1..=MAX_NS)
+        }
+        SourceSpec::RequestResponse { bytes, think_ns, count } => {
+            quantity::check(format_args!("{at}.bytes"), bytes, 1..=MAX_BYTES)?;
+            quantity::check(format_args!("{at}.think_ns"), think_ns, 0..=MAX_NS)?;
+            match count {
+                Some(count) => quantity::check(format_args!("{at}.count"), count, 1..=u64::MAX),
+                None => Ok(()),
+            }
+        }
+        &SourceSpec::Ping { bytes, every_ns, timeout_ns } => {
+            within(format_args!("{at}.bytes"), bytes, 1..=most_bytes)?;
+            within(format_args!("{at}.every_ns"), every_ns, MIN_EVERY_NS..=MAX_NS)?;
+            within(format_args!("{at}.timeout_ns"), timeout_ns, 1..=MAX_NS)
+        }
+        SourceSpec::Relay { from: _, buffer_bytes } => {
+            let segment_bytes = u64::from(mss_of(most_bytes + DATAGRAM_HEADER_BYTES));
+            within(format_args!("{at}.buffer_bytes"), *buffer_bytes, segment_bytes..=MAX_BYTES)
+        }
+    }
+}
+
+/// Checks that a relay forwards an earlier, single TCP connection over TCP, and has neither `after`
+/// nor `stop_ns`.
+fn relay(
+    at: SpecPath<'_>,
+    position: usize,
+    flow: &FlowSpec,
+    flows: &[FlowSpec],
+) -> Result<(), SpecError> {
+    let Some(from) = flow.source.relays() else { return Ok(()) };
+    let place = format_args!("{at}.source.from");
+    let Some(before) = flows.iter().take(position).nth(from as usize) else {
+        return Err(SpecError::unfit(place, from, "the position of a flow before this one"));
+    };
+    if flow.transport != Transport::Tcp || before.transport != Transport::Tcp {
+        // RFC 9000 §17: "Packets … are protected"; a proxy cannot acknowledge them.
+        return Err(SpecError::unfit(place, from, "a flow over TCP, to be passed on over TCP"));
+    }
+    if flow.mtu_bytes != before.mtu_bytes {
+        let expected = format!("{}, that of the flow whose data it passes on", before.mtu_bytes);
+        return Err(SpecError::unfit(format_args!("{at}.mtu_bytes"), flow.mtu_bytes, expected));
+    }
+    if matches!(before.source, SourceSpec::Video(_)) {
+        let expected =
+            "a flow that its sender alone drives: a player asks its server from end to end";
+        return Err(SpecError::unfit(place, from, expected));
+    }
+    if before.is_many() {
+        let expected = "a flow that is one connection, not many that come";
+        return Err(SpecError::unfit(place, from, expected));
+    }
+    let expected = "absent: it begins and ends with the flow whose data it passes on";
+    let keys = [("after", flow.after.is_some()), ("stop_ns", flow.stop_ns.is_some())];
+    match keys.iter().find(|(_, there)| *there) {
+        None => Ok(()),
+        Some((key, _)) => Err(SpecError::unfit(format_args!("{at}.{key}"), "there", expected)),
+    }
+}
+
+/// Checks that `after` refers to an earlier flow, so that there is no cycle, and to a flow with an
+/// end.
+fn after(
+    at: SpecPath<'_>,
+    position: usize,
+    after: Option<u32>,
+    flows: &[FlowSpec],
+) -> Result<(), SpecError> {
+    let Some(after) = after else { return Ok(()) };
+    let before = flows.iter().take(position).nth(after as usize);
+    let Some(before) = before else {
+        return Err(SpecError::unfit(at, after, "the position of a flow before this one"));
+    };
+    if before.is_many() {
+        return Err(SpecError::unfit(at, after, "the position of a flow that is one connection"));
+    }
+    match before.source {
+        SourceSpec::Fixed { .. }
+        | SourceSpec::RequestResponse { count: Some(_), .. }
+        | SourceSpec::Trace(_) => Ok(()),
+        _ => Err(SpecError::unfit(at, after, "the position of a flow that has an end")),
+    }
+}
+
+/// Checks that the number of packets fits into 32 bits.
+fn packets(flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
+    let every_ns = match flow.source {
+        SourceSpec::Ping { every_ns, .. } => Some(every_ns),
+        SourceSpec::Cbr(ref spec) => Some(datagrams::least_gap_ns(spec)),
+        _ => None,
+    };
+    if let Some(every_ns) = every_ns {
+        let longest_ns = every_ns.saturating_mul(u64::from(u32::MAX));
+        return within("duration_ns", spec.duration_ns, 1..=longest_ns);
+    }
+    let fastest_bps = flow
+        .path
+        .iter()
+        .map(|link| link::peak_bps(&spec.links[*link as usize].capacity))
+        .max()
+        .unwrap_or(0);
+    let bits = u128::from(fastest_bps) * u128::from(spec.duration_ns) / 1_000_000_000;
+    let packet_bits = u128::from(8 * (flow.mtu_bytes + LINK_HEADER_BYTES));
+    let packets = bits / packet_bits;
+    if packets < 1 << 32 {
+        return Ok(());
+    }
+    let longest_s = (1u128 << 32) * packet_bits / u128::from(fastest_bps);
+    Err(SpecError::unfit(
+        "duration_ns",
+        spec.duration_ns,
+        format!(
+            "at most {longest_s} s, in which `{}` can send 2³² packets at {fastest_bps} bit/s",
+            flow.name
+        ),
+    ))
+}

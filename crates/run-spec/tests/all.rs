@@ -1,0 +1,8 @@
+//! Run specifications as tests, one file a subject. One program: each would be linked with the crate anew.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
+
+mod common;
+
+mod schema;
+mod validation;

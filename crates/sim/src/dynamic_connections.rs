@@ -1,0 +1,148 @@
+//! Connections that are opened and closed during a run, for multi-connection flows.
+//!
+//! Connection numbers are not reused, so that packets and timers of a closed connection have no
+//! effect. The endpoints of a closed connection are dropped; only its entry in the index remains.
+
+use jostle_run_spec::{Arrivals, FlowSpec, RunSpec};
+use jostle_units::Time;
+
+use crate::Error;
+use crate::build::{ConnectionPlan, PythonControllers};
+use crate::endpoints::EndpointKind;
+use crate::transport::Endpoints;
+
+/// Marks a closed connection in `places`.
+const CLOSED: u32 = u32::MAX;
+
+/// A flow with several connections.
+struct MultiConnectionFlow {
+    flow: u32,
+    /// Arrival process. `None` if a browser opens the connections.
+    arrivals: Option<Arrivals>,
+    /// Time of the next arrival.
+    due: Time,
+    /// Number of connections opened so far.
+    came: u32,
+    /// Recipe for new connections.
+    plan: ConnectionPlan,
+}
+
+/// A connection that has not ended.
+struct OpenConnection {
+    flow: u32,
+    opened: Time,
+    endpoints: EndpointKind,
+}
+
+/// The connections of all multi-connection flows.
+pub(crate) struct DynamicConnections {
+    flows: Vec<MultiConnectionFlow>,
+    /// Number of the first connection. Lower numbers are flows.
+    first: u32,
+    /// Index into `living` of every connection opened so far, or [`CLOSED`].
+    places: Vec<u32>,
+    living: Vec<Option<OpenConnection>>,
+    free: Vec<u32>,
+}
+
+impl DynamicConnections {
+    /// Prepares the multi-connection flows of `run`, without connections.
+    ///
+    /// # Errors
+    /// Returns an error if they cannot be built.
+    pub fn new(run: &RunSpec) -> Result<Self, Error> {
+        let many = |(flow, spec): (u32, &FlowSpec)| {
+            let mut arrivals = Arrivals::of(spec, run);
+            let due = arrivals.as_mut().map_or(Time::NEVER, Arrivals::next_at);
+            Ok(MultiConnectionFlow {
+                flow,
+                arrivals,
+                due,
+                came: 0,
+                plan: ConnectionPlan::of(spec, run)?,
+            })
+        };
+        let flows = (0..).zip(&run.flows).filter(|(_, spec)| spec.is_many());
+        Ok(Self {
+            flows: flows.map(many).collect::<Result<_, _>>()?,
+            first: run.flows.len() as u32,
+            places: Vec::new(),
+            living: Vec::new(),
+            free: Vec::new(),
+        })
+    }
+
+    fn many(&mut self, flow: u32) -> Option<&mut MultiConnectionFlow> {
+        let at = self.flows.binary_search_by_key(&flow, |many| many.flow).ok()?;
+        self.flows.get_mut(at)
+    }
+
+    /// Returns the time of the next arrival. `None` for a flow with a single connection.
+    pub fn due(&mut self, flow: u32) -> Option<Time> {
+        Some(self.many(flow)?.due)
+    }
+
+    /// Returns the number of the next connection.
+    pub fn next_number(&self) -> u32 {
+        self.first + self.places.len() as u32
+    }
+
+    /// Opens the next connection of a flow, with the next number.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be built.
+    pub fn open(
+        &mut self,
+        now: Time,
+        flow: u32,
+        run: &RunSpec,
+        python_controllers: PythonControllers<'_>,
+    ) -> Result<(), Error> {
+        let Some(many) = self.many(flow) else { return Ok(()) };
+        let spec = &run.flows[flow as usize];
+        let endpoints = many.plan.endpoints(many.came, spec, run, python_controllers)?;
+        let opened = many.due.min(now);
+        many.came += 1;
+        many.due = many.arrivals.as_mut().map_or(Time::NEVER, Arrivals::next_at);
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.living.push(None);
+            self.living.len() as u32 - 1
+        });
+        self.living[place as usize] = Some(OpenConnection { flow, opened, endpoints });
+        self.places.push(place);
+        Ok(())
+    }
+
+    fn living_index(&self, connection: u32) -> Option<usize> {
+        let place = *self.places.get(connection.checked_sub(self.first)? as usize)?;
+        (place != CLOSED).then_some(place as usize)
+    }
+
+    /// Returns the flow of an open connection.
+    pub fn flow_of(&self, connection: u32) -> Option<u32> {
+        Some(self.living[self.living_index(connection)?].as_ref()?.flow)
+    }
+
+    /// Returns the endpoints of an open connection.
+    #[cold]
+    #[inline(never)]
+    pub fn endpoints(&mut self, connection: u32) -> Option<&mut EndpointKind> {
+        let place = self.living_index(connection)?;
+        Some(&mut self.living[place].as_mut()?.endpoints)
+    }
+
+    /// Closes a connection. Returns the time at which it was opened.
+    pub fn close(&mut self, connection: u32) -> Option<Time> {
+        let place = self.living_index(connection)?;
+        let living = self.living[place].take()?;
+        self.places[(connection - self.first) as usize] = CLOSED;
+        self.free.push(place as u32);
+        Some(living.opened)
+    }
+
+    /// Returns the bytes in flight of all connections of a flow.
+    pub fn in_flight_bytes(&self, flow: u32) -> u64 {
+        let theirs = self.living.iter().flatten().filter(|living| living.flow == flow);
+        theirs.map(|living| living.endpoints.state().in_flight_bytes).sum()
+    }
+}

@@ -1,0 +1,59 @@
+//! Payloads of datagrams in transit. Packets are copied often, so they contain only an index into
+//! this pool.
+
+/// A pool of payload buffers. Buffers are reused after the datagram has arrived or was dropped.
+#[derive(Debug, Default)]
+pub(crate) struct PayloadPool {
+    places: Vec<Vec<u8>>,
+    free: Vec<u32>,
+}
+
+impl PayloadPool {
+    /// Stores a copy of `payload`. Returns its index.
+    pub fn keep(&mut self, payload: &[u8]) -> u32 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Vec::new());
+            self.places.len() as u32 - 1
+        });
+        if let Some(kept) = self.places.get_mut(place as usize) {
+            kept.clear();
+            kept.extend_from_slice(payload);
+        }
+        place
+    }
+
+    /// Returns the payload at an index.
+    pub fn get(&self, place: u32) -> &[u8] {
+        self.places.get(place as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Frees the payload at an index.
+    pub fn give_back(&mut self, place: u32) {
+        debug_assert!(!self.free.contains(&place) || self.free.len() > 64, "given back twice");
+        self.free.push(place);
+    }
+
+    /// Returns the number of stored payloads.
+    #[cfg(test)]
+    pub fn in_use(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_used_again() {
+        let mut payloads = PayloadPool::default();
+        let one = payloads.keep(b"one");
+        let two = payloads.keep(b"second");
+        assert_eq!((payloads.get(one), payloads.get(two)), (&b"one"[..], &b"second"[..]));
+        payloads.give_back(one);
+        assert_eq!(payloads.in_use(), 1);
+        assert_eq!(payloads.keep(b"3"), one);
+        assert_eq!(payloads.get(one), b"3");
+        assert_eq!(payloads.in_use(), 2);
+    }
+}

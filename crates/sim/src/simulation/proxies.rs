@@ -1,0 +1,93 @@
+//! Forwards data between the legs of split flows; see `proxy.rs`.
+
+use jostle_metrics::EventSink;
+use jostle_units::Time;
+
+use super::Simulation;
+use crate::endpoints::EndpointKind;
+use crate::proxy::ProxyLeg;
+use crate::tcp_connection::TcpConnection;
+use crate::transport::{EndpointContext, FlowStatus};
+
+impl<S: EventSink> Simulation<'_, S> {
+    /// Handles the proxy legs that received packets.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn relay(&mut self, now: Time) {
+        while let Some(flow) = self.world.network.relayed.pop() {
+            self.relay_at(now, flow);
+        }
+    }
+
+    /// Handles a packet that reached an end of the leg `flow`: a SYN or data at its receiver, an
+    /// ACK at its sender.
+    fn relay_at(&mut self, now: Time, flow: u32) {
+        let Some((connection, _)) = self.connection(now, flow) else { return };
+        let Some(part) = connection.proxy_leg_mut() else { return };
+        let ProxyLeg { origin, previous_leg: before, next, .. } = *part;
+        let arrived_bytes = std::mem::take(&mut part.arrived_bytes);
+        match next {
+            Some(next) => {
+                if self.world.flows[next as usize].times.start == Time::NEVER {
+                    self.world.flows[next as usize].times.start = now;
+                    self.act(now, next);
+                }
+                self.pass_on(now, flow, next);
+            }
+            None => {
+                if let Some((first, mut host)) = self.connection(now, origin) {
+                    first.answered(arrived_bytes, &mut host);
+                }
+            }
+        }
+        if let Some(before) = before {
+            self.pass_on(now, before, flow);
+        }
+        self.complete_if_empty(now, origin);
+    }
+
+    /// Moves data from one leg to the next, as far as the proxy may read and write.
+    fn pass_on(&mut self, now: Time, from: u32, to: u32) {
+        let unread_bytes = self.connection(now, from).map_or(0, |(it, _)| it.unread_bytes());
+        if unread_bytes == 0 {
+            return;
+        }
+        let bytes = self.connection(now, to).map_or(0, |(it, _)| it.writable_bytes(unread_bytes));
+        if bytes == 0 {
+            return;
+        }
+        if let Some((connection, mut host)) = self.connection(now, from) {
+            connection.read(bytes, &mut host);
+        }
+        if let Some((connection, mut host)) = self.connection(now, to) {
+            connection.write(bytes, &mut host);
+        }
+    }
+
+    /// Completes the data written by the application of a split flow, if all of it has arrived.
+    fn complete_if_empty(&mut self, now: Time, origin: u32) {
+        let mut part = Some(origin);
+        while let Some(at) = part {
+            let Some((connection, _)) = self.connection(now, at) else { return };
+            if !connection.is_empty() {
+                return;
+            }
+            part = connection.proxy_leg_mut().and_then(|part| part.next);
+        }
+        let Some((first, mut host)) = self.connection(now, origin) else { return };
+        if first.complete_split_flow(&mut host) == FlowStatus::Complete {
+            self.complete(now, origin);
+        }
+    }
+
+    fn connection(
+        &mut self,
+        now: Time,
+        flow: u32,
+    ) -> Option<(&mut TcpConnection, EndpointContext<'_, S>)> {
+        match self.endpoints(now, flow)? {
+            (EndpointKind::Connection(connection), host) => Some((connection, host)),
+            _ => None,
+        }
+    }
+}

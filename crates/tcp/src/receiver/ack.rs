@@ -1,0 +1,205 @@
+//! Delayed ACKs, compression of ACKs of out-of-order data, and the contents of ACKs.
+
+use jostle_units::{Span, Time};
+
+use super::{QUICK_ACKS_MAX, Receiver};
+use crate::segment::{Ack, AckTag, MAX_BLOCKS, SackBlock, TimestampClock};
+
+/// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
+const DELAYED_ACK_MIN: Span = Span::from_ms(40);
+/// `TCP_DELACK_MAX`.
+const DELAYED_ACK_MAX: Span = Span::from_ms(200);
+/// `tcp_comp_sack_nr`: maximum number of ACKs that are compressed into one.
+const COMPRESSED_MAX: u32 = 44;
+/// `tcp_comp_sack_delay_ns`.
+const COMPRESSION_MAX: Span = Span::from_ms(1);
+/// `tcp_comp_sack_slack_ns`: the timer may expire this much later, and does. For a timer that runs
+/// in a soft interrupt, only its latest expiry time is programmed into the hardware
+/// (`hrtimer_interrupt`, `__hrtimer_next_event_base`). If nothing else wakes the receiver, it sends
+/// its ACK at that time.
+const COMPRESSION_SLACK: Span = Span::from_us(100);
+/// Number of duplicate ACKs before compression begins (`TCP_FASTRETRANS_THRESH`).
+const UNCOMPRESSED_DUPLICATES: u32 = 3;
+
+impl Receiver {
+    /// Runs the delayed-ACK engine for an in-order segment (`tcp_event_data_recv`).
+    pub(super) fn time_arrival(&mut self, now: Time) {
+        let gap = now.since(self.last_arrival);
+        if self.patience.is_zero() {
+            // First segment: the sender is in slow start and needs every ACK.
+            self.quicken(QUICK_ACKS_MAX);
+            self.patience = DELAYED_ACK_MIN;
+        } else if gap <= DELAYED_ACK_MIN.mul_div(1, 2) {
+            self.patience = self.patience.mul_div(1, 2) + DELAYED_ACK_MIN.mul_div(1, 2);
+        } else if gap < self.patience {
+            self.patience = self.patience.mul_div(1, 2) + gap;
+        } else if gap > Span::from_ms(200) + self.rtt {
+            // "Too long gap": the sender has probably restarted its window.
+            self.quicken(QUICK_ACKS_MAX);
+        }
+        self.last_arrival = now;
+    }
+
+    /// `tcp_incr_quickack`.
+    pub(super) fn quicken(&mut self, most: u32) {
+        let fitting = (self.window.segments() / 2).max(2);
+        self.quick = self.quick.max(most.min(fitting));
+    }
+
+    /// `tcp_enter_quickack_mode`.
+    pub(super) fn enter_quick_mode(&mut self, most: u32) {
+        self.quicken(most);
+        self.patience = DELAYED_ACK_MIN;
+    }
+
+    /// Decides whether to acknowledge now, later, or together with later segments
+    /// (`__tcp_ack_snd_check`). Returns whether to send [`build_ack`](Self::build_ack) now.
+    pub(super) fn decide(&mut self, now: Time) -> bool {
+        if self.merging {
+            return false;
+        }
+        // RFC 5681 §4.2: "a TCP receiver MUST NOT … delay … an ACK for at least every second
+        // full-sized segment".
+        if self.next - self.acked > 1 || self.quick > 0 || self.at_once {
+            self.acknowledge();
+            return true;
+        }
+        if self.ahead.is_empty() {
+            self.delay(now);
+            return false;
+        }
+        if self.compressed >= COMPRESSED_MAX {
+            self.acknowledge();
+            return true;
+        }
+        if self.duplicates_at != self.next {
+            self.duplicates_at = self.next;
+            self.duplicates = 0;
+        }
+        if self.duplicates < UNCOMPRESSED_DUPLICATES || !self.compresses {
+            self.duplicates += 1;
+            self.acknowledge();
+            return true;
+        }
+        self.compressed += 1;
+        if self.compression == Time::NEVER {
+            let delay = self.rtt.mul_div(1, 20).min(COMPRESSION_MAX);
+            self.compression = now + delay + COMPRESSION_SLACK;
+            self.set_timer();
+        }
+        false
+    }
+
+    /// `tcp_send_delayed_ack`.
+    fn delay(&mut self, now: Time) {
+        let mut patience = self.patience;
+        if patience > DELAYED_ACK_MIN {
+            patience = patience.min(Span::from_ms(500)).min(self.rtt.max(DELAYED_ACK_MIN));
+        }
+        self.delayed = self.delayed.min(now + patience.min(DELAYED_ACK_MAX));
+        self.set_timer();
+    }
+
+    fn set_timer(&mut self) {
+        self.deadline = self.delayed.min(self.compression);
+    }
+
+    /// Returns the time to call [`on_timer`](Self::on_timer), unless a segment arrives earlier.
+    #[inline]
+    pub const fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// Returns the ACK to send, if a deadline has passed.
+    pub fn on_timer(&mut self, now: Time) -> Option<Ack> {
+        if now < self.deadline {
+            return None;
+        }
+        self.unread = 0;
+        if self.compression > now && self.delayed <= now {
+            // The delayed-ACK timer expired: the application is slow, so increase the delay.
+            self.patience = (self.patience + self.patience).min(Span::from_ms(200) + self.rtt);
+        }
+        self.acknowledge();
+        Some(self.build_ack(now))
+    }
+
+    /// Extends the offered window to the free buffer space. Returns the number of segments that the
+    /// sender may send beyond `next`.
+    pub(super) fn offer(&mut self) -> u32 {
+        // Out-of-order and unread data occupies the buffer (`tcp_space`).
+        self.window.offer(self.next, self.ahead.len() + self.unread + self.backlog)
+    }
+
+    /// Marks all data received so far as acknowledged by the next [`build_ack`](Self::build_ack).
+    pub(super) fn acknowledge(&mut self) {
+        self.delayed = Time::NEVER;
+        self.at_once = false;
+        if self.quick > 0 {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.patience = DELAYED_ACK_MIN;
+            }
+        }
+        self.report();
+    }
+
+    /// Like [`acknowledge`](Self::acknowledge), but does not change the delayed-ACK state
+    /// (`__tcp_send_ack` with another `rcv_nxt`).
+    pub(super) fn report(&mut self) {
+        self.compression = Time::NEVER;
+        self.compressed = 0;
+        self.set_timer();
+        self.acked = self.next;
+        self.offer();
+    }
+
+    /// Builds the ACK that was decided on at `now`.
+    pub fn build_ack(&mut self, now: Time) -> Ack {
+        let mut ack = self.build_plain_ack(now);
+        if self.has_sack_blocks() {
+            ack.duplicate = self.duplicate.is_some();
+            (ack.block_count, ack.blocks) = self.blocks();
+        }
+        ack
+    }
+
+    /// Returns whether an ACK built now contains SACK blocks.
+    #[inline]
+    pub const fn has_sack_blocks(&self) -> bool {
+        self.recent_count > 0 || self.duplicate.is_some()
+    }
+
+    /// Builds an ACK without SACK blocks. Always inlined, so that callers build it in its final
+    /// place: a copy immediately after the writes of its fields stalls the CPU.
+    #[inline(always)]
+    pub const fn build_plain_ack(&self, now: Time) -> Ack {
+        Ack {
+            tag: AckTag::Ack,
+            ece: self.ece,
+            duplicate: false,
+            block_count: 0,
+            marks: self.marks as u16,
+            clock: TimestampClock::at(now),
+            number: self.acked,
+            tsecr_ms: self.echo_ms,
+            window: self.window.end() - self.acked,
+            blocks: [SackBlock { start: 0, end: 0 }; MAX_BLOCKS],
+        }
+    }
+
+    /// Returns the SACK blocks of an ACK: a duplicate first (RFC 2883), then the most recently
+    /// changed blocks.
+    #[cold]
+    fn blocks(&mut self) -> (u8, [SackBlock; MAX_BLOCKS]) {
+        let mut blocks = [SackBlock::default(); MAX_BLOCKS];
+        let mut count = 0;
+        for &block in self.duplicate.take().iter().chain(&self.recent[..self.recent_count]) {
+            if count < MAX_BLOCKS {
+                blocks[count] = block;
+                count += 1;
+            }
+        }
+        (count as u8, blocks)
+    }
+}

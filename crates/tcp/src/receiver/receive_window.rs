@@ -1,0 +1,124 @@
+//! The receive window: its growth, the data that occupies it, and window updates. It never shrinks.
+
+use jostle_units::Time;
+
+use super::autotuning::ReceiveBufferAutotuning;
+use crate::reciprocal_division::ReciprocalDivisor;
+
+/// Default window of a SYN-ACK, which cannot be scaled (RFC 7323 §2.2).
+const INITIAL_BYTES: u64 = 65_535;
+
+/// The receive window.
+#[derive(Debug)]
+pub(super) struct ReceiveWindow {
+    /// Payload of a full-sized segment.
+    mss: ReciprocalDivisor,
+    /// `rcv_ssthresh`: current size of the window.
+    bytes: u64,
+    /// `window_clamp`: maximum size of the window.
+    most_bytes: u64,
+    /// Autotuning of the maximum, if enabled. Boxed because few receivers use it.
+    autotuning: Option<Box<ReceiveBufferAutotuning>>,
+    /// End of the offered window, in segments.
+    offered: u32,
+}
+
+impl ReceiveWindow {
+    /// Creates a window that may grow to `most_bytes`.
+    pub fn new(mss_bytes: u16, most_bytes: u64) -> Self {
+        let mss = ReciprocalDivisor::new(u32::from(mss_bytes));
+        let bytes = INITIAL_BYTES.min(most_bytes);
+        let offered = mss.divide(bytes) as u32;
+        Self { mss, bytes, most_bytes, autotuning: None, offered }
+    }
+
+    /// Sets the window before data arrives to `bytes`.
+    pub fn begin_with(&mut self, bytes: u64) {
+        self.bytes = bytes.min(self.most_bytes);
+        self.offered = self.segments();
+    }
+
+    /// Enables autotuning: the limit starts at the current window and grows with the data read.
+    pub fn tune(&mut self) {
+        self.autotuning = Some(Box::new(ReceiveBufferAutotuning::new(
+            self.segment_bytes(),
+            self.bytes,
+            self.most_bytes,
+        )));
+        self.most_bytes = self.bytes;
+    }
+
+    /// Returns the payload of a full-sized segment.
+    #[inline]
+    pub fn segment_bytes(&self) -> u64 {
+        u64::from(self.mss.get())
+    }
+
+    /// Returns the size of the window in full-sized segments.
+    #[inline]
+    pub fn segments(&self) -> u32 {
+        self.mss.divide(self.bytes) as u32
+    }
+
+    /// Processes a full-sized segment that echoes `tsecr_ms`.
+    #[inline]
+    pub fn on_segment(&mut self, now: Time, tsecr_ms: u32) {
+        if let Some(tuning) = &mut self.autotuning {
+            tuning.on_segment(now, tsecr_ms);
+        }
+    }
+
+    /// Processes a read of `bytes` by the application.
+    #[inline]
+    pub fn on_read(&mut self, now: Time, bytes: u64) {
+        if let Some(limit) = self.autotuning.as_mut().and_then(|tuning| tuning.on_read(now, bytes))
+        {
+            self.most_bytes = self.most_bytes.max(limit);
+        }
+    }
+
+    /// `tcp_grow_window`: grows by two segments per arriving segment, up to the buffer. Returns
+    /// whether the window was below its maximum.
+    #[inline]
+    pub fn grow(&mut self) -> bool {
+        let growing = self.bytes < self.most_bytes;
+        if growing {
+            self.bytes = (self.bytes + 2 * self.segment_bytes()).min(self.most_bytes);
+        }
+        growing
+    }
+
+    /// Returns the end of the offered window (`rcv_wup` + `rcv_wnd`).
+    #[inline]
+    pub const fn end(&self) -> u32 {
+        self.offered
+    }
+
+    /// Returns the number of full-sized segments that fit while `held` segments occupy the buffer,
+    /// or 0 if less than a sixteenth of it is free (`__tcp_select_window`).
+    #[inline]
+    fn free_segments(&self, held: u32) -> u32 {
+        let free = self.most_bytes.saturating_sub(u64::from(held) * self.segment_bytes());
+        if free < self.most_bytes / 16 { 0 } else { self.mss.divide(free.min(self.bytes)) as u32 }
+    }
+
+    /// Returns whether to send a window update after a read that left `held` segments in the
+    /// buffer: the window beyond `next` could be twice as large as the sender assumes, or is no
+    /// longer zero (`tcp_cleanup_rbuf`).
+    #[inline]
+    pub fn reopens(&self, next: u32, held: u32) -> bool {
+        let twice = 2 * self.offered.saturating_sub(next);
+        // Most windows are more than half open, so that the free space need not be computed.
+        u64::from(twice) * self.segment_bytes() <= self.most_bytes
+            && twice <= self.segments()
+            && self.free_segments(held) >= twice.max(1)
+    }
+
+    /// Returns the number of segments that the sender may send beyond `next` while `held` segments
+    /// occupy the buffer. The end of the window never moves back (`tcp_select_window`).
+    #[inline]
+    pub fn offer(&mut self, next: u32, held: u32) -> u32 {
+        self.offered = self.offered.max(next.saturating_add(self.free_segments(held)));
+        self.offered - next
+    }
+}

@@ -1,0 +1,123 @@
+//! RACK (RFC 8985): a packet is lost if one sent sufficiently later was delivered.
+
+use jostle_congestion::RecoveryState;
+use jostle_units::{Span, Time};
+
+use super::Sender;
+use super::scoreboard::{LossDecision, SentSegment};
+
+/// `TCP_RACK_RECOVERY_THRESH`: number of recoveries for which a larger reordering window is kept.
+const PERSIST: u32 = 16;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rack {
+    /// Send time of the most recently sent packet among those delivered (`RACK.xmit_ts`), and its
+    /// end.
+    sent_at: Time,
+    end: u32,
+    /// RTT of that packet (`RACK.rtt`).
+    rtt: Span,
+    /// Whether a packet was delivered since the last loss detection.
+    pub advanced: bool,
+    /// Reordering window in quarters of the minimum RTT; 0 means 1.
+    steps: u32,
+    pub persist: u32,
+    pub duplicate_seen: bool,
+    last_delivered: u64,
+}
+
+impl Rack {
+    /// RFC 8985 §6.2 step 2 "Update the state for the most recently sent segment that has been
+    /// delivered" (`tcp_rack_advance`).
+    #[inline]
+    pub fn advance(&mut self, now: Time, slot: &SentSegment, end: u32, min_rtt: Span) {
+        let rtt = now.since(slot.stamp.sent_at);
+        if rtt < min_rtt && slot.ever_retransmitted() {
+            // The ACK is too early for the retransmission.
+            return;
+        }
+        self.advanced = true;
+        self.rtt = rtt;
+        if (slot.stamp.sent_at, end) > (self.sent_at, self.end) {
+            (self.sent_at, self.end) = (slot.stamp.sent_at, end);
+        }
+    }
+
+    /// Increases the reordering window after a round that reported a duplicate
+    /// (`tcp_rack_update_reo_wnd`). `prior_delivered`: value for the newest packet of this ACK.
+    #[inline]
+    pub fn update_window(&mut self, prior_delivered: u64, delivered: u64) {
+        if prior_delivered < self.last_delivered {
+            self.duplicate_seen = false;
+        }
+        if self.duplicate_seen {
+            self.steps = (self.steps.max(1) + 1).min(255);
+            self.duplicate_seen = false;
+            self.last_delivered = delivered;
+            self.persist = PERSIST;
+        } else if self.persist == 0 {
+            self.steps = 1;
+        }
+    }
+
+    pub fn note_recovery_undone(&mut self) {
+        self.persist = (self.persist + 1).min(PERSIST);
+    }
+}
+
+impl Sender {
+    /// Returns the time by which a packet may be late (`tcp_rack_reo_wnd`, RFC 8985 §6.2 step 4).
+    pub(super) fn reordering_window(&self) -> Span {
+        if !self.reordering_seen
+            && (matches!(self.state, RecoveryState::Recovery | RecoveryState::Loss)
+                || self.board.sacked() >= self.reordering)
+        {
+            return Span::ZERO;
+        }
+        let steps = u64::from(self.rack.steps.max(1));
+        self.rtt.min_rtt().mul_div(steps, 4).min(self.rtt.srtt())
+    }
+
+    /// Marks the packets lost that RACK considers lost. If packets are late but within the
+    /// reordering window, returns the time until the latest of them is lost.
+    pub(super) fn detect_losses(&mut self, now: Time) -> Option<Span> {
+        let window = self.reordering_window();
+        let rack = self.rack;
+        let patience = rack.rtt + window;
+        let waiting = self.board.detect_lost(|number, slot| {
+            let sent_at = slot.stamp.sent_at;
+            if (sent_at, number + 1) >= (rack.sent_at, rack.end) {
+                LossDecision::Later
+            } else if now.since(sent_at) >= patience {
+                LossDecision::Lost
+            } else {
+                LossDecision::Wait
+            }
+        });
+        self.report_lost_packets(now);
+        waiting.map(|latest| patience - now.since(latest))
+    }
+
+    /// After a timeout, marks all outstanding packets lost except those that RACK does not yet
+    /// consider lost (`tcp_timeout_mark_lost`).
+    pub(super) fn mark_timed_out(&mut self, now: Time) {
+        let rack = self.rack;
+        let first = self.board.first();
+        self.board.mark_lost_where(|number, slot| {
+            number == first || now.since(slot.stamp.sent_at) >= rack.rtt
+        });
+        self.report_lost_packets(now);
+    }
+
+    /// Reports each newly lost packet to the controller.
+    fn report_lost_packets(&mut self, now: Time) {
+        let mut lost = self.board.take_newly_lost();
+        for &number in &lost {
+            let stamp = &self.board.slot(number).stamp;
+            let packet = self.sampler.on_packet_lost(now, stamp, u64::from(number));
+            self.controller.on_packet_lost(&packet);
+        }
+        lost.clear();
+        self.board.return_newly_lost(lost);
+    }
+}

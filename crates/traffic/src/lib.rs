@@ -1,0 +1,15 @@
+//! Application models, sans-IO: when applications write, read and send requests.
+
+mod application;
+mod message_tracker;
+mod video_playback;
+mod video_player;
+mod web_browser;
+mod web_page;
+
+pub use application::{Action, ApplicationInstance, ApplicationModel};
+pub use message_tracker::MessageTracker;
+pub use video_playback::{PlayerBuffer, VideoMeter, VideoSession};
+pub use video_player::VideoPlayer;
+pub use web_browser::{BrowserAction, WebBrowser};
+pub use web_page::{Page, PageLoads, Pages};
