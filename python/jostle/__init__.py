@@ -1,13 +1,13 @@
 """A congestion-control laboratory.
 
-`load` reads a scenario, `run` carries it out, a `ResultSet` answers questions about it::
+`load` reads a scenario, `run` executes it, and a `ResultSet` answers questions about it::
 
     import jostle
 
     results = jostle.run("scenarios/two_flows.toml")
     print(results.estimate("goodput", phase="steady"))
 
-Importing this package loads nothing but itself; each name loads what it needs when first used.
+Importing this package imports no other module; each name imports its module on first use.
 """
 
 from __future__ import annotations

@@ -8,25 +8,25 @@ import numpy as np
 import numpy.typing as npt
 
 ENGINE_VERSION: Final[str]
-"""Version of the package and a hash of the engine's source."""
+"""Version of the package, with a hash of all engine sources."""
 
-DISSECT_VERSION: Final[str]
-"""A hash of the source of what measures captures."""
+PCAP_ANALYSIS_VERSION: Final[str]
+"""Hash of the sources that analyse captures."""
 
-RECORD_VERSION: Final[str]
-"""A hash of the source of what measures."""
+METRICS_VERSION: Final[str]
+"""Hash of the sources that compute measures."""
 
-class Cancelled(Exception):  # noqa: N818 (what happened is no error)
+class CancelledError(Exception):
     """A run was cancelled before its end."""
 
 class ControllerError(Exception):
     """A controller written in Python failed; the text names the file and the line."""
 
 @final
-class Record:
-    """What a run leaves behind.
+class RunRecord:
+    """Summary and time series of a run.
 
-    Columns are arrays of one length per table; values that do not exist are NaN.
+    All columns of a table have equal length. Missing values are NaN.
     """
 
     @property
@@ -34,116 +34,116 @@ class Record:
         """The measures per phase, as a JSON document."""
     @property
     def flows(self) -> dict[str, npt.NDArray[np.generic]]:
-        """One row per interval and flow; `flow` counts the spec's flows, `mode` is a code."""
+        """One row per interval and flow; `flow` is an index into the spec, `mode` is a code."""
     @property
     def links(self) -> dict[str, npt.NDArray[np.generic]]:
-        """One row per interval and link; `link` counts the spec's links."""
+        """One row per interval and link; `link` is an index into the spec."""
     @property
     def internals(self) -> dict[str, npt.NDArray[np.generic]]:
-        """One row per interval, flow and quantity that its controller shows."""
+        """One row per interval, flow and internal quantity of its controller."""
     @property
     def acks(self) -> dict[str, npt.NDArray[np.generic]] | None:
-        """One row per ACK, if the spec asks for it."""
+        """One row per ACK, if the spec requests them."""
     @property
     def transfers(self) -> dict[str, npt.NDArray[np.generic]] | None:
-        """One row per transfer of flows that are many connections, if there are any."""
+        """One row per transfer of multi-connection flows; None without such flows."""
     @property
     def modes(self) -> list[str]:
-        """What the codes of `flows["mode"]` mean."""
+        """Names of the codes in `flows["mode"]`."""
     @property
     def quantities(self) -> list[str]:
-        """What the codes of `internals["quantity"]` mean."""
+        """Names of the codes in `internals["quantity"]`."""
 
 @final
 class Measurement:
-    """What was measured of captures that belong together."""
+    """Measures of one capture, or of captures that belong together."""
 
     @property
     def files(self) -> list[int]:
-        """The files, as positions of what was given."""
+        """Indices of the files in the list passed to `analyze_captures`."""
     @property
     def spec(self) -> str:
-        """What stands for the specification of a run, as JSON."""
+        """Run specification that describes the flows, as JSON."""
     @property
-    def record(self) -> Record:
-        """The measures and all columns."""
+    def record(self) -> RunRecord:
+        """Summary and time series."""
     @property
     def notes(self) -> list[str]:
-        """What a reader should know."""
+        """Notes for the user, for example about truncated files."""
     @property
     def packets(self) -> int:
-        """Packets in the files."""
+        """Number of packets in the files."""
 
 def analyze_captures(
     files: Sequence[str | PathLike[str]],
     *,
     flows: int,
     interval_ns: int,
-    told: Callable[[int], bool] | None = None,
+    progress_callback: Callable[[int], bool] | None = None,
 ) -> list[Measurement]:
-    """Measure captures (pcap or pcapng, plain or compressed by gzip or zstd).
+    """Measure packet captures (pcap or pcapng, plain or compressed with gzip or zstd).
 
     Parameters
     ----------
     files
-        Those that belong together become one measurement.
+        Captures. Captures of both ends of a connection become one measurement.
     flows
-        Most flows of a measurement, the largest ones.
+        Maximum number of flows per measurement. The largest ones are measured.
     interval_ns
-        Bin of the series.
-    told
-        Called every now and then with the bytes read so far (each file is read twice); true stops.
+        Sampling interval of the time series.
+    progress_callback
+        Called regularly with the bytes read so far (each file is read twice). Return true to stop.
 
     Raises
     ------
     ValueError
-        If a file is no capture, or has nothing that can be measured.
+        If a file is not a capture, or contains no flow with data.
     OSError
         If a file cannot be read.
-    Cancelled
-        If `told` said so.
+    CancelledError
+        If `progress_callback` returned true.
     """
 
 @final
-class Diagram:
-    """A flow, packet by packet. Bytes count from the first one of data."""
+class TimeSequence:
+    """Packets and ACKs of one flow. Bytes are counted from the first byte of data."""
 
     @property
     def file(self) -> int:
-        """The file, as a position of what was given."""
+        """Index of the file in the list of files."""
     @property
     def flow(self) -> str:
         """Name of the flow."""
     @property
     def controller(self) -> str:
-        """Its controller, if the file says it."""
+        """Congestion controller, if the file names it, else `unknown`."""
     @property
     def is_near_sender(self) -> bool:
         """Whether it was captured near the sender."""
     @property
     def start_ns(self) -> int:
-        """When the flow began."""
+        """Start of the flow."""
     @property
     def from_ns(self) -> int:
-        """Part of the clock that the tables cover."""
+        """Start of the time that the tables cover."""
     @property
     def to_ns(self) -> int:
-        """Its end."""
+        """End of that time."""
     @property
     def is_cut(self) -> bool:
-        """Whether there were more rows: `to_ns` is earlier than asked for."""
+        """Whether rows were omitted because a table was full; then `to_ns` is earlier."""
     @property
     def kinds(self) -> list[str]:
-        """Names of what `packets["kind"]` counts."""
+        """Names of the codes in `packets["kind"]`."""
     @property
     def packets(self) -> dict[str, npt.NDArray[Any]]:
-        """Packets of data: `time_ns`, `start`, `end`, `kind`."""
+        """Data packets: `time_ns`, `start`, `end`, `kind`."""
     @property
     def answers(self) -> dict[str, npt.NDArray[Any]]:
-        """Segments of the receiver: `time_ns`, `acknowledged`, `edge` (NaN where not known)."""
+        """ACKs of the receiver: `time_ns`, `acknowledged`, `edge` (NaN if the scale is unknown)."""
     @property
     def sacks(self) -> dict[str, npt.NDArray[Any]]:
-        """Blocks of selective acknowledgements: `time_ns`, `start`, `end`, `is_duplicate`."""
+        """SACK blocks: `time_ns`, `start`, `end`, `is_duplicate`."""
 
 def sequence_diagrams(
     files: Sequence[str | PathLike[str]],
@@ -153,52 +153,53 @@ def sequence_diagrams(
     to_ns: int,
     rows: int,
     flows: int,
-    told: Callable[[int], bool] | None = None,
-) -> list[Diagram]:
-    """Read a TCP flow of captures packet by packet: what a time–sequence diagram is drawn from.
+    progress_callback: Callable[[int], bool] | None = None,
+) -> list[TimeSequence]:
+    """Read the packets and ACKs of TCP flows in captures, the data of time–sequence diagrams.
 
     Parameters
     ----------
     files
-        Of those that belong together the one near the flow's sender is read.
+        Captures. If both ends were captured, the capture near the flow's sender is used.
     flow
-        Its name; of each measurement the flow with the most payload if none is given.
+        Name of the flow. None: the largest TCP flow of each file.
     from_ns, to_ns
-        A window on the clock of the measurement, its end excluded.
+        Time window on the clock of the measurement; the end is exclusive.
     rows
-        Rows of each table at most.
+        Maximum number of rows per table.
     flows
-        Most flows of a measurement, the largest ones, among which the flow is.
-    told
+        Maximum number of flows per measurement. The flow must be among the largest ones.
+    progress_callback
         As in `analyze_captures`.
 
     Raises
     ------
     ValueError
-        If a file is no capture, or none has the flow.
+        If a file is not a capture, or none contains the flow.
     OSError
         If a file cannot be read.
-    Cancelled
-        If `told` said so.
+    CancelledError
+        If `progress_callback` returned true.
     """
 
 @final
 class Series:
-    """The series of a run, asked for measures over any window.
+    """Time series of a run, from which measures are computed.
 
     Parameters
     ----------
     spec_json
         The RunSpec.
     facts
-        What the summary has of each flow beside its phases: `start_s`, `completion_s`, `pings`.
+        Per flow, values of the summary that are not per phase: `start_s`, `completion_time_s`,
+        `pings`.
     flows, links
-        Columns of the series, rows in order of time, then of the spec.
+        Columns of the series. Rows are sorted by time, then in the order of the spec.
 
     Raises
     ------
     ValueError
-        If these are not of one run.
+        If the arguments do not belong to one run.
     """
 
     def __new__(
@@ -208,17 +209,19 @@ class Series:
         flows: dict[str, npt.NDArray[Any]],
         links: dict[str, npt.NDArray[Any]],
     ) -> Series: ...
-    def over(self, measure: str, position: int, from_s: float, to_s: float) -> float | None:
-        """Compute a measure over a window, of the flow or the link at a position."""
+    def window_measure(
+        self, measure: str, position: int, from_s: float, to_s: float
+    ) -> float | None:
+        """Compute a measure over a time window, for the flow or link with an index."""
     def bins(
         self, measure: str, position: int, from_s: float, to_s: float, bin_s: float | None = None
     ) -> npt.NDArray[np.float64]:
-        """Compute a measure in each bin of a window, by default the series' own; NaN if absent."""
+        """Compute a measure in each bin of a time window; the default is the sampling interval."""
     def span_of_shares(
         self, position: int, from_share: float, to_share: float
     ) -> tuple[float, float]:
-        """Find when the flow at a position had delivered two shares, 0 … 1, of its bytes."""
-    def asked(
+        """Return the times at which a flow had delivered two shares, 0 … 1, of its bytes."""
+    def run_measure(
         self,
         measure: str,
         flow: str,
@@ -228,56 +231,57 @@ class Series:
         above_ms: float | None = None,
         below_ms: float | None = None,
     ) -> float | None:
-        """Compute a measure of the whole run, of a flow given by its name."""
+        """Compute a measure of the complete run, for the flow with a name."""
 
 @final
 class Episodes:
-    """Simulations of one shape in which Python decides for some flows, stepped by threads.
+    """A batch of simulations with equal agents, which Python controls; stepped by threads.
 
     Parameters
     ----------
     count
-        How many.
+        Number of simulations.
     designs
-        One per learner in each.
+        One design per agent.
     threads
-        How many threads carry steps out.
+        Number of threads.
 
     Raises
     ------
     ValueError
-        If a design is none.
+        If a design is not valid.
     """
 
     def __new__(cls, count: int, designs: list[str], threads: int) -> Episodes: ...
     def reset(self, which: list[int], specs: list[str], flows: list[list[int]]) -> _Stepped:
-        """Begin simulations anew, and let each go on to its first decision; as from `step`.
+        """Restart simulations and run each to its first decision. Return values as from `step`.
 
         Parameters
         ----------
         which
-            Their places.
+            Indices of the simulations.
         specs
-            A RunSpec for each, as JSON.
+            A RunSpec per simulation, as JSON.
         flows
-            Positions of the learners in each, whose controllers have names of no registry.
+            Indices of the agents' flows in each spec. Their controllers must not be in the
+            registry.
         """
     def step(self, actions: npt.NDArray[np.float64]) -> _Stepped:
-        """Leave actions for learners, and go on to where the next interval of one of them ends.
+        """Set the actions of all agents, and run until a monitor interval of an agent ends.
 
         Parameters
         ----------
         actions
-            One after the other: simulations, learners, numbers of their actions.
+            Flat array: for each simulation, the action of each agent.
 
         Returns
         -------
         tuple
-            Observations, the values of the latest intervals, which learners' intervals end now,
-            which episodes are over, and the time in each in seconds: flat arrays.
+            Flat arrays: observations, values of the last intervals, which agents' intervals end
+            now, which episodes are over, and the time of each simulation in seconds.
         """
-    def finish(self, which: int) -> Record:
-        """Let a simulation go on to the end of the run without another decision, and end it."""
+    def finish(self, which: int) -> RunRecord:
+        """Run a simulation to the end without further actions, and remove it."""
 
 _Stepped = tuple[
     npt.NDArray[np.float32],
@@ -289,7 +293,7 @@ _Stepped = tuple[
 
 @final
 class Policy:
-    """A policy: what the controller `learned` has in its file.
+    """A policy, the content of a file of the controller `learned`.
 
     Parameters
     ----------
@@ -299,41 +303,41 @@ class Policy:
     Raises
     ------
     ValueError
-        If it is none: what is wrong, and in which line.
+        If the file is not valid, with the line and the problem.
     """
 
     def __new__(cls, file: bytes) -> Policy: ...
     @property
     def inputs(self) -> int:
-        """Numbers in an observation."""
+        """Length of an observation."""
     @property
     def outputs(self) -> int:
-        """Numbers in an action."""
+        """Length of an action."""
     def act(self, observation: npt.NDArray[np.float32]) -> list[float]:
-        """Return the action for an observation, before it is held within its bounds."""
+        """Return the action for an observation, before it is clamped to its bounds."""
 
-def learning() -> tuple[list[tuple[str, str, float, float, float]], list[str]]:
-    """Return what there is to observe.
+def learning_features() -> tuple[list[tuple[str, str, float, float, float]], list[str]]:
+    """Return the features that an observation can contain.
 
     Returns
     -------
     tuple
-        The features, each with name, description, least and largest value and the value before the
-        first interval; the names of the values of an interval.
+        The features, each with name, description, minimum, maximum, and the value before the first
+        interval; and the names of the values of an interval.
     """
 
 def design(text: str) -> tuple[int, list[tuple[float, float]]]:
-    """Read a design.
+    """Parse a design.
 
     Returns
     -------
     tuple
-        Numbers in an observation; least and largest value of each number of an action.
+        Length of an observation; minimum and maximum of each component of an action.
 
     Raises
     ------
     ValueError
-        If it is none: what is wrong, and in which line.
+        If the design is not valid, with the line and the problem.
     """
 
 def record_of_samples(
@@ -341,22 +345,22 @@ def record_of_samples(
     time_ns: npt.NDArray[np.int64],
     flows: Sequence[dict[str, Any]],
     links: Sequence[dict[str, Any]],
-) -> Record:
-    """Measure a run of which samples are known.
+) -> RunRecord:
+    """Compute the measures of a run from samples.
 
     Parameters
     ----------
     spec_json
         The RunSpec.
     time_ns
-        When samples were taken.
+        Times of the samples.
     flows, links
-        What was seen of each: arrays of a value per sample, counters so far and states.
+        Per flow and link: arrays of cumulative counters and states, with one value per sample.
 
     Raises
     ------
     ValueError
-        If the spec is none, or makes no sense, or the samples are none of it.
+        If the spec is not valid, or the samples do not match it.
     """
 
 def run(
@@ -364,7 +368,7 @@ def run(
     cancelled: Callable[[], Any] | None = None,
     capture_folder: str | PathLike[str] | None = None,
     make_controller: Callable[[str, Mapping[str, Any], int], object] | None = None,
-) -> Record:
+) -> RunRecord:
     """Run a RunSpec given as JSON, without holding the interpreter's lock.
 
     Parameters
@@ -372,20 +376,20 @@ def run(
     spec_json
         The RunSpec.
     cancelled
-        Asked every 50 ms or so whether to give up.
+        Polled about every 50 ms; return true to stop.
     capture_folder
-        Where the packets' headers go, if the spec asks for them: an empty folder.
+        Empty folder for the capture files, if the spec requests captures.
 
     Raises
     ------
     ValueError
-        If the spec is none, or makes no sense.
-    Cancelled
-        If `cancelled` returned true. What it raises is passed on, as is Ctrl-C.
+        If the spec is not valid.
+    CancelledError
+        If `cancelled` returned true. Exceptions of `cancelled` and Ctrl-C are propagated.
     ControllerError
         If a controller written in Python failed.
     RuntimeError
-        If the simulator failed. That is a bug; the message has all it takes to repeat it.
+        If the simulator failed because of a bug. The message contains all data to reproduce it.
     """
 
 def check(spec_json: str) -> None:
@@ -394,27 +398,27 @@ def check(spec_json: str) -> None:
     Raises
     ------
     ValueError
-        If it is none, or makes no sense.
+        If it is not valid.
     """
 
 def find_problem(spec_json: str) -> tuple[str | None, str, tuple[int, int, int] | None] | None:
-    """Find out what is wrong with a RunSpec given as JSON.
+    """Return the first error in a RunSpec given as JSON.
 
     Returns
     -------
     tuple or None
-        The place, such as ``links[0].delay.steps[0].delay_ns`` (None if the text is no RunSpec);
-        the message; and for a number out of range the number, the smallest and the largest
-        accepted.
+        The location, such as ``links[0].delay.steps[0].delay_ns`` (None if the text is not a
+        RunSpec); the message; and for a number out of range the number, the minimum and the
+        maximum.
     """
 
 def check_file(registry: str, row: str, parameter: str, content: bytes) -> None:
-    """Check the content of a file that a parameter names.
+    """Validate the content of a file to which a parameter refers.
 
     Raises
     ------
     ValueError
-        What is wrong with it, and where; or if there is no such parameter.
+        If the content is invalid, with the location; or if there is no such parameter.
     """
 
 def toml_lines(text: str) -> dict[str | int, tuple[int, Any]]:
@@ -423,75 +427,76 @@ def toml_lines(text: str) -> dict[str | int, tuple[int, Any]]:
     Returns
     -------
     dict
-        Key, or position in a list → the line, and the same of what lies below (None for a single
-        value). A table's line is that of its first header or key.
+        Key or list index → line number, and the same mapping for its children (None for a scalar).
+        The line of a table is the line of its first header or key.
 
     Raises
     ------
     ValueError
         If it is not TOML.
     OverflowError
-        If more than a few of its numbers have more than 64 bits.
+        If several numbers exceed 64 bits.
     RecursionError
-        If it nests deeper than 80 levels.
+        If it is nested deeper than 80 levels.
     """
 
 def draw_quantities(quantities_json: list[str], seed: int, name: str, count: int) -> list[int]:
-    """Draw so many values of quantities from a named stream, in turn, as a simulation draws them.
+    """Draw values of quantities from a named random stream, in turn, like a simulation.
 
     Parameters
     ----------
     quantities_json
-        The quantities, as a RunSpec has them.
+        The quantities, in the format of a RunSpec.
     seed
-        Of the run.
+        Seed of the run.
     name
-        Of the stream, as `flow/web/sizes`.
+        Name of the stream, such as `flow/web/sizes`.
     count
-        How many values.
+        Number of values.
 
     Returns
     -------
     list of int
-        Whole bytes or nanoseconds.
+        Bytes or nanoseconds, as integers.
 
     Raises
     ------
     ValueError
-        If one is no quantity, or makes no sense.
+        If a quantity is not valid.
     """
 
 def draw_impairments(
     spec_json: str, link: int, points: int, cancelled: Callable[[], bool] | None = None
 ) -> dict[str, Any]:
-    """Draw what a link's random parts will do in a run, to be played back elsewhere.
+    """Draw the random impairments of a link in a run, for playback on another backend.
 
     Parameters
     ----------
     spec_json
         The RunSpec.
     link
-        Position of the link.
+        Index of the link.
     points
-        Values of jitter at most.
+        Maximum number of jitter values.
     cancelled
-        Asked now and then whether to stop.
+        Polled regularly; return true to stop.
 
     Returns
     -------
     dict
-        `outages_ns`, start and end of each in turn; `rate_steps`, time in ns and bit/s of each in
-        turn if the rate is random; `jitter_ns`, delays beyond the base delay
-        every `jitter_step_ns`, linear in between; `jitter_seed`, `queue_seed` and `loss_seed` of
-        the streams of decisions per packet; `loss_bad`, whether a Gilbert–Elliott chain starts in
-        its bad state, and `loss_drawn`, how many numbers of its stream are used up.
+        `outages_ns`: start and end of each outage, alternating; `rate_steps`: time in ns and rate
+        in bit/s, alternating, if the rate is random; `jitter_ns`: delays added to the base delay
+        every `jitter_step_ns`, with linear interpolation; `jitter_seed`, `queue_seed`, `loss_seed`,
+        `loss_steps_seed`, `contention_seed`: seeds of random streams; `loss_bad`: whether a
+        Gilbert–Elliott model starts in the bad state; `loss_drawn`: how many numbers of its stream
+        are already used.
 
     Raises
     ------
-    Cancelled
-        If `cancelled` returned true. What it raises is passed on.
+    CancelledError
+        If `cancelled` returned true. Exceptions raised by `cancelled` are propagated.
     ValueError
-        If the spec is none, or makes no sense, or has no such link.
+        If the spec is not valid, or has no such link.
     """
 
 def capture_from_ring(
@@ -507,100 +512,100 @@ def capture_from_ring(
     folder: str | PathLike[str],
     secrets: str = "",
 ) -> int:
-    """Write what a packet socket of the kernel captured as a pcapng file.
+    """Write the packets captured by a packet socket of Linux as a pcapng file.
 
     Parameters
     ----------
     spec_json
         The RunSpec.
     flow
-        Position of the flow.
+        Index of the flow.
     end
         `sender` or `receiver`.
     system
-        What the packets went through.
+        System that processed the packets, such as the kernel version.
     start_ns
-        What the clock of the packets showed at the start of the run.
+        Start of the run on the clock of the packets.
     received, dropped
-        Packets that the socket saw, and those of them that it had no room for.
+        Packets that the socket received, and packets of these that did not fit into the ring.
     blocks
-        The filled blocks of the socket's ring (TPACKET_V3), one after the other.
+        Filled blocks of the socket's ring (TPACKET_V3), one after another.
     folder
-        Where the file goes.
+        Folder of the new file.
     secrets
-        What opens the packets, in lines of the form of `SSLKEYLOGFILE`.
+        TLS secrets in `SSLKEYLOGFILE` format.
 
     Returns
     -------
     int
-        Packets in the file.
+        Number of packets in the file.
 
     Raises
     ------
     ValueError
-        If the spec makes no sense or has no such end, or `blocks` is damaged.
+        If the spec is not valid or has no such end, or if `blocks` is damaged.
     OSError
-        On reading and writing.
+        If reading or writing fails.
     """
 
 def registry() -> str:
-    """All registries as a JSON document: lists of rows by kind."""
+    """Return all registries as a JSON document: lists of entries by kind."""
 
 def run_spec_schema() -> str:
-    """JSON Schema of a RunSpec."""
+    """Return the JSON Schema of a RunSpec."""
 
 @final
 class Emulation:
-    """What an emulation leaves behind."""
+    """Result of an emulation."""
 
     @property
     def summary(self) -> str:
-        """Counts, utilisation and lateness, as a JSON document."""
+        """Counters, utilisation and lateness, as a JSON document."""
     @property
     def events(self) -> dict[str, npt.NDArray[np.generic]] | None:
-        """One row per drop or mark, if the spec asks for them.
+        """One row per drop or mark, if the spec requests them.
 
-        `direction` is 0 for forward; `link` counts its links, `reason` counts `reasons`, `flow`
-        counts `flows` and is 2³² - 1 for what was no IP packet.
+        `direction` is 0 for forward. `link` is an index into the links of the direction, `reason`
+        into `reasons`, `flow` into `flows`, or 2³² - 1 if the packet is not IP.
         """
     @property
     def flows(self) -> list[tuple[int, str, int, str, int]]:
-        """Protocol, source, its port, destination, its port."""
+        """Protocol, source address, source port, destination address, destination port."""
     @property
     def reasons(self) -> list[str]:
-        """What the codes of `events["reason"]` mean."""
+        """Names of the codes in `events["reason"]`."""
 
 @final
 class Emulator:
-    """Links between two TUN devices, in real time. There is none but on Linux."""
+    """Real-time links between two TUN devices. Available on Linux only."""
 
     def __new__(cls, spec_json: str, first: str, second: str) -> Emulator:
-        """Make both devices in the present network namespace.
+        """Create both devices in the current network namespace.
 
         Parameters
         ----------
         spec_json
-            Links `forward` from the first device to the second and `reverse`, `seed`,
-            `mtu_bytes`, `lateness_bound_ns`, `journal`.
+            Specification with `forward` (links from the first device to the second), `reverse`,
+            `seed`, `mtu_bytes`, `lateness_bound_ns`, `memory_bytes` and `journal`, as JSON.
         first, second
             Names of the devices.
 
         Raises
         ------
         ValueError
-            If the specification makes no sense.
+            If the specification is not valid.
         OSError
-            If a device cannot be made.
+            If a device cannot be created.
         """
     def run(self) -> Emulation:
-        """Carry packets until it is stopped, without holding the interpreter's lock.
+        """Forward packets until it is stopped, without holding the GIL.
 
-        The time of the links begins now. It can be done once.
+        The logical time of the links starts now. An emulator can run once.
 
         Raises
         ------
         OSError
-            If a device is gone.
+            If a device was removed.
         """
     def stop(self) -> None:
-        """End it, from any thread."""
+        """Stop the emulation, from any thread."""

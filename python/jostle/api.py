@@ -1,4 +1,4 @@
-"""What `import jostle` offers: the same line that the command line walks."""
+"""Functions of `import jostle`: load, run and analyze."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.errors import InputError
-from jostle.printable import printable
+from jostle.safe_io.terminal_text import escape_control_characters
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import Failure, ResultSet
-    from jostle.running.executors import Executor
-    from jostle.running.progress import Progress
+    from jostle.runner.executors import Executor
+    from jostle.runner.progress import Progress
     from jostle.scenario import Scenario
-    from jostle.scenario.plan import Plan
+    from jostle.scenario.plan import RunPlan
 
 _NO_SCENARIO = (
     "a scenario is the path of a TOML file, or what jostle.load made of it, not a {}: "
@@ -31,24 +31,23 @@ def load(
     *,
     allow_code: bool = False,
 ) -> Scenario:
-    """Read a scenario file.
+    """Load a scenario file.
 
     Parameters
     ----------
     path
         A TOML file.
     overrides
-        Key → value, as `--set` takes them: `{"bottleneck.rate": "50 Mbit/s"}`; what is no text is
-        taken as it is.
+        Values by key, as for `--set`: `{"bottleneck.rate": "50 Mbit/s"}`. Strings are parsed as
+        TOML values.
     allow_code
-        Whether the scenario may name foreign code: controllers written in Python in its folder,
-        and its QUIC programs. The code runs with your rights, so allow it only for a scenario
-        that you trust.
+        Whether the scenario may run foreign code: Python controllers in its folder, and its QUIC
+        programs. The code runs with your rights, so allow it only for a scenario that you trust.
 
     Raises
     ------
     jostle.scenario.ScenarioError
-        When it is wrong; the text names file, line, key, and what would be accepted.
+        If it has problems; the message names file, line, key and accepted values.
 
     Examples
     --------
@@ -79,45 +78,44 @@ def run(
     keep: Literal["series", "summary"] = "series",
     shard: str | None = None,
 ) -> ResultSet:
-    """Carry out every run of a scenario.
+    """Run all conditions of a scenario.
 
     Parameters
     ----------
     scenario
-        A loaded scenario, or the path of one.
+        A loaded scenario, or the path of a scenario file.
     backend
         Name of a backend, or a backend.
     jobs
-        Runs at the same time; as many as there are cores if absent.
+        Number of parallel runs; by default the number of cores.
     store
-        Folder of finished runs, which are not run again. If absent, that of the command line:
-        what JOSTLE_STORE names, or `.jostle/store` in the current folder. `s3://…`, `gs://…` and
-        `az://…` are stores on object storage. With False every run is carried out, and results
-        stay in memory.
+        Folder of finished runs, which are not repeated. The default is the command line's store:
+        JOSTLE_STORE, or `.jostle/store` in the current folder. `s3://…`, `gs://…` and `az://…` are
+        stores on object storage. With False, all runs are executed, and results stay in memory.
     progress
         Whether to show progress on stderr.
     overrides
-        Other values for some of the scenario's keys, as for `load`.
+        Values for some of the scenario's keys; see `load`.
     repeats, seed
-        Runs per condition and seed of the first, instead of the scenario's.
+        Runs per condition and seed of the first run, instead of the scenario's values.
     allow_code
-        As for `load`, where `scenario` is a path.
+        See `load`; used if `scenario` is a path.
     executor
-        Where runs are carried out, instead of threads of this process: anything in the shape of
-        `concurrent.futures.Executor`, such as a ProcessPoolExecutor. It is left open.
+        Executor for the runs, instead of threads of this process: any object with the interface of
+        `concurrent.futures.Executor`, such as a ProcessPoolExecutor. It is not shut down.
     keep
-        What the store keeps of each run: all of it, or its measures alone, which is enough for
-        tables and estimates. Runs that were kept so are run again when
-        series are asked for.
+        Data that the store keeps of each run: `"series"` for all data, or `"summary"` for the
+        measures only, which is enough for tables and estimates. Runs stored with `"summary"` are
+        repeated if series are requested later.
     shard
-        `I/N`, from `1/N` to `N/N`: the part of the runs that this call carries out, where N of them
-        share a store. Results are of that part; asked for without it, they are of all.
+        `I/N`, from `1/N` to `N/N`: the part of the runs that this call executes, if N calls share a
+        store. The results contain this part; a call without `shard` returns all.
 
     Returns
     -------
     ResultSet
-        Runs that failed are listed in `failures`, and a warning is given; so it is of flows whose
-        controllers live on marks (`dctcp`, `prague`) where no queue of their path marks.
+        Failed runs are listed in `failures` and cause a warning. Flows whose controllers need ECN
+        marks (`dctcp`, `prague`) on a path without a marking queue cause a warning too.
 
     Examples
     --------
@@ -127,16 +125,16 @@ def run(
     >>> round(estimate["value"][0] / 1e6)  # Mbit/s
     50
     """
-    # Long: nearly all of it says what the parameters are.
+    # Long: most of it is the documentation of its parameters.
     from jostle.backends import create
-    from jostle.running import default_store
-    from jostle.running.executors import local
-    from jostle.running.session import Session
-    from jostle.running.shards import Shard
-    from jostle.running.shared_store import open_store
+    from jostle.runner.executors import local
+    from jostle.runner.session import Session
+    from jostle.runner.shards import Shard
+    from jostle.store import default_store
+    from jostle.store.object_storage import open_store
 
     part = None if shard is None else Shard.parse(shard)
-    plan = _noted(
+    plan = _warn_about_notes(
         _scenario(scenario, overrides, allow_code=allow_code).plan(repeats=repeats, seed=seed)
     )
     if executor is not None and jobs is not None:
@@ -170,36 +168,36 @@ def analyze(
     store: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> ResultSet:
-    """Measure captures of packets as runs are measured.
+    """Measure packet captures with the measures of runs.
 
     Parameters
     ----------
     paths
-        A capture (pcap or pcapng, plain, `.gz` or `.zst`), a folder of them, or several. Those of
-        both ends of a connection, and all of one run of ours, become one measurement; any other is
-        one of its own, a condition of the result called `capture`. Files that end in `.json`,
-        `.txt` or `.log` are read as what `iperf3 --json` or `ping` wrote.
+        A capture (pcap or pcapng, plain, `.gz` or `.zst`), a folder of captures, or several paths.
+        Captures of both ends of a connection, and all captures of one jostle run, are combined into
+        one measurement. Each measurement is a condition of the result, with the key `capture`.
+        Files that end in `.json`, `.txt` or `.log` are read as output of `iperf3 --json` or `ping`.
     flows
-        Most flows of a measurement: those with the most payload.
+        Maximum number of flows per measurement: the flows with the most payload.
     interval
-        Bin of the series, with its unit; longer ones where there would be too many.
+        Sampling interval of the series, with its unit; longer if there would be too many.
     store
-        Folder that keeps the results, as that of finished runs; none if absent.
+        Store for the results; by default they are not stored.
     progress
         Whether to show progress on stderr.
 
     Returns
     -------
     ResultSet
-        Tables, figures, reports and comparisons work as for runs. Of each flow the summary has what
-        a capture alone shows, too, such as `handshake_s` and `spurious_retransmissions`; its series
-        has `receive_window_bytes` among the internal quantities. What the place of the capture does
-        not show is absent: near a receiver the window, everywhere the links.
+        Tables, figures, reports and comparisons work as for runs. The summary of a flow also
+        contains measures of captures, such as `handshake_s` and `spurious_retransmissions`; its
+        series contains `receive_window_bytes`. Quantities that the position of the capture does not
+        show are absent: cwnd near a receiver, and links everywhere.
 
     Raises
     ------
     InputError
-        When a file is no capture, or nothing in it can be measured.
+        If a file is not a capture, or contains nothing that can be measured.
 
     Examples
     --------
@@ -207,13 +205,13 @@ def analyze(
     >>> results = jostle.analyze("upload.pcapng.gz")  # doctest: +SKIP
     >>> results.flows.select("flow", "goodput_bps", "rtt_min_s")  # doctest: +SKIP
     """
-    from jostle import captures
-    from jostle.captures.progress import reading
-    from jostle.running.store import Store
+    from jostle import measurements
+    from jostle.measurements.progress import read_progress
+    from jostle.store.store import Store
 
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    with reading(given, shown=progress) as told:
-        results = captures.analyze(
+    with read_progress(given, shown=progress) as told:
+        results = measurements.analyze(
             given,
             flows=flows,
             interval=interval,
@@ -224,11 +222,11 @@ def analyze(
     return results
 
 
-def _shown(plan: Plan) -> Progress:
-    from jostle.results import conditions
-    from jostle.running.progress import on_stderr
+def _shown(plan: RunPlan) -> Progress:
+    from jostle.results import condition_names
+    from jostle.runner.progress import on_stderr
 
-    return on_stderr(conditions.labels(plan.conditions))
+    return on_stderr(condition_names.labels(plan.conditions))
 
 
 def _scenario(
@@ -239,7 +237,7 @@ def _scenario(
 ) -> Scenario:
     if isinstance(given, str | os.PathLike):
         return load(given, overrides, allow_code=allow_code)
-    # Whatever plans is a scenario.
+    # Accept any object with a method `plan`.
     if not hasattr(given, "plan"):
         raise InputError(_NO_SCENARIO.format(type(given).__name__))
     return given.set(overrides) if overrides else given
@@ -251,13 +249,13 @@ def _page(results: ResultSet) -> str:
     return render([results])
 
 
-def _noted(plan: Plan) -> Plan:
+def _warn_about_notes(plan: RunPlan) -> RunPlan:
     for note in plan.notes:
-        warnings.warn(printable(note), UserWarning, stacklevel=3)
+        warnings.warn(escape_control_characters(note), UserWarning, stacklevel=3)
     return plan
 
 
 def _failed(failures: Sequence[Failure]) -> str:
     first = failures[0]
     text = f"{len(failures)} runs failed; the first, of seed {first.seed}: {first.error}"
-    return printable(text)
+    return escape_control_characters(text)

@@ -1,4 +1,4 @@
-"""Errors that a user can act on. Each knows the exit status that the command line ends with."""
+"""Errors for the user. Each has the exit status with which the command line ends."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import contextmanager
 _LEAST_SIMILARITY = 0.5
 _MOST_SIMILAR = 5
 _SHORTEST_PART = 3
-"""Letters from which on a part of a name stands for the whole."""
+"""Minimum length of a partial name that is accepted as a match."""
 _LONGEST_LINE = 2_000
-"""Of what is printed; lists of all that is known have a thousand characters."""
+"""Maximum length of a printed line; lists of known names have up to a thousand characters."""
 
 
 def close_to(name: str, known: Iterable[str]) -> list[str]:
-    """Return those of `known` that `name` may mean, whatever the case, the likeliest first."""
+    """Return the names in `known` that `name` may mean, ignoring case, the most similar first."""
     import difflib
 
     folded = {each.casefold(): each for each in known}
@@ -29,7 +29,7 @@ def close_to(name: str, known: Iterable[str]) -> list[str]:
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """Say that there is no such thing, and what was probably meant."""
+    """Return a message that a name does not exist, with the most similar names."""
     names = list(dict.fromkeys(known))
     close = close_to(name, names)
     if close:
@@ -38,7 +38,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
 
 
 def brief(text: str) -> str:
-    """Shorten lines that quote a file of other people at length, and leave others as they are."""
+    """Shorten very long lines, such as quotations of untrusted files."""
     lines = text.split("\n")
     return "\n".join(
         line
@@ -49,13 +49,13 @@ def brief(text: str) -> str:
 
 
 class JostleError(Exception):
-    """Something that the user can act on; its text is the whole message."""
+    """Base class of errors that the user can fix; the text is the complete message."""
 
     exit_status = 1
 
 
 class InputError(JostleError):
-    """What the user gave cannot be used."""
+    """The user's input is invalid."""
 
     exit_status = 2
 
@@ -81,28 +81,28 @@ class StoreError(InputError):
 
 
 class StoreFullError(StoreError):
-    """There is no room left for another run; everything stored before is intact."""
+    """The store has no space for another run; all stored runs are intact."""
 
     exit_status = 1
 
 
 class EmulationError(JostleError):
-    """A link cannot be emulated here, or an emulation broke off."""
+    """A link cannot be emulated here, or an emulation was aborted."""
 
 
 class RunCancelledError(JostleError):
-    """A run was stopped before its end, because the user asked for it."""
+    """A run was cancelled by the user before its end."""
 
 
 class LostExecutorError(JostleError):
-    """What carried runs out is gone, as Dask's scheduler; what was finished is stored.
+    """The executor was lost, such as Dask's scheduler; finished runs are stored.
 
     Parameters
     ----------
     kept
-        Runs of the plan that are in the store; None without a store.
+        Number of the plan's runs that are in the store; None without a store.
     total
-        Runs of the plan, or of the shard.
+        Number of runs of the plan, or of the shard.
     """
 
     def __init__(self, kept: int | None, total: int) -> None:
@@ -116,16 +116,16 @@ class LostExecutorError(JostleError):
 
 
 class InterruptedRunError(JostleError):
-    """The user interrupted a plan; what was finished is stored.
+    """The user interrupted a plan; finished runs are stored.
 
     Parameters
     ----------
     kept
-        Runs of the plan that are in the store; None without a store.
+        Number of the plan's runs that are in the store; None without a store.
     total
-        Runs of the plan, or of the shard.
+        Number of runs of the plan, or of the shard.
     shard
-        Which part of the plan was asked for; None if all of it.
+        Requested shard of the plan; None for all runs.
     """
 
     exit_status = 130

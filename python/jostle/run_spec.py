@@ -9,7 +9,7 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 
 class AckFrequencySpec(TypedDict):
-    """What an `ACK_FREQUENCY` frame asks for (draft-ietf-quic-ack-frequency)."""
+    """Request of an `ACK_FREQUENCY` frame (draft-ietf-quic-ack-frequency)."""
 
     ack_eliciting_threshold: int
     max_ack_delay_ns: NotRequired[int | None]
@@ -17,7 +17,7 @@ class AckFrequencySpec(TypedDict):
 
 
 class AckThinningSpec(TypedDict):
-    """ACKs of a connection of which a newer one takes the place (RFC 3449 §5.2.1)."""
+    """ACK thinning: a newer ACK of a connection replaces older ones (RFC 3449 §5.2.1)."""
 
     hold_ns: int
     most: int
@@ -31,7 +31,7 @@ class ArrivalsSpec1(TypedDict):
 
 
 class ArrivalsSpec2(TypedDict):
-    """A Poisson process whose connections offer a link a share of its rate."""
+    """A Poisson process whose connections offer a fraction of a link's rate as load."""
 
     kind: Literal["load"]
     link: int
@@ -39,7 +39,7 @@ class ArrivalsSpec2(TypedDict):
 
 
 class ArrivalsSpec3(TypedDict):
-    """As they are listed."""
+    """A list of arrivals."""
 
     at_ns: list[int]
     bytes: NotRequired[list[int] | None]
@@ -57,7 +57,7 @@ class CapacitySpec1(TypedDict):
 
 
 class CapacitySpec3(TypedDict):
-    """Delivery opportunities as in a Mahimahi trace: each carries up to `opportunity_bytes`."""
+    """Delivery opportunities of a Mahimahi trace, each for up to `opportunity_bytes`."""
 
     kind: Literal["trace"]
     opportunities_ms: list[int]
@@ -65,7 +65,7 @@ class CapacitySpec3(TypedDict):
 
 
 class CapacitySpec4(TypedDict):
-    """Normally distributed steps, each correlated with the one before."""
+    """Normally distributed steps, each correlated with the previous one."""
 
     correlation_ns: int
     deviation_bps: int
@@ -77,7 +77,7 @@ class CapacitySpec4(TypedDict):
 
 
 class CaptureSpec(TypedDict):
-    """What the files of a capture say beside the packets."""
+    """Content of capture files in addition to the packets."""
 
     qlog: NotRequired[bool]
     scenario: str
@@ -91,20 +91,20 @@ class CdfPoint(TypedDict):
 
 
 class DelayStep(TypedDict):
-    """From `at_ns` on the delay is `delay_ns`."""
+    """The delay is `delay_ns` from `at_ns` on."""
 
     at_ns: int
     delay_ns: int
 
 
-class Law1(TypedDict):
+class DistributionKind1(TypedDict):
     """P(X > x) = e^(−x ⁄ mean)."""
 
     kind: Literal["exponential"]
     mean: float
 
 
-class Law2(TypedDict):
+class DistributionKind2(TypedDict):
     """ln X is normally distributed."""
 
     kind: Literal["lognormal"]
@@ -112,7 +112,7 @@ class Law2(TypedDict):
     sigma: float
 
 
-class Law3(TypedDict):
+class DistributionKind3(TypedDict):
     """P(X > x) = (scale ⁄ x)^shape from `scale` on."""
 
     kind: Literal["pareto"]
@@ -120,7 +120,7 @@ class Law3(TypedDict):
     shape: float
 
 
-class Law4(TypedDict):
+class DistributionKind4(TypedDict):
     """P(X > x) = e^(−(x ⁄ scale)^shape)."""
 
     kind: Literal["weibull"]
@@ -128,50 +128,41 @@ class Law4(TypedDict):
     shape: float
 
 
-class Law5(TypedDict):
-    """As it was measured: points of its distribution function, linear in between."""
+class DistributionKind5(TypedDict):
+    """A measured distribution: points of its distribution function, linear in between."""
 
     kind: Literal["empirical"]
     points: list[CdfPoint]
 
 
-Law: TypeAlias = Law1 | Law2 | Law3 | Law4 | Law5
+DistributionKind: TypeAlias = (
+    DistributionKind1
+    | DistributionKind2
+    | DistributionKind3
+    | DistributionKind4
+    | DistributionKind5
+)
 
 
-class Limit1(TypedDict):
-    """In bytes on the wire, as Linux's `bfifo`."""
-
-    bytes: int
-
-
-class Limit2(TypedDict):
-    """In packets of any size, as Linux's `pfifo`."""
-
-    packets: int
-
-
-Limit: TypeAlias = Limit1 | Limit2
-
-
-Linux: TypeAlias = Literal["6.1", "4.15"]
+LinuxRelease: TypeAlias = Literal["6.1", "4.15"]
 
 
 class LossStep(TypedDict):
-    """From `at_ns` on packets are lost with `probability`."""
+    """Packets are lost with `probability` from `at_ns` on."""
 
     at_ns: int
     probability: float
 
 
 class MeasuredFile(TypedDict):
-    """A file that packets were captured into."""
+    """A file with captured packets."""
 
     name: str
     sha256: str
 
 
 class PhaseSpec(TypedDict):
-    """A window of time, `from_ns` included, `to_ns` excluded."""
+    """A time window, `from_ns` included, `to_ns` excluded."""
 
     from_ns: int
     name: str
@@ -179,20 +170,20 @@ class PhaseSpec(TypedDict):
 
 
 class PlayoutSpec1(TypedDict):
-    """As late as gives the largest R: no fixed buffer does better."""
+    """The delay with the largest R, which no fixed buffer can exceed."""
 
     kind: Literal["best"]
 
 
 class PlayoutSpec2(TypedDict):
-    """When so large a share of the packets that arrive have arrived."""
+    """The delay at which a given fraction of the packets that arrive have arrived."""
 
     kind: Literal["quantile"]
     share: float
 
 
 class PlayoutSpec3(TypedDict):
-    """So long after the packet that took least would have come."""
+    """A fixed time after the smallest delay of a packet."""
 
     kind: Literal["buffer"]
     length_ns: int
@@ -208,8 +199,23 @@ class Quantile(TypedDict):
     value_ns: int
 
 
+class QueueLimit1(TypedDict):
+    """In bytes on the wire, like Linux's `bfifo`."""
+
+    bytes: int
+
+
+class QueueLimit2(TypedDict):
+    """In packets of any size, like Linux's `pfifo`."""
+
+    packets: int
+
+
+QueueLimit: TypeAlias = QueueLimit1 | QueueLimit2
+
+
 class QuicCommands(TypedDict):
-    """Programs with their arguments, in which `{address}`, `{port}` and the like stand for values."""
+    """Commands with arguments, in which `{address}`, `{port}` and other placeholders are replaced."""
 
     client: list[str]
     server: list[str]
@@ -222,7 +228,7 @@ QuicHandshake: TypeAlias = Literal["1rtt", "0rtt"]
 
 
 class QuicImplementation(TypedDict):
-    """Another implementation of QUIC than the one that is built in."""
+    """A QUIC implementation other than the built-in one."""
 
     commands: QuicCommands
     name: str
@@ -248,48 +254,51 @@ class QuicSpec(TypedDict):
 
 
 class QuickStartSpec(TypedDict):
-    """A router that takes part in Quick-Start (RFC 4782). It grants what is left of an allowance."""
+    """A router that supports Quick-Start (RFC 4782). It grants the unused part of an allowance."""
 
     allowance_bps: int
     interval_ns: int
 
 
 class RateStep(TypedDict):
-    """From `at_ns` on the rate is `rate_bps`."""
+    """The rate is `rate_bps` from `at_ns` on."""
 
     at_ns: int
     rate_bps: int
 
 
 class ReceiverSpec1(TypedDict):
-    """Sends each ACK that acknowledges something in pieces."""
+    """ACK division: splits each ACK of new data into several ACKs."""
 
-    kind: Literal["divided_acks"]
+    kind: Literal["ack_division"]
     pieces: int
 
 
 class ReceiverSpec2(TypedDict):
-    """Sends each ACK several times."""
+    """DupACK spoofing: sends copies of each ACK."""
 
     copies: int
-    kind: Literal["repeated_acks"]
+    kind: Literal["dupack_spoofing"]
 
 
 class ReceiverSpec3(TypedDict):
-    """Acknowledges whatever was sent before what arrives, and some of what was sent after it."""
+    """
+    Optimistic ACKs: acknowledges all data sent before the segment that arrives, and a part of
+    the data sent after it.
+    """
 
-    kind: Literal["optimistic_acks"]
+    kind: Literal["optimistic_acking"]
     lead: float
 
 
 class ReceiverSpec4(TypedDict):
-    """Never says that a packet was marked."""
+    """Hides CE marks from the sender."""
 
-    kind: Literal["hidden_marks"]
+    kind: Literal["hidden_ecn_marks"]
 
 
 class ReceiverSpec5(TypedDict):
-    """Offers no more than LEDBAT++ allows, which it runs itself (rLEDBAT, RFC 9840)."""
+    """Limits the receive window by LEDBAT++ at the receiver (rLEDBAT, RFC 9840)."""
 
     constant: float
     kind: Literal["rledbat"]
@@ -303,13 +312,13 @@ ReceiverSpec: TypeAlias = (
 
 
 class SourceSpec1(TypedDict):
-    """Always something to send."""
+    """Unlimited data."""
 
     kind: Literal["bulk"]
 
 
 class SourceSpec5(TypedDict):
-    """A datagram at fixed times, each of which the receiver sends back as it came."""
+    """Datagrams at fixed times, which the receiver echoes."""
 
     bytes: int
     every_ns: int
@@ -318,7 +327,7 @@ class SourceSpec5(TypedDict):
 
 
 class SourceSpec7(TypedDict):
-    """Frames at fixed times, each as large as it is."""
+    """Frames of given sizes at fixed times."""
 
     deadline_ns: int
     delta_bytes: int
@@ -344,11 +353,8 @@ TraceLevel: TypeAlias = Literal["none", "acks"]
 Transport: TypeAlias = Literal["tcp", "udp", "quic"]
 
 
-Value: TypeAlias = bool | int | float | Limit | str
-
-
 class VideoChoice1(TypedDict):
-    """By what is in its buffer: BBA-0 (Huang et al., SIGCOMM 2014)."""
+    """Buffer-based: BBA-0 (Huang et al., SIGCOMM 2014)."""
 
     cushion_ns: int
     kind: Literal["buffer"]
@@ -356,7 +362,7 @@ class VideoChoice1(TypedDict):
 
 
 class VideoChoice2(TypedDict):
-    """By the throughput of earlier segments: their harmonic mean (Jiang et al., CoNEXT 2012)."""
+    """Throughput-based: harmonic mean over earlier segments (Jiang et al., CoNEXT 2012)."""
 
     kind: Literal["throughput"]
     safety: float
@@ -367,7 +373,7 @@ VideoChoice: TypeAlias = VideoChoice1 | VideoChoice2
 
 
 class VoiceSpec(TypedDict):
-    """Speech, as the E-model (ITU-T G.107) wants to know it."""
+    """Speech parameters of the E-model (ITU-T G.107)."""
 
     coding_delay_ns: int
     equipment_impairment: float
@@ -376,17 +382,10 @@ class VoiceSpec(TypedDict):
 
 
 class WriteSpec(TypedDict):
-    """Something that an application writes at once."""
+    """One write of an application."""
 
     at_ns: int
     bytes: int
-
-
-class Algorithm(TypedDict):
-    """An algorithm of the registry with a value for each of its parameters."""
-
-    name: str
-    parameters: dict[str, Value]
 
 
 class CapacitySpec2(TypedDict):
@@ -401,17 +400,17 @@ CapacitySpec: TypeAlias = CapacitySpec1 | CapacitySpec2 | CapacitySpec3 | Capaci
 
 class Distribution(TypedDict):
     """
-    A law, and the bounds outside of which nothing of it is left: what lies between them keeps its
+    A distribution, truncated to bounds: values outside are excluded, the others keep their
     proportions.
     """
 
-    law: Law
+    law: DistributionKind
     max: NotRequired[float | None]
     min: NotRequired[float | None]
 
 
 class FramesSpec(TypedDict):
-    """Packets that a link sends together, after a wait for the medium."""
+    """Frame aggregation: packets that a link sends together, after waiting for the medium."""
 
     bytes: int
     contention: list[Quantile]
@@ -419,42 +418,35 @@ class FramesSpec(TypedDict):
 
 
 class JitterSpec(TypedDict):
-    """Random delay with a given distribution, correlated in time."""
+    """Random delay with a given distribution and correlation in time."""
 
     correlation_ns: int
     quantiles: list[Quantile]
     reorder: bool
 
 
-class LinkPart(TypedDict):
-    """
-    A row of the registries of links with a value for each of its parameters: times in ns, rates in
-    bit/s, sizes in bytes.
-    """
-
-    kind: str
-    parameters: dict[str, Value]
-
-
 class OutageSpec(TypedDict):
-    """Outages: events in time, Poisson, with a distribution of durations."""
+    """Outages: a Poisson process in time, with a distribution of durations."""
 
     durations: list[Quantile]
     mean_interval_ns: int
+
+
+ParameterValue: TypeAlias = bool | int | float | QueueLimit | str
 
 
 Quantity: TypeAlias = int | Distribution
 
 
 class SourceSpec2(TypedDict):
-    """A given amount, then the connection ends."""
+    """A given amount of data, then the connection ends."""
 
     bytes: Quantity
     kind: Literal["fixed"]
 
 
 class SourceSpec3(TypedDict):
-    """Bulk while on, silent while off."""
+    """Unlimited data in on periods, no data in off periods."""
 
     kind: Literal["on_off"]
     off_ns: Quantity
@@ -462,7 +454,10 @@ class SourceSpec3(TypedDict):
 
 
 class SourceSpec4(TypedDict):
-    """Responses of a given size: the next is sent a think time after the last was acknowledged."""
+    """
+    Responses of a given size. Each is sent a think time after the previous one was
+    acknowledged.
+    """
 
     bytes: Quantity
     count: NotRequired[Quantity | None]
@@ -471,7 +466,7 @@ class SourceSpec4(TypedDict):
 
 
 class SourceSpec6(TypedDict):
-    """Datagrams at a rate, which nobody answers."""
+    """One-way datagrams at a given rate."""
 
     bytes: int
     kind: Literal["cbr"]
@@ -480,7 +475,7 @@ class SourceSpec6(TypedDict):
 
 
 class SourceSpec8(TypedDict):
-    """What a list says, at the times that it says; then the connection ends."""
+    """Writes of a list at given times, then the connection ends."""
 
     deadline_ns: NotRequired[int | None]
     kind: Literal["trace"]
@@ -488,7 +483,7 @@ class SourceSpec8(TypedDict):
 
 
 class SourceSpec9(TypedDict):
-    """Segments of a video, as a player asks for them."""
+    """Segments of a video, as a player requests them."""
 
     bitrates_bps: list[int]
     buffer_ns: int
@@ -501,7 +496,7 @@ class SourceSpec9(TypedDict):
 
 
 class SourceSpec10(TypedDict):
-    """Pages, as a browser asks for them."""
+    """Web pages, as a browser requests them."""
 
     connections: int
     kind: Literal["web"]
@@ -530,13 +525,11 @@ SourceSpec: TypeAlias = (
 )
 
 
-class ClassSpec(TypedDict):
-    """A class of flows, with a queue of its own and a share of the link by weight."""
+class Algorithm(TypedDict):
+    """An algorithm of the registry with a value for each of its parameters."""
 
-    flows: list[int]
     name: str
-    quantum_bytes: int
-    queue: LinkPart
+    parameters: dict[str, ParameterValue]
 
 
 class DelaySpec(TypedDict):
@@ -547,11 +540,11 @@ class DelaySpec(TypedDict):
 
 
 class FlowSpec(TypedDict):
-    """One flow: a sender, a receiver, and the way between them."""
+    """One flow: a sender, a receiver, and the paths between them."""
 
-    access_delay_ns: int
     after: NotRequired[int | None]
     arrivals: NotRequired[ArrivalsSpec | None]
+    base_delay_ns: int
     controller: Algorithm
     ecn: bool
     gro: bool
@@ -559,7 +552,7 @@ class FlowSpec(TypedDict):
     initial_pacing: bool
     initial_receive_window_bytes: int
     initial_window_packets: int
-    linux: Linux
+    linux: LinuxRelease
     memory: NotRequired[Algorithm | None]
     mtu_bytes: int
     name: str
@@ -581,6 +574,25 @@ class FlowSpec(TypedDict):
     transport: Transport
 
 
+class LinkPart(TypedDict):
+    """
+    An entry of a link component registry with a value for each of its parameters: times in ns,
+    rates in bit/s, sizes in bytes.
+    """
+
+    kind: str
+    parameters: dict[str, ParameterValue]
+
+
+class ClassSpec(TypedDict):
+    """A class of flows with a separate queue and a weighted share of the link."""
+
+    flows: list[int]
+    name: str
+    quantum_bytes: int
+    queue: LinkPart
+
+
 class LinkSpec(TypedDict):
     """One direction of a link: queue, then capacity, then delay, then loss."""
 
@@ -598,7 +610,7 @@ class LinkSpec(TypedDict):
 
 
 class RunSpec(TypedDict):
-    """One run: a network, the flows that share it, and what to measure."""
+    """One run: a network, the flows that share it, and the data to record."""
 
     capture: NotRequired[CaptureSpec | None]
     duration_ns: int
@@ -607,5 +619,5 @@ class RunSpec(TypedDict):
     links: list[LinkSpec]
     measured: NotRequired[list[MeasuredFile] | None]
     phases: list[PhaseSpec]
+    record: TraceLevel
     seed: int
-    trace: TraceLevel

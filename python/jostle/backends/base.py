@@ -1,4 +1,4 @@
-"""What a backend is, and what comes out of a run."""
+"""Interface of backends, and the record of a run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jostle.backends.captures import Captures
-from jostle.backends.tables import Table, frame_of
+from jostle.backends.capture_files import Captures
+from jostle.backends.record_tables import Table, frame_of
 from jostle.run_spec import RunSpec
 
 if TYPE_CHECKING:
@@ -22,23 +22,23 @@ Spec = RunSpec
 """One run, fully resolved: a RunSpec as plain data (see `jostle schema run`)."""
 
 Cancelled = Callable[[], bool]
-"""Whether the user has asked for the run to stop."""
+"""Returns whether the user has requested to stop the run."""
 
 
 class Run(Protocol):
     """A finished run, in memory or in a store.
 
-    The frames hold one row per (interval, flow), (interval, link), (sample) and (ACK); what has
-    no value is null.
+    The frames contain one row per (interval, flow), (interval, link), (sample) and (ACK). Missing
+    values are null.
     """
 
     @property
     def run_id(self) -> str:
-        """Name of the run: the same spec, backend and engine have the same name."""
+        """Name of the run; equal for the same spec, backend and backend version."""
 
     @property
     def spec(self) -> Spec:
-        """What was run."""
+        """Specification of the run."""
 
     @property
     def summary(self) -> Mapping[str, Any]:
@@ -46,11 +46,11 @@ class Run(Protocol):
 
     @property
     def flows(self) -> pl.DataFrame:
-        """Series of the flows."""
+        """Time series of the flows."""
 
     @property
     def links(self) -> pl.DataFrame:
-        """Series of the links."""
+        """Time series of the links."""
 
     @property
     def internals(self) -> pl.DataFrame:
@@ -58,32 +58,32 @@ class Run(Protocol):
 
     @property
     def acks(self) -> pl.DataFrame | None:
-        """Every ACK that reached a sender, if the spec asks for them."""
+        """One row per ACK that reached a sender, if the spec requests them."""
 
     @property
     def transfers(self) -> pl.DataFrame | None:
-        """Every transfer of the flows that are many connections; None if there are none."""
+        """One row per transfer of multi-connection flows; None without such flows."""
 
     @property
     def captures(self) -> Mapping[str, Path]:
-        """Host (`flow.sender`, `flow.receiver`) → pcapng file, if the spec asks for them."""
+        """Host (`flow.sender`, `flow.receiver`) → pcapng file, if the spec requests captures."""
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run as a backend returns it; see `Run` for the frames.
+    """Record of a run, as returned by a backend; see `Run` for the frames.
 
     Attributes
     ----------
     backend, backend_version
-        What ran it. The version (see `Backend.version_of`) changes with everything that can change
-        a result.
+        Backend that ran the spec. The version (see `Backend.version_of`) changes with every change
+        that can affect a result.
     tables
-        By the names of `TABLES`; the first three are always there.
+        Tables by the names of `TABLES`; the first three are always present.
     wall_s
-        Seconds of real time that the run took. Never part of what is compared.
+        Wall time of the run in seconds; not compared between runs.
     captured
-        The files of its captures.
+        Capture files.
     """
 
     spec: Spec
@@ -101,17 +101,17 @@ class RunRecord:
 
     @property
     def captures(self) -> Mapping[str, Path]:
-        """Host → pcapng file; there as long as this record, or until a store takes them over."""
+        """Host → pcapng file. Valid until the record is deleted or a store takes the files."""
         return {} if self.captured is None else self.captured.files
 
     @property
     def flows(self) -> pl.DataFrame:
-        """Series of the flows."""
+        """Time series of the flows."""
         return frame_of(self.tables["flows"])
 
     @property
     def links(self) -> pl.DataFrame:
-        """Series of the links."""
+        """Time series of the links."""
         return frame_of(self.tables["links"])
 
     @property
@@ -121,17 +121,17 @@ class RunRecord:
 
     @property
     def acks(self) -> pl.DataFrame | None:
-        """Every ACK that reached a sender, if the spec asks for them."""
+        """One row per ACK that reached a sender, if the spec requests them."""
         return frame_of(self.tables["acks"]) if "acks" in self.tables else None
 
     @property
     def transfers(self) -> pl.DataFrame | None:
-        """Every transfer of the flows that are many connections; None if there are none."""
+        """One row per transfer of multi-connection flows; None without such flows."""
         return frame_of(self.tables["transfers"]) if "transfers" in self.tables else None
 
 
 class Backend(Protocol):
-    """Runs one RunSpec at a time; may be called from several threads at once."""
+    """Backend that runs one RunSpec at a time; thread-safe."""
 
     @property
     def name(self) -> str:
@@ -139,22 +139,22 @@ class Backend(Protocol):
 
     @property
     def version(self) -> str:
-        """Changes with everything that can change a result."""
+        """Version, which changes with every change that can affect a result."""
 
     def version_of(self, spec: Spec) -> str:
-        """Give the version of all that runs `spec`: `version`, and of what else it starts."""
+        """Return `version`, and the versions of other programs that `spec` starts."""
 
     def check(self, spec: Spec) -> None:
-        """See that `spec` can be run here, before anything starts.
+        """Check that this backend can run `spec`, before the run starts.
 
         Raises
         ------
         InputError
-            When it cannot; the text names the scenario's keys that stand in the way.
+            If it cannot. The message names the scenario keys that are not supported.
         """
 
     def patience_s(self, spec: Spec) -> float:
-        """Seconds of real time after which a run of `spec` is stuck, on the slowest of machines."""
+        """Return the wall time in seconds after which a run of `spec` is considered stuck."""
 
     def run(self, spec: Spec, cancelled: Cancelled | None = None) -> RunRecord:
         """Run `spec` to its end.
@@ -162,42 +162,42 @@ class Backend(Protocol):
         Raises
         ------
         RunCancelledError
-            When `cancelled` became true before the end.
+            If `cancelled` returned true before the end.
         """
 
 
 @dataclass(frozen=True)
-class Lack:
-    """Why a machine cannot carry runs out.
+class MissingRequirement:
+    """Reason why a machine cannot run the backend.
 
     Attributes
     ----------
     why
-        In words.
+        Message for the user.
     can_be_sent
-        Whether that is all, and can be had from the machine that asks.
+        Whether the requirement can be copied from the machine of the client.
     """
 
     why: str
     can_be_sent: bool
 
 
-class Needs(Protocol):
-    """What a backend needs of a machine beside jostle: what its `on_workers` returns, if any.
+class WorkerRequirements(Protocol):
+    """Requirements of a backend on other machines, as returned by its `on_workers`.
 
-    It pickles, and is asked on the machine in question.
+    It is pickled and checked on the other machine.
     """
 
-    def lacks(self) -> Lack | None:
-        """Say what is not there; None if nothing."""
+    def lacks(self) -> MissingRequirement | None:
+        """Return the missing requirement; None if the machine meets all."""
 
     def supply(self) -> Callable[[], None]:
-        """Pack what can be sent: called on a machine that lacks it, the result puts it there.
+        """Pack the requirement. The returned function, called on another machine, installs it.
 
         Raises
         ------
         InputError
-            When it cannot be sent.
+            If it cannot be copied.
         """
 
 
@@ -207,23 +207,23 @@ _CANONICAL = json.JSONEncoder(
 
 
 def canonical_json(value: object) -> str:
-    """Write `value` as JSON that depends on nothing but its meaning."""
+    """Return the canonical JSON of `value`: equal values have equal text."""
     return _CANONICAL.encode(value)
 
 
 def run_id(spec: Spec, backend: str, backend_version: str) -> str:
-    """Name of a run: 32 hexadecimal digits from the spec, the backend and its version."""
+    """Return the name of a run: 32 hexadecimal digits of a hash of spec, backend and version."""
     return named(canonical_json(spec), backend, backend_version)
 
 
 def named(spec: str, backend: str, backend_version: str) -> str:
-    """Name of the run of a spec that is canonical JSON already; see `run_id`."""
+    """Return the name of a run whose spec is given as canonical JSON; see `run_id`."""
     before, after = _around(backend, backend_version)
     return hashlib.sha256(f"{before}{spec}{after}".encode()).hexdigest()[:32]
 
 
 @functools.lru_cache(maxsize=64)
 def _around(backend: str, backend_version: str) -> tuple[str, str]:
-    """Canonical JSON of an object of the three, before and after the specification."""
+    """Return the canonical JSON of the hashed object, before and after the spec."""
     before = f'{{"backend":{canonical_json(backend)},"spec":'
     return before, f',"version":{canonical_json(backend_version)}}}'

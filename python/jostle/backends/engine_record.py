@@ -1,4 +1,4 @@
-"""What the engine measured as a run's record."""
+"""Converts results of the engine to run records."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from jostle.backends.base import RunRecord, Spec
-from jostle.backends.captures import Captures
-from jostle.backends.tables import Table
+from jostle.backends.capture_files import Captures
+from jostle.backends.record_tables import Table
 
 if TYPE_CHECKING:
-    from jostle.backends.tables import Columns
+    from jostle.backends.record_tables import Columns
 
 
 class EngineRecord(Protocol):
-    """What the engine returns: a JSON summary and columns; NaN where there is no value."""
+    """Result of the engine: a JSON summary, and columns with NaN for missing values."""
 
     @property
     def summary(self) -> str:
-        """Measures as a JSON document."""
+        """Measures, as a JSON document."""
 
     @property
     def flows(self) -> Columns:
-        """One row per (interval, flow); `flow` counts the spec's flows, `mode` is a code."""
+        """One row per (interval, flow); `flow` is an index into the spec, `mode` is a code."""
 
     @property
     def links(self) -> Columns:
-        """One row per (interval, link); `link` counts the spec's links."""
+        """One row per (interval, link); `link` is an index into the spec."""
 
     @property
     def internals(self) -> Columns:
@@ -39,15 +39,15 @@ class EngineRecord(Protocol):
 
     @property
     def transfers(self) -> Columns | None:
-        """One row per transfer of flows that are many connections."""
+        """One row per transfer of multi-connection flows."""
 
     @property
     def modes(self) -> Sequence[str]:
-        """What the codes of `mode` mean."""
+        """Names of the codes in `mode`."""
 
     @property
     def quantities(self) -> Sequence[str]:
-        """What the codes of `quantity` mean."""
+        """Names of the codes in `quantity`."""
 
 
 def run_record(
@@ -59,7 +59,7 @@ def run_record(
     wall_s: float,
     captured: Captures | None = None,
 ) -> RunRecord:
-    """Make a run's record of what the engine measured."""
+    """Return the run record for a result of the engine."""
     flows = [flow["name"] for flow in spec["flows"]]
     links = [link["name"] for link in spec["links"]]
     tables = {

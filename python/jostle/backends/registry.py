@@ -1,7 +1,6 @@
-"""Every backend, as a row: its name, its options, and where its class is.
+"""Registry of backends: name, options and class of each.
 
-The command line, the Python interface, studies and jobs in other processes know backends from here
-alone.
+The command line, the Python interface, studies and worker processes use only this registry.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Final, cast
 
 from jostle.backends.base import Backend
 from jostle.errors import InputError
-from jostle.kernel_images.images import KINDS
+from jostle.kernel_images.image_paths import KINDS
 
 __all__ = ["BACKENDS", "DEFAULT", "BackendRow", "Option", "all_options", "create"]
 
@@ -25,11 +24,11 @@ class Option:
     Attributes
     ----------
     name
-        With underscores: `kernel_version` is `--kernel-version`.
+        Name with underscores: `kernel_version` is `--kernel-version`.
     summary
-        What it says, as a sentence.
+        Description, as a sentence.
     choices
-        What it can be; anything if empty.
+        Accepted values; any value if empty.
     """
 
     name: str
@@ -44,17 +43,17 @@ class BackendRow:
     Attributes
     ----------
     name
-        On the command line, in studies, and in the name of a run.
+        Name on the command line, in studies, and in the hash of a run.
     title
-        What results from it are called in text.
+        Name of its results in text.
     summary
-        What runs there.
+        Description of the system that runs the spec.
     home
-        `module:Class`, imported when the backend is made. The class takes the options.
+        `module:Class`, imported on creation. The options are its keyword arguments.
     options
-        What can be chosen; a row's options have names that no other row's have.
+        Options of the backend. Option names are unique across backends.
     is_slow
-        Whether a run takes its time, so that studies may ask for fewer.
+        Whether runs are slow, so that studies may use fewer.
     """
 
     name: str
@@ -86,38 +85,38 @@ _ROWS: Final = (
 )
 
 BACKENDS: Final[Mapping[str, BackendRow]] = {row.name: row for row in _ROWS}
-"""By name."""
+"""Backends by name."""
 
 DEFAULT: Final = _ROWS[0].name
-"""What runs a scenario if nobody says it."""
+"""Default backend."""
 
 
 def all_options() -> list[Option]:
-    """Options of all backends."""
+    """Return the options of all backends."""
     return [option for row in _ROWS for option in row.options]
 
 
 def create(name: str, **chosen: str | None) -> Backend:
-    """Make the backend called `name`.
+    """Create the backend called `name`.
 
     Parameters
     ----------
     chosen
-        Its options, by name; None is as good as absent.
+        Its options by name. None means the default.
 
     Raises
     ------
     InputError
-        When there is no such backend, it has no such option, or what the option names is not there.
+        If the backend, the option or its value does not exist.
     EngineError
-        When its engine is missing.
+        If its engine is missing.
     """
     row = BACKENDS.get(name)
     if row is None:
         raise InputError(f"no backend `{name}`: choose one of {', '.join(BACKENDS)}")
     given = {key: value for key, value in chosen.items() if value is not None}
     for key, value in given.items():
-        option = next((one for one in row.options if one.name == key), None)
+        option = next((known for known in row.options if known.name == key), None)
         if option is None:
             owners = [one.name for one in _ROWS if key in (each.name for each in one.options)]
             hint = f": use the backend `{owners[0]}`" if owners else ""
@@ -125,5 +124,5 @@ def create(name: str, **chosen: str | None) -> Backend:
         if option.choices and value not in option.choices:
             listed = ", ".join(option.choices)
             raise InputError(f"no {key} `{value}`: choose one of {listed}")
-    module, _, made = row.home.partition(":")
-    return cast(Backend, getattr(importlib.import_module(module), made)(**given))
+    module, _, class_name = row.home.partition(":")
+    return cast(Backend, getattr(importlib.import_module(module), class_name)(**given))

@@ -1,4 +1,4 @@
-"""The packet simulator as a backend."""
+"""Simulator backend."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
-from jostle.backends.captures import Captures
+from jostle.backends.capture_files import Captures
 from jostle.backends.engine_record import EngineRecord, run_record
 from jostle.errors import EngineError, InputError, RunCancelledError
-from jostle.python_controllers.making import create as create_controller
-from jostle.python_controllers.sources import is_python_controller
 from jostle.run_spec import FlowSpec
+from jostle.scenario.python_controllers.loader import create as create_controller
+from jostle.scenario.python_controllers.source_files import is_python_controller
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,22 +21,23 @@ if TYPE_CHECKING:
 
 
 _PATIENCE_S = 300.0
-"""How long a run may take that sends nothing."""
+"""Time allowed for a run without traffic."""
 _LEAST_PACKETS_PER_S = 20_000
-"""Of the millions that a core forwards, on a machine with far too much to do."""
+"""Minimum simulation speed on an overloaded machine. A core simulates millions of packets per
+second."""
 _LEAST_PYTHON_PACKETS_PER_S = 1_000
-"""The same with controllers that are called at every ACK."""
+"""Minimum simulation speed with Python controllers, which are called for every ACK."""
 
 MakeController = Callable[[str, Mapping[str, Any], int], object]
-"""Makes a controller written in Python from its name, its parameters and a seed."""
+"""Creates a Python controller from its name, its parameters and a seed."""
 
 
 class Engine(Protocol):
-    """The compiled module `jostle._core`, or anything that stands in for it."""
+    """Interface of the compiled module `jostle._core`, for test doubles."""
 
     @property
     def ENGINE_VERSION(self) -> str:  # noqa: N802
-        """Changes with every change of the engine's source."""
+        """Version, which changes with every change of the engine's source."""
 
     def run(
         self,
@@ -45,17 +46,17 @@ class Engine(Protocol):
         capture_folder: Path | None = None,
         make_controller: MakeController | None = None,
     ) -> EngineRecord:
-        """Run one spec without holding the interpreter's lock."""
+        """Run one spec without holding the GIL."""
 
     def find_problem(
         self, spec_json: str
     ) -> tuple[str | None, str, tuple[int, int, int] | None] | None:
-        """Find out what is wrong with a spec: place, message, a number and its bounds."""
+        """Return the first error in a spec: location, message, and a number with its bounds."""
 
     def draw_impairments(
         self, spec_json: str, link: int, points: int, cancelled: Cancelled | None = None
     ) -> Mapping[str, Any]:
-        """Draw what a link's random parts will do in a run."""
+        """Draw the random impairments of a link in a run."""
 
     def capture_from_ring(
         self,
@@ -71,11 +72,11 @@ class Engine(Protocol):
         folder: Path,
         secrets: str = "",
     ) -> int:
-        """Write what a packet socket of the kernel captured as a pcapng file."""
+        """Write the packets captured by a packet socket of Linux as a pcapng file."""
 
     @property
-    def RECORD_VERSION(self) -> str:  # noqa: N802
-        """Changes with every change of what measures."""
+    def METRICS_VERSION(self) -> str:  # noqa: N802
+        """Hash of the sources that compute measures."""
 
     def record_of_samples(
         self,
@@ -84,13 +85,13 @@ class Engine(Protocol):
         flows: Sequence[dict[str, Any]],
         links: Sequence[dict[str, Any]],
     ) -> EngineRecord:
-        """Measure a run of which samples are known."""
+        """Compute the measures of a run from samples."""
 
     def registry(self) -> str:
-        """Every algorithm, queue, … as a JSON document."""
+        """Return all registries as a JSON document."""
 
     def run_spec_schema(self) -> str:
-        """JSON Schema of a RunSpec."""
+        """Return the JSON Schema of a RunSpec."""
 
 
 def load_engine() -> Engine:
@@ -99,7 +100,7 @@ def load_engine() -> Engine:
     Raises
     ------
     EngineError
-        When it was not built, or for another version of this package.
+        If it is not built, or was built for another version of this package.
     """
     try:
         from jostle import _core as engine
@@ -108,7 +109,7 @@ def load_engine() -> Engine:
     missing = [
         name
         for name in (
-            "ENGINE_VERSION", "RECORD_VERSION", "run", "registry", "find_problem", "Series",
+            "ENGINE_VERSION", "METRICS_VERSION", "run", "registry", "find_problem", "Series",
             "draw_impairments", "record_of_samples", "toml_lines",
         )
         if not hasattr(engine, name)
@@ -121,7 +122,7 @@ def load_engine() -> Engine:
 
 
 def _check_quic(flow: FlowSpec) -> None:
-    """See that a flow speaks no QUIC but the one that is built in."""
+    """Check that a flow uses the built-in QUIC implementation."""
     quic = flow.get("quic")
     other = None if quic is None else quic.get("implementation")
     if other is not None:
@@ -130,12 +131,12 @@ def _check_quic(flow: FlowSpec) -> None:
 
 
 class SimBackend:
-    """Runs a spec in virtual time, packet by packet.
+    """Runs a spec in the packet simulator, in virtual time.
 
     Parameters
     ----------
     engine
-        The engine to use; the compiled one if absent.
+        Engine to use. Default: the compiled one.
     """
 
     name = "sim"
@@ -145,7 +146,7 @@ class SimBackend:
         self._engine = load_engine() if engine is None else engine
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A compiled module cannot be sent: another process loads it anew.
+        # A compiled module cannot be pickled; the other process loads it again.
         return SimBackend, (self._given,)
 
     @property
@@ -154,12 +155,12 @@ class SimBackend:
         return self._engine.ENGINE_VERSION
 
     def version_of(self, spec: Spec) -> str:
-        """Give the version of all that runs `spec`, which is the engine's."""
+        """Return the version of the engine."""
         del spec
         return self.version
 
     def check(self, spec: Spec) -> None:
-        """See that the engine takes `spec`; see `Backend.check`."""
+        """Check that the engine accepts `spec`; see `Backend.check`."""
         problem = self._engine.find_problem(canonical_json(spec))
         if problem is not None:
             place, message, _ = problem
@@ -168,9 +169,9 @@ class SimBackend:
             _check_quic(flow)
 
     def patience_s(self, spec: Spec) -> float:
-        """Seconds of real time after which a run of `spec` is stuck; see `Backend.patience_s`."""
-        from jostle.backends.kernel.packets import packet_bytes
-        from jostle.backends.kernel.playback import peak_bps
+        """Return the wall time after which a run of `spec` is stuck; see `Backend.patience_s`."""
+        from jostle.backends.kernel.impairment_playback import peak_bps
+        from jostle.backends.kernel.packet_sizes import packet_bytes
 
         sent_bits = sum(map(peak_bps, spec["links"])) * spec["duration_ns"] / 1e9
         packet_bits = 8 * min(map(packet_bytes, spec["flows"]))

@@ -1,4 +1,4 @@
-"""The command line. Commands import what they need when they run: `--help` is instant."""
+"""The command line. Commands import their dependencies when they run, to keep `--help` fast."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jostle.cli.advise import advise
 from jostle.cli.analyze import analyze
 from jostle.cli.boundary import boundary
 from jostle.cli.compare import compare
-from jostle.cli.completing import completion
 from jostle.cli.conformance import conformance
 from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
 from jostle.cli.fit import fit
 from jostle.cli.identify import identify
 from jostle.cli.kernel import kernel
+from jostle.cli.list_and_explain import explain, list_, schema
 from jostle.cli.measure import measure
 from jostle.cli.new import new
 from jostle.cli.plot import plot
@@ -29,7 +29,7 @@ from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.scorecard import scorecard
 from jostle.cli.sensitivity import sensitivity
-from jostle.cli.show import explain, list_, schema
+from jostle.cli.shell_completion import completion
 from jostle.cli.store import store
 from jostle.cli.study import study
 from jostle.cli.suite import suite
@@ -40,14 +40,14 @@ from jostle.cli.tune import tune
 from jostle.cli.validate import validate
 from jostle.cli.view import view
 from jostle.errors import JostleError, brief
-from jostle.matplotlib_settings import use_packaged_settings
-from jostle.printable import echo
+from jostle.safe_io.matplotlib_settings import use_packaged_settings
+from jostle.safe_io.terminal_text import echo
 
 __all__ = ["cli", "main", "status"]
 
 INTERRUPTED = 130
-READ_NO_MORE = 128 + 13
-"""As shells report a program that SIGPIPE (13, which Windows has not) ended."""
+BROKEN_PIPE_STATUS = 128 + 13
+"""Exit status that shells report for a program ended by SIGPIPE (13; absent on Windows)."""
 
 
 def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -66,14 +66,14 @@ _ROOMS: Final[dict[str, tuple[click.Command, ...]]] = {
     "Begin with a real network": (measure, analyze, fit, identify, advise, trace, emulate),
     "Look up and look after": (list_, explain, schema, store, kernel, quic, completion),
 }
-"""Commands as the help shows them: by what somebody wants."""
+"""Commands by the headings of the help."""
 
 
-class _Rooms(click.Group):
-    """Commands under the headings of `_ROOMS`, in that order."""
+class _CommandSections(click.Group):
+    """A command group that lists its commands under the headings of `_ROOMS`."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a list per heading, all with the same columns."""
+        """Write one list per heading, all with the same columns."""
         names = self.list_commands(ctx)
         width = max(map(len, names))
         for heading, commands in _ROOMS.items():
@@ -84,7 +84,7 @@ class _Rooms(click.Group):
                 )
 
 
-@click.group(cls=_Rooms, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_CommandSections, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,
@@ -94,9 +94,9 @@ class _Rooms(click.Group):
     help="Show the version and exit.",
 )
 def cli() -> None:
-    """Run a congestion-control laboratory: one scenario, every stack, honest numbers.
+    """Run congestion-control experiments in a simulator or on the Linux TCP stack.
 
-    Exit status: 0 done, 1 a run failed, 2 the input is wrong, 130 interrupted.
+    Exit status: 0 success, 1 a run failed, 2 invalid input, 130 interrupted.
     """
 
 
@@ -109,7 +109,7 @@ def main() -> None:
     """Entry point of the `jostle` command."""
     use_packaged_settings()
     for stream in (sys.stdout, sys.stderr):
-        # Windows gives pipes the user's code page, which lacks characters of tables and titles.
+        # On Windows, pipes use the user's code page, which lacks characters of the output.
         if sys.platform == "win32" and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8")
     sys.exit(status(sys.argv[1:]))
@@ -121,9 +121,9 @@ def status(arguments: Sequence[str], environment: Environment | None = None) -> 
     Parameters
     ----------
     arguments
-        Without the name of the program.
+        Arguments without the name of the program.
     environment
-        What commands work with; the compiled engine if absent.
+        Dependencies of the commands; by default the compiled engine.
     """
     try:
         result = cli.main(
@@ -145,7 +145,7 @@ def status(arguments: Sequence[str], environment: Environment | None = None) -> 
     except BrokenPipeError:
         return _read_no_more()
     except SystemExit as end:
-        # click and rich end so when a pipe breaks.
+        # click and rich exit like this if a pipe breaks.
         if isinstance(end.__context__, BrokenPipeError):
             return _read_no_more()
         raise
@@ -153,12 +153,12 @@ def status(arguments: Sequence[str], environment: Environment | None = None) -> 
 
 
 def _read_no_more() -> int:
-    """End quietly: whoever read our output has seen enough."""
-    # The interpreter flushes both at exit, and would complain.
+    """Return the exit status for a closed output pipe, and suppress further output."""
+    # Without this, the interpreter would flush both streams at exit and print an error.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
             os.dup2(nowhere, stream.fileno())
-    return READ_NO_MORE
+    return BROKEN_PIPE_STATUS

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.folders import make_folder
 from jostle.cli.options import jobs_option, json_option, store_option
+from jostle.cli.output_folders import make_folder
 from jostle.cli.signals import interruptible
 from jostle.errors import name_source
 from jostle.inference.goals import GOALS
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
-    from jostle.inference.advise import Advice, Found
+    from jostle.inference.advise import Advice, CandidateResult
     from jostle.inference.goals import Goal
-    from jostle.inference.known_network import KnownNetwork
+    from jostle.inference.network_source import KnownNetwork
     from jostle.stats import Estimate
 
 _SHOWN = 3
@@ -77,16 +77,17 @@ def advise(
     as_json: bool,
     output: str | None,
 ) -> None:
-    """Say what would serve a goal on the network of a profile, a scenario, a run or a capture.
+    """Recommend a controller and an initial window for a network and a goal.
 
-    Candidates are simulated in place of Cubic with an initial window of 10, which is what there
-    is now. The best are measured again, on networks and seeds of their own.
+    The network comes from a profile, a scenario, a run or a capture. Each candidate is simulated
+    and compared with the baseline, Cubic with an initial window of 10 packets. The best candidates
+    are simulated again with other networks and seeds.
     """
     from jostle.inference.advise import advise as advised
     from jostle.inference.candidates import chosen_names
-    from jostle.inference.known_network import find_network
-    from jostle.running.executors import local
-    from jostle.running.session import Session
+    from jostle.inference.network_source import find_network
+    from jostle.runner.executors import local
+    from jostle.runner.session import Session
 
     names = chosen_names(candidates)
     make_folder(output)
@@ -114,8 +115,12 @@ def _print(found: Advice, goal: Goal, network: KnownNetwork) -> None:
     gain = "factor" if goal.relative else "gain"
     headings = ("", gain, *(heading for _, heading, _, _ in goal.shown))
     rows = [
-        (one.choice.label, "" if one is found.now else _spelt(one.gain, 1, 2), *_cells(one, goal))
-        for one in (*found.ranking[:_SHOWN], found.now)
+        (
+            one.choice.label,
+            "" if one is found.baseline else _spelt(one.gain, 1, 2),
+            *_cells(one, goal),
+        )
+        for one in (*found.ranking[:_SHOWN], found.baseline)
     ]
     to = output.console()
     output.print_table(to, Table(headings, tuple(rows), (), 1))
@@ -132,7 +137,7 @@ def _print(found: Advice, goal: Goal, network: KnownNetwork) -> None:
         output.print_note(to, f"The network was taken from the capture: {link}.")
 
 
-def _cells(one: Found, goal: Goal) -> list[str]:
+def _cells(one: CandidateResult, goal: Goal) -> list[str]:
     return [_spelt(one.numbers[name], factor, digits) for name, _, factor, digits in goal.shown]
 
 
@@ -149,11 +154,11 @@ def _write(
     found: Advice, goal: Goal, network: KnownNetwork, length_s: float, folder: Path, *, quiet: bool
 ) -> None:
     from jostle.inference.advise import document_of
-    from jostle.inference.writing import fitted_text
-    from jostle.replaced_files import replace_file
+    from jostle.inference.scenario_toml import fitted_text
+    from jostle.safe_io.atomic_write import write_atomically
 
     best = [(f"{at}.toml", one) for at, one in enumerate(found.ranking[:_SHOWN], start=1)]
-    for name, one in (*best, ("now.toml", found.now)):
+    for name, one in (*best, ("now.toml", found.baseline)):
         document = document_of(network, goal, length_s, one.choice)
-        replace_file(folder / name, fitted_text(document, {}).encode())
+        write_atomically(folder / name, fitted_text(document, {}).encode())
         echo(f"scenario: {folder / name}", err=quiet)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jostle.cli.folders import make_folder, make_folder_of
 from jostle.cli.options import json_option
-from jostle.cli.spans import seconds
-from jostle.cli.tables import formats_option, frame_of, shown_of, table_options, write_frame
+from jostle.cli.output_folders import make_folder, make_folder_of
+from jostle.cli.table_options import formats_option, frame_of, shown_of, table_options, write_frame
+from jostle.cli.time_option import seconds
 from jostle.errors import InputError
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
-    from jostle.figures.sequence_data import SequencesData
+    from jostle.figures.time_sequence_data import SequencesData
     from jostle.results import ResultSet
 
 
@@ -77,10 +77,9 @@ def analyze(
 ) -> int:
     """Measure each capture FILE (pcap or pcapng, plain, .gz or .zst, or a folder of them).
 
-    What is shown is what a run has: throughput, goodput, RTT, retransmissions, fairness. Captures
-    of both ends of a connection are one measurement, as are all of one run of ours. A .json of
-    iperf3 or irtt, a .flent.gz and the lines of ping or ss -tin (.txt, .log) are measured as far as
-    they go.
+    The output has the same measures as a run: throughput, goodput, RTT, retransmissions, fairness.
+    Captures of both ends of a connection, or of one jostle run, are combined. JSON of iperf3 or
+    irtt, .flent.gz, and output of ping or ss -tin (.txt, .log) give the measures that they contain.
     """
     shown = shown_of(options)
     into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
@@ -89,14 +88,14 @@ def analyze(
     _check_sequence(time_sequence, any((drawn, from_, to)), figures or report)
     make_folder(figures)
     make_folder_of(report)
-    from jostle import captures
-    from jostle.captures.progress import reading
+    from jostle import measurements
     from jostle.cli import output
-    from jostle.running.store import Store
+    from jostle.measurements.progress import read_progress
+    from jostle.store.store import Store
 
     kept = None if store is None else Store(store)
-    with reading(files, shown=True) as told:
-        results = captures.analyze(files, flows=flows, interval=interval, store=kept, told=told)
+    with read_progress(files, shown=True) as told:
+        results = measurements.analyze(files, flows=flows, interval=interval, store=kept, told=told)
     if as_json:
         echo(json.dumps(results.to_dict(()), ensure_ascii=False, allow_nan=False))
     written = write_frame(lambda: frame_of([results], shown, (), files), into)
@@ -110,7 +109,7 @@ def analyze(
     words = ["--flows", str(flows), "--interval", interval]
     sequences = None
     if time_sequence:
-        from jostle.results.sequences import sequences_data
+        from jostle.results.time_sequence import sequences_data
 
         from_s, to_s = seconds("--from", from_, 0.0), seconds("--to", to, math.inf)
         sequences = sequences_data(results, 0, drawn, from_s, to_s)
@@ -124,7 +123,7 @@ def analyze(
 
 
 def _check_sequence(wanted: bool, part: bool, shown_in: str | None) -> None:
-    """See that options of a diagram are given with one, and one with a place for it."""
+    """Check that options of a time-sequence diagram are used with one, and that it has a file."""
     if part and not wanted:
         raise InputError(
             "--flow, --from and --to choose what --time-sequence shows: give that, too"
@@ -143,22 +142,24 @@ def _write(
     sequences: SequencesData | None,
     quiet: bool,
 ) -> None:
-    """Draw figures and write the report, where they were asked for."""
+    """Draw the figures and write the report, if they were requested."""
     if figures is not None:
-        from jostle.results import pictures
+        from jostle.results import figure_files
 
         endings = formats or ("png",)
-        for path in pictures.save_all(results, Path(figures), endings, 1):
+        for path in figure_files.save_all(results, Path(figures), endings, 1):
             echo(f"figure: {path}", err=quiet)
         if sequences is not None:
-            from jostle.figures.drawn import drawn
+            from jostle.figures.renderer import render_figure
             from jostle.figures.save import save
 
-            for path in save(drawn(sequences), str(Path(figures) / "time-sequence"), endings):
+            for path in save(
+                render_figure(sequences), str(Path(figures) / "time-sequence"), endings
+            ):
                 echo(f"figure: {path}", err=quiet)
     if report is not None:
         from jostle.report import write_report
 
-        # A capture is no text to be shown in the page: its name and digest are.
+        # The page does not contain captures, only their names and digests.
         path = write_report([results], report, (), command, command="analyze", sequences=sequences)
         echo(f"report: {path}", err=quiet)

@@ -7,11 +7,17 @@ from typing import Any
 
 import click
 
-from jostle.cli.asking import answer_options, draw, print_document, scenario_of, session_of
 from jostle.cli.environment import Environment
 from jostle.cli.options import plan_options
+from jostle.cli.search_options import (
+    draw,
+    print_document,
+    scenario_of,
+    search_output_options,
+    session_of,
+)
 from jostle.errors import InputError, name_source
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 DOCUMENT = "jostle.boundary/1"
 
@@ -33,7 +39,7 @@ DOCUMENT = "jostle.boundary/1"
     "--tolerance", type=click.FloatRange(0, 1, min_open=True), default=0.01, show_default=True,
     help="Share of a key's range down to which the boundary is followed.",
 )  # fmt: skip
-@answer_options
+@search_output_options
 @click.pass_obj
 def boundary(
     environment: Environment,
@@ -49,12 +55,12 @@ def boundary(
 ) -> int:
     """Find where in the table [sample] of scenario FILE a claim stops holding.
 
-    Over one key by bisection, over two or three by points that are put where they tell most.
+    One key is searched by bisection; two or three by points placed where the result is uncertain.
     """
     from jostle.cli import output as shown
-    from jostle.search.boundary import Point, explore
-    from jostle.search.bounded import Bounded, checked
-    from jostle.search.claims import Judgement, judged, read_claim, study_of
+    from jostle.parameter_search.boundary import Point, explore
+    from jostle.parameter_search.boundary_report import BoundaryResult, checked
+    from jostle.parameter_search.claims import ClaimJudgement, judged, read_claim, study_of
 
     asked = read_claim(claim)
     scenario = scenario_of(environment, options)
@@ -72,9 +78,9 @@ def boundary(
     done = 0
     with session_of(environment, options) as session:
 
-        def judge(asked_for: Sequence[Point]) -> list[tuple[dict[str, str], Judgement]]:
+        def judge(asked_for: Sequence[Point]) -> list[tuple[dict[str, str], ClaimJudgement]]:
             nonlocal done
-            at = scenario.at(tuple(asked_for))
+            at = scenario.with_points(tuple(asked_for))
             results = session.carry_out(at.plan(options["repeats"], options["seed"]))
             if results.failures:
                 raise InputError(f"a run failed: {results.failures[0].error}")
@@ -90,7 +96,7 @@ def boundary(
             places = explore(
                 judge, len(design.variables), points, seed=design.seed, tolerance=tolerance
             )
-    found = Bounded(asked, design.variables, tuple(places))
+    found = BoundaryResult(asked, design.variables, tuple(places))
     if as_json:
         print_document({"schema": DOCUMENT, "title": scenario.title, **found.to_dict()})
     else:

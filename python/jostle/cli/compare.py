@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jostle.cli.comparison_sides import pairs_of, sides_options
 from jostle.cli.environment import Environment
 from jostle.cli.options import plan_options
-from jostle.cli.sides import pairs_of, sides_options
-from jostle.cli.tables import file_options, files_given, write_frame
-from jostle.printable import echo
+from jostle.cli.table_options import file_options, output_files, write_frame
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
-    from jostle.results.compare import Compared, Test
+    from jostle.results.compare import ComparisonResult, Test
 
 LIMIT = 20
-"""Differences that are shown, unless more are asked for."""
+"""Default number of differences that are shown."""
 
 
 @click.command(short_help="Compare stores, versions, backends, scenarios or conditions.")
@@ -68,21 +68,21 @@ def compare(
 ) -> int:
     """Compare two sides, the second with the first, the largest differences first.
 
-    FILE… is two scenarios, two stores (folders), or a store and a scenario; or one scenario with
-    --between or --backends; or one store, of which the two latest versions are compared.
+    FILE… is two scenarios, two stores (folders), or a store and a scenario; one scenario with
+    --between or --backends; or one store, whose two latest versions are compared.
     """
     from jostle.cli import output
-    from jostle.results.compare import Relation, comparison_note, comparison_table
+    from jostle.results.compare import FailCondition, comparison_note, comparison_table
     from jostle.results.compare import compare as compared_with
     from jostle.results.measures import measure
 
-    into = files_given(options)
+    into = output_files(options)
     names = [measure(name.strip()).name for name in columns.split(",") if name.strip()]
-    relations = [Relation.parse(text) for text in fail_on]
+    relations = [FailCondition.parse(text) for text in fail_on]
     names += [r.measure.name for r in relations if names and r.measure.name not in names]
     asked = [*phases, *(r.phase for r in relations if r.phase and r.phase not in phases)]
     pairs = pairs_of(environment, options, between, backends)
-    found: list[Compared] = []
+    found: list[ComparisonResult] = []
     for (one, first), (other, second) in pairs:
         sides = (one, other)
         found.append(compared_with(first, second, names, asked, names=sides, each=each, test=test))
@@ -108,13 +108,13 @@ for _option in reversed(file_options()):
 
 
 def _size(one: Any) -> str:
-    from jostle.results.formats import signed
+    from jostle.results.number_format import signed
 
-    text = f"{signed(one.change.value * one.measure.factor, 3)} {one.measure.reads}".strip()
+    text = f"{signed(one.change.value * one.measure.factor, 3)} {one.measure.display_unit}".strip()
     return text if one.relative is None else f"{signed(100 * one.relative, 1)} % ({text})"
 
 
-def _frame(found: Sequence[Compared], titles: Sequence[str]) -> Any:
+def _frame(found: Sequence[ComparisonResult], titles: Sequence[str]) -> Any:
     import polars as pl
 
     frames = [

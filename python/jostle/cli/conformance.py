@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jostle.cli.comparison_sides import Pair, pairs_of, sides_options
 from jostle.cli.environment import Environment
-from jostle.cli.folders import make_folder_of
 from jostle.cli.options import json_option, plan_options
+from jostle.cli.output_folders import make_folder_of
 from jostle.cli.run import carry_out, plan_files
-from jostle.cli.sides import Pair, pairs_of, sides_options
-from jostle.cli.tables import (
+from jostle.cli.table_options import (
     conditions_option,
     file_options,
     formats_option,
@@ -22,13 +22,13 @@ from jostle.cli.tables import (
     write_frame,
 )
 from jostle.errors import InputError, name_source
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
-    from jostle.results.conformance import Conformed
+    from jostle.results.conformance import ConformanceResult
 
 SCHEMA = "jostle.conformance/1"
-"""Name and version of the document. A key that goes or means something else makes it another."""
+"""Name and version of the document. The version changes if a key is removed or redefined."""
 
 
 @click.command(short_help="Say how alike two implementations behave, by Performance Envelopes.")
@@ -62,24 +62,24 @@ def conformance(
     formats: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Hold the flows of a test against those of a reference, as QUICbench does.
+    """Compare Performance Envelopes of test flows and reference flows (QUICbench).
 
-    FILE… is two scenarios or stores, the test and the reference; or one scenario with --between,
-    --backends (the test first) or --against; or one store, of which the two latest versions are
-    compared. 1: both work at the same points of delay and throughput; 0: they share none.
+    FILE… is two scenarios or stores, the test and the reference; one scenario with --between,
+    --backends (the test first) or --against; or one store, whose two latest versions are compared.
+    A conformance of 1 means equal envelopes of delay and throughput, 0 means disjoint ones.
     """
-    from jostle.results.conformance import conformed
+    from jostle.results.conformance import conformance_results
 
     into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
     for file in (*into.values(), figure):
         make_folder_of(file if file != "-" else None)
     pairs = _pairs(environment, options, (between, backends), against)
     chosen = parsed_where(where)
-    found: list[tuple[str, tuple[str, str], list[Conformed]]] = []
+    found: list[tuple[str, tuple[str, str], list[ConformanceResult]]] = []
     for (one, first), (other, second) in pairs:
         test, reference = (side.where(chosen) if chosen else side for side in (first, second))
         with name_source(", ".join(options["files"])):
-            rows = conformed(test, reference, flows, against=against, phase=phase)
+            rows = conformance_results(test, reference, flows, against=against, phase=phase)
         found.append((test.title, (one, other), rows))
     quiet = write_frame(lambda: _frame(found), into)
     if as_json:
@@ -95,8 +95,8 @@ for _option in reversed(file_options()):
     conformance = _option(conformance)
 
 
-Found = Sequence[tuple[str, tuple[str, str], "list[Conformed]"]]
-"""Of each scenario its title, what the sides are called, and what came out."""
+Found = Sequence[tuple[str, tuple[str, str], "list[ConformanceResult]"]]
+"""Title, names of the sides, and results of each scenario."""
 
 
 def _pairs(
@@ -105,7 +105,7 @@ def _pairs(
     ways: tuple[str | None, str | None],
     against: str,
 ) -> list[Pair]:
-    """Take the two sides; both are the same runs if only another flow of them is meant."""
+    """Return the two sides. They are the same runs if only the flows differ."""
     files = options["files"]
     alone = len(files) == 1 and not any(ways) and not Path(files[0]).is_dir()
     if not (alone and against):
@@ -132,7 +132,7 @@ def _frame(found: Found) -> Any:
 
 
 def _document(found: Found) -> dict[str, Any]:
-    """Everything as plain data, with the values of each run."""
+    """Return all results as plain data, with the values of each run."""
     from jostle.results.conformance import NAMES
 
     return {
@@ -182,7 +182,7 @@ def _print(found: Found) -> None:
 
 
 def _draw(found: Found, file: str, formats: Sequence[str], *, quiet: bool) -> None:
-    """Draw the envelopes of each scenario into a file of its own."""
+    """Draw the envelopes of each scenario into a separate file."""
     from jostle.cli.plot import stem_of
     from jostle.figures.charts import multiples
     from jostle.figures.save import save

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from jostle.errors import InputError
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 
 @click.command(short_help="Run a program behind an emulated link.")
@@ -63,19 +63,19 @@ def emulate(
     lateness: str,
     mtu_bytes: int,
 ) -> int:
-    """Run COMMAND in a network namespace of its own, behind the link of LINK.toml.
+    """Run COMMAND in a network namespace behind the link of LINK.toml.
 
-    The file has a scenario's [bottleneck] or [[links]], which carry what COMMAND receives, and
-    optionally [reverse], which carries what it sends. Without it the way back has the same rate and
-    delay and loses nothing. COMMAND finds its own address in $JOSTLE_ADDRESS and that of the far
-    end in $JOSTLE_PEER. Needs root.
+    The file has a scenario's [bottleneck] or [[links]], which carry the data that COMMAND receives,
+    and optionally [reverse], which carries the data that it sends. The default reverse link has the
+    same rate and delay, without loss. The variables $JOSTLE_ADDRESS and $JOSTLE_PEER contain
+    COMMAND's address and the address of the far end. Needs root.
 
     The summary goes to stderr. The exit status is COMMAND's, or 1 if packets left the link too late
-    for the emulation to be a result.
+    for a valid emulation.
     """
     from jostle import emulate as emulation
-    from jostle.emulate import journal
-    from jostle.scenario.text.units import QuantityError, parse_span
+    from jostle.emulate import event_log
+    from jostle.scenario.parsing.quantities import QuantityError, parse_span
 
     links = emulation.load(link)
     try:
@@ -85,7 +85,7 @@ def emulate(
     if peer is not None and nat:
         raise InputError("--nat and --peer: a far end of its own reaches nothing — keep one")
     if log is not None:
-        journal.check(Path(log))
+        event_log.check(Path(log))
     for file in (log, summary):
         _check_writable(file)
     options = emulation.Options(
@@ -99,7 +99,7 @@ def emulate(
     )
     outcome = emulation.emulate(links, command, options)
     if log is not None and outcome.log is not None:
-        journal.write(outcome.log, Path(log))
+        event_log.write(outcome.log, Path(log))
     if summary is not None:
         Path(summary).write_text(f"{json.dumps(outcome.document, indent=2)}\n", "utf-8")
     for line in emulation.lines(outcome.document):
@@ -108,7 +108,7 @@ def emulate(
 
 
 def _words(peer: str) -> list[str]:
-    """Split a command as a shell does."""
+    """Split a command like a shell."""
     try:
         words = shlex.split(peer)
     except ValueError as error:
@@ -120,7 +120,7 @@ def _words(peer: str) -> list[str]:
 
 
 def _check_writable(file: str | None) -> None:
-    """Tell now, and not after an hour, that a result cannot be written."""
+    """Raise an error early if a result file cannot be written."""
     if file is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""What the commands work with, so that a test can put something else in its place."""
+"""Dependencies of the commands, which tests can replace."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Environment:
-    """What the commands work with.
+    """Dependencies of the commands.
 
     Attributes
     ----------
     engine
-        The engine; the compiled one if absent.
+        Engine; by default the compiled one.
     """
 
     engine: Engine | None = None
 
     def load_engine(self) -> Engine:
-        """Return the engine, loaded now if need be."""
+        """Return the engine, and load it if necessary."""
         from jostle.backends import load_engine
 
         return self.engine if self.engine is not None else load_engine()
 
     def backend(self, name: str, options: Mapping[str, str | None] | None = None) -> Backend:
-        """Make the backend called `name`; see `jostle.backends.create`."""
+        """Create the backend called `name`; see `jostle.backends.create`."""
         from jostle.backends import SimBackend, create
 
         chosen = options or {}
@@ -43,7 +43,7 @@ class Environment:
     def load_scenario(
         self, file: str, overrides: Mapping[str, str], *, allow_code: bool = False
     ) -> Scenario:
-        """Read a scenario that may name what the engine has, and Python code if that is allowed."""
+        """Load a scenario with the engine's registry, and Python controllers if allowed."""
         from jostle import scenario
 
         registry = None
@@ -54,6 +54,6 @@ class Environment:
         return scenario.load(file, overrides, registry=registry, allow_code=allow_code)
 
     def registry(self) -> dict[str, list[dict[str, Any]]]:
-        """Kind (`controllers`, `queues`, …) → rows."""
+        """Registry entries by kind (`controllers`, `queues`, …)."""
         document = json.loads(self.load_engine().registry())
         return {kind: rows for kind, rows in document.items() if isinstance(rows, list)}

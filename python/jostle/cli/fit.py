@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jostle.cli import completing
+from jostle.cli import shell_completion
 from jostle.cli.environment import Environment
-from jostle.cli.folders import make_folder_of
 from jostle.cli.options import (
     allow_code_option,
     jobs_option,
@@ -20,20 +19,21 @@ from jostle.cli.options import (
     settings_option,
     store_option,
 )
+from jostle.cli.output_folders import make_folder_of
 from jostle.cli.plot import stem_of
 from jostle.cli.signals import interruptible
 from jostle.errors import InputError, name_source, unknown
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
     from jostle.backends import Run
-    from jostle.inference.features import Feature
     from jostle.inference.fit import Compared, Experiment, Fit
+    from jostle.inference.fit_features import FitFeature
     from jostle.scenario import Scenario
 
 
 @click.command(short_help="Find the network that explains what was measured.")
-@click.argument("file", metavar="FILE", shell_complete=completing.scenario_files)
+@click.argument("file", metavar="FILE", shell_complete=shell_completion.scenario_files)
 @click.option(
     "--to",
     "measured",
@@ -103,18 +103,18 @@ def fit(
     allow_code: bool,
     as_json: bool,
 ) -> None:
-    """Find values of some keys of scenario FILE under which it gives what was measured.
+    """Fit keys of scenario FILE so that its runs reproduce measurements.
 
-    Guesses are simulated, and held against the measured runs by their throughput, quantiles of
-    RTT, retransmissions and completions. Needs `pip install "jostle[tune]"`.
+    Candidate values are simulated and compared with the measured runs by throughput, RTT quantiles,
+    retransmissions and completion times. Needs `pip install "jostle[tune]"`.
     """
-    # Long: most of it is what its options are.
+    # Long: most lines pass options.
     from jostle.inference.fit import compare
     from jostle.inference.fit import fit as fitted_to
     from jostle.inference.free_keys import free_keys
-    from jostle.inference.writing import fitted_text
-    from jostle.running.executors import local
-    from jostle.running.session import Session
+    from jostle.inference.scenario_toml import fitted_text
+    from jostle.runner.executors import local
+    from jostle.runner.session import Session
 
     scenario = environment.load_scenario(file, overrides_of(settings), allow_code=allow_code)
     document = scenario.document
@@ -139,15 +139,15 @@ def fit(
         )
         predicted, later = compare(found.scenario, held, session, repeats)
     if as_json:
-        told = {**found.to_dict(), "held_out": _documents(predicted)}
+        told = {**found.to_dict(), "test": _documents(predicted)}
         echo(json.dumps(told, ensure_ascii=False, allow_nan=False))
     else:
         _print(found, measured, predicted, held_out)
     if output is not None:
-        from jostle.replaced_files import replace_file
+        from jostle.safe_io.atomic_write import write_atomically
 
         values = {one.key.key: one.key.written(one.value) for one in found.parameters}
-        replace_file(Path(output), fitted_text(document, values).encode())
+        write_atomically(Path(output), fitted_text(document, values).encode())
         echo(f"fitted scenario: {output}", err=as_json)
     if figure is not None:
         names = [*measured, *(f"{name}, held out" for name in held_out)]
@@ -156,18 +156,18 @@ def fit(
 
 
 def _so_far(count: int, guesses: int, least: float) -> str:
-    """Say how far a fit is: the search ends with so many guesses, what follows tries others."""
+    """Describe the progress of a fit. Evaluations beyond `guesses` refine the result."""
     tried = f"{count} of {guesses} guesses" if count <= guesses else f"{count} guesses"
     return f"{tried}, misfit {least:.3g}"
 
 
 def _experiments(scenario: Scenario, given: Sequence[str], store: str) -> list[Experiment]:
-    """Find each measured run, and the condition that it is of."""
+    """Return each measured run with its condition."""
     from jostle.inference.fit import Experiment
-    from jostle.inference.sources import find_measured
-    from jostle.results import conditions
+    from jostle.inference.measurement_lookup import find_measured
+    from jostle.results import condition_names
 
-    labels = conditions.labels(scenario.conditions)
+    labels = condition_names.labels(scenario.conditions)
     found = []
     for number, words in enumerate(given):
         label, colon, run = words.rpartition(":")
@@ -195,10 +195,10 @@ def _documents(compared: Sequence[Compared]) -> list[list[dict[str, Any]]]:
 def _draw(pairs: Sequence[tuple[str, Run, Run]], file: str, *, quiet: bool) -> None:
     from jostle.figures import draw
     from jostle.figures.save import save
-    from jostle.inference.pictures import beside_the_fit
+    from jostle.inference.figure_data import fit_overlay
 
     stem, formats = stem_of(file, ())
-    for path in save(draw.stacked(beside_the_fit(pairs)), stem, formats):
+    for path in save(draw.stacked(fit_overlay(pairs)), stem, formats):
         echo(f"figure: {path}", err=quiet)
 
 
@@ -239,7 +239,7 @@ def _print(
 _SHOWN = {"bit/s": (1e-6, "Mbit/s"), "s": (1e3, "ms"), "packets": (1.0, "packets")}
 
 
-def _row(feature: Feature, fitted: float | None) -> tuple[str, str, str, str]:
+def _row(feature: FitFeature, fitted: float | None) -> tuple[str, str, str, str]:
     factor, unit = _SHOWN[feature.unit]
     values = [
         "" if value is None else f"{value * factor:.4g} {unit}" for value in (feature.value, fitted)

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.folders import make_folder_of
 from jostle.cli.options import jobs_option, json_option, store_option
+from jostle.cli.output_folders import make_folder_of
 from jostle.cli.plot import stem_of
 from jostle.cli.signals import interruptible
 from jostle.errors import name_source
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
     from jostle.inference.identify import Identification
 
 _SHOWN = 8
 _DOUBT = 0.5
-"""Probability of "none of these" from which on that is the answer."""
+"""Probability of "none of these" from which it is the answer."""
 
 
 @click.command(short_help="Name the controller that sends like a measured flow.")
@@ -76,20 +76,20 @@ def identify(
     as_json: bool,
     figure: str | None,
 ) -> None:
-    """Say which controller sends like a flow: of a CAPTURE, or of a RUN by its folder or name.
+    """Identify the controller that sent a flow of a CAPTURE, or of a RUN given by folder or name.
 
-    Every candidate is simulated on the same network. Queueing delay and bytes in flight are
-    compared as curves; time may stretch a little. Probabilities are calibrated on runs of Linux
-    (docs/identify.md), with "none of these" as one of the answers.
+    Every candidate is simulated on the same network. Curves of queueing delay and bytes in flight
+    are compared, with small differences in time allowed. Probabilities are calibrated on runs of
+    Linux (docs/identify.md); "none of these" is a possible answer.
     """
     from jostle.emulate import load
-    from jostle.inference import surroundings
+    from jostle.inference import run_context
     from jostle.inference.candidates import chosen_names
     from jostle.inference.identify import identify as ranked
-    from jostle.inference.observation import observe
-    from jostle.inference.sources import find_measured
-    from jostle.running.executors import local
-    from jostle.running.session import Session
+    from jostle.inference.measurement_lookup import find_measured
+    from jostle.inference.observed_flow import observe
+    from jostle.runner.executors import local
+    from jostle.runner.session import Session
 
     names = chosen_names(candidates)
     make_folder_of(figure)
@@ -97,11 +97,11 @@ def identify(
     with name_source(data):
         observed = observe(run, flow)
         if link is None and run.spec["links"]:
-            around, network = surroundings.of_a_run(run, observed.flow), "run"
+            around, network = run_context.spec_from_run(run, observed.flow), "run"
         elif link is None:
-            around, network = surroundings.estimated(observed), "estimated"
+            around, network = run_context.spec_from_estimate(observed), "estimated"
         else:
-            around, network = surroundings.around_a_link(load(link), observed), "given"
+            around, network = run_context.spec_from_link_file(load(link), observed), "given"
     executor = local(jobs)
     with interruptible(executor), name_source(link or data):
         session = Session(environment.backend("sim"), executor, None)
@@ -146,8 +146,8 @@ def _print(found: Identification, *, estimated: bool) -> None:
 def _draw(found: Identification, file: str, *, quiet: bool) -> None:
     from jostle.figures import draw
     from jostle.figures.save import save
-    from jostle.inference.pictures import beside_the_nearest
+    from jostle.inference.figure_data import candidate_overlay
 
     stem, formats = stem_of(file, ())
-    for path in save(draw.stacked(beside_the_nearest(found)), stem, formats):
+    for path in save(draw.stacked(candidate_overlay(found)), stem, formats):
         echo(f"figure: {path}", err=quiet)

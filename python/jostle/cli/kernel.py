@@ -13,16 +13,16 @@ import click
 
 from jostle.cli.options import json_option
 from jostle.errors import InputError
-from jostle.printable import echo, printable
+from jostle.safe_io.terminal_text import echo, escape_control_characters
 
 if TYPE_CHECKING:
     from jostle.kernel_images.build import Request
-    from jostle.kernel_images.status import State
+    from jostle.kernel_images.status import KernelStatus
 
 
 @click.group(short_help="Build the kernels that scenarios can run on, show what there is.")
 def kernel() -> None:
-    """Build the kernels that scenarios can run on, and show what there is."""
+    """Build the kernels that scenarios can run on, and show their status."""
 
 
 @kernel.command(short_help="Build the virtual-time kernel.")
@@ -60,11 +60,11 @@ def build(
     sha256: str | None,
     install: bool | None,
 ) -> None:
-    """Build a Linux kernel whose time is virtual, from Debian's source.
+    """Build a Linux kernel with virtual time from Debian's source.
 
-    Takes a few minutes and 3 GB of disk while it lasts; the kernel goes into the user's cache
-    folder after it has booted once. As root on Debian it installs what is missing, if it is told
-    or allowed to. Interrupted, the same command goes on from where it was.
+    The build takes a few minutes and 3 GB of disk. The kernel is stored in the user's cache folder
+    after it has booted once. As root on Debian, missing packages are installed if you allow it. If
+    the build is interrupted, the same command continues it.
     """
     from jostle.cli.signals import GOES_ON, orderly_interruption
     from jostle.kernel_images import toolchain
@@ -82,7 +82,7 @@ def build(
 @kernel.command(short_help="Show which kernels there are.")
 @json_option
 def status(as_json: bool) -> None:
-    """Show which kernels can be used here, and what to do for the others."""
+    """Show which kernels are usable here, and how to enable the others."""
     from jostle.kernel_images import status as kernels
 
     if as_json:
@@ -110,7 +110,7 @@ def _build(request: Request, install: bool | None) -> None:
 
 
 def _provide(install: bool | None) -> None:
-    """See to it that everything is installed."""
+    """Install missing build dependencies, if allowed."""
     from jostle.kernel_images import toolchain
 
     lacking = toolchain.missing()
@@ -132,7 +132,7 @@ def _provide(install: bool | None) -> None:
 
 
 class _Progress:
-    """Shows a build on stderr: a bar on a terminal, lines elsewhere."""
+    """Progress of a build on stderr: a bar on a terminal, else lines."""
 
     _SHARES = 10
 
@@ -162,7 +162,7 @@ class _Progress:
             self._bar.stop()
 
     def step(self, text: str) -> None:
-        """Show what begins."""
+        """Show the name of a new step."""
         if self._bar is None:
             echo(text, err=True)
             return
@@ -171,14 +171,14 @@ class _Progress:
         self._task = self._bar.add_task(text, total=None)
 
     def line(self, text: str) -> None:
-        """Show what apt-get writes."""
+        """Show a line of apt-get's output."""
         if self._bar is None:
             echo(f"  {text}", err=True)
         else:
-            self._bar.console.print(printable(text), markup=False, highlight=False)
+            self._bar.console.print(escape_control_characters(text), markup=False, highlight=False)
 
     def compiled(self, done: int, expected: int) -> None:
-        """Show how much is compiled."""
+        """Show the compiled share."""
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=expected)
             return
@@ -188,7 +188,7 @@ class _Progress:
             echo(f"  about {100 * share // self._SHARES} % compiled", err=True)
 
 
-def _print_states(states: list[State]) -> None:
+def _print_states(states: list[KernelStatus]) -> None:
     from rich import box
     from rich.table import Table
 
@@ -205,7 +205,7 @@ def _print_states(states: list[State]) -> None:
     console().print(table)
 
 
-def _details(state: State) -> list[str]:
+def _details(state: KernelStatus) -> list[str]:
     told = []
     details = state.details
     if state.kind == "virtual":

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jostle.cli.folders import make_folder_of
+from jostle.cli.output_folders import make_folder_of
 from jostle.cli.signals import orderly_interruption
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
-    from jostle.live.measurement import Measurement, Told
-    from jostle.live.transfer import Direction
+    from jostle.measurements.live.measurement import Measurement, Told
+    from jostle.measurements.live.transfer import Direction
 
 _DIRECTIONS: Mapping[str, tuple[Direction, ...]] = {
     "down": ("down",), "up": ("up",), "both": ("down", "up")
@@ -71,19 +71,19 @@ def measure(
     out: str | None,
     as_json: bool,
 ) -> None:
-    """Measure the path to HOST: pings at rest, then transfers with pings beside them.
+    """Measure the path to HOST: pings of the unloaded path, then transfers with concurrent pings.
 
-    HOST runs `iperf3 -s`, or a web server with a large file (give its URL; with --direction up one
-    that takes a POST). Of this host's own connections the kernel's TCP_INFO is kept every 20 ms,
-    without root. What is written `jostle analyze` reads as a folder, and `fit`, `identify` and
-    `advise` file by file.
+    HOST runs `iperf3 -s`, or a web server with a large file (give its URL; --direction up requires
+    a server that accepts POST). The kernel's TCP_INFO of this host's connections is recorded every
+    20 ms, without root. `jostle analyze` reads the written folder; `fit`, `identify` and `advise`
+    read its files.
     """
-    from jostle.live import Asked
-    from jostle.live import measure as measured
+    from jostle.measurements.live import MeasurementRequest
+    from jostle.measurements.live import measure as measured
 
     folder = Path(out or _usual_name(host))
     directions = _DIRECTIONS[direction] if direction else ()
-    asked = Asked(host, by, port, seconds, controllers, directions, capture)
+    asked = MeasurementRequest(host, by, port, seconds, controllers, directions, capture)
     with (
         orderly_interruption("interrupted: nothing is kept", deferred=True) as check,
         _bar(check) as told,
@@ -101,7 +101,7 @@ def measure(
 
 @contextmanager
 def _folder_of(folder: Path) -> Iterator[None]:
-    """Make the folder that a new folder is to be in; remove what is empty in the end."""
+    """Create the parent folders of a new folder, and remove those that remain empty."""
     made = [parent for parent in folder.parents if not parent.exists()]
     try:
         make_folder_of(None if folder.exists() else str(folder))
@@ -113,7 +113,7 @@ def _folder_of(folder: Path) -> Iterator[None]:
 
 
 def _usual_name(host: str) -> str:
-    """Name a folder after the host and the time."""
+    """Return a folder name made from the host and the time."""
     address = (host.partition("://")[2] or host).partition("?")[0]
     plain = re.sub(r"[^\w.-]+", "-", address).strip("-.")[:60]
     return f"measure-{plain or 'host'}-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -121,7 +121,7 @@ def _usual_name(host: str) -> str:
 
 @contextmanager
 def _bar(check: Callable[[], None]) -> Iterator[Told]:
-    """Show a bar on a terminal, and a line for each transfer elsewhere; stop after a signal."""
+    """Show a bar on a terminal, else a line per transfer, and check for signals."""
     if not sys.stderr.isatty():
         said: list[str] = []
 
@@ -140,11 +140,11 @@ def _bar(check: Callable[[], None]) -> Iterator[Told]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("measuring")
 
-        def told(passed_s: float, total_s: float, doing: str) -> None:
+        def update_bar(passed_s: float, total_s: float, doing: str) -> None:
             check()
             bar.update(task, completed=passed_s, total=total_s, description=doing)
 
-        yield told
+        yield update_bar
 
 
 def _print(found: Measurement) -> None:
@@ -161,7 +161,7 @@ def _print(found: Measurement) -> None:
         rows.append(("at rest", "", "", "", *_pings(idle)))
     for one in manifest["transfers"]:
         seen = one["measured"]
-        # A receiver does not see what is sent again.
+        # A receiver does not see retransmissions.
         again = seen["retransmission_ratio"] if one["direction"] == "up" else None
         rows.append(
             (one["name"], _number(seen["goodput_bps"], 1e-6, 2), _number(again, 100, 3),

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import click
 
-from jostle.cli import completing
+from jostle.cli import shell_completion
 from jostle.errors import InputError
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 
 @click.command(short_help="Write a first scenario.")
-@click.argument("name", required=False, shell_complete=completing.first_scenarios)
+@click.argument("name", required=False, shell_complete=shell_completion.first_scenarios)
 @click.option("--controller", "controllers", multiple=True, metavar="NAME",
-              shell_complete=completing.registered("controllers"),
+              shell_complete=shell_completion.registered("controllers"),
               help="Congestion controller; several are compared.")  # fmt: skip
 @click.option("--rate", metavar="RATE", help="Rate of the bottleneck, as in '50 Mbit/s'.")
 @click.option("--rtt", metavar="TIME", help="Round-trip time of the quiet path, as in '30 ms'.")
@@ -33,21 +33,22 @@ def new(
     output: str | None,
     force: bool,
 ) -> int:
-    """Write a scenario to begin with: home-router, satellite, starlink, datacentre, cellular, l4s.
+    """Write a first scenario: home-router, satellite, starlink, datacentre, cellular or l4s.
 
-    Each is a whole file with comments: change what it says, and run it. Without a NAME, questions
-    are asked.
+    Each is a complete file with comments, which you can change and run. Without NAME, the command
+    asks questions.
     """
-    from jostle import scenario, templates
+    from jostle import scenario
+    from jostle.scenario import templates
 
     if name is None:
         name, controllers = _ask(controllers)
     given = {key: value for key, value in (("rate", rate), ("rtt", rtt)) if value is not None}
     text = templates.fill(name, given, controllers)
     path = Path(output or f"{name}.toml")
-    # What is wrong with a rate or a controller is said before anything is written.
+    # Report an invalid rate or controller before anything is written.
     try:
-        scenario.loads(text, name=str(path))
+        scenario.load_text(text, name=str(path))
     except scenario.ScenarioError as error:
         raise InputError(str(error)) from error
     if output == "-":
@@ -60,7 +61,7 @@ def new(
 
 
 def _ask(controllers: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    from jostle import templates
+    from jostle.scenario import templates
 
     known = {name: templates.summary(name) for name in templates.names()}
     if not sys.stdin.isatty():

@@ -1,4 +1,4 @@
-"""Options that several commands have, and what is read from them."""
+"""Options that several commands share, and functions that parse them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import click
 
 from jostle.backends.registry import BACKENDS, DEFAULT, all_options
-from jostle.cli import completing
+from jostle.cli import shell_completion
 from jostle.errors import InputError
-from jostle.foreign_code import ALLOW_CODE
-from jostle.running import DEFAULT_STORE, STORE_VARIABLE
+from jostle.safe_io.code_consent import ALLOW_CODE
+from jostle.store import DEFAULT_STORE, STORE_VARIABLE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,7 +43,7 @@ settings_option = click.option(
     "--set",
     "settings",
     metavar="KEY=VALUE",
-    shell_complete=completing.settings,
+    shell_complete=shell_completion.settings,
     multiple=True,
     help="Override a key of the scenario.",
 )
@@ -66,12 +66,12 @@ junit_option = click.option(
 
 
 def plan_options(command: F) -> F:
-    """Options of every command that carries scenarios out by one backend."""
+    """Add the options of commands that run scenarios on one backend."""
     return backend_option(backend_options(scenario_options(command)))
 
 
 def backend_options(command: F) -> F:
-    """Options that backends have."""
+    """Add the options of backends."""
     for option in reversed(all_options()):
         command = click.option(
             f"--{option.name.replace('_', '-')}",
@@ -82,25 +82,25 @@ def backend_options(command: F) -> F:
     return command
 
 
-def chosen_of(given: Mapping[str, Any]) -> dict[str, str | None]:
-    """Take what was chosen of backends' options out of all options of a command."""
+def backend_choice(given: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the backend options from all options of a command."""
     return {option.name: given[option.name] for option in all_options()}
 
 
 def scenario_options(command: F) -> F:
-    """Options of every command that carries scenarios out, whatever runs them."""
+    """Add the options of commands that run scenarios on any backend."""
     options = [
         click.argument(
             "files",
             metavar="FILE…",
             nargs=-1,
             required=True,
-            shell_complete=completing.scenario_files,
+            shell_complete=shell_completion.scenario_files,
         ),
         click.option(
             "--repeats",
             type=click.IntRange(min=1),
-            help="Runs per condition, one seed each, whatever the scenario's `until` says.",
+            help="Runs per condition, one seed each, whatever the scenario's `repeat_until` says.",
         ),
         click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the first run."),
         settings_option,
@@ -119,12 +119,12 @@ def scenario_options(command: F) -> F:
 
 
 def keyed(option: str, given: Sequence[str]) -> dict[str, str]:
-    """Take `KEY=VALUE` of each time that an option was given apart.
+    """Split each `KEY=VALUE` given for an option.
 
     Raises
     ------
     InputError
-        When one is something else.
+        If an argument has another form.
     """
     found = {}
     for one in given:
@@ -136,12 +136,12 @@ def keyed(option: str, given: Sequence[str]) -> dict[str, str]:
 
 
 def overrides_of(settings: Sequence[str]) -> dict[str, str]:
-    """Take what `--set` sets of a scenario."""
+    """Return the values of `--set` by key."""
     return keyed("--set", settings)
 
 
-def options_as_given(options: Mapping[str, Any]) -> list[str]:
-    """Write options as words of a command; those that were left out stay out."""
+def command_line_words(options: Mapping[str, Any]) -> list[str]:
+    """Return options as words of a command line, without absent options."""
     words = []
     for name, value in options.items():
         option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
@@ -154,10 +154,10 @@ def options_as_given(options: Mapping[str, Any]) -> list[str]:
 
 
 def options_of_a_report(options: Mapping[str, Any]) -> list[str]:
-    """Write those options that results depend on."""
-    given = chosen_of(options) | {
+    """Return the options on which results depend, as words of a command line."""
+    given = backend_choice(options) | {
         name: options.get(name) for name in ("repeats", "seed", "allow_code")
     }
     if options["backend"] != DEFAULT:
         given = {"backend": options["backend"], **given}
-    return options_as_given({**given, "settings": options["settings"]})
+    return command_line_words({**given, "settings": options["settings"]})

@@ -7,9 +7,9 @@ import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jostle.printable import echo, single_line
-from jostle.results.glance import glance
+from jostle.results.sweep_matrix import sweep_matrix
 from jostle.results.tables import Table, View, interval_note, phase_tables
+from jostle.safe_io.terminal_text import echo, single_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from jostle.cli.tables import Shown
+    from jostle.cli.table_options import TableSelection
     from jostle.results import ResultSet
 
 _SHOWN_CAPTURES = 5
@@ -25,26 +25,26 @@ _GAP = "  "
 
 
 def console() -> Console:
-    """Where results go. What scenarios call things is never read as markup."""
+    """Return the console for results. Names from scenarios are never read as markup."""
     from rich.console import Console
 
     class PrintableConsole(Console):
-        """Prints no characters that a terminal would obey, and each text on one line."""
+        """A console that prints no control characters, and each text on one line."""
 
         def render_str(self, text: str, **options: Any) -> Text:
             return super().render_str(single_line(text), **options)
 
-    # Lines are laid out here; nothing is wrapped or cut behind our back.
+    # Lines are laid out by the caller, so rich must not wrap or crop them.
     return PrintableConsole(markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def width() -> int:
-    """Characters of a line: those of the terminal, or COLUMNS, or 80."""
+    """Return the line width: the terminal's, else COLUMNS, else 80."""
     return shutil.get_terminal_size((80, 24)).columns
 
 
 def print_results(results: ResultSet, phases: Sequence[str], view: View) -> None:
-    """Print the tables of each of `phases`, or of all of them if there are none."""
+    """Print the tables of the given `phases`, or of all phases if none is given."""
     if not results.results:
         return
     to = console()
@@ -55,13 +55,13 @@ def print_results(results: ResultSet, phases: Sequence[str], view: View) -> None
         window = windows[name]
         to.print()
         to.print(f"{name} ({window.from_s:g}–{window.to_s:g} s)", style="bold cyan")
-        for table in glance(results, name, view) or phase_tables(results, name, view):
+        for table in sweep_matrix(results, name, view) or phase_tables(results, name, view):
             print_table(to, table)
     print_note(to, interval_note(results))
 
 
 def print_pivot(
-    results: ResultSet, row: str, column: str, shown: Shown, phases: Sequence[str]
+    results: ResultSet, row: str, column: str, shown: TableSelection, phases: Sequence[str]
 ) -> None:
     """Print the tables of a measure over two keys."""
     from jostle.results.pivot import pivot_tables
@@ -78,20 +78,20 @@ def print_pivot(
 
 
 def print_note(to: Console, note: str) -> None:
-    """Print what a reader should know, in lines that fit."""
+    """Print a note, wrapped to the line width."""
     if note:
         for line in textwrap.wrap(note, width(), break_on_hyphens=False):
             to.print(line)
 
 
 def print_notes(results: ResultSet, err: bool) -> None:
-    """Print what a reader of the numbers should know."""
+    """Print the notes on the results."""
     for note in results.notes:
         echo(single_line(f"note: {note}"), err=err)
 
 
 def print_captures(results: ResultSet, err: bool) -> None:
-    """Print where the captures of each run are; of many runs, where the first ones are."""
+    """Print the folders of captures; of many runs, only the first."""
     folders: dict[str, int] = {}
     for result in results.results:
         for path in result.run.captures.values():
@@ -104,7 +104,7 @@ def print_captures(results: ResultSet, err: bool) -> None:
 
 
 def print_table(to: Console, table: Table) -> None:
-    """Print a table, a line of space between conditions of several rows."""
+    """Print a table, with empty lines between conditions that have several rows."""
     widths = _widths(table)
     to.print()
     if table.title:
@@ -134,7 +134,7 @@ def _widths(table: Table) -> list[int]:
 
 
 def fitting(table: Table, most: int) -> list[Table]:
-    """Part a table that is too wide: each part has the columns of words and some of the others."""
+    """Split a table that is too wide; each part has the text columns and some numeric columns."""
     widths = _widths(table)
     named = range(table.text_columns)
     used = sum(widths[at] + len(_GAP) for at in named)
@@ -159,7 +159,7 @@ def fitting(table: Table, most: int) -> list[Table]:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], words: int) -> str:
-    """Write a row: words to the left, numbers to the right."""
+    """Format a row: text columns left-aligned, numbers right-aligned."""
     return _GAP.join(
         f"{cell:<{wide}}" if number < words else f"{cell:>{wide}}"
         for number, (cell, wide) in enumerate(zip(cells, widths, strict=True))

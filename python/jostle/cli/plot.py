@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.folders import make_folder_of
 from jostle.cli.options import plan_options
+from jostle.cli.output_folders import make_folder_of
 from jostle.cli.run import carry_out, plan_files
-from jostle.cli.spans import seconds
-from jostle.cli.tables import (
+from jostle.cli.table_options import (
     conditions_option,
     each_option,
     file_options,
-    files_given,
     formats_option,
+    output_files,
     parsed_where,
     write_frame,
 )
+from jostle.cli.time_option import seconds
 from jostle.errors import InputError, name_source
-from jostle.printable import echo
-from jostle.results.conditions import short_names
+from jostle.results.condition_names import short_names
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from jostle.figures.drawn import FigureData
+    from jostle.figures.renderer import FigureData
     from jostle.results import ResultSet
     from jostle.results.plots import Kind
 
@@ -101,16 +101,16 @@ def plot(
     where: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Draw a plot of scenario FILE, which is run as far as it is not in the store.
+    """Draw a plot of scenario FILE, and run the conditions that are not in the store.
 
-    What differs beside the keys that are given is never pooled: it has a chart of its own beside
-    the others.
+    If conditions differ in further keys, each combination of these keys gets its own chart.
+    Different conditions are never pooled.
     """
-    from jostle.figures.drawn import drawn
+    from jostle.figures.renderer import render_figure
     from jostle.figures.save import save
     from jostle.results.plots import check, data_of
 
-    into = files_given(options)
+    into = output_files(options)
     given = {name: options.pop(name) for name in ("x", "y", "by", "phase", "flows", "each")}
     given["events"] = options.pop("events")
     given["from_s"] = seconds("--from", options.pop("from_"), 0.0)
@@ -134,7 +134,7 @@ def plot(
             raise InputError(_several_conditions(kind, chosen))
         data = data_of(chosen, kind, asked)
     quiet = write_frame(lambda: _frame(data), into)
-    for path in save(drawn(data), stem, endings):
+    for path in save(render_figure(data), stem, endings):
         echo(f"figure: {path}", err=quiet)
     return 1 if results.failures else 0
 
@@ -147,13 +147,13 @@ _OF_ONE = ("series", "phase", "rrul", "time-sequence")
 
 
 def _frame(data: FigureData) -> pl.DataFrame:
-    from jostle.figures.frame import figure_frame
+    from jostle.figures.data_frame import figure_frame
 
     return figure_frame(data)
 
 
 def _several_conditions(kind: str, results: ResultSet) -> str:
-    """Say how one of several conditions is chosen."""
+    """Return a hint on how to select one of several conditions."""
     keys = short_names(list(results.conditions[0]))
     first = results.conditions[0]
     example = " ".join(f'--where "{keys[key]}={value}"' for key, value in first.items())
@@ -161,7 +161,7 @@ def _several_conditions(kind: str, results: ResultSet) -> str:
 
 
 def _arguments(kind: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of the plot's method: several measures are panels of series alone."""
+    """Return the arguments of the plot's method. Only a series accepts several measures."""
     if kind != "series" and given["y"]:
         if len(given["y"]) > 1:
             raise InputError(f"{kind}: give --y once; series has a panel for each")
@@ -170,7 +170,7 @@ def _arguments(kind: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def stem_of(output: str, formats: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Name without its ending, and the formats to write."""
+    """Return the file name without its extension, and the formats to write."""
     from jostle.figures.formats import FORMATS
 
     path = Path(output)

@@ -1,4 +1,4 @@
-"""`jostle quic`: other people's QUIC implementations."""
+"""`jostle quic`: external QUIC implementations."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ import time
 import click
 
 from jostle.cli.options import json_option
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 
 @click.group(short_help="Build other people's QUIC implementations, show what there is.")
 def quic() -> None:
-    """Build other people's QUIC implementations, and show which can carry a flow here."""
+    """Build external QUIC implementations, and show which can carry a flow here."""
 
 
 @quic.command(short_help="Build the programs of an implementation.")
 @click.argument("name", metavar="NAME")
 @click.option("--force", is_flag=True, help="Build anew, from the start, even if they are there.")
 def build(*, name: str, force: bool) -> None:
-    """Build the server and the client of NAME, of which there is a recipe.
+    """Build the server and the client of NAME, which must have a recipe.
 
-    What they are made of is fetched by `go` or `cargo`, in the versions that the recipe pins, and
-    the programs go into the user's cache folder. Interrupted, the same command goes on from where
-    it was.
+    `go` or `cargo` fetches the sources in the versions that the recipe pins. The programs are
+    stored in the user's cache folder. If the build is interrupted, the same command continues it.
     """
     from jostle.cli.signals import GOES_ON, orderly_interruption
-    from jostle.quic_programs import build as builder
-    from jostle.quic_programs import folder
+    from jostle.quic import build as builder
+    from jostle.quic import folder
 
     there = folder(name)
     if there is not None and there.is_dir() and not force:
@@ -45,8 +44,8 @@ def build(*, name: str, force: bool) -> None:
 @quic.command(short_help="Show which implementations there are.")
 @json_option
 def status(*, as_json: bool) -> None:
-    """Show which implementations can carry a flow here, and what to do for the others."""
-    from jostle.quic_programs.status import SCHEMA, states
+    """Show which implementations can carry a flow here, and how to enable the others."""
+    from jostle.quic.status import SCHEMA, states
 
     found = states()
     if as_json:

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.folders import make_folder_of
 from jostle.cli.options import options_of_a_report, plan_options
+from jostle.cli.output_folders import make_folder_of
 from jostle.cli.run import carry_out, plan_files
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 
 @click.command(short_help="Write a self-contained HTML report.")
@@ -25,9 +25,9 @@ from jostle.printable import echo
 )
 @click.pass_obj
 def report(environment: Environment, /, output: str, **options: Any) -> int:
-    """Run each scenario FILE, as far as it is not in the store, and write a report.
+    """Run each scenario FILE that is not in the store, and write a report.
 
-    The report is one HTML file with tables, figures, and all that it takes to repeat it.
+    The report is one HTML file with tables, figures, and everything needed to repeat the runs.
     """
     plans = plan_files(environment, **options)
     make_folder_of(output)

@@ -11,19 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jostle.cli.detaching import DETACH, DETACHED, KeepsWords, Swept, command_of, detach
+from jostle.cli.detach import (
+    DETACH,
+    DETACHED,
+    DetachedSweep,
+    RecordsCommandLine,
+    command_of,
+    detach,
+)
 from jostle.cli.environment import Environment
-from jostle.cli.folders import make_folder, make_folder_of
 from jostle.cli.options import (
-    chosen_of,
+    backend_choice,
     json_option,
     options_of_a_report,
     overrides_of,
     plan_options,
 )
+from jostle.cli.output_folders import make_folder, make_folder_of
 from jostle.cli.signals import interruptible
-from jostle.cli.tables import (
-    Shown,
+from jostle.cli.table_options import (
+    TableSelection,
     formats_option,
     frame_of,
     shown_of,
@@ -31,21 +38,21 @@ from jostle.cli.tables import (
     write_frame,
 )
 from jostle.errors import InputError, brief, name_source, unknown
-from jostle.printable import echo, single_line
+from jostle.safe_io.terminal_text import echo, single_line
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import ResultSet
-    from jostle.running.progress import Progress
-    from jostle.running.segments.content import Keep
-    from jostle.running.session import Session
-    from jostle.running.shards import Shard
-    from jostle.running.store import Store
-    from jostle.running.sweeps.recording import Recording
-    from jostle.scenario import Plan
+    from jostle.runner.progress import Progress
+    from jostle.runner.session import Session
+    from jostle.runner.shards import Shard
+    from jostle.runner.sweeps.heartbeat import SweepHeartbeat
+    from jostle.scenario import RunPlan
+    from jostle.store.segments.packing import Keep
+    from jostle.store.store import Store
 
 
-@click.command(cls=KeepsWords, short_help="Run scenarios and show who gets how much.")
+@click.command(cls=RecordsCommandLine, short_help="Run scenarios and show who gets how much.")
 @plan_options
 @json_option
 @click.option("--figures", "figures", metavar="DIR", help="Draw every figure into this folder.")
@@ -100,8 +107,8 @@ def run(
 ) -> int:
     """Run each scenario FILE and show throughput, RTT, retransmissions and fairness per phase.
 
-    Finished runs are kept in the store and never run again: an interrupted command goes on where
-    it was when it is given again.
+    Finished runs are kept in the store and not repeated. If the command is interrupted, run it
+    again to continue.
     """
     shown = shown_of(options)
     into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
@@ -109,7 +116,7 @@ def run(
     if part is not None and (as_json or figures or report or any(into.values())):
         raise InputError("--shard: what is shown is of all runs; ask for it without --shard")
     plans = plan_files(environment, **options)
-    # What is wrong is told now, not after an hour of running.
+    # Check all options before anything runs.
     if keep == "summary" and (figures or report):
         raise InputError("--keep summary: figures and reports are drawn from series")
     _check_phases(plans, phases)
@@ -120,14 +127,14 @@ def run(
     make_folder_of(report)
     sweep = None
     if not options["no_cache"]:
-        sweep = Swept(command_of(options["files"], options["store_path"]), detached)
+        sweep = DetachedSweep(command_of(options["files"], options["store_path"]), detached)
     if away:
         if sweep is None:
             raise InputError("--detach: its runs are kept in the store; leave out --no-cache")
         return detach(sweep.command, store_of(options["store_path"]).root)
     every = carry_out(environment, plans, **options, keep=keep, shard=part, sweep=sweep)
     if part is not None:
-        return _told_of_shard(part, every)
+        return _print_shard_progress(part, every)
     from jostle.cli import output
 
     if as_json:
@@ -154,15 +161,15 @@ def run(
 
 
 def _shard_of(text: str, *, no_cache: bool) -> Shard:
-    from jostle.running.shards import Shard
+    from jostle.runner.shards import Shard
 
     if no_cache:
         raise InputError("--shard: its runs are kept in the store; leave out --no-cache")
     return Shard.parse(text)
 
 
-def _told_of_shard(shard: Shard, every: Sequence[ResultSet]) -> int:
-    """Say how much of each scenario was the shard's, and return the exit status."""
+def _print_shard_progress(shard: Shard, every: Sequence[ResultSet]) -> int:
+    """Print how many runs of each scenario belong to the shard, and return the exit status."""
     for results in every:
         failed = len(results.failures)
         title = f"{single_line(results.title)}: " if results.title else ""
@@ -171,7 +178,7 @@ def _told_of_shard(shard: Shard, every: Sequence[ResultSet]) -> int:
     return 1 if any(results.failures for results in every) else 0
 
 
-def _print(results: ResultSet, shown: Shown, phases: Sequence[str]) -> None:
+def _print(results: ResultSet, shown: TableSelection, phases: Sequence[str]) -> None:
     from jostle.cli import output
 
     if shown.pivot is None:
@@ -182,7 +189,7 @@ def _print(results: ResultSet, shown: Shown, phases: Sequence[str]) -> None:
 
 def carry_out(
     environment: Environment,
-    plans: Sequence[Plan],
+    plans: Sequence[RunPlan],
     *,
     backend: str,
     jobs: int | None,
@@ -191,11 +198,11 @@ def carry_out(
     keep: Keep = "series",
     shard: Shard | None = None,
     executor: str = "local",
-    sweep: Swept | None = None,
+    sweep: DetachedSweep | None = None,
     **given: Any,
 ) -> list[ResultSet]:
-    """Carry out every plan, with progress on stderr."""
-    made = environment.backend(backend, chosen_of(given))
+    """Run every plan, with progress on stderr."""
+    made = environment.backend(backend, backend_choice(given))
     (every,) = carry_out_with(
         [(made, plans)],
         jobs,
@@ -210,7 +217,7 @@ def carry_out(
 
 
 def carry_out_with(
-    work: Sequence[tuple[Backend, Sequence[Plan]]],
+    work: Sequence[tuple[Backend, Sequence[RunPlan]]],
     jobs: int | None,
     store_path: str,
     *,
@@ -218,28 +225,28 @@ def carry_out_with(
     keep: Keep = "series",
     shard: Shard | None = None,
     where: str = "local",
-    sweep: Swept | None = None,
+    sweep: DetachedSweep | None = None,
 ) -> list[list[ResultSet]]:
-    """Carry out plans by several backends, with progress on stderr; results by backend.
+    """Run plans on several backends, with progress on stderr; return results by backend.
 
-    A `sweep` is of one backend.
+    A `sweep` must have one backend.
     """
-    from jostle.running.executors import make
-    from jostle.running.session import Session
-    from jostle.running.shared_store import is_url
+    from jostle.runner.executors import make
+    from jostle.runner.session import Session
+    from jostle.store.object_storage import is_url
 
     if where != "local" and not is_url(store_path):
-        # Other processes have folders of their own to be in.
+        # Worker processes may have another working directory.
         store_path = str(Path(store_path).absolute())
     store = None if no_cache else store_of(store_path)
     for plan in (plan for _, plans in work for plan in plans) if store is None else ():
         with name_source(plan.source):
-            if any(planned.spec.get("capture") for planned in plan.one_of_each()):
+            if any(planned.spec.get("capture") for planned in plan.first_run_of_each_condition()):
                 raise InputError("capture: its files are kept in the store; leave out --no-cache")
     executor = make(where, jobs, warn)
     with contextlib.ExitStack() as stack:
         stack.enter_context(interruptible(executor))
-        # What a backend cannot do is told now, not after an hour of running.
+        # Report conditions that a backend does not support before anything runs.
         sessions = _possible(
             [(Session(backend, executor, store, keep, shard=shard), of) for backend, of in work]
         )
@@ -252,28 +259,30 @@ def carry_out_with(
         ]
 
 
-def _shown(plans: Sequence[Plan], recording: Recording | None) -> Iterator[tuple[Plan, Progress]]:
-    """Plans, and what tells how each goes: on stderr, and in the store if that is recorded."""
-    from jostle.results import conditions
-    from jostle.running.progress import on_stderr
+def _shown(
+    plans: Sequence[RunPlan], recording: SweepHeartbeat | None
+) -> Iterator[tuple[RunPlan, Progress]]:
+    """Yield each plan with its progress display: on stderr and, if recorded, in the store."""
+    from jostle.results import condition_names
+    from jostle.runner.progress import on_stderr
 
     for position, plan in enumerate(plans):
-        shown = on_stderr(conditions.labels(plan.conditions))
+        shown = on_stderr(condition_names.labels(plan.conditions))
         yield plan, shown if recording is None else recording.progress(position, shown)
 
 
 def _possible(
-    sessions: Sequence[tuple[Session, Sequence[Plan]]],
-) -> list[tuple[Session, list[Plan]]]:
-    """Leave out the conditions of a grid that a backend cannot do, and say so.
+    sessions: Sequence[tuple[Session, Sequence[RunPlan]]],
+) -> list[tuple[Session, list[RunPlan]]]:
+    """Remove the conditions that a backend does not support, and print a note.
 
-    A scenario of which nothing is left is an error.
+    If no condition of a scenario remains, raise an error.
     """
-    from jostle.running.session import Refusal, refusals
+    from jostle.runner.session import RejectedRun, refusals
 
-    left: list[tuple[Session, list[Plan]]] = [(session, []) for session, _ in sessions]
+    left: list[tuple[Session, list[RunPlan]]] = [(session, []) for session, _ in sessions]
     for plans in zip(*(plans for _, plans in sessions), strict=True):
-        refused: dict[int, Refusal] = {}
+        refused: dict[int, RejectedRun] = {}
         for (session, _), plan in zip(sessions, plans, strict=True):
             refused |= refusals(plan, session.backend)
         if len(refused) == len(plans[0].conditions):
@@ -296,24 +305,24 @@ def plan_files(
     allow_code: bool,
     jittered: bool = False,
     **_run_options: Any,
-) -> list[Plan]:
-    """Load and plan every file; what is wrong with any of them is told at once.
+) -> list[RunPlan]:
+    """Load and plan every file; report the problems of all files at once.
 
-    With `jittered`, flows start at other times in every run; see `Scenario.jittered`.
+    With `jittered`, flows start at different times in each run; see `Scenario.with_start_jitter`.
     """
     overrides = overrides_of(settings)
     from jostle.scenario import ScenarioError
 
-    plans: list[Plan] = []
+    plans: list[RunPlan] = []
     errors = []
     for file in files:
         try:
             loaded = environment.load_scenario(file, overrides, allow_code=allow_code)
-            planned = loaded.jittered() if jittered else loaded
+            planned = loaded.with_start_jitter() if jittered else loaded
             plans.append(planned.plan(repeats=repeats, seed=seed))
         except ScenarioError as error:
             errors.append(str(error))
-        except ValueError as error:  # The seeds leave their range.
+        except ValueError as error:  # a seed is out of range
             errors.append(f"{file}: {error}")
     if errors:
         raise InputError("\n\n".join(errors))
@@ -323,7 +332,7 @@ def plan_files(
     return plans
 
 
-def _check_phases(plans: Sequence[Plan], names: Sequence[str]) -> None:
+def _check_phases(plans: Sequence[RunPlan], names: Sequence[str]) -> None:
     for plan in plans:
         known = [phase["name"] for planned in plan.runs[:1] for phase in planned.spec["phases"]]
         for name in names:
@@ -331,10 +340,10 @@ def _check_phases(plans: Sequence[Plan], names: Sequence[str]) -> None:
                 raise InputError(f"{plan.source}: {unknown('phase', name, known)}")
 
 
-def _check_keys(plans: Sequence[Plan], shown: Shown) -> None:
-    """See that what is sorted by and pivoted over is there."""
+def _check_keys(plans: Sequence[RunPlan], shown: TableSelection) -> None:
+    """Check that the keys for sorting and pivoting exist."""
+    from jostle.results.measure_samples import find_key
     from jostle.results.measures import measures
-    from jostle.results.samples import find_key
 
     key = shown.view(None).sort
     wanted = [*(shown.pivot or ()), *([key] if key and key not in measures() else [])]
@@ -345,8 +354,8 @@ def _check_keys(plans: Sequence[Plan], shown: Shown) -> None:
 
 
 def store_of(path: str) -> Store:
-    """Open a store; what it warns of goes to stderr."""
-    from jostle.running.shared_store import open_store
+    """Open a store that prints its warnings to stderr."""
+    from jostle.store.object_storage import open_store
 
     return open_store(path, warn=warn)
 
@@ -364,19 +373,19 @@ def _draw(
     jobs: int | None,
     quiet: bool,
 ) -> None:
-    from jostle.results import pictures
+    from jostle.results import figure_files
 
     for results, into in zip(every, folders, strict=True):
         if not results.results:
             continue
-        for path in pictures.save_all(
+        for path in figure_files.save_all(
             results, into, formats or ("png",), jobs or os.cpu_count() or 1
         ):
             echo(f"figure: {path}", err=quiet)
 
 
 def _folders(files: Sequence[str], folder: Path) -> list[Path]:
-    """One folder per scenario, told apart by number where file names are the same."""
+    """Return one folder per scenario, with a number if file names are equal."""
     if len(files) == 1:
         return [folder]
     stems = [Path(file).stem for file in files]

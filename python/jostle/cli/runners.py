@@ -1,4 +1,4 @@
-"""Carrying out the experiments of studies and suites, one after the other, with progress."""
+"""Sequential runs of the experiments of studies and suites, with progress."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import TYPE_CHECKING
 
 from jostle.cli.run import store_of
 from jostle.cli.signals import interruptible
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import ResultSet
-    from jostle.studies.carry_out import Work
+    from jostle.studies.run_study import PlannedExperiment
 
-Runner = Callable[["Work"], "ResultSet"]
+Runner = Callable[["PlannedExperiment"], "ResultSet"]
 
 
 @contextmanager
 def runners(
     backends: Mapping[str, Backend], total: int, jobs: int | None, store_path: str
 ) -> Iterator[Mapping[str, Runner]]:
-    """Give what carries experiments out by each backend; one that is interrupted is stored so far.
+    """Yield, for each backend, a function that runs and stores an experiment.
 
     Parameters
     ----------
     backends
-        By name.
+        Backends by name.
     total
-        How many experiments there are.
+        Number of experiments.
     jobs
-        Runs at the same time.
+        Number of parallel runs.
     store_path
-        Folder of finished runs.
+        Folder of the store.
     """
-    from jostle.results import conditions
-    from jostle.running.executors import local
-    from jostle.running.progress import on_stderr
-    from jostle.running.session import Session
+    from jostle.results import condition_names
+    from jostle.runner.executors import local
+    from jostle.runner.progress import on_stderr
+    from jostle.runner.session import Session
 
     store = store_of(store_path)
     executor = local(jobs)
@@ -47,10 +47,10 @@ def runners(
     def runner(backend: Backend) -> Runner:
         session = Session(backend, executor, store)
 
-        def run(one: Work) -> ResultSet:
+        def run(one: PlannedExperiment) -> ResultSet:
             nonlocal told
             told += 1
-            # What is looked at again comes on top of what there was to do.
+            # Experiments that are added later exceed the planned total.
             echo(
                 f"[{told}/{max(told, total)}] {one} ({backend.name}, {len(one.plan.runs)} runs)",
                 err=True,
@@ -58,7 +58,9 @@ def runners(
             for refusal in one.left_out:
                 first = str(refusal.error()).splitlines()[0]
                 echo(f"  not on the {backend.name} backend: {first}", err=True)
-            return session.carry_out(one.plan, on_stderr(conditions.labels(one.plan.conditions)))
+            return session.carry_out(
+                one.plan, on_stderr(condition_names.labels(one.plan.conditions))
+            )
 
         return run
 

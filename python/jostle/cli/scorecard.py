@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jostle.cli import completing
+from jostle.cli import shell_completion
 from jostle.cli.environment import Environment
-from jostle.cli.folders import make_folder_of
-from jostle.cli.options import chosen_of, json_option, junit_option
+from jostle.cli.options import backend_choice, json_option, junit_option
+from jostle.cli.output_folders import make_folder_of
 from jostle.cli.runners import runners
-from jostle.cli.suite import asked_task, judging_options, options_of_card
+from jostle.cli.suite import result_options, suite_options, suite_task
 from jostle.errors import InputError
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
-    from jostle.suites.carry_out import Outcome
+    from jostle.suites.run_suite import SuiteOutcome
 
 
 @click.command(short_help="Write a page of verdicts on controllers, side by side, with a ranking.")
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     metavar="CONTROLLER…",
     nargs=-1,
     required=True,
-    shell_complete=completing.registered("controllers"),
+    shell_complete=shell_completion.registered("controllers"),
 )
 @click.option(
     "--suite",
     "suites",
     metavar="ID",
     multiple=True,
-    shell_complete=completing.suites,
+    shell_complete=shell_completion.suites,
     help="This suite, or the folder of one; may be given more than once. All of them if absent.",
 )
-@judging_options
+@suite_options
 @click.option(
     "--output",
     "-o",
@@ -63,16 +63,16 @@ def scorecard(
     junit: str | None,
     **given: Any,
 ) -> int:
-    """Hold each CONTROLLER against suites, and write one page that has all of it.
+    """Test each CONTROLLER with suites, and write one page with all results.
 
-    Each row has value, interval, bound and verdict of every controller, and opens the figure of
-    its scenario and the command that repeats it. Several controllers have a league table, whose
-    weights can be changed in the page. The exit status is 1 if a run failed, whatever the verdicts.
+    Each row shows value, interval, bound and verdict for every controller, and links to the figure
+    of its scenario and the command that repeats it. Several controllers are ranked in a table whose
+    weights can be changed on the page. The exit status is 1 only if a run failed.
     """
-    from jostle.replaced_files import replace_file
-    from jostle.suites import document, names
-    from jostle.suites.page import MOST_PICTURES, page, scorecard_document
-    from jostle.suites.pictures import picture_data
+    from jostle.safe_io.atomic_write import write_atomically
+    from jostle.suites import names, result_documents
+    from jostle.suites.criterion_figures import picture_data
+    from jostle.suites.scorecard_page import MOST_PICTURES, page, scorecard_document
 
     make_folder_of(output)
     make_folder_of(junit)
@@ -85,10 +85,10 @@ def scorecard(
     pictures = _drawn(data, given["jobs"])
     words = ["jostle", "scorecard", *controllers]
     words += [word for one in suites for word in ("--suite", one)]
-    text = page(done, pictures, shlex.join([*words, *options_of_card(given)]))
-    replace_file(Path(output), text.encode())
+    text = page(done, pictures, shlex.join([*words, *result_options(given)]))
+    write_atomically(Path(output), text.encode())
     if junit is not None:
-        replace_file(Path(junit), document.junit(cards).encode())
+        write_atomically(Path(junit), result_documents.junit(cards).encode())
     if as_json:
         echo(json.dumps(scorecard_document(cards), ensure_ascii=False, allow_nan=False))
     else:
@@ -99,13 +99,13 @@ def scorecard(
 
 def _carry_out(
     environment: Environment, controllers: Any, suites: Sequence[str], given: dict[str, Any]
-) -> list[Outcome]:
-    from jostle.suites.carry_out import outcome_of
+) -> list[SuiteOutcome]:
+    from jostle.suites.run_suite import outcome_of
 
-    backend = environment.backend(given["backend"], chosen_of(given))
+    backend = environment.backend(given["backend"], backend_choice(given))
     given = {**given, "only": ()}
     tasks = [
-        asked_task(backend, name, controller, given)
+        suite_task(backend, name, controller, given)
         for name in suites
         for controller in controllers
     ]
@@ -120,22 +120,22 @@ def _carry_out(
 
 
 def _drawn(data: Any, jobs: int | None) -> dict[Any, tuple[str, bytes]]:
-    """Draw what pages show, in several processes."""
-    from jostle.figures.drawn import rendered
-    from jostle.suites.pictures import small
+    """Draw the figures of the page in several processes."""
+    from jostle.figures.renderer import render_bytes
+    from jostle.suites.criterion_figures import small
 
     every = [figure for _, figure in data.values()]
-    contents = rendered(every, ("png",), jobs or os.cpu_count() or 1)
+    contents = render_bytes(every, ("png",), jobs or os.cpu_count() or 1)
     return {
         key: (shows, small(content["png"]))
         for (key, (shows, _)), content in zip(data.items(), contents, strict=True)
     }
 
 
-def _print(done: Sequence[Outcome]) -> None:
-    """Print how many criteria are met, and the league table."""
-    from jostle.suites.document import counted
-    from jostle.suites.league import league
+def _print(done: Sequence[SuiteOutcome]) -> None:
+    """Print how many criteria are met, and the ranking."""
+    from jostle.suites.ranking import rank_controllers
+    from jostle.suites.result_documents import counted
 
     cards = [one.card for one in done]
     wide = max(len(f"{card.suite}  {card.controller}") for card in cards)
@@ -146,7 +146,7 @@ def _print(done: Sequence[Outcome]) -> None:
             if counts
         ]
         echo(f"{f'{card.suite}  {card.controller}':<{wide}}  {'; '.join(parts)}")
-    places = league(cards)
+    places = rank_controllers(cards)
     if len(places) > 1:
         for one in places:
             score = "–" if one.score is None else f"{100 * one.score:.0f} %"

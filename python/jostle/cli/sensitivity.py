@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from jostle.cli.asking import answer_options, draw, print_document, scenario_of
 from jostle.cli.environment import Environment
 from jostle.cli.options import plan_options
 from jostle.cli.run import carry_out
+from jostle.cli.search_options import draw, print_document, scenario_of, search_output_options
 from jostle.errors import InputError
 
 DOCUMENT = "jostle.sensitivity/1"
@@ -40,7 +40,7 @@ DOCUMENT = "jostle.sensitivity/1"
     help="sobol: base points, best a power of two, of which each takes (keys + 2) conditions. "
     "morris: trajectories of (keys + 1).  [default: 64, morris 20]",
 )
-@answer_options
+@search_output_options
 @click.pass_obj
 def sensitivity(
     environment: Environment,
@@ -54,14 +54,14 @@ def sensitivity(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Say which keys of the table [sample] of scenario FILE a measure depends on.
+    """Rank the keys of the table [sample] of scenario FILE by their effect on a measure.
 
-    The sample's ranges are taken, and its seed; its points are those that the method needs.
+    The command uses the ranges and the seed of the sample. The method chooses the points.
     """
     from jostle.cli import output as shown
     from jostle.figures.data import Multiples
-    from jostle.search.quantity import parse_quantity
-    from jostle.search.sensitivity import analyse, designed, figure, table
+    from jostle.parameter_search.objective_quantity import parse_quantity
+    from jostle.parameter_search.sensitivity import analyse, designed, figure, table
 
     quantities = [parse_quantity(text) for text in measures]
     given = scenario_of(environment, options)

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: the first stops orderly, the second at once."""
+"""Ctrl-C, SIGTERM and SIGHUP: the first signal stops cleanly, the second immediately."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from jostle.errors import InterruptedRunError, JostleError
 
 if TYPE_CHECKING:
-    from jostle.running.executors.local import Executor
+    from jostle.runner.executors.threads import Executor
 
 GOES_ON = "interrupted; give the same command again to go on from there"
-"""What is said where the work that was done is kept."""
+"""Message of an interrupted command whose finished work is stored."""
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 # Windows has no SIGHUP.
 _SIGNALS = (*_STOPPING, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
@@ -26,30 +26,30 @@ _SIGNALS = (*_STOPPING, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 def orderly_interruption(
     said: str = "interrupted", *, deferred: bool = False
 ) -> Iterator[Callable[[], None]]:
-    """Turn the first signal into KeyboardInterrupt; let the second end the process at once.
+    """Raise KeyboardInterrupt at the first signal; end the process at the second.
 
-    Ending at once is safe: runs enter the store by a rename. An orderly stop is an error, with the
-    exit status by which shells report a program that the signal ended: 130 for Ctrl-C, 143 for
+    Immediate exit is safe, because runs enter the store by a rename. A clean stop is an error with
+    the exit status that shells report for a program ended by the signal: 130 for Ctrl-C, 143 for
     SIGTERM, 129 for SIGHUP. A SIGHUP that `nohup` ignores remains ignored.
 
     Parameters
     ----------
     said
-        What the error says, unless it is one of runs, which know how many they were.
+        Message of the error, unless an error of runs replaces it by the number of runs.
     deferred
-        Whether KeyboardInterrupt is raised only where the yielded function is called, and further
-        signals are ignored. A signal then never interrupts code that makes or removes a folder, or
-        starts or ends a program.
+        Raise KeyboardInterrupt only where the yielded function is called, and ignore further
+        signals. A signal then never interrupts code that creates or removes a folder, or starts
+        or ends a program.
 
     Yields
     ------
     Callable
-        Raises KeyboardInterrupt if a signal came.
+        Function that raises KeyboardInterrupt if a signal has arrived.
 
     Raises
     ------
     JostleError
-        When a signal came.
+        If a signal arrived.
     """
     came = 0
 
@@ -66,7 +66,7 @@ def orderly_interruption(
             raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
-        # Python delivers signals to the main thread only, which is somebody else's here.
+        # Python delivers signals to the main thread only.
         yield check
         return
     before = {
@@ -90,7 +90,7 @@ def orderly_interruption(
 
 @contextmanager
 def interruptible(executor: Executor) -> Iterator[None]:
-    """Let an executor carry runs out; when it ends, or a signal comes, nothing more is begun."""
+    """Use an executor until the block ends; after a signal, no further run starts."""
     with orderly_interruption():
         try:
             yield

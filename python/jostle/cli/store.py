@@ -1,4 +1,4 @@
-"""`jostle store`: looking after finished runs, and asking them."""
+"""`jostle store`: maintenance and queries of finished runs."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jostle.cli.folders import make_folder_of
 from jostle.cli.options import store_option
+from jostle.cli.output_folders import make_folder_of
 from jostle.cli.run import warn
 from jostle.errors import InputError
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
-    from jostle.running.store import Store
+    from jostle.store.store import Store
 
 
 @click.group(short_help="Check, tidy up, export or ask a store of finished runs.")
 def store() -> None:
-    """Look after a store of finished runs, and ask it."""
+    """Maintain and query a store of finished runs."""
 
 
 @store.command(short_help="See whether everything is what was written.")
 @store_option
 def check(*, store_path: str) -> int:
-    """Hold every file of every run against its digest, and every run against its name.
+    """Check every file of every run against its digest, and every run against its name.
 
-    Nothing is changed. The exit status is 1 when something is damaged.
+    Nothing is changed. The exit status is 1 if the store is damaged.
     """
-    from jostle.running.upkeep.check import check as find_damage
+    from jostle.store.maintenance.check import check as find_damage
 
     found = find_damage(_there(store_path))
     for path, why in found.damaged.items():
@@ -45,13 +45,13 @@ def check(*, store_path: str) -> int:
 @click.option("--damaged", is_flag=True, help="Remove what was moved aside because of damage.")
 @store_option
 def gc(*, damaged: bool, store_path: str) -> None:
-    """Merge small segments, and leave out runs that are stored twice. No run goes.
+    """Merge small segments, and remove duplicate copies of runs. No run is lost.
 
-    Others may read and write the store meanwhile.
+    Other processes may read and write the store at the same time.
     """
-    from jostle.running.upkeep.merge import tidy_up
+    from jostle.store.maintenance.compaction import compact_store
 
-    done = tidy_up(_opened(store_path), damaged=damaged)
+    done = compact_store(_opened(store_path), damaged=damaged)
     echo(
         f"{done.before} segments became {done.after}, {done.twice} runs were there twice, "
         f"{done.freed_bytes / 1e6:.1f} MB freed"
@@ -61,11 +61,11 @@ def gc(*, damaged: bool, store_path: str) -> None:
 @store.command(short_help="Turn a store of folders into one of segments.")
 @store_option
 def convert(*, store_path: str) -> None:
-    """Write runs that have a folder each, as earlier versions wrote them, into segments.
+    """Convert runs in separate folders, the format of earlier versions, to segments.
 
     Runs with captures keep their folders.
     """
-    from jostle.running.upkeep.convert import convert as write_segments
+    from jostle.store.maintenance.convert import convert as write_segments
 
     converted, left = write_segments(
         _opened(store_path), lambda runs: echo(f"{runs} runs converted", err=True)
@@ -80,26 +80,26 @@ def convert(*, store_path: str) -> None:
 @click.option("--run", metavar="RUN", help="The run that becomes a data file of flent.")
 @store_option
 def export(*, file: Path, table: str, run: str | None, store_path: str) -> None:
-    """Write a table of all runs into FILE, which ends in .parquet or .csv.
+    """Write a table of all runs to FILE, which ends in .parquet or .csv.
 
     Tables are runs, measures, flows, links, internals, acks and transfers. With --run, FILE ends in
-    .flent.gz, and flent opens it.
+    .flent.gz and can be opened with flent.
     """
     if run is not None:
         _export_run(run, file, _there(store_path))
         return
-    from jostle.running.upkeep.tables import write_table
+    from jostle.store.maintenance.export import write_table
 
     opened = _opened(store_path)
     make_folder_of(str(file))
     rows = write_table(opened, table, file)
-    _tell_of_folders(opened.root)
+    _warn_about_run_folders(opened.root)
     echo(f"{table}: {file} ({rows} rows)")
 
 
 def _export_run(run: str, file: Path, root: Path) -> None:
-    from jostle.captures.flent_files import write
-    from jostle.running.store import Store
+    from jostle.measurements.flent_export import write
+    from jostle.store.store import Store
 
     found = Store(root, warn=warn).get(run)
     if found is None:
@@ -121,20 +121,20 @@ def _export_run(run: str, file: Path, root: Path) -> None:
 )
 @store_option
 def sql(*, question: str, as_csv: bool, as_json: bool, limit: int, store_path: str) -> None:
-    """Answer QUESTION by DuckDB: "SELECT controller, avg(throughput_bps) FROM measures GROUP BY 1".
+    """Run an SQL query: "SELECT controller, avg(throughput_bps) FROM measures GROUP BY 1".
 
-    Tables are runs, measures, flows, links, internals, acks and transfers, as segments have them,
-    and plans: plan, title, backend, backend_version, condition, seed, run, and labels, of which
-    labels['bottleneck.rate'] is one.
+    Tables are runs, measures, flows, links, internals, acks and transfers, with the columns of the
+    segments, and plans: plan, title, backend, backend_version, condition, seed, run and labels. A
+    label is selected by its key, such as labels['bottleneck.rate'].
 
-    QUESTION reads these tables and nothing else: no other files, no network, no extensions. It
-    writes nothing.
+    The query runs in DuckDB with read access to these tables only: no other files, no network, no
+    extensions.
     """
-    from jostle.running.upkeep.question import ask
+    from jostle.store.maintenance.sql_question import ask
 
     root = _there(store_path)
     answer = ask(root, question, lambda text: echo(text, err=True))
-    _tell_of_folders(root)
+    _warn_about_run_folders(root)
     if as_csv:
         echo(answer.write_csv().rstrip("\n"))
         return
@@ -157,8 +157,8 @@ def sql(*, question: str, as_csv: bool, as_json: bool, limit: int, store_path: s
 @click.argument("url", metavar="URL")
 @store_option
 def push(*, url: str, store_path: str) -> None:
-    """Copy segments and plans that are not there to URL: s3://BUCKET/PREFIX, gs://… or az://…."""
-    from jostle.running.shared_store import push as copy
+    """Copy missing segments and plans to URL: s3://BUCKET/PREFIX, gs://… or az://…."""
+    from jostle.store.object_storage import push as copy
 
     echo(f"{copy(_there(store_path), url)} segments copied to {url}")
 
@@ -167,10 +167,10 @@ def push(*, url: str, store_path: str) -> None:
 @click.argument("url", metavar="URL")
 @store_option
 def pull(*, url: str, store_path: str) -> None:
-    """Copy segments and plans that are not here from URL: s3://BUCKET/PREFIX, gs://… or az://…."""
-    from jostle.running.shared_store import is_url
-    from jostle.running.shared_store import pull as copy
-    from jostle.running.store import Store
+    """Copy missing segments and plans from URL: s3://BUCKET/PREFIX, gs://… or az://…."""
+    from jostle.store.object_storage import is_url
+    from jostle.store.object_storage import pull as copy
+    from jostle.store.store import Store
 
     if is_url(store_path):
         raise InputError("--store: a folder, into which the store is copied")
@@ -178,7 +178,7 @@ def pull(*, url: str, store_path: str) -> None:
 
 
 def _there(path: str) -> Path:
-    from jostle.running.shared_store import is_url
+    from jostle.store.object_storage import is_url
 
     if is_url(path):
         raise InputError(f"fetch it first: jostle store pull {path} --store DIR")
@@ -189,13 +189,13 @@ def _there(path: str) -> Path:
 
 
 def _opened(path: str) -> Store:
-    from jostle.running.store import Store
+    from jostle.store.store import Store
 
     return Store(_there(path), warn=warn)
 
 
-def _tell_of_folders(root: Path) -> None:
-    from jostle.running.store import folder_names
+def _warn_about_run_folders(root: Path) -> None:
+    from jostle.store.store import folder_names
 
     alone = len(folder_names(root))
     if alone:

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jostle.backends.registry import BACKENDS, DEFAULT
-from jostle.cli import completing
+from jostle.cli import shell_completion
 from jostle.cli.environment import Environment
-from jostle.cli.folders import make_folder
 from jostle.cli.options import (
     allow_code_option,
+    backend_choice,
     backend_options,
-    chosen_of,
+    command_line_words,
     jobs_option,
     json_option,
-    options_as_given,
     store_option,
 )
+from jostle.cli.output_folders import make_folder
 from jostle.cli.runners import runners
-from jostle.cli.tables import file_options, files_given, write_frame
+from jostle.cli.table_options import file_options, output_files, write_frame
 from jostle.errors import InputError
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.results import ResultSet
     from jostle.studies import Runs, Study
-    from jostle.studies.carry_out import Done
-    from jostle.studies.document import Column, Evaluations, Table
     from jostle.studies.evaluate import Evaluation
+    from jostle.studies.json_document import Column, Evaluations, Table
     from jostle.studies.page import Picture
+    from jostle.studies.run_study import Done
 
 
 @click.command(short_help="Reproduce published studies, number by number.")
 @click.argument(
-    "ids", metavar="ID…|all", nargs=-1, required=True, shell_complete=completing.studies
+    "ids", metavar="ID…|all", nargs=-1, required=True, shell_complete=shell_completion.studies
 )
 @click.option(
     "--backend",
@@ -100,23 +100,23 @@ def study(
 ) -> int:
     """Reproduce the study of each ID (see `jostle list studies`), or `all` of them.
 
-    A study of your own is named by the path of its folder: ./studies/ID.
+    To run your own study, give the path of its folder: ./studies/ID.
 
-    What is not in the store is run. Then every number and claim of the paper stands beside ours:
-    in a table here, and with the paper's figures on one HTML page per study.
+    Missing runs are executed first. The output compares every number and claim of the paper with
+    the results: in a table, and on one HTML page per study that also has the paper's figures.
     """
-    into = files_given(given)
+    into = output_files(given)
     studies = [_load(name, allow_code=allow_code) for name in _ids(ids)]
     if coverage:
         _print_coverage(studies, as_json=as_json)
         return 0
     make_folder(output)
     made = {
-        name: environment.backend(name, _options_of(name, chosen_of(given)))
+        name: environment.backend(name, _options_of(name, backend_choice(given)))
         for name in dict.fromkeys(backends)
     }
     results = _carry_out(studies, made, (repeats, readings), jobs, store_path)
-    words = {**chosen_of(given), "repeats": repeats, "allow_code": allow_code}
+    words = {**backend_choice(given), "repeats": repeats, "allow_code": allow_code}
     quiet = as_json or into["csv"] == "-"
     done = []
     points = {}
@@ -131,7 +131,7 @@ def study(
         echo(f"page: {path}", err=quiet)
     write_frame(lambda: _frame(done), into)
     if as_json:
-        from jostle.studies.document import document
+        from jostle.studies.json_document import document
 
         versions = {name: backend.version for name, backend in made.items()}
         text = json.dumps(document(done, versions, points), ensure_ascii=False, allow_nan=False)
@@ -150,7 +150,7 @@ for _option in reversed(file_options("numbers and claims")):
 
 
 def _frame(done: Sequence[tuple[Study, Evaluations]]) -> pl.DataFrame:
-    from jostle.studies.frame import study_frame
+    from jostle.studies.data_frame import study_frame
 
     return study_frame(done)
 
@@ -158,22 +158,22 @@ def _frame(done: Sequence[tuple[Study, Evaluations]]) -> pl.DataFrame:
 def _evaluated(
     study: Study, results: Mapping[str, Done], readings: Sequence[str]
 ) -> tuple[dict[Column, Runs], dict[Column, Evaluation]]:
-    """Hold a study against the runs of every backend and reading; add what is kept of Linux."""
+    """Evaluate a study on every backend and setup, and add recorded results of Linux."""
     from jostle.studies import Runs, evaluate
-    from jostle.studies.carry_out import readings_on
-    from jostle.studies.document import column
-    from jostle.studies.kept_points import kept_points
-    from jostle.studies.recorded import recorded
+    from jostle.studies.json_document import column
+    from jostle.studies.operating_points_archive import read_archived_points
+    from jostle.studies.recorded_results import recorded
+    from jostle.studies.run_study import readings_on
     from jostle.studies.study import DESCRIBED
 
     def everywhere(reading: str) -> dict[str, dict[str, ResultSet]]:
-        """Results of every backend; of one that ran what is described alone, these."""
+        """Return the results of every backend; if only the described setup was run, use it."""
         return {
             name: done.get((study.id, reading), done.get((study.id, DESCRIBED), {}))
             for name, done in results.items()
         }
 
-    kept = kept_points(study)
+    kept = read_archived_points(study)
     runs = {
         column(study, backend, reading): Runs(
             study.as_read(reading), done.get((study.id, reading), {}), everywhere(reading), kept
@@ -186,9 +186,9 @@ def _evaluated(
 
 
 def _points(runs: Mapping[Column, Runs]) -> list[dict[str, Any]]:
-    """List operating points of Linux's flows that a study can keep; none if it did not run."""
-    from jostle.studies.keeping_points import points_document
-    from jostle.studies.kept_points import BACKEND
+    """Return the operating points of Linux flows for the study's archive; empty if not run."""
+    from jostle.studies.operating_points_archive import BACKEND
+    from jostle.studies.operating_points_export import operating_points_document
     from jostle.studies.study import DESCRIBED
 
     of_linux = [
@@ -196,11 +196,11 @@ def _points(runs: Mapping[Column, Runs]) -> list[dict[str, Any]]:
         for column, each in runs.items()
         if (column.backend, column.reading) == (BACKEND, DESCRIBED)
     ]
-    return [row for each in of_linux for row in points_document(each)]
+    return [row for each in of_linux for row in operating_points_document(each)]
 
 
 def _options_of(backend: str, chosen: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Leave out what was chosen for other backends."""
+    """Return the options of a backend, without the options of others."""
     return {option.name: chosen[option.name] for option in BACKENDS[backend].options}
 
 
@@ -216,17 +216,17 @@ def _ids(ids: Sequence[str]) -> list[str]:
 
 
 def folder_of(name: str) -> Path:
-    """Give the folder of a study that comes with jostle, or of one that is named by its path."""
+    """Return the folder of an installed study, or of a study given by its path."""
     from jostle.studies import INSTALLED
 
     if "/" not in name and name not in (".", ".."):
         return INSTALLED / name
-    # `.` has no name of its own.
+    # `.` and `..` have no name; resolve them.
     return Path(name) if Path(name).name not in ("", "..") else Path(name).resolve()
 
 
 def _load(name: str, *, allow_code: bool) -> Study:
-    """Read a study that comes with jostle, or one whose folder was given as a path."""
+    """Load an installed study, or one given by the path of its folder."""
     from jostle.scenario import ScenarioError
     from jostle.studies import INSTALLED, load
 
@@ -252,11 +252,11 @@ def _carry_out(
     jobs: int | None,
     store_path: str,
 ) -> dict[str, Done]:
-    """Carry out all that the studies need, with progress: results by backend.
+    """Run all experiments of the studies, with progress; return results by backend.
 
-    `asked` are repeats and readings that were asked for.
+    `asked` contains the requested repeats and setups.
     """
-    from jostle.studies.carry_out import carry_out, readings_on, work_of
+    from jostle.studies.run_study import readings_on, run_study, work_of
 
     repeats, chosen = asked
     work = {
@@ -269,7 +269,7 @@ def _carry_out(
     }
     total = sum(len(each) for each in work.values())
     with runners(backends, total, jobs, store_path) as run:
-        return {name: carry_out(work[name], run[name]) for name in backends}
+        return {name: run_study(work[name], run[name]) for name in backends}
 
 
 def _write(
@@ -279,25 +279,25 @@ def _write(
     folder: Path,
     command: Sequence[str],
 ) -> Path:
-    """Write the page of a study, and its figures beside it."""
-    from jostle.replaced_files import replace_file
+    """Write the page of a study, and its figures to a folder of the same name."""
+    from jostle.safe_io.atomic_write import write_atomically
     from jostle.studies.page import page
 
     pictures = _pictures(one, runs, evaluations, folder / one.id)
     path = folder / f"{one.id}.html"
-    replace_file(path, page(one, runs, evaluations, pictures, command).encode())
+    write_atomically(path, page(one, runs, evaluations, pictures, command).encode())
     return path
 
 
 def _pictures(
     one: Study, runs: Mapping[Column, Runs], evaluations: Evaluations, folder: Path
 ) -> list[Picture]:
-    """Draw every figure of each backend's first column, and of others those that they ask for."""
-    from jostle.figures.drawn import drawn
+    """Draw all figures for each backend's first column, and requested figures for the others."""
+    from jostle.figures.renderer import render_figure
     from jostle.figures.save import save, to_bytes
-    from jostle.studies.document import by_reading
     from jostle.studies.figures import figure_data
     from jostle.studies.findings import filled
+    from jostle.studies.json_document import by_reading
     from jostle.studies.page import Picture
 
     firsts = {column.backend: column for column in reversed(list(runs))}
@@ -307,12 +307,12 @@ def _pictures(
             read = each.study.read
             wanted = column in firsts.values() or (read is not None and spec.id in read.figures)
             if spec.curves and all(curve.backend for curve in spec.curves):
-                # Each column of a reading would show the same runs.
+                # All columns of a setup would show the same runs.
                 wanted = wanted and column.backend == next(iter(firsts))
             data = figure_data(each, spec) if wanted else None
             if data is None:
                 continue
-            figure = drawn(data)
+            figure = render_figure(data)
             stem = spec.id
             stem += f"-{column.backend}" if len(firsts) > 1 else ""
             stem += "" if read is None else f"-{read.id}"
@@ -326,8 +326,10 @@ def _pictures(
 
 def _print(one: Study, evaluations: Evaluations) -> None:
     from jostle.cli import output
-    from jostle.results.formats import ABSENT
-    from jostle.studies.document import (
+    from jostle.results.number_format import ABSENT
+    from jostle.studies.findings import findings, learned, not_run
+    from jostle.studies.fitted_network_tables import half_rows
+    from jostle.studies.json_document import (
         by_reading,
         claim_rows,
         number_rows,
@@ -335,8 +337,6 @@ def _print(one: Study, evaluations: Evaluations) -> None:
         reading_rows,
         score,
     )
-    from jostle.studies.findings import findings, learned, not_run
-    from jostle.studies.fitted_rows import half_rows
 
     to = output.console()
     to.print(one.file.title, style="bold")
@@ -350,7 +350,7 @@ def _print(one: Study, evaluations: Evaluations) -> None:
         to.print()
     for make in (number_rows, ranking_rows):
         print_rows(make(evaluations))
-    print_rows(claim_rows(evaluations, one.halves))
+    print_rows(claim_rows(evaluations, one.split_by_claim))
     for finding in findings(one.file, first.reading, named):
         to.print(_without_marks(finding.caption), style="bold")
         to.print(_without_marks(finding.text))
@@ -365,7 +365,7 @@ def _print(one: Study, evaluations: Evaluations) -> None:
 
 
 def print_rows(made: Table) -> None:
-    """Print a table of a study, if it has rows."""
+    """Print a table of a study, unless it is empty."""
     from rich.table import Table as Shown
 
     from jostle.cli import output
@@ -384,16 +384,16 @@ def print_rows(made: Table) -> None:
 
 
 def _without_marks(text: str) -> str:
-    """Text of a study as a terminal shows it: backticks and ends of lines are for pages."""
+    """Remove backticks and line breaks, which are meant for pages."""
     return " ".join(text.replace("`", "").split())
 
 
 def _print_coverage(studies: Sequence[Study], *, as_json: bool) -> None:
-    """List which figures and tables of the papers have a counterpart."""
+    """Print which figures and tables of the papers are reproduced."""
     from rich.table import Table as Shown
 
     from jostle.cli import output
-    from jostle.results.formats import ABSENT
+    from jostle.results.number_format import ABSENT
     from jostle.studies.coverage import coverage_count, coverage_document, coverage_rows
 
     if as_json:
@@ -405,7 +405,7 @@ def _print_coverage(studies: Sequence[Study], *, as_json: bool) -> None:
         to = output.console()
         to.print(study.file.paper, style="bold")
         to.print(coverage_count(study))
-        # Below each other: beside each other there is no room for a name of ours in 80 columns.
+        # Stack the parts, because side by side they would not fit into 80 columns.
         (_, *heads), rows = coverage_rows(study)
         table = Shown.grid(padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True)
@@ -432,4 +432,4 @@ def _command(
         words += ["--backend", backend]
     for reading in readings:
         words += ["--reading", reading]
-    return [*words, *options_as_given(given)]
+    return [*words, *command_line_words(given)]

@@ -10,29 +10,29 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from jostle.backends.registry import DEFAULT
-from jostle.cli import completing
+from jostle.cli import shell_completion
 from jostle.cli.environment import Environment
-from jostle.cli.folders import make_folder_of
 from jostle.cli.options import (
     allow_code_option,
+    backend_choice,
     backend_option,
     backend_options,
-    chosen_of,
+    command_line_words,
     jobs_option,
     json_option,
     junit_option,
-    options_as_given,
     store_option,
 )
+from jostle.cli.output_folders import make_folder_of
 from jostle.cli.runners import runners
 from jostle.errors import InputError
-from jostle.printable import echo, single_line
+from jostle.safe_io.terminal_text import echo, single_line
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
     from jostle.suites import Suite
-    from jostle.suites.carry_out import Task
-    from jostle.suites.judge import Card
+    from jostle.suites.evaluate import SuiteResult
+    from jostle.suites.run_suite import Task
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,15 +45,15 @@ _FAIL_ON = {
 }
 
 
-def judging_options(command: F) -> F:
-    """Options of every command that holds controllers against suites."""
+def suite_options(command: F) -> F:
+    """Add the options of commands that test controllers with suites."""
     options = [
         click.option(
             "--baseline",
             metavar="NAME",
             default="cubic",
             show_default=True,
-            shell_complete=completing.registered("controllers"),
+            shell_complete=shell_completion.registered("controllers"),
             help="What it is held against where a criterion is relative.",
         ),
         click.option(
@@ -75,15 +75,15 @@ def judging_options(command: F) -> F:
 
 
 @click.command(short_help="Hold a controller against a list of criteria, as RFC 9743 has them.")
-@click.argument("id_", metavar="ID|list", shell_complete=completing.suites)
+@click.argument("id_", metavar="ID|list", shell_complete=shell_completion.suites)
 @click.option(
     "--controller",
     metavar="NAME",
-    shell_complete=completing.registered("controllers"),
+    shell_complete=shell_completion.registered("controllers"),
     help='What is judged: a name, a table such as \'{ name = "bbr3", flavour = "google" }\', or '
     "mine.py:Mine (with --allow-code).",
 )
-@judging_options
+@suite_options
 @click.option("--only", metavar="CRITERION", multiple=True, help="This criterion alone.")
 @click.option(
     "--fail-on",
@@ -106,11 +106,11 @@ def suite(
     junit: str | None,
     **given: Any,
 ) -> int:
-    """Judge a controller by the suite ID (see `jostle suite list`).
+    """Test a controller with the suite ID (see `jostle suite list`).
 
-    A suite of your own is named by the path of its folder: ./suites/ID.
+    To use your own suite, give the path of its folder: ./suites/ID.
 
-    What is not in the store is run. Each criterion then has the value that decides on it, with its
+    Missing runs are executed first. The output shows for each criterion the decisive value with its
     interval, the bound, and a verdict: pass, fail or unknown. The exit status is 1 if a run failed
     or a criterion of the level `must` is not met.
     """
@@ -120,28 +120,28 @@ def suite(
     if controller is None:
         raise InputError("say what is judged: --controller NAME")
     make_folder_of(junit)
-    card = _card(environment, id_, controller, given)
+    card = _run_suite(environment, id_, controller, given)
     _write_junit(card, junit)
     if as_json:
-        from jostle.suites.document import document
+        from jostle.suites.result_documents import document
 
         echo(json.dumps(document(card), ensure_ascii=False, allow_nan=False))
     else:
-        print_card(card)
+        print_suite_result(card)
     return 1 if card.failures or card.failed(_FAIL_ON[fail_on]) else 0
 
 
-def _card(
+def _run_suite(
     environment: Environment,
     name: str,
     controller: str,
     given: dict[str, Any],
-) -> Card:
-    """Carry a suite out for a controller."""
-    from jostle.suites.carry_out import outcome_of
+) -> SuiteResult:
+    """Run a suite for a controller and return the result."""
+    from jostle.suites.run_suite import outcome_of
 
-    backend = environment.backend(given["backend"], chosen_of(given))
-    task = asked_task(backend, name, controller, given)
+    backend = environment.backend(given["backend"], backend_choice(given))
+    task = suite_task(backend, name, controller, given)
     for experiment, text in task.refused.items():
         echo(f"not judged: {experiment}: {text}", err=True)
     made = {backend.name: backend}
@@ -149,38 +149,38 @@ def _card(
         return outcome_of(task, run[backend.name]).card
 
 
-def asked_task(backend: Backend, name: str, controller: str, given: Mapping[str, Any]) -> Task:
-    """Say what a suite needs for a controller, by the options of the command."""
+def suite_task(backend: Backend, name: str, controller: str, given: Mapping[str, Any]) -> Task:
+    """Return the task of a suite and a controller for the options of the command."""
     from jostle.suites import subject
-    from jostle.suites.carry_out import Asked, task_of
+    from jostle.suites.run_suite import SuiteRequest, task_of
 
-    asked = Asked(
+    asked = SuiteRequest(
         quick=given["quick"],
         repeats=given["repeats"],
         only=frozenset(given["only"]),
         allow_code=given["allow_code"],
-        words=(name, "--controller", controller, *options_of_card(given)),
+        words=(name, "--controller", controller, *result_options(given)),
     )
     ours, theirs = subject(controller, given["transport"]), subject(given["baseline"])
     return task_of(load_suite(name, allow_code=asked.allow_code), ours, theirs, backend, asked)
 
 
-def options_of_card(given: Mapping[str, Any]) -> list[str]:
-    """Write the options that a card depends on, but for those that are as if absent."""
+def result_options(given: Mapping[str, Any]) -> list[str]:
+    """Return the options on which a result depends, without those that have the default."""
     words = {
         "baseline": given["baseline"] if given["baseline"] != "cubic" else None,
         "transport": given["transport"] or None,
         "backend": given["backend"] if given["backend"] != DEFAULT else None,
-        **chosen_of(given),
+        **backend_choice(given),
         "repeats": given["repeats"],
         "quick": given["quick"],
         "allow_code": given["allow_code"],
     }
-    return options_as_given(words)
+    return command_line_words(words)
 
 
 def load_suite(name: str, *, allow_code: bool) -> Suite:
-    """Read a suite that comes with jostle, or one whose folder was given as a path."""
+    """Load an installed suite, or one given by the path of its folder."""
     from jostle.scenario import ScenarioError
     from jostle.suites import INSTALLED, load
 
@@ -200,7 +200,7 @@ def load_suite(name: str, *, allow_code: bool) -> Suite:
 
 
 def print_suites(*, as_json: bool) -> None:
-    """List the suites that come with jostle, with what they ask."""
+    """Print the installed suites and their purpose."""
     from jostle.suites import load, names
 
     every = [load(name) for name in names()]
@@ -224,19 +224,19 @@ def print_suites(*, as_json: bool) -> None:
         echo(single_line(f"{one.id:<{wide}}  {len(one.criteria):>3} criteria  {one.file.summary}"))
 
 
-def _write_junit(card: Card, path: str | None) -> None:
+def _write_junit(card: SuiteResult, path: str | None) -> None:
     if path is None:
         return
-    from jostle.replaced_files import replace_file
-    from jostle.suites.document import junit
+    from jostle.safe_io.atomic_write import write_atomically
+    from jostle.suites.result_documents import junit
 
-    replace_file(Path(path), junit([card]).encode())
+    write_atomically(Path(path), junit([card]).encode())
 
 
-def print_card(card: Card) -> None:
-    """Print a card: level by level each criterion with its verdict, and the value that decides."""
+def print_suite_result(card: SuiteResult) -> None:
+    """Print a suite result: criteria by level, with verdict and decisive value."""
     from jostle.cli import output
-    from jostle.suites.document import counted, in_words, is_open
+    from jostle.suites.result_documents import counted, in_words, is_open
 
     to = output.console()
     quick = ", a quick look" if card.quick else ""

@@ -1,7 +1,7 @@
-"""`jostle sweep`: shows, stops and resumes commands that carry plans out in a store.
+"""`jostle sweep`: shows, stops and resumes commands that run plans in a store.
 
-A store may come from a stranger. Its text is shown, and what is executed is taken from the user's
-own records (`running/sweeps/state_folder.py`).
+A store may come from an untrusted source. Its text is only displayed; executed commands come from
+the user's own records (`runner/sweeps/state_folder.py`).
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jostle.cli.detaching import DETACH, detach, last_lines, real_store
+from jostle.cli.detach import DETACH, detach, last_lines, real_store
 from jostle.cli.environment import Environment
 from jostle.cli.options import json_option, store_option
 from jostle.cli.run import run, warn
 from jostle.errors import InputError
-from jostle.foreign_code import ALLOW_CODE
-from jostle.printable import echo, printable
-from jostle.running.progress import pace_words
+from jostle.runner.progress import pace_words
+from jostle.safe_io.code_consent import ALLOW_CODE
+from jostle.safe_io.terminal_text import echo, escape_control_characters
 
 if TYPE_CHECKING:
-    from jostle.running.sweeps.plans import PlanProgress
-    from jostle.running.sweeps.records import Command, State, Sweep
+    from jostle.runner.sweeps.plan_progress import PlanProgress
+    from jostle.runner.sweeps.sweep_files import State, Sweep, SweepCommand
 
 _ASK_EVERY_S = 0.1
 _RESUMABLE: Final[tuple[State, ...]] = ("stopped", "killed", "failed")
@@ -38,7 +38,7 @@ _name = click.argument("name", metavar="[SWEEP]", required=False)
 
 @click.group(short_help="See, stop and resume sweeps, from any shell.")
 def sweep() -> None:
-    """See the progress of the commands that carry out runs in a store, stop them, and resume them.
+    """Show the progress of commands that run scenarios in a store, stop them, and resume them.
 
     SWEEP is an ID that `jostle sweep status` shows, or its beginning. You can leave it out if there
     is only one sweep.
@@ -52,15 +52,15 @@ def sweep() -> None:
 def status(*, name: str | None, as_json: bool, store_path: str) -> None:
     """Show how many runs of each plan are done, failed and left, and which processes run them.
 
-    With SWEEP, show its command. If you started it on this machine, show the end of its log, too.
+    With SWEEP, show its command. If you started it on this machine, also show the end of its log.
     """
-    from jostle.running.sweeps.plans import progress_by_plan
-    from jostle.running.sweeps.records import find, sweeps_of
+    from jostle.runner.sweeps.plan_progress import progress_by_plan
+    from jostle.runner.sweeps.sweep_files import find, sweeps_of
 
     root = _root(store_path)
     own = _own_commands(store_path)
     sweeps = sweeps_of(root) if name is None else [find(root, name, ())]
-    # The words that `resume` executes are shown, and not the store's.
+    # Show the command that `resume` would execute, not the command in the store.
     sweeps = [_with_own_words(sweep, own.get(sweep.name)) for sweep in sweeps]
     plans = progress_by_plan(root, sweeps)
     if as_json:
@@ -79,7 +79,7 @@ def status(*, name: str | None, as_json: bool, store_path: str) -> None:
 
 
 def _print_command(sweep: Sweep, *, is_own: bool) -> None:
-    from jostle.running.sweeps.state_folder import log_of
+    from jostle.runner.sweeps.state_folder import log_of
 
     command = sweep.command
     place = _in_line(f"in {command.folder}, by {command.host}")
@@ -91,9 +91,9 @@ def _print_command(sweep: Sweep, *, is_own: bool) -> None:
         echo(f"log: {log}\n{last_lines(log)}".rstrip())
 
 
-def _own_commands(store_path: str) -> Mapping[str, Command]:
-    """Return the commands that this account started in a store; warn if they cannot be read."""
-    from jostle.running.sweeps.state_folder import commands_of
+def _own_commands(store_path: str) -> Mapping[str, SweepCommand]:
+    """Return the commands that this user started in a store; warn if they cannot be read."""
+    from jostle.runner.sweeps.state_folder import commands_of
 
     try:
         return commands_of(real_store(store_path))
@@ -102,7 +102,7 @@ def _own_commands(store_path: str) -> Mapping[str, Command]:
         return {}
 
 
-def _with_own_words(sweep: Sweep, own: Command | None) -> Sweep:
+def _with_own_words(sweep: Sweep, own: SweepCommand | None) -> Sweep:
     if own is None:
         return sweep
     command = replace(sweep.command, words=own.words, folder=own.folder, files=own.files)
@@ -122,11 +122,11 @@ def _with_own_words(sweep: Sweep, own: Command | None) -> Sweep:
 )
 @store_option
 def stop(*, name: str | None, wait_s: float, store_path: str) -> int:
-    """Stop a sweep as Ctrl-C does, on any machine that shares the store. Finished runs are stored.
+    """Stop a sweep like Ctrl-C, on any machine that shares the store. Finished runs are stored.
 
-    The exit status is 1 when it has not ended in time.
+    The exit status is 1 if it has not ended in time.
     """
-    from jostle.running.sweeps.records import find, is_running
+    from jostle.runner.sweeps.sweep_files import find, is_running
 
     root = _root(store_path)
     running = find(root, name, ("running",))
@@ -170,8 +170,8 @@ def resume(
 ) -> Any:
     """Repeat the command of a sweep in its folder, with all its options.
 
-    Stored runs are not repeated. The command is taken from your own records on this machine: a
-    sweep that a store shows and you did not start here can only be shown.
+    Stored runs are not repeated. The command is taken from your own records on this machine. Sweeps
+    that you did not start here can be shown but not resumed.
     """
     root = _root(store_path)
     command = _own_command(root, store_path, name)
@@ -188,10 +188,10 @@ def resume(
         return run.main(list(command.words), "jostle run", standalone_mode=False, obj=environment)
 
 
-def _own_command(root: Path, store_path: str, name: str | None) -> Command:
-    """Return the command to resume, from the user's own records alone."""
-    from jostle.running.sweeps.records import check_choice, find, state_of
-    from jostle.running.sweeps.state_folder import commands_of, state_folder
+def _own_command(root: Path, store_path: str, name: str | None) -> SweepCommand:
+    """Return the command to resume, from the user's own records only."""
+    from jostle.runner.sweeps.state_folder import commands_of, state_folder
+    from jostle.runner.sweeps.sweep_files import check_choice, find, state_of
 
     own = commands_of(real_store(store_path))
     states = {sweep: state_of(root, sweep) for sweep in own}
@@ -213,9 +213,9 @@ def _own_command(root: Path, store_path: str, name: str | None) -> Command:
     return own[matches[0]]
 
 
-def _check_files(command: Command) -> None:
-    """Require that the folder exists, and that the scenarios are unchanged."""
-    from jostle.running.disk import digest_of
+def _check_files(command: SweepCommand) -> None:
+    """Check that the folder exists and the scenarios are unchanged."""
+    from jostle.store.disk import digest_of
 
     if not Path(command.folder).is_dir():
         raise InputError(f"sweep {command.name} was started in {command.folder}, which is gone")
@@ -233,8 +233,8 @@ def _check_files(command: Command) -> None:
 
 
 def _root(path: str) -> Path:
-    """Folder of a store; of one on object storage, the copy that this machine works with."""
-    from jostle.running.shared_store import copy_of, is_url
+    """Return the folder of a store; for object storage, this machine's copy."""
+    from jostle.store.object_storage import copy_of, is_url
 
     root = copy_of(path) if is_url(path) else Path(path)
     if not root.is_dir():
@@ -255,24 +255,24 @@ def _sweep_line(sweep: Sweep) -> str:
     progress, command = sweep.progress, sweep.command
     done = progress.stored + progress.done
     words = [f"{sweep.name} {sweep.state}", f"{done} of {progress.total}"]
-    words += pace_words(progress.rate, progress.left) if sweep.state == "running" else []
+    words += pace_words(progress.rate, progress.remaining_runs) if sweep.state == "running" else []
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(command.began_s))
     words.append(f"process {command.process} of {command.host}, begun {since}")
     return ", ".join(words) + (f": {progress.why}" if progress.why else "")
 
 
-def _shell_line(command: Command) -> str:
-    """Write a command as a shell takes it; none of its words can end the line or the quotes."""
+def _shell_line(command: SweepCommand) -> str:
+    """Return a command in shell syntax, with all words quoted safely."""
     return _in_line(f"jostle run {shlex.join(command.words)}")
 
 
 def _in_line(text: str) -> str:
-    r"""Make text of other people printable in a line, which a line feed in it would end."""
-    return printable(text).replace("\n", "\\u000a")
+    r"""Escape line feeds and control characters in text from a store."""
+    return escape_control_characters(text).replace("\n", "\\u000a")
 
 
-def _plan_document(plan: PlanProgress, own: Mapping[str, Command]) -> dict[str, Any]:
-    from jostle.running.sweeps.state_folder import log_of
+def _plan_document(plan: PlanProgress, own: Mapping[str, SweepCommand]) -> dict[str, Any]:
+    from jostle.runner.sweeps.state_folder import log_of
 
     keys = ("title", "plan", "total", "done", "failed", "quarantined", "left", "rate")
     document = {key: getattr(plan, key) for key in keys}
@@ -283,7 +283,7 @@ def _plan_document(plan: PlanProgress, own: Mapping[str, Command]) -> dict[str, 
         document["sweeps"].append(
             {"sweep": sweep.name, "state": sweep.state, "own": is_own,
              **asdict(sweep.command), **asdict(sweep.progress),
-             "left": sweep.progress.left, "rate": sweep.progress.rate,
+             "left": sweep.progress.remaining_runs, "rate": sweep.progress.rate,
              "log": None if log is None else str(log)}
         )  # fmt: skip
     return document

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jostle.cli import completing
-from jostle.cli.asking import print_document
+from jostle.cli import shell_completion
 from jostle.cli.environment import Environment
 from jostle.cli.options import (
     allow_code_option,
@@ -21,23 +20,24 @@ from jostle.cli.options import (
     store_option,
 )
 from jostle.cli.run import store_of
+from jostle.cli.search_options import print_document
 from jostle.cli.signals import interruptible
 from jostle.cli.study import folder_of, print_rows
 from jostle.cli.tune import FOLDER
 from jostle.errors import InputError
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
-    from jostle.search.testbed import Found, Judged
-    from jostle.search.tuning import Trial
-    from jostle.studies.fitted import Fitted
+    from jostle.parameter_search.testbed_fit import NetworkScore, TestbedFit
+    from jostle.parameter_search.tuning import Trial
+    from jostle.studies.fitted_network import FittedNetwork
     from jostle.studies.testbed import Testbed
 
 DOCUMENT = "jostle.testbed/1"
 
 
 @click.command(short_help="Fit what papers leave open of their network to half of their claims.")
-@click.argument("study", metavar="ID", shell_complete=completing.studies)
+@click.argument("study", metavar="ID", shell_complete=shell_completion.studies)
 @click.option(
     "--trials", type=click.IntRange(min=1), default=200, show_default=True,
     help="Networks that are tried.",
@@ -73,17 +73,17 @@ def testbed(
     allow_code: bool,
     as_json: bool,
 ) -> int:
-    """Search the network for which most claims of the studies of a testbed hold.
+    """Search for the network for which most claims of a testbed's studies hold.
 
-    `testbed.toml` of the study ID (or of a folder: ./studies/ID) says what is free, and which other
-    studies have the same testbed. The search sees half of their claims, drawn by figure; the others
-    say whether what it found explains anything. Trials are noted in the store: the command goes on
-    where it was, and the same command has the same trials.
+    `testbed.toml` of the study ID (or of a folder: ./studies/ID) lists the free keys and the other
+    studies of the same testbed. The search uses half of the claims, split by figure; the other half
+    is the test set. Trials are recorded in the store: if the command is interrupted, run it again
+    to continue, and the same command has the same trials.
     """
-    from jostle.running.executors import local
-    from jostle.running.session import Session
-    from jostle.search.testbed import fingerprint, fit_testbed, judge, kept
-    from jostle.search.tuning import How
+    from jostle.parameter_search.testbed_fit import fingerprint, fit_testbed, fitted_networks, judge
+    from jostle.parameter_search.tuning import SearchSettings
+    from jostle.runner.executors import local
+    from jostle.runner.session import Session
     from jostle.studies.testbed import load_testbed
 
     one = load_testbed(folder_of(study), allow_code=allow_code)
@@ -94,16 +94,16 @@ def testbed(
     with interruptible(executor):
         session = Session(backend, executor, None, noting=False)
         carry = session.carry_out
-        how = How(trials, search_seed, sampler, journal, _teller(trials))
+        how = SearchSettings(trials, search_seed, sampler, journal, _trial_printer(trials))
         found = fit_testbed(one, carry, how)
         described = judge(one, None, carry)
     if described is None:
         raise InputError("a run of what is described failed: `jostle study` tells which")
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     told = {"version": backend.version, "date": today, "sampler": sampler, "seed": search_seed}
-    every = kept(one, found, described, told)
+    every = fitted_networks(one, found, described, told)
     if as_json:
-        from jostle.studies.fitted import document
+        from jostle.studies.fitted_network import document
 
         studies = {name: document(fitted) for name, fitted in every.items()}
         print_document({"schema": DOCUMENT, "studies": studies})
@@ -114,32 +114,34 @@ def testbed(
     return 0
 
 
-def _teller(trials: int) -> Callable[[Trial], None]:
-    """Say how each trial went, on stderr."""
+def _trial_printer(trials: int) -> Callable[[Trial], None]:
+    """Return a function that prints the result of each trial to stderr."""
 
-    def tell(trial: Trial) -> None:
+    def print_trial(trial: Trial) -> None:
         values = ", ".join(trial.labels.values())
         score = trial.score
         found = "cannot be run" if score is None else f"{score.objectives[0]:.3f} lost"
         echo(f"[{trial.number + 1}/{trials}] {values}: {found}", err=True)
 
-    return tell
+    return print_trial
 
 
-def _write(one: Testbed, every: Mapping[str, Fitted], *, quiet: bool) -> None:
-    from jostle.replaced_files import replace_file
-    from jostle.studies.fitted import FILE, document
+def _write(one: Testbed, every: Mapping[str, FittedNetwork], *, quiet: bool) -> None:
+    from jostle.safe_io.atomic_write import write_atomically
+    from jostle.studies.fitted_network import FILE, document
 
     for name, fitted in every.items():
         path = Path(one.studies[name].folder) / FILE
         text = json.dumps(document(fitted), indent=1, ensure_ascii=False) + "\n"
-        replace_file(path, text.encode())
+        write_atomically(path, text.encode())
         echo(f"kept: {path}", err=quiet)
 
 
-def _print(one: Testbed, every: Mapping[str, Fitted], found: Found, described: Judged) -> None:
+def _print(
+    one: Testbed, every: Mapping[str, FittedNetwork], found: TestbedFit, described: NetworkScore
+) -> None:
     from jostle.cli import output
-    from jostle.studies.fitted_rows import score_by_half, value_rows
+    from jostle.studies.fitted_network_tables import score_by_half, value_rows
 
     to = output.console()
     to.print(one.file.title, style="bold")
@@ -148,7 +150,7 @@ def _print(one: Testbed, every: Mapping[str, Fitted], found: Found, described: J
     rows: list[tuple[str, ...]] = []
     for name, fitted in every.items():
         for title, judged in (("as described", described), ("fitted", found.fitted)):
-            held = score_by_half(fitted.halves, judged.claims[name])
+            held = score_by_half(fitted.split_by_claim, judged.claims[name])
             cells = (f"{held[half][0]} of {held[half][1]}" for half in ("fit", "held out"))
             rows.append((name, title, *cells))
     header: tuple[str, ...] = ("study", "network", "of the fit's half", "of the half held out")

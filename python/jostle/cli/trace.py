@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jostle.cli.folders import make_folder_of
+from jostle.cli.output_folders import make_folder_of
 from jostle.cli.plot import stem_of
-from jostle.cli.tables import parsed_where
+from jostle.cli.table_options import parsed_where
 from jostle.errors import InputError
-from jostle.printable import echo, single_line
+from jostle.safe_io.terminal_text import echo, single_line
 
 if TYPE_CHECKING:
-    from jostle.figures.recorded import RecordedPanel
+    from jostle.figures.trace_figure import RecordedPanel
     from jostle.results.tables import Table
-    from jostle.scenario.traces.recording import Column, Cut, Floats, Recording
-    from jostle.scenario.traces.synthesis import Chain
+    from jostle.scenario.traces.markov_chain import MarkovChain
+    from jostle.scenario.traces.recording import Column, Floats, Recording, TraceExtract
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,18 +28,18 @@ _SHOWN = {"rate": ("Mbit/s", 1e-6), "delay": ("ms", 1e3), "loss": ("%", 1e2)}
 _LAGS = 60
 _STATES = 16
 _COMPARED = 300
-"""Steps over time of two recordings that are compared: more hide each other."""
+"""Maximum number of steps in a figure that compares two recordings."""
 
 
 class _Span(click.ParamType):  # type: ignore[type-arg]
-    """A time with its unit, in seconds."""
+    """A time with a unit, converted to seconds."""
 
     name = "time"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        from jostle.scenario.text.units import QuantityError, parse_span
+        from jostle.scenario.parsing.quantities import QuantityError, parse_span
 
         try:
             return parse_span(value) / 1e9
@@ -49,15 +49,15 @@ class _Span(click.ParamType):  # type: ignore[type-arg]
 
 @click.group(short_help="Show, convert and synthesise recordings of links.")
 def trace() -> None:
-    """Show, convert and synthesise recordings of links: rates, delays and losses over time.
+    """Show, convert and generate recordings of links: rates, delays and losses over time.
 
-    FILE is in Mahimahi's format, a CSV table, what `iperf3 --json` or `irtt client -o` wrote, or
-    what ping printed; which of them is told by its content.
+    FILE is in Mahimahi's format, a CSV table, JSON of `iperf3 --json` or `irtt client -o`, or
+    output of ping. The content determines the format.
     """
 
 
 def _reading(command: F) -> F:
-    """Add the options that choose what is read of a file."""
+    """Add the options that select the part of a file to read."""
     options = [
         click.option("--where", multiple=True, metavar="COLUMN=VALUE",
                      help="Only rows of a table with this value."),
@@ -80,9 +80,9 @@ _written = click.option("--output", "-o", required=True, metavar="FILE",
 @click.option("--output", "-o", default="trace.png", metavar="FILE", show_default=True,
               help="Figure to write; its ending (.png, .svg, .pdf) is its format.")  # fmt: skip
 def show(file: Path, *, where: Sequence[str], step: float, output: str) -> None:
-    """Draw rate, delay and loss of FILE over time and as distributions, and print them in numbers.
+    """Draw rate, delay and loss of FILE over time and as distributions, and print statistics.
 
-    Gaps, times of which the file has no sample, are told and cut out of the figure.
+    Gaps, periods without a sample, are reported and cut out of the figure.
     """
     from jostle.cli.output import console, print_table
 
@@ -122,22 +122,22 @@ def convert(
     from_s: float,
     to_s: float | None,
 ) -> None:
-    """Write FILE as a table of its samples, or its rate as delivery opportunities of full packets.
+    """Write FILE as a CSV table, or its rate as delivery opportunities of full-sized packets.
 
-    A table keeps gaps as they are: what they mean is said where it is used.
+    A table keeps gaps; the scenario that uses the table sets how they are handled.
     """
     from jostle.scenario.traces.recording import cut
-    from jostle.scenario.traces.writing import as_mahimahi, as_table
+    from jostle.scenario.traces.writer import as_mahimahi, as_table
 
     recording = _read(file, where, step)
     if output.endswith(".csv"):
         if gaps or column:
             raise InputError("--gaps and --column are of delivery opportunities; a table keeps all")
-        text = as_table(_told(lambda: _part(recording, from_s, to_s)))
+        text = as_table(_report_errors(lambda: _select_time(recording, from_s, to_s)))
     else:
-        rate = _told(lambda: recording.column("rate", column))
-        part = _told(lambda: cut(recording, rate, gaps, from_s, to_s))
-        text = _told(lambda: as_mahimahi(part, str(file)))
+        rate = _report_errors(lambda: recording.column("rate", column))
+        part = _report_errors(lambda: cut(recording, rate, gaps, from_s, to_s))
+        text = _report_errors(lambda: as_mahimahi(part, str(file)))
     _write(output, text)
     for note in (*_facts(recording), *recording.notes):
         echo(single_line(f"note: {note}"))
@@ -171,10 +171,10 @@ def make(
     output: str,
     figure: str | None,
 ) -> None:
-    """Synthesise a recording by a Markov chain, and print how far it is from FILE's distributions.
+    """Generate a recording with a Markov chain, and print its distance from FILE's distributions.
 
-    The chain's states are shares of what the rate (or else the first column) takes on, each with
-    the samples that were seen in it.
+    The states of the chain are quantile bins of the rate (or else the first column), each with the
+    samples recorded in it.
     """
     if (like is None) == (rates is None):
         raise InputError("give either --like FILE or --rates RATE,…")
@@ -183,43 +183,43 @@ def make(
         chain = _fitted(recording, states)
     else:
         chain = _between(rates or "", stay, step)
-    made: Recording = _told(lambda: chain.recording(duration, seed))
+    made: Recording = _report_errors(lambda: chain.recording(duration, seed))
     _write(output, _text(made, output))
     if recording is not None:
         _compare(recording, made, chain.step_s, figure)
 
 
-def _fitted(recording: Recording, states: int) -> Chain:
-    from jostle.scenario.traces.synthesis import fitted
+def _fitted(recording: Recording, states: int) -> MarkovChain:
+    from jostle.scenario.traces.markov_chain import fit_chain
 
-    chain: Chain = _told(lambda: fitted(recording, states))
+    chain: MarkovChain = _report_errors(lambda: fit_chain(recording, states))
     return chain
 
 
-def _between(rates: str, stay_s: float, step_s: float) -> Chain:
-    from jostle.scenario.text.units import parse_rate
-    from jostle.scenario.traces.synthesis import between
+def _between(rates: str, stay_s: float, step_s: float) -> MarkovChain:
+    from jostle.scenario.parsing.quantities import parse_rate
+    from jostle.scenario.traces.markov_chain import chain_between_rates
 
     listed = [one for one in rates.split(",") if one.strip()]
-    bps = _told(lambda: [float(parse_rate(one)) for one in listed])
+    bps = _report_errors(lambda: [float(parse_rate(one)) for one in listed])
     if not bps or stay_s <= 0:
         raise InputError("--rates: write for example --rates '10 Mbit/s,50 Mbit/s' --stay '2 s'")
-    return between(bps, stay_s, step_s)
+    return chain_between_rates(bps, stay_s, step_s)
 
 
 def _text(made: Recording, output: str) -> str:
-    """Write what was made as its file's name asks for."""
+    """Return a recording in the format of the output file's extension."""
     from jostle.scenario.traces.recording import cut
-    from jostle.scenario.traces.writing import as_mahimahi, as_table
+    from jostle.scenario.traces.writer import as_mahimahi, as_table
 
     if output.endswith(".csv"):
         return as_table(made)
-    text: str = _told(lambda: as_mahimahi(cut(made, made.column("rate"), "hold"), output))
+    text: str = _report_errors(lambda: as_mahimahi(cut(made, made.column("rate"), "hold"), output))
     return text
 
 
 def _compare(recording: Recording, made: Recording, step_s: float, figure: str | None) -> None:
-    """Print, and draw if asked for, a recording beside one that is to be like it."""
+    """Print statistics of a recording and its synthetic counterpart, and draw both if requested."""
     from jostle.cli.output import console, print_table
 
     pairs = [
@@ -235,9 +235,9 @@ def _compare(recording: Recording, made: Recording, step_s: float, figure: str |
         _draw([_panel(pair, step_s) for pair in pairs], stem, formats)
 
 
-def _told(make: Callable[[], Any]) -> Any:
-    """Tell what is wrong with a file as the command line does."""
-    from jostle.scenario.text.units import QuantityError
+def _report_errors(make: Callable[[], Any]) -> Any:
+    """Convert a QuantityError of a file to an InputError."""
+    from jostle.scenario.parsing.quantities import QuantityError
 
     try:
         return make()
@@ -246,27 +246,27 @@ def _told(make: Callable[[], Any]) -> Any:
 
 
 def _read(file: Path, where: Sequence[str], step_s: float) -> Recording:
-    from jostle.scenario.traces.reading import read
+    from jostle.scenario.traces.reader import read
 
     if step_s <= 0:
         raise InputError("--step: more than 0")
     chosen = parsed_where(where)
-    recording: Recording = _told(lambda: read(file, step_s=step_s, where=chosen))
+    recording: Recording = _report_errors(lambda: read(file, step_s=step_s, where=chosen))
     return recording
 
 
-def _cut(recording: Recording, column: Column) -> Cut:
-    """Cut the gaps out of a column."""
+def _cut(recording: Recording, column: Column) -> TraceExtract:
+    """Return a column without its gaps."""
     from jostle.scenario.traces.recording import cut
 
-    part: Cut = _told(lambda: cut(recording, column, "close"))
+    part: TraceExtract = _report_errors(lambda: cut(recording, column, "close"))
     return part
 
 
-def _part(recording: Recording, from_s: float, to_s: float | None) -> Recording:
+def _select_time(recording: Recording, from_s: float, to_s: float | None) -> Recording:
     from dataclasses import replace
 
-    from jostle.scenario.text.units import QuantityError
+    from jostle.scenario.parsing.quantities import QuantityError
 
     end_s = recording.length_s if to_s is None else to_s
     kept = (recording.start_s >= from_s) & (recording.start_s < end_s)
@@ -283,7 +283,7 @@ def _part(recording: Recording, from_s: float, to_s: float | None) -> Recording:
 
 
 def _facts(recording: Recording) -> list[str]:
-    """Say what the file is, and what it says nothing of."""
+    """Return notes on the format of a file, its gaps and missing values."""
     import numpy as np
 
     facts = [f"{recording.format}: {recording.start_s.size} samples in {recording.length_s:g} s"]
@@ -300,9 +300,9 @@ def _facts(recording: Recording) -> list[str]:
     return facts
 
 
-def _table(title: str, shown: Sequence[tuple[str, Column, Cut]]) -> Table:
+def _table(title: str, shown: Sequence[tuple[str, Column, TraceExtract]]) -> Table:
     from jostle.results.tables import Table
-    from jostle.scenario.traces.numbers import summary
+    from jostle.scenario.traces.trace_summary import summary
 
     rows = []
     for whose, column, part in shown:
@@ -315,12 +315,14 @@ def _table(title: str, shown: Sequence[tuple[str, Column, Cut]]) -> Table:
     return Table(header, tuple(rows), (0,), 2, title)
 
 
-def _panel(shown: Sequence[tuple[str, Column, Cut]], step_s: float | None = None) -> RecordedPanel:
+def _panel(
+    shown: Sequence[tuple[str, Column, TraceExtract]], step_s: float | None = None
+) -> RecordedPanel:
     import numpy as np
 
-    from jostle.figures.recorded import RecordedPanel, Steps
-    from jostle.scenario.traces.numbers import autocorrelation, distribution
+    from jostle.figures.trace_figure import RecordedPanel, Steps
     from jostle.scenario.traces.recording import MOST_STEPS
+    from jostle.scenario.traces.trace_summary import autocorrelation, distribution
 
     over_time, shares, memory = [], [], []
     column = shown[0][1]
@@ -342,15 +344,15 @@ def _panel(shown: Sequence[tuple[str, Column, Cut]], step_s: float | None = None
     return RecordedPanel(f"{column.name} ({unit})", tuple(over_time), tuple(shares), tuple(memory))
 
 
-def _distance(one: Cut, other: Cut) -> float:
-    from jostle.scenario.traces.numbers import ks_distance
+def _distance(one: TraceExtract, other: TraceExtract) -> float:
+    from jostle.scenario.traces.trace_summary import ks_distance
 
     return ks_distance(one.values, other.values, one.lasting_s, other.lasting_s)
 
 
 def _draw(panels: Sequence[RecordedPanel], stem: str, formats: Sequence[str]) -> None:
-    from jostle.figures.recorded import recorded
     from jostle.figures.save import save
+    from jostle.figures.trace_figure import recorded
 
     for ending in formats:
         make_folder_of(f"{stem}.{ending}")
@@ -359,8 +361,8 @@ def _draw(panels: Sequence[RecordedPanel], stem: str, formats: Sequence[str]) ->
 
 
 def _write(output: str, text: str) -> None:
-    from jostle.replaced_files import replace_file
+    from jostle.safe_io.atomic_write import write_atomically
 
     make_folder_of(output)
-    replace_file(Path(output), text.encode())
+    write_atomically(Path(output), text.encode())
     echo(f"trace: {output}")

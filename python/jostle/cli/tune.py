@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jostle.cli.asking import answer_options, draw, load, print_document, session_of
 from jostle.cli.environment import Environment
 from jostle.cli.options import keyed, plan_options, search_seed_option
+from jostle.cli.search_options import draw, load, print_document, search_output_options, session_of
 from jostle.errors import InputError, name_source
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
+    from jostle.parameter_search.tuning import Task, Trial
     from jostle.scenario import Scenario
-    from jostle.search.tuning import Task, Trial
 
 DOCUMENT = "jostle.tuning/1"
 FOLDER = ".tuning"
-"""Of a store: journals of studies."""
+"""Subfolder of a store with the journals of searches."""
 
 
 @click.command(short_help="Find the best values of a controller's parameters, or of any keys.")
@@ -64,7 +64,7 @@ FOLDER = ".tuning"
 @click.option(
     "--held-out", metavar="FILE", multiple=True, help="Scenarios that are run so.",
 )  # fmt: skip
-@answer_options
+@search_output_options
 @click.pass_obj
 def tune(
     environment: Environment,
@@ -79,16 +79,16 @@ def tune(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Search values of keys for which objectives are best over all conditions of each FILE.
+    """Search for values of keys that optimise objectives over all conditions of each FILE.
 
-    What was found is run with other seeds and on what was held out, beside the values as they are
-    written. Trials are noted in the store: the command goes on where it was, and the same command
-    has the same trials.
+    The best values are then run with other seeds and on the test conditions, and compared with the
+    values in the file. Trials are recorded in the store: if the command is interrupted, run it
+    again to continue, and the same command has the same trials.
     """
     from jostle.cli import output as shown
-    from jostle.search.tuned import answer, baseline, figure, table
-    from jostle.search.tuning import How, fingerprint
-    from jostle.search.tuning import tune as search
+    from jostle.parameter_search.tuning import SearchSettings, fingerprint
+    from jostle.parameter_search.tuning import tune as search
+    from jostle.parameter_search.tuning_report import baseline, evaluate_best, figure, table
 
     task = _task(environment, parameters, options)
     with session_of(environment, options) as session:
@@ -99,9 +99,9 @@ def tune(
         if session.store is not None:
             name = fingerprint(task, sampler, search_seed, session.backend.version)
             journal = session.store.root / FOLDER / f"{name}.journal"
-        how = How(trials, search_seed, sampler, journal, _teller(task, trials))
+        how = SearchSettings(trials, search_seed, sampler, journal, _trial_printer(task, trials))
         made = search(task, carry, how)
-        found = answer(task, made, written, carry)
+        found = evaluate_best(task, made, written, carry)
     if as_json:
         print_document({"schema": DOCUMENT, **found.to_dict()})
     else:
@@ -115,8 +115,8 @@ def tune(
 
 
 def _task(environment: Environment, parameters: Sequence[str], options: dict[str, Any]) -> Task:
-    from jostle.search.objectives import parse_constraint, parse_objective
-    from jostle.search.tuning import Task
+    from jostle.parameter_search.objectives import parse_constraint, parse_objective
+    from jostle.parameter_search.tuning import Task
 
     scenarios = tuple(_loaded(environment, file, options) for file in options["files"])
     held = tuple(_loaded(environment, file, options) for file in options["held_out"])
@@ -146,7 +146,7 @@ def _loaded(environment: Environment, file: str, options: dict[str, Any]) -> Sce
 
 
 def _variable(scenario: Scenario, text: str) -> Any:
-    from jostle.scenario.resolving.addressing import parse_value
+    from jostle.scenario.resolve.key_paths import parse_value
 
     key, equals, given = text.partition("=")
     try:
@@ -155,11 +155,11 @@ def _variable(scenario: Scenario, text: str) -> Any:
         raise InputError(f"{scenario.source}: --param {text}: {error}") from error
 
 
-def _teller(task: Task, trials: int) -> Callable[[Trial], None]:
-    """Say how each trial went, on stderr."""
+def _trial_printer(task: Task, trials: int) -> Callable[[Trial], None]:
+    """Return a function that prints the result of each trial to stderr."""
     keys = [variable.key for variable in task.variables]
 
-    def tell(trial: Trial) -> None:
+    def print_trial(trial: Trial) -> None:
         values = ", ".join(trial.labels[key] for key in keys)
         score = trial.score
         if score is None:
@@ -169,4 +169,4 @@ def _teller(task: Task, trials: int) -> Callable[[Trial], None]:
             found += "" if score.feasible else " (breaks a constraint)"
         echo(f"[{trial.number + 1}/{trials}] {values}: {found}", err=True)
 
-    return tell
+    return print_trial

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.folders import make_folder, make_folder_of
 from jostle.cli.options import (
+    backend_choice,
     backend_options,
-    chosen_of,
+    command_line_words,
     json_option,
-    options_as_given,
     scenario_options,
 )
+from jostle.cli.output_folders import make_folder, make_folder_of
 from jostle.cli.run import carry_out_with, plan_files
-from jostle.cli.tables import file_options, files_given, formats_option, write_frame
+from jostle.cli.table_options import file_options, formats_option, output_files, write_frame
 from jostle.errors import InputError
-from jostle.printable import echo
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
     import polars as pl
@@ -74,30 +74,29 @@ def validate(
     no_cache: bool,
     **options: Any,
 ) -> int:
-    """Run each scenario FILE in the simulator and on the kernel, and show how far they differ.
+    """Run each scenario FILE in the simulator and on the kernel, and show the differences.
 
-    Both have the same seeds and from them the same starts, drawn from one shortest round trip where
-    the scenario gives no start_jitter. The exit status is 0 when both were run, however they
-    differ.
+    Both use the same seeds and start times. Without start_jitter in the scenario, starts are drawn
+    from one shortest base RTT. The exit status is 0 if both were run, even if they differ.
     """
     from jostle.fidelity import compare
     from jostle.fidelity.causes import read_causes
 
     if title is not None and report is None:
         raise InputError("--title is the heading of the page that --report writes: give both")
-    into = files_given(options)
+    into = output_files(options)
     names = _names(files)
     ours, theirs = (
         plan_files(environment, files=files, repeats=count, jittered=True, **options)
         for count in (simulator_repeats or repeats, repeats)
     )
-    # What is wrong is told now, not after an hour of running.
+    # Check all options before anything runs.
     make_folder(figures)
     make_folder_of(report)
     causes = read_causes(_causes_file(report)) if report is not None else ()
     work = [
         (environment.backend("sim"), ours),
-        (environment.backend("kernel", chosen_of(options)), theirs),
+        (environment.backend("kernel", backend_choice(options)), theirs),
     ]
     done = carry_out_with(work, jobs, store_path, no_cache=no_cache)
     pairs = list(zip(names, *done, strict=True))
@@ -110,7 +109,7 @@ def validate(
             _draw(simulator, real, folder, formats or ("png",), quiet=quiet)
     if report is not None:
         from jostle.fidelity.markdown import page
-        from jostle.replaced_files import replace_file
+        from jostle.safe_io.atomic_write import write_atomically
 
         given = {
             **options,
@@ -121,7 +120,7 @@ def validate(
         }
         heading = {} if title is None else {"title": title}
         text = page(comparisons, causes, _command(given, files), **heading)
-        replace_file(Path(report), text.encode())
+        write_atomically(Path(report), text.encode())
         echo(f"report: {report}", err=quiet)
     outside = any(comparison.within < len(comparison.cells) for comparison in comparisons)
     failed = any(comparison.failures for comparison in comparisons)
@@ -133,12 +132,12 @@ for _option in reversed(file_options("every cell")):
 
 
 def _command(given: Mapping[str, Any], files: Sequence[str]) -> str:
-    """Write the command that gives the same page."""
-    return shlex.join(["jostle", "validate", *options_as_given(given), *files])
+    """Return the command that reproduces the page."""
+    return shlex.join(["jostle", "validate", *command_line_words(given), *files])
 
 
 def _names(files: Sequence[str]) -> list[str]:
-    """Names of the scenarios; results, figures and causes go by them, so each stands for one."""
+    """Return the scenario names, which must be unique: results, figures and causes use them."""
     names = [Path(file).stem for file in files]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -152,7 +151,7 @@ def _causes_file(report: str) -> Path:
 
 
 def _frame(comparisons: Sequence[Comparison]) -> pl.DataFrame:
-    from jostle.fidelity.frame import fidelity_frame
+    from jostle.fidelity.data_frame import fidelity_frame
 
     return fidelity_frame(comparisons)
 
@@ -189,10 +188,10 @@ def _draw(
     from jostle.fidelity.overlay import overlay_data
     from jostle.figures import draw
     from jostle.figures.save import save
-    from jostle.results import conditions
+    from jostle.results import condition_names
 
-    for index, slug in enumerate(conditions.slugs(simulator.conditions)):
-        if simulator.of(index) and kernel.of(index):
+    for index, slug in enumerate(condition_names.slugs(simulator.conditions)):
+        if simulator.runs_of(index) and kernel.runs_of(index):
             figure = draw.stacked(overlay_data(simulator, kernel, index))
             for path in save(figure, folder / (f"overlay-{slug}" if slug else "overlay"), formats):
                 echo(f"figure: {path}", err=quiet)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from jostle.printable import echo
-from jostle.running import DEFAULT_STORE, STORE_VARIABLE
+from jostle.safe_io.terminal_text import echo
+from jostle.store import DEFAULT_STORE, STORE_VARIABLE
 
 
 @click.command(short_help="Look through a store in the browser.")
@@ -23,21 +23,22 @@ from jostle.running import DEFAULT_STORE, STORE_VARIABLE
 )
 @click.option("--open/--no-open", "show", default=True, help="Open the page in a browser.")
 def view(store: str, port: int, show: bool) -> int:
-    """Show what was run into STORE (.jostle/store): tables over conditions, charts of any runs.
+    """Show the runs in STORE (.jostle/store) in a browser: tables of conditions, charts of runs.
 
-    A sweep that is running is shown as far as it is. The page is for this machine alone, and its
-    address is a secret: do not pass it on. If your browser cannot read the file that leads to the
-    page, open the printed address. The store is not changed. Ctrl-C ends it.
+    A running sweep is shown with its finished runs. The page is accessible from this machine only,
+    and its address is a secret: do not share it. If your browser cannot read the file that
+    redirects to the page, open the printed address. The store is not changed. Ctrl-C ends the
+    server.
     """
     from jostle.cli.signals import orderly_interruption
-    from jostle.view import Viewer, redirect_file
+    from jostle.report.viewer import StoreServer, redirect_file
 
     with orderly_interruption(deferred=True) as check, ExitStack() as stack:
-        viewer = Viewer(Path(store), port)
+        viewer = StoreServer(Path(store), port)
         echo(viewer.url)
         if show:
             page = stack.enter_context(redirect_file(viewer.url)).as_uri()
-            # A browser in the terminal is waited for until it ends.
+            # In a terminal browser, open() returns only when the browser ends.
             threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
         with suppress(KeyboardInterrupt):
             viewer.serve(check)

@@ -1,4 +1,4 @@
-"""Running programs behind the simulator's links, in real time.
+"""Execution of programs behind emulated links, in real time.
 
 >>> from jostle import emulate
 >>> links = emulate.load("link.toml")  # doctest: +SKIP
@@ -8,6 +8,6 @@ True
 
 from jostle.emulate.emulation import Options, emulate
 from jostle.emulate.link_file import LinkFile, load
-from jostle.emulate.outcome import Outcome, lines
+from jostle.emulate.summary import EmulationSummary, lines
 
-__all__ = ["LinkFile", "Options", "Outcome", "emulate", "lines", "load"]
+__all__ = ["EmulationSummary", "LinkFile", "Options", "emulate", "lines", "load"]

@@ -1,4 +1,4 @@
-"""Running a program behind emulated links, from the first namespace to the last clean-up."""
+"""Emulation of links for a program, from the creation of namespaces to the clean-up."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jostle.emulate import namespaces, nat
 from jostle.emulate.caller import account_of, environment_of, rights_of
-from jostle.emulate.commands import available
-from jostle.emulate.journal import frame
+from jostle.emulate.engine_thread import EngineThread
+from jostle.emulate.event_log import frame
 from jostle.emulate.link_file import LinkFile
-from jostle.emulate.loop import Loop
-from jostle.emulate.outcome import DIRECTIONS, SCHEMA, Outcome
-from jostle.emulate.relay import Relay, end
-from jostle.emulate.wiring import Wiring
+from jostle.emulate.network_setup import NetworkSetup
+from jostle.emulate.signals import SignalForwarder, end
+from jostle.emulate.summary import DIRECTIONS, SCHEMA, EmulationSummary
+from jostle.emulate.system_commands import available
 from jostle.errors import EmulationError, EngineError, InputError
 
 if TYPE_CHECKING:
@@ -35,40 +35,42 @@ __all__ = ["Options", "emulate"]
 
 _PEER_PATIENCE_S: Final = 2.0
 _TUN: Final = Path("/dev/net/tun")
-# A column of /proc/PID/net/tcp, and what stands in it for a socket that listens (TCP_LISTEN).
+# A column of /proc/PID/net/tcp, and its value for a listening socket (TCP_LISTEN).
 _STATE: Final = 3
 _LISTENS: Final = "0A"
 _PID_NAMESPACE: Final = (
-    sys.executable, "-I", "-S", "-B", str(Path(__file__).parents[1] / "pid_namespace.py"),
+    sys.executable, "-I", "-S", "-B",
+    str(Path(__file__).parents[1] / "safe_io" / "pid_namespace.py"),
 )  # fmt: skip
-"""Words that start a program in a PID namespace, with the arguments of `pid_namespace` after."""
+"""Command that starts a program in a PID namespace; arguments of `pid_namespace` follow."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to emulate.
+    """Settings of an emulation.
 
     Parameters
     ----------
     peer
-        A program for the far end, which then is a namespace of its own; the far end is the host if
-        there is none.
+        Program for the far end, which runs in a separate namespace; if None, the far end is the
+        host.
     nat
-        Whether the command reaches what the host reaches.
+        Whether the command can reach the networks of the host.
     uplink
         Whether the file's links carry what the command sends instead of what it receives.
     lateness_bound_ns
-        The emulation is no result if one packet in a thousand left later than this.
+        Bound on the delay error. If it is exceeded by more than one packet in a thousand, the
+        emulation is invalid.
     mtu_bytes
         Largest IP packet.
     log
-        Whether to keep every drop and mark.
+        Whether to record every drop and mark.
     as_root
         Whether the programs keep root's rights and environment if another account called `sudo`,
         `doas`, `pkexec` or `run0`.
     memory_bytes
-        Most memory for packets on their way; those beyond it are lost, and the emulation is no
-        result.
+        Maximum memory for packets in flight. Packets beyond it are lost, and the emulation is
+        invalid.
     """
 
     peer: Sequence[str] = ()
@@ -81,7 +83,9 @@ class Options:
     memory_bytes: int = 1 << 30
 
 
-def emulate(links: LinkFile, command: Sequence[str], options: Options | None = None) -> Outcome:
+def emulate(
+    links: LinkFile, command: Sequence[str], options: Options | None = None
+) -> EmulationSummary:
     """Run a command behind emulated links until it ends.
 
     Parameters
@@ -89,23 +93,23 @@ def emulate(links: LinkFile, command: Sequence[str], options: Options | None = N
     links
         The links of both directions.
     command
-        The program and its arguments. It gets its own and its peer's addresses in the variables
-        `JOSTLE_ADDRESS`, `JOSTLE_PEER`, `JOSTLE_ADDRESS6`, `JOSTLE_PEER6`.
+        Program and its arguments. The variables `JOSTLE_ADDRESS`, `JOSTLE_PEER`, `JOSTLE_ADDRESS6`
+        and `JOSTLE_PEER6` contain its addresses and its peer's.
     options
-        How to do it; the defaults if None.
+        Settings; the defaults if None.
 
     Returns
     -------
-    Outcome
-        The command's exit status and what was counted. An emulation may come to nothing: see
-        `Outcome.valid`.
+    EmulationSummary
+        Exit status of the command, and statistics. The emulation may be invalid: see
+        `EmulationSummary.valid`.
 
     Raises
     ------
     InputError
-        When there is no such program.
+        If the program does not exist.
     EmulationError
-        When links cannot be emulated here, or an emulation broke off.
+        If links cannot be emulated here, or the emulation was aborted.
     """
     options = options or Options()
     for program in (command[0], *options.peer[:1]):
@@ -115,14 +119,14 @@ def emulate(links: LinkFile, command: Sequence[str], options: Options | None = N
     launcher = _Launcher(options)
     namespaces.clean_stale()
     nat.clean_stale()
-    with Relay() as relay, ExitStack() as stack:
+    with SignalForwarder() as relay, ExitStack() as stack:
         try:
-            wiring = Wiring(stack, isolated=bool(options.peer), nat=options.nat)
+            wiring = NetworkSetup(stack, isolated=bool(options.peer), nat=options.nat)
             emulator = _emulator(links, wiring, options)
             ends = wiring.connect()
             if options.peer and wiring.outside is not None:
                 environment = ends.environment(from_inside=False)
-                # Results go to stdout; what a peer prints is none.
+                # stdout is for results, so send the peer's output to stderr.
                 peer = launcher.start(
                     options.peer, wiring.outside, environment, stdout=sys.__stderr__
                 )
@@ -142,18 +146,21 @@ def emulate(links: LinkFile, command: Sequence[str], options: Options | None = N
         "exit_status": exit_status,
         "real_time_priority": run.loop.real_time,
     }
-    return Outcome(exit_status, document, _log(document, options, emulation))
+    return EmulationSummary(exit_status, document, _log(document, options, emulation))
 
 
 class _Run:
-    """The loop, and the command that it is for."""
+    """The emulation loop and the command."""
 
     def __init__(self, emulator: Emulator) -> None:
-        self.loop = Loop(emulator, self._broken)
+        self.loop = EngineThread(emulator, self._broken)
         self.process: subprocess.Popen[bytes] | None = None
 
     def carry_out(
-        self, start: Callable[..., subprocess.Popen[bytes]], relay: Relay, stack: ExitStack
+        self,
+        start: Callable[..., subprocess.Popen[bytes]],
+        relay: SignalForwarder,
+        stack: ExitStack,
     ) -> int:
         """Start both and wait for the command."""
         ours, theirs = socket.socketpair()
@@ -161,7 +168,7 @@ class _Run:
             with theirs:
                 self.process = start(hold=theirs.fileno())
             stack.callback(end, self.process)
-            # The launcher takes a tenth of a second, in which the time of the links must not pass.
+            # The launcher takes 0.1 s. Start the links' clock only after that.
             ours.recv(1)
             self.loop.start()
             stack.callback(self.loop.stop)
@@ -170,14 +177,14 @@ class _Run:
         return relay.wait(self.process)
 
     def finish(self) -> Emulation:
-        """End the loop."""
+        """Stop the loop."""
         try:
             return self.loop.finish()
         except OSError as error:
             raise EmulationError(f"the emulation broke off: {error}") from error
 
     def _broken(self) -> None:
-        # Without links there is nothing to wait for.
+        # End the command if the loop fails.
         if self.process is not None:
             self.process.terminate()
 
@@ -197,7 +204,7 @@ def _check_host(options: Options) -> None:
         nat.require()
 
 
-def _emulator(links: LinkFile, wiring: Wiring, options: Options) -> Emulator:
+def _emulator(links: LinkFile, wiring: NetworkSetup, options: Options) -> Emulator:
     from jostle import _core
 
     if not hasattr(_core, "Emulator"):
@@ -223,7 +230,7 @@ def _emulator(links: LinkFile, wiring: Wiring, options: Options) -> Emulator:
 
 
 class _Launcher:
-    """Starts programs with the caller's rights, each in a PID namespace that ends with jostle."""
+    """Starts programs with the caller's rights, in PID namespaces that end with jostle."""
 
     def __init__(self, options: Options) -> None:
         account = None if options.as_root else account_of(os.environ)
@@ -247,9 +254,9 @@ class _Launcher:
         Parameters
         ----------
         stdout
-            Its standard output; if None, it shares our terminal.
+            Standard output of the program; if None, it is inherited.
         hold
-            A socket: the program starts when its other end is closed.
+            Socket that delays the start of the program until its other end is closed.
         """
         launcher = [*_PID_NAMESPACE, str(os.getpid()), "-" if hold is None else str(hold)]
         words = [available("ip") or "ip", "netns", "exec", namespace, *launcher, *self._words]
@@ -264,7 +271,7 @@ class _Launcher:
 
 
 def _await_peer(peer: subprocess.Popen[bytes], namespace: str) -> None:
-    """Wait until a peer's program listens, or for 2 s: not every one does."""
+    """Wait until a peer's program listens, at most 2 s, because some programs never do."""
     until = time.monotonic() + _PEER_PATIENCE_S
     while time.monotonic() < until and not _listens(peer.pid, namespace):
         if peer.poll() is not None:
@@ -295,7 +302,7 @@ def _listens(pid: int, namespace: str) -> bool:
 def _document(
     links: LinkFile, options: Options, emulation: Emulation, unseen: tuple[int, int]
 ) -> dict[str, Any]:
-    """Return what was counted, under the names of the directions as COMMAND sees them."""
+    """Return the statistics, with directions named from the perspective of COMMAND."""
     summary = json.loads(emulation.summary)
     ways = (summary.pop("forward"), summary.pop("reverse"))
     to_command, from_command = ways[::-1] if options.uplink else ways

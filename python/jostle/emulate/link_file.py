@@ -1,8 +1,8 @@
-"""LINK.toml: the links of an emulation, spelt as those of a scenario.
+"""LINK.toml: the links of an emulation, in the format of a scenario's links.
 
-`[bottleneck]`, or `[[links]]` in the order in which packets cross them, and optionally `[reverse]`
-or `[[reverse]]` for the way back. Without it, the way back is as fast and as long as the way there
-and loses nothing.
+The file contains `[bottleneck]`, or `[[links]]` in the order of the path, and optionally
+`[reverse]` or `[[reverse]]` for the reverse path. The default reverse path has the same rate and
+delay, and no loss.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from jostle.scenario.models import Queue
+from jostle.scenario.parsing.key_lines import KeyPath, line_of, positions
+from jostle.scenario.parsing.problems import Problem, Report, ScenarioError, did_you_mean
+from jostle.scenario.parsing.quantities import QuantityError, format_amount, parse_span
+from jostle.scenario.parsing.toml_document import parse, read_text
 from jostle.scenario.registry import Registry
-from jostle.scenario.resolving.addressing import Places
-from jostle.scenario.resolving.links import (
+from jostle.scenario.resolve.key_paths import KeyPaths
+from jostle.scenario.resolve.links import (
     BOTTLENECK,
     LinkFacts,
     draw,
@@ -23,43 +27,39 @@ from jostle.scenario.resolving.links import (
     link_spec,
     topology,
 )
-from jostle.scenario.resolving.traces import TraceFiles
-from jostle.scenario.resolving.validation import validate
-from jostle.scenario.text.document import parse, read_text
-from jostle.scenario.text.positions import KeyPath, line_of, positions
-from jostle.scenario.text.problems import Problem, Report, ScenarioError, did_you_mean
-from jostle.scenario.text.units import QuantityError, format_amount, parse_span
+from jostle.scenario.resolve.model_validation import validate
+from jostle.scenario.resolve.trace_files import TraceFiles
 
 __all__ = ["LinkFile", "load"]
 
 _KEYS: Final = ("title", "seed", "rtt", "bottleneck", "links", "reverse")
 _LARGEST_SEED: Final = 2**63 - 1
 _REVERSE: Final = "reverse"
-# The format of links is that of scenarios, whose models want a whole scenario around them.
+# Placeholders for the other required keys of a scenario, whose models validate the links.
 _AROUND: Final[Mapping[str, Any]] = {
     "duration": "1 h",
     "flows": [{"name": "command", "controller": "-"}],
 }
 _RECORDED_NS: Final = 3600 * 10**9
-"""For so long recorded rates and delays are repeated; then the last ones hold."""
+"""Duration for which recorded rates and delays are repeated; then the last values hold."""
 _REVERSE_PACKETS: Final = 100_000
-"""Queue of the way back if nobody describes it: more than any working sender leaves there."""
+"""Default queue limit of the reverse path, which normal senders do not fill."""
 
 
 @dataclass(frozen=True)
 class LinkFile:
-    """What a LINK.toml says, resolved.
+    """A resolved LINK.toml.
 
     Parameters
     ----------
     source
-        Name of the file, as it was given.
+        Name of the file as given by the caller.
     title
-        Its title; the file's name without an ending if it has none.
+        Title; by default the file name without its extension.
     seed
-        What all randomness of the links is derived from.
+        Seed of all random numbers of the links.
     links, reverse
-        Links there and back, in order, as in a run's specification.
+        Links of the forward and the reverse path, in order, in the form of a run specification.
     """
 
     source: str
@@ -75,14 +75,14 @@ def load(path: str | Path, *, registry: Registry | None = None) -> LinkFile:
     Parameters
     ----------
     path
-        The file. Traces that it names are looked for in its folder.
+        The file. Trace files named in it are relative to its folder.
     registry
-        Which queues exist; the installed engine's if None.
+        Registry of queue disciplines; by default the installed engine's.
 
     Raises
     ------
     ScenarioError
-        If anything is wrong, with all problems that were found.
+        If the file has problems; the error lists all that were found.
     """
     source = str(path)
     text, document = parse(read_text(path), source)
@@ -91,10 +91,13 @@ def load(path: str | Path, *, registry: Registry | None = None) -> LinkFile:
     files = TraceFiles(Path(path).parent)
     resolved = _Resolver(document, registry, files, report).resolve()
     if resolved is None or report.found:
-        lines, places = positions(text), Places(document)
+        lines, places = positions(text), KeyPaths(document)
         raise ScenarioError(
             source,
-            [Problem(line_of(lines, at), places.show(at), said) for at, said in report.found],
+            [
+                Problem(line_of(lines, at), places.format_path(at), said)
+                for at, said in report.found
+            ],
         )
     links, reverse = resolved
     title = document.get("title") or Path(path).stem
@@ -115,7 +118,7 @@ class _Resolver:
         self.report = report
 
     def resolve(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]] | None:
-        """Return the links there and back; None if something was reported."""
+        """Return the forward and reverse links; None if a problem was reported."""
         self.check_keys()
         there = self.facts(
             {k: self.document[k] for k in ("bottleneck", "links") if k in self.document}
@@ -127,7 +130,7 @@ class _Resolver:
         there_ns = sum(one.base_delay_ns for one in there)
         back_ns = sum(one.base_delay_ns for one in back or ())
         if rtt_ns is None and back is None:
-            # The way back is as long as the way there; its jitter is its own.
+            # The reverse path has the delay of the forward path, without its jitter.
             back_ns = sum(one.delay_steps[0][1] for one in there)
         elif rtt_ns is not None:
             back_ns = rtt_ns - there_ns
@@ -152,7 +155,7 @@ class _Resolver:
             add(("title",), "write a text in quotes")
 
     def facts(self, tables: Mapping[str, Any], renamed: str | None = None) -> list[LinkFacts]:
-        """Check the links of one way; `renamed` is what their table is called in the file."""
+        """Check the links of one direction; `renamed` is the name of their table in the file."""
         if not tables:
             self.report.add((), "no link — write a [bottleneck] table, or [[links]]")
             return []
@@ -179,7 +182,7 @@ class _Resolver:
         return facts
 
     def reverse_facts(self) -> list[LinkFacts] | None:
-        """Return the links back; None if the file leaves them out."""
+        """Return the reverse links; None if the file does not contain any."""
         given = self.document.get(_REVERSE)
         if given is None:
             return None
@@ -197,7 +200,7 @@ class _Resolver:
         return facts
 
     def rtt_ns(self, there: Sequence[LinkFacts], back: Sequence[LinkFacts] | None) -> int | None:
-        """Return the round trip that the file or a profile gives; None if the delays say it all."""
+        """Return the RTT from the file or a profile; None if it follows from the delays."""
         given = self.document.get("rtt")
         if back is not None:
             if given is not None:
@@ -232,7 +235,7 @@ class _Resolver:
         return [spec for spec in specs if spec is not None]
 
     def _check_headers(self, one: LinkFacts, queue: Queue) -> None:
-        """Refuse what would need a look into a packet beyond its flow."""
+        """Report queue settings that would require parsing of packet headers beyond the flow."""
         given = queue.parameters
         for key, known in (("isolation", ("flows", "none")), ("ack_filter", ("none",))):
             if queue.kind == "cake" and given.get(key, known[0]) not in known:

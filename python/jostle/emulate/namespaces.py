@@ -1,8 +1,8 @@
-"""Network namespaces that are taken away again, if need be by the next emulation.
+"""Network namespaces that are removed after use, or by the next emulation.
 
-A name says which process made it: its PID, the time at which it started, and its PID namespace. So
-the namespaces of a killed jostle are removed. The namespaces of a running jostle stay, even if it
-is the command of this one. `ip netns exec NAME …` joins one.
+The name of a namespace identifies its creator by PID, start time and PID namespace. Namespaces of
+killed jostle processes are therefore removed, and namespaces of running ones are kept, even if such
+a process is the command of this one. `ip netns exec NAME …` enters a namespace.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jostle.emulate.commands import ip
+from jostle.emulate.system_commands import ip
 from jostle.errors import EmulationError
 
 __all__ = ["Owner", "clean_stale", "create", "names", "processes", "remove"]
@@ -27,21 +27,21 @@ _NAME: Final = re.compile(r"jostle-(\d+)-(\d+)-(\d+)-[0-9a-f]+")
 # linux/proc_ns.h, PROC_PID_INIT_INO: the namespace that sees all processes.
 _FIRST_PID_NAMESPACE: Final = 0xEFFFFFFC
 _GRACE_S: Final = 1.0
-# Fields 3 and 22 of /proc/PID/stat, counted behind the program's name (proc(5)).
+# Fields 3 and 22 of /proc/PID/stat, counted after the program's name (proc(5)).
 _STATE: Final = 3 - 3
 _START_TIME: Final = 22 - 3
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A process, told apart from a later one of the same number.
+    """A process, identified even if its PID is reused.
 
     Parameters
     ----------
     pid
-        Its number.
+        PID of the process.
     started
-        When it started, in clock ticks since the machine did.
+        Start time in clock ticks since boot.
     pid_namespace
         Inode number of its PID namespace; 0 if the kernel has none.
     """
@@ -57,34 +57,34 @@ class Owner:
 
     @classmethod
     def of_process(cls, pid: int) -> Owner | None:
-        """Return the process that has this number now, if there is one."""
+        """Return the process with this PID, if there is one."""
         started = _start_time(pid)
         return None if started is None else cls(pid, started, _pid_namespace("self"))
 
     @classmethod
     def of(cls, name: str) -> Owner | None:
-        """Return who made what is called `name`; None if it was no jostle."""
+        """Return the process that created `name`; None if it was not jostle."""
         match = _NAME.match(name)
         return None if match is None else cls(int(match[1]), int(match[2]), int(match[3]))
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs, or may run where this process sees no processes."""
+        """Whether the process runs, or may run in a PID namespace that is not visible here."""
         here = _pid_namespace("self")
         if self.pid_namespace == here:
             return _start_time(self.pid) == self.started
         if here != _FIRST_PID_NAMESPACE:
             return True
-        # Every process of a namespace ends with its first one.
+        # All processes of a PID namespace end with its first process.
         return any(_pid_namespace(name) == self.pid_namespace for name in os.listdir("/proc"))
 
     def label(self) -> str:
-        """Return a new name for what belongs to it."""
+        """Return a new name for a namespace of this process."""
         return f"jostle-{self.pid}-{self.started}-{self.pid_namespace}-{secrets.token_hex(3)}"
 
 
 def names() -> list[str]:
-    """Return the namespaces that any jostle has made."""
+    """Return the namespaces created by any jostle process."""
     found = [line.split()[0] for line in ip("netns", "list").splitlines() if line.strip()]
     return [name for name in found if Owner.of(name) is not None]
 
@@ -98,13 +98,13 @@ def clean_stale() -> list[str]:
 
 
 def create(name: str) -> None:
-    """Make a namespace whose loopback device is up."""
+    """Create a namespace with an active loopback device."""
     ip("netns", "add", name)
     ip("link", "set", "dev", "lo", "up", namespace=name)
 
 
 def remove(name: str) -> None:
-    """End what runs in a namespace and remove it. It need not exist."""
+    """Kill the processes in a namespace and remove it, if it exists."""
     if not Path("/run/netns", name).exists():
         return
     for number, grace_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _GRACE_S)):
@@ -117,14 +117,14 @@ def remove(name: str) -> None:
     try:
         ip("netns", "delete", name)
     except EmulationError:
-        # Another jostle that starts just now may be as quick.
+        # Another jostle process may have removed it in the meantime.
         if Path("/run/netns", name).exists():
             raise
 
 
 def processes(name: str) -> list[int]:
-    """Return the processes in a namespace, but for this one."""
-    # A namespace whose creation was cut short is a file without processes.
+    """Return the processes in a namespace except this one."""
+    # If creation was interrupted, a namespace is a file without processes.
     try:
         listed = ip("netns", "pids", name)
     except EmulationError:
@@ -154,11 +154,11 @@ def _pid_namespace(process: str) -> int:
 
 
 def _start_time(pid: int) -> int | None:
-    """When a process started; None if there is none, or only what its parent has not asked for."""
+    """Return the start time of a process; None if it does not exist or is a zombie."""
     try:
         stat = Path("/proc", str(pid), "stat").read_text()
     except OSError:
         return None
-    # The name, in brackets, may hold anything, brackets included.
+    # The name, in parentheses, may contain any characters, including parentheses.
     fields = stat.rpartition(")")[2].split()
     return None if fields[_STATE] in ("Z", "X") else int(fields[_START_TIME])

@@ -1,4 +1,4 @@
-"""Network address translation on the host, so that COMMAND reaches what the host reaches."""
+"""Network address translation on the host, so that COMMAND can reach the host's networks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from jostle.emulate.commands import available, run
 from jostle.emulate.namespaces import Owner
+from jostle.emulate.system_commands import available, run
 from jostle.errors import EmulationError
 
 __all__ = ["Nat", "clean_stale", "require"]
@@ -22,8 +22,8 @@ def require() -> None:
     Raises
     ------
     EmulationError
-        When the host does not forward packets or has no program for it; both are its
-        administrator's to change.
+        If the host does not forward packets, or no program for translation is installed. The
+        administrator can change both.
     """
     if available("nft") is None and available("iptables") is None:
         raise EmulationError("--nat needs `nft` or `iptables`. On Debian: apt-get install nftables")
@@ -34,14 +34,14 @@ def require() -> None:
 
 
 class Nat:
-    """Translation for one subnet.
+    """Address translation for one subnet.
 
     Parameters
     ----------
     label
-        Name of what is added, so that it can be found again.
+        Name of the added rules, by which they can be found again.
     subnet
-        Addresses that are hidden behind those of the host.
+        Addresses that are translated to the host's.
     """
 
     def __init__(self, label: str, subnet: str) -> None:
@@ -49,17 +49,17 @@ class Nat:
         self.subnet = subnet
 
     def add(self) -> None:
-        """Add it."""
+        """Add the rules."""
         if available("nft") is not None:
             rule = f"ip saddr {self.subnet} ip daddr != {self.subnet} masquerade"
             chain = f"type nat hook postrouting priority srcnat; {rule};"
-            # nft 1.0.6 wants a separator between two closing braces on one line.
+            # nft 1.0.6 requires a separator between two closing braces on one line.
             run("nft", "-f", "-", text=f"table ip {self.label} {{ chain out {{ {chain} }}; }}\n")
         else:
             run("iptables", *_WAIT, "-t", "nat", "-A", "POSTROUTING", *self._rule())
 
     def remove(self) -> None:
-        """Take away whatever of it is there."""
+        """Remove the rules that exist."""
         with suppress(EmulationError):
             if available("nft") is not None:
                 run("nft", "delete", "table", "ip", self.label)
@@ -72,9 +72,8 @@ class Nat:
 
 
 def clean_stale() -> None:
-    """Remove the translation of killed emulations."""
-    # Without `nft` no translation was ever added; without the right to list its tables none can be
-    # removed.
+    """Remove the rules of killed emulations."""
+    # Without `nft`, no table was added; without the right to list tables, none can be removed.
     with suppress(EmulationError):
         if available("nft") is not None:
             listed = json.loads(run("nft", "-j", "list", "tables"))["nftables"]

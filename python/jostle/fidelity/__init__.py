@@ -1,26 +1,26 @@
-"""Fidelity: the simulator beside the kernel, on the same scenario with the same starts."""
+"""Fidelity: comparison of simulator and kernel on the same scenario with the same starts."""
 
 from __future__ import annotations
 
 from jostle.fidelity.compare import (
-    Cell,
     Comparison,
+    ComparisonCell,
     FlowComparison,
     MeasureComparison,
     compare,
 )
-from jostle.fidelity.observe import Observation, Quantity, observe, quantities
+from jostle.fidelity.quantities import ComparedQuantity, Observation, observe, quantities
 from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
 
 __all__ = [
     "TOLERANCES",
-    "Cell",
+    "ComparedQuantity",
     "Comparison",
+    "ComparisonCell",
     "FlowComparison",
     "Kind",
     "MeasureComparison",
     "Observation",
-    "Quantity",
     "Tolerance",
     "compare",
     "observe",

@@ -1,8 +1,7 @@
-"""What is compared of applications: what those who use them notice.
+"""Application measures that are compared between simulator and kernel, with their tolerances.
 
-A flow of bulk data is judged by what it gets of a link. Whoever calls, plays or reads asks for
-something else, and that has tolerances of its own, here and nowhere else. Measures are of the whole
-run.
+Bulk flows are judged by throughput. Calls, video, web pages and other applications are judged by
+measures that their users notice, over the complete run.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ _OF_SOURCES: Final[dict[str, Application]] = {
 
 
 def application_of(flow: FlowSpec) -> Application | None:
-    """Say which application a flow carries; None of one that is judged by what it gets."""
+    """Return the application of a flow; None for bulk data."""
     if flow.get("arrivals") is not None:
         return "transfers"
     return _OF_SOURCES.get(flow["source"]["kind"])
 
 
 def _near(quantity: str, words: str, *, relative: float = 0.0, absolute: float = 0.0) -> Tolerance:
-    """Allow a part of the kernel's mean, or an amount; or what chance may do to that mean."""
+    """Return a tolerance: a share of the kernel's mean, an amount, or its confidence interval."""
     return Tolerance(
         quantity,
         f"within {words}, or inside the 95 % interval of the kernel's mean",
@@ -53,7 +52,7 @@ def _near(quantity: str, words: str, *, relative: float = 0.0, absolute: float =
 
 
 def _near_time(quantity: str, milliseconds: int) -> Tolerance:
-    """Allow a tenth, or so much."""
+    """Return a tolerance of a tenth or a number of milliseconds."""
     words = f"10 % or {milliseconds} ms"
     return _near(quantity, words, relative=0.1, absolute=milliseconds / 1e3)
 
@@ -63,7 +62,7 @@ APPLICATIONS: Final[dict[Application, tuple[Tolerance, ...]]] = {
     "frames": (
         _near_time("frame_delay", 1),
         _near_time("frame_delay_p95", 2),
-        _near("frames_late", "2 percentage points", absolute=0.02),
+        _near("late_frames", "2 percentage points", absolute=0.02),
     ),
     "film": (
         _near("bitrate", "5 %", relative=0.05),
@@ -71,12 +70,12 @@ APPLICATIONS: Final[dict[Application, tuple[Tolerance, ...]]] = {
         _near("rebuffering", "2 percentage points", absolute=0.02),
     ),
     "pings": (_near_time("rtt", 1),),
-    "pages": (_near_time("page_load", 10), _near_time("page_load_mean", 10)),
+    "pages": (_near_time("page_load_time", 10), _near_time("page_load_time_mean", 10)),
     "transfers": (
-        _near_time("group_completion", 1),
-        _near_time("completion_p95", 2),
-        _near_time("small_completion", 1),
-        _near_time("medium_completion", 2),
+        _near_time("group_completion_time", 1),
+        _near_time("completion_time_p95", 2),
+        _near_time("small_completion_time", 1),
+        _near_time("medium_completion_time", 2),
     ),
 }
-"""What is judged of each."""
+"""Judged quantities with tolerances, by application."""

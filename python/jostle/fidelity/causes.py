@@ -1,4 +1,4 @@
-"""Causes: what people found out about cells that differ, kept in a file beside the report."""
+"""Known causes of differences between simulator and kernel, from a file next to the report."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jostle.errors import InputError
-from jostle.foreign_files import SCENARIO_BYTES, read_text
+from jostle.safe_io.untrusted_files import SCENARIO_BYTES, read_text
 
 if TYPE_CHECKING:
-    from jostle.fidelity.compare import Cell
+    from jostle.fidelity.compare import ComparisonCell
 
 UNEXPLAINED: Final = "unexplained"
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Why some cells differ.
+    """The cause of a difference in some cells.
 
     Parameters
     ----------
     scenario
-        Name of the scenario's file without ending; may hold `*`.
+        Name of the scenario file without extension; may contain `*`.
     text
-        The cause, in words.
+        Description of the cause.
     condition
-        Grid keys and the patterns that their values match; other keys do not matter.
+        Grid keys with patterns for their values; other keys are ignored.
     controller
-        Pattern that one of the cell's controllers matches.
+        Pattern that a controller of the cell matches.
     """
 
     scenario: str
@@ -39,8 +39,8 @@ class Cause:
     condition: Mapping[str, str] = field(default_factory=dict)
     controller: str = "*"
 
-    def explains(self, scenario: str, cell: Cell) -> bool:
-        """Whether this is the cause of a cell's difference."""
+    def explains(self, scenario: str, cell: ComparisonCell) -> bool:
+        """Return whether this is the cause of a cell's difference."""
         return (
             fnmatchcase(scenario, self.scenario)
             and all(
@@ -52,17 +52,17 @@ class Cause:
 
 
 def read_causes(path: Path) -> tuple[Cause, ...]:
-    """Read `[[cause]]` tables with `scenario`, `text` and, if need be, `condition`, `controller`.
+    """Read `[[cause]]` tables with `scenario`, `text` and optionally `condition`, `controller`.
 
     Returns
     -------
     tuple of Cause
-        In the order of the file; empty if there is no such file.
+        Causes in the order of the file; empty if the file does not exist.
 
     Raises
     ------
     InputError
-        When the file cannot be read or holds something else.
+        If the file cannot be read or has other contents.
     """
     try:
         document = tomllib.loads(read_text(path, SCENARIO_BYTES))
@@ -78,7 +78,7 @@ def read_causes(path: Path) -> tuple[Cause, ...]:
     return tuple(_cause(path, number, table) for number, table in enumerate(tables, start=1))
 
 
-def cause_of(causes: Sequence[Cause], scenario: str, cell: Cell) -> str:
+def cause_of(causes: Sequence[Cause], scenario: str, cell: ComparisonCell) -> str:
     """Return the text of the first cause that explains a cell, or `UNEXPLAINED`."""
     return next((c.text for c in causes if c.explains(scenario, cell)), UNEXPLAINED)
 

@@ -1,7 +1,7 @@
-"""Compares the runs of the simulator with those of the kernel, cell by cell.
+"""Comparison of simulator runs and kernel runs by cell.
 
-A cell is one condition of a scenario: the mean over its runs on one side beside the mean on the
-other. It is within the tolerances if everything that is judged in it is.
+A cell is one condition of a scenario, with the mean over the runs of each side. A cell is within
+the tolerances if all of its judged quantities are.
 """
 
 from __future__ import annotations
@@ -12,14 +12,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jostle.fidelity.applications import APPLICATIONS, Application, application_of
-from jostle.fidelity.observe import Observation, Quantity, observe, quantities, quantities_of
+from jostle.fidelity.quantities import (
+    ComparedQuantity,
+    Observation,
+    observe,
+    quantities,
+    quantities_of,
+)
 from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
 from jostle.stats import Estimate, difference, estimate
 
 if TYPE_CHECKING:
     from jostle.backends import Spec
-    from jostle.results import Failure, Result, ResultSet
-    from jostle.results.conditions import Condition
+    from jostle.results import ConditionRun, Failure, ResultSet
+    from jostle.results.condition_names import Condition
     from jostle.run_spec import FlowSpec
 
 
@@ -30,16 +36,16 @@ class MeasureComparison:
     Attributes
     ----------
     quantity
-        What it is.
+        Compared quantity.
     simulator, kernel
         Mean over the runs, with its 95 % interval.
     difference
-        Simulator less kernel, with Welch's interval.
+        Simulator minus kernel, with Welch's interval.
     tolerance
-        What is allowed; None if the quantity is shown and not judged.
+        Tolerance; None if the quantity is shown but not judged.
     """
 
-    quantity: Quantity
+    quantity: ComparedQuantity
     simulator: Estimate
     kernel: Estimate
     difference: Estimate
@@ -47,7 +53,7 @@ class MeasureComparison:
 
     @cached_property
     def excess(self) -> float | None:
-        """Difference in allowances (within up to 1); None if not judged or one side has none."""
+        """Difference divided by the tolerance (within up to 1); None if not judged or missing."""
         if self.tolerance is None:
             return None
         return self.tolerance.excess(self.simulator, self.kernel)
@@ -61,16 +67,16 @@ class MeasureComparison:
 
     @property
     def resolved(self) -> bool | None:
-        """Whether the difference is more than chance: its interval does not reach 0.
+        """Whether the difference is statistically significant: its interval does not contain 0.
 
-        None where there are too few runs to say.
+        None if there are too few runs for an interval.
         """
         low, high = self.difference.low, self.difference.high
         return None if low is None or high is None else not low <= 0.0 <= high
 
     @property
     def relative(self) -> float | None:
-        """Difference as a part of the kernel's mean."""
+        """Difference as a share of the kernel's mean."""
         if self.difference.value is None or not self.kernel.value:
             return None
         return self.difference.value / abs(self.kernel.value)
@@ -78,7 +84,7 @@ class MeasureComparison:
 
 @dataclass(frozen=True)
 class FlowComparison:
-    """One flow of a cell, and which application it carries, if it does."""
+    """One flow of a cell, with its application if it has one."""
 
     name: str
     controller: str
@@ -88,29 +94,29 @@ class FlowComparison:
 
     @property
     def sender(self) -> str:
-        """The controller, and the transport where it is not TCP: what tells senders apart."""
+        """Controller, with the transport unless it is TCP."""
         carrier = {"quic": "QUIC", "udp": "UDP"}.get(self.transport)
         return f"{self.controller} over {carrier}" if carrier else self.controller
 
     def of(self, quantity: str) -> MeasureComparison:
-        """Find the comparison of one quantity."""
+        """Return the comparison of a quantity."""
         return next(m for m in self.measures if m.quantity.name == quantity)
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparisonCell:
     """One condition of a scenario, on both sides.
 
     Attributes
     ----------
     condition, label
-        Its values of the grid, and its name.
+        Grid values and name of the condition.
     kind
-        What is judged in it; None if a side has no run.
+        Kind of the cell, which selects the judged quantities; None if a side has no run.
     flows
-        In the order of the scenario; none if a side has no run.
+        Flows in the order of the scenario; empty if a side has no run.
     runs
-        Runs of the simulator and of the kernel.
+        Number of runs of the simulator and of the kernel.
     """
 
     condition: Condition
@@ -126,23 +132,23 @@ class Cell:
 
     @property
     def judged(self) -> tuple[tuple[FlowComparison, MeasureComparison], ...]:
-        """All that decides."""
+        """All judged quantities with their flows."""
         return tuple((f, m) for f in self.flows for m in f.measures if m.tolerance is not None)
 
     @property
     def within(self) -> bool:
-        """Whether all that is judged is within its tolerance."""
+        """Whether all judged quantities are within their tolerance."""
         return self.compared and all(measure.within for _, measure in self.judged)
 
     @property
     def excess(self) -> float:
-        """Largest difference in allowances; infinite if one side lacks a value."""
+        """Largest difference divided by its tolerance; infinite if one side lacks a value."""
         excesses = [measure.excess for _, measure in self.judged]
         return max((float("inf") if e is None else e for e in excesses), default=float("inf"))
 
     @property
     def controllers(self) -> tuple[str, ...]:
-        """Controllers of the flows, each once, with their transport where it is not TCP."""
+        """Controllers of the flows without duplicates, with transport unless it is TCP."""
         return tuple(dict.fromkeys(flow.sender for flow in self.flows))
 
 
@@ -153,27 +159,27 @@ class Comparison:
     Attributes
     ----------
     scenario
-        Name of its file, without folder and ending.
+        Name of its file without folder and extension.
     title
-        Its title.
+        Title of the scenario.
     simulator_version, kernel_version
         Versions of the backends.
     cells
-        One per condition.
+        Cells, one per condition.
     failures
-        Runs that failed: the side, and the failure.
+        Failed runs: side and failure.
     """
 
     scenario: str
     title: str
     simulator_version: str
     kernel_version: str
-    cells: tuple[Cell, ...]
+    cells: tuple[ComparisonCell, ...]
     failures: tuple[tuple[str, Failure], ...]
 
     @property
     def within(self) -> int:
-        """How many cells are within the tolerances."""
+        """Number of cells within the tolerances."""
         return sum(cell.within for cell in self.cells)
 
 
@@ -183,14 +189,14 @@ def compare(scenario: str, simulator: ResultSet, kernel: ResultSet) -> Compariso
     Parameters
     ----------
     scenario
-        Name of the scenario's file, without folder and ending.
+        Name of the scenario file without folder and extension.
     simulator, kernel
-        Results of the same plan by the two backends.
+        Results of the same plan on the two backends.
 
     Raises
     ------
     ValueError
-        When the plans differ in their conditions.
+        If the plans have different conditions.
     """
     if simulator.conditions != kernel.conditions:
         raise ValueError("the two sides have different conditions")
@@ -208,21 +214,21 @@ def compare(scenario: str, simulator: ResultSet, kernel: ResultSet) -> Compariso
     )
 
 
-def _cell(simulator: ResultSet, kernel: ResultSet, condition: int, label: str) -> Cell:
-    ours = [observe(result.run) for result in simulator.of(condition)]
-    theirs = [observe(result.run) for result in kernel.of(condition)]
+def _cell(simulator: ResultSet, kernel: ResultSet, condition: int, label: str) -> ComparisonCell:
+    ours = [observe(result.run) for result in simulator.runs_of(condition)]
+    theirs = [observe(result.run) for result in kernel.runs_of(condition)]
     place, runs = simulator.conditions[condition], (len(ours), len(theirs))
     if not ours or not theirs:
-        return Cell(place, label, None, (), runs)
-    spec = simulator.of(condition)[0].run.spec
+        return ComparisonCell(place, label, None, (), runs)
+    spec = simulator.runs_of(condition)[0].run.spec
     kind = _kind(spec)
     if kind == "lossy":
-        # The virtual kernel loses the packets that the simulator loses with the same seed. Runs of
-        # other seeds meet other losses, from which goodput differs by more than any tolerance.
-        ours, theirs = _of_the_same_seeds(simulator.of(condition), kernel.of(condition))
+        # With the same seed, the virtual kernel loses the same packets as the simulator. Other
+        # seeds have other losses, which change goodput by more than the tolerance.
+        ours, theirs = _of_the_same_seeds(simulator.runs_of(condition), kernel.runs_of(condition))
         runs = (len(ours), len(theirs))
         if not ours:
-            return Cell(place, label, None, (), runs)
+            return ComparisonCell(place, label, None, (), runs)
     flows = tuple(
         FlowComparison(
             name=flow["name"],
@@ -233,11 +239,11 @@ def _cell(simulator: ResultSet, kernel: ResultSet, condition: int, label: str) -
         )
         for flow in spec["flows"]
     )
-    return Cell(place, label, kind, flows, runs)
+    return ComparisonCell(place, label, kind, flows, runs)
 
 
-def _of_the_same_seeds(*sides: Sequence[Result]) -> list[list[dict[str, Observation]]]:
-    """Give what the runs of each side measured, without those whose seed another side lacks."""
+def _of_the_same_seeds(*sides: Sequence[ConditionRun]) -> list[list[dict[str, Observation]]]:
+    """Return the observations of each side, for seeds that all sides have."""
     seeds = [{result.run.spec["seed"] for result in side} for side in sides]
     common = set.intersection(*seeds)
     return [

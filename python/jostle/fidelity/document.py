@@ -1,4 +1,4 @@
-"""A comparison as one JSON document, `jostle.fidelity/1`."""
+"""Comparisons as one JSON document, `jostle.fidelity/2`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from jostle.fidelity.applications import APPLICATIONS
 from jostle.fidelity.tolerances import TOLERANCES
 
 if TYPE_CHECKING:
-    from jostle.fidelity.compare import Cell, Comparison, MeasureComparison
+    from jostle.fidelity.compare import Comparison, ComparisonCell, MeasureComparison
     from jostle.stats import Estimate
 
-SCHEMA: Final = "jostle.fidelity/1"
+SCHEMA: Final = "jostle.fidelity/2"
 
 
 def document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
-    """Write comparisons as plain data that JSON can hold."""
+    """Return comparisons as plain data for JSON."""
     cells = [cell for comparison in comparisons for cell in comparison.cells]
     return {
         "schema": SCHEMA,
@@ -58,7 +58,7 @@ def _scenario(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell(cell: ComparisonCell) -> dict[str, Any]:
     return {
         "condition": dict(cell.condition),
         "runs": dict(zip(("simulator", "kernel"), cell.runs, strict=True)),

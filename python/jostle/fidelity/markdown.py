@@ -1,4 +1,4 @@
-"""A comparison of many scenarios as a Markdown page: how far the simulator can be trusted."""
+"""Comparison of many scenarios as a Markdown page on the accuracy of the simulator."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Final
 
 from jostle.fidelity.applications import APPLICATIONS, TITLES, Application
 from jostle.fidelity.causes import Cause, cause_of
-from jostle.fidelity.observe import quantities
+from jostle.fidelity.quantities import quantities
 from jostle.fidelity.tables import difference_text
 from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
-from jostle.results.formats import ABSENT, with_interval
 from jostle.results.measures import measure
+from jostle.results.number_format import ABSENT, with_interval
 
 if TYPE_CHECKING:
-    from jostle.fidelity.compare import Cell, Comparison, FlowComparison, MeasureComparison
+    from jostle.fidelity.compare import (
+        Comparison,
+        ComparisonCell,
+        FlowComparison,
+        MeasureComparison,
+    )
 
 WORST: Final = 10
-"""Cells that are listed with their cause."""
+"""Number of cells that are listed with their cause."""
 
 _KIND_TITLES: Final[dict[Kind, str]] = {
     "solo": "a flow alone",
@@ -35,18 +40,18 @@ def page(
     command: str,
     title: str = "Fidelity",
 ) -> str:
-    """Write the page.
+    """Return the page as Markdown.
 
     Parameters
     ----------
     comparisons
-        One per scenario.
+        Comparisons, one per scenario.
     causes
-        What is known about cells that differ.
+        Known causes of differences.
     command
-        The command that writes this page anew.
+        Command that regenerates the page.
     title
-        Its heading.
+        Heading of the page.
     """
     placed = [(c.scenario, cell) for c in comparisons for cell in c.cells]
     cells = [cell for _, cell in placed]
@@ -107,7 +112,7 @@ def _runs(comparisons: Sequence[Comparison], side: int) -> str:
     return f"{fewest} to {most} runs"
 
 
-def _tolerances(cells: Sequence[Cell]) -> str:
+def _tolerances(cells: Sequence[ComparisonCell]) -> str:
     return "\n".join(
         f"- {title}: " + "; ".join(f"{_title(t.quantity)} {t.words}" for t in tolerances)
         for title, tolerances, _ in _judged(cells)
@@ -115,14 +120,14 @@ def _tolerances(cells: Sequence[Cell]) -> str:
 
 
 def _judged(
-    cells: Sequence[Cell],
-) -> Iterator[tuple[str, Sequence[Tolerance], Callable[[Cell, FlowComparison], bool]]]:
-    """Yield what is judged: its name, the tolerances, and of which flows of which cells."""
+    cells: Sequence[ComparisonCell],
+) -> Iterator[tuple[str, Sequence[Tolerance], Callable[[ComparisonCell, FlowComparison], bool]]]:
+    """Yield name, tolerances, and a function that selects the flows to which they apply."""
 
-    def is_bulk(kind: Kind) -> Callable[[Cell, FlowComparison], bool]:
+    def is_bulk(kind: Kind) -> Callable[[ComparisonCell, FlowComparison], bool]:
         return lambda cell, flow: cell.kind == kind and flow.application is None
 
-    def carries(application: Application) -> Callable[[Cell, FlowComparison], bool]:
+    def carries(application: Application) -> Callable[[ComparisonCell, FlowComparison], bool]:
         return lambda _, flow: flow.application == application
 
     some = any(cell.kind == "applications" for cell in cells)
@@ -140,11 +145,13 @@ def _title(name: str) -> str:
     )
 
 
-def _by_kind(cell: Cell) -> str:
+def _by_kind(cell: ComparisonCell) -> str:
     return "not compared: runs failed" if cell.kind is None else _KIND_TITLES[cell.kind]
 
 
-def _share_by(cells: Sequence[Cell], key: Callable[[Cell], str], header: Row) -> str:
+def _share_by(
+    cells: Sequence[ComparisonCell], key: Callable[[ComparisonCell], str], header: Row
+) -> str:
     names = list(dict.fromkeys(key(cell) for cell in cells))
     rows = []
     for name in names:
@@ -158,7 +165,7 @@ def _counts(within: Sequence[bool]) -> tuple[str, str, str]:
     return str(len(within)), str(sum(within)), share
 
 
-def _by_quantity(cells: Sequence[Cell]) -> str:
+def _by_quantity(cells: Sequence[ComparisonCell]) -> str:
     rows = []
     for title, tolerances, concerns in _judged(cells):
         for tolerance in tolerances:
@@ -175,7 +182,7 @@ def _by_quantity(cells: Sequence[Cell]) -> str:
     return _table(("", "quantity", "cells", "within", "share"), rows)
 
 
-def _by_controllers(cells: Sequence[Cell]) -> str:
+def _by_controllers(cells: Sequence[ComparisonCell]) -> str:
     compared = [cell for cell in cells if cell.compared]
     mixes = list(dict.fromkeys(_mix(cell) for cell in compared))
     kinds = [kind for kind in _KIND_TITLES if any(cell.kind == kind for cell in compared)]
@@ -189,7 +196,7 @@ def _by_controllers(cells: Sequence[Cell]) -> str:
     return _table(("controllers", *(_KIND_TITLES[kind] for kind in kinds)), rows)
 
 
-def _mix(cell: Cell) -> str:
+def _mix(cell: ComparisonCell) -> str:
     return " + ".join(cell.controllers)
 
 
@@ -201,7 +208,7 @@ def _by_scenario(comparisons: Sequence[Comparison]) -> str:
     return _table(("scenario", "", "cells", "within", "share"), rows)
 
 
-def _worst(placed: Sequence[tuple[str, Cell]], causes: Sequence[Cause]) -> str:
+def _worst(placed: Sequence[tuple[str, ComparisonCell]], causes: Sequence[Cause]) -> str:
     outside = [(scenario, cell) for scenario, cell in placed if not cell.within]
     if not outside:
         return "Every cell is within the tolerances."
@@ -217,7 +224,7 @@ def _worst(placed: Sequence[tuple[str, Cell]], causes: Sequence[Cause]) -> str:
     return _table(("cell", "largest difference, simulator less kernel", "cause"), rows)
 
 
-def _worst_difference(cell: Cell) -> str:
+def _worst_difference(cell: ComparisonCell) -> str:
     if not cell.compared:
         return "runs failed"
     flow, measure = max(cell.judged, key=_excess)
@@ -258,7 +265,7 @@ def _every_cell(comparison: Comparison) -> str:
 
 
 def _every_application(comparison: Comparison) -> str:
-    """Write a row per quantity: flows are judged by different ones."""
+    """Return a table with a row per quantity, because flows have different ones."""
     rows: list[Row] = []
     for cell in comparison.cells:
         label = cell.label
@@ -290,7 +297,7 @@ def _difference(measure: MeasureComparison) -> str:
 
 
 def _flow_row(
-    cell: Cell | None, flow: FlowComparison, judged: Sequence[str], alone: bool
+    cell: ComparisonCell | None, flow: FlowComparison, judged: Sequence[str], alone: bool
 ) -> list[str]:
     name = flow.sender if alone else f"{flow.name} ({flow.sender})"
     row = [cell.label if cell else "", name]

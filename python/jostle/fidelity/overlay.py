@@ -1,11 +1,11 @@
-"""The series of both sides in one figure, as data."""
+"""Figure data with the time series of both sides."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from jostle.figures.data import StackedData, stacked
-from jostle.results.over_time import panels
+from jostle.results.time_series_data import panels
 
 if TYPE_CHECKING:
     import polars as pl
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from jostle.results import ResultSet
 
 MOST_FLOWS: Final = 4
-"""Flows that an overlay shows; each has two lines."""
+"""Maximum number of flows in an overlay; each has two lines."""
 
-# Colours that are told apart easily.
+# Number of colours that are easy to distinguish.
 _COLOURS: Final = 6
 
 _COLUMNS: Final = (
@@ -25,27 +25,27 @@ _COLUMNS: Final = (
 
 
 def overlay_data(simulator: ResultSet, kernel: ResultSet, condition: int) -> StackedData:
-    """Throughput, smoothed RTT and window of one condition over time, by both backends.
+    """Return throughput, smoothed RTT and cwnd of one condition over time for both backends.
 
-    Every line is a mean over runs with its band. The simulator's are whole and the kernel's dashed;
-    each has its own colour while there are few, else each flow has.
+    Lines are means over runs with a band, solid for the simulator and dashed for the kernel. Each
+    line has its own colour if there are few, else each flow has.
 
     Parameters
     ----------
     simulator, kernel
-        Results of the same plan; both need a run of the condition.
+        Results of the same plan; both must have a run of the condition.
     condition
-        Its position.
+        Position of the condition.
     """
     import polars as pl
 
     frames: list[pl.DataFrame] = []
     labels: dict[str, str] = {}
     styles: dict[str, tuple[int, int]] = {}
-    specs = simulator.of(condition)[0].run.spec["flows"][:MOST_FLOWS]
+    specs = simulator.runs_of(condition)[0].run.spec["flows"][:MOST_FLOWS]
     for side, results in (("simulator", simulator), ("kernel", kernel)):
         series = results.condition_series(condition).select(_COLUMNS)
-        # Names of flows hold no line break, so these are new names.
+        # Flow names contain no line break, so these names are unique.
         frames.append(series.with_columns(flow=pl.col("flow") + f"\n{side}"))
     few = 2 * len(specs) <= _COLOURS
     for colour, flow in enumerate(specs):
@@ -57,7 +57,7 @@ def overlay_data(simulator: ResultSet, kernel: ResultSet, condition: int) -> Sta
     return stacked(
         pl.concat(frames, how="vertical_relaxed"),
         labels,
-        # Both sides know the smoothed RTT; the kernel tells no other.
+        # Use the smoothed RTT, because the kernel records no other.
         (throughput, rtt._replace(quantity="SRTT", column="srtt_s"), cwnd),
         simulator.labels[condition],
         styles=styles,

@@ -1,21 +1,26 @@
-"""Comparisons as tables for people."""
+"""Comparisons as tables for display."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from jostle.figures.data import flow_label
-from jostle.results.formats import ABSENT, plain, signed, with_interval
+from jostle.results.number_format import ABSENT, plain, signed, with_interval
 from jostle.results.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from jostle.fidelity.compare import Cell, Comparison, FlowComparison, MeasureComparison
+    from jostle.fidelity.compare import (
+        Comparison,
+        ComparisonCell,
+        FlowComparison,
+        MeasureComparison,
+    )
 
 _GAP = 2
 _FAR = 0.1
-"""Differences of what is not judged that are told, as a part of the kernel's mean."""
+"""Difference of an unjudged quantity from which it is reported, as a share of the kernel's mean."""
 _NAMED = 3
 
 HEADER = ("condition", "flow", "controller", "quantity")
@@ -23,9 +28,9 @@ NUMBERS = ("simulator", "kernel", "difference", "verdict")
 
 
 def comparison_rows(comparison: Comparison, width: int | None = None) -> Table:
-    """Make a row per condition, flow and quantity, with the unit beside the quantity.
+    """Return a table with a row per condition, flow and quantity, and the unit after the quantity.
 
-    Where that takes more than `width` characters, conditions and flows stand above their rows.
+    If the table is wider than `width` characters, conditions and flows are headings above the rows.
     """
     table = _in_columns(comparison)
     widths = (
@@ -65,7 +70,7 @@ def _in_columns(comparison: Comparison) -> Table:
     return Table((*header, *NUMBERS), tuple(rows), tuple(groups), len(header))
 
 
-def _cell_rows(cell: Cell) -> Iterator[tuple[str, ...]]:
+def _cell_rows(cell: ComparisonCell) -> Iterator[tuple[str, ...]]:
     if not cell.compared:
         sides = zip(("the simulator", "the kernel"), cell.runs, strict=True)
         missing = " or ".join(side for side, runs in sides if not runs)
@@ -75,7 +80,7 @@ def _cell_rows(cell: Cell) -> Iterator[tuple[str, ...]]:
             yield (*((flow.name, flow.sender) if number == 0 else ("", "")), *row)
 
 
-def _flow_rows(cell: Cell, flow: FlowComparison) -> Iterator[tuple[str, ...]]:
+def _flow_rows(cell: ComparisonCell, flow: FlowComparison) -> Iterator[tuple[str, ...]]:
     for measure in flow.measures:
         shown = measure.quantity
         if len(cell.flows) == 1 and shown.name == "share":
@@ -90,7 +95,7 @@ def _flow_rows(cell: Cell, flow: FlowComparison) -> Iterator[tuple[str, ...]]:
 
 
 def difference_text(measure: MeasureComparison) -> str:
-    """Write a difference in the way in which it is judged: relative, in points, or in packets."""
+    """Return a difference in the form in which it is judged: relative, in points, or in packets."""
     shown = measure.quantity
     if measure.difference.value is None:
         return ABSENT
@@ -105,7 +110,7 @@ def difference_text(measure: MeasureComparison) -> str:
 
 
 def not_judged(comparisons: Iterable[Comparison]) -> str:
-    """Say which quantities no tolerance decides, and which of them differ most; empty if none."""
+    """Return a note on unjudged quantities and the largest of their differences, or empty text."""
     found = [
         (flow, measure, cell)
         for comparison in comparisons
@@ -132,7 +137,7 @@ def not_judged(comparisons: Iterable[Comparison]) -> str:
 
 
 def verdict(measure: MeasureComparison) -> str:
-    """Say whether a difference is within its tolerance, or that it is not judged."""
+    """Return whether a difference is within its tolerance, or that it is not judged."""
     if measure.within is None:
         return "not judged"
     return "within" if measure.within else "OUTSIDE"

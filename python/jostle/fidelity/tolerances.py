@@ -1,4 +1,4 @@
-"""How far the simulator may lie from the kernel: every tolerance, here and nowhere else."""
+"""Tolerances for differences between the simulator and the kernel."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Final, Literal
 from jostle.stats import Estimate
 
 Kind = Literal["solo", "lossy", "shared", "applications"]
-"""A flow alone, alone on links that lose packets at random, with others, or beside applications:
-which runs are compared and what is judged depend on it."""
+"""Kind of a run, which selects the judged quantities: one flow alone, one flow on links with random
+loss, several flows, or applications with other flows."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What is allowed for one quantity. It is enough that one of the allowances holds.
+    """The tolerance of one quantity. The difference must be within at least one of its bounds.
 
     Parameters
     ----------
     quantity
         Name of the quantity.
     relative
-        Largest difference as a part of the kernel's mean.
+        Maximum difference as a share of the kernel's mean.
     absolute
-        Largest difference in the quantity's unit.
+        Maximum difference in the quantity's unit.
     or_inside_interval
-        Whether a mean inside the 95 % interval of the kernel's mean is within, however wide.
+        Whether a mean within the kernel's 95 % interval is accepted, regardless of its width.
     words
-        The same for people.
+        Description of the tolerance.
     """
 
     quantity: str
@@ -38,14 +38,14 @@ class Tolerance:
     or_inside_interval: bool = False
 
     def allowance(self, kernel: float) -> float:
-        """Return the largest difference that is allowed beside the kernel's mean `kernel`."""
+        """Return the maximum difference for the mean `kernel` of the kernel."""
         return max(self.relative * abs(kernel), self.absolute)
 
     def excess(self, simulator: Estimate, kernel: Estimate) -> float | None:
-        """Return the difference in allowances: up to 1 it is within.
+        """Return the difference divided by the tolerance; up to 1 it is within.
 
-        Infinite where nothing is allowed. A quantity that neither side has does not differ; None
-        if only one side has it.
+        The result is infinite if the tolerance is 0. It is 0 if neither side has a value, and None
+        if only one side has.
         """
         if simulator.value is None or kernel.value is None:
             return 0.0 if simulator.value is kernel.value else None
@@ -56,7 +56,7 @@ class Tolerance:
         excess = distance / allowance if allowance else math.inf
         if self.or_inside_interval and kernel.low is not None and kernel.high is not None:
             reach = max(kernel.value - kernel.low, kernel.high - kernel.value)
-            # Inside the interval, however wide: the nearer to its end, the nearer to 1.
+            # Distance as a share of the interval's half width: at most 1 within the interval.
             excess = min(excess, distance / reach) if reach else excess
         return excess
 
@@ -70,8 +70,8 @@ _ALONE: Final = (
 TOLERANCES: Final[dict[Kind, tuple[Tolerance, ...]]] = {
     "solo": _ALONE,
     "lossy": _ALONE,
-    # Competition is chaotic: who wins the first overflow decides the next ten seconds. What can be
-    # asked is that the mean share over many starts is the kernel's.
+    # Competition is chaotic: the winner of the first overflow dominates the next ten seconds. So
+    # only the mean share over many starts is compared.
     "shared": (
         Tolerance(
             "share",
@@ -80,7 +80,7 @@ TOLERANCES: Final[dict[Kind, tuple[Tolerance, ...]]] = {
             or_inside_interval=True,
         ),
     ),
-    # Of what is beside an application: how much that has to bear.
+    # Flows next to an application: the load that the application meets.
     "applications": (
         Tolerance(
             "goodput",
@@ -90,4 +90,4 @@ TOLERANCES: Final[dict[Kind, tuple[Tolerance, ...]]] = {
         ),
     ),
 }
-"""What is judged of flows of bulk data, by kind; other quantities are shown without a verdict."""
+"""Judged quantities of bulk flows, by kind; other quantities are shown without a verdict."""

@@ -1,4 +1,4 @@
-"""Figures: what is to be seen (`data`), how it looks (`draw`), where it goes (`save`)."""
+"""Figures: their data (`data`), rendering (`draw`) and output files (`save`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws curves, bars, boxes and clouds of points with Matplotlib; one alone or several alike."""
+"""Drawing of curves, bars, boxes and scatter plots with Matplotlib, single or as multiples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from jostle.figures import heat, maps
+from jostle.figures import heat_map, scatter_map
 from jostle.figures.data import (
     CurvesData,
     GroupsData,
@@ -46,34 +46,34 @@ _LEGEND_ROW_IN = 0.15
 _CAPTION_ROW_IN = 0.11
 _PAGE_WIDTH_IN = 7.0
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-# Of a group's width: what its bars or boxes take together.
+# Width of the bars or boxes of a group together, as a share of the group's width.
 _GROUP = 0.8
 _MOST_MARKED = 30
 _MOST_TICKS = 10
-# Of a logarithmic axis: what two of them need between them.
+# Minimum distance of two ticks on a logarithmic axis, as a share of the axis.
 _LEAST_GAP = 0.04
-# Letters that all names below the axis have room for in one line.
+# Maximum total length of the tick labels that fit on one line, in characters.
 _TICK_LETTERS = 44
-# From here on points are told apart better if they are small and pale.
+# Number of points from which smaller and paler markers are more legible.
 _MANY_POINTS = 60
 
 
 def chart(data: Drawn) -> Figure:
-    """Draw lines with intervals, bars or boxes in groups, or clouds with outlines, alone."""
+    """Draw a single chart: curves, groups of bars or boxes, or a scatter plot."""
     return _figure([("", data)], data.caption)
 
 
 def multiples(data: Multiples) -> Figure:
-    """Draw charts of one kind beside each other, with the same scales and one legend."""
+    """Draw charts of one kind side by side, with common scales and one legend."""
     tables = [(title, part) for title, part in data.parts if isinstance(part, HeatMapData)]
     if tables:
-        return heat.heat_maps(tables, data.caption)
+        return heat_map.heat_maps(tables, data.caption)
     points = [(title, part) for title, part in data.parts if isinstance(part, MapData)]
     if points:
-        return maps.maps(points, data.caption)
+        return scatter_map.maps(points, data.caption)
     regions = [(title, part) for title, part in data.parts if isinstance(part, RegionData)]
     if regions:
-        return maps.regions(regions, data.caption)
+        return scatter_map.regions(regions, data.caption)
     drawn = [
         (title, part)
         for title, part in data.parts
@@ -114,7 +114,7 @@ def _figure(parts: Sequence[tuple[str, Drawn]], caption: str) -> Figure:
 
 
 def _labels(parts: Sequence[tuple[str, Drawn]]) -> list[str]:
-    """Labels of all parts, each once: the same label looks the same in every part."""
+    """Return the labels of all charts without duplicates, so that a label always looks the same."""
     found: dict[str, None] = {}
     for _, part in parts:
         match part:
@@ -128,7 +128,7 @@ def _labels(parts: Sequence[tuple[str, Drawn]]) -> list[str]:
 
 
 def _outer_labels(axes: Any, shown: int) -> None:
-    """Name the axes at the edges alone, and hide places that hold nothing."""
+    """Label the outer axes only, and hide unused axes."""
     down, across = axes.shape
     for at, axis in enumerate(axes.flat):
         if at >= shown:
@@ -139,12 +139,12 @@ def _outer_labels(axes: Any, shown: int) -> None:
         if at + across < shown:
             axis.set_xlabel("")
         elif down > 1 and at // across < down - 1:
-            # Nothing stands below it.
+            # There is no chart below, so show the tick labels.
             axis.tick_params(labelbottom=True)
 
 
 def _look(label: str, labels: Sequence[str]) -> tuple[str, Any, str]:
-    """Colour, dash and marker of a label."""
+    """Return colour, dash and marker of a label."""
     at = labels.index(label) if label in labels else 0
     dash = DASHES[at // len(COLOURS) % len(DASHES)]
     return COLOURS[at % len(COLOURS)], dash, _MARKERS[at % len(_MARKERS)]
@@ -157,7 +157,7 @@ def _curves(axis: Axes, data: CurvesData, labels: Sequence[str]) -> None:
             axis.step(curve.x, curve.y, where="post", color=colour, ls=dash, label=curve.label)
             continue
         if curve.x.size == 1 or not data.joined:
-            # A point alone has no band; its interval is a bar.
+            # A single point has no band, so draw its interval as an error bar.
             reach = [curve.y - curve.low, curve.high - curve.y]
             axis.errorbar(curve.x, curve.y, yerr=None if np.isnan(reach).any() else reach,
                           color=colour, capsize=1.5, elinewidth=0.8, ls="")  # fmt: skip
@@ -185,7 +185,7 @@ def _curves(axis: Axes, data: CurvesData, labels: Sequence[str]) -> None:
 
 
 def _name_axes(axis: Axes, x: str, y: str) -> None:
-    """Name both axes in lines that fit beside them."""
+    """Set the labels of both axes, wrapped to their length."""
     figure = axis.get_figure(root=True)
     assert figure is not None
     grid = axis.get_gridspec()
@@ -205,7 +205,7 @@ def _groups(axis: Axes, data: GroupsData, labels: Sequence[str]) -> None:
             x = index if alone else at + (index - (len(row) - 1) / 2) * width
             colour = COLOURS[index % len(COLOURS)]
             label = data.labels[index] if at == 0 and not alone else None
-            place = _Place(x, width, colour, label)
+            place = _BoxLayout(x, width, colour, label)
             (_bar if data.bars else _box)(axis, box, place)
     names = data.labels if alone else data.groups
     room = _TICK_LETTERS // len(names)
@@ -258,7 +258,7 @@ _DRAW: Final[dict[type[Chart], Callable[[Axes, Any, Sequence[str]], None]]] = {
 
 
 def _limits(axes: Sequence[Axes], parts: Sequence[Drawn]) -> None:
-    """Set the ends of the axes, which all parts share, when everything is drawn."""
+    """Set the limits of the axes, which all charts share, after everything is drawn."""
     low = min(axis.get_ylim()[0] for axis in axes)
     high = max(axis.get_ylim()[1] for axis in axes)
     first = parts[0]
@@ -275,7 +275,7 @@ def _limits(axes: Sequence[Axes], parts: Sequence[Drawn]) -> None:
             low, high = 0.0, 1.04 * high
             left = min(axis.get_xlim()[0] for axis in axes)
             right = max(axis.get_xlim()[1] for axis in axes)
-            # Matplotlib's margin would lead below zero, where no delay is.
+            # Matplotlib's margin would extend below 0, where no delay is.
             left = max(left, 0.0)
             if first.diagonal:
                 left, high = 0.0, max(right, high)
@@ -287,25 +287,25 @@ def _limits(axes: Sequence[Axes], parts: Sequence[Drawn]) -> None:
 
 
 def _log_ticks(axis: Axes, data: CurvesData) -> None:
-    """Mark the points themselves, which a grid has few of; every other one if they are many."""
+    """Put ticks at the points if they are few, with a spacing that keeps labels apart."""
     axis.set_xscale("log")
     points = np.unique(np.concatenate([curve.x for curve in data.curves]))
     if points.size > _MOST_MARKED or not data.joined:
-        maps.log_ticks(axis.xaxis)
+        scatter_map.log_ticks(axis.xaxis)
         return
     marked = points[:: -(-points.size // _MOST_TICKS)]
     if marked.size > 1 and np.diff(np.log(marked)).min() < _LEAST_GAP * np.log(
         points[-1] / points[0]
     ):
-        maps.log_ticks(axis.xaxis)
+        scatter_map.log_ticks(axis.xaxis)
         return
     axis.set_xticks(marked, [f"{x:g}" for x in marked])
     axis.set_xticks([], minor=True)
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a bar or box stands, how wide, and in which colour; its name in the legend, if any."""
+class _BoxLayout:
+    """Position, width and colour of a bar or box, and its legend entry if it has one."""
 
     x: float
     width: float
@@ -313,7 +313,7 @@ class _Place:
     label: str | None
 
 
-def _bar(axis: Axes, box: Box, place: _Place) -> None:
+def _bar(axis: Axes, box: Box, place: _BoxLayout) -> None:
     reach = [[box.mean - box.low], [box.high - box.mean]] if np.isfinite(box.low) else None
     axis.bar(
         place.x, box.mean, place.width * 0.9, color=place.colour, alpha=0.75, yerr=reach,
@@ -321,7 +321,7 @@ def _bar(axis: Axes, box: Box, place: _Place) -> None:
     )  # fmt: skip
 
 
-def _box(axis: Axes, box: Box, place: _Place) -> None:
+def _box(axis: Axes, box: Box, place: _BoxLayout) -> None:
     drawn = {
         "med": box.median, "q1": box.q1, "q3": box.q3, "whislo": box.low, "whishi": box.high,
         "mean": box.mean, "fliers": box.outliers,

@@ -1,4 +1,4 @@
-"""What figures show, as numbers; nothing here draws."""
+"""Data of figures as numbers, independent of the drawing library."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jostle.stats import series_band
-from jostle.stats.describe import Floats
+from jostle.stats.covariance_ellipse import Ellipse
+from jostle.stats.descriptive import Floats
 from jostle.stats.distribution import Box
-from jostle.stats.ellipse import Ellipse
-from jostle.stats.envelope import Envelope
+from jostle.stats.performance_envelope import Envelope
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,15 +28,15 @@ class Line:
     Attributes
     ----------
     label
-        What it stands for.
+        Name in the legend.
     time_s, mean, low, high
-        Shape (bins,). NaN where there is no value; NaN in low and high where there is no
+        Shape (bins,); NaN if there is no value. `low` and `high` are also NaN if there is no
         interval.
     style
-        Positions of its colour and its dash among those of `style.py`; if absent, both are the
-        line's own position in its panel.
+        Indices of its colour and its dash in `style.py`; if None, both are the line's position in
+        its panel.
     few
-        Shape (bins,): where fewer runs have a value than elsewhere.
+        Shape (bins,): whether fewer runs have a value in the bin than in other bins.
     """
 
     label: str
@@ -50,12 +50,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Area:
-    """What could be had at a time, shaded from 0 up, such as the capacity of a link.
+    """An area from 0 up to a maximum over time, such as the capacity of a link.
 
     Attributes
     ----------
     label
-        What it is.
+        Name in the legend.
     time_s, top
         Shape (bins,).
     """
@@ -67,7 +67,7 @@ class Area:
 
 @dataclass(frozen=True)
 class PanelData:
-    """One panel: the y axis and what is on it."""
+    """One panel: its y axis, lines and areas."""
 
     quantity: str
     unit: str
@@ -77,7 +77,7 @@ class PanelData:
 
 @dataclass(frozen=True)
 class PhaseBand:
-    """A window of time to be shaded."""
+    """A time window that is shaded."""
 
     name: str
     from_s: float
@@ -91,15 +91,15 @@ class StackedData:
     Attributes
     ----------
     title
-        Name of the condition; empty if there is one only.
+        Name of the condition; empty if there is only one.
     panels
-        From top to bottom.
+        Panels from top to bottom.
     phases
-        Windows to be shaded.
+        Time windows to shade.
     runs
-        Runs behind every line.
+        Number of runs behind every line.
     caption
-        What a reader should know of lines and bands.
+        Explanation of lines and bands for the reader.
     """
 
     title: str
@@ -116,19 +116,19 @@ class HeatMapData:
     Attributes
     ----------
     quantity, unit
-        What the numbers are.
+        Name and unit of the numbers.
     rows, columns
-        Names.
+        Names of rows and columns.
     values
-        Shape (rows, columns); NaN where there is no value.
+        Shape (rows, columns); NaN if there is no value.
     lowest, highest
         Ends of the colour scale.
     diverging
-        Whether 0 is the neutral middle, with blue above and red below.
+        Whether the colour scale diverges from 0, with blue above and red below.
     ends
-        What the lowest and the highest end of the scale mean, in words.
+        Meaning of the lowest and the highest end of the scale.
     row_label, column_label
-        What the names are of; may be empty where they say it themselves.
+        Labels of the axes; empty if the names explain themselves.
     """
 
     quantity: str
@@ -147,20 +147,20 @@ class HeatMapData:
 
 @dataclass(frozen=True)
 class MapData:
-    """Numbers at points of a plane, shown as colours; between them, those of the nearest point.
+    """Numbers at points of a plane, shown as colours, with nearest-neighbour interpolation.
 
     Attributes
     ----------
     x_label, y_label
-        What the axes are, with their units.
+        Labels of the axes, with units.
     x, y, values
-        Shape (points,): where the points are, and what was found there.
+        Shape (points,): coordinates and values of the points.
     quantity, unit
-        What the values are.
+        Name and unit of the values.
     lowest, highest
         Ends of the colour scale.
     diverging
-        Whether 0 is the neutral middle.
+        Whether the colour scale diverges from 0.
     log_x, log_y
         Whether an axis is logarithmic.
     """
@@ -182,22 +182,22 @@ class MapData:
 
 @dataclass(frozen=True)
 class RegionData:
-    """Where something holds in a plane, with the points that say so.
+    """The region of a plane in which a claim holds, with the sampled points.
 
     Attributes
     ----------
     x_label, y_label
-        What the axes are, with their units.
+        Labels of the axes, with units.
     x, y
         Shape (points,).
     holds
-        Shape (points,): 1 where it holds, 0 where not, NaN where nobody knows.
+        Shape (points,): 1 if the claim holds, 0 if not, NaN if unknown.
     certain
-        Shape (points,): whether runs leave no doubt.
+        Shape (points,): whether the result is statistically certain.
     x_edges, y_edges
         Shape (columns + 1,) and (rows + 1,): edges of cells.
     shares
-        Shape (rows, columns): how much speaks for it, from 0 to 1; its boundary is at a half.
+        Shape (rows, columns): estimated support for the claim, 0 to 1; the boundary is at 0.5.
     log_x, log_y
         Whether an axis is logarithmic.
     """
@@ -217,14 +217,14 @@ class RegionData:
 
 
 class PanelColumn(NamedTuple):
-    """What a panel shows.
+    """The quantity shown by a panel.
 
     Attributes
     ----------
     quantity, unit
-        What it is, and the unit that is read.
+        Name of the quantity, and displayed unit.
     column, factor
-        Column of the series, and what its values are multiplied by for that unit.
+        Column of the series, and factor that converts its values to the unit.
     """
 
     quantity: str
@@ -235,11 +235,11 @@ class PanelColumn(NamedTuple):
 
 _MANY_KB = 1e3
 NO_CONTROLLER = "none"
-"""What a run's summary has for the controller of pings."""
+"""Name of the controller of ping flows in a run's summary."""
 
 
 def flow_label(flow: Mapping[str, Any]) -> str:
-    """Return what a legend calls a flow of a run's summary: its name, and its controller."""
+    """Return the legend entry of a flow in a run's summary: name and controller."""
     name, controller = flow["name"], flow["controller"]
     return name if controller in (name, NO_CONTROLLER) else f"{name} ({controller})"
 
@@ -253,7 +253,7 @@ def stacked(
     *,
     styles: Mapping[str, tuple[int, int]] | None = None,
 ) -> StackedData:
-    """Columns of the series over time, each flow's mean over runs.
+    """Return columns of the series over time, averaged over runs for each flow.
 
     Parameters
     ----------
@@ -261,13 +261,13 @@ def stacked(
         One row per run, bin and flow: seed, time_s (end of the bin), flow, cwnd_bytes,
         sent_packets, and the panels' columns.
     labels
-        Name in the figure for each flow to be shown, in the order of the legend.
+        Legend entry of each flow to show, in the order of the legend.
     panels
-        Which columns of the series are shown, from top to bottom.
+        Columns of the series to show, from top to bottom.
     title, phases
         See `StackedData`.
     styles
-        Colour and dash of flows; see `Line`.
+        Indices of colour and dash by flow; see `Line`.
     """
     import polars as pl
 
@@ -276,8 +276,8 @@ def stacked(
     while_open = pl.col("time_s").is_between(
         sending_at.min().over("seed", "flow"), sending_at.max().over("seed", "flow")
     )
-    # A flow that is not open has no window, and pings never have one. One that lived within an
-    # interval has none left at its end, and a mean.
+    # A flow that is not open has no cwnd, and pings never have one. A flow that opened and closed
+    # within an interval has no cwnd at its end, but a mean.
     window: pl.Expr = pl.when(while_open & (pl.col("cwnd_bytes") > 0)).then(pl.col("cwnd_bytes"))
     if "cwnd_mean_bytes" in series.columns:
         window = pl.coalesce(window, pl.col("cwnd_mean_bytes").fill_nan(None))
@@ -304,10 +304,10 @@ def _line(one_flow: pl.DataFrame, column: str, factor: float, label: str) -> Lin
     end_s = wide["time_s"].to_numpy().astype(np.float64)
     values = wide.drop("time_s").cast(pl.Float64).fill_null(np.nan).to_numpy().T
     band = series_band(values * factor)
-    # A point stands for its bin: it belongs in the middle.
+    # A value describes its complete bin, so draw it at the middle.
     start_s = np.concatenate(([0.0], end_s[:-1]))[: len(end_s)]
     few = (band.n > 0) & (band.n < band.n.max(initial=0))
-    # Nothing that the series holds is below zero; Student's t does not know that.
+    # No column has negative values, but Student's t intervals may extend below 0.
     low = np.where(band.mean >= 0, np.maximum(band.low, 0.0), band.low)
     return Line(label, (start_s + end_s) / 2, band.mean, low, band.high, few=few)
 
@@ -328,16 +328,16 @@ def _readable(panel: PanelData) -> PanelData:
 
 @dataclass(frozen=True)
 class Curve:
-    """Points that belong together, joined by a line.
+    """Points joined by a line.
 
     Attributes
     ----------
     label
-        What it stands for.
+        Name in the legend.
     x, y
         Shape (points,).
     low, high
-        Shape (points,): ends of the interval, NaN where there is none.
+        Shape (points,): ends of the interval; NaN if there is none.
     """
 
     label: str
@@ -349,22 +349,22 @@ class Curve:
 
 @dataclass(frozen=True)
 class CurvesData:
-    """A measure against something, or distribution functions.
+    """A measure as a function of a quantity, or distribution functions.
 
     Attributes
     ----------
     x_label, y_label
-        What the axes are, with their units.
+        Labels of the axes, with units.
     curves
-        In the order of the legend.
+        Curves in the order of the legend.
     log_x
         Whether the x axis is logarithmic.
     x_names
-        Names of the points at x = 0, 1, …, where the axis has names instead of numbers.
+        Names of the points at x = 0, 1, …, if the axis shows names instead of numbers.
     steps
-        Whether values hold until the next point, as in a distribution function.
+        Whether a value holds until the next point, as in a distribution function.
     joined
-        Whether there is anything between the points; not if something else differs among them.
+        Whether points are joined by lines; not if they differ in other keys as well.
     """
 
     x_label: str
@@ -379,23 +379,23 @@ class CurvesData:
 
 @dataclass(frozen=True)
 class GroupsData:
-    """Bars or boxes, in groups beside each other.
+    """Bars or boxes in groups, side by side.
 
     Attributes
     ----------
     y_label
-        What the y axis is, with its unit.
+        Label of the y axis, with its unit.
     groups
-        Names of the groups; one empty name if there is one group.
+        Names of the groups; a single empty name if there is one group.
     labels
-        Names within a group, the same in each.
+        Names within a group, the same in all groups.
     boxes
-        Shape (groups, labels); none where there is no value. A bar has its mean, and its interval
+        Shape (groups, labels); None if there is no value. A bar shows the mean, and its interval
         as `low` and `high`.
     bars
-        Whether bars are drawn, or boxes.
+        Whether bars are drawn instead of boxes.
     from_zero
-        Whether the axis begins at 0.
+        Whether the y axis begins at 0.
     """
 
     y_label: str
@@ -409,19 +409,19 @@ class GroupsData:
 
 @dataclass(frozen=True)
 class Cloud:
-    """Points that belong together.
+    """Points of one series in a scatter plot.
 
     Attributes
     ----------
     label
-        What they stand for.
+        Name in the legend.
     x, y
         Shape (points,).
     around
-        What is drawn around them: the ellipse of one standard deviation, or an envelope; None where
+        Outline around the points: the ellipse of one standard deviation, or an envelope; None if
         there are too few points.
     path
-        Whether the points follow each other in time and are joined.
+        Whether the points form a time series and are joined.
     """
 
     label: str
@@ -433,18 +433,18 @@ class Cloud:
 
 @dataclass(frozen=True)
 class ScatterData:
-    """One measure against another.
+    """A scatter plot of one measure against another.
 
     Attributes
     ----------
     x_label, y_label
-        What the axes are, with their units.
+        Labels of the axes, with units.
     clouds
-        In the order of the legend.
+        Series in the order of the legend.
     reverse_x
-        Whether less is better and stands on the right, as for delays.
+        Whether the x axis is reversed, because lower is better, as for delays.
     diagonal
-        Whether the line of equal values is drawn: both axes are the same then.
+        Whether to draw the line of equal values, for axes with the same measure.
     """
 
     x_label: str
@@ -460,14 +460,14 @@ Chart = CurvesData | GroupsData | ScatterData | HeatMapData | MapData | RegionDa
 
 @dataclass(frozen=True)
 class Multiples:
-    """Small charts of one kind beside each other, with the same scales and one legend.
+    """Small charts of one kind side by side, with common scales and one legend.
 
     Attributes
     ----------
     parts
-        Title and chart; a single one may have no title.
+        Title and chart; the title of a single chart may be empty.
     caption
-        What a reader should know of all of them.
+        Explanation of all charts for the reader.
     """
 
     parts: tuple[tuple[str, Chart], ...]
@@ -476,7 +476,7 @@ class Multiples:
 
 @dataclass(frozen=True)
 class ModeSpan:
-    """A stretch of time in which a controller was in one mode."""
+    """An interval in which a controller was in one mode."""
 
     mode: str
     from_s: float
@@ -485,19 +485,18 @@ class ModeSpan:
 
 @dataclass(frozen=True)
 class FlowEvents:
-    """A flow's window and what happened to it.
+    """cwnd of a flow, with losses and modes.
 
     Attributes
     ----------
     label
         Name of the flow.
     time_s, window, threshold
-        Shape (bins,): ends of intervals, window and slow-start threshold in kB; NaN where there is
-        none.
+        Shape (bins,): ends of intervals, cwnd and ssthresh in kB; NaN if there is no value.
     lost_s, lost_window
-        Shape (losses,): when packets were lost, and the window then.
+        Shape (losses,): times of losses, and cwnd at these times.
     modes
-        Modes of the controller, one after the other.
+        Modes of the controller in order of time.
     """
 
     label: str
@@ -511,7 +510,7 @@ class FlowEvents:
 
 @dataclass(frozen=True)
 class EventsData:
-    """Windows of flows in one run, with events."""
+    """cwnd of the flows of one run, with events."""
 
     title: str
     flows: tuple[FlowEvents, ...]

@@ -1,4 +1,4 @@
-"""Draws figure data with Matplotlib, without its global state."""
+"""Drawing of figure data with Matplotlib, without its global state."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from jostle.figures.data import Bools, PanelData, PhaseBand, StackedData
-    from jostle.figures.family import FamilyData, Member
-    from jostle.stats.describe import Floats
+    from jostle.figures.family_tree import FamilyData, FamilyTreeNode
+    from jostle.stats.descriptive import Floats
 
 _PANEL_IN = 1.05
 _GROUP_IN = 1.75
 _MEMBER_IN = 0.27
-# Of a column's width: what a name's box takes.
+# Width of a name's box, as a share of the column width.
 _BOX = 0.52
 
 
 def stacked(data: StackedData) -> Figure:
-    """Draw panels over a common time axis, the legend above them."""
+    """Draw panels over a common time axis, with the legend above them."""
     with look():
         panels = len(data.panels)
         figure = _figure(panels * _PANEL_IN + 0.45)
@@ -61,7 +61,7 @@ def stacked(data: StackedData) -> Figure:
 
 
 def _legend(figure: Figure, axes: Any, title: str) -> None:
-    """Put every name once above the panels, and make the figure higher by what that takes."""
+    """Draw the legend with unique labels above the panels, and increase the figure's height."""
     found: dict[str, Any] = {}
     for axis in axes:
         for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
@@ -85,7 +85,7 @@ def _legend(figure: Figure, axes: Any, title: str) -> None:
 
 
 def family(data: FamilyData) -> Figure:
-    """Draw groups as columns, and an arrow from each controller to those that build on it."""
+    """Draw groups as columns, with an arrow from each controller to its descendants."""
     with look():
         rows = 1 + max(member.row for member in data.members)
         size = (_GROUP_IN * len(data.groups), _MEMBER_IN * (rows + 2))
@@ -99,7 +99,7 @@ def family(data: FamilyData) -> Figure:
         for member in data.members:
             colour = COLOURS[member.group % len(COLOURS)]
             corner = (member.group - _BOX / 2, _level(member) - 0.34)
-            # What is only named has a dashed edge and nothing in it.
+            # Controllers that are not in the registry get a dashed edge and no fill.
             axis.add_patch(
                 FancyBboxPatch(
                     corner, _BOX, 0.68, boxstyle="round,pad=0,rounding_size=0.08",
@@ -122,24 +122,24 @@ def family(data: FamilyData) -> Figure:
         return figure
 
 
-def _level(member: Member) -> float:
-    """Every other column half a row lower, so that level arrows pass between its names."""
+def _level(member: FamilyTreeNode) -> float:
+    """Return the row of a name. Every other column is half a row lower, so that arrows fit."""
     return member.row + 0.5 * (member.group % 2)
 
 
 def _tint(colour: str) -> tuple[float, ...]:
-    """Mix a colour with white: opaque, so that it hides what passes behind."""
+    """Mix a colour with white. The result is opaque, so that it covers lines behind."""
     return tuple(0.87 + 0.13 * part for part in to_rgb(colour))
 
 
-def _descent(axis: Axes, ancestor: Member, descendant: Member) -> None:
-    """Between columns from side to side; within one, past the names between them on the left."""
+def _descent(axis: Axes, ancestor: FamilyTreeNode, descendant: FamilyTreeNode) -> None:
+    """Draw an arrow: from side to side between columns, or on the left within a column."""
     form: dict[str, Any]
     if ancestor.group != descendant.group:
-        form = {"path": _way(ancestor, descendant)}
+        form = {"path": _arrow_path(ancestor, descendant)}
     else:
         rows = descendant.row - ancestor.row
-        # However far it reaches, it stays within the figure.
+        # Limit the bend, so that long arrows stay within the figure.
         bend = min(0.35, 2.8 / rows) if rows > 1 else 0.7
         form = {
             "posA": (ancestor.group - _BOX / 2, _level(ancestor)),
@@ -156,13 +156,13 @@ def _descent(axis: Axes, ancestor: Member, descendant: Member) -> None:
     )  # fmt: skip
 
 
-def _way(ancestor: Member, descendant: Member) -> Path:
-    """Bends in the spaces between columns; the columns on the way are crossed between two names."""
+def _arrow_path(ancestor: FamilyTreeNode, descendant: FamilyTreeNode) -> Path:
+    """Return a path that bends between columns, and crosses columns between two names."""
     step = 1 if descendant.group > ancestor.group else -1
     aim = _level(descendant)
     points = [(ancestor.group + step * _BOX / 2, _level(ancestor))]
     for column in range(ancestor.group + step, descendant.group, step):
-        # Names are at whole levels or halfway, in turn, and so are the gaps between them.
+        # Columns alternate between whole and half levels, and so do the gaps between names.
         offset = 0.5 * (column % 2 == 0)
         gap = round(aim - offset) + offset
         points += [(column - step * _BOX / 2, gap), (column + step * _BOX / 2, gap)]
@@ -198,7 +198,7 @@ def _panel(axis: Axes, panel: PanelData) -> None:
         alone = _alone(line.mean)
         if not alone.any():
             continue
-        # A line through a single point cannot be seen.
+        # A line through a single point is invisible, so draw a marker.
         axis.plot(line.time_s[alone], line.mean[alone], color=colour, linestyle="", marker="o",
                   markersize=2.2)  # fmt: skip
     quantity = wrapped(panel.quantity, _PANEL_IN)
@@ -209,19 +209,19 @@ def _panel(axis: Axes, panel: PanelData) -> None:
 
 
 def _alone(values: Floats) -> Bools:
-    """Bins with a value between two that have none."""
+    """Return the bins with a value whose neighbours have none."""
     none = np.concatenate(([True], np.isnan(values), [True]))
     found: Bools = ~none[1:-1] & none[:-2] & none[2:]
     return found
 
 
 def _round_ticks(most: int) -> MaxNLocator:
-    """Ticks at 1, 2 or 5 times a power of ten, which are read off more easily than thirds."""
+    """Return ticks at 1, 2 or 5 times a power of ten, which are easier to read than thirds."""
     return MaxNLocator(most, steps=[1, 2, 5, 10], min_n_ticks=3)
 
 
 def _limits(panel: PanelData) -> tuple[float, float]:
-    """From 0 to a little above the means; a wide band in one bin must not flatten the rest."""
+    """Return limits from 0 to slightly above the means, even if a band is wider in one bin."""
     means = [line.mean for line in panel.lines]
     highs = [line.high for line in panel.lines]
     tops = [area.top for area in panel.areas]
@@ -255,7 +255,7 @@ def _name_phases(axis: Axes, phases: tuple[PhaseBand, ...]) -> None:
 
 def _end_s(data: StackedData) -> float:
     lines = [line.time_s for panel in data.panels for line in panel.lines]
-    # Points stand in the middle of their bins.
+    # Points are at the middle of their bins.
     ends = [s[-1] + (s[-1] - s[-2]) / 2 if s.size > 1 else s[-1] for s in lines if s.size]
     ends += [phase.to_s for phase in data.phases]
     return float(max(ends, default=0.0)) or 1.0

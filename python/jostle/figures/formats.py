@@ -1,4 +1,4 @@
-"""Formats of figures, known before anything that draws is loaded."""
+"""Names of figure formats, available without loading the drawing library."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ FORMATS = ("png", "svg", "pdf")
 
 
 def chosen(names: Iterable[str]) -> tuple[str, ...]:
-    """Take formats apart that are written with commas, each once.
+    """Split comma-separated formats and remove duplicates.
 
     Raises
     ------
     InputError
-        When there is no such format.
+        If a format does not exist.
     """
     found = tuple(dict.fromkeys(n.strip() for name in names for n in name.split(",") if n.strip()))
     for name in found:

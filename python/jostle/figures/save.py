@@ -1,4 +1,4 @@
-"""Writes figures: whole or not at all, and the same bytes for the same figure."""
+"""Writing of figures: atomic, and with the same bytes for the same figure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from jostle.errors import InputError
 from jostle.figures.formats import FORMATS
 from jostle.figures.style import look
-from jostle.replaced_files import replace_file
+from jostle.safe_io.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Metadata that would differ from one writing to the next, or with the version of Matplotlib.
+# Metadata that changes with the time of writing or the version of Matplotlib.
 _NO_METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
@@ -25,12 +25,12 @@ _NO_METADATA: dict[str, dict[str, None]] = {
 
 
 def to_bytes(figure: Figure, format: str) -> bytes:  # noqa: A002
-    """Write `figure` as `png`, `svg` or `pdf`."""
+    """Return a figure as `png`, `svg` or `pdf` bytes."""
     if format not in FORMATS:
         raise InputError(f"no figure format `{format}`: choose one of {', '.join(FORMATS)}")
     buffer = io.BytesIO()
     with look():
-        # The last bytes of a picture take as long as all others.
+        # A higher compression level saves few bytes and takes as long as everything else.
         packed: dict[str, Any] = {"pil_kwargs": {"compress_level": 4}} if format == "png" else {}
         figure.savefig(buffer, format=format, metadata=_NO_METADATA[format], **packed)
     return buffer.getvalue()
@@ -44,12 +44,12 @@ def save(
     Raises
     ------
     InputError
-        When a format is unknown or a file cannot be written.
+        If a format is unknown or a file cannot be written.
     """
     contents = {f".{suffix}": to_bytes(figure, suffix) for suffix in formats}
     paths = []
     for suffix, content in contents.items():
         path = Path(os.fspath(stem) + suffix)
-        replace_file(path, content)
+        write_atomically(path, content)
         paths.append(path)
     return paths

@@ -1,4 +1,4 @@
-"""How figures look: sized for a column of a two-column paper, legible at that size."""
+"""Style of figures: sized for a column of a two-column paper, and legible at that size."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 COLUMN_IN = 3.4
 """Width of a paper column in inches."""
 
-# Okabe and Ito, "Color Universal Design" (2008), without the yellow that vanishes on white.
+# Okabe and Ito, "Color Universal Design" (2008), without yellow, which is faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-# Lines remain distinct in a black-and-white print.
+# Dashes keep lines distinct in black-and-white print.
 DASHES = ("-", (0, (4.5, 1.4)), (0, (1.2, 1.0)), (0, (6, 1.4, 1.2, 1.4)))
 
 DARK = (6, 0)
-"""Positions of the darkest colour and of the unbroken line: what stands for all."""
+"""Indices of the darkest colour and of the solid line, for aggregates."""
 
 GREY = "#555555"
 
 RC: dict[str, Any] = {
-    "font.family": ["DejaVu Sans"],  # Comes with Matplotlib: the same everywhere.
-    # A dollar in the name of a flow is a dollar.
+    "font.family": ["DejaVu Sans"],  # bundled with Matplotlib
+    # Names of flows may contain dollar signs.
     "text.parse_math": False,
     "axes.formatter.use_mathtext": False,
     "font.size": 7.5,
@@ -60,10 +60,10 @@ RC: dict[str, Any] = {
 
 @contextmanager
 def look() -> Iterator[None]:
-    """Draw with the settings of jostle's figures, independently of the user's."""
+    """Use the settings of jostle's figures instead of the user's within the block."""
     import matplotlib as mpl
 
-    # Every figure has its canvas; reading the backend would choose and load one.
+    # Reading the `backend` setting would load one, but each figure has a canvas.
     settings: Any = {
         key: mpl.rcParamsDefault[key] for key in mpl.rcParamsDefault if key != "backend"
     }
@@ -72,14 +72,14 @@ def look() -> Iterator[None]:
 
 
 PAGE_IN = 9.2
-"""Height that a figure may have on a page of A4 or letter, with its caption."""
+"""Maximum height of a figure on a page of A4 or letter, with its caption."""
 
 LETTER_IN = 0.058
-"""Width of a letter of the legend, on average."""
+"""Average width of a legend letter."""
 
 
 def add_caption(figure: Figure, caption: str) -> None:
-    """Write what a reader should know below a figure, wrapped to its width."""
+    """Write a caption below a figure, wrapped to its width."""
     if caption:
         wide = int(figure.get_size_inches()[0] / 0.047)
         text = textwrap.fill(caption, max(wide, 20))
@@ -87,7 +87,7 @@ def add_caption(figure: Figure, caption: str) -> None:
 
 
 def wrapped(label: str, room_in: float) -> str:
-    """Break the name of an axis or a scale into lines that fit beside it; its unit stays whole."""
+    """Wrap an axis or scale label to a width, without a break within its unit."""
     words, bracket, unit = label.rpartition(" (")
     lines = textwrap.wrap(words or label, max(int(room_in / LETTER_IN), 10))
     if bracket and words:
@@ -98,14 +98,14 @@ def wrapped(label: str, room_in: float) -> str:
 
 
 def legend_columns(labels: Sequence[str], width_in: float) -> int:
-    """So many columns of a legend as its longest label leaves room for."""
+    """Return the number of legend columns for which the longest label leaves room."""
     longest = max((len(label) for label in labels), default=1)
     entry_in = longest * LETTER_IN + 0.42
     return max(1, min(len(labels), int(width_in / entry_in)))
 
 
 def shortened(label: str, width_in: float) -> str:
-    """Cut a label that is too wide for its figure, in the middle, where names differ least."""
+    """Shorten a label that is too wide, in the middle, where names differ least."""
     most = max(int((width_in - 0.42) / LETTER_IN), 8)
     if len(label) <= most:
         return label

@@ -1,7 +1,7 @@
-"""Scenarios as environments for reinforcement learning, in the interface of Gymnasium.
+"""Scenarios as environments for reinforcement learning, with the interface of Gymnasium.
 
-A flow of a scenario is governed by whoever steps the environment: at the end of every monitor
-interval it gives an observation and takes an action. It needs the extra `gym`.
+Your code controls a flow of a scenario: at the end of every monitor interval it receives an
+observation and returns an action. This package needs the extra `gym`.
 
 >>> import jostle.gym
 >>> environment = jostle.gym.FlowEnv("scenarios/first.toml", "newcomer")
@@ -11,25 +11,25 @@ interval it gives an observation and takes an action. It needs the extra `gym`.
 """
 
 from jostle.gym._gymnasium import gymnasium
-from jostle.gym.design import AURORA, FEATURES, ORCA, Design
-from jostle.gym.domain import Domain
-from jostle.gym.environment import FlowEnv
+from jostle.gym.agent_design import AURORA, FEATURES, ORCA, AgentDesign
+from jostle.gym.episode_sampler import EpisodeSampler
+from jostle.gym.flow_env import FlowEnv
+from jostle.gym.multi_agent_env import MultiFlowEnv
 from jostle.gym.policy import Policy, write_policy
 from jostle.gym.rewards import INTERVAL, Intervals, Reward, aurora_reward, orca_reward
-from jostle.gym.several import FlowsEnv
-from jostle.gym.vector import FlowVectorEnv
+from jostle.gym.vector_env import FlowVectorEnv
 
 __all__ = [
     "AURORA",
     "FEATURES",
     "INTERVAL",
     "ORCA",
-    "Design",
-    "Domain",
+    "AgentDesign",
+    "EpisodeSampler",
     "FlowEnv",
     "FlowVectorEnv",
-    "FlowsEnv",
     "Intervals",
+    "MultiFlowEnv",
     "Policy",
     "Reward",
     "aurora_reward",

@@ -1,4 +1,4 @@
-"""Gymnasium, or how to get it."""
+"""Import of Gymnasium, with an error that explains how to install it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies as files that the controller `learned` takes."""
+"""Policy files for the controller `learned`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from jostle import _core
 from jostle.errors import InputError
-from jostle.foreign_files import TABLE_BYTES, read_bytes
-from jostle.gym.design import Design
+from jostle.gym.agent_design import AgentDesign
+from jostle.safe_io.untrusted_files import TABLE_BYTES, read_bytes
 
 __all__ = ["Layer", "Policy", "write_policy"]
 
@@ -21,17 +21,17 @@ Layer = tuple[str, npt.ArrayLike, npt.ArrayLike]
 
 
 class Policy:
-    """A policy that was written, to be asked as the engine asks it.
+    """A policy loaded from a file, evaluated like in the engine.
 
     Parameters
     ----------
     path
-        Its file.
+        File of the policy.
 
     Raises
     ------
     InputError
-        If it is none: what is wrong, and in which line.
+        If the file is not a policy; the message names the problem and the line.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -46,21 +46,21 @@ class Policy:
 
 
 def write_policy(
-    path: str | os.PathLike[str], design: Design, layers: Sequence[Layer], about: str = ""
+    path: str | os.PathLike[str], design: AgentDesign, layers: Sequence[Layer], about: str = ""
 ) -> None:
-    """Write what was learnt to a file for the controller `learned`.
+    """Write a trained policy to a file for the controller `learned`.
 
     Parameters
     ----------
     path
-        The file.
+        File to write.
     design
-        What the learner observed and did.
+        Design with which the policy was trained.
     layers
-        The network that has the mean action, from the first layer on. It sees the observation as
-        the environment gives it.
+        Layers of the network that returns the mean action, beginning with the first. Its input is
+        the observation of the environment.
     about
-        Lines that say where the policy comes from.
+        Comment lines on the origin of the policy.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a monitor interval is worth."""
+"""Rewards of monitor intervals."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jostle import _core
 
 __all__ = ["INTERVAL", "Intervals", "Reward", "aurora_reward", "orca_reward"]
 
-INTERVAL: Final = np.dtype([(name, np.float64) for name in _core.learning()[1]])
-"""The values of an interval, each with its unit at the end of its name."""
+INTERVAL: Final = np.dtype([(name, np.float64) for name in _core.learning_features()[1]])
+"""Values of an interval; names end with the unit."""
 
 Intervals = npt.NDArray[Any]
-"""Intervals, as a structured array of `INTERVAL`: `intervals["rtt_mean_s"]`."""
+"""Intervals as a structured array of `INTERVAL`: `intervals["rtt_mean_s"]`."""
 
 Reward = Callable[[Intervals], npt.NDArray[np.float64]]
-"""The reward of every interval of an array."""
+"""Function that returns the reward of each interval."""
 
 _ORCA_LOSS_WEIGHT: Final = 5.0
 _ORCA_DELAY_MARGIN: Final = 1.25
@@ -28,16 +28,16 @@ _ORCA_DELAY_MARGIN: Final = 1.25
 def _ratio(
     over: npt.NDArray[np.float64], under: npt.NDArray[np.float64], rest: float
 ) -> npt.NDArray[np.float64]:
-    """Divide, with `rest` where there is nothing to divide by."""
+    """Divide, and return `rest` where the divisor is not positive."""
     return np.divide(over, under, out=np.full_like(over, rest), where=under > 0)
 
 
 def aurora_reward(intervals: Intervals) -> npt.NDArray[np.float64]:
-    """Aurora's reward: 10 × throughput − 1000 × latency − 2000 × loss, in thousandths.
+    """Return Aurora's reward: 10 × throughput − 1000 × latency − 2000 × loss, in thousandths.
 
-    Throughput is in packets per second, latency the mean RTT in seconds, loss a ratio (equation 3
-    of the paper; `Network.run_for_dur` of the release, with its scale). With packets of another
-    rate than the paper's 100 to 500 per second, the weights mean something else.
+    Throughput is in packets per second, latency is the mean RTT in seconds, loss is a ratio
+    (equation 3 of the paper; `Network.run_for_dur` of the release, with its scale). The weights are
+    meant for the paper's 100 to 500 packets per second.
     """
     packets = _ratio(intervals["acked_packets"], intervals["duration_s"], 0.0)
     known = intervals["lost_packets"] + intervals["acked_packets"]
@@ -46,11 +46,10 @@ def aurora_reward(intervals: Intervals) -> npt.NDArray[np.float64]:
 
 
 def orca_reward(intervals: Intervals) -> npt.NDArray[np.float64]:
-    """Orca's reward: (throughput − 5 × loss) / highest throughput, times a metric of the delay.
+    """Return Orca's reward: (throughput − 5 × loss) / highest throughput, times a delay metric.
 
-    Loss is a rate. The metric is 1 while the smoothed RTT is within a quarter of the least one,
-    and 1.25 × the least one over the smoothed one beyond (`TCP_Env_Wrapper.get_state` of the
-    release).
+    Loss is a rate. The delay metric is 1 while the smoothed RTT is at most 1.25 times the minimum
+    RTT, else 1.25 × minimum RTT / smoothed RTT (`TCP_Env_Wrapper.get_state` of the release).
     """
     bits = intervals["lost_packets"] * intervals["packet_bytes"] * 8
     lost_bps = _ratio(bits, intervals["duration_s"], 0.0)

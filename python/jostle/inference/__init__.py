@@ -1,1 +1,1 @@
-"""What measurements tell: who sent them, over which network, and what would change them."""
+"""Inference from measurements: sender, network, and recommended settings."""

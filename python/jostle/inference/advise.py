@@ -1,4 +1,4 @@
-"""What would serve a goal on a network: candidates are run, and the best are held against now."""
+"""Recommendation for a goal on a network: compares candidates with the baseline by simulation."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ import numpy as np
 from jostle.errors import JostleError
 from jostle.inference.candidates import candidates
 from jostle.inference.goals import Goal, Measured
-from jostle.scenario import Condition, Plan, PlannedRun, Scenario
+from jostle.scenario import Condition, PlannedRun, RunPlan, Scenario
 from jostle.stats import Estimate, estimate
 
 if TYPE_CHECKING:
-    from jostle.inference.known_network import KnownNetwork
+    from jostle.inference.network_source import KnownNetwork
     from jostle.run_spec import FlowSpec
-    from jostle.running.session import Session
+    from jostle.runner.session import Session
 
-__all__ = ["NOW", "Advice", "Choice", "Found", "advise", "document_of"]
+__all__ = ["NOW", "Advice", "CandidateResult", "SenderChoice", "advise", "document_of"]
 
 _SCREENED: Final = 3
-"""Networks on which every candidate is tried, before the best are measured on others."""
+"""Number of networks on which every candidate is screened."""
 _KEPT: Final = 3
-"""Controllers beside Cubic that are tried with other windows, pacing, queues and proxies."""
+"""Controllers besides Cubic whose variants (windows, pacing, queues, proxy) are screened."""
 _MEASURED: Final = 6
-"""Candidates that are measured."""
+"""Number of candidates that are measured after screening."""
 _WINDOWS: Final = ("20 packets", "50 packets")
 _ALIKE: Final = 2
-"""Of them at most with the same controller."""
+"""Maximum number of measured candidates with the same controller."""
 _QUEUES: Final[Mapping[str, Any]] = {
     "0.5 BDP": {"kind": "drop_tail", "limit": "0.5 BDP"},
     "1 BDP": {"kind": "drop_tail", "limit": "1 BDP"},
@@ -43,17 +43,17 @@ _PROXY_BUFFER: Final = "4 MB"
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
-    """One way to send, and to queue.
+class SenderChoice:
+    """A setting of the sender, and optionally of the bottleneck queue.
 
     Attributes
     ----------
     label
-        In words.
+        Description of the setting.
     sender
-        Keys of the flow that is advised.
+        Keys of the flow whose sender is configured.
     queue
-        Of the bottleneck; None for the one that is there.
+        Queue of the bottleneck; None for the existing queue.
     """
 
     label: str
@@ -61,59 +61,59 @@ class Choice:
     queue: Any = None
 
 
-NOW: Final = Choice("cubic, IW 10", {"controller": "cubic"})
-"""What a host of Linux does by itself."""
+NOW: Final = SenderChoice("cubic, IW 10", {"controller": "cubic"})
+"""The baseline: the defaults of a Linux host."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A candidate that was measured.
+class CandidateResult:
+    """A measured candidate.
 
     Attributes
     ----------
     choice
-        The candidate.
+        Setting of the candidate.
     gain
-        Mean difference of the score from what there is now, over the same networks and seeds; as
-        factors where the goal's score is a logarithm (1: no difference).
+        Mean difference of the score from the baseline, over the same networks and seeds. If the
+        goal's score is a logarithm, the gain is a factor (1: no difference).
     numbers
-        Mean of each of the goal's numbers.
+        Mean of each of the goal's measures.
     """
 
-    choice: Choice
+    choice: SenderChoice
     gain: Estimate
     numbers: Mapping[str, Estimate]
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Candidates by what they gain.
+    """Candidates ranked by their gain.
 
     Attributes
     ----------
-    now
-        What there is.
+    baseline
+        Result of the baseline.
     ranking
-        Those that were measured, the best first.
+        Measured candidates, the best first.
     tried
-        Candidates in all.
+        Number of screened candidates.
     """
 
-    now: Found
-    ranking: tuple[Found, ...]
+    baseline: CandidateResult
+    ranking: tuple[CandidateResult, ...]
     tried: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as `jostle advise --json` prints it."""
+        """Return the document that `jostle advise --json` prints."""
         return {
-            "format": "jostle.advice/1",
-            "now": _told(self.now),
-            "ranking": [_told(one) for one in self.ranking],
+            "format": "jostle.advice/2",
+            "baseline": _candidate_dict(self.baseline),
+            "ranking": [_candidate_dict(one) for one in self.ranking],
             "tried": self.tried,
         }
 
 
-def _told(found: Found) -> dict[str, Any]:
+def _candidate_dict(found: CandidateResult) -> dict[str, Any]:
     def span(of: Estimate) -> dict[str, Any]:
         return {"value": of.value, "low": of.low, "high": of.high, "n": of.n}
 
@@ -128,7 +128,7 @@ def _told(found: Found) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Trial:
-    """Networks and flows on which candidates are tried."""
+    """Networks and flows with which candidates are simulated."""
 
     network: KnownNetwork
     goal: Goal
@@ -136,16 +136,16 @@ class _Trial:
     session: Session
 
     def measured(
-        self, choices: Sequence[Choice], numbers: Sequence[int]
-    ) -> dict[Choice, list[Measured]]:
-        """Run every choice on the same networks, with the same seeds, and take its numbers."""
+        self, choices: Sequence[SenderChoice], numbers: Sequence[int]
+    ) -> dict[SenderChoice, list[Measured]]:
+        """Run every choice on the same networks and seeds, and return the measures of its runs."""
         runs = [
             PlannedRun(at, number, self._spec(choice, number))
             for at, choice in enumerate(choices)
             for number in numbers
         ]
         conditions = tuple(Condition(at, {"choice": c.label}) for at, c in enumerate(choices))
-        results = self.session.carry_out(Plan("advice", conditions, runs))
+        results = self.session.carry_out(RunPlan("advice", conditions, runs))
         if results.failures:
             raise JostleError(f"a candidate failed: {results.failures[0].error}")
         taken: dict[tuple[int, int], Measured] = {
@@ -156,20 +156,20 @@ class _Trial:
             choice: [taken[at, number] for number in numbers] for at, choice in enumerate(choices)
         }
 
-    def _spec(self, choice: Choice, number: int) -> Any:
+    def _spec(self, choice: SenderChoice, number: int) -> Any:
         document = document_of(self.network, self.goal, self.length_s, choice, number)
         planned = Scenario.from_dict(document, name="advice").plan(repeats=1, seed=number)
         return copy.deepcopy(planned.runs[0].spec)
 
     def gains(self, own: Sequence[Measured], now: Sequence[Measured]) -> list[float]:
-        """Differences of scores from now, run by run."""
+        """Return the difference of the score from the baseline for each run."""
         score = self.goal.score
         return [
             score(mine, there) - score(there, there) for mine, there in zip(own, now, strict=True)
         ]
 
     def order(self, own: Sequence[Measured], now: Sequence[Measured]) -> tuple[float, float]:
-        """Say where it comes: the larger, the better."""
+        """Return the sort key of a candidate; larger is better."""
         mean = float(np.mean(self.gains(own, now)))
         if math.isnan(mean):
             return -math.inf, 0.0
@@ -190,32 +190,33 @@ def advise(
     queues: bool = False,
     proxy: bool = False,
 ) -> Advice:
-    """Find what serves a goal best.
+    """Find the setting that serves a goal best.
 
-    Every controller is tried on 3 networks, then the best three and Cubic with other initial
-    windows and pacing. The six best of all are measured on networks and seeds of their own, so
-    that luck in the choice is none in what is said of the chosen.
+    Every controller is screened on 3 networks, then the best three and Cubic with other initial
+    windows and pacing. The six best candidates are measured on new networks and seeds, so that the
+    reported gain is not biased by the selection.
 
     Parameters
     ----------
     network
-        For which.
+        Network for which a setting is recommended.
     goal
-        What for; one of `GOALS`.
+        Goal; one of `GOALS`.
     names
-        Controllers that a host can have.
+        Available controllers.
     session
-        What candidates are run with: the simulator.
+        Session that simulates candidates.
     seeds
-        Networks, each with a seed, on which the best are measured.
+        Number of networks, each with a seed, on which the best candidates are measured.
     length_s
-        Time that a download is given.
+        Duration of a download.
     queues, proxy
-        Whether to try other queues of the bottleneck, and a proxy before it: no end host can.
+        Whether to try other queues of the bottleneck, and a proxy before it, which an end host
+        cannot set.
     """
     trial = _Trial(network, goal, length_s, session)
     first = list(range(1, _SCREENED + 1))
-    # No queue marks for a host that asks: without ECN those that need it are others.
+    # The flow uses no ECN, because existing queues may not mark: exclude controllers that need it.
     bare = cast("FlowSpec", {"linux": "6.1", "ecn": False})
     names = [one.controller for one in candidates(names, bare)]
     plain = [NOW if name == NOW.sender["controller"] else _plain(name) for name in names]
@@ -230,17 +231,19 @@ def advise(
     after = [_SCREENED + 1 + at for at in range(seeds)]
     finals = trial.measured([NOW, *chosen], after)
     now = finals[NOW]
-    found = [_found(trial, choice, finals[choice], now) for choice in chosen]
+    found = [_candidate_result(trial, choice, finals[choice], now) for choice in chosen]
     found.sort(key=lambda one: trial.order(finals[one.choice], now), reverse=True)
-    return Advice(_found(trial, NOW, now, now), tuple(found), 1 + len(seen))
+    return Advice(_candidate_result(trial, NOW, now, now), tuple(found), 1 + len(seen))
 
 
-def _changed(kept: Sequence[Choice], link: str, *, queues: bool, proxy: bool) -> list[Choice]:
-    """Make of the best controllers all that is tried of them."""
+def _changed(
+    kept: Sequence[SenderChoice], link: str, *, queues: bool, proxy: bool
+) -> list[SenderChoice]:
+    """Return the variants of the best controllers."""
     changed = [one for choice in kept for one in _variants(choice)]
     if queues:
         changed += [
-            Choice(f"{one.label}, {label}", one.sender, queue)
+            SenderChoice(f"{one.label}, {label}", one.sender, queue)
             for one in kept
             for label, queue in _QUEUES.items()
         ]
@@ -249,23 +252,24 @@ def _changed(kept: Sequence[Choice], link: str, *, queues: bool, proxy: bool) ->
     return changed
 
 
-def _controller(choice: Choice) -> str:
-    pep: Mapping[str, str] = choice.sender.get("pep", choice.sender)
-    return pep["controller"]
+def _controller(choice: SenderChoice) -> str:
+    proxy: Mapping[str, str] = choice.sender.get("proxy", choice.sender)
+    return proxy["controller"]
 
 
 def _best(
     trial: _Trial,
-    seen: Mapping[Choice, Sequence[Measured]],
+    seen: Mapping[SenderChoice, Sequence[Measured]],
     now: Sequence[Measured],
     most_alike: int,
-) -> list[Choice]:
+) -> list[SenderChoice]:
     """Sort choices, the best first, without those that change nothing.
 
-    Of the same controller there are `most_alike`. Where two have the same runs the first is kept:
-    Hybla, say, sets the initial window by itself, and 1 MB may be over before any controller acts.
+    At most `most_alike` choices have the same controller. If two choices have identical runs, only
+    the first is kept: Hybla sets the initial window itself, and a transfer of 1 MB may end before
+    the controller makes a difference.
     """
-    chosen: list[Choice] = []
+    chosen: list[SenderChoice] = []
     for choice in sorted(seen, key=lambda one: trial.order(seen[one], now), reverse=True):
         new = all(seen[choice] != seen[one] for one in chosen)
         alike = [one for one in chosen if _controller(one) == _controller(choice)]
@@ -274,18 +278,18 @@ def _best(
     return chosen
 
 
-def _plain(name: str) -> Choice:
-    return Choice(f"{name}, IW 10", {"controller": name})
+def _plain(name: str) -> SenderChoice:
+    return SenderChoice(f"{name}, IW 10", {"controller": name})
 
 
-def _variants(choice: Choice) -> list[Choice]:
-    """Larger initial windows, and `fq` at the host, each alone and together."""
+def _variants(choice: SenderChoice) -> list[SenderChoice]:
+    """Return variants with larger initial windows, with `fq` at the host, and with both."""
     name = choice.sender["controller"]
     windows = [("10 packets", "IW 10"), *((size, f"IW {size.split()[0]}") for size in _WINDOWS)]
-    # These pace by themselves whatever the queue of the host.
+    # BBR paces regardless of the host's queue.
     paced = ("none",) if name.startswith("bbr") else ("none", "fq")
     return [
-        Choice(
+        SenderChoice(
             f"{name}, {label}{', paced' if pacing == 'fq' else ''}",
             {"controller": name, "initial_window": size, "pacing": pacing},
         )
@@ -295,16 +299,16 @@ def _variants(choice: Choice) -> list[Choice]:
     ]
 
 
-def _behind_a_proxy(choice: Choice, link: str) -> Choice:
+def _behind_a_proxy(choice: SenderChoice, link: str) -> SenderChoice:
     name = choice.sender["controller"]
-    pep = {"at": link, "controller": name, "buffer": _PROXY_BUFFER}
-    return Choice(f"cubic, proxy with {name}", {**NOW.sender, "pep": pep})
+    proxy = {"link": link, "controller": name, "buffer": _PROXY_BUFFER}
+    return SenderChoice(f"cubic, proxy with {name}", {**NOW.sender, "proxy": proxy})
 
 
 def document_of(
-    network: KnownNetwork, goal: Goal, length_s: float, choice: Choice, number: int = 0
+    network: KnownNetwork, goal: Goal, length_s: float, choice: SenderChoice, number: int = 0
 ) -> dict[str, Any]:
-    """Write a candidate's run as a scenario's document; `number` is that of `drawn`."""
+    """Return a candidate's run as a scenario document; `number` selects the network (`drawn`)."""
     tables, keys = network.drawn(number)
     if choice.queue is not None:
         table = cast("dict[str, Any]", tables[network.link])
@@ -313,7 +317,7 @@ def document_of(
     document: dict[str, Any] = {
         "title": f"Advice: {choice.label}",
         "duration": f"{duration_s:g} s",
-        "interval": f"{duration_s / 60:g} s",
+        "sampling_interval": f"{duration_s / 60:g} s",
         "seed": max(number, 1),
         **tables,
         "flows": goal.flows(choice.sender, keys, length_s),
@@ -324,9 +328,9 @@ def document_of(
     return document
 
 
-def _found(
-    trial: _Trial, choice: Choice, own: Sequence[Measured], now: Sequence[Measured]
-) -> Found:
+def _candidate_result(
+    trial: _Trial, choice: SenderChoice, own: Sequence[Measured], now: Sequence[Measured]
+) -> CandidateResult:
     gain = estimate(trial.gains(own, now), "")
     if trial.goal.relative and gain.value is not None:
         low, high = (None if end is None else math.exp(end) for end in (gain.low, gain.high))
@@ -334,4 +338,4 @@ def _found(
     numbers = {
         name: estimate([run[name] for run in own], "", bounds=(0.0, None)) for name in own[0]
     }
-    return Found(choice, gain, numbers)
+    return CandidateResult(choice, gain, numbers)

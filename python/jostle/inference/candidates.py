@@ -1,4 +1,4 @@
-"""Flows as a known one would be with other controllers."""
+"""Candidates: a known flow with other controllers."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ __all__ = ["EVERY", "Candidate", "candidates", "chosen_names"]
 EVERY: Final = "all"
 USUAL: Final = "linux"
 _NEWER: Final = ("bbr3",)
-"""Not in any release of Linux, and used all the same."""
+"""Controllers that are in use but not in a Linux release."""
 _OF_A_CONTROLLER: Final = ("controller", "slow_start", "memory", "pacing", "initial_pacing")
-"""Keys of a flow that say how it sends; all others say over what, and what for."""
+"""Keys of a flow that belong to its sender. The other keys describe path and traffic."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A controller as it would be on the flow in question.
+    """A controller for the flow in question.
 
     Attributes
     ----------
     controller
-        Its name.
+        Name of the controller.
     keys
-        Keys of a flow, resolved: the controller with its parameters, its slow start, ….
+        Resolved keys of a flow: the controller with its parameters, its slow start, ….
     """
 
     controller: str
     keys: dict[str, Any]
 
     def sends(self, spec: RunSpec, flow: str) -> RunSpec:
-        """Return a run in which this controller sends the flow."""
+        """Return a copy of the run in which this controller sends the flow."""
         changed = copy.deepcopy(spec)
         for each in changed["flows"]:
             if each["name"] == flow:
@@ -49,12 +49,12 @@ class Candidate:
 
 
 def chosen_names(chosen: str, registry: Registry | None = None) -> tuple[str, ...]:
-    """Read a choice of controllers: `linux`, `all`, or names with commas between them.
+    """Parse a choice of controllers: `linux`, `all`, or comma-separated names.
 
     Raises
     ------
     InputError
-        When there is no such controller.
+        If a controller does not exist.
     """
     known = list((registry or Registry.of_engine()).controllers)
     if chosen == USUAL:
@@ -69,15 +69,20 @@ def chosen_names(chosen: str, registry: Registry | None = None) -> tuple[str, ..
 
 
 def candidates(names: Sequence[str], flow: FlowSpec) -> list[Candidate]:
-    """Resolve controllers with their defaults, as they would send a flow.
+    """Resolve controllers with their default parameters for a flow.
 
-    Controllers that need marks are left out where the flow has none: without them they are others.
+    Controllers that need ECN are excluded if the flow has none, because they would act differently.
     """
     document = {
         "duration": "1 s",
         "bottleneck": {"rate": "1 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
         "flows": [
-            {"name": f"c{at}", "controller": name, "rtt": "40 ms", "linux": str(flow["linux"])}
+            {
+                "name": f"c{at}",
+                "controller": name,
+                "rtt": "40 ms",
+                "linux_version": str(flow["linux"]),
+            }
             for at, name in enumerate(names)
         ],
     }

@@ -1,7 +1,7 @@
-"""The network that explains what was measured: keys of a scenario, searched by CMA-ES.
+"""Fit of a scenario's keys to measurements by CMA-ES.
 
-Every guess is run as often as there are experiments and seeds, always with the same seeds, and is
-as good as its features (`features.py`) are close to those of the data.
+Every guess is run for each experiment with the same seeds. Its misfit is the distance of its
+features (`fit_features.py`) from the features of the data.
 """
 
 from __future__ import annotations
@@ -14,38 +14,38 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from jostle.errors import InputError, JostleError
-from jostle.inference.features import Feature, features, rtts_known
-from jostle.inference.free_keys import FreeKey
-from jostle.inference.refining import chance_weights, refine, scan, slopes_at
-from jostle.inference.refining import misfit as held_against
+from jostle.inference.fit_features import FitFeature, features, rtts_known
+from jostle.inference.free_keys import FittedKey
+from jostle.inference.gauss_newton import misfit as held_against
+from jostle.inference.gauss_newton import noise_weights, refine, scan, slopes_at
 from jostle.inference.uncertainty import Uncertainty, uncertainty
-from jostle.scenario import Condition, Plan, PlannedRun, Scenario, ScenarioError
+from jostle.scenario import Condition, PlannedRun, RunPlan, Scenario, ScenarioError
 
 if TYPE_CHECKING:
     from jostle.backends import Run
-    from jostle.running.session import Session
-    from jostle.stats.describe import Floats
+    from jostle.runner.session import Session
+    from jostle.stats.descriptive import Floats
 
 __all__ = ["Compared", "Experiment", "Fit", "Parameter", "compare", "compared_dict", "fit"]
 
 _WIDTH: Final = 0.2
-"""First spread of the search, as a part of each range."""
+"""Initial standard deviation of the search, as a share of each range."""
 _PASSES: Final = 2
-"""Times that every key is looked along and steps are taken after the search, with new weights."""
+"""Number of times that all keys are scanned and refined after the search, with new weights."""
 _STEPS: Final = 6
-"""Gauss-Newton steps of each, at most."""
+"""Maximum number of Gauss-Newton steps per pass."""
 _CONVERGED: Final = 1e-3
-"""The search ends when a generation's guesses lie within this part of each range."""
+"""The search ends when a generation's guesses lie within this share of each range."""
 _FIRST_SEED: Final = 1_000_000
-"""Of the simulator's runs: nobody knows the seed of what was measured."""
+"""First seed of simulated runs. It is arbitrary, because measured runs have no known seed."""
 
-Compared = tuple[tuple[Feature, float | None], ...]
-"""Features of an experiment: as measured, and the value that a scenario gives."""
+Compared = tuple[tuple[FitFeature, float | None], ...]
+"""Features of an experiment: the measured feature, and the value of the scenario."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A measured run, the condition of the scenario that it is a run of, and its name."""
+    """A measured run, the condition of the scenario to which it belongs, and its file."""
 
     condition: int
     run: Run
@@ -54,19 +54,19 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Parameter:
-    """What the data say of a key.
+    """Estimate of a key.
 
     Attributes
     ----------
     key
-        The key, its range and its unit.
+        Key with its range and unit.
     value
-        The best one found, in that unit.
+        Best value, in that unit.
     low, high
-        The 95 % interval: see `uncertainty`.
+        Ends of the 95 % interval; see `uncertainty`.
     """
 
-    key: FreeKey
+    key: FittedKey
     value: float
     low: float
     high: float
@@ -79,19 +79,19 @@ class Fit:
     Attributes
     ----------
     scenario
-        It, with the values that were found.
+        Scenario with the fitted values.
     parameters
-        One for each free key.
+        Estimates of the free keys.
     misfit
-        Mean over features: 1 where each differs by what a right model may differ by.
+        Mean over features; 1 if each differs by its tolerance.
     compared
-        For each experiment its features: measured, and of the fitted scenario (mean over seeds).
+        Features of each experiment: measured, and of the fitted scenario (mean over seeds).
     runs
-        For each experiment a run of the fitted scenario.
+        A run of the fitted scenario for each experiment.
     unclear
-        Pairs of keys that the data can hardly tell apart, with their correlation.
+        Pairs of keys that the data cannot separate, with their correlation.
     evaluations
-        Guesses that were tried.
+        Number of evaluated guesses.
     """
 
     scenario: Scenario
@@ -103,9 +103,9 @@ class Fit:
     evaluations: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the fit as `jostle fit --json` prints it."""
+        """Return the document that `jostle fit --json` prints."""
         return {
-            "format": "jostle.fit/1",
+            "format": "jostle.fit/2",
             "parameters": [
                 {
                     "key": one.key.key,
@@ -119,7 +119,7 @@ class Fit:
             ],
             "misfit": self.misfit,
             "evaluations": self.evaluations,
-            "cannot_be_told_apart": [
+            "indistinguishable": [
                 {"keys": [one, other], "correlation": correlation}
                 for one, other, correlation in self.unclear
             ],
@@ -128,7 +128,7 @@ class Fit:
 
 
 def compared_dict(compared: Compared) -> list[dict[str, Any]]:
-    """Give features of an experiment as plain data."""
+    """Return features of an experiment as plain data."""
     return [
         {"name": f.name, "unit": f.unit, "measured": f.value, "fitted": fitted}
         for f, fitted in compared
@@ -138,7 +138,7 @@ def compared_dict(compared: Compared) -> list[dict[str, Any]]:
 def fit(
     scenario: Scenario,
     experiments: Sequence[Experiment],
-    keys: Sequence[FreeKey],
+    keys: Sequence[FittedKey],
     session: Session,
     *,
     budget: int = 80,
@@ -147,33 +147,33 @@ def fit(
     seed: int = 1,
     progress: Callable[[int, float], object] | None = None,
 ) -> Fit:
-    """Find the values of free keys under which a scenario gives what was measured.
+    """Find the values of free keys with which a scenario reproduces measurements.
 
     Parameters
     ----------
     scenario
-        What is known: flows, controllers, the shape of the network.
+        Known parts of the setup: flows, controllers, topology.
     experiments
-        What was measured. Their runs have the duration and the intervals of the series.
+        Measurements. The simulated runs have the same duration and sampling interval.
     keys
-        What is not known.
+        Unknown keys with their ranges.
     session
-        What runs guesses: the simulator.
+        Session that simulates guesses.
     budget
-        Guesses of the search; the steps after it take some ten for each key.
+        Guesses of the search. The following steps take about ten more per key.
     seeds
-        Runs of each guess and experiment.
+        Runs per guess and experiment.
     replicates
-        Runs of the fitted scenario that tell what chance does, for weights and intervals.
+        Runs of the fitted scenario that estimate the random variation, for weights and intervals.
     seed
-        Of the search.
+        Seed of the search.
     progress
-        Told after each generation: guesses so far, and the least misfit.
+        Called after each generation with the number of guesses and the least misfit.
 
     Raises
     ------
     InputError
-        When an experiment does not fit the scenario, or optimisation libraries are missing.
+        If an experiment does not match the scenario, or optimisation libraries are missing.
     """
     searched = _Search(scenario, experiments, keys, session, seeds)
     best, _ = searched.search(budget, seed, progress)
@@ -187,7 +187,7 @@ def fit(
     slopes = slopes_at(best, searched.expected_features)
     (many,) = searched.evaluate([best], replicates, _FIRST_SEED + seeds)
     known = uncertainty(keys, best, slopes, searched.weights, many, seeds=replicates)
-    return searched.told(best, least, known)
+    return searched.build_result(best, least, known)
 
 
 class _Search:
@@ -195,7 +195,7 @@ class _Search:
         self,
         scenario: Scenario,
         experiments: Sequence[Experiment],
-        keys: Sequence[FreeKey],
+        keys: Sequence[FittedKey],
         session: Session,
         seeds: int,
     ) -> None:
@@ -214,16 +214,18 @@ class _Search:
         self.target = np.array([f.scaled for each in self.measured for f in each])
         self.weights = np.ones(self.target.size)
         self.luck = np.zeros(self.target.size)
-        """By how much what comes on average is above the mean over the seeds of every guess."""
+        """Mean of the features over many seeds minus their mean over the guesses' seeds."""
         self._fits(scenario)
 
     def _fits(self, scenario: Scenario) -> None:
-        """See that the scenario has what was measured."""
+        """Check that the scenario has the conditions and the flows of the experiments."""
         for one in self.experiments:
             if not 0 <= one.condition < len(scenario.conditions):
                 count = len(scenario.conditions)
                 raise InputError(f"{scenario.source}: the scenario has {count} conditions")
-        flows = [len(one.spec["flows"]) for one in scenario.plan(repeats=1).one_of_each()]
+        flows = [
+            len(one.spec["flows"]) for one in scenario.plan(repeats=1).first_run_of_each_condition()
+        ]
         for one in self.experiments:
             ours, theirs = flows[one.condition], len(one.run.summary["flows"])
             if ours != theirs:
@@ -232,7 +234,7 @@ class _Search:
                 raise InputError(f"{scenario.source}: {message}")
 
     def with_values(self, places: Floats) -> Scenario:
-        """Write values into the scenario."""
+        """Return the scenario with values at positions of the keys' ranges."""
         values = {
             key.key: key.written(key.value(float(place)))
             for key, place in zip(self.keys, places, strict=True)
@@ -242,7 +244,7 @@ class _Search:
     def evaluate(
         self, guesses: Sequence[Floats], seeds: int, first: int = _FIRST_SEED
     ) -> list[Floats | None]:
-        """Run guesses; shape (seeds, features) each, None where one cannot be run."""
+        """Run guesses; return features of shape (seeds, features), None for a guess that fails."""
         runs: list[PlannedRun] = []
         for number, places in enumerate(guesses):
             try:
@@ -260,13 +262,13 @@ class _Search:
         conditions = tuple(Condition(at, {"guess": str(at)}) for at in range(count))
         if not runs:
             return [None] * len(guesses)
-        plan = Plan("fit", conditions, runs, source=self.scenario.source)
+        plan = RunPlan("fit", conditions, runs, source=self.scenario.source)
         results = self.session.carry_out(plan)
         found: list[Floats | None] = []
         for number in range(len(guesses)):
             rows: list[list[float]] = [[] for _ in range(seeds)]
             for at, measured in enumerate(self.measured):
-                done = results.of(number * len(self.experiments) + at)
+                done = results.runs_of(number * len(self.experiments) + at)
                 for row, result in zip(rows, done, strict=False):
                     scaled = {f.name: f.scaled for f in features(result.run, self.rtts[at])}
                     row += [scaled.get(f.name, float("nan")) for f in measured]
@@ -277,15 +279,15 @@ class _Search:
     def search(
         self, budget: int, seed: int, progress: Callable[[int, float], object] | None
     ) -> tuple[Floats, float]:
-        """Search the ranges; the best places, and their misfit."""
+        """Search the ranges; return the best positions, and their misfit."""
         try:
             cma = importlib.import_module("cmaes")
         except ImportError as error:
             raise InputError('cmaes is not installed: pip install "jostle[tune]"') from error
-        # CMA-ES needs two dimensions: what a second one is worth then, nothing depends on.
+        # CMA-ES needs two dimensions. If there is one key, the second dimension has no effect.
         size = max(2, len(self.keys))
         start = np.full(size, 0.5)
-        start[: len(self.keys)] = [key.place(key.start) for key in self.keys]
+        start[: len(self.keys)] = [key.relative_position(key.start) for key in self.keys]
         start = np.clip(start, 0.02, 0.98)
         bounds = np.tile([0.0, 1.0], (size, 1))
         walk = cma.CMA(mean=start, sigma=_WIDTH, bounds=bounds, seed=seed)
@@ -315,27 +317,27 @@ class _Search:
         return best, least
 
     def learn_chance(self, best: Floats, replicates: int) -> None:
-        """Run the best guess with many seeds: how much chance counts, and what it did to the few.
+        """Run the best guess with many seeds, and update weights and the bias of the few seeds.
 
-        All guesses have the same few seeds, so that what differs between them is not chance. But a
-        loss that these seeds meet too often would be taken for a loss that is too likely: the fit
-        would say less. What the many say of one guess is as true of its neighbours.
+        All guesses use the same few seeds, so differences between guesses are not random. But if
+        these seeds happen to have more losses than average, the fit would underestimate the loss
+        rate. The bias at the best guess also holds for neighbouring guesses.
         """
         (many,) = self.evaluate([best], replicates, _FIRST_SEED + self.seeds)
         (few,) = self.evaluate([best], self.seeds)
         if many is None or few is None:
             return
-        self.weights = chance_weights(many)
+        self.weights = noise_weights(many)
         self.luck = np.nan_to_num(_mean(many) - _mean(few))
 
     def expected_features(self, guesses: Sequence[Floats]) -> list[Floats | None]:
-        """Run guesses; scaled features of each, as they come on average."""
+        """Run guesses; return the scaled features of each, corrected for the bias of the seeds."""
         self.evaluations += len(guesses)
         rows = self.evaluate(guesses, self.seeds)
         return [None if one is None else _mean(one) + self.luck for one in rows]
 
-    def told(self, best: Floats, misfit: float, known: Uncertainty) -> Fit:
-        """Put together what was found."""
+    def build_result(self, best: Floats, misfit: float, known: Uncertainty) -> Fit:
+        """Return the result of the fit."""
         scenario = self.with_values(best)
         parameters = tuple(
             Parameter(key, key.value(float(place)), *(key.value(float(end)) for end in ends))
@@ -349,12 +351,12 @@ class _Search:
 def compare(
     scenario: Scenario, experiments: Sequence[Experiment], session: Session, seeds: int
 ) -> tuple[tuple[Compared, ...], list[Run]]:
-    """Hold a scenario against measured runs, feature by feature, as a fit does.
+    """Compare a scenario with measured runs, feature by feature, like a fit.
 
     Returns
     -------
-    For each experiment its features, each with what the scenario gives, mean over `seeds` runs; and
-    the first of these runs, to be shown beside what was measured.
+    Features of each experiment with the values of the scenario (mean over `seeds` runs), and the
+    first of these runs for each experiment, for display with the measured run.
     """
     plan = scenario.plan(repeats=seeds, seed=_FIRST_SEED)
     compared, shown = [], []
@@ -364,7 +366,7 @@ def compare(
             for one in plan.runs
             if one.condition == experiment.condition
         ]
-        guessed = Plan("fit", (Condition(0, {}),), runs, source=scenario.source)
+        guessed = RunPlan("fit", (Condition(0, {}),), runs, source=scenario.source)
         results = session.carry_out(guessed)
         if not results.results:
             raise JostleError(f"the fitted scenario cannot be run: {results.failures[0].error}")
@@ -380,7 +382,7 @@ def compare(
 
 
 def _shaped(spec: dict[str, Any], measured: Any) -> Any:
-    """Give a run the length and the intervals of what was measured, and nothing that takes time."""
+    """Return a specification with the measured duration and intervals, without captures."""
     duration_ns = measured["duration_ns"]
     return {
         **spec,
@@ -388,12 +390,12 @@ def _shaped(spec: dict[str, Any], measured: Any) -> Any:
         "interval_ns": measured["interval_ns"],
         "phases": [{"name": "overall", "from_ns": 0, "to_ns": duration_ns}],
         "capture": None,
-        "trace": "none",
+        "record": "none",
     }
 
 
 def _mean(rows: Floats) -> Floats:
-    """Mean over seeds of what there is."""
+    """Return the mean over seeds, without NaN."""
     there = ~np.isnan(rows)
     count = there.sum(axis=0)
     total = np.where(there, rows, 0.0).sum(axis=0)

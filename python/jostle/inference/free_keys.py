@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jostle.errors import InputError
-from jostle.scenario.resolving.addressing import find, value_at
-from jostle.scenario.text.units import QuantityError
+from jostle.scenario.parsing.quantities import QuantityError
+from jostle.scenario.resolve.key_paths import find, value_at
 
-__all__ = ["FreeKey", "free_keys"]
+__all__ = ["FittedKey", "free_keys"]
 
 _QUANTITY: Final = re.compile(r"\s*(?P<number>[+-]?[\d._]+(?:[eE][+-]?\d+)?)\s*(?P<unit>\D.*?)?\s*")
 _DECIMALS: Final = {
@@ -21,26 +21,26 @@ _DECIMALS: Final = {
     **dict.fromkeys(("MB", "Mbit/s", "ms"), 6),
     **dict.fromkeys(("KiB", "MiB", "GiB"), 0),
 }
-"""Decimals after which bytes, nanoseconds and bits per second are whole no more."""
+"""Decimals by unit, up to which a value is a whole number of bytes, ns or bit/s."""
 _FACTOR: Final = 4.0
-"""Without a range, a key may become so many times larger or smaller."""
+"""Factor by which a key without a range may increase or decrease."""
 _DIGITS: Final = 6
 
 
 @dataclass(frozen=True)
-class FreeKey:
-    """A key and the range of its values.
+class FittedKey:
+    """A key with the range of its values.
 
     Attributes
     ----------
     key
-        As a scenario addresses it: `bottleneck.rate`.
+        Key in scenario notation: `bottleneck.rate`.
     low, high
-        The range, in `unit`.
+        Ends of the range, in `unit`.
     unit
-        As the scenario writes it: `Mbit/s`, `ms`, `BDP`, `%`, or nothing for a plain number.
+        Unit in scenario notation: `Mbit/s`, `ms`, `BDP`, `%`, or empty for a plain number.
     start
-        Where the search begins.
+        Initial value of the search.
     """
 
     key: str
@@ -51,17 +51,17 @@ class FreeKey:
 
     @property
     def logarithmic(self) -> bool:
-        """Whether the range is searched by factors, as all are that do not begin at 0."""
+        """Whether the range is searched on a logarithmic scale; so if it does not begin at 0."""
         return self.low > 0
 
-    def place(self, value: float) -> float:
-        """Where in the range a value is: 0 at its low end, 1 at its high end."""
+    def relative_position(self, value: float) -> float:
+        """Return the position of a value in the range: 0 at its low end, 1 at its high end."""
         if self.logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
     def value(self, place: float) -> float:
-        """Give the value at a place of the range, rounded as it would be written."""
+        """Return the value at a position in the range, rounded to the precision of the output."""
         if self.logarithmic:
             exact = self.low * (self.high / self.low) ** place
         else:
@@ -69,29 +69,29 @@ class FreeKey:
         return round(float(f"{exact:.{_DIGITS}g}"), _DECIMALS.get(self.unit, 2 * _DIGITS))
 
     def written(self, value: float) -> str | float:
-        """Write a value as a scenario has it."""
+        """Return a value in scenario notation."""
         if not self.unit:
             return value
-        # Quantities in powers of ten would be right as well, and are not how people write.
+        # Avoid exponents, which are valid but less readable.
         digits = f"{value:.{_DECIMALS.get(self.unit, 2 * _DIGITS)}f}"
         return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits} {self.unit}"
 
 
-def free_keys(document: Mapping[str, Any], words: Sequence[str]) -> tuple[FreeKey, ...]:
-    """Read `KEY` or `KEY=LOW..HIGH UNIT`, each of which may be several with commas between them.
+def free_keys(document: Mapping[str, Any], words: Sequence[str]) -> tuple[FittedKey, ...]:
+    """Parse comma-separated keys `KEY` or `KEY=LOW..HIGH UNIT`.
 
     Parameters
     ----------
     document
-        The scenario, whose value of a key is where the search begins; without a range it extends
-        to a quarter and four times of it.
+        Scenario. The search starts at its value of a key. The default range is a quarter to four
+        times that value.
     words
-        What was given.
+        Arguments of `--free`.
 
     Raises
     ------
     InputError
-        When a key is none, or has neither a range nor a number to begin with.
+        If a key does not exist, or has neither a range nor a number as value.
     """
     given = [part.strip() for word in words for part in word.split(",") if part.strip()]
     keys = [_free_key(document, *part.partition("=")[::2]) for part in given]
@@ -104,7 +104,7 @@ def free_keys(document: Mapping[str, Any], words: Sequence[str]) -> tuple[FreeKe
     return tuple(keys)
 
 
-def _free_key(document: Mapping[str, Any], key: str, text: str) -> FreeKey:
+def _free_key(document: Mapping[str, Any], key: str, text: str) -> FittedKey:
     key = key.strip()
     try:
         paths = find(document, key)
@@ -116,7 +116,7 @@ def _free_key(document: Mapping[str, Any], key: str, text: str) -> FreeKey:
         low, high, unit = _range(key, text)
         inside = written is not None and written[1] == unit and low <= written[0] <= high
         middle = math.sqrt(low * high) if low > 0 else (low + high) / 2
-        return FreeKey(key, low, high, unit, written[0] if written and inside else middle)
+        return FittedKey(key, low, high, unit, written[0] if written and inside else middle)
     if written is None or written[0] <= 0:
         raise InputError(
             f"--free {key}: the scenario has no number there to begin with — give a range, as in "
@@ -124,7 +124,7 @@ def _free_key(document: Mapping[str, Any], key: str, text: str) -> FreeKey:
         )
     number, unit = written
     high = number * _FACTOR
-    return FreeKey(key, number / _FACTOR, min(high, 100.0) if unit == "%" else high, unit, number)
+    return FittedKey(key, number / _FACTOR, min(high, 100.0) if unit == "%" else high, unit, number)
 
 
 def _range(key: str, text: str) -> tuple[float, float, str]:
@@ -141,7 +141,7 @@ def _range(key: str, text: str) -> tuple[float, float, str]:
 
 
 def _number(value: Any) -> tuple[float, str] | None:
-    """Take a value of a scenario apart: its number and its unit."""
+    """Split a value of a scenario into its number and its unit."""
     if isinstance(value, int | float):
         return float(value), ""
     match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None

@@ -1,4 +1,4 @@
-"""What advice is to serve: the flows that stand for it, and the number that says how well."""
+"""Goals of a recommendation: the simulated traffic, its measures and the score."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ if TYPE_CHECKING:
 __all__ = ["GOALS", "Goal", "Measured"]
 
 Measured = Mapping[str, float]
-"""Numbers of one run, by name."""
+"""Measures of one run, by name."""
 
 _WAIT_S: Final = 60.0
-"""What a download that has not ended counts as."""
+"""Completion time of a download that has not finished."""
 _LEAST: Final = 1e-3
-"""Of what the others keep: a part of nothing has no logarithm."""
+"""Minimum share that the other flow keeps, because the logarithm of 0 is infinite."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What somebody wants of a network.
+    """A goal for which settings are recommended.
 
     Attributes
     ----------
     flows
-        Flows of a scenario, from the keys of the one that is advised and those of the network, and
-        the time in seconds that a download is given.
+        Function that returns the flows of a scenario from the sender's keys, the network's keys,
+        and the duration of a download in seconds.
     duration
-        Of a run, in such times; None for 60 s.
+        Duration of a run in multiples of a download's; None for 60 s.
     measure
-        Takes its numbers from a run.
+        Function that returns the measures of a run.
     score
-        How good a run is, from its numbers and those of the run with what there is now on the same
-        network and seed: more is better.
+        Function that returns the score of a run from its measures and the baseline's measures on
+        the same network and seed; higher is better.
     relative
-        Whether the score is a logarithm, whose differences are factors.
+        Whether the score is a logarithm, so that differences are factors.
     meaning
-        Of the score, in words.
+        Description of the score.
     ties
-        A number, and a difference of mean scores that is none: of candidates as close as that, the
-        one with more of the number comes first. None where every difference counts.
+        A measure, and a difference of mean scores that is negligible: candidates within it are
+        ranked by the measure. None if every difference counts.
     shown
-        Names of numbers that are printed, with heading, factor to the unit of the heading, digits.
+        Printed measures, with heading, factor to the unit of the heading, and digits.
     """
 
     flows: Callable[[Mapping[str, Any], Mapping[str, Any], float], list[dict[str, Any]]]
@@ -71,17 +71,17 @@ def _number(run: Run, flow: str, phase: str, name: str) -> float:
 
 def _completion(run: Run, flow: str) -> float:
     rows: Any = run.summary["flows"]
-    value = next(row for row in rows if row["name"] == flow)["completion_s"]
+    value = next(row for row in rows if row["name"] == flow)["completion_time_s"]
     return _WAIT_S if value is None else float(value)
 
 
 def _short(sender: Mapping[str, Any], net: Mapping[str, Any], _: float) -> list[dict[str, Any]]:
-    def one(name: str, size: str) -> dict[str, Any]:
-        return {"name": name, **sender, **net, "source": {"kind": "fixed", "bytes": size}}
+    def download(name: str, size: str) -> dict[str, Any]:
+        return {"name": name, **sender, **net, "source": {"kind": "fixed", "size": size}}
 
     return [
-        {**one("small", "100 kB"), "start_jitter": "1 s"},
-        {**one("large", "1 MB"), "after": "small", "start": "1 s"},
+        {**download("small", "100 kB"), "start_jitter": "1 s"},
+        {**download("large", "1 MB"), "after": "small", "start": "1 s"},
     ]
 
 
@@ -115,10 +115,10 @@ def _measure_bulk(run: Run) -> dict[str, float]:
 
 
 def _score_bulk(own: Measured, now: Measured) -> float:
-    # 1 less harm, as Ware et al. define it ("Beyond Jain's Fairness Index", HotNets 2019), with
-    # what there is now in the place of being alone; who does better than now gains nothing.
+    # 1 - harm as defined by Ware et al. ("Beyond Jain's Fairness Index", HotNets 2019), with the
+    # baseline in place of the solo performance. Better than the baseline gains nothing.
     kept = min(1.0, own["other_bps"] / max(now["other_bps"], 1.0))
-    # A flow that got nothing through has no RTT.
+    # A flow without delivered data has no RTT.
     rtts_s = own["other_rtt_s"], now["other_rtt_s"]
     quick = _LEAST if math.isnan(rtts_s[0]) else 1.0
     if not any(map(math.isnan, rtts_s)):

@@ -1,4 +1,4 @@
-"""Which controller sends like this: candidates on the same network, and who comes closest."""
+"""Identification of the controller of a flow: simulates candidates on the same network."""
 
 from __future__ import annotations
 
@@ -11,78 +11,83 @@ import numpy as np
 
 from jostle.errors import InputError, JostleError
 from jostle.inference.candidates import candidates
-from jostle.inference.curves import curve_distances
-from jostle.inference.observation import Observation, observe
-from jostle.inference.surroundings import LATENESS_S, late, sender_in, shaken
-from jostle.scenario import Condition, Plan, PlannedRun
+from jostle.inference.curve_distance import curve_distances
+from jostle.inference.observed_flow import ObservedFlow, observe
+from jostle.inference.run_context import (
+    LATENESS_S,
+    sender_in,
+    with_perturbed_links,
+    with_random_delay,
+)
+from jostle.scenario import Condition, PlannedRun, RunPlan
 
 if TYPE_CHECKING:
     from jostle.run_spec import RunSpec
-    from jostle.running.session import Session
+    from jostle.runner.session import Session
 
 __all__ = [
     "REPLICAS",
     "Identification",
-    "Ranked",
+    "RankedCandidate",
     "identify",
+    "observe_candidates",
     "probabilities",
     "rank",
-    "seen_of",
 ]
 
 REPLICAS: Final = 3
-"""Runs of each candidate, on links that differ a little."""
+"""Runs of each candidate, on links that differ slightly."""
 SHARPNESS: Final = 3.07
-"""Probabilities are in proportion to distance to the power of minus this; see docs/identify.md."""
-STRANGE: Final = 0.015
-"""Distance at which it is as likely that the sender is none of the candidates."""
+"""Probabilities are proportional to distance to the power of minus this; see docs/identify.md."""
+NONE_DISTANCE: Final = 0.015
+"""Distance at which a candidate and "none of these" have equal weight."""
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """A candidate and how well it explains what was seen.
+class RankedCandidate:
+    """A candidate with its probability.
 
     Attributes
     ----------
     controller
-        Its name.
+        Name of the controller.
     probability
-        That it is the sender, if all candidates and "none of these" were equally likely before.
+        Probability that it is the sender, with equal priors for all candidates and none of them.
     distance
-        Of its closest run; see `curve_distances`.
+        Distance of its closest run; see `curve_distances`.
     nearest
-        That run.
+        Closest run.
     """
 
     controller: str
     probability: float
     distance: float
-    nearest: Observation
+    nearest: ObservedFlow
 
 
 @dataclass(frozen=True)
 class Identification:
-    """Who may have sent a flow.
+    """The candidates for the sender of a flow.
 
     Attributes
     ----------
     observed
-        The flow.
+        Observed flow.
     ranking
-        Every candidate, the likeliest first.
+        All candidates, the most likely first.
     none_of_these
-        Probability that it was none of them.
+        Probability that the sender is none of the candidates.
     links
         Specifications of the links on which candidates were run.
     """
 
-    observed: Observation
-    ranking: tuple[Ranked, ...]
+    observed: ObservedFlow
+    ranking: tuple[RankedCandidate, ...]
     none_of_these: float
     links: Sequence[Mapping[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the ranking as `jostle identify --json` prints it."""
+        """Return the document that `jostle identify --json` prints."""
         return {
             "format": "jostle.identification/1",
             "flow": self.observed.flow,
@@ -100,7 +105,7 @@ class Identification:
 
 
 def identify(
-    observed: Observation,
+    observed: ObservedFlow,
     around: RunSpec,
     names: Sequence[str],
     session: Session,
@@ -108,34 +113,34 @@ def identify(
     *,
     on_time: bool = False,
 ) -> Identification:
-    """Rank controllers by how much they send like an observed flow.
+    """Rank controllers by the similarity of their flows to an observed flow.
 
     Parameters
     ----------
     observed
-        The flow; its series has the intervals of `around`.
+        Observed flow; its series has the intervals of `around`.
     around
-        The run that it was part of, with any controller in its place; see `surroundings`.
+        Run that contains the flow, with any controller in its place; see `run_context`.
     names
-        Controllers that are tried.
+        Names of the candidates.
     session
-        What candidates are run with: the simulator.
+        Session that simulates candidates.
     replicas
-        Runs of each.
+        Runs of each candidate.
     on_time
-        Whether the path is known to bring packets on time, as those of runs do. Elsewhere each
-        candidate has further runs, on paths that are late (`late`).
+        Whether the path adds no random delay, as in simulated runs. If false, each candidate also
+        runs on paths with random delay (`with_random_delay`).
 
     Raises
     ------
     InputError
-        When no candidate can be tried.
+        If there is no candidate that can run.
     """
-    seen = seen_of(around, observed.flow, names, session, replicas, on_time=on_time)
+    seen = observe_candidates(around, observed.flow, names, session, replicas, on_time=on_time)
     return rank(observed, seen, around["links"])
 
 
-def seen_of(
+def observe_candidates(
     around: RunSpec,
     flow: str,
     names: Sequence[str],
@@ -143,26 +148,27 @@ def seen_of(
     replicas: int = REPLICAS,
     *,
     on_time: bool = False,
-) -> list[tuple[str, Observation]]:
-    """Run candidates in place of a flow's sender: each run's controller, and what is seen of it.
+) -> list[tuple[str, ObservedFlow]]:
+    """Run candidates in place of a flow's sender; return controller and observation of each run.
 
-    Runs that send too little to be compared are left out. Parameters are those of `identify`.
+    Runs that send too little for a comparison are dropped. Parameters are the same as for
+    `identify`.
     """
     flow = sender_in(around, flow)
     sender = next(each for each in around["flows"] if each["name"] == flow)
     chosen = candidates(names, sender)
     if not chosen:
         raise InputError("no candidate: each of them needs marks, and the flow has no ECN")
-    paths = [shaken(around, number) for number in range(replicas)]
+    paths = [with_perturbed_links(around, number) for number in range(replicas)]
     if not on_time:
-        paths += [late(around, flow, mean_s) for mean_s in LATENESS_S]
+        paths += [with_random_delay(around, flow, mean_s) for mean_s in LATENESS_S]
     runs = [
         PlannedRun(at, number, one.sends(path, flow))
         for at, one in enumerate(chosen)
         for number, path in enumerate(paths)
     ]
     conditions = tuple(Condition(at, {"controller": c.controller}) for at, c in enumerate(chosen))
-    results = session.carry_out(Plan("candidates", conditions, runs))
+    results = session.carry_out(RunPlan("candidates", conditions, runs))
     seen = []
     for result in results.results:
         with contextlib.suppress(InputError):
@@ -174,31 +180,31 @@ def seen_of(
 
 
 def rank(
-    observed: Observation,
-    seen: Sequence[tuple[str, Observation]],
+    observed: ObservedFlow,
+    seen: Sequence[tuple[str, ObservedFlow]],
     links: Sequence[Mapping[str, Any]],
 ) -> Identification:
-    """Rank candidates, which are given as `seen_of` gives them, by their closest runs."""
+    """Rank the results of `observe_candidates` by each candidate's closest run."""
     distances = curve_distances(observed, [each for _, each in seen])
     best: dict[str, int] = {}
     for position in np.argsort(distances, kind="stable").tolist():
         best.setdefault(seen[position][0], position)
     shares = probabilities([float(distances[position]) for position in best.values()])
     ranking = tuple(
-        Ranked(name, share, float(distances[position]), seen[position][1])
+        RankedCandidate(name, share, float(distances[position]), seen[position][1])
         for (name, position), share in zip(best.items(), shares[:-1], strict=True)
     )
     return Identification(observed, ranking, shares[-1], links)
 
 
 def probabilities(
-    distances: Sequence[float], sharpness: float = SHARPNESS, strange: float = STRANGE
+    distances: Sequence[float], sharpness: float = SHARPNESS, strange: float = NONE_DISTANCE
 ) -> list[float]:
-    """Turn distances into probabilities of the candidates and, last, of none of them.
+    """Convert distances to probabilities of the candidates and, last, of none of them.
 
-    A power law, because distances of the same controller on two stacks span two orders of
-    magnitude: what counts is how many times closer one is than another. Both constants are the
-    likeliest ones for kernel runs on links that no test uses (docs/identify.md).
+    The probability is a power law, because distances of one controller on two stacks span two
+    orders of magnitude, so ratios of distances matter. Both constants are maximum likelihood
+    estimates from kernel runs on links that no test uses (docs/identify.md).
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""How well the data know the keys that a fit found.
+"""Confidence intervals of fitted keys.
 
-Near the best guess the features are taken for linear in the keys. What chance does to them is what
-differs between runs of the fitted scenario with other seeds (a parametric bootstrap); each of these
-runs is fitted by one Gauss-Newton step, and the interval holds 95 % of where these steps lead.
+Near the best guess, features are assumed to be linear in the keys. The random variation is
+estimated from runs of the fitted scenario with other seeds (parametric bootstrap). Each of these
+runs is fitted by one Gauss-Newton step, and the interval contains 95 % of the resulting values.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from jostle.inference.free_keys import FreeKey
-    from jostle.stats.describe import Floats
+    from jostle.inference.free_keys import FittedKey
+    from jostle.stats.descriptive import Floats
 
 __all__ = ["Uncertainty", "uncertainty"]
 
 _DRAWN: Final = 2000
-"""Replicates of the data that are drawn from those that were run."""
+"""Number of bootstrap replicates that are drawn from the runs."""
 _ALIKE: Final = 0.95
-"""Correlation from which on two keys cannot be told apart."""
+"""Correlation from which two keys count as inseparable."""
 _RANGE: Final = 0.5
-"""Standard deviation of a key of which nothing is known, as a part of its range."""
+"""Standard deviation of a key without information, as a share of its range."""
 
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """What is known of the keys.
+    """Uncertainty of the keys.
 
     Attributes
     ----------
     ends
-        Shape (keys, 2): the places at which each interval ends.
+        Ends of the intervals as positions in the ranges, shape (keys, 2).
     unclear
-        Pairs of keys with their correlation, where it is above 0.95.
+        Pairs of keys with their correlation, if it exceeds 0.95.
     """
 
     ends: Floats
@@ -44,7 +44,7 @@ class Uncertainty:
 
 
 def uncertainty(
-    keys: Sequence[FreeKey],
+    keys: Sequence[FittedKey],
     best: Floats,
     slopes: Floats,
     weights: Floats,
@@ -52,22 +52,22 @@ def uncertainty(
     *,
     seeds: int,
 ) -> Uncertainty:
-    """Say how far each key may be from what was found.
+    """Return the uncertainty of the fitted keys.
 
     Parameters
     ----------
     keys
-        The free keys.
+        Free keys.
     best
-        Shape (keys,): the places that were found.
+        Fitted positions, shape (keys,).
     slopes
-        Shape (features, keys): of the scaled features at that place.
+        Slopes of the scaled features at these positions, shape (features, keys).
     weights
-        Shape (features,): with which the fit counts them.
+        Weights of the features in the fit, shape (features,).
     replicates
-        Shape (runs, features): scaled features of the fitted scenario with other seeds.
+        Scaled features of the fitted scenario with other seeds, shape (runs, features).
     seeds
-        Runs of each guess, whose mean was fitted.
+        Runs per guess, whose mean was fitted.
     """
     if replicates is None or len(replicates) < 3:
         return Uncertainty(np.tile([0.0, 1.0], (len(keys), 1)), ())
@@ -75,14 +75,13 @@ def uncertainty(
     slopes, noise = slopes[usable] * weights[usable, None], replicates[:, usable]
     noise = noise - noise.mean(axis=0)
     random = np.random.default_rng(1)
-    # Runs are drawn with their own features together; what a right model may differ by, each by
-    # itself, comes on top (one unit of the scaled features).
+    # Draw complete runs, which keeps features correlated. The model error of each feature is
+    # independent and is added (one unit of the scaled features).
     chance = noise[random.integers(len(noise), size=_DRAWN)]
-    # The data are one run, and what they were held against is a mean over a few.
+    # The data are one run, but the fit compared them with a mean over a few runs.
     chance = chance * np.sqrt((1 + 1 / seeds) * len(noise) / (len(noise) - 1))
     model = random.standard_normal((_DRAWN, slopes.shape[0]))
-    # Before anything was measured, a key was somewhere in its range: what no feature depends on
-    # stays there.
+    # Prior: each key lies somewhere in its range. Keys without effect on features keep this width.
     before = np.eye(len(keys)) / _RANGE
     drawn = ((chance + model) * weights[usable]) @ slopes
     drawn += random.standard_normal((_DRAWN, len(keys))) @ before
@@ -91,7 +90,7 @@ def uncertainty(
     return Uncertainty(ends, _unclear(keys, steps))
 
 
-def _unclear(keys: Sequence[FreeKey], steps: Floats) -> list[tuple[str, str, float]]:
+def _unclear(keys: Sequence[FittedKey], steps: Floats) -> list[tuple[str, str, float]]:
     found = []
     spread = steps.std(axis=0)
     for one in range(len(keys)):

@@ -1,9 +1,9 @@
-"""Linux kernels as things: where they are, how one is built, how one is started as a process."""
+"""Linux kernels: locations, builds, and starting one as a process."""
 
 from __future__ import annotations
 
 from jostle.kernel_images.boot import GuestError, GuestOutput, GuestTimeoutError, run_guest
-from jostle.kernel_images.images import Image, KernelMissingError, Kind, find
+from jostle.kernel_images.image_paths import Image, KernelMissingError, Kind, find
 
 __all__ = [
     "GuestError",

@@ -1,4 +1,4 @@
-"""Start a kernel as an ordinary process, run one program in it, and leave nothing behind."""
+"""Runs a program in a kernel that is an ordinary process, and cleans up after it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jostle.errors import JostleError, RunCancelledError
-from jostle.kernel_images.images import SYSTEM_PATH, Image
-from jostle.kernel_images.processes import running
-from jostle.locked_folders import temporary_folder
+from jostle.kernel_images.image_paths import SYSTEM_PATH, Image
+from jostle.kernel_images.process_group import running
+from jostle.safe_io.scratch_folder import temporary_folder
 
 _POLL_S = 0.02
 _MAX_TEXT_LINES = 20_000
 _TAIL_LINES = 20
 _LEAST_ROOM_BYTES = 256 << 20
 
-# The guest's wall clock begins here instead of now, so that runs repeat.
+# The guest's wall clock starts at this time, so that runs are reproducible.
 _CLOCK_STARTS_NS = 1_700_000_000 * 10**9
 
 _INIT = """\
@@ -49,21 +49,21 @@ class GuestError(JostleError):
 
 
 class GuestTimeoutError(GuestError):
-    """A guest did not end in time; it was killed."""
+    """A guest did not end in time and was killed."""
 
 
 @dataclass(frozen=True)
 class GuestOutput:
-    """What is known of a guest that has ended.
+    """Result of a guest that has ended.
 
     Attributes
     ----------
     text
-        What kernel and program wrote to the console, at most the last 20,000 lines.
+        Console output of kernel and program, at most the last 20,000 lines.
     ok
-        Whether the program ended with status 0.
+        Whether the program exited with status 0.
     wall_s
-        Seconds of real time from start to end, boot included.
+        Wall time from start to end, including boot.
     """
 
     text: str
@@ -72,7 +72,7 @@ class GuestOutput:
 
     @property
     def tail(self) -> str:
-        """Its last lines, for messages."""
+        """Last lines of the output, for messages."""
         return _tail(self.text)
 
 
@@ -86,41 +86,41 @@ def run_guest(
     timeout_s: float,
     cancelled: Callable[[], bool] | None = None,
 ) -> GuestOutput:
-    """Boot `image`, run `script` in it as root, power off.
+    """Boot `image`, run `script` in it as root, and power off.
 
-    The guest's root is the host's file system, with the rights that this user has there, mounted
-    read-only but for the script's folder. That keeps a program from writing elsewhere by mistake;
-    root in the guest could mount it otherwise. Before the script starts /proc, /sys and an empty
-    /run are mounted and SYSTEM_PATH is the PATH; input is empty, output is the console. When it
-    ends, whatever its status, the guest powers off.
+    The root file system of the guest is the host's, with this user's permissions, mounted read-only
+    except for the script's folder. This prevents accidental writes; root in the guest could remount
+    it. Before the script starts, /proc, /sys and an empty /run are mounted, and PATH is
+    SYSTEM_PATH. Input is empty, output is the console. When the script ends, with any status, the
+    guest powers off.
 
     Parameters
     ----------
     image
-        A `virtual` or `realtime` kernel. In a virtual one time passes only when all processes
-        sleep, and its clock always starts at the same moment.
+        A `virtual` or `realtime` kernel. Virtual time passes only while all processes sleep, and
+        the clock always starts at the same time.
     script
         A program, or a file that begins with `#!` (which need not be executable).
     environment
-        Variables of the script, beside PATH, HOME and LC_ALL.
+        Environment variables of the script, in addition to PATH, HOME and LC_ALL.
     memory_mb
-        Memory of the guest; the host gives what of it is used.
+        Memory of the guest. The host provides only the memory that is used.
     seed
-        Where all random numbers of a virtual kernel that jostle has built come from; from the host
-        if absent.
+        Seed of all random numbers of a virtual kernel built by jostle. Default: the host's random
+        numbers.
     timeout_s
-        Seconds of real time.
+        Timeout in wall time.
     cancelled
-        Asked often; the guest is killed when it answers yes.
+        Polled regularly; the guest is killed when it returns true.
 
     Raises
     ------
     GuestError
-        When the kernel does not start.
+        If the kernel does not start.
     GuestTimeoutError
         After `timeout_s`.
     RunCancelledError
-        When `cancelled` became true.
+        If `cancelled` returned true.
     """
     if image.path is None:
         raise ValueError(f"a {image.kind} kernel runs already")
@@ -168,7 +168,7 @@ def _watch(
     except OSError as error:
         raise GuestError(f"cannot start {command[0]}: {error.strerror}") from error
     wall_s = time.monotonic() - started_s
-    # The script's last line may lack its end.
+    # The last line of the script's output may lack a newline.
     text, ended, rest = "\n".join(said).rpartition(token)
     if late:
         last = _tail(text + rest)
@@ -190,10 +190,10 @@ def _command_line(image: Image, init: Path, memory_mb: int, seed: int | None) ->
         "ro",
         f"init={_quoted(str(init))}",
         "con=null",
-        # No input: a thread would wait for it, and interrupt the guest when the host likes.
+        # No input: a thread would wait for it, and interrupt the guest at times chosen by the host.
         "con0=null,fd:1",
         "quiet",
-        # UML keeps a folder of its own while it runs, and leaves it when it is killed.
+        # UML keeps a folder while it runs, and leaves it when it is killed.
         f"uml_dir={init.parent}/uml",
     ]
     if image.kind == "virtual":
@@ -204,17 +204,17 @@ def _command_line(image: Image, init: Path, memory_mb: int, seed: int | None) ->
 
 
 def _quoted(text: str) -> str:
-    """Write a word of the kernel's command line, which knows double quotes and no escapes."""
+    """Quote a word of the kernel's command line, which supports double quotes and no escapes."""
     if '"' in text:
         raise GuestError(f"the folder of temporary files has a quotation mark in its name: {text}")
     return f'"{text}"' if re.search(r"\s", text) else text
 
 
 def _init(script: Path, environment: Mapping[str, str], token: str) -> str:
-    """Text of the guest's first process.
+    """Return the script of the guest's first process.
 
-    The environment goes here and not on the kernel's command line, which is limited to 4096
-    characters and gives words that happen to be its own parameters another meaning.
+    It sets the environment. The kernel's command line is limited to 4096 characters and would
+    interpret words that are its own parameters.
     """
     variables = {"PATH": SYSTEM_PATH, "HOME": "/tmp", "LC_ALL": "C.UTF-8", **environment}
     for name in variables:
@@ -224,7 +224,7 @@ def _init(script: Path, environment: Mapping[str, str], token: str) -> str:
     program = [*_interpreter(script), str(script.resolve())]
     folder = str(script.resolve().parent)
     if "," in folder:
-        # It would be several options of `mount`, of which the first is another folder.
+        # `mount` would split it into several options, and mount another folder.
         raise GuestError(
             f"the folder of temporary files has a comma in its name: {folder}; "
             "set TMPDIR to another one"
@@ -236,17 +236,18 @@ def _init(script: Path, environment: Mapping[str, str], token: str) -> str:
 
 
 def _interpreter(script: Path) -> list[str]:
-    # Packages may be installed without the permission to execute their files.
+    # Packages may be installed without permission to execute their files.
     with script.open("rb") as file:
         first = file.readline(256)
     return shlex.split(first[2:].decode()) if first.startswith(b"#!") else []
 
 
 def _memory_folder(memory_mb: int) -> Path:
-    """Where the file that is the guest's memory lives; it is never seen, and gone with the guest.
+    """Return the folder for the guest's memory file, which is unlinked and ends with the guest.
 
-    Memory of a guest that outgrows its file system is a SIGBUS without a word, and programs cannot
-    be mapped from one that is mounted noexec. In containers /dev/shm often is both: 64 MB, noexec.
+    If the memory outgrows its file system, the guest gets SIGBUS without a message. Programs cannot
+    be mapped from a file system that is mounted noexec. In containers, /dev/shm is often limited to
+    64 MB and mounted noexec.
     """
     room: dict[Path, int] = {}
     no_programs = []

@@ -1,7 +1,7 @@
-"""Build the virtual-time kernel: extract, configure, compile, boot once, put into the cache.
+"""Builds the virtual-time kernel: extract, configure, compile, boot once, move to the cache.
 
-Each step leaves something that the next call of the same build goes on from; the kernel enters the
-cache by a rename, after it has booted.
+An interrupted build continues with its last step. The kernel is moved to the cache by a rename,
+after it has booted.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jostle.errors import InputError, JostleError
-from jostle.kernel_images import config, debian, source, toolchain
-from jostle.kernel_images.images import Built, Image, built, cache_folder, version_key
-from jostle.kernel_images.processes import running
+from jostle.kernel_images import config, debian, kernel_source, toolchain
+from jostle.kernel_images.image_paths import BuiltKernel, Image, built, cache_folder, version_key
+from jostle.kernel_images.process_group import running
 from jostle.kernel_images.verify import Check, UnfitKernelError, check
-from jostle.locks import LockFile, still_locked
-from jostle.open_folder import OpenFolder
+from jostle.safe_io.folder_lock import LockFile, still_locked
+from jostle.safe_io.open_folder import OpenFolder
 
 FORMAT = "jostle.kernel/1"
 
 _PACKAGE_BYTES = 150_000_000
-"""Room for Debian's package of the source."""
+"""Disk space for Debian's package of the source."""
 _SOURCE_BYTES = 3_000_000_000
-"""Room for the source and all that is compiled from it."""
+"""Disk space for the source and the compiled files."""
 _OBJECTS_BYTES = 1_000_000_000
-"""Room for what is compiled."""
+"""Disk space for the compiled files."""
 _FULL_BYTES = 20_000_000
 
-# How many steps `make` announces; once a kernel has been built here, that is known better.
+# Expected steps of `make`, used until a kernel of the series was built on this machine.
 _EXPECTED_STEPS = {"6.1": 1310, "6.12": 1450}
 _STEP = re.compile(r"  ([A-Z][A-Z0-9_]*) +(\S+)")
 
@@ -51,16 +51,16 @@ _TAIL_LINES = 15
 
 
 class Reporter(Protocol):
-    """Told how a build proceeds."""
+    """Receiver of the progress of a build."""
 
     def step(self, text: str) -> None:
-        """Something that takes its time begins."""
+        """Report that a long step begins."""
 
     def line(self, text: str) -> None:
-        """Another program writes a line."""
+        """Report an output line of another program."""
 
     def compiled(self, done: int, expected: int) -> None:
-        """So many steps of compiling are done, of about so many."""
+        """Report the number of completed compile steps, and the expected total."""
 
 
 class BuildError(JostleError):
@@ -69,22 +69,22 @@ class BuildError(JostleError):
 
 @dataclass(frozen=True)
 class Request:
-    """What to build.
+    """Options of a build.
 
     Attributes
     ----------
     series
         One of `config.SERIES`.
     jobs
-        Compilers at the same time.
+        Number of parallel compile jobs.
     archive
-        A kernel's source to use instead of Debian's package: a tarball, or such a package.
+        Kernel source to use instead of Debian's package: a tarball, or such a package.
     sha256
-        Digest of `archive`, which is refused without it.
+        Digest of `archive`, which is required with it.
     force
-        Build anew, even if it is there, and from the start.
+        Rebuild from the start, even if the kernel exists.
     may_update
-        Whether to renew apt's lists of packages, as root, if the source is not found.
+        Whether to update apt's package lists, as root, if the source is not found.
     """
 
     series: str = config.DEFAULT_SERIES
@@ -96,17 +96,17 @@ class Request:
 
 
 def check_request(request: Request) -> None:
-    """Refuse what cannot be built at all.
+    """Reject options that cannot be built.
 
     Raises
     ------
     InputError
-        With what would be accepted.
+        The message names the accepted values.
     """
     if request.series not in config.SERIES:
         known = " or ".join(config.SERIES)
         raise InputError(f"cannot build Linux {request.series}: choose {known}")
-    # Elsewhere User-Mode Linux does not exist (arch/um/Kconfig, arch/x86/um/Kconfig).
+    # User-Mode Linux supports no other platform (arch/um/Kconfig, arch/x86/um/Kconfig).
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         raise InputError(
             "a virtual-time kernel can be built and run on Linux on x86-64 alone, "
@@ -114,38 +114,38 @@ def check_request(request: Request) -> None:
         )
 
 
-def existing(series: str) -> Built | None:
-    """Newest kernel of a series that is built with the present options."""
+def existing(series: str) -> BuiltKernel | None:
+    """Return the newest kernel of a series that was built with the current options."""
     found = [kernel for kernel in built() if kernel.series == series and kernel.current]
     return found[-1] if found else None
 
 
-def build(request: Request, reporter: Reporter) -> Built:
-    """Build a kernel, unless it is there.
+def build(request: Request, reporter: Reporter) -> BuiltKernel:
+    """Build a kernel, unless it exists.
 
-    Everything that is needed has to be installed (see `toolchain.missing`). May be interrupted at
-    any time; a later call goes on from there.
+    All tools must be installed (see `toolchain.missing`). A build can be interrupted at any time;
+    the next call continues it.
 
     Raises
     ------
     InputError
-        When the source is not what it should be.
+        If the source is not valid.
     BuildError
-        When it cannot be built, with the last lines of the log and where that is.
+        If it cannot be built. The message contains the last lines of the log, and its path.
     UnfitKernelError
-        When what was built does not do what it is for.
+        If the built kernel fails a check.
     """
     check_request(request)
-    there = existing(request.series)
-    if there is not None and not request.force:
-        return there
+    existing_kernel = existing(request.series)
+    if existing_kernel is not None and not request.force:
+        return existing_kernel
     folder = cache_folder() / ".work" / request.series
     try:
         with _alone(folder):
             # Another process may have built it meanwhile.
-            there = existing(request.series)
-            if there is not None and not request.force:
-                return there
+            existing_kernel = existing(request.series)
+            if existing_kernel is not None and not request.force:
+                return existing_kernel
             return _Build(request, reporter, folder).carry_out()
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
@@ -155,7 +155,7 @@ def build(request: Request, reporter: Reporter) -> Built:
 
 
 class _Build:
-    """One build in its folder."""
+    """A build in its working folder."""
 
     def __init__(self, request: Request, reporter: Reporter, folder: Path) -> None:
         self._request = request
@@ -166,20 +166,20 @@ class _Build:
         self._compile_s = 0.0
         self._steps: set[tuple[str, str]] = set()
 
-    def carry_out(self) -> Built:
+    def carry_out(self) -> BuiltKernel:
         if self._request.force:
             packages = self._folder.glob("*.deb")
             for path in (self._tree, self._configured, *packages):
                 _remove(path)
         archive = self._source()
-        origin = source.identity(archive)
-        extracted = source.is_extracted(archive, self._tree)
-        self._need_room(_OBJECTS_BYTES if extracted else _SOURCE_BYTES)
+        origin = kernel_source.identity(archive)
+        extracted = kernel_source.is_extracted(archive, self._tree)
+        self._require_disk_space(_OBJECTS_BYTES if extracted else _SOURCE_BYTES)
         if not extracted:
             self._reporter.step(f"extracting {archive}")
             _remove(self._configured)
-            source.extract(archive, self._tree)
-        version = source.version(self._tree, self._request.series)
+            kernel_source.extract(archive, self._tree)
+        version = kernel_source.version(self._tree, self._request.series)
         self._configure(version)
         self._compile(version)
         self._reporter.step("booting it once")
@@ -195,9 +195,9 @@ class _Build:
 
     def _source(self) -> Path:
         if self._request.archive is not None:
-            source.verify(self._request.archive, self._request.sha256)
+            kernel_source.verify(self._request.archive, self._request.sha256)
             return self._request.archive
-        self._need_room(_PACKAGE_BYTES)
+        self._require_disk_space(_PACKAGE_BYTES)
         package = debian.source_package(self._request.series)
         self._reporter.step(f"fetching {package}")
         return debian.fetch_source(
@@ -212,7 +212,7 @@ class _Build:
         return self._folder / "configured"
 
     def _configure(self, version: str) -> None:
-        source.make_ours(self._tree)
+        kernel_source.make_ours(self._tree)
         if _is_stamped(self._configured, config.digest()):
             return
         self._reporter.step(f"configuring Linux {version}")
@@ -234,7 +234,8 @@ class _Build:
     def _compile(self, version: str) -> None:
         self._reporter.step(f"compiling Linux {version} ({self._request.jobs} at a time)")
         if self._log.exists():
-            # What an interrupted build has compiled is not announced again.
+            # `make` does not repeat the steps of an interrupted build, so they are read from the
+            # log.
             with self._log.open(encoding="utf-8", errors="replace") as log:
                 self._steps.update(step for line in log if (step := _announced(line)))
         started_s = time.monotonic()
@@ -246,7 +247,7 @@ class _Build:
         said: list[str] = []
         with self._log.open("a", encoding="utf-8", buffering=1) as log:
 
-            def hear(line: str) -> None:
+            def on_line(line: str) -> None:
                 log.write(f"{line}\n")
                 step = _announced(line)
                 if step is None:
@@ -255,10 +256,10 @@ class _Build:
                     self._steps.add(step)
                     self._reporter.compiled(len(self._steps), max(expected, len(self._steps)))
 
-            # make removes what it was about to write when it is asked to end.
+            # On SIGTERM, make removes incomplete files.
             with running(
                 ["make", "ARCH=um", *arguments],
-                hear,
+                on_line,
                 environment=_environment(),
                 cwd=self._tree,
                 first=signal.SIGTERM,
@@ -277,7 +278,7 @@ class _Build:
         if counting and not os.access(self._tree / "linux", os.X_OK):
             raise BuildError(f"make left no kernel (log: {self._log})")
 
-    def _need_room(self, needed_bytes: int) -> None:
+    def _require_disk_space(self, needed_bytes: int) -> None:
         free_bytes = shutil.disk_usage(self._folder).free
         if free_bytes < needed_bytes:
             raise BuildError(
@@ -285,7 +286,7 @@ class _Build:
                 f"{free_bytes / 1e9:.1f} GB are free there; XDG_CACHE_HOME can name another place"
             )
 
-    def _publish(self, version: str, origin: dict[str, Any], checked: Check) -> Built:
+    def _publish(self, version: str, origin: dict[str, Any], checked: Check) -> BuiltKernel:
         ready = self._folder / "ready"
         _remove(ready)
         ready.mkdir()
@@ -308,27 +309,27 @@ class _Build:
             "jostle": metadata.version("jostle"),
         }
         (ready / "build.json").write_text(json.dumps(facts, indent=2) + "\n", "utf-8")
-        place = cache_folder() / f"{version}-{config.digest()}"
+        destination = cache_folder() / f"{version}-{config.digest()}"
         old = self._folder / f"old-{uuid.uuid4().hex}"
-        if place.exists():
-            # Guests that run keep the file that they were started from.
-            place.rename(old)
-        ready.rename(place)
+        if destination.exists():
+            # Running guests keep the file from which they were started.
+            destination.rename(old)
+        ready.rename(destination)
         _remove(old)
         shutil.rmtree(self._folder, ignore_errors=True)
-        return Built(place, facts)
+        return BuiltKernel(destination, facts)
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keep others from building the same kernel; the system lets go when this process ends."""
+    """Lock the build folder; the lock is released when this process ends."""
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{folder.name}.lock"
     with OpenFolder.at(folder.parent) as work:
         lock = LockFile.take(work, name, wait_s=None, of=str(folder))
         if lock is None:
-            told = still_locked(work, name, str(folder))
-            raise BuildError(f"another jostle is building this kernel: {told}")
+            holder = still_locked(work, name, str(folder))
+            raise BuildError(f"another jostle is building this kernel: {holder}")
     try:
         yield
     finally:
@@ -336,9 +337,11 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _environment() -> dict[str, str]:
-    """Environment of make: nothing in it that changes the kernel."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-    # Who built it, where and when would otherwise be part of the kernel.
+    """Return the environment of make, without variables that affect the kernel."""
+    inherited = {
+        name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ
+    }
+    # Otherwise builder, host and time would become part of the kernel.
     fixed = {
         "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
         "KBUILD_BUILD_USER": "jostle",
@@ -346,11 +349,11 @@ def _environment() -> dict[str, str]:
         "KBUILD_BUILD_VERSION": "1",
         "LC_ALL": "C",
     }
-    return kept | fixed
+    return inherited | fixed
 
 
 def _announced(line: str) -> tuple[str, str] | None:
-    """Read what a line of make says is being made; None for other lines."""
+    """Return action and target of a make output line; None for other lines."""
     found = _STEP.match(line)
     return (found[1], found[2]) if found else None
 

@@ -1,4 +1,4 @@
-"""Which options the virtual-time kernel is built with, and what it then must be able to do."""
+"""Build options of the virtual-time kernel, and its required features."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from jostle.kernel_images import edits
+from jostle.kernel_images import source_patches
 
 DEFAULT_SERIES = "6.1"
 SERIES = ("6.1", "6.12")
 """Kernel series that can be built."""
 
 MODULE_FOLDER = Path(__file__).parent / "module"
-"""C files here are built into the kernel, beside its queueing disciplines."""
+"""Folder with C files that are built into the kernel as queueing disciplines."""
 
 CONTROLLERS: Mapping[str, str] = {
     "bbr": "BBR", "bic": "BIC", "cdg": "CDG", "cubic": "CUBIC", "dctcp": "DCTCP",
@@ -23,16 +23,16 @@ CONTROLLERS: Mapping[str, str] = {
     "nv": "NV", "scalable": "SCALABLE", "vegas": "VEGAS", "veno": "VENO",
     "westwood": "WESTWOOD", "yeah": "YEAH",
 }  # fmt: skip
-"""Name of a congestion control in the kernel → its option TCP_CONG_…; reno is always there."""
+"""Kernel name of a congestion controller → its option TCP_CONG_…; reno is always built in."""
 
 _ON = [
-    # Virtual time, and the host's files as root.
+    # Virtual time, and the host's file system as root.
     "UML_TIME_TRAVEL_SUPPORT", "HOSTFS", "TMPFS", "DEVTMPFS", "HIGH_RES_TIMERS", "NO_HZ_IDLE",
     "MAGIC_SYSRQ", "IKCONFIG", "IKCONFIG_PROC",
     # Networks of namespaces.
     "NAMESPACES", "NET_NS", "PACKET", "UNIX", "INET_DIAG", "INET_TCP_DIAG",
     "VETH", "TUN", "BRIDGE", "IFB",
-    # Queues. A mirrored action is what brings packets into an IFB device, which depends on it.
+    # Queues. IFB depends on mirred actions, which redirect packets to it.
     "NET_SCHED", "NET_SCH_NETEM", "NET_SCH_FQ", "NET_SCH_FQ_CODEL", "NET_SCH_CODEL",
     "NET_SCH_PIE", "NET_SCH_CAKE", "NET_SCH_RED", "NET_SCH_TBF", "NET_SCH_HTB",
     "NET_SCH_DRR", "NET_SCH_SFQ", "NET_SCH_FQ_PIE", "NET_ACT_POLICE",
@@ -40,27 +40,27 @@ _ON = [
     "NET_ACT_MIRRED",
     # Congestion control.
     "TCP_CONG_ADVANCED", *(f"TCP_CONG_{option}" for option in CONTROLLERS.values()),
-    # UML's defconfig prefers a small kernel to a fast one, and asks for debugging information,
-    # which makes the image several times as large.
+    # UML's defconfig optimises for size, and enables debug information, which makes the image
+    # several times as large.
     "CC_OPTIMIZE_FOR_PERFORMANCE", "DEBUG_INFO_NONE",
 ]  # fmt: skip
 
 _OFF = [
     "SECURITY", "AUDIT", "WLAN", "WIRELESS", "DEBUG_INFO",
-    # Random numbers of the host, which no seed fixes.
+    # Random numbers of the host, which are not seeded.
     "HW_RANDOM", "UML_RANDOM",
-    # Not needed by anybody here, and a good part of what would have to be compiled.
+    # Not needed, and a large part of the compile time.
     "EXT4_FS", "REISERFS_FS", "ISO9660_FS", "SOUND", "ETHERNET", "PPP", "SLIP",
 ]  # fmt: skip
 
 
 def options() -> dict[str, bool]:
-    """Option without CONFIG_ → whether it has to be on (built in) or off."""
+    """Return option without CONFIG_ → whether it must be built in (true) or off."""
     return dict.fromkeys(_ON, True) | dict.fromkeys(_OFF, False)
 
 
 def fragment() -> str:
-    """Write the options as lines of a .config file, where the last one of a name counts."""
+    """Return the options as lines of a .config file, in which the last line of a name counts."""
     return "".join(
         f"CONFIG_{name}=y\n" if on else f"# CONFIG_{name} is not set\n"
         for name, on in options().items()
@@ -68,9 +68,9 @@ def fragment() -> str:
 
 
 def unmet(config_text: str) -> list[str]:
-    """Options of a finished .config file that are not as they have to be.
+    """Return the options of a finished .config file that differ from the required ones.
 
-    What the file does not mention is off.
+    Options that are not in the file are off.
     """
     found = dict(re.findall(r"^CONFIG_(\w+)=(\S+)$", config_text, re.M))
     return [
@@ -81,20 +81,22 @@ def unmet(config_text: str) -> list[str]:
 
 
 def lacking(available: Iterable[str]) -> list[str]:
-    """Congestion controls that a kernel should have and does not."""
-    return sorted({"reno", *CONTROLLERS, *edits.COPIES} - set(available))
+    """Return the required congestion controllers that are not available."""
+    return sorted({"reno", *CONTROLLERS, *source_patches.COPIES} - set(available))
 
 
 def own_files() -> list[Path]:
-    """C files of our own that are built into the kernel, and their headers."""
+    """Return jostle's C files and headers that are built into the kernel."""
     return sorted(path for path in MODULE_FOLDER.iterdir() if path.suffix in {".c", ".h"})
 
 
 @functools.cache
 def digest() -> str:
-    """Hash of all that is asked of the kernel: options, edits, and files of our own."""
-    whole = hashlib.sha256(fragment().encode())
-    whole.update(repr((edits.EDITS, edits.COPIES)).encode())
+    """Return a hash of the kernel's options, source patches and own files."""
+    hasher = hashlib.sha256(fragment().encode())
+    # The class was called `Edit`. Kernels that were built then are the same.
+    patches = repr((source_patches.EDITS, source_patches.COPIES)).replace("SourcePatch(", "Edit(")
+    hasher.update(patches.encode())
     for path in own_files():
-        whole.update(path.name.encode() + b"\0" + path.read_bytes())
-    return whole.hexdigest()[:12]
+        hasher.update(path.name.encode() + b"\0" + path.read_bytes())
+    return hasher.hexdigest()[:12]

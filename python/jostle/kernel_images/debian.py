@@ -1,8 +1,8 @@
-"""Debian's packages: apt-get while other programs use it, and the source of a kernel.
+"""Debian packages: running apt-get while other programs use it, and kernel sources.
 
-apt checks a download against lists of packages that Debian signs. Of an installed package, dpkg
-only records MD5 digests of its files, and root can change both. So the source is always taken from
-a package that was just downloaded, or that still has its digest.
+apt verifies downloads with signed package lists. For an installed package, dpkg records only MD5
+digests of its files, and root can change both. Therefore the source is always taken from a package
+that was just downloaded, or whose digest still matches.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jostle.errors import InputError
-from jostle.kernel_images.processes import Line, running
+from jostle.kernel_images.process_group import Line, running
 
 SOURCES = Path("/usr/src")
-"""Where an installed package of a kernel's source puts it."""
+"""Folder into which an installed package puts the kernel source."""
 
 _WAIT_S = 0.5
-# dpkg must not be stopped in the middle.
+# dpkg must not be interrupted.
 _TIDY_UP_S = 60.0
 _LOCKED = re.compile(r"Could not get lock|Unable to (?:acquire|lock) the")
 _LONGEST_LOCK_S = 600.0
 _LOCK_POLL_S = 5.0
 _RECORDED = re.compile(r"^SHA256: ([0-9a-f]{64})$", re.MULTILINE)
-# Messages of apt-get for a package that it cannot find, and for one that it knows by name alone.
+# apt-get's messages for packages that it cannot find, or knows only by name.
 _UNKNOWN = re.compile(
     r"Unable to locate package (\S+)|Package '(\S+)' has no installation candidate"
 )
@@ -43,15 +43,15 @@ class PackageError(InputError):
 def run_apt(
     arguments: Sequence[str], on_line: Line, *, folder: Path | None = None
 ) -> tuple[int, list[str]]:
-    """Run apt-get, and wait up to ten minutes while another program has locked its files.
+    """Run apt-get; wait up to ten minutes while another program holds its locks.
 
-    A fresh machine updates itself after its start. apt's own option (DPkg::Lock::Timeout) does not
-    cover the locks of lists and of downloads.
+    A new machine updates itself after its start. apt's option DPkg::Lock::Timeout does not cover
+    the locks of package lists and downloads.
 
     Returns
     -------
     tuple
-        The exit status, and the lines that apt-get wrote last.
+        The exit status, and the output lines of the last attempt.
     """
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
     until_s = time.monotonic() + _LONGEST_LOCK_S
@@ -90,7 +90,7 @@ def unknown_packages(said: Sequence[str]) -> list[str]:
 
 
 def unknown_message(packages: Sequence[str]) -> str:
-    """Say how to get packages that the machine's package sources do not have."""
+    """Return a message about packages that are missing in the machine's package sources."""
     text = f"this machine's package sources have no {', '.join(packages)}"
     sources = [p.removeprefix("linux-source-") for p in packages if p.startswith("linux-source-")]
     if not sources:
@@ -105,22 +105,22 @@ def unknown_message(packages: Sequence[str]) -> str:
 
 
 def source_package(series: str) -> str:
-    """Name Debian's package of the kernel's source."""
+    """Return the name of Debian's package of the kernel source."""
     return f"linux-source-{series}"
 
 
 def fetch_source(series: str, folder: Path, on_line: Line, *, may_update: bool) -> Path:
-    """Download Debian's package of a kernel's source into a folder, unless it is there.
+    """Download Debian's package of a kernel source to a folder, unless it is there already.
 
     Parameters
     ----------
     may_update
-        Whether to renew apt's lists of packages if they do not lead to the package. Needs root.
+        Whether to update apt's package lists if the package is not found. Requires root.
 
     Raises
     ------
     PackageError
-        When it is not available, or is not the package of the signed lists.
+        If it is not available, or does not match the signed package lists.
     """
     package = source_package(series)
     for name in ("apt-get", "apt-cache", "dpkg-deb"):
@@ -133,7 +133,7 @@ def fetch_source(series: str, folder: Path, on_line: Line, *, may_update: bool) 
         if _sha256(old) in _recorded(package):
             return old
         old.unlink()
-    # Packages without a signature are refused, even if the machine's configuration allows them.
+    # Reject unsigned packages, even if the machine's configuration allows them.
     download = ["download", "-o", "APT::Get::AllowUnauthenticated=false", package]
     status, said = run_apt(download, on_line, folder=folder)
     if status != 0 and may_update:
@@ -155,7 +155,7 @@ def fetch_source(series: str, folder: Path, on_line: Line, *, may_update: bool) 
 
 
 def unpack_source(package: Path, folder: Path) -> Path:
-    """Unpack a package of a kernel's source, and return the tarball in it."""
+    """Unpack a package of a kernel source; return the tarball in it."""
     done = subprocess.run(
         ["dpkg-deb", "--extract", str(package), str(folder)],
         stdin=subprocess.DEVNULL,
@@ -189,7 +189,7 @@ def _not_downloaded(package: str, said: Sequence[str], *, may_update: bool) -> s
 
 
 def _recorded(package: str) -> set[str]:
-    """Return the digests that the lists of apt have for a package."""
+    """Return the digests of a package in apt's package lists."""
     command = ["apt-cache", "show", package]
     shown = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False

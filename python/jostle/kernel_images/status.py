@@ -1,4 +1,4 @@
-"""Which kernels can be used on this machine, and what to do for the others."""
+"""Kernels that can be used on this machine, and how to obtain the others."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jostle.kernel_images import config, images
-from jostle.kernel_images.images import IMAGE_VARIABLE, KINDS, Image, KernelMissingError, Kind
+from jostle.kernel_images import config, image_paths
+from jostle.kernel_images.image_paths import IMAGE_VARIABLE, KINDS, Image, KernelMissingError, Kind
 
 SCHEMA = "jostle.kernels/1"
 
 _CONTROLLERS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _MODULES = Path("/lib/modules")
 
-# Every scenario needs these for its rates and delays; the others for a queue, pacing or a card.
+# Every scenario needs these for rates and delays; the others are for queues, pacing or NICs.
 _ALWAYS_NEEDED = ("htb", "netem")
 _DISCIPLINES: Mapping[str, str] = {
     "htb": "", "netem": "", "codel": "", "fq_codel": "", "pie": "", "fq": "",
     "red": "limit 40000 min 3000 max 9000 avpkt 1000", "tbf": "rate 1mbit burst 9000 limit 9000",
 }  # fmt: skip
-"""Queueing discipline → options that `tc` insists on."""
+"""Queueing discipline → options that `tc` requires."""
 
 
 @dataclass(frozen=True)
-class State:
-    """Whether kernels of one kind can be used.
+class KernelStatus:
+    """Availability of kernels of one kind.
 
     Attributes
     ----------
     image
-        The one that is taken when no version is asked for; None if there is none.
+        Kernel that is used without a version; None if there is none.
     advice
-        What to do to have one; empty if there is nothing to do.
+        How to obtain one; empty if there is nothing to do.
     details
-        More about it.
+        Additional facts.
     """
 
     kind: Kind
@@ -48,7 +48,7 @@ class State:
     details: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the status as plain data."""
         image = self.image
         return {
             "kind": self.kind,
@@ -60,28 +60,28 @@ class State:
         }
 
 
-def states() -> list[State]:
-    """Look at every kind."""
+def states() -> list[KernelStatus]:
+    """Return the status of every kind."""
     return [_state(kind) for kind in KINDS]
 
 
 def to_dict() -> dict[str, Any]:
-    """Return everything as one document."""
+    """Return the status of all kinds as one document."""
     return {"schema": SCHEMA, "kernels": [state.to_dict() for state in states()]}
 
 
-def _state(kind: Kind) -> State:
+def _state(kind: Kind) -> KernelStatus:
     details = {"virtual": _virtual, "realtime": _realtime, "native": _native}[kind]()
     try:
-        image = images.find(kind)
+        image = image_paths.find(kind)
     except KernelMissingError as error:
-        return State(kind, None, str(error), details)
+        return KernelStatus(kind, None, str(error), details)
     lacking = [d for d in details.get("lacking_disciplines", ()) if d in _ALWAYS_NEEDED]
     if lacking:
         modules = " and ".join(f"sch_{discipline}" for discipline in lacking)
         advice = f"this machine's kernel lacks {modules}, without which there are no links"
-        return State(kind, None, advice, details)
-    return State(kind, image, "", details)
+        return KernelStatus(kind, None, advice, details)
+    return KernelStatus(kind, image, "", details)
 
 
 def _virtual() -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _virtual() -> dict[str, Any]:
             "current": kernel.current,
             "compiler": kernel.facts.get("compiler"),
         }
-        for kernel in images.built()
+        for kernel in image_paths.built()
     ]
     return {
         "built": kernels,
@@ -102,7 +102,7 @@ def _virtual() -> dict[str, Any]:
 
 
 def _realtime() -> dict[str, Any]:
-    modules = images.REALTIME_MODULES
+    modules = image_paths.REALTIME_MODULES
     found = sorted(path.name for path in modules.iterdir()) if modules.is_dir() else []
     return {"modules": found}
 
@@ -117,41 +117,41 @@ def _native() -> dict[str, Any]:
         "root": os.geteuid() == 0,
         "controllers": ready,
         "loadable_controllers": sorted(_loadable(platform.release()) - set(ready)),
-        "missing_tools": images.missing_tools(),
+        "missing_tools": image_paths.missing_tools(),
         "lacking_disciplines": _lacking_disciplines(),
     }
 
 
 def _lacking_disciplines() -> list[str]:
-    """Queueing disciplines that the running kernel neither has nor can load; asked as root."""
-    if os.geteuid() != 0 or images.missing_tools():
+    """Return the queueing disciplines that the running kernel lacks; checked only as root."""
+    if os.geteuid() != 0 or image_paths.missing_tools():
         return []
     lacking = []
     for name, options in _DISCIPLINES.items():
         command = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", name]
         try:
-            asked = subprocess.run(
+            completed = subprocess.run(
                 [*command, *options.split()],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 check=False,
-                env={**os.environ, "PATH": images.SYSTEM_PATH, "LC_ALL": "C"},
+                env={**os.environ, "PATH": image_paths.SYSTEM_PATH, "LC_ALL": "C"},
             )
         except OSError:
             return []
-        if "kind is unknown" in asked.stderr:
+        if "kind is unknown" in completed.stderr:
             lacking.append(name)
     return lacking
 
 
 def _loadable(release: str) -> set[str]:
-    """Congestion controls that are modules of the running kernel."""
+    """Return the congestion controllers that are modules of the running kernel."""
     folder = _MODULES / release / "kernel" / "net" / "ipv4"
     names = {
         found[1]
         for path in folder.glob("tcp_*.ko*")
         if (found := re.match(r"tcp_(\w+)\.ko", path.name))
     }
-    # tcp_diag shows sockets.
+    # tcp_diag is not a controller.
     return names - {"diag"}

@@ -1,4 +1,4 @@
-"""What compiling a kernel needs, whether it is here, and how Debian installs it."""
+"""Tools for compiling a kernel: which are missing, and how to install them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from collections.abc import Mapping, Sequence
 
 from jostle.errors import InputError, JostleError
 from jostle.kernel_images import debian
-from jostle.kernel_images.processes import Line
+from jostle.kernel_images.process_group import Line
 
 PROGRAMS: Mapping[str, str] = {
     "make": "make", "gcc": "gcc", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc",
     "tar": "tar", "xz": "xz-utils",
 }  # fmt: skip
-"""Programs that have to be there → Debian's package of them."""
+"""Required programs → Debian package."""
 
 _C_LIBRARY = "libc6-dev"
-# What the kernel's own host programs may be linked with, depending on options; and the C library,
-# which gcc only recommends.
+# Libraries for the kernel's host programs, depending on options; and the C library, which gcc only
+# recommends.
 _LIBRARIES = (_C_LIBRARY, "libelf-dev", "libssl-dev")
 
 
 class ToolsMissingError(InputError):
-    """Something that building needs is not installed; the message says how to get it."""
+    """A tool for the build is not installed; the message says how to get it."""
 
 
 def missing() -> list[str]:
-    """Debian packages that are lacking."""
+    """Return the Debian packages that are missing."""
     packages = [p for program, p in PROGRAMS.items() if shutil.which(program) is None]
     if "gcc" not in packages and not _finds_c_library():
         packages.append(_C_LIBRARY)
@@ -36,13 +36,13 @@ def missing() -> list[str]:
 
 
 def install_command(lacking: Sequence[str]) -> list[str]:
-    """Write the command that installs what is lacking, with the libraries that go with it."""
+    """Return the command that installs the missing packages and the required libraries."""
     packages = dict.fromkeys([*lacking, *_LIBRARIES])
     return ["apt-get", "install", "-y", "--no-install-recommends", *packages]
 
 
 def can_install() -> bool:
-    """Whether this user may install Debian packages."""
+    """Return whether this user can install Debian packages."""
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
@@ -52,12 +52,12 @@ def install(lacking: Sequence[str], on_line: Line) -> None:
     Raises
     ------
     ToolsMissingError
-        When the machine's package sources do not have one.
+        If the machine's package sources lack a package.
     JostleError
-        When apt-get fails otherwise.
+        If apt-get fails for another reason.
     """
     command = install_command(lacking)
-    # Fresh systems, containers above all, have no lists of packages yet.
+    # New systems, especially containers, have no package lists yet.
     for step in (command, ["apt-get", "update"], command):
         status, said = debian.run_apt(step[1:], on_line)
         if step is command and status == 0:
@@ -70,7 +70,7 @@ def install(lacking: Sequence[str], on_line: Line) -> None:
 
 
 def missing_message(lacking: Sequence[str]) -> str:
-    """Say what is lacking and how to get it."""
+    """Return a message about the missing packages and how to install them."""
     command = " ".join(install_command(lacking))
     unknown = _unknown(lacking)
     if unknown:
@@ -84,28 +84,30 @@ def missing_message(lacking: Sequence[str]) -> str:
 
 
 def _unknown(packages: Sequence[str]) -> list[str]:
-    """Those packages that the machine's package sources do not have, as far as apt knows any."""
+    """Return the packages that the package sources lack; empty if there are no package lists."""
 
     def is_known(package: str) -> bool:
         command = ["apt-cache", "show", "--no-all-versions", package]
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
-    # Without lists of packages, as on a fresh machine, none is known.
+    # Without package lists, as on a new machine, no package is known.
     if shutil.which("apt-cache") is None or not is_known("make"):
         return []
     return [package for package in packages if not is_known(package)]
 
 
 def compiler() -> str:
-    """Name and version of the compiler."""
-    asked = subprocess.run(
+    """Return name and version of the compiler."""
+    completed = subprocess.run(
         ["gcc", "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
-    return (asked.stdout.splitlines() or ["unknown"])[0]
+    return (completed.stdout.splitlines() or ["unknown"])[0]
 
 
 def _finds_c_library() -> bool:
     command = ["gcc", "-fsyntax-only", "-x", "c", "-"]
-    # In angle brackets: `-include` looks in the current folder first.
-    asked = subprocess.run(command, input=b"#include <stdio.h>\n", capture_output=True, check=False)
-    return asked.returncode == 0
+    # In angle brackets, because `-include` searches the current folder first.
+    completed = subprocess.run(
+        command, input=b"#include <stdio.h>\n", capture_output=True, check=False
+    )
+    return completed.returncode == 0

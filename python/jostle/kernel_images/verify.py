@@ -1,4 +1,4 @@
-"""A kernel is good when it boots, its time is virtual, and its random numbers are its seed's."""
+"""Checks that a kernel boots, runs in virtual time, and draws random numbers from its seed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from jostle.errors import JostleError
 from jostle.kernel_images import config
 from jostle.kernel_images.boot import GuestError, GuestTimeoutError, run_guest
-from jostle.kernel_images.images import Image
-from jostle.locked_folders import temporary_folder
+from jostle.kernel_images.image_paths import Image
+from jostle.safe_io.scratch_folder import temporary_folder
 
-# The guest sleeps for half an hour of its own clock, which is virtual: if that takes more than the
-# timeout in real time, its clock is the machine's.
+# The guest sleeps for half an hour of its clock. If this takes longer than the timeout in real
+# time, its time is not virtual.
 _ASLEEP_S = 1800
 _TIMEOUT_S = 60.0
 
@@ -31,21 +31,21 @@ _SEED = 1
 
 
 class UnfitKernelError(JostleError):
-    """A kernel was built but does not do what it is for."""
+    """A kernel was built, but failed a check."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What booting a kernel showed.
+    """Result of booting a kernel.
 
     Attributes
     ----------
     banner
-        Version and compiler, as the kernel itself tells them.
+        Version and compiler, as reported by the kernel.
     controllers
-        Congestion controls that it has.
+        Available congestion controllers.
     wall_s
-        Seconds of real time for booting, half an hour of sleep, and shutting down, once.
+        Wall time of one boot, half an hour of sleep, and shutdown.
     """
 
     banner: str
@@ -54,18 +54,18 @@ class Check:
 
 
 def check(image: Image) -> Check:
-    """Boot a virtual-time kernel.
+    """Boot a virtual-time kernel twice, and check it.
 
     Raises
     ------
     UnfitKernelError
-        When it does not boot, time is not virtual, or a congestion control is not there.
+        If it does not boot, time is not virtual, random numbers differ, or controllers are missing.
     """
     with temporary_folder("check") as folder:
         script = Path(folder, "check")
         script.write_text(_SCRIPT, "utf-8")
         try:
-            output, again = (
+            output, second_output = (
                 run_guest(image, script, {}, memory_mb=256, seed=_SEED, timeout_s=_TIMEOUT_S)
                 for _ in range(2)
             )
@@ -76,19 +76,19 @@ def check(image: Image) -> Check:
             ) from error
         except GuestError as error:
             raise UnfitKernelError(f"it does not boot: {error}") from error
-    told, retold = (
+    values, second_values = (
         dict(re.findall(r"^(version|controllers|before|after|random) (.*)$", text, re.M))
-        for text in (output.text, again.text)
+        for text in (output.text, second_output.text)
     )
-    if not output.ok or len(told) != 5:
+    if not output.ok or len(values) != 5:
         raise UnfitKernelError(f"its first program failed:\n{output.tail}")
-    slept_s = float(told["after"]) - float(told["before"])
+    slept_s = float(values["after"]) - float(values["before"])
     if slept_s < _ASLEEP_S:
         raise UnfitKernelError(f"its clock is wrong: {_ASLEEP_S} s of sleep lasted {slept_s:g} s")
-    if told["random"] != retold.get("random"):
+    if values["random"] != second_values.get("random"):
         raise UnfitKernelError("it does not draw the same random numbers from the same seed")
-    controllers = tuple(sorted(told["controllers"].split()))
+    controllers = tuple(sorted(values["controllers"].split()))
     lacking = config.lacking(controllers)
     if lacking:
         raise UnfitKernelError(f"it lacks the congestion controls {', '.join(lacking)}")
-    return Check(told["version"], controllers, output.wall_s)
+    return Check(values["version"], controllers, output.wall_s)

@@ -1,4 +1,4 @@
-"""Renders results as one HTML file that needs nothing beside it."""
+"""Renders results as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from jostle.figures.save import to_bytes
-from jostle.foreign_files import SCENARIO_BYTES, read_text
-from jostle.printable import printable
-from jostle.replaced_files import replace_file
-from jostle.report import assets, sequence
+from jostle.report import assets, time_sequence
+from jostle.report.chart_data import charts
 from jostle.report.page import rendered
-from jostle.report.series import charts
-from jostle.report.topology import topology
-from jostle.results import pictures
-from jostle.results.overview import overview
+from jostle.report.topology_svg import topology
+from jostle.results import figure_files
+from jostle.results.sweep_overview import overview
 from jostle.results.tables import LINKS, Table, html_table, interval_note, phase_tables
+from jostle.safe_io.atomic_write import write_atomically
+from jostle.safe_io.terminal_text import escape_control_characters
+from jostle.safe_io.untrusted_files import SCENARIO_BYTES, read_text
 
 if TYPE_CHECKING:
-    from jostle.figures.sequence_data import SequencesData
+    from jostle.figures.time_sequence_data import SequencesData
     from jostle.results import ResultSet
 
 MOST_DRAWINGS = 40
-"""Networks that differ between conditions, of which each has a drawing."""
+"""Largest number of distinct networks that are drawn."""
 MOST_SPECS_BYTES = 500_000
-"""Of the resolved keys of all conditions; those of the first are always there."""
+"""Largest total size of resolved keys; the first condition is always included."""
 _FEW_ROWS = 12
 _FILE = {"report": ["FILE"], "analyze": []}
-"""What stands for files whose names are not given: those of captures are among the options."""
+"""Placeholder in the command for files without name; captures are given as options."""
 _SERIES = "series"
 
 
@@ -46,21 +46,21 @@ def render(
     command: str = "report",
     sequences: SequencesData | None = None,
 ) -> str:
-    """Write results as an HTML document.
+    """Render results as an HTML document.
 
     Parameters
     ----------
     every
         Results of one scenario or several.
     files
-        Files that the scenarios came from, in the same order: they stand in the page, as does the
-        command that repeats the report.
+        Files of the scenarios, in the same order. The page contains them and the command that
+        repeats the report.
     options
-        Its options, word by word.
+        Options of the command, word by word.
     command
-        What it is called: another one for what was measured, not run.
+        Name of the command, which differs for measured captures.
     sequences
-        A time–sequence diagram, which stands in the first part of the page.
+        A time-sequence diagram for the first section of the page.
     """
     names = [Path(file).name for file in files]
     return rendered(
@@ -94,7 +94,7 @@ def write_report(
     """
     path = Path(path)
     page = render(every, files, options, command=command, sequences=sequences)
-    replace_file(path, page.encode())
+    write_atomically(path, page.encode())
     return path
 
 
@@ -125,7 +125,7 @@ def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
         "chart_notes": () if packed is None else packed.notes,
         "figures": [
             (name, base64.b64encode(to_bytes(draw(), "svg")).decode())
-            for name, draw in pictures.all_figures(results).items()
+            for name, draw in figure_files.all_figures(results).items()
             if not name.startswith(_SERIES)
         ],
         "drawings": drawings,
@@ -137,25 +137,25 @@ def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
 
 
 def _sequence(sequences: SequencesData) -> tuple[Markup, str]:
-    fitting = sequence.fitting(sequences)
-    return data_block(*sequence.packed(fitting)), fitting.caption
+    fitting = time_sequence.fitting(sequences)
+    return data_block(*time_sequence.packed(fitting)), fitting.caption
 
 
 def _html(tables: Sequence[Table], title: str, *, of: bool) -> Markup:
-    """Write those tables that have a title, or those that have another."""
+    """Render the tables that have a given title, or all others."""
     return Markup("".join(html_table(table) for table in tables if (table.title == title) is of))
 
 
 def data_block(data: object, values: str) -> Markup:
-    """Write what charts are drawn from, so that no text in it can end the element that holds it."""
+    """Return data of charts as a JSON element that no text in the data can close."""
     text = json.dumps(
         {"data": data, "values": values}, ensure_ascii=False, allow_nan=False, separators=(",", ":")
     )
-    return Markup(printable(text).replace("<", "\\u003c"))
+    return Markup(escape_control_characters(text).replace("<", "\\u003c"))
 
 
 def _source(file: str | None) -> str:
-    """Text of the scenario's file, if there is one that can still be read."""
+    """Return the text of the scenario's file if it can still be read."""
     if file is None:
         return ""
     try:
@@ -165,33 +165,33 @@ def _source(file: str | None) -> str:
 
 
 def _question(source: str) -> list[str]:
-    """Paragraphs of the comment that a scenario begins with: what its author asks."""
+    """Return the paragraphs of the comment at the start of a scenario: the author's question."""
     lines = itertools.takewhile(lambda line: line.startswith("#"), source.splitlines())
     text = "\n".join(line.lstrip("#").strip() for line in lines)
     return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
 
 
 def _measured(results: ResultSet) -> list[tuple[str, str]]:
-    """Files that were measured, and their digests; none if these are runs."""
+    """Return measured files and their digests; empty for runs of a scenario."""
     files = [file for r in results.results for file in r.run.spec.get("measured") or ()]
     return [(file["name"], file["sha256"]) for file in files]
 
 
 def _drawings(results: ResultSet) -> list[tuple[str, Markup]]:
-    """Every network that differs, with the positions of the conditions that have it."""
+    """Return every distinct network, with the positions of its conditions."""
     found: dict[str, list[str]] = {}
     for position, index in enumerate(_with_runs(results)):
-        drawing = topology(results.of(index)[0].run.spec)
+        drawing = topology(results.runs_of(index)[0].run.spec)
         found.setdefault(drawing, []).append(str(position))
     first = itertools.islice(found.items(), MOST_DRAWINGS)
     return [(" ".join(at), Markup(drawing)) for drawing, at in first]
 
 
 def _specs(results: ResultSet) -> list[tuple[str, str]]:
-    """Take the keys of a run of each condition, as far as there is room, by position."""
+    """Return the keys of a run of each condition, as far as there is room, by position."""
     found, size = [], 0
     for position, index in enumerate(_with_runs(results)):
-        text = json.dumps(results.of(index)[0].run.spec, indent=1, ensure_ascii=False)
+        text = json.dumps(results.runs_of(index)[0].run.spec, indent=1, ensure_ascii=False)
         size += len(text)
         if position and size > MOST_SPECS_BYTES:
             break
@@ -200,4 +200,4 @@ def _specs(results: ResultSet) -> list[tuple[str, str]]:
 
 
 def _with_runs(results: ResultSet) -> list[int]:
-    return [index for index in range(len(results.conditions)) if results.of(index)]
+    return [index for index in range(len(results.conditions)) if results.runs_of(index)]

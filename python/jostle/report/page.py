@@ -1,4 +1,4 @@
-"""What every page is made with: its template, and the scripts and styles that it brings along."""
+"""Common parts of all pages: templates, scripts and styles."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from jostle.printable import printable_markup
 from jostle.report import assets
+from jostle.safe_io.terminal_text import escape_markup
 
 __all__ = ["rendered"]
 
@@ -23,27 +23,27 @@ def rendered(
     filters: Mapping[str, Callable[..., Any]] | None = None,
     **shown: Any,
 ) -> str:
-    """Fill a template in; whatever is no markup is made safe to show.
+    """Render a template; text that is not markup is escaped.
 
     Parameters
     ----------
     room
-        Package whose folder `templates` it is in.
+        Package with the folder `templates`.
     template
-        Its file.
+        File name of the template.
     scripts
         Files in `static/`, in this order.
     filters
-        Filters of its own.
+        Additional filters.
     **shown
-        What it shows, by name. Beside it the template has `version`, `styles`, `scripts`, and
-        `policy`, under which a browser runs these scripts alone.
+        Variables of the template, in addition to `version`, `styles`, `scripts`, and `policy`,
+        which permits a browser to run these scripts only.
     """
     environment = Environment(
         loader=PackageLoader(room),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=printable_markup,
+        finalize=escape_markup,
         trim_blocks=True,
     )
     environment.filters.update(filters or {})

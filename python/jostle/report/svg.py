@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from jostle.printable import printable
+from jostle.safe_io.terminal_text import escape_control_characters
 
 __all__ = ["text"]
 
@@ -15,8 +15,8 @@ def text(at: tuple[float, float], words: str, anchor: str, kind: str, room: floa
     """Write words in the room that they have, cut short with the whole as a tooltip."""
     most = max(8, int(room / _LETTER))
     shown = words if len(words) <= most else words[: most - 1] + "…"
-    title = "" if shown == words else f"<title>{escape(printable(words))}</title>"
+    title = "" if shown == words else f"<title>{escape(escape_control_characters(words))}</title>"
     return (
         f'<text x="{at[0]:g}" y="{at[1]:g}" text-anchor="{anchor}" class="{kind}">'
-        f"{title}{escape(printable(shown))}</text>"
+        f"{title}{escape(escape_control_characters(shown))}</text>"
     )

@@ -1,9 +1,9 @@
-"""What finished runs answer: the ResultSet, its frames, tables and figures."""
+"""Results of finished runs: the ResultSet, its frames, tables and figures."""
 
 from __future__ import annotations
 
-from jostle.results.document import SCHEMA
-from jostle.results.finished import OVERALL, Failure, FinishedRuns, Phase, Result
+from jostle.results.finished_runs import OVERALL, ConditionRun, Failure, FinishedRuns, Phase
 from jostle.results.result_set import ResultSet
+from jostle.results.summary_document import SCHEMA
 
-__all__ = ["OVERALL", "SCHEMA", "Failure", "FinishedRuns", "Phase", "Result", "ResultSet"]
+__all__ = ["OVERALL", "SCHEMA", "ConditionRun", "Failure", "FinishedRuns", "Phase", "ResultSet"]

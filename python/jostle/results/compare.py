@@ -1,4 +1,4 @@
-"""Two sets of results held against each other: versions, backends, stores, or conditions."""
+"""Comparison of two sets of results: versions, backends, stores or conditions."""
 
 from __future__ import annotations
 
@@ -9,52 +9,52 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from jostle.errors import InputError
-from jostle.results.conditions import short_names
-from jostle.results.finished import OVERALL
-from jostle.results.formats import count, decimals, plain, signed, with_interval
+from jostle.results.condition_names import short_names
+from jostle.results.finished_runs import OVERALL
 from jostle.results.frames import table
+from jostle.results.measure_samples import OWN_KEYS, MeasureSample, find_key, grid_keys, samples
 from jostle.results.measures import Measure, measure
-from jostle.results.samples import OWN_KEYS, Sample, find_key, grid_keys, samples
-from jostle.results.tables import Table, suitable
+from jostle.results.number_format import count, decimals, plain, signed, with_interval
+from jostle.results.tables import Table, applicable_measures
 from jostle.stats import Estimate, bonferroni, difference, estimate, mann_whitney, welch_test
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from jostle.results.finished import FinishedRuns
+    from jostle.results.finished_runs import FinishedRuns
 
 
 Test = Literal["welch", "mann-whitney"]
-"""Of means, whose spreads may differ; of ranks, whatever the distributions."""
+"""Welch's t test compares means with unequal variances, Mann and Whitney's U test ranks."""
 _LEVEL: Final = 0.05
 _TESTS: Final = {"welch": "Welch's t test", "mann-whitney": "Mann and Whitney's U test"}
 
 Side = TypeVar("Side", bound="FinishedRuns")
-One = TypeVar("One", bound="FinishedRuns")
-Other = TypeVar("Other", bound="FinishedRuns")
+FirstSide = TypeVar("FirstSide", bound="FinishedRuns")
+SecondSide = TypeVar("SecondSide", bound="FinishedRuns")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One measure in one place on both sides.
+    """A measure of the same flow, link or run on both sides.
 
     Attributes
     ----------
     measure
-        What was measured.
+        The measure.
     place
-        Key → value, those that both sides have.
+        Keys and values that both sides have.
     first, second
         Mean over the runs of each side, with its 95 % interval.
     change
-        Second less first, with Welch's interval.
+        Second mean minus first mean, with Welch's interval.
     p
-        Two-tailed probability of such a difference by chance, by the comparison's test; None
-        without two runs on both sides, or where nothing varies.
+        Two-tailed p-value of the comparison's test; None if a side has fewer than two runs or
+        nothing varies.
     corrected
-        The same for having made all tests of the comparison (Bonferroni).
+        p-value with Bonferroni's correction for all tests of the comparison.
     by_ranks
-        Whether the test is that of ranks, by which the change is then resolved or not.
+        Whether the test compares ranks; then `p` decides whether the change is significant.
     """
 
     measure: Measure
@@ -68,16 +68,16 @@ class Difference:
 
     @cached_property
     def relative(self) -> float | None:
-        """Change as a part of the first side's mean; None if that is 0 or a side has none."""
+        """Change divided by the first mean; None if that mean is 0 or a side has no value."""
         if self.change.value is None or not self.first.value:
             return None
         return self.change.value / abs(self.first.value)
 
     @property
     def resolved(self) -> bool | None:
-        """Whether the change is more than chance; None if that cannot be told.
+        """Whether the change is statistically significant; None if that is unknown.
 
-        Its interval does not reach 0, or, of ranks, p is below 5 %.
+        A test of ranks requires p below 5 %. Otherwise the interval of the change must exclude 0.
         """
         if self.by_ranks and self.p is not None:
             return self.p < _LEVEL
@@ -86,7 +86,7 @@ class Difference:
 
     @property
     def where(self) -> str:
-        """Whose it is, and under which condition and phase."""
+        """Flow or link, condition and phase, as text."""
         names = short_names([*dict.fromkeys((*self.place, *OWN_KEYS))])
         words = [
             value if key in ("flow", "group", "link", "phase") else f"{names[key]} {value}"
@@ -99,26 +99,26 @@ class Difference:
 
     @cached_property
     def _rank(self) -> tuple[bool, float]:
-        """Differences that are more than chance come first, then the larger."""
+        """Sort key: significant differences first, then by decreasing size."""
         changed = abs(self.change.value or 0.0)
         size = abs(self.relative) if self.relative is not None else (float("inf") if changed else 0)
         return (not (self.resolved or (self.resolved is None and changed > 0)), -size)
 
 
 @dataclass(frozen=True)
-class Compared:
-    """A comparison.
+class ComparisonResult:
+    """The differences between two sets of results.
 
     Attributes
     ----------
     names
-        What the two sides are called.
+        Names of the two sides.
     differences
-        Those that are more than chance first, and of each kind the largest first.
+        Significant differences first, then by decreasing size.
     alone
-        What only one side has, and by what the sides differ as wholes, in sentences.
+        Sentences about values of one side only, and about settings that differ between the sides.
     test
-        What says which differences are more than chance.
+        Test that decides which differences are significant.
     """
 
     names: tuple[str, str]
@@ -128,11 +128,11 @@ class Compared:
 
     @property
     def resolved(self) -> int:
-        """How many differences are more than chance."""
+        """Number of statistically significant differences."""
         return sum(bool(one.resolved) for one in self.differences)
 
     def frame(self) -> pl.DataFrame:
-        """Give all of it, unrounded, one row per measure and place."""
+        """Return all differences, unrounded, one per row."""
         keys = list(dict.fromkeys(key for one in self.differences for key in one.place))
         rows = [_row(one, keys) for one in self.differences]
         return table(rows, [*keys, "measure", "unit", *_NUMBERS, "n_first", "n_second"], _NUMBERS)
@@ -175,29 +175,28 @@ def compare(
     names: tuple[str, str] = ("A", "B"),
     each: bool = False,
     test: Test = "welch",
-) -> Compared:
-    """Hold every measure of one side against that of the other in the same place.
+) -> ComparisonResult:
+    """Compare every measure of one side with the same measure of the other side.
 
-    The runs of the sides are independent samples, which need have neither number nor seeds in
-    common.
+    The runs of the sides are independent samples. They may differ in number and seeds.
 
     Parameters
     ----------
     first, second
-        The two sides. Places are the same if conditions, flows (or links) and phases are called so;
-        a flow's controller may differ. A key of the grid of which each side has one value, or none,
-        may differ, too, and so may the name of a flow where each side has one.
+        The two sides. Values are compared if conditions, flows (or links) and phases have the same
+        names. Controllers of a flow may differ. A grid key may differ if each side has at most one
+        value of it, and the name of a flow may differ if each side has one flow.
     columns
-        Names of measures; those that suit the flows if empty.
+        Names of measures; if empty, the measures that suit the flows.
     phases
-        Names of phases; the whole run if empty.
+        Names of phases; the complete run if empty.
     names
-        What the two sides are called.
+        Names of the two sides.
     each
-        Whether every flow that `count` made stands for itself.
+        Whether each flow of an entry with `count` is compared separately.
     test
-        `welch`, of means, or `mann-whitney`, of ranks, for distributions with outliers or far from
-        normal.
+        `welch` compares means; `mann-whitney` compares ranks, for distributions with outliers or
+        far from normal.
 
     Raises
     ------
@@ -208,14 +207,14 @@ def compare(
     same_flow = _same_flow(first, second)
     differs += [f"The flow is called {one} in {names[0]} and {other} in {names[1]}."
                 for other, one in same_flow.items()]  # fmt: skip
-    wanted = [measure(name) for name in columns] or suitable(first)
+    wanted = [measure(name) for name in columns] or applicable_measures(first)
     asked = tuple(phases) or (OVERALL,)
     found: list[Difference] = []
     alone = dict.fromkeys(names, 0)
     for shown in wanted:
         left, right = (
             {
-                _place(one, called): one
+                _comparable_keys(one, called): one
                 for one in samples(side, shown, asked, each=each)
                 # In one run of one flow they are its completion.
                 if not (one.single and shown.percent)
@@ -234,11 +233,13 @@ def compare(
         one if one.p is None else replace(one, corrected=bonferroni(one.p, tests)) for one in found
     ]
     left_out = [f"{name} alone has {count(n, 'value')}." for name, n in alone.items() if n]
-    return Compared(names, tuple(sorted(corrected)), (*differs, *left_out), test)
+    return ComparisonResult(names, tuple(sorted(corrected)), (*differs, *left_out), test)
 
 
-def _matched(first: One, second: Other, names: tuple[str, str]) -> tuple[One, Other, list[str]]:
-    """Leave out keys of the grid by which the sides differ as wholes, and say which these are."""
+def _matched(
+    first: FirstSide, second: SecondSide, names: tuple[str, str]
+) -> tuple[FirstSide, SecondSide, list[str]]:
+    """Remove grid keys that differ between the sides, and describe these differences."""
     said = []
     for key in dict.fromkeys((*grid_keys(first), *grid_keys(second))):
         values = [
@@ -254,7 +255,7 @@ def _matched(first: One, second: Other, names: tuple[str, str]) -> tuple[One, Ot
 
 
 def _same_flow(first: FinishedRuns, second: FinishedRuns) -> dict[str, str]:
-    """Name of the second side's flow → that of the first's, where each has one alone."""
+    """Return second flow name → first flow name, if each side has a single flow."""
     names = [
         {name for index in range(len(side.conditions)) for name in side.flow_names(index)}
         for side in (first, second)
@@ -264,7 +265,9 @@ def _same_flow(first: FinishedRuns, second: FinishedRuns) -> dict[str, str]:
     return {names[1].pop(): names[0].pop()}
 
 
-def _place(sample: Sample, called: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _comparable_keys(
+    sample: MeasureSample, called: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
     return tuple(
         (key, called.get(value, value) if key in ("flow", "group") else value)
         for key, value in sample.place.items()
@@ -272,7 +275,9 @@ def _place(sample: Sample, called: Mapping[str, str]) -> tuple[tuple[str, str], 
     )
 
 
-def _difference(shown: Measure, left: Sample, right: Sample, test: Test) -> Difference:
+def _difference(
+    shown: Measure, left: MeasureSample, right: MeasureSample, test: Test
+) -> Difference:
     first, second = (
         estimate(side.values, shown.unit, bounds=side.bounds) for side in (left, right)
     )
@@ -280,7 +285,7 @@ def _difference(shown: Measure, left: Sample, right: Sample, test: Test) -> Diff
     found = made(right.values, left.values)
     return Difference(
         shown,
-        dict(_place(left, {})),
+        dict(_comparable_keys(left, {})),
         first,
         second,
         difference(right.values, left.values, shown.unit),
@@ -290,7 +295,7 @@ def _difference(shown: Measure, left: Sample, right: Sample, test: Test) -> Diff
 
 
 def between(results: Side, key: str, values: tuple[str, str]) -> tuple[Side, Side]:
-    """Take the conditions with one value of a key, and those with another, to be compared.
+    """Return the conditions with the first value of a key, and those with the second.
 
     Raises
     ------
@@ -313,8 +318,8 @@ def _without(results: Side, key: str) -> Side:
     )
 
 
-def comparison_table(compared: Compared, limit: int, width: int | None) -> Table:
-    """Show the differences, the largest first; `limit` rows of them, or all if that is 0."""
+def comparison_table(compared: ComparisonResult, limit: int, width: int | None) -> Table:
+    """Return a table of the `limit` largest differences, or of all if `limit` is 0."""
     changed = [one for one in compared.differences if one.change.value != 0.0]
     shown = changed[:limit] if limit else changed
     header = ("measure", "where", *compared.names, "difference", "p")
@@ -331,7 +336,7 @@ def comparison_table(compared: Compared, limit: int, width: int | None) -> Table
     wide = sum(max(map(len, column)) + 2 for column in zip(header, *rows, strict=True))
     if width is None or wide - 2 <= width:
         return Table(header, tuple(rows), (), 2, notes=tuple(notes))
-    # What and where it is stands above, since that is as long as the keys are many.
+    # The table is too wide: print measure and place as headings above the rows.
     return Table(
         header[2:],
         tuple(row[2:] for row in rows),
@@ -343,7 +348,7 @@ def comparison_table(compared: Compared, limit: int, width: int | None) -> Table
 
 
 def _title(shown: Measure) -> str:
-    return f"{shown.name} ({shown.reads})" if shown.reads else shown.name
+    return f"{shown.name} ({shown.display_unit})" if shown.display_unit else shown.name
 
 
 def _sides(one: Difference) -> tuple[str, str]:
@@ -355,7 +360,7 @@ def _sides(one: Difference) -> tuple[str, str]:
 
 
 def _change(one: Difference) -> str:
-    """Write a change as a part of the first mean; in the measure's unit where that is 0."""
+    """Format a change relative to the first mean, or in the measure's unit if that mean is 0."""
     if one.change.value is None:
         return plain(None, 1.0, 0)
     sure = "" if one.resolved or one.resolved is None else " ?"
@@ -371,8 +376,8 @@ def _p(p: float | None) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def comparison_note(compared: Compared) -> str:
-    """Say what stands in the table."""
+def comparison_note(compared: ComparisonResult) -> str:
+    """Return a note that explains the table."""
     several = any(one.p is not None for one in compared.differences)
     total = len(compared.differences)
     if not several:
@@ -396,19 +401,19 @@ _RELATION: Final = re.compile(
 
 
 @dataclass(frozen=True)
-class Relation:
-    """A bound that changes may not cross, such as `goodput of newcomer < -5 %`.
+class FailCondition:
+    """A bound on changes, such as `goodput of newcomer < -5 %`.
 
     Attributes
     ----------
     text
-        As it was written.
+        The bound as the user wrote it.
     measure
-        Whose change is bounded.
+        Measure whose change is bounded.
     who, phase
         Flow or link, and phase; any if empty.
     beyond
-        Whether a change lies beyond the bound.
+        Function that returns whether a change exceeds the bound.
     """
 
     text: str
@@ -418,13 +423,13 @@ class Relation:
     beyond: Callable[[Difference], bool]
 
     @classmethod
-    def parse(cls, text: str) -> Relation:
-        """Read `MEASURE [of FLOW] [in PHASE] < NUMBER [% or unit]`.
+    def parse(cls, text: str) -> FailCondition:
+        """Parse `MEASURE [of FLOW] [in PHASE] < NUMBER [% or unit]`.
 
         Raises
         ------
         InputError
-            When it is something else, or the measure or its unit is not known.
+            When the text has another form, or the measure or its unit is not known.
         """
         match = _RELATION.fullmatch(text.strip())
         if match is None:
@@ -435,12 +440,12 @@ class Relation:
         shown = measure(match["measure"])
         bound = float(match["number"].replace("\N{MINUS SIGN}", "-"))
         unit, above = match["unit"], match["sign"] == ">"
-        if unit not in ("%", "", shown.reads, "points"):
+        if unit not in ("%", "", shown.display_unit, "points"):
             raise InputError(
-                f'--fail-on "{text}": {shown.name} is in {shown.reads or "no unit"}; '
+                f'--fail-on "{text}": {shown.name} is in {shown.display_unit or "no unit"}; '
                 "% is of the first side's mean"
             )
-        if unit == "points" and shown.reads != "%":
+        if unit == "points" and shown.display_unit != "%":
             raise InputError(f'--fail-on "{text}": only shares have points')
 
         def beyond(one: Difference) -> bool:
@@ -458,12 +463,12 @@ class Relation:
         return cls(text, shown, match["who"] or "", match["phase"] or "", beyond)
 
     def broken_by(self, differences: Iterable[Difference]) -> list[Difference]:
-        """Find changes beyond the bound that are more than chance, as far as that can be told.
+        """Return the differences beyond the bound, except those that are not significant.
 
         Raises
         ------
         InputError
-            When nothing was compared that it speaks of.
+            When no difference matches the measure, flow and phase of the bound.
         """
         meant = [
             one

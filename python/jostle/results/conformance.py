@@ -1,9 +1,9 @@
-"""Conformance: how much of where a flow works is where a reference works.
+"""Conformance: overlap of the Performance Envelopes of a flow and of a reference.
 
-The reference may be the same controller on another backend, in another stack, or with other
-parameters. Runs are compared one by one, the first of one side with the first of the other, so that
-there is an interval, and the reference's runs with each other, so that there is something to hold
-it against: no two runs with other seeds have the same points.
+The reference may be the same controller on another backend, in another implementation, or with
+other parameters. The first run of one side is compared with the first run of the other, and so on,
+which gives a confidence interval. The reference's runs are also compared with each other as a
+baseline, because two runs with different seeds never have the same points.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from jostle.errors import InputError, unknown
 from jostle.figures.data import Cloud, Multiples, ScatterData
-from jostle.results import conditions as naming
-from jostle.results.conditions import Condition
-from jostle.results.formats import ABSENT, count, decimals, plain, with_interval
+from jostle.results import condition_names
+from jostle.results.condition_names import Condition
 from jostle.results.frames import table
 from jostle.results.measures import measure
+from jostle.results.number_format import ABSENT, count, decimals, plain, with_interval
 from jostle.results.operating_points import (
     DELAY_AXIS,
     ENVELOPE_CAPTION,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from jostle.backends import Run
-    from jostle.results.finished import FinishedRuns
+    from jostle.results.finished_runs import FinishedRuns
 
 NAMES: Final = ("conformance", "deviation", "throughput_shift", "delay_shift")
 """Measures of a pair of runs."""
@@ -49,7 +49,7 @@ class Pair:
     reference: OperatingPoints
 
     def value(self, name: str) -> float | None:
-        """Give one of the measures of pairs, in its unit; None without an envelope on a side."""
+        """Return a measure of pairs, in its unit; None if a side has no envelope."""
         test, reference = self.test.envelope, self.reference.envelope
         if test is None or reference is None:
             return None
@@ -66,7 +66,7 @@ class Pair:
 
 
 def repeatabilities(runs: Sequence[OperatingPoints]) -> list[float | None]:
-    """Mean conformance of each run of a flow to the others; None where there is none."""
+    """Return the mean conformance of each run of a flow to its other runs; None if undefined."""
     return [
         mean(Pair(one, other).value("conformance") for other in runs if other is not one)
         for one in runs
@@ -74,8 +74,8 @@ def repeatabilities(runs: Sequence[OperatingPoints]) -> list[float | None]:
 
 
 @dataclass(frozen=True)
-class Conformed:
-    """A flow held against a reference under one condition.
+class ConformanceResult:
+    """Conformance of a flow to a reference under one condition.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Conformed:
     flow, reference
         Names of the two flows.
     pairs
-        One for each run.
+        One pair for each run.
     """
 
     condition: Condition
@@ -93,7 +93,7 @@ class Conformed:
     pairs: tuple[Pair, ...]
 
     def values(self, name: str) -> list[float | None]:
-        """Give a measure of pairs for each run, in its unit."""
+        """Return a measure of pairs for each run, in its unit."""
         return [pair.value(name) for pair in self.pairs]
 
     def estimate(self, name: str, method: Method = "t", confidence: float = 0.95) -> Estimate:
@@ -103,11 +103,11 @@ class Conformed:
 
     @cached_property
     def itself(self) -> float | None:
-        """Mean conformance of the reference's runs to each other; None of a single run."""
+        """Mean conformance of the reference's runs to each other; None if there is one run."""
         return mean(repeatabilities([pair.reference for pair in self.pairs]))
 
 
-def conformed(
+def conformance_results(
     test: FinishedRuns,
     reference: FinishedRuns,
     flows: Sequence[str] = (),
@@ -115,18 +115,18 @@ def conformed(
     against: str = "",
     phase: str = "",
     rtts: float = RTTS,
-) -> list[Conformed]:
-    """Hold flows of one side against those of another.
+) -> list[ConformanceResult]:
+    """Compute the conformance of flows of one side to flows of the other.
 
     Parameters
     ----------
     test, reference
-        The two sides; conditions belong together if their keys and values are the same, or if
-        there is one on each side.
+        The two sides. Conditions are compared if their keys and values are equal, or if each side
+        has one condition.
     flows
-        Names of flows; all that both sides have if empty.
+        Names of flows; all flows of both sides if empty.
     against
-        Name of the reference's flow, where it is another one.
+        Name of the reference's flow, if it differs.
     phase, rtts
         See `operating_points`.
 
@@ -145,16 +145,16 @@ def conformed(
                        for run, who in ((one, name), (two, theirs))))
                 for one, two in zip(_runs(test, at), _runs(reference, other), strict=False)
             ]  # fmt: skip
-            found.append(Conformed(condition, name, theirs, tuple(pairs)))
+            found.append(ConformanceResult(condition, name, theirs, tuple(pairs)))
     return found
 
 
 def conformance_frame(
-    found: Sequence[Conformed], method: Method = "t", confidence: float = 0.95
+    found: Sequence[ConformanceResult], method: Method = "t", confidence: float = 0.95
 ) -> pl.DataFrame:
-    """Give all of it, unrounded: see `ResultSet.conformance`."""
+    """Return all values, unrounded; see `ResultSet.conformance`."""
     keys = list(dict.fromkeys(key for one in found for key in one.condition))
-    labels = naming.labels([one.condition for one in found])
+    labels = condition_names.labels([one.condition for one in found])
     numbers = ("conformance", "low", "high", "itself", *NAMES[1:])
     rows = []
     for label, one in zip(labels, found, strict=True):
@@ -170,18 +170,18 @@ def conformance_frame(
     return table(rows, columns, numbers)
 
 
-def conformance_figure(found: Sequence[Conformed], names: tuple[str, str]) -> Multiples:
-    """Show the envelopes of both sides, a chart for each flow and condition.
+def conformance_figure(found: Sequence[ConformanceResult], names: tuple[str, str]) -> Multiples:
+    """Return the envelopes of both sides, one chart per flow and condition.
 
     Parameters
     ----------
     found
-        What was held against each other.
+        Results of the comparison.
     names
-        What test and reference are called.
+        Names of the test and of the reference.
     """
     parts = []
-    labels = naming.labels([one.condition for one in found])
+    labels = condition_names.labels([one.condition for one in found])
     several = len({one.flow for one in found}) > 1
     for label, one in zip(labels, found, strict=True):
         first = one.pairs[0]
@@ -198,16 +198,16 @@ def conformance_figure(found: Sequence[Conformed], names: tuple[str, str]) -> Mu
     return Multiples(tuple(parts), f"{ENVELOPE_CAPTION}{several_runs}")
 
 
-def conformance_table(found: Sequence[Conformed]) -> Table:
-    """Show the measures of pairs, a row for each flow and condition."""
-    labels = naming.labels([one.condition for one in found])
+def conformance_table(found: Sequence[ConformanceResult]) -> Table:
+    """Return a table of the measures of pairs, one row per flow and condition."""
+    labels = condition_names.labels([one.condition for one in found])
     header = ("condition", "flow", "reference")
     columns = []
     for name in NAMES:
         shown = measure(name)
         estimates = [one.estimate(name) for one in found]
         places = decimals(estimates, shown)
-        # Of the other three the means: with their intervals a row would not fit a terminal.
+        # The other three show means only: with intervals a row would not fit a terminal.
         written = with_interval if name == "conformance" else _mean
         columns.append([written(one, shown.factor, places) for one in estimates])
     itself = [ABSENT if one.itself is None else f"{one.itself:.2f}" for one in found]
@@ -215,7 +215,7 @@ def conformance_table(found: Sequence[Conformed]) -> Table:
         (label, one.flow, one.reference, *cells)
         for label, one, *cells in zip(labels, found, columns[0], itself, *columns[1:], strict=True)
     ]
-    wanted = [at for at, name in enumerate(header) if _tells(name, rows, at)]
+    wanted = [at for at, name in enumerate(header) if _distinguishes_rows(name, rows, at)]
     picked = [*wanted, *range(len(header), len(header) + len(_HEADINGS))]
     names = (*header, *_HEADINGS)
     return Table(
@@ -230,8 +230,8 @@ def _mean(found: Estimate, factor: float, places: int) -> str:
     return plain(found.value, factor, places)
 
 
-def _tells(name: str, rows: Sequence[tuple[str, ...]], at: int) -> bool:
-    """Whether a column of words is needed to tell rows apart."""
+def _distinguishes_rows(name: str, rows: Sequence[tuple[str, ...]], at: int) -> bool:
+    """Return whether a text column is needed to distinguish the rows."""
     if name == "reference":
         return any(row[1] != row[2] for row in rows)
     return name == "flow" or any(row[at] for row in rows)
@@ -249,9 +249,9 @@ CONFORMANCE_NOTE: Final = (
 
 
 def _common(test: FinishedRuns, reference: FinishedRuns) -> list[tuple[int, int, Condition]]:
-    """Positions of conditions that both sides ran, and what they are called."""
-    ours = [at for at in range(len(test.conditions)) if test.of(at)]
-    theirs = [at for at in range(len(reference.conditions)) if reference.of(at)]
+    """Return the positions and keys of the conditions that both sides ran."""
+    ours = [at for at in range(len(test.conditions)) if test.runs_of(at)]
+    theirs = [at for at in range(len(reference.conditions)) if reference.runs_of(at)]
     common: list[tuple[int, int, Condition]] = [
         (at, other, test.conditions[at])
         for at in ours
@@ -266,15 +266,15 @@ def _common(test: FinishedRuns, reference: FinishedRuns) -> list[tuple[int, int,
 
 
 def _controlled(side: FinishedRuns, condition: int) -> list[str]:
-    """Names of the flows that have a controller: datagrams have no envelope."""
-    flows = side.of(condition)[0].run.summary["flows"]
+    """Return the names of the flows with a controller; datagrams have no envelope."""
+    flows = side.runs_of(condition)[0].run.summary["flows"]
     return [flow["name"] for flow in flows if flow["controller"] != "none"]
 
 
 def _names(
     ours: Sequence[str], theirs: Sequence[str], flows: Sequence[str], against: str
 ) -> list[tuple[str, str]]:
-    """Names of flows that are held against each other."""
+    """Return the pairs of flow and reference to compare."""
     for name in flows:
         if name not in ours:
             raise InputError(unknown("flow", name, ours))
@@ -294,4 +294,4 @@ def _names(
 
 
 def _runs(side: FinishedRuns, condition: int) -> Iterable[Run]:
-    return [one.run for one in sorted(side.of(condition), key=lambda one: one.seed)]
+    return [one.run for one in sorted(side.runs_of(condition), key=lambda one: one.seed)]

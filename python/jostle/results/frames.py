@@ -1,4 +1,4 @@
-"""Frames that a ResultSet hands out."""
+"""Data frames of a ResultSet."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from jostle.backends import Run
 
 
-def one_series(run: Run, who: str, quantity: str) -> pl.DataFrame:
-    """Take a quantity of one flow or link out of a run: `time_s` and `value`.
+def series_frame(run: Run, who: str, quantity: str) -> pl.DataFrame:
+    """Return a quantity of one flow or link of a run as `time_s` and `value`.
 
     Raises
     ------
@@ -41,12 +41,12 @@ def one_series(run: Run, who: str, quantity: str) -> pl.DataFrame:
     if found.is_empty():
         known = [*names, *internals["quantity"].unique(maintain_order=True)]
         raise InputError(unknown("quantity", quantity, known))
-    # A controller may report twice within one instant; what it said last stands.
+    # A controller may report a quantity twice at the same time; the last value is valid.
     return found.unique("time_s", keep="last", maintain_order=True)
 
 
 def _names(columns: Sequence[str], kind: Scope) -> dict[str, str]:
-    """Short names of the columns of a series: those of measures, others without the unit."""
+    """Return short names of a series' columns: names of measures, or names without the unit."""
     shown = {m.name: m.column for m in measures().values() if m.scope == kind and m.column}
     others = [c for c in columns if c not in {kind, "time_s", "mode", *shown.values()}]
     units = ("_bps", "_s", "_bytes", "_packets")
@@ -59,7 +59,7 @@ def _names(columns: Sequence[str], kind: Scope) -> dict[str, str]:
 def table(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], numbers: Sequence[str]
 ) -> pl.DataFrame:
-    """Make a frame of rows; `numbers` are real numbers even where every value is absent."""
+    """Return a frame of rows; `numbers` are real numbers even if every value is absent."""
     import polars as pl
 
     numeric = set(numbers)

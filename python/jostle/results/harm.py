@@ -1,8 +1,8 @@
-"""Harm: what flows lose through another one, measured against their being alone.
+"""Harm: performance that flows lose to a newcomer.
 
-Ware, Mukerjee, Seshan and Sherry, "Beyond Jain's Fairness Index", HotNets 2019: with a performance
-x alone and y beside the newcomer, harm is (x − y) ÷ x where more is better, and (y − x) ÷ y where
-less is. 0: the newcomer takes nothing; 1: it takes all; below 0: the others are better off.
+Ware, Mukerjee, Seshan and Sherry, "Beyond Jain's Fairness Index", HotNets 2019: with performance x
+without the newcomer and y with it, harm is (x − y) ÷ x if more is better, and (y − x) ÷ y if less
+is better. 0: the newcomer takes nothing; 1: it takes everything; below 0: the flow gains.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from jostle.errors import InputError
-from jostle.results.finished import OVERALL
+from jostle.results.finished_runs import OVERALL
 from jostle.results.measures import Measure, measure
 from jostle.stats import Estimate, Method, estimate
 
 if TYPE_CHECKING:
-    from jostle.results.conditions import Condition
-    from jostle.results.finished import FinishedRuns
+    from jostle.results.condition_names import Condition
+    from jostle.results.finished_runs import FinishedRuns
 
 _MORE_IS_BETTER: Final = {"bit/s": True, "s": False}
-"""By unit: rates, and times and delays."""
+"""Whether more is better, by unit: for rates, and for times and delays."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Harm:
     condition
         Position of the condition with the newcomer.
     alone
-        Position of the one without it.
+        Position of the condition without the newcomer.
     flow
-        The flow that was there in both.
+        Name of the flow that is in both conditions.
     harm
-        Mean over the seeds that both have, as a share.
+        Mean over the seeds of both conditions, as a share.
     """
 
     condition: int
@@ -54,11 +54,11 @@ def harms(
     method: Method = "t",
     confidence: float = 0.95,
 ) -> list[Harm]:
-    """Estimate the harm to every flow, in every condition that has one with fewer flows beside it.
+    """Estimate the harm to every flow, in every condition that has a counterpart with fewer flows.
 
-    Two conditions belong together if they differ in one key of the grid, and the flows of one are
-    some of the other's: `"flows.newcomer.count" = [0, 1]`. Of several, the one with the fewest
-    flows counts as being alone. Runs with the same seed are compared.
+    Two conditions belong together if they differ in one grid key, and the flows of one are a
+    subset of the other's: `"flows.newcomer.count" = [0, 1]`. Of several such conditions, the one
+    with the fewest flows is used. Runs with the same seed are compared.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def harms(
     Raises
     ------
     InputError
-        When nobody could say whether more or less of that measure is better.
+        When the measure is not a rate, a time or a delay of flows.
     """
     wanted = measure(name)
     if wanted.scope != "flow" or wanted.unit not in _MORE_IS_BETTER or wanted.elsewhere:
@@ -92,7 +92,7 @@ def harms(
 
 
 def share_lost(alone: float | None, beside: float | None, more_is_better: bool) -> float | None:
-    """Give what of a performance is lost; None where it cannot be said."""
+    """Return the share of a performance that is lost; None if it is undefined."""
     if alone is None or beside is None:
         return None
     lost, of = (alone - beside, alone) if more_is_better else (beside - alone, beside)
@@ -100,7 +100,7 @@ def share_lost(alone: float | None, beside: float | None, more_is_better: bool) 
 
 
 class Harms:
-    """Which conditions lack the newcomer of others, and what flows lose in these, by seed.
+    """Pairs of conditions with and without a newcomer, and the harm to flows by seed.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Harms:
 
     @cached_property
     def _sizes(self) -> list[int]:
-        """Flows of each condition; none where no run finished."""
+        """Number of flows of each condition; 0 if no run finished."""
         every = range(len(self._results.conditions))
         return [len(self._results.flow_names(index)) for index in every]
 
@@ -128,15 +128,15 @@ class Harms:
 
     @cached_property
     def _beside(self) -> dict[tuple[str, frozenset[tuple[str, str]]], list[int]]:
-        """Conditions by all of their keys but one: those that differ in that one lie together."""
+        """Conditions by all of their keys but one; a list's conditions differ in that key only."""
         found: dict[tuple[str, frozenset[tuple[str, str]]], list[int]] = {}
         for index, condition in enumerate(self._results.conditions):
             for key in self._keys:
-                found.setdefault((key, _others(condition, key)), []).append(index)
+                found.setdefault((key, _without_key(condition, key)), []).append(index)
         return found
 
     def alone(self, index: int) -> int | None:
-        """Find the condition that differs by flows that it does not have; None if there is none."""
+        """Return the condition with a subset of this condition's flows; None if there is none."""
         if not self._differ:
             return None
         condition = self._results.conditions[index]
@@ -144,7 +144,7 @@ class Harms:
         fewer = [
             other
             for key in self._keys
-            for other in self._beside[key, _others(condition, key)]
+            for other in self._beside[key, _without_key(condition, key)]
             if 0 < self._sizes[other] < len(flows) and set(self._results.flow_names(other)) < flows
         ]
         return min(fewer, key=lambda other: self._sizes[other], default=None)
@@ -152,11 +152,11 @@ class Harms:
     def by_seed(
         self, wanted: Measure, phase: str, flows: Sequence[str], index: int
     ) -> dict[int, list[float | None]]:
-        """Give the harm to each of `flows` in the runs of a condition whose seed the other has."""
+        """Return the harm to each of `flows`, for seeds that both conditions ran."""
         alone = self.alone(index)
-        before = {} if alone is None else {r.seed: r.run for r in self._results.of(alone)}
+        before = {} if alone is None else {r.seed: r.run for r in self._results.runs_of(alone)}
         found = {}
-        for result in self._results.of(index):
+        for result in self._results.runs_of(index):
             if result.seed not in before:
                 continue
             x, y = (
@@ -170,5 +170,5 @@ class Harms:
         return found
 
 
-def _others(condition: Condition, key: str) -> frozenset[tuple[str, str]]:
+def _without_key(condition: Condition, key: str) -> frozenset[tuple[str, str]]:
     return frozenset((name, value) for name, value in condition.items() if name != key)

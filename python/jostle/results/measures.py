@@ -1,7 +1,7 @@
-"""The measures: names, units, definitions, and where a run's summary has them.
+"""The measures: names, units, definitions, and their position in a run's summary.
 
-The engine has the registry (`crates/record/src/measures.rs`); of names of rows only the bounds are
-known here.
+The engine contains the registry (`crates/metrics/src/measures.rs`). Python adds the bounds, and
+measures that are computed in Python.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jostle.backends import Spec
 
 Bounds = tuple[float | None, float | None]
-"""Smallest and largest value that something can have; None where there is no end."""
+"""Smallest and largest possible value; None if there is no limit."""
 
 _SHARES: Final = {
     "share", "retransmission_ratio", "utilisation", "jain", "efficiency", "conformance",
@@ -39,35 +39,33 @@ class Measure:
     Attributes
     ----------
     name, title
-        Name in estimates and studies; what it is called in tables and figures.
+        Name in estimates and studies; title in tables and figures.
     key
-        Key in the summary; empty where that has none.
+        Key in the summary; empty if the summary does not contain the measure.
     unit
         Unit of the number.
-    reads, factor
-        Unit that a person reads it in, empty for a bare number, and what the number is multiplied
-        by for that.
+    display_unit, factor
+        Unit in tables and figures (empty for a bare number), and the factor from `unit` to it.
     scope
-        Whether each flow, each group of flows that were written as one, each link, or a run as a
-        whole has a value.
+        Whether each flow, each group of flows, each link, or the run has a value.
     place
-        Where the summary has it: in each phase of a flow, group or link, of `fairness` or of
-        `totals`, beside the phases of a flow or group, or nowhere, since it is asked for with a
-        parameter, compares two conditions, is of two runs, or of a mode or quantity that is
-        named.
+        Position in the summary: `phases` (phases of a flow, group or link), `fairness`, `totals`,
+        or `flow` and `group` (values of the complete run). The others are not in summaries:
+        `asked` (needs a parameter), `conditions` (compares two conditions), `pairs` (compares two
+        runs) and `states` (needs the name of a mode or quantity).
     any_window
-        Whether the series is enough to compute it over any window of time.
+        Whether it can be computed from the series over any time window.
     column
         Column of the series that shows it over time, if there is one.
     definition
-        What it is.
+        Definition.
     """
 
     name: str
     title: str
     key: str
     unit: str
-    reads: str
+    display_unit: str
     factor: float
     scope: Scope
     place: Place
@@ -77,36 +75,36 @@ class Measure:
 
     @property
     def bounds(self) -> Bounds:
-        """Smallest and largest value that it can have, in `unit`, whatever the scenario."""
+        """Smallest and largest possible value in any scenario, in `unit`."""
         if self.name in _SIGNED:
             return None, None
         if self.name == "harm":
-            # To be better off than alone has no limit.
+            # A flow can gain without limit.
             return None, 1.0
         return 0.0, 1.0 if self.name in _SHARES else None
 
     def bounds_in(self, spec: Spec) -> Bounds:
-        """Smallest and largest value that it can have in a run."""
+        """Return the smallest and largest possible value in a run."""
         return self.bounds_among(sum(flow["source"]["kind"] != "ping" for flow in spec["flows"]))
 
     def bounds_among(self, flows: int) -> Bounds:
-        """Smallest and largest value that it can have among flows: Jain's index is 1/n at least."""
+        """Return the smallest and largest possible value among flows; Jain's index is ≥ 1/n."""
         return (1.0 / max(flows, 1), 1.0) if self.name == "jain" else self.bounds
 
     @property
     def percent(self) -> float | None:
-        """Percentile of a group's flows that it is; None if it is none."""
+        """Percentile over a group's flows that the measure is; None for other measures."""
         name, _, percent = self.name.rpartition("_p")
-        return float(percent) if self.scope == "group" and name == "completion" else None
+        return float(percent) if self.scope == "group" and name == "completion_time" else None
 
     @property
     def tabled(self) -> bool:
-        """Whether tables of results have it: it is in summaries, or follows from several."""
+        """Whether summaries contain the measure, or it is computed from several of them."""
         return not self.elsewhere or self.place == "conditions"
 
     @property
     def elsewhere(self) -> str:
-        """Who answers for it, where no run's summary has it; empty if that has it."""
+        """Where to obtain a measure that summaries do not contain; empty if they contain it."""
         if self.place == "asked":
             return f"`{self.name}` takes a parameter: ask for it in a study"
         if self.place == "conditions":
@@ -119,32 +117,32 @@ class Measure:
 
     @property
     def heading(self) -> str:
-        """The title as a heading has it; names of variables stay as they are."""
+        """The title, capitalised unless it is the name of a variable."""
         if self.title == self.name == "cwnd":
             return self.title
         return self.title[0].upper() + self.title[1:]
 
     @property
     def axis(self) -> str:
-        """The heading with the unit that is read."""
-        return f"{self.heading} ({self.reads})" if self.reads else self.heading
+        """The heading with the unit of tables and figures."""
+        return f"{self.heading} ({self.display_unit})" if self.display_unit else self.heading
 
     def of_summary(self, summary: Mapping[str, Any], phase: str, who: str = "") -> float | None:
-        """Look it up in a run's summary.
+        """Return the value in a run's summary.
 
         Parameters
         ----------
         summary
             The summary.
         phase
-            Name of a phase; of no matter for what is of the whole run.
+            Name of a phase; ignored for measures of the complete run.
         who
-            Name of the flow, the group or the link, unless it is of the run.
+            Name of the flow, group or link; ignored for measures of the run.
 
         Returns
         -------
         float or None
-            In `unit`; None without data, or if there is no such phase, flow, group or link.
+            Value in `unit`; None without data, or if there is no such phase, flow, group or link.
         """
         if self.place in ("fairness", "totals"):
             of_run: float | None = summary[self.place].get(phase, {}).get(self.key)
@@ -155,16 +153,18 @@ class Measure:
         return None if entry is None else self.of_entry(entry, phase)
 
     def of_entry(self, entry: Mapping[str, Any], phase: str) -> float | None:
-        """Look it up in what a summary has of one flow, group or link; see `of_summary`."""
+        """Return the value in a summary's entry of one flow, group or link; see `of_summary`."""
         whole = self.place in ("flow", "group")
         values = entry if whole else entry["phases"].get(phase, {})
         value: float | None = values.get(self.key)
         return value
 
 
-def _paired(name: str, title: str, reads: str, factor: float, definition: str) -> Measure:
+def _paired(name: str, title: str, display_unit: str, factor: float, definition: str) -> Measure:
     place: Place = "pairs"
-    return Measure(name, title, "", "1", reads, factor, "flow", place, False, None, definition)
+    return Measure(
+        name, title, "", "1", display_unit, factor, "flow", place, False, None, definition
+    )
 
 
 PAIRED: Final = (
@@ -192,7 +192,7 @@ PAIRED: Final = (
         "flow's conformance to it can be at most but for chance.",
     ),
 )  # fmt: skip
-"""Measures of a flow and a reference, which may be another run's; see `results/conformance.py`."""
+"""Measures of a flow and a reference, which may be from another run; see `conformance.py`."""
 
 
 def _of_states(
@@ -240,12 +240,12 @@ STATES: Final = (
         "in which it is in a mode: mean, smallest, largest or last.",
     ),
 )  # fmt: skip
-"""Measures of what a controller shows of its state; see `studies/states.py`."""
+"""Measures of a controller's state; see `studies/controller_states.py`."""
 
 
 @functools.cache
 def measures() -> Mapping[str, Measure]:
-    """Every measure by name: those of the engine's registry in its order, then the others."""
+    """Return every measure by name: the engine's registry in its order, then the others."""
     from jostle import _core
 
     return {row["name"]: Measure(**row) for row in json.loads(_core.registry())["measures"]} | {
@@ -254,12 +254,12 @@ def measures() -> Mapping[str, Measure]:
 
 
 def keys(scope: Scope, place: Place) -> tuple[str, ...]:
-    """Keys of the summary at a place, of what has a value there."""
+    """Return the summary keys of the measures of a scope and place."""
     return tuple(m.key for m in measures().values() if (m.scope, m.place) == (scope, place))
 
 
 def measure(name: str) -> Measure:
-    """Find a measure by its name or its key.
+    """Return a measure, given its name or its key.
 
     Raises
     ------
@@ -272,4 +272,13 @@ def measure(name: str) -> Measure:
     for candidate in every.values():
         if name == candidate.key:
             return candidate
-    raise InputError(unknown("measure", name, every))
+    raise InputError(unknown_measure(name))
+
+
+def unknown_measure(name: str) -> str:
+    """Say that there is no such measure: its new name if it was renamed, else what was meant."""
+    from jostle.scenario.parsing.renamed_keys import MEASURES
+
+    if name in MEASURES:
+        return f"no measure `{name}`: it is now called `{MEASURES[name]}`"
+    return unknown("measure", name, measures())

@@ -1,4 +1,4 @@
-"""Where a flow works: points of queueing delay and throughput, one for every ten round trips."""
+"""Operating points of a flow: queueing delay and throughput in steps of ten base RTTs."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from jostle.errors import InputError, unknown
+from jostle.results.flow_paths import base_rtt_s, path_of, rate_bps
 from jostle.results.measures import measure
-from jostle.results.paths import base_rtt_s, rate_bps, way_of
-from jostle.results.series import position_of, series_of
+from jostle.results.series_query import position_of, series_of
 from jostle.stats import Envelope, envelope
 
 if TYPE_CHECKING:
     from jostle.backends import Run
-    from jostle.stats.describe import Floats
+    from jostle.stats.descriptive import Floats
 
 RTTS: Final = 10.0
-"""Round trips of the quiet path that a point stands for (`STEP_RTT_MULT` of QUICbench)."""
+"""Base RTTs per point (`STEP_RTT_MULT` of QUICbench)."""
 
 COUNTED: Final = 0.95
-"""Share of a flow's life that counts, from its start (`TRUNCATE_TRACES_BY` of QUICbench)."""
+"""Share of a flow's lifetime that is used, from its start (`TRUNCATE_TRACES_BY` of QUICbench)."""
 
 DELAY_AXIS: Final = "Queueing delay (÷ base RTT)"
 RATE_AXIS: Final = "Throughput (÷ rate)"
@@ -34,17 +34,17 @@ ENVELOPE_CAPTION: Final = (
 
 @dataclass(frozen=True)
 class OperatingPoints:
-    """Points of one flow of one run, in parts of what its path has.
+    """Operating points of one flow of one run, relative to base RTT and rate of its path.
 
     Attributes
     ----------
     delay
-        Shape (points,): mean waiting time in the queues of the path's links, of all packets that
-        left them, in base RTTs; NaN where none did.
+        Shape (points,): mean queueing delay of all packets that left the queues of the path's
+        links, in base RTTs; NaN if no packet left.
     throughput
-        Shape (points,): bits that reached the receiver per second, in parts of the path's rate.
+        Shape (points,): bits per second that reached the receiver, relative to the path's rate.
     base_rtt_s, rate_bps
-        Round trip of the quiet path, and rate of its slowest link.
+        Base RTT, and rate of the slowest link.
     """
 
     delay: Floats
@@ -54,17 +54,17 @@ class OperatingPoints:
 
     @cached_property
     def envelope(self) -> Envelope | None:
-        """Around them; None if there are fewer than three."""
+        """Performance Envelope of the points; None if there are fewer than three."""
         return envelope(self.delay, self.throughput)
 
 
 def operating_points(run: Run, flow: str, phase: str = "", rtts: float = RTTS) -> OperatingPoints:
-    """Take the points of a flow.
+    """Return the operating points of a flow.
 
-    QUICbench takes both coordinates of the flow's packets at the bottleneck, in a window of ten
-    round trips. Here throughput is that of the receiver, and the delay what all packets waited for
-    in the queues of the flow's links, which every backend has: a kernel tells of flows only the
-    smoothed RTT, and transports measure that in ways of their own.
+    QUICbench measures both coordinates from the flow's packets at the bottleneck, in windows of
+    ten RTTs. Here throughput is measured at the receiver, and delay is the queueing delay of all
+    packets in the queues of the flow's links, because every backend provides it. A kernel reports
+    only the smoothed RTT of a flow, which each transport measures differently.
 
     Parameters
     ----------
@@ -73,15 +73,15 @@ def operating_points(run: Run, flow: str, phase: str = "", rtts: float = RTTS) -
     flow
         Name of the flow.
     phase
-        Name of a phase; if empty, the first 95 % of the flow's life.
+        Name of a phase; if empty, the first 95 % of the flow's lifetime.
     rtts
-        Base RTTs that a point stands for.
+        Base RTTs per point.
 
     Raises
     ------
     InputError
-        When there is no such flow or phase, the flow has no controller, or the series is too coarse
-        for so short a time.
+        When there is no such flow or phase, the flow has no controller, or the sampling interval is
+        longer than a point.
     """
     spec = run.spec
     base_s, rate = base_rtt_s(spec, flow), rate_bps(spec, flow)
@@ -92,7 +92,7 @@ def operating_points(run: Run, flow: str, phase: str = "", rtts: float = RTTS) -
     if step_s < interval_s * (1 - 1e-9):
         raise InputError(
             f"the series has a value every {interval_s:g} s, and {rtts:g} round trips of `{flow}` "
-            f'are {step_s:g} s: set interval = "{step_s * 1e3:g} ms" or less'
+            f'are {step_s:g} s: set sampling_interval = "{step_s * 1e3:g} ms" or less'
         )
     series = series_of(run)
 
@@ -102,13 +102,13 @@ def operating_points(run: Run, flow: str, phase: str = "", rtts: float = RTTS) -
         )
         return found
 
-    crossed = [spec["links"][at]["name"] for at in way_of(spec, flow)]
+    crossed = [spec["links"][at]["name"] for at in path_of(spec, flow)]
     delay = np.sum([bins("queueing_delay", link) for link in crossed], axis=0)
     return OperatingPoints(delay / base_s, bins("throughput", flow) / rate, base_s, rate)
 
 
 def _window(run: Run, flow: str, phase: str) -> tuple[float, float]:
-    """Give the time that counts, from and to."""
+    """Return the time window of the points, in seconds."""
     spec = run.spec
     if phase:
         ends = {one["name"]: (one["from_ns"], one["to_ns"]) for one in spec["phases"]}
@@ -123,7 +123,7 @@ def _window(run: Run, flow: str, phase: str) -> tuple[float, float]:
         return 0.0, 0.0
     stop_ns = next(one["stop_ns"] for one in spec["flows"] if one["name"] == flow)
     end_s = (spec["duration_ns"] if stop_ns is None else stop_ns) / 1e9
-    completion_s = facts.get("completion_s")
-    if completion_s is not None:
-        end_s = min(end_s, start_s + completion_s)
+    completion_time_s = facts.get("completion_time_s")
+    if completion_time_s is not None:
+        end_s = min(end_s, start_s + completion_time_s)
     return start_s, start_s + COUNTED * max(end_s - start_s, 0.0)

@@ -1,4 +1,4 @@
-"""One measure with the values of one key as rows and those of another as columns."""
+"""Pivot tables of a measure: values of one key are rows, values of another are columns."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jostle.errors import InputError
-from jostle.results.conditions import short_names
-from jostle.results.formats import ABSENT, decimals, with_interval
+from jostle.results.condition_names import short_names
+from jostle.results.measure_samples import OWN_KEYS, MeasureSample, grid_keys, key_of, samples
 from jostle.results.measures import measure
-from jostle.results.samples import OWN_KEYS, Sample, grid_keys, key_of, samples
+from jostle.results.number_format import ABSENT, decimals, with_interval
 from jostle.results.tables import Table
 
 if TYPE_CHECKING:
-    from jostle.results.finished import FinishedRuns
+    from jostle.results.finished_runs import FinishedRuns
 
 
 def facets(
-    found: Sequence[Sample], taken: Sequence[str]
-) -> list[tuple[dict[str, str], list[Sample]]]:
-    """Part samples by the keys in which they differ beside `taken`, so that none is pooled unseen.
+    found: Sequence[MeasureSample], taken: Sequence[str]
+) -> list[tuple[dict[str, str], list[MeasureSample]]]:
+    """Group samples by the keys in which they differ, except `taken`, so that none are pooled.
 
-    A key whose value follows from the others, as that of a flow's controller, parts nothing.
+    A key whose value follows from other keys, such as the controller of a flow, is ignored.
     """
     fixed = list(taken)
     parting = []
@@ -35,14 +35,14 @@ def facets(
                 parting.append(key)
                 fixed.append(key)
                 break
-    parts: dict[tuple[str, ...], list[Sample]] = {}
+    parts: dict[tuple[str, ...], list[MeasureSample]] = {}
     for sample in found:
         parts.setdefault(tuple(sample.place.get(key, "") for key in parting), []).append(sample)
     return [(dict(zip(parting, values, strict=True)), part) for values, part in parts.items()]
 
 
 def facet_title(place: dict[str, str]) -> str:
-    """Name a part: values of flows and phases say themselves what they are, others with the key."""
+    """Return the title of a facet: flows and phases by name, other values with their key."""
     names = short_names([*dict.fromkeys((*place, *OWN_KEYS))])
     return ", ".join(
         value if key in ("flow", "link", "phase") else f"{names[key]} {value}"
@@ -59,7 +59,7 @@ def pivot_tables(
     *,
     each: bool = False,
 ) -> list[Table]:
-    """Tables of a measure; one for every flow (or link), phase and value of a further key.
+    """Return tables of a measure; one for every flow (or link), phase and value of other keys.
 
     Parameters
     ----------
@@ -72,12 +72,12 @@ def pivot_tables(
     phases
         Names of phases; all if absent.
     each
-        Whether every flow that `count` made stands for itself.
+        Whether each flow of an entry with `count` is shown separately.
 
     Raises
     ------
     InputError
-        When a key, the measure or a phase is not known, or the measure does not have a key.
+        When a key, the measure or a phase is not known, or the measure does not have the key.
     """
     wanted = measure(name)
     found = samples(results, wanted, phases, each=each)
@@ -88,7 +88,10 @@ def pivot_tables(
 
 
 def _pivot(
-    results: FinishedRuns, keys: tuple[str, str], place: dict[str, str], found: Sequence[Sample]
+    results: FinishedRuns,
+    keys: tuple[str, str],
+    place: dict[str, str],
+    found: Sequence[MeasureSample],
 ) -> Table:
     wanted = found[0].measure
     row_key, column_key = keys

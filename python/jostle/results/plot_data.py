@@ -1,6 +1,6 @@
-"""What plots over a grid show, as data: lines, tables of colours, distributions, boxes, clouds.
+"""Data of plots over a grid: lines, heat maps, distributions, boxes and scatter plots.
 
-Whatever differs beside the keys that were asked for is never pooled: it has a chart of its own.
+Samples that differ in a key that was not requested are never pooled; they get separate charts.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from jostle.figures.data import (
     Multiples,
     ScatterData,
 )
-from jostle.results.axis import Axis, key_name, without_unit
-from jostle.results.conditions import short_names
-from jostle.results.finished import OVERALL
-from jostle.results.formats import count
-from jostle.results.maps import axes_of, map_data, scattered
+from jostle.results.condition_names import short_names
+from jostle.results.finished_runs import OVERALL
+from jostle.results.grid_axis import Axis, key_name, without_unit
+from jostle.results.measure_samples import OWN_KEYS, MeasureSample, grid_keys, key_of, samples
 from jostle.results.measures import Measure, measure
+from jostle.results.number_format import count
 from jostle.results.operating_points import (
     DELAY_AXIS,
     ENVELOPE_CAPTION,
@@ -36,51 +36,51 @@ from jostle.results.operating_points import (
     operating_points,
 )
 from jostle.results.pivot import facet_title, facets
-from jostle.results.samples import OWN_KEYS, Sample, grid_keys, key_of, samples
+from jostle.results.sample_maps import axes_of, map_data, scattered
 from jostle.stats import box, ecdf, envelope, estimate, sigma_ellipse
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from jostle.results.finished import FinishedRuns
-    from jostle.stats.describe import Floats
+    from jostle.results.finished_runs import FinishedRuns
+    from jostle.stats.descriptive import Floats
 
 _FROM_ZERO: Final = 0.5
-"""Smallest value, as a part of the largest, below which an axis of boxes begins at 0."""
+"""Ratio of the smallest to the largest value below which an axis of boxes begins at 0."""
 
-_OF_ACKS: Final = {"rtt": "rtt_s", "ack_rtt": "ack_rtt_s"}
-"""Columns of what is recorded of every ACK, by the measure of a flow."""
+_OF_ACKS: Final = {"rtt": "rtt_s", "segment_rtt": "segment_rtt_s"}
+"""Columns of the per-ACK record, by the measure of a flow."""
 _MOST_POINTS: Final = 5000
-"""Points of a distribution function that are drawn."""
+"""Largest number of points drawn of a distribution function."""
 
 _DEFAULT_PHASES: Final = (OVERALL,)
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What a plot shows of the runs.
+class PlotSelection:
+    """Selection of runs for a plot.
 
     Attributes
     ----------
     phases
-        Names of phases; the whole run if empty.
+        Names of phases; the complete run if empty.
     flows
         Names of flows, groups or links; all if empty.
     each
-        Whether each flow that `count` made stands for itself.
+        Whether each flow of an entry with `count` is shown separately.
     """
 
     phases: tuple[str, ...] = ()
     flows: tuple[str, ...] = ()
     each: bool = False
 
-    def samples(self, results: FinishedRuns, wanted: Measure) -> list[Sample]:
-        """Take what is shown of a measure.
+    def samples(self, results: FinishedRuns, wanted: Measure) -> list[MeasureSample]:
+        """Return the selected samples of a measure.
 
         Raises
         ------
         InputError
-            When there is none of it.
+            When the selection has no sample.
         """
         found = samples(results, wanted, self.phases or _DEFAULT_PHASES, each=self.each)
         if self.flows and wanted.scope != "run":
@@ -101,22 +101,26 @@ class Choice:
 
 
 def lines_data(
-    results: FinishedRuns, x: str, y: str, by: Sequence[str] = (), choice: Choice | None = None
+    results: FinishedRuns,
+    x: str,
+    y: str,
+    by: Sequence[str] = (),
+    choice: PlotSelection | None = None,
 ) -> Multiples:
-    """Show a measure against a key of the grid, with the interval of every point.
+    """Return a measure over a key of the grid, with the confidence interval of every point.
 
     Parameters
     ----------
     results
         The runs.
     x
-        A key; its values stand at their numbers where they have numbers.
+        A key. Its values are placed by number if they are numbers.
     y
         The measure.
     by
-        Keys whose values have a line each; the flows, if there are several, if empty.
+        Keys whose values have a line each; if empty, the flows if there are several.
     choice
-        What is shown.
+        Selection of runs.
 
     Raises
     ------
@@ -124,7 +128,7 @@ def lines_data(
         When a key, measure, phase or flow is not known.
     """
     wanted = measure(y)
-    found = (choice or Choice()).samples(results, wanted)
+    found = (choice or PlotSelection()).samples(results, wanted)
     key = key_of(results, found, x)
     lines = _keys(results, found, by, (key,))
     axis = Axis.of(results, key, [sample.place.get(key, "") for sample in found])
@@ -133,7 +137,7 @@ def lines_data(
         curves = [
             _curve(label, members, key, axis) for label, members in _by_label(results, part, lines)
         ]
-        # Sampled keys differ from point to point together: nothing is known of what lies between.
+        # Sampled keys change together from point to point, so points are not joined by lines.
         others = [one for one in grid_keys(results) if one not in (key, *lines)]
         alone = bool(axis.names) or not any(len({s.place.get(o) for s in part}) > 1 for o in others)
         data = CurvesData(
@@ -144,11 +148,11 @@ def lines_data(
 
 
 def heat_map_data(
-    results: FinishedRuns, x: str, y: str, by: Sequence[str], choice: Choice | None = None
+    results: FinishedRuns, x: str, y: str, by: Sequence[str], choice: PlotSelection | None = None
 ) -> Multiples:
-    """Show a measure over two keys as colours: columns are values of `x`, rows those of `by`."""
+    """Return a heat map of a measure: columns are values of `x`, rows values of `by`."""
     wanted = measure(y)
-    found = (choice or Choice()).samples(results, wanted)
+    found = (choice or PlotSelection()).samples(results, wanted)
     if len(by) != 1:
         raise InputError("a heat map has one key of columns (x) and one of rows (by)")
     column, row = key_of(results, found, x), key_of(results, found, by[0])
@@ -186,7 +190,7 @@ def heat_map_data(
             (
                 facet_title(place),
                 HeatMapData(
-                    wanted.heading, wanted.reads, row_names, column_names, values, low, high,
+                    wanted.heading, wanted.display_unit, row_names, column_names, values, low, high,
                     diverging, ("less", "more"), row_label, column_label,
                 ),
             )
@@ -195,11 +199,15 @@ def heat_map_data(
 
 
 def box_data(
-    results: FinishedRuns, y: str, x: str = "", by: Sequence[str] = (), choice: Choice | None = None
+    results: FinishedRuns,
+    y: str,
+    x: str = "",
+    by: Sequence[str] = (),
+    choice: PlotSelection | None = None,
 ) -> Multiples:
-    """Show boxes of the values of runs and of groups' flows, in groups of `x`, side by side."""
+    """Return boxes of the values of runs and of groups' flows, side by side for each `x`."""
     wanted = measure(y)
-    found = (choice or Choice()).samples(results, wanted)
+    found = (choice or PlotSelection()).samples(results, wanted)
     key = key_of(results, found, x) if x else ""
     inner = _keys(results, found, by, (key,))
     parts = []
@@ -226,17 +234,17 @@ def box_data(
 
 
 def cdf_data(
-    results: FinishedRuns, y: str, by: Sequence[str] = (), choice: Choice | None = None
+    results: FinishedRuns, y: str, by: Sequence[str] = (), choice: PlotSelection | None = None
 ) -> Multiples:
-    """Show distribution functions: of all ACKs, intervals of the series, or runs and flows.
+    """Return distribution functions over ACKs, sampling intervals, or runs and flows.
 
-    RTTs are those of all ACKs within the phase where every run recorded them (`trace = "acks"`). A
-    measure with a column of the series has a value for each interval within the phase; any other
-    one for each run, and each flow of a group. The caption says which it is. Of very many values
-    some thousand are drawn, evenly by their share.
+    RTTs of all ACKs within the phase are used if every run recorded its ACKs (`record = "acks"`).
+    Other measures with a column in the series have a value per sampling interval. The remaining
+    ones have a value per run, and per flow of a group. The caption names the case. At most a few
+    thousand points are drawn, evenly spaced in the share.
     """
     wanted = measure(y)
-    choice = choice or Choice()
+    choice = choice or PlotSelection()
     found = choice.samples(results, wanted)
     inner = _keys(results, found, by, ())
     over_time = wanted.column is not None and wanted.scope != "run"
@@ -261,12 +269,12 @@ def cdf_data(
     what = "runs and flows"
     if over_time:
         what = "ACKs" if per_ack else "intervals of the series, each with its mean"
-    hint = ' (trace = "acks" records every ACK)' if wanted.name in _OF_ACKS and not per_ack else ""
+    hint = ' (record = "acks" records every ACK)' if wanted.name in _OF_ACKS and not per_ack else ""
     return Multiples(tuple(parts), f"Of all {what}{hint}. {_runs_caption(found)}")
 
 
 def _thinned(x: Floats, share: Floats) -> tuple[Floats, Floats]:
-    """Leave out points of a distribution function that no figure could show."""
+    """Remove points of a distribution function that a figure cannot resolve."""
     if x.size <= _MOST_POINTS:
         return x, share
     kept = np.unique(np.linspace(0, x.size - 1, _MOST_POINTS).round().astype(np.int64))
@@ -278,13 +286,13 @@ def scatter_data(
     x: str = "rtt",
     y: str = "throughput",
     by: Sequence[str] = ("controller",),
-    choice: Choice | None = None,
+    choice: PlotSelection | None = None,
 ) -> Multiples:
-    """Show one measure against another: a point for each run and flow, an ellipse for each `by`."""
+    """Return one measure over another: a point per run and flow, an ellipse per `by`."""
     across, up = measure(x), measure(y)
     if across.scope != up.scope:
         raise InputError(f"`{x}` is of each {across.scope} and `{y}` of each {up.scope}")
-    choice = choice or Choice()
+    choice = choice or PlotSelection()
     found = choice.samples(results, up)
     other = {_identity(s): s for s in choice.samples(results, across)}
     inner = _keys(results, found, by, ())
@@ -308,23 +316,26 @@ def scatter_data(
 
 
 def envelope_data(
-    results: FinishedRuns, by: Sequence[str] = (), choice: Choice | None = None
+    results: FinishedRuns, by: Sequence[str] = (), choice: PlotSelection | None = None
 ) -> Multiples:
-    """Show where flows work: points of delay and throughput, and a Performance Envelope for each.
+    """Return operating points of flows and their Performance Envelopes.
 
-    Points are those of the first run of each condition, in parts of the path's base RTT and rate;
-    `by` and `choice` as in `lines_data`, with one phase, or none for 95 % of each flow's life.
+    Points are from the first run of each condition, relative to the path's base RTT and rate.
+    `by` and `choice` are as in `lines_data`, with one phase, or none for 95 % of each flow's
+    lifetime.
     """
-    choice = choice or Choice()
+    choice = choice or PlotSelection()
     phase = choice.phases[0] if choice.phases else ""
-    found = Choice(choice.phases, choice.flows, each=True).samples(results, measure("throughput"))
+    found = PlotSelection(choice.phases, choice.flows, each=True).samples(
+        results, measure("throughput")
+    )
     inner = _keys(results, found, by, ())
     parts = []
     for place, part in facets(found, inner):
         clouds = []
         for label, members in _by_label(results, part, inner):
             points = [
-                operating_points(results.of(one.condition)[0].run, one.place["flow"], phase)
+                operating_points(results.runs_of(one.condition)[0].run, one.place["flow"], phase)
                 for one in members
             ]
             x = np.concatenate([one.delay for one in points])
@@ -335,7 +346,7 @@ def envelope_data(
 
 
 def _pooled(inner: Sequence[str]) -> tuple[str, ...]:
-    """Flows of one controller are one cloud, which is what the question is about."""
+    """Return the keys to pool: flows of one controller form one cloud."""
     return ("flow",) if "controller" in inner else ()
 
 
@@ -346,12 +357,13 @@ def phase_data(
     y: str = "throughput",
     flows: Sequence[str] = (),
 ) -> ScatterData:
-    """Show two quantities against each other over time, the path of the mean over runs.
+    """Return the trajectory of two quantities over time, as means over runs.
 
-    Without `x`, the measure of one flow against that of another, as Chiu and Jain draw convergence:
-    the first two flows, or those of `flows`. With `x`, that measure against `y` for every flow.
+    Without `x`, the axes are the measure of two flows, as in Chiu and Jain's figure of
+    convergence: the first two flows, or the given `flows`. With `x`, the axes are `x` and `y` of
+    every flow.
     """
-    from jostle.results.over_time import series_data
+    from jostle.results.time_series_data import series_data
 
     if x:
         data = series_data(results, condition, (x, y), flows)
@@ -380,15 +392,15 @@ def _axis_of(shown: Measure, unit: str) -> str:
 
 
 def _path_caption(results: FinishedRuns, condition: int) -> str:
-    runs = len(results.of(condition))
+    runs = len(results.runs_of(condition))
     what = "one run" if runs == 1 else f"mean over {runs} runs"
     return f"Over time, to the mark at the end; {what}."
 
 
 def _keys(
-    results: FinishedRuns, found: Sequence[Sample], by: Sequence[str], taken: Sequence[str]
+    results: FinishedRuns, found: Sequence[MeasureSample], by: Sequence[str], taken: Sequence[str]
 ) -> tuple[str, ...]:
-    """Keys with a line each: those asked for, or else who it is of if there are several."""
+    """Return the keys with a line each: the requested ones, or else flow or link if several."""
     if by:
         return tuple(key_of(results, found, key) for key in by)
     own = [key for key in ("flow", "link") if len({s.place.get(key) for s in found}) > 1]
@@ -398,19 +410,19 @@ def _keys(
     return tuple(k for k in varying if len({s.place.get(k) for s in found}) > 1)[:1]
 
 
-def _follows(found: Sequence[Sample], key: str, taken: Sequence[str]) -> bool:
-    """Whether a key has one value where others have theirs, as sampled keys do, which part none."""
+def _follows(found: Sequence[MeasureSample], key: str, taken: Sequence[str]) -> bool:
+    """Return whether the values of `taken` determine the value of a key, as for sampled keys."""
     values: dict[tuple[str | None, ...], str | None] = {}
     places = [(tuple(s.place.get(k) for k in taken), s.place.get(key)) for s in found]
     return any(taken) and all(values.setdefault(at, value) == value for at, value in places)
 
 
 def _by_label(
-    results: FinishedRuns, found: Iterable[Sample], keys: Sequence[str]
-) -> list[tuple[str, list[Sample]]]:
-    """Put samples with the same values of some keys together, named by them."""
+    results: FinishedRuns, found: Iterable[MeasureSample], keys: Sequence[str]
+) -> list[tuple[str, list[MeasureSample]]]:
+    """Group samples by the values of some keys, and label each group with them."""
     short = short_names(grid_keys(results))
-    parts: dict[str, list[Sample]] = {}
+    parts: dict[str, list[MeasureSample]] = {}
     for sample in found:
         words = [
             value if len(keys) == 1 or key in OWN_KEYS else f"{short.get(key, key)} {value}"
@@ -421,7 +433,7 @@ def _by_label(
     return list(parts.items())
 
 
-def _curve(label: str, members: Sequence[Sample], key: str, axis: Axis) -> Curve:
+def _curve(label: str, members: Sequence[MeasureSample], key: str, axis: Axis) -> Curve:
     points: dict[float, list[float | None]] = {}
     for sample in members:
         points.setdefault(axis.places[sample.place.get(key, "")], []).extend(sample.values)
@@ -441,49 +453,49 @@ def _curve(label: str, members: Sequence[Sample], key: str, axis: Axis) -> Curve
     )
 
 
-def _mean(sample: Sample) -> float:
+def _mean(sample: MeasureSample) -> float:
     present = [value for value in sample.values if value is not None]
     return sum(present) / len(present)
 
 
-def _values(members: Sequence[Sample]) -> Floats:
-    """Every value of every flow and run."""
+def _values(members: Sequence[MeasureSample]) -> Floats:
+    """Return the values of all flows and runs."""
     return np.array(
         [np.nan if v is None else v for sample in members for run in sample.flows for v in run],
         dtype=np.float64,
     )
 
 
-def _identity(sample: Sample) -> tuple[object, ...]:
+def _identity(sample: MeasureSample) -> tuple[object, ...]:
     return (sample.condition, *sample.place.items())
 
 
-def _bins(results: FinishedRuns, sample: Sample, wanted: Measure) -> Floats:
-    """Values of all intervals that end within the phase, of all runs."""
+def _bins(results: FinishedRuns, sample: MeasureSample, wanted: Measure) -> Floats:
+    """Return the values of all sampling intervals that end within the phase, of all runs."""
     import polars as pl
 
     assert wanted.column is not None
     found = []
-    for result in results.of(sample.condition):
+    for result in results.runs_of(sample.condition):
         frame = result.run.links if wanted.scope == "link" else result.run.flows
         rows = frame.filter(_within(results, sample) & _alike(sample, wanted))
         found.append(rows[wanted.column].cast(pl.Float64).fill_null(np.nan).to_numpy())
     return np.concatenate(found)
 
 
-def _acks(results: FinishedRuns, sample: Sample, wanted: Measure) -> Floats:
-    """RTTs of all ACKs that came within the phase, of all runs; NaN where one gave none."""
+def _acks(results: FinishedRuns, sample: MeasureSample, wanted: Measure) -> Floats:
+    """Return the RTTs of all ACKs that arrived within the phase, of all runs; NaN without RTT."""
     import polars as pl
 
     found = []
-    for result in results.of(sample.condition):
+    for result in results.runs_of(sample.condition):
         assert result.run.acks is not None
         rows = result.run.acks.filter(_within(results, sample) & _alike(sample, wanted))
         found.append(rows[_OF_ACKS[wanted.name]].cast(pl.Float64).fill_null(np.nan).to_numpy())
     return np.concatenate(found)
 
 
-def _within(results: FinishedRuns, sample: Sample) -> pl.Expr:
+def _within(results: FinishedRuns, sample: MeasureSample) -> pl.Expr:
     import polars as pl
 
     phases = {phase.name: phase for phase in results.phases_of(sample.condition)}
@@ -491,22 +503,22 @@ def _within(results: FinishedRuns, sample: Sample) -> pl.Expr:
     return (pl.col("time_s") > window.from_s) & (pl.col("time_s") <= window.to_s + 1e-9)
 
 
-def _alike(sample: Sample, wanted: Measure) -> pl.Expr:
-    """Rows of a flow or link, and of the flows that `count` made of it."""
+def _alike(sample: MeasureSample, wanted: Measure) -> pl.Expr:
+    """Return an expression that selects the rows of a flow, group or link."""
     import polars as pl
 
     name, who = sample.place[wanted.scope], pl.col(wanted.scope)
     return (who == name) | who.str.contains(rf"^{re.escape(name)}-[1-9]\d*$")
 
 
-def _interval_caption(found: Sequence[Sample]) -> str:
+def _interval_caption(found: Sequence[MeasureSample]) -> str:
     runs = {len(sample.values) for sample in found}
     if runs == {1}:
         return "One run for each point."
     return f"Mean and 95 % interval of {_runs(runs)}."
 
 
-def _runs_caption(found: Sequence[Sample]) -> str:
+def _runs_caption(found: Sequence[MeasureSample]) -> str:
     runs = {len(sample.values) for sample in found}
     return f"{_runs(runs).capitalize()} of each condition."
 

@@ -1,4 +1,4 @@
-"""`results.plot`: whatever a figure can show, of any results."""
+"""`results.plot`: figures of any results."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from jostle.errors import InputError, unknown
-from jostle.results import load_response, over_time, plot_data, sequences
+from jostle.results import plot_data, time_series_data
+from jostle.results import rrul as load_response
+from jostle.results import time_sequence as sequences
+from jostle.results.measure_samples import find_key
 from jostle.results.measures import measure
-from jostle.results.plot_data import Choice
-from jostle.results.samples import find_key
+from jostle.results.plot_data import PlotSelection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from jostle.figures.drawn import FigureData
-    from jostle.results.conditions import Condition
-    from jostle.results.finished import FinishedRuns
+    from jostle.figures.renderer import FigureData
+    from jostle.results.condition_names import Condition
+    from jostle.results.finished_runs import FinishedRuns
 
 Kind = Literal[
     "series", "lines", "heatmap", "cdf", "box", "scatter", "envelope", "phase", "rrul",
@@ -34,14 +36,14 @@ Keys = str | Sequence[str]
 class Plots:
     """Figures of results; each method returns a Matplotlib `Figure`.
 
-    Keys are those of the grid, by full names or their endings (`rtt` for `flows.web.rtt`), and
-    `flow`, `link`, `controller`, `phase`. What differs beside the keys that are given is not
-    pooled: it has a chart of its own beside the others.
+    Keys are grid keys, by full names or their endings (`rtt` for `flows.web.rtt`), and `flow`,
+    `link`, `controller`, `phase`. Samples that differ in other keys are not pooled: they get
+    separate charts in the figure.
 
     Parameters
     ----------
     results
-        What is drawn.
+        The results.
 
     Examples
     --------
@@ -57,62 +59,64 @@ class Plots:
 
     @staticmethod
     def _drawn(data: FigureData) -> Figure:
-        from jostle.figures.drawn import drawn
+        from jostle.figures.renderer import render_figure
 
-        return drawn(data)
+        return render_figure(data)
 
     def __call__(
         self,
         condition: int | str | Condition | None = None,
         kind: Literal["series", "jain", "difference"] | None = None,
     ) -> Figure:
-        """Draw the answer.
+        """Draw the default figure.
 
         Parameters
         ----------
         condition
-            Condition of a `series` figure; may be left out if there is one condition.
+            Condition of a `series` figure; may be omitted if there is one condition.
         kind
             `series`: stacked time series of one condition. `jain`, `difference`: heat maps of
             fairness and of throughput difference by condition and phase. If absent: `series`
             for one condition, otherwise `jain`.
         """
-        from jostle.results import pictures
+        from jostle.results import figure_files
 
         results = self._results
         if kind is None:
             kind = "jain" if condition is None and len(results.conditions) > 1 else "series"
         if kind == "series":
             return self.series(condition=condition)
-        return pictures.jain(results) if kind == "jain" else pictures.difference(results)
+        return figure_files.jain(results) if kind == "jain" else figure_files.difference(results)
 
     def series(
         self,
-        y: Keys = over_time.PANELS,
+        y: Keys = time_series_data.PANELS,
         *,
         condition: int | str | Condition | None = None,
         flows: Keys = (),
         events: bool = False,
     ) -> Figure:
-        """Draw measures over time, one panel each; with `events`, what happened to each window.
+        """Draw measures over time, one panel each, or with `events` each flow's cwnd and losses.
 
         Parameters
         ----------
         y
-            Measures of flows or links that the series has a column of.
+            Measures of flows or links that have a column in the series.
         condition
             Position, label, or (part of) the grid's keys and values.
         flows
             Names of flows or groups; all if empty.
         events
-            Draw the window of each flow in the first run, with its losses, recoveries and modes.
+            Draw cwnd of each flow in the first run, with its losses, recoveries and modes.
         """
-        at = self._results.position(condition)
+        at = self._results.condition_index(condition)
         if events:
-            from jostle.results.events import events_data
+            from jostle.results.cwnd_events import events_data
 
             return self._drawn(events_data(self._results, at, _several(flows)))
-        return self._drawn(over_time.series_data(self._results, at, _several(y), _several(flows)))
+        return self._drawn(
+            time_series_data.series_data(self._results, at, _several(y), _several(flows))
+        )
 
     def lines(
         self, x: str, y: str, by: Keys = (), *, phase: Keys = (), flows: Keys = (),
@@ -125,7 +129,7 @@ class Plots:
     def heatmap(
         self, x: str, y: str, by: Keys, *, phase: Keys = (), flows: Keys = (), each: bool = False
     ) -> Figure:
-        """Draw a measure over two keys: columns are values of `x`, rows those of `by`."""
+        """Draw a heat map of a measure: columns are values of `x`, rows values of `by`."""
         choice = _choice(phase, flows, each)
         return self._drawn(plot_data.heat_map_data(self._results, x, y, _several(by), choice))
 
@@ -148,7 +152,7 @@ class Plots:
         self, x: str = "rtt", y: str = "throughput", by: Keys = ("controller",), *,
         phase: Keys = (), flows: Keys = (),
     ) -> Figure:  # fmt: skip
-        """Draw one measure against another, with an ellipse for every controller (or other key)."""
+        """Draw one measure over another, with an ellipse for every controller (or other key)."""
         choice = _choice(phase, flows, each=False)
         return self._drawn(plot_data.scatter_data(self._results, x, y, _several(by), choice))
 
@@ -161,27 +165,27 @@ class Plots:
         self, x: str = "", y: str = "throughput", *,
         condition: int | str | Condition | None = None, flows: Keys = (),
     ) -> Figure:  # fmt: skip
-        """Draw the path over time in the plane of two flows (or, with `x`, of two measures)."""
-        at = self._results.position(condition)
+        """Draw the trajectory over time in the plane of two flows (or, with `x`, two measures)."""
+        at = self._results.condition_index(condition)
         return self._drawn(plot_data.phase_data(self._results, at, x, y, _several(flows)))
 
     def rrul(self, *, condition: int | str | Condition | None = None) -> Figure:
-        """Draw response under load as flent does; see `load_response.load_response_data`."""
-        at = self._results.position(condition)
-        return self._drawn(load_response.load_response_data(self._results, at))
+        """Draw response under load like flent; see `rrul.rrul_data`."""
+        at = self._results.condition_index(condition)
+        return self._drawn(load_response.rrul_data(self._results, at))
 
     def time_sequence(
         self, *, condition: int | str | Condition | None = None, flows: Keys = (),
         from_s: float = 0.0, to_s: float = math.inf,
     ) -> Figure:  # fmt: skip
         """Draw each packet of captured TCP flows over time; see `sequences.sequences_data`."""
-        at = 0 if self._results.sources else self._results.position(condition)
+        at = 0 if self._results.sources else self._results.condition_index(condition)
         several = _several(flows)
         return self._drawn(sequences.sequences_data(self._results, at, several, from_s, to_s))
 
 
 class _Data(Plots):
-    """The same methods, which give what would be drawn."""
+    """The same methods, but they return the data instead of a drawing."""
 
     @staticmethod
     def _drawn(data: FigureData) -> FigureData:  # type: ignore[override]
@@ -189,7 +193,7 @@ class _Data(Plots):
 
 
 def data_of(results: FinishedRuns, kind: Kind, given: Mapping[str, object]) -> FigureData:
-    """Take a plot's data; `given` are the arguments of its method, of which empty ones go."""
+    """Return the data of a plot; `given` are its method's arguments, without the empty ones."""
     wanted = {name: value for name, value in given.items() if value}
     data: FigureData = getattr(_Data(results), kind.replace("-", "_"))(**wanted)
     return data
@@ -201,12 +205,12 @@ def check(
     conditions: Sequence[Condition],
     phases: Sequence[str],
 ) -> None:
-    """See that a plot can be drawn, before anything runs.
+    """Check that a plot can be drawn, before anything runs.
 
     Raises
     ------
     InputError
-        When an argument is missing or not one of the kind's, or a key, measure or phase is unknown.
+        When an argument is missing or not known, or a key, measure or phase is not known.
     """
     wanted = {name: value for name, value in given.items() if value}
     allowed, needed = _ARGUMENTS[kind]
@@ -241,7 +245,7 @@ _ARGUMENTS: Final[Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "rrul": (("condition",), ()),
     "time-sequence": (("condition", "flows", "from_s", "to_s"), ()),
 }
-"""Arguments of each kind, and those that it needs."""
+"""Allowed and required arguments of each kind."""
 
 
 _OPTION: Final = {"flows": "flow", "from_s": "from", "to_s": "to"}
@@ -255,5 +259,5 @@ def _several(names: Keys) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _choice(phase: Keys, flows: Keys, each: bool) -> Choice:
-    return Choice(_several(phase), _several(flows), each)
+def _choice(phase: Keys, flows: Keys, each: bool) -> PlotSelection:
+    return PlotSelection(_several(phase), _several(flows), each)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.errors import InputError, unknown
 from jostle.results import frames
-from jostle.results.conditions import Condition
-from jostle.results.document import document
-from jostle.results.finished import OVERALL, FinishedRuns
+from jostle.results.condition_names import Condition
+from jostle.results.finished_runs import OVERALL, FinishedRuns
 from jostle.results.measures import keys, measure
+from jostle.results.summary_document import document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jostle.stats import Method
 
 _NAMED_CONDITIONS = 3
-"""Conditions that a note names; the others it counts."""
+"""Number of conditions that a note names; the remaining ones are counted."""
 
 
 class ResultSet(FinishedRuns):
@@ -37,19 +37,19 @@ class ResultSet(FinishedRuns):
         """One row per run, flow and phase.
 
         Columns: condition, grid keys, seed, run_id, flow, group, transport, controller, measures
-        of the flow's whole run (completion_s, completion_rate_bps, unfinished, efficiency,
-        estimate_bps), phase, and every measure of a flow in it.
+        of the flow's whole run (completion_time_s, completion_rate_bps, unfinished, efficiency,
+        bandwidth_estimate_bps), phase, and every measure of a flow in it.
         """
         facts = ("group", "transport", "controller")
         return self._table("flows", "flow", facts, keys("flow", "flow"), keys("flow", "phases"))
 
     @cached_property
     def groups(self) -> pl.DataFrame:
-        """One row per run, group and phase; flows that were written as one are a group.
+        """One row per run, group and phase; the flows of an entry with `count` are a group.
 
-        Columns: condition, grid keys, seed, run_id, group, flows (how many it has), measures of
-        the group's whole run (completion_mean_s, completion_p50_s, …, unfinished), phase, and
-        every measure of a group in it.
+        Columns: condition, grid keys, seed, run_id, group, flows (number of flows), measures of
+        the group's complete run (completion_time_mean_s, completion_time_p50_s, …, unfinished),
+        phase, and every measure of a group in it.
         """
         whole = ("flows", *keys("group", "group"))
         return self._table("groups", "group", (), whole, keys("group", "phases"))
@@ -68,8 +68,8 @@ class ResultSet(FinishedRuns):
         return self._run_table("fairness")
 
     @cached_property
-    def totals(self) -> pl.DataFrame:
-        """One row per run and phase: its place, phase, and measures of all flows together."""
+    def run_totals(self) -> pl.DataFrame:
+        """One row per run and phase: keys of the run, phase, and measures of all flows together."""
         return self._run_table("totals")
 
     @cached_property
@@ -83,7 +83,7 @@ class ResultSet(FinishedRuns):
             for place, run in self._placed()
             for host, path in run.captures.items()
         ]
-        return frames.table(rows, [*self._place_columns, "host", "path"], ())
+        return frames.table(rows, [*self._key_columns, "host", "path"], ())
 
     def series(
         self,
@@ -98,8 +98,8 @@ class ResultSet(FinishedRuns):
         who
             Name of a flow or a link. Several names, or None for every flow, give a tidy frame.
         quantity
-            A column of the series (`cwnd`, `rtt`, `throughput`, `queue`, … with or without its
-            unit), or an internal quantity of a flow's controller.
+            A column of the series (`cwnd`, `rtt`, `throughput`, `queue_length`, … with or without
+            its unit), or an internal quantity of a flow's controller.
         condition
             Position, label, or (part of) the grid's keys and values; may be left out if there is
             one condition, or for a tidy frame of all of them.
@@ -119,23 +119,23 @@ class ResultSet(FinishedRuns):
         ['time_s', 'seed_1']
         >>> results.series(None, "throughput").columns
         ['condition', 'seed', 'flow', 'time_s', 'value']
-        >>> results.series("bottleneck", "queue").height
+        >>> results.series("bottleneck", "queue_length").height
         20
         """
         import polars as pl
 
         if not isinstance(who, str):
             every = condition is None
-            chosen = range(len(self.conditions)) if every else [self.position(condition)]
+            chosen = range(len(self.conditions)) if every else [self.condition_index(condition)]
             parts = [part for index in chosen for part in self._tidy(index, who, quantity)]
             if not parts:
                 raise InputError("no run finished")
             return pl.concat(parts)
-        index = self.position(condition)
+        index = self.condition_index(condition)
         self._known(index, who)
         whole: pl.DataFrame | None = None
-        for result in self.of(index):
-            one = frames.one_series(result.run, who, quantity).rename(
+        for result in self.runs_of(index):
+            one = frames.series_frame(result.run, who, quantity).rename(
                 {"value": f"seed_{result.seed}"}
             )
             if whole is None:
@@ -149,7 +149,7 @@ class ResultSet(FinishedRuns):
         return whole.sort("time_s")
 
     def _known(self, index: int, who: str) -> None:
-        """See that a condition has a flow or a link of that name."""
+        """Check that a condition has a flow or a link of that name."""
         known = [*self.flow_names(index), *self.link_names(index)]
         if who not in known:
             raise InputError(unknown("flow", who, known))
@@ -161,19 +161,19 @@ class ResultSet(FinishedRuns):
         for name in names:
             self._known(index, name)
         return [
-            frames.one_series(result.run, name, quantity).select(
+            frames.series_frame(result.run, name, quantity).select(
                 pl.lit(self.labels[index]).alias("condition"),
                 pl.lit(result.seed, dtype=pl.UInt64).alias("seed"),
                 pl.lit(name).alias("flow"),
                 "time_s",
                 "value",
             )
-            for result in self.of(index)
+            for result in self.runs_of(index)
             for name in names
         ]
 
     def to_pandas(self, name: str = "flows") -> Any:
-        """Give one of the frames (`flows`, `links`, `fairness`, `totals`, …) to pandas.
+        """Give one of the frames (`flows`, `links`, `fairness`, `run_totals`, …) to pandas.
 
         Parameters
         ----------
@@ -228,8 +228,8 @@ class ResultSet(FinishedRuns):
         -------
         polars.DataFrame
             condition, grid keys, `flow` (or `group`, or `link`), value, low, high, n, unit, method;
-            low and high are null where one run alone has a value, and lie within what the measure
-            can be. Percentiles of the completion of a single flow are those over its runs.
+            low and high are null if only one run has a value, and are clipped to the possible
+            range of the measure. Completion percentiles of a single flow are over its runs.
 
         Examples
         --------
@@ -249,7 +249,7 @@ class ResultSet(FinishedRuns):
             return self.harm(phase=phase, method=method, confidence=confidence).drop("alone")
         if wanted.elsewhere:
             raise InputError(wanted.elsewhere)
-        by_run = {"fairness": "fairness", "totals": "totals"}
+        by_run = {"fairness": "fairness", "totals": "run_totals"}
         table: pl.DataFrame = getattr(self, by_run.get(wanted.place, f"{wanted.scope}s"))
         who = [] if wanted.scope == "run" else [wanted.scope]
         by = ["condition", *self._grid_keys, *who]
@@ -274,7 +274,7 @@ class ResultSet(FinishedRuns):
         method: Method = "t",
         confidence: float = 0.95,
     ) -> pl.DataFrame:
-        """Estimate what flows lose through a newcomer, against the condition without it.
+        """Estimate the performance that flows lose to a newcomer, by the condition without it.
 
         See `jostle.results.harm` for the definition, and for which conditions belong together.
 
@@ -331,19 +331,20 @@ class ResultSet(FinishedRuns):
         method: Method = "t",
         confidence: float = 0.95,
     ) -> pl.DataFrame:
-        """Hold where flows work against where a reference does, by their Performance Envelopes.
+        """Compare flows with a reference by their Performance Envelopes.
 
-        See `jostle.results.conformance` for how runs are paired, and `jostle.stats.envelope` for
-        the definition. Points are in parts of the path's rate and of its base RTT.
+        See `jostle.results.conformance` for how runs are paired, and
+        `jostle.stats.performance_envelope` for the definition. Points are in parts of the path's
+        rate and of its base RTT.
 
         Parameters
         ----------
         reference
-            The other side, such as runs of another backend; these same runs if absent.
+            Results of the reference, such as runs of another backend; these results if absent.
         flows
-            Names of flows; all that both sides have if empty.
+            Names of flows; all flows of both sides if empty.
         against
-            Name of the reference's flow, where it is another one.
+            Name of the reference's flow, if it differs.
         phase
             Name of a phase; if empty, the first 95 % of each flow's life.
         method, confidence
@@ -354,18 +355,18 @@ class ResultSet(FinishedRuns):
         polars.DataFrame
             condition, grid keys, flow, reference (its flow), conformance (0 … 1) with its interval
             (low, high), itself (conformance of the reference's runs to each other), deviation and
-            throughput_shift (parts of the rate), delay_shift (base RTTs), n, unit, method.
+            throughput_shift (relative to the rate), delay_shift (base RTTs), n, unit, method.
 
         Raises
         ------
         InputError
-            When a name is not known, nothing is common to both sides, or the series has less than
-            a value for each ten round trips.
+            When a name is not known, nothing is common to both sides, or the sampling interval is
+            longer than ten base RTTs.
 
         Examples
         --------
         >>> import jostle
-        >>> scenario = jostle.load("scenarios/first.toml", {"interval": "100 ms"})
+        >>> scenario = jostle.load("scenarios/first.toml", {"sampling_interval": "100 ms"})
         >>> results = jostle.run(scenario, store=False)
         >>> results.conformance(flows="newcomer")["conformance"].to_list()
         [1.0]
@@ -373,9 +374,9 @@ class ResultSet(FinishedRuns):
         >>> found["conformance"].item() < 0.5
         True
         """
-        from jostle.results.conformance import conformance_frame, conformed
+        from jostle.results.conformance import conformance_frame, conformance_results
 
-        found = conformed(
+        found = conformance_results(
             self,
             self if reference is None else reference,
             (flows,) if isinstance(flows, str) else flows,
@@ -386,17 +387,17 @@ class ResultSet(FinishedRuns):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the numbers should know."""
+        """Remarks that the user needs to interpret the numbers."""
         return (*self.said, *self._identical)
 
     @cached_property
     def _identical(self) -> tuple[str, ...]:
-        """Say so where all runs are the same."""
+        """Remark on conditions whose runs are all identical; empty if there are none."""
         identical = [i for i in range(len(self.conditions)) if self._all_identical(i)]
         if not identical:
             return ()
-        several = [i for i in range(len(self.conditions)) if len(self.of(i)) > 1]
-        counts = {len(self.of(i)) for i in identical}
+        several = [i for i in range(len(self.conditions)) if len(self.runs_of(i)) > 1]
+        counts = {len(self.runs_of(i)) for i in identical}
         which = f"all {counts.pop()} runs" if len(counts) == 1 else "all runs"
         if identical == several:
             where = " of every condition" if len(several) > 1 else ""
@@ -413,7 +414,7 @@ class ResultSet(FinishedRuns):
 
     @property
     def plot(self) -> Plots:
-        """Figures: `plot()` draws the answer, `plot.lines(x=…, y=…, by=…)` and others any of it.
+        """Figures: `plot()` draws the default figure; `plot.lines(x=…, y=…, by=…)` and others any.
 
         Examples
         --------
@@ -433,28 +434,28 @@ class ResultSet(FinishedRuns):
         *,
         test: Literal["welch", "mann-whitney"] = "welch",
     ) -> pl.DataFrame:
-        """Hold another set of results against this one, such as that of another backend.
+        """Compare another set of results with this one, such as results of another backend.
 
-        Runs are independent samples: the sides need have neither number nor seeds in common.
+        Runs are independent samples: the sides may differ in number and seeds.
 
         Parameters
         ----------
         other
-            Its conditions, flows and phases are found by their names, apart from keys of the grid
-            of which each side has one value.
+            Results with conditions, flows and phases of the same names. A grid key may differ if
+            each side has at most one value of it.
         columns
-            Names of measures; those that suit the flows if empty.
+            Names of measures; if empty, the measures that suit the flows.
         phases
-            Names of phases; the whole run if empty.
+            Names of phases; the complete run if empty.
         test
-            Of means (Welch), or of ranks (Mann and Whitney).
+            `welch` compares means, `mann-whitney` ranks.
 
         Returns
         -------
         polars.DataFrame
-            Differences (`other` less this) that are more than chance first, then by size: both
-            means with their intervals, `difference` with Welch's (`low`, `high`), `relative`, `p`
-            and `p_corrected` for all tests (Bonferroni).
+            Differences (`other` minus this), significant ones first, then by size: both means
+            with their intervals, `difference` with Welch's (`low`, `high`), `relative`, `p` and
+            `p_corrected` for all tests (Bonferroni).
 
         Examples
         --------
@@ -468,7 +469,7 @@ class ResultSet(FinishedRuns):
         return compare(self, other, columns, phases, test=test).frame()
 
     def to_dict(self, phases: Sequence[str] = ()) -> dict[str, Any]:
-        """Give the summary document, `jostle.summary/2`, as plain data.
+        """Give the summary document, `jostle.summary/3`, as plain data.
 
         Parameters
         ----------
@@ -480,12 +481,12 @@ class ResultSet(FinishedRuns):
         >>> import jostle
         >>> results = jostle.run("scenarios/first.toml", store=False)
         >>> results.to_dict(["together"])["schema"]
-        'jostle.summary/2'
+        'jostle.summary/3'
         """
         return document(self, phases)
 
     def to_json(self, indent: int | None = None, phases: Sequence[str] = ()) -> str:
-        """Give the summary document, `jostle.summary/2`, as JSON text; see `to_dict`.
+        """Give the summary document, `jostle.summary/3`, as JSON text; see `to_dict`.
 
         Examples
         --------
@@ -503,12 +504,12 @@ class ResultSet(FinishedRuns):
         )
 
     page: Callable[[Any], str] | None = None
-    """Writes the report in which a notebook shows these results; tables alone if there is none."""
+    """Renders the report for notebooks; without it a notebook shows tables only."""
 
     def _repr_html_(self) -> str:
         if self.page is None or not self.results:
             return self._tables_html()
-        # A page of its own: its styles and scripts meet no others, and it needs no server.
+        # An iframe isolates styles and scripts from the notebook and needs no server.
         held = escape(self.page(self), quote=True)
         return (
             f'<iframe srcdoc="{held}" style="width:100%;height:48rem;border:0" '
@@ -530,7 +531,7 @@ class ResultSet(FinishedRuns):
         return [key for key in keys if key not in {"condition", "seed", "run_id"}]
 
     @property
-    def _place_columns(self) -> list[str]:
+    def _key_columns(self) -> list[str]:
         return ["condition", *self._grid_keys, "seed", "run_id"]
 
     def _placed(self) -> list[tuple[dict[str, Any], Run]]:
@@ -561,7 +562,7 @@ class ResultSet(FinishedRuns):
             for entry in run.summary.get(part, ())
             for phase, values in entry["phases"].items()
         ]
-        columns = [*self._place_columns, who, *facts, *whole, "phase", *keys]
+        columns = [*self._key_columns, who, *facts, *whole, "phase", *keys]
         return frames.table(rows, columns, (*whole, *keys))
 
     def _run_table(self, part: Literal["fairness", "totals"]) -> pl.DataFrame:
@@ -571,10 +572,10 @@ class ResultSet(FinishedRuns):
             for place, run in self._placed()
             for phase, values in run.summary[part].items()
         ]
-        return frames.table(rows, [*self._place_columns, "phase", *wanted], wanted)
+        return frames.table(rows, [*self._key_columns, "phase", *wanted], wanted)
 
     def _all_identical(self, condition: int) -> bool:
-        results = self.of(condition)
+        results = self.runs_of(condition)
         if len({r.seed for r in results}) < 2:
             return False
         first = results[0].run.summary

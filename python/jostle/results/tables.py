@@ -1,7 +1,7 @@
-"""Results as tables for people: what a scenario is about, in units that are easily read.
+"""Results as tables, with the measures that suit the flows, in convenient units.
 
-Flows that send without an end, flows that end, requests, pings and links have a table each, since
-different measures answer for them.
+Bulk flows, transfers, requests, pings, links and so on have separate tables, because their measures
+differ.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Final, Literal
 
-from jostle.results import conditions as naming
-from jostle.results.finished import OVERALL
-from jostle.results.formats import count, decimals, plain, spread, with_interval
-from jostle.results.groups import Kind, groups
+from jostle.results import condition_names
+from jostle.results.finished_runs import OVERALL
+from jostle.results.flow_groups import TrafficKind, flow_groups
+from jostle.results.measure_samples import MeasureSample, full_key, grid_keys, samples
 from jostle.results.measures import Measure, measure, measures
-from jostle.results.samples import Sample, full_key, grid_keys, samples
+from jostle.results.number_format import count, decimals, plain, spread, with_interval
 from jostle.stats import Estimate
 
 if TYPE_CHECKING:
-    from jostle.results.finished import FinishedRuns
+    from jostle.results.finished_runs import FinishedRuns
 
 Sort = Literal["up", "down"]
 
@@ -33,17 +33,17 @@ class Table:
     Attributes
     ----------
     header, rows
-        Texts; those of a header may have several lines.
+        Texts; a header text may have several lines.
     groups
         Rows at which a new condition begins.
     text_columns
-        How many columns, counted from the left, hold words and not numbers.
+        Number of columns, counted from the left, that contain text instead of numbers.
     title
-        What it is of; empty if it is the only one.
+        Title; empty if it is the only table.
     sections
-        A heading for each of `groups`, above its rows; none if the rows say it themselves.
+        A heading above the rows of each of `groups`; empty if the rows contain the condition.
     notes
-        What a reader of this table should know.
+        Remarks below the table.
     """
 
     header: tuple[str, ...]
@@ -57,22 +57,22 @@ class Table:
 
 @dataclass(frozen=True)
 class View:
-    """How results are shown.
+    """Layout of tables.
 
     Attributes
     ----------
     columns
-        Names of measures; those that suit the flows if empty.
+        Names of measures; if empty, the measures that suit the flows.
     sort
         A measure, or `flow`, `link`, `controller` or a key of the grid; the plan's order if empty.
     order
-        Whether the smallest or the largest comes first.
+        Whether the smallest or the largest value comes first.
     each
-        Whether each flow that `count` made has a row of its own.
+        Whether each flow of an entry with `count` has its own row.
     limit
-        Rows of a table at most; all of them if 0.
+        Largest number of rows of a table; 0 for all.
     width
-        Characters that a table may take; any number if None.
+        Largest number of characters of a line; None for no limit.
     """
 
     columns: tuple[str, ...] = ()
@@ -88,11 +88,12 @@ _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
         "throughput", "rtt", "retransmission_ratio", "harm", "share", "jain", "cwnd", "starvation",
     ),
     "transfers": (
-        "completion", "completion_p50", "completion_p95", "unfinished", "completion_rate", "rtt",
-        "retransmission_ratio", "completion_p99", "throughput", "efficiency",
+        "completion_time", "completion_time_p50", "completion_time_p95", "unfinished",
+        "completion_rate", "rtt",
+        "retransmission_ratio", "completion_time_p99", "throughput", "efficiency",
     ),
     "requests": (
-        "response", "response_p95", "response_p99", "responses", "rtt", "throughput",
+        "response_time", "response_time_p95", "response_time_p99", "responses", "rtt", "throughput",
         "retransmission_ratio",
     ),
     "videos": (
@@ -100,12 +101,13 @@ _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
         "throughput",
     ),
     "pages": (
-        "page_load", "page_load_mean", "page_load_p95", "pages", "pages_unfinished", "rtt",
+        "page_load_time", "page_load_time_mean", "page_load_time_p95", "pages",
+        "pages_unfinished", "rtt",
         "throughput",
     ),
     "pings": ("rtt", "rtt_p50", "rtt_p95", "rtt_min", "rtt_sd"),
     "media": (
-        "frame_delay", "frame_delay_p95", "frame_delay_max", "frames_late", "frames", "rtt",
+        "frame_delay", "frame_delay_p95", "frame_delay_max", "late_frames", "frames", "rtt",
         "throughput", "retransmission_ratio",
     ),
     "datagrams": (
@@ -113,11 +115,12 @@ _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
         "mouth_to_ear", "throughput",
     ),
     "link": (
-        "utilisation", "queue_time", "queue_time_p95", "queue", "queue_p95", "dropped", "marked",
+        "utilisation", "queue_delay_estimate", "queue_delay_estimate_p95", "queue_length",
+        "queue_length_p95", "dropped", "marked",
         "queueing_delay", "queueing_delay_p95",
     ),
 }  # fmt: skip
-"""Measures that a table of each kind shows, the most telling first; it ends where the room does."""
+"""Measures of each kind's table, most important first; later ones are omitted if too wide."""
 
 LINKS: Final = "links"
 """Title of tables of links."""
@@ -127,20 +130,20 @@ _TITLES: Final = {
     "link": LINKS,
 }  # fmt: skip
 _ALIKE: Final = {"jain": 2, "starvation": 3}
-"""How many flows alike there are at least where a measure is shown unasked."""
+"""Smallest number of bulk flows for which a measure is shown by default."""
 _SCOPES: Final = {"flow": ("flow", "group", "run"), "link": ("link", "run")}
 _PLAIN: Final = {"share": 1}
-"""Decimals of those that are shown without their interval: it follows from the others'."""
+"""Decimals of measures that are shown without interval, since others determine them."""
 _HEADING: Final = 14
 _GAP: Final = 2
 _NAMED: Final = 3
-"""Things that a note names; the others it counts."""
+"""Number of names that a note lists; the remaining ones are counted."""
 SPREAD: Final = "  min–max"
 
 
 @dataclass(frozen=True)
 class Row:
-    """What stands in a row: its condition, the words that name it, and who is measured."""
+    """A table row: its condition, the words that name it, and the flow, group or link."""
 
     condition: int
     words: Mapping[str, str]
@@ -149,7 +152,7 @@ class Row:
 
 @dataclass(frozen=True)
 class _Column:
-    """A measure's column: texts and, below them, spreads of groups, by row."""
+    """Column of a measure: texts and, below them, spreads of groups, by row."""
 
     measure: Measure
     heading: str
@@ -165,12 +168,12 @@ class _Column:
 
 
 def phase_tables(results: FinishedRuns, phase: str, view: View | None = None) -> list[Table]:
-    """Tables of one phase: of each kind of flows that there is, and of the links.
+    """Return the tables of one phase: one for each kind of flows, and one for the links.
 
     Raises
     ------
     InputError
-        When a column or what is sorted by is not known.
+        When a column or the sort key is not known.
     """
     view = view or View()
     if not results.results:
@@ -180,7 +183,7 @@ def phase_tables(results: FinishedRuns, phase: str, view: View | None = None) ->
     found: list[Table] = []
     for kind in (*kinds, "link"):
         scope = "link" if kind == "link" else "flow"
-        # What is of a run stands beside its first flows.
+        # Measures of the run are shown in the first table only.
         left = [m for m in chosen if m.scope != "run" or not found]
         of_kind = left if chosen else columns_of(results, kind, phase)
         of_kind = [m for m in of_kind if m.scope in _SCOPES[scope]]
@@ -195,57 +198,57 @@ def phase_tables(results: FinishedRuns, phase: str, view: View | None = None) ->
     return found
 
 
-def kinds_of(results: FinishedRuns) -> list[Kind]:
-    """Kinds of flows that there are, in the order of the scenario."""
+def kinds_of(results: FinishedRuns) -> list[TrafficKind]:
+    """Return the kinds of flows, in the order of the scenario."""
     return list(
         dict.fromkeys(
             group.kind
             for index in range(len(results.conditions))
-            if results.of(index)
-            for group in groups(results.spec_of(index))
+            if results.runs_of(index)
+            for group in flow_groups(results.spec_of(index))
         )
     )
 
 
-def suitable(results: FinishedRuns) -> list[Measure]:
-    """Measures that suit what the flows do, and the links, each once."""
+def applicable_measures(results: FinishedRuns) -> list[Measure]:
+    """Return the measures that suit the flows and the links, without duplicates."""
     kinds = (*kinds_of(results), "link")
     every = (one for kind in kinds for one in columns_of(results, kind, OVERALL))
     return list(dict.fromkeys(every))
 
 
 def columns_of(results: FinishedRuns, kind: str, phase: str) -> list[Measure]:
-    """Measures that suit flows of a kind (or `link`), the most telling first."""
+    """Return the measures that suit flows of a kind (or `link`), most important first."""
     known = measures()
     names = [name for name in _SUITABLE[kind] if name in known]
     if kind == "link" and "bulk" not in kinds_of(results):
-        # Over a run that is mostly idle the mean queue says little; what packets waited does.
+        # On a mostly idle link the mean queue length says little; use the delay of packets.
         names = sorted(names, key=lambda name: not name.startswith(("util", "queueing")))
     alike = _most_alike(results)
-    # An index of fairness is of flows that want the same; of two, the shares say all.
+    # Fairness indices need bulk flows; for two flows the shares are sufficient.
     names = [name for name in names if alike >= _ALIKE.get(name, 0)]
     suitable = [known[name] for name in names]
     return [m for m in suitable if m.place not in ("flow", "group") or phase == OVERALL]
 
 
 def _most_alike(results: FinishedRuns) -> int:
-    """Flows that send without an end, at most in a condition; 0 where others beside them end."""
-    every = [at for at in range(len(results.conditions)) if results.of(at)]
+    """Return the largest number of bulk flows of a condition without flows that end."""
+    every = [at for at in range(len(results.conditions)) if results.runs_of(at)]
     return max((_alike(results, at) for at in every), default=0)
 
 
 def _alike(results: FinishedRuns, condition: int) -> int:
-    found = groups(results.spec_of(condition))
+    found = flow_groups(results.spec_of(condition))
     if any(group.kind in ("transfers", "requests") for group in found):
         return 0
     return sum(len(group.members) for group in found if group.kind == "bulk")
 
 
 def rows_of(results: FinishedRuns, kind: str, each: bool) -> list[Row]:
-    """Rows of all flows of a kind (or links), condition by condition."""
+    """Return the rows of all flows of a kind (or links), condition by condition."""
     rows = []
     for index, condition in enumerate(results.conditions):
-        if not results.of(index):
+        if not results.runs_of(index):
             continue
         spec = results.spec_of(index)
         if kind == "link":
@@ -256,12 +259,12 @@ def rows_of(results: FinishedRuns, kind: str, each: bool) -> list[Row]:
                     {
                         "flow": group.label,
                         "controller": group.controller,
-                        # A key of the grid of this name says it, too.
+                        # A grid key with this name already shows the transport.
                         **({} if "transport" in condition else {"transport": group.transport}),
                     },
                     group.name,
                 )
-                for group in groups(spec, each=each)
+                for group in flow_groups(spec, each=each)
                 if group.kind == kind
             ]
         rows += [Row(index, {**condition, **words}, who) for words, who in names]
@@ -294,7 +297,7 @@ def _tables(
         grid = grid_keys(results)
         words = [key for key in words if key not in grid]
     room = None if view.width is None else view.width - _words_width(words, rows)
-    parts, left_out = _parts(columns, room, split=bool(view.columns))
+    parts, left_out = _distribute_columns(columns, room, split=bool(view.columns))
     made = [
         _table(results, rows, words, part, title=title, view=view, sections=sections)
         for part in parts
@@ -306,22 +309,22 @@ def _tables(
 
 
 def _words(results: FinishedRuns, rows: Sequence[Row]) -> list[str]:
-    """Keys that rows are named by: those of the grid, and who; each says something of its own."""
+    """Return the keys that name the rows, without keys that are redundant."""
     words = list(dict.fromkeys(key for row in rows for key in row.words))
     if "controller" in words and all(
         row.words["controller"] in (row.words["flow"], "none") for row in rows
     ):
         words.remove("controller")
     varying = [key for key in grid_keys(results) if len({r.words.get(key) for r in rows}) > 1]
-    # That it is TCP goes without saying.
+    # TCP is the default and is not mentioned.
     named = any(row.words.get("transport", "").startswith("QUIC") for row in rows)
     own = ("flow", "link", "controller", *(("transport",) if named else ()))
     return [key for key in words if key in varying or key in own]
 
 
 def _words_width(words: Sequence[str], rows: Sequence[Row]) -> int:
-    short = naming.short_names(words)
-    # Below a group stands what its second line is.
+    short = condition_names.short_names(words)
+    # A group has a second line, which names the spread.
     names = {"flow": [SPREAD] if any("×" in row.words.get("flow", "") for row in rows) else []}
     widths = [
         max(map(len, (short[key], *names.get(key, ()), *(r.words.get(key, "") for r in rows))))
@@ -331,14 +334,14 @@ def _words_width(words: Sequence[str], rows: Sequence[Row]) -> int:
 
 
 def _too_wide(words: Sequence[str], rows: Sequence[Row], width: int) -> bool:
-    """Whether names of rows take half of the room: then conditions stand above them."""
+    """Return whether names of rows need over half of the width; then headings replace them."""
     return len(rows) > 0 and _words_width(words, rows) > width / 2
 
 
-def _parts(
+def _distribute_columns(
     columns: Sequence[_Column], room: int | None, *, split: bool
 ) -> tuple[list[list[_Column]], list[_Column]]:
-    """Columns of each table, and those that no table has: asked for, all are shown."""
+    """Distribute columns over tables; without `split`, return the omitted columns instead."""
     parts: list[list[_Column]] = [[]]
     left_out = []
     used = 0
@@ -375,7 +378,7 @@ def _column(
     write = plain_estimate if wanted.name in _PLAIN else with_interval
     texts = [write(one, wanted.factor, places) for one in estimates]
     if scope == "run":
-        # Of the run, not of the flow beside which it stands.
+        # A value of the run is shown in the first row of each condition.
         firsts = {row.condition: at for at, row in reversed(list(enumerate(rows)))}
         texts = [text if firsts[row.condition] == at else "" for at, (row, text) in
                  enumerate(zip(rows, texts, strict=True))]  # fmt: skip
@@ -390,20 +393,20 @@ def _column(
 
 
 def plain_estimate(found: Estimate, factor: float, places: int) -> str:
-    """Write an estimate without its interval."""
+    """Format an estimate without its interval."""
     return plain(found.value, factor, places)
 
 
-def _estimate(sample: Sample | None) -> Estimate:
+def _estimate(sample: MeasureSample | None) -> Estimate:
     nothing = Estimate(None, None, None, 0, "", "")
     if sample is None or (sample.single and sample.measure.percent and len(sample.values) == 1):
-        # Of one flow in one run there are no percentiles.
+        # Percentiles need more than one flow or run.
         return nothing
     return sample.estimate()
 
 
-def _missing(wanted: Measure, found: Sequence[Sample]) -> tuple[str, ...]:
-    """Say of which means some runs, or some flows of a group, are no part."""
+def _missing(wanted: Measure, found: Sequence[MeasureSample]) -> tuple[str, ...]:
+    """Return a note on means over some of the runs, or some flows of a group, only."""
     told = []
     for sample in found:
         if sample.single and wanted.percent is not None:
@@ -424,13 +427,17 @@ def _missing(wanted: Measure, found: Sequence[Sample]) -> tuple[str, ...]:
 
 def _heading(wanted: Measure) -> str:
     words = textwrap.fill(wanted.title, _HEADING, break_long_words=False, break_on_hyphens=False)
-    return f"{words}\n{wanted.reads}" if wanted.reads and wanted.reads not in words else words
+    return (
+        f"{words}\n{wanted.display_unit}"
+        if wanted.display_unit and wanted.display_unit not in words
+        else words
+    )
 
 
 def _order(
     results: FinishedRuns, rows: Sequence[Row], every: Mapping[str, _Column], view: View
 ) -> list[int]:
-    """Positions of the rows in the order that is wanted; what has no value comes last."""
+    """Return the positions of the rows in sorted order; rows without a value are last."""
     places = range(len(rows))
     down = view.order == "down"
     if view.sort in every:
@@ -461,7 +468,7 @@ def _table(
     view: View,
     sections: bool,
 ) -> Table:
-    short = naming.short_names(words)
+    short = condition_names.short_names(words)
     grid = set(grid_keys(results))
     lines: list[tuple[str, ...]] = []
     starts: list[int] = []
@@ -506,8 +513,8 @@ def _not_shown(rows: Sequence[Row]) -> str:
 
 
 def interval_note(results: FinishedRuns) -> str:
-    """Say what stands behind ± in tables of these results; nothing if no run finished."""
-    counts = sorted({len(results.of(c)) for c in range(len(results.conditions))} - {0})
+    """Explain ± in tables of these results; empty if no run finished."""
+    counts = sorted({len(results.runs_of(c)) for c in range(len(results.conditions))} - {0})
     if not counts:
         return ""
     if counts == [1]:
@@ -522,7 +529,7 @@ def interval_note(results: FinishedRuns) -> str:
 
 
 def html_table(table: Table) -> str:
-    """Write a table as HTML."""
+    """Return a table as HTML."""
     lines = ['<table class="jostle">']
     if table.title:
         lines.append(f"<caption>{escape(table.title)}</caption>")

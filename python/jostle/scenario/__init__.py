@@ -1,24 +1,50 @@
-"""Scenarios: what a person writes about a network and its flows, checked and resolved into runs.
+"""Scenarios: descriptions of a network and its flows, validated and resolved into runs.
 
 >>> from jostle import scenario
 >>> plan = scenario.load("scenarios/first.toml").plan()
 >>> plan.runs[0].spec["duration_ns"]
 20000000000
+
+Names are imported when they are first used: `jostle --help` needs only the templates.
 """
 
-from jostle.scenario.plan import Condition, Plan, PlannedRun
-from jostle.scenario.registry import Registry
-from jostle.scenario.scenario import Scenario, load, loads
-from jostle.scenario.text.problems import Problem, ScenarioError
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jostle.scenario.parsing.problems import Problem, ScenarioError
+    from jostle.scenario.plan import Condition, PlannedRun, RunPlan
+    from jostle.scenario.registry import Registry
+    from jostle.scenario.scenario import Scenario, load, load_text
 
 __all__ = [
     "Condition",
-    "Plan",
     "PlannedRun",
     "Problem",
     "Registry",
+    "RunPlan",
     "Scenario",
     "ScenarioError",
     "load",
-    "loads",
+    "load_text",
 ]
+
+_HOMES = {
+    "Condition": "plan",
+    "PlannedRun": "plan",
+    "Problem": "parsing.problems",
+    "Registry": "registry",
+    "RunPlan": "plan",
+    "Scenario": "scenario",
+    "ScenarioError": "parsing.problems",
+    "load": "scenario",
+    "load_text": "scenario",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
-"""Quantities that a scenario fixes or has drawn: `"20 kB"`, `{ distribution = "lognormal", … }`.
+"""Quantities that are constant or random: `"20 kB"`, `{ distribution = "lognormal", … }`.
 
-The laws are the engine's, which draws from them and knows their means; here stands how they are
-written. What has a unit is written with it; a table may name the mean instead of the parameter that
-a law has.
+The engine implements the distributions and computes their means. This module parses their scenario
+syntax. Values are written with units; a table may give the mean instead of the distribution's own
+parameter.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from jostle.foreign_files import TABLE_BYTES, read_text
-from jostle.scenario.text.problems import did_you_mean
-from jostle.scenario.text.units import (
+from jostle.safe_io.untrusted_files import TABLE_BYTES, read_text
+from jostle.scenario.parsing.problems import did_you_mean
+from jostle.scenario.parsing.quantities import (
     QuantityError,
     parse_number,
     parse_probability,
@@ -26,7 +26,7 @@ from jostle.scenario.text.units import (
     quoted,
 )
 
-__all__ = ["Drawn", "KeyedError", "Unit", "parse_quantity", "quantity_spec"]
+__all__ = ["DistributionKeyError", "RandomQuantity", "Unit", "parse_quantity", "quantity_spec"]
 
 Unit = Literal["size", "time", "count"]
 
@@ -38,13 +38,14 @@ _PARSE: Final[Mapping[Unit, Callable[[Any], float]]] = {
 }
 _EXAMPLES: Final[Mapping[Unit, str]] = {"size": "20 kB", "time": "2 s", "count": "10"}
 _FILE_UNITS: Final[Mapping[Unit, str]] = {"size": "B", "time": "s", "count": ""}
-"""Unit of the values in a file that names none: bytes, as published workloads have them."""
+"""Unit of the values in a file without a `unit` key: bytes, as in published workloads."""
 _DIGITS: Final = 12
-"""Of what is computed here: fewer than platforms agree on, so that they agree on a run's name."""
+"""Significant digits of computed values. Platforms differ in the last digits of a float, and the
+values enter the hash that names a run."""
 
 
-class KeyedError(QuantityError):
-    """A mistake in one key of the table."""
+class DistributionKeyError(QuantityError):
+    """An error in one key of a distribution table."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(message)
@@ -52,19 +53,19 @@ class KeyedError(QuantityError):
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A distribution as a scenario has it.
+class RandomQuantity:
+    """A distribution as the scenario describes it.
 
     Parameters
     ----------
     law
-        As the engine knows it, but for the points of one that stands in a file.
+        Distribution in the engine's form. The points of a distribution read from `file` are absent.
     min, max
-        Bounds outside of which nothing of it is left, in base units; None if there is none.
+        Bounds in base units; the distribution is truncated to them. None if there is no bound.
     file
-        File of its points: of the package, or relative to the scenario's folder.
+        File with the points: a bundled workload, or a path relative to the scenario's folder.
     unit
-        How many base units (bytes, ns) one unit of the file is.
+        Base units (bytes, ns) per unit of the file.
     """
 
     law: Mapping[str, Any] = field(hash=False)
@@ -74,13 +75,13 @@ class Drawn:
     unit: float = 1.0
 
 
-def parse_quantity(unit: Unit, given: Any) -> int | Drawn:
-    """Return a quantity in base units, or how it is distributed.
+def parse_quantity(unit: Unit, given: Any) -> int | RandomQuantity:
+    """Return a quantity in base units, or its distribution.
 
     Raises
     ------
     QuantityError
-        If it is neither; a `KeyedError` names the key of the table.
+        If the value is neither; a `DistributionKeyError` names the key of the table.
     """
     if not isinstance(given, dict):
         return int(_PARSE[unit](given))
@@ -92,37 +93,39 @@ def parse_quantity(unit: Unit, given: Any) -> int | Drawn:
     if name not in known:
         shown = f'"{name}"' if isinstance(name, str) else "this"
         hint = did_you_mean(str(name), known)
-        raise KeyedError("distribution", f"there is no distribution {shown} — {hint}")
+        raise DistributionKeyError("distribution", f"there is no distribution {shown} — {hint}")
     values = {key: value for key, value in given.items() if key != "distribution"}
     bounds = {key: _value(unit, key, values.pop(key)) for key in ("min", "max") if key in values}
     if len(bounds) == 2 and bounds["min"] >= bounds["max"]:
-        raise KeyedError("max", f'"{given["max"]}" is not above the min of "{given["min"]}"')
+        raise DistributionKeyError(
+            "max", f'"{given["max"]}" is not above the min of "{given["min"]}"'
+        )
     if name in _LAWS:
         drawn = _LAWS[name](unit, values)
     else:
-        _refuse_others(values, ("min", "max"))
-        drawn = Drawn({"kind": "empirical"}, file=_WORKLOADS / f"{name}.cdf")
+        _reject_unknown_keys(values, ("min", "max"))
+        drawn = RandomQuantity({"kind": "empirical"}, file=_WORKLOADS / f"{name}.cdf")
     if isinstance(drawn, int):
         if bounds:
-            raise KeyedError(next(iter(bounds)), "what is constant has no bounds")
+            raise DistributionKeyError(next(iter(bounds)), "what is constant has no bounds")
         return drawn
-    return Drawn(drawn.law, bounds.get("min"), bounds.get("max"), drawn.file, drawn.unit)
+    return RandomQuantity(drawn.law, bounds.get("min"), bounds.get("max"), drawn.file, drawn.unit)
 
 
-def quantity_spec(quantity: int | Drawn, folder: Path) -> int | dict[str, Any]:
-    """Return a quantity as a run's specification has it.
+def quantity_spec(quantity: int | RandomQuantity, folder: Path) -> int | dict[str, Any]:
+    """Return a quantity in the form of the run specification.
 
     Parameters
     ----------
     quantity
         The quantity.
     folder
-        The scenario's, in which files are looked for.
+        Folder of the scenario, to which file names are relative.
 
     Raises
     ------
-    KeyedError
-        If a file cannot be read, or does not hold a distribution function.
+    DistributionKeyError
+        If a file cannot be read or does not contain a distribution function.
     """
     if isinstance(quantity, int):
         return quantity
@@ -140,14 +143,14 @@ def _value(unit: Unit, key: str, given: Any) -> float:
     try:
         return float(_PARSE[unit](given))
     except QuantityError as error:
-        raise KeyedError(key, str(error)) from None
+        raise DistributionKeyError(key, str(error)) from None
 
 
 def _positive(unit: Unit, key: str, given: Any) -> float:
     value = _value(unit, key, given)
     if value == 0:
         message = f'"{given}" must be more than 0 — write for example "{_EXAMPLES[unit]}"'
-        raise KeyedError(key, message)
+        raise DistributionKeyError(key, message)
     return value
 
 
@@ -155,17 +158,19 @@ def _number(key: str, given: Any) -> float:
     try:
         value = parse_number(given)
     except QuantityError as error:
-        raise KeyedError(key, str(error)) from None
+        raise DistributionKeyError(key, str(error)) from None
     if value <= 0:
-        raise KeyedError(key, f"{given} must be more than 0")
+        raise DistributionKeyError(key, f"{given} must be more than 0")
     return value
 
 
-def _refuse_others(values: Mapping[str, Any], known: tuple[str, ...]) -> None:
+def _reject_unknown_keys(values: Mapping[str, Any], known: tuple[str, ...]) -> None:
     for key in values:
         if key not in known:
             accepted = ", ".join(known)
-            raise KeyedError(key, f"unknown key — accepted beside distribution: {accepted}")
+            raise DistributionKeyError(
+                key, f"unknown key — accepted beside distribution: {accepted}"
+            )
 
 
 def _rounded(value: float) -> float:
@@ -173,17 +178,17 @@ def _rounded(value: float) -> float:
 
 
 def _constant(unit: Unit, values: Mapping[str, Any]) -> int:
-    _refuse_others(values, ("value",))
+    _reject_unknown_keys(values, ("value",))
     if "value" not in values:
         raise QuantityError(f'value is missing — write for example value = "{_EXAMPLES[unit]}"')
     return int(_value(unit, "value", values["value"]))
 
 
-def _exponential(unit: Unit, values: Mapping[str, Any]) -> Drawn:
-    _refuse_others(values, ("mean", "min", "max"))
+def _exponential(unit: Unit, values: Mapping[str, Any]) -> RandomQuantity:
+    _reject_unknown_keys(values, ("mean", "min", "max"))
     if "mean" not in values:
         raise QuantityError(f'the mean is missing — write for example mean = "{_EXAMPLES[unit]}"')
-    return Drawn({"kind": "exponential", "mean": _positive(unit, "mean", values["mean"])})
+    return RandomQuantity({"kind": "exponential", "mean": _positive(unit, "mean", values["mean"])})
 
 
 def _with_shape(
@@ -194,20 +199,20 @@ def _with_shape(
     size: str,
     shape: str,
     of_mean: Callable[[float], float],
-) -> Drawn:
-    """Return a law of two parameters.
+) -> RandomQuantity:
+    """Return a distribution with two parameters.
 
     Parameters
     ----------
     unit, values
-        What is written.
+        Unit of the quantity, and the keys of the table.
     kind, size, shape
-        The law, its parameter with a unit, the one without.
+        Name of the distribution, of its parameter with a unit, and of its dimensionless parameter.
     of_mean
-        How many times the mean the parameter with a unit is, given the other one; 0 if there is no
-        mean.
+        Factor that converts the mean to the parameter with a unit, as a function of the
+        dimensionless parameter; 0 if the distribution has no finite mean.
     """
-    _refuse_others(values, (size, "mean", shape, "min", "max"))
+    _reject_unknown_keys(values, (size, "mean", shape, "min", "max"))
     if shape not in values:
         raise QuantityError(f"{shape} is missing — write for example {shape} = 1.5")
     number = _number(shape, values[shape])
@@ -222,9 +227,11 @@ def _with_shape(
         share = of_mean(number)
         if share == 0:
             hint = f'write a shape above 1, or {size} = "{_EXAMPLES[unit]}" in place of the mean'
-            raise KeyedError(shape, f"with a shape of {number:g} there is no finite mean — {hint}")
+            raise DistributionKeyError(
+                shape, f"with a shape of {number:g} there is no finite mean — {hint}"
+            )
         value = _rounded(mean * share)
-    return Drawn({"kind": kind, size: value, shape: number})
+    return RandomQuantity({"kind": kind, size: value, shape: number})
 
 
 def _weibull_scale(shape: float) -> float:
@@ -234,18 +241,20 @@ def _weibull_scale(shape: float) -> float:
         return 0.0
 
 
-def _empirical(unit: Unit, values: Mapping[str, Any]) -> Drawn:
-    _refuse_others(values, ("file", "unit", "quantiles", "min", "max"))
+def _empirical(unit: Unit, values: Mapping[str, Any]) -> RandomQuantity:
+    _reject_unknown_keys(values, ("file", "unit", "quantiles", "min", "max"))
     if ("file" in values) == ("quantiles" in values):
         raise QuantityError(
             'an empirical distribution is a file or quantiles — write for example file = "a.cdf"'
         )
     if "quantiles" in values:
-        return Drawn({"kind": "empirical", "points": _quantiles(unit, values["quantiles"])})
+        return RandomQuantity(
+            {"kind": "empirical", "points": _quantiles(unit, values["quantiles"])}
+        )
     if not isinstance(values["file"], str):
-        raise KeyedError("file", 'this is no path — write for example "sizes.cdf"')
+        raise DistributionKeyError("file", 'this is no path — write for example "sizes.cdf"')
     one = values.get("unit", _FILE_UNITS[unit])
-    return Drawn(
+    return RandomQuantity(
         {"kind": "empirical"},
         file=Path(values["file"]),
         unit=_value(unit, "unit", f"1 {one}"),
@@ -255,22 +264,24 @@ def _empirical(unit: Unit, values: Mapping[str, Any]) -> Drawn:
 def _quantiles(unit: Unit, given: Any) -> list[dict[str, float]]:
     if not isinstance(given, dict) or len(given) < 2:
         example = f'{{ "0 %" = "{_EXAMPLES[unit]}", …, "100 %" = … }}'
-        raise KeyedError("quantiles", f"a table of two quantiles at least — as in {example}")
+        raise DistributionKeyError(
+            "quantiles", f"a table of two quantiles at least — as in {example}"
+        )
     points = []
     for written, value in given.items():
         try:
             probability = parse_probability(written)
         except QuantityError as error:
-            raise KeyedError("quantiles", str(error)) from None
+            raise DistributionKeyError("quantiles", str(error)) from None
         points.append((_value(unit, "quantiles", value), probability))
-    return _ordered(points, lambda message: KeyedError("quantiles", message))
+    return _ordered(points, lambda message: DistributionKeyError("quantiles", message))
 
 
 def _points(path: Path, unit: float) -> list[dict[str, float]]:
-    """Read a distribution function: a line per point, value and probability (or percentage)."""
+    """Read a distribution function: one line per point with value and probability or percentage."""
 
-    def wrong(message: str) -> KeyedError:
-        return KeyedError("file", f'"{path.name}"{message}')
+    def wrong(message: str) -> DistributionKeyError:
+        return DistributionKeyError("file", f'"{path.name}"{message}')
 
     try:
         text = read_text(path, TABLE_BYTES)
@@ -296,7 +307,7 @@ def _points(path: Path, unit: float) -> list[dict[str, float]]:
 
 
 def _ordered(
-    points: list[tuple[float, float]], wrong: Callable[[str], KeyedError]
+    points: list[tuple[float, float]], wrong: Callable[[str], DistributionKeyError]
 ) -> list[dict[str, float]]:
     if len(points) < 2:
         raise wrong("a distribution has two points at least")
@@ -308,7 +319,7 @@ def _ordered(
     return [{"value": value, "probability": probability} for value, probability in points]
 
 
-_LAWS: Final[Mapping[str, Callable[[Unit, Mapping[str, Any]], int | Drawn]]] = {
+_LAWS: Final[Mapping[str, Callable[[Unit, Mapping[str, Any]], int | RandomQuantity]]] = {
     "constant": _constant,
     "exponential": _exponential,
     "lognormal": partial(

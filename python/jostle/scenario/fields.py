@@ -1,4 +1,4 @@
-"""Types of single values in the scenario format, each with its parser and its JSON Schema."""
+"""Types of single values in the scenario format, each with a parser and a JSON Schema."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from jostle.scenario import until
-from jostle.scenario.distributions import Drawn, KeyedError, Unit, parse_quantity
-from jostle.scenario.text.positions import KeyPath
-from jostle.scenario.text.units import (
+from jostle.scenario import stopping_rule
+from jostle.scenario.distributions import DistributionKeyError, RandomQuantity, Unit, parse_quantity
+from jostle.scenario.parsing.key_lines import KeyPath
+from jostle.scenario.parsing.quantities import (
     LARGEST,
     Amount,
     QuantityError,
@@ -25,32 +25,32 @@ from jostle.scenario.text.units import (
     parse_size,
     parse_span,
 )
-from jostle.scenario.wifi import jitter_quantiles
+from jostle.scenario.wifi_jitter import jitter_quantiles
 
 MIN_MTU_BYTES: Final = 576
-"""What every IPv4 host can take (RFC 791)."""
+"""Packet size that every IPv4 host must accept (RFC 791)."""
 
 MAX_MTU_BYTES: Final = 65_535
-"""Largest packet of IPv4: its length has 16 bits."""
+"""Largest IPv4 packet: the total length field has 16 bits."""
 
 BUILT_IN_QUIC: Final = "noq"
-"""The QUIC implementation that is a part of the engine."""
+"""Name of the QUIC implementation that is built into the engine."""
 
 Steps = tuple[tuple[int, int], ...]
-"""(time in ns, value) in order of time; the first is at 0."""
+"""(time in ns, value) pairs in order of time, beginning at 0."""
 Playout = tuple[str, float]
-"""How a playout buffer is set: "best", or "quantile" and a share, or "buffer" and ns."""
+"""Playout buffer: "best", or "quantile" and a share, or "buffer" and a time in ns."""
 QuantileTable = tuple[tuple[float, int], ...]
-"""(probability, value in ns); from 0 to 1, never decreasing."""
+"""(probability, value in ns) pairs; probabilities from 0 to 1, values never decreasing."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _+()=-]*")
 _LONGEST_NAME: Final = 255
-"""As those of files; what names files itself has shorter ones."""
+"""Limit of file names. Names that are used as file names are checked for a shorter limit."""
 _NUMBER: Final = r"^\s*\d[\d_]*(\.\d+)?([eE][+-]?\d+)?\s*"
 
 
 class _ElementError(QuantityError):
-    """A mistake in an element of a value."""
+    """An error in an element of a list or table value."""
 
     def __init__(self, at: KeyPath, message: str) -> None:
         super().__init__(message)
@@ -63,7 +63,7 @@ def _checked(parse: Callable[[Any], Any]) -> PlainValidator:
             return parse(given)
         except QuantityError as error:
             at = list(error.at) if isinstance(error, _ElementError) else []
-            at = [error.key] if isinstance(error, KeyedError) else at
+            at = [error.key] if isinstance(error, DistributionKeyError) else at
             context = {"message": str(error), "at": at}
             raise PydanticCustomError("jostle", "{message}", context) from None
 
@@ -249,8 +249,8 @@ def _mtu(given: Any) -> int:
     return size
 
 
-def _quantity(unit: Unit, example: str, *, least: int) -> Callable[[Any], int | Drawn]:
-    def check(given: Any) -> int | Drawn:
+def _quantity(unit: Unit, example: str, *, least: int) -> Callable[[Any], int | RandomQuantity]:
+    def check(given: Any) -> int | RandomQuantity:
         quantity = parse_quantity(unit, given)
         if isinstance(quantity, int) and quantity < least:
             raise QuantityError(f'"{given}" must be more than 0 — write for example "{example}"')
@@ -275,7 +275,7 @@ def _load(given: Any) -> float:
     number = text.removesuffix("%")
     if number == text:
         raise QuantityError(f'{_quoted(given)} is not a share — write for example "60 %"')
-    # A load of more than all is one that the link cannot carry.
+    # Loads above 100 % exceed the capacity of the link and are allowed.
     share = parse_number(number) / 100
     if share == 0:
         raise QuantityError(f'{_quoted(given)} must be more than 0 — write for example "60 %"')
@@ -294,7 +294,7 @@ def _positive_amount(given: Any) -> Amount:
 
 
 def named(key: str) -> Callable[[Any], Any]:
-    """Return a validator that reads a bare word as a table whose `key` is that word."""
+    """Return a validator that converts a string to a table with the string as value of `key`."""
 
     def normalise(given: Any) -> Any:
         return {key: given} if isinstance(given, str) else given
@@ -303,14 +303,14 @@ def named(key: str) -> Callable[[Any], Any]:
 
 
 def absent(given: Any) -> Any:
-    """Read the word "none" as absence: how a scenario takes a part out of a profile."""
+    """Convert the word "none" to None, which removes a key that a profile sets."""
     return None if given == "none" else given
 
 
 def jitter_table(given: Any) -> Any:
-    """Read the word "none" as absence, and the name of a model as its quantiles.
+    """Convert "none" to None, and a table with a `model` to a table of quantiles.
 
-    Every packet draws anew of a model, and none overtakes another.
+    A model draws a new delay for each packet and keeps packets in order.
     """
     if not isinstance(given, dict) or "model" not in given:
         return absent(given)
@@ -335,44 +335,44 @@ def jitter_table(given: Any) -> Any:
     return {"quantiles": jitter_quantiles(average / 1e6), "correlation": "0 s"}
 
 
-def memory_table(given: Any) -> Any:
-    """Read a bare word as a table's name, and "none" as absence."""
+def peer_cache_table(given: Any) -> Any:
+    """Convert a string to a table with that `name`, and "none" to None."""
     return absent(given) if given == "none" else named("name")(given)
 
 
 def receiver_table(given: Any) -> Any:
-    """Read a bare word as a table's kind, and "none" as absence."""
+    """Convert a string to a table with that `kind`, and "none" to None."""
     return absent(given) if given == "none" else named("kind")(given)
 
 
-def pep_tables(given: Any) -> Any:
-    """Read a single proxy as a list of one, and the word "none" as a list of none."""
+def proxy_tables(given: Any) -> Any:
+    """Convert a single proxy to a list with one entry, and "none" to an empty list."""
     if given == "none":
         return []
     return [given] if isinstance(given, dict) else given
 
 
 def implementation_table(given: Any) -> Any:
-    """Read a bare word as a recipe's name, and the built-in implementation's as absence."""
+    """Convert a string to a table with that recipe name, and the built-in QUIC's name to None."""
     return None if given == BUILT_IN_QUIC else named("name")(given)
 
 
 def capture_table(given: Any) -> Any:
-    """Read "yes" as a capture of packets alone, and "no" as absence."""
+    """Convert true to a capture of packets without qlog, and false to None."""
     if isinstance(given, bool):
         return {} if given else None
     return given
 
 
 def ack_frequency_table(given: Any) -> Any:
-    """Read a bare number as the threshold, and "none" as absence."""
+    """Convert a number to a table with that threshold, and "none" to None."""
     if isinstance(given, int) and not isinstance(given, bool):
         return {"ack_eliciting_threshold": given}
     return absent(given)
 
 
 def loss_table(given: Any) -> Any:
-    """Read a bare probability as independent loss, and the word "none" as absence."""
+    """Convert a probability to independent loss, and "none" to None."""
     if given is None or given == "none":
         return None
     if isinstance(given, dict):
@@ -385,25 +385,25 @@ def loss_table(given: Any) -> Any:
 
 
 def rate_form(given: Any) -> str:
-    """Tell tables, a rate from a file or one drawn at random, from a rate and from steps."""
+    """Return the form of a `rate`: "recorded" (from a file), "random", or "steps"."""
     if isinstance(given, dict):
         return "recorded" if "file" in given else "random"
     return "steps"
 
 
 def loss_form(given: Any) -> str:
-    """Tell losses from a file from those of a kind."""
+    """Return the form of a `loss`: "recorded" (from a file) or "kind"."""
     recorded = isinstance(given, dict) and "file" in given and "kind" not in given
     return "recorded" if recorded else "kind"
 
 
 def delay_form(given: Any) -> str:
-    """Tell a table, a delay from a file, from a delay and from steps."""
+    """Return the form of a `delay`: "recorded" (from a file) or "steps"."""
     return "recorded" if isinstance(given, dict) else "steps"
 
 
 def quick_start_table(given: Any) -> Any:
-    """Read a bare rate as an allowance, and the word "none" as absence."""
+    """Convert a rate to a table with that `allowance`, and "none" to None."""
     if given is None or isinstance(given, dict):
         return given
     return None if given == "none" else {"allowance": given}
@@ -484,20 +484,22 @@ _SIZES: Final[dict[str, Any]] = {
 }
 _SPANS: Final[dict[str, Any]] = {"anyOf": [_SPAN_SCHEMA.json_schema, _DISTRIBUTION]}
 Sizes = Annotated[
-    int | Drawn, _checked(_quantity("size", "20 kB", least=1)), WithJsonSchema(_SIZES)
+    int | RandomQuantity, _checked(_quantity("size", "20 kB", least=1)), WithJsonSchema(_SIZES)
 ]
-"""A size, or how sizes are distributed."""
-Spans = Annotated[int | Drawn, _checked(_quantity("time", "2 s", least=0)), WithJsonSchema(_SPANS)]
+"""A size, or a distribution of sizes."""
+Spans = Annotated[
+    int | RandomQuantity, _checked(_quantity("time", "2 s", least=0)), WithJsonSchema(_SPANS)
+]
 PositiveSpans = Annotated[
-    int | Drawn, _checked(_quantity("time", "2 s", least=1)), WithJsonSchema(_SPANS)
+    int | RandomQuantity, _checked(_quantity("time", "2 s", least=1)), WithJsonSchema(_SPANS)
 ]
 Counts = Annotated[
-    int | Drawn,
+    int | RandomQuantity,
     _checked(_quantity("count", "10", least=1)),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, _DISTRIBUTION]}),
 ]
 CountsOrNone = Annotated[
-    int | Drawn,
+    int | RandomQuantity,
     _checked(_quantity("count", "10", least=0)),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, _DISTRIBUTION]}),
 ]
@@ -523,7 +525,7 @@ Waits = Annotated[QuantileTable, _checked(_waits), WithJsonSchema(_DURATIONS)]
 Durations = Annotated[QuantileTable, _checked(_durations), WithJsonSchema(_DURATIONS)]
 Phase = Annotated[tuple[int, int], _checked(_phase), WithJsonSchema(_PHASE)]
 Until = Annotated[
-    until.Until,
-    _checked(until.parse_until),
+    stopping_rule.Until,
+    _checked(stopping_rule.parse_until),
     WithJsonSchema({"type": "string", "examples": ["goodput ± 2 %"]}),
 ]

@@ -1,32 +1,16 @@
-"""From a scenario's document to what can be planned, each problem placed where it was written."""
+"""Loading of scenarios: validates a document and reports each problem with its line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from jostle.scenario.models import ScenarioFile
-from jostle.scenario.plan import Condition
-from jostle.scenario.registry import Registry
-from jostle.scenario.resolving.addressing import Places, changed, find, parse_value, value_at
-from jostle.scenario.resolving.demand import MAX_ELEMENTS, condition_count, count_elements
-from jostle.scenario.resolving.grid import (
-    Dimension,
-    Level,
-    combinations,
-    filled,
-    read_grid,
-    with_level,
-    with_levels,
-)
-from jostle.scenario.resolving.resolve import Template, resolve
-from jostle.scenario.resolving.sample import OWN_KEYS, Design, Points, read_design
-from jostle.scenario.resolving.traces import TraceFiles
-from jostle.scenario.resolving.validation import validate
-from jostle.scenario.text.positions import KeyPath, line_of, positions
-from jostle.scenario.text.problems import (
+from jostle.scenario.parsing.key_lines import KeyPath, line_of, positions
+from jostle.scenario.parsing.problems import (
     MOST_PROBLEMS,
     Problem,
     Report,
@@ -35,12 +19,30 @@ from jostle.scenario.text.problems import (
     overlaps,
     starts_with,
 )
-from jostle.scenario.text.units import QuantityError
+from jostle.scenario.parsing.quantities import QuantityError
+from jostle.scenario.parsing.renamed_keys import MIGRATE, renames_in
+from jostle.scenario.plan import Condition
+from jostle.scenario.registry import Registry
+from jostle.scenario.resolve.grid import (
+    GridKey,
+    GridValue,
+    combinations,
+    filled,
+    read_grid,
+    with_level,
+    with_levels,
+)
+from jostle.scenario.resolve.key_paths import KeyPaths, changed, find, parse_value, value_at
+from jostle.scenario.resolve.model_validation import validate
+from jostle.scenario.resolve.run_spec_builder import RunSpecTemplate, resolve
+from jostle.scenario.resolve.sample import OWN_KEYS, Points, SampleDesign, read_design
+from jostle.scenario.resolve.size_limits import MAX_ELEMENTS, condition_count, count_elements
+from jostle.scenario.resolve.trace_files import TraceFiles
 
-__all__ = ["Loaded", "Origin", "read"]
+__all__ = ["ParsedScenario", "ScenarioSource", "read"]
 
 _DESIGN: Final = {("grid",): "varies", ("sample",): "samples"}
-"""Tables whose keys are those of the scenario that vary."""
+"""Tables whose keys name the keys of the scenario that vary, with a verb for error messages."""
 _UNQUOTED: Final = (
     "words and quantities of a list are in quotes, and the whole setting is, too, for the shell: "
     """--set 'KEY=["10 ms", "20 ms"]'"""
@@ -48,25 +50,25 @@ _UNQUOTED: Final = (
 
 
 @dataclass(frozen=True)
-class Origin:
-    """What a scenario is made of, so that it can be made again with other values.
+class ScenarioSource:
+    """The inputs of a scenario, from which it can be loaded again with other values.
 
     Attributes
     ----------
     source
-        Name of the file, as it was given. Traces are looked for in its folder.
+        Name of the file as given by the caller. Trace files are relative to its folder.
     text, document
-        The TOML text, if there was one, and what it holds.
+        The TOML text, if the scenario was read from text, and the parsed document.
     registry
-        What can be named.
+        Registry of controllers, queues and other names that the scenario can use.
     allow_code
-        Whether it may name foreign code; see `jostle.foreign_code`.
+        Whether the scenario may run foreign code; see `jostle.safe_io.code_consent`.
     overrides
-        Values by key; a text is written as in TOML.
+        Values by key; strings are parsed as TOML values.
     modules
-        Folder of modules of controllers written in Python; the scenario's if None.
+        Folder with the modules of Python controllers; the scenario's folder if None.
     points
-        Points of the sample, instead of those that it draws.
+        Sample points that replace the drawn ones.
     """
 
     source: str
@@ -79,46 +81,46 @@ class Origin:
     points: Points | None = None
 
 
-class Loaded(NamedTuple):
-    """What is read from a document.
+class ParsedScenario(NamedTuple):
+    """The contents of a validated document.
 
     Attributes
     ----------
     file
-        Its values, without those of the grid and of the sample.
+        Values of the scenario, without grid and sample values.
     title
-        Of the scenario.
+        Title of the scenario.
     grid
-        Labels of the values of each key of the grid.
+        Labels of the values of each grid key.
     sample
-        Labels of the values of each sampled key, one for each point.
+        Labels of the values of each sampled key, one per point.
     design
-        What is sampled.
+        Sampling design; None without a sample.
     templates
-        Every condition with its run.
+        Conditions with their run templates.
     """
 
     file: ScenarioFile
     title: str
     grid: Mapping[str, tuple[str, ...]]
     sample: Mapping[str, tuple[str, ...]]
-    design: Design | None
-    templates: tuple[tuple[Condition, Template], ...]
+    design: SampleDesign | None
+    templates: tuple[tuple[Condition, RunSpecTemplate], ...]
 
 
-def read(origin: Origin) -> Loaded:
-    """Check and resolve a scenario.
+def read(origin: ScenarioSource) -> ParsedScenario:
+    """Validate and resolve a scenario.
 
     Raises
     ------
     ScenarioError
-        If anything is wrong, with all problems that were found.
+        If the scenario has problems; the error lists all that were found.
     """
     return _Loader(origin).load()
 
 
 class _Loader:
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: ScenarioSource) -> None:
         self.origin = origin
         self.source = origin.source
         self.text = origin.text
@@ -128,11 +130,12 @@ class _Loader:
         self.files = TraceFiles(Path(self.source).parent)
         self.problems: list[Problem] = []
         self.parts = 0
-        # What the command line has set: the paths, and how it was written.
+        # Paths of the keys set on the command line, and the text of the option.
         self.overridden: dict[KeyPath, str] = {}
 
-    def load(self) -> Loaded:
+    def load(self) -> ParsedScenario:
         self.override(self.origin.overrides)
+        self.refuse_old_names()
         report = Report()
         dimensions = read_grid(self.document, report)
         design = read_design(self.document, dimensions, report)
@@ -140,7 +143,7 @@ class _Loader:
             dimensions += design.dimensions(self.document, report, self.origin.points)
         design_is_sound = not any(path[:1] in _DESIGN for path, _ in report.found)
         if not design_is_sound:
-            # A value of each is enough to look for other problems; without one there is no key.
+            # One value per key is enough to find other problems. Drop keys without a value.
             dimensions = [one for one in dimensions if one.levels]
         try:
             complete = filled(self.document, dimensions)
@@ -156,18 +159,18 @@ class _Loader:
             together = Report([*base.replaced, *varied])
             template = self.resolve(base.file, together)
             report.found += together.found
-        # What only the grid gives is judged value by value below.
+        # Check keys that only the grid gives value by value below.
         given = [t for t in varied if not value_at(self.document, t)[0]]
         report.found = [f for f in report.found if not any(overlaps(f[0], t) for t in given)]
-        self.tell(report.found)
+        self.attach_lines(report.found)
         for dimension in dimensions if base.file is not None else ():
             others = [t for d in dimensions if d is not dimension for t in d.targets]
-            # What lies below or above another varied key is judged only together with it.
+            # If a path overlaps another varied key, its values are checked in combination only.
             if not any(overlaps(t, o) for t in dimension.targets for o in others):
                 hidden = [*base.replaced, *others]
                 for level in dimension.checked:
                     self.check_level(base.document, hidden, dimension, level)
-        templates: list[tuple[Condition, Template]] = []
+        templates: list[tuple[Condition, RunSpecTemplate]] = []
         if not self.problems and design_is_sound and dimensions:
             templates = self.conditions(dimensions)
         elif template is not None:
@@ -183,24 +186,35 @@ class _Loader:
             }
             for one in (False, True)
         )
-        return Loaded(base.file, title, grid, sample, design, tuple(templates))
+        return ParsedScenario(base.file, title, grid, sample, design, tuple(templates))
+
+    def refuse_old_names(self) -> None:
+        """Refuse a document of an earlier format, with the new name of each of its keys."""
+        report = Report()
+        for renamed in islice(renames_in(self.document, "scenario"), MOST_PROBLEMS):
+            of_file = not any(starts_with(renamed.path, target) for target in self.overridden)
+            hint = f" — {MIGRATE}" if of_file and self.text is not None else ""
+            report.add(renamed.path, renamed.message + hint)
+        self.attach_lines(report.found)
+        if report.found:
+            raise ScenarioError(self.source, self.problems)
 
     def check_until(self, file: ScenarioFile, report: Report) -> None:
-        """See that what repeats are made for is there."""
-        until = file.until
+        """Report an unknown phase or measure in `until`."""
+        until = file.repeat_until
         if until is None:
             return
         phases = ["overall", *file.phases]
         if until.phase and until.phase not in phases:
             hint = did_you_mean(until.phase, phases)
-            report.add(("until",), f'there is no phase "{until.phase}" — {hint}')
+            report.add(("repeat_until",), f'there is no phase "{until.phase}" — {hint}')
         measures = self.registry.measures
         if measures and until.measure not in measures:
             hint = did_you_mean(until.measure, measures, listed="measures")
-            report.add(("until",), f'there is no measure "{until.measure}" — {hint}')
+            report.add(("repeat_until",), f'there is no measure "{until.measure}" — {hint}')
 
-    def resolve(self, file: ScenarioFile, report: Report) -> Template | None:
-        """Return the run that `file` describes; see `jostle.scenario.resolving.resolve`."""
+    def resolve(self, file: ScenarioFile, report: Report) -> RunSpecTemplate | None:
+        """Return the run that `file` describes; see `jostle.scenario.resolve.run_spec_builder`."""
         self.parts += count_elements(file)
         self.limit_element_count(self.parts)
         folder = Path(self.source).parent
@@ -215,7 +229,7 @@ class _Loader:
         )
 
     def limit_element_count(self, parts: int) -> None:
-        """Refuse a scenario whose conditions take too long to resolve, and too much memory."""
+        """Raise an error if the conditions together have too many flows, links and steps."""
         if parts <= MAX_ELEMENTS:
             return
         message = (
@@ -227,7 +241,7 @@ class _Loader:
         raise ScenarioError(self.source, [*self.problems, place])
 
     def override(self, overrides: Mapping[str, Any]) -> None:
-        """Set what the command line sets, in its order."""
+        """Apply the values set on the command line, in their order."""
         for key, given in overrides.items():
             text = str(given)
             value = parse_value(given) if isinstance(given, str) else given
@@ -258,15 +272,15 @@ class _Loader:
                 except QuantityError:
                     continue
                 if set(paths) <= set(targets):
-                    self.take_out(room, varied)
+                    self.remove_grid_key(room, varied)
                 elif any(overlaps(path, target) for path in paths for target in targets):
                     message = (
                         f'the {room} {verb} "{varied}" — set that, or take it out of the {room}'
                     )
                     self.problems.append(Problem(0, f"--set {key}={text}", message))
 
-    def take_out(self, room: str, varied: str) -> None:
-        """Let a key vary no longer, and the whole table go with the last one."""
+    def remove_grid_key(self, room: str, varied: str) -> None:
+        """Remove a key from the grid or sample, and the table with its last key."""
         table = {k: v for k, v in self.document[room].items() if k != varied}
         self.document = {**self.document, room: table}
         if not [one for one in table if room == "grid" or one not in OWN_KEYS]:
@@ -276,20 +290,20 @@ class _Loader:
         self,
         document: Mapping[str, Any],
         hidden: list[KeyPath],
-        dimension: Dimension,
-        level: Level,
+        dimension: GridKey,
+        level: GridValue,
     ) -> None:
-        """Tell the problems of one value of the grid by itself, whatever the others are."""
+        """Report the problems of one value of the grid that do not depend on the other keys."""
         report = Report()
         checked = validate(with_level(document, dimension, level), report)
         if checked.file is not None:
             together = Report([*checked.replaced, *hidden])
             self.resolve(checked.file, together)
             report.found += together.found
-        self.tell(report.found, [(dimension, level)], only_levels=True)
+        self.attach_lines(report.found, [(dimension, level)], only_levels=True)
 
-    def conditions(self, dimensions: list[Dimension]) -> list[tuple[Condition, Template]]:
-        """Resolve every combination. What goes wrong here lies in how values fit together."""
+    def conditions(self, dimensions: list[GridKey]) -> list[tuple[Condition, RunSpecTemplate]]:
+        """Resolve all combinations, and report the values that are incompatible."""
         templates = []
         told: set[tuple[KeyPath, str]] = set()
         for index, levels in enumerate(combinations(dimensions)):
@@ -314,19 +328,19 @@ class _Loader:
             suffix = ", ".join(f"{key} = {label}" for key, label in labels.items())
             fresh = [found for found in report.found if found not in told]
             told.update(fresh)
-            self.tell(fresh, pairs, suffix=f" (in the condition {suffix})")
+            self.attach_lines(fresh, pairs, suffix=f" (in the condition {suffix})")
         return templates
 
-    def tell(
+    def attach_lines(
         self,
         found: list[tuple[KeyPath, str]],
-        levels: Sequence[tuple[Dimension, Level]] = (),
+        levels: Sequence[tuple[GridKey, GridValue]] = (),
         *,
         suffix: str = "",
         only_levels: bool = False,
     ) -> None:
-        """Place problems where their values were written: file, grid, or command line."""
-        places = Places(self.document)
+        """Add the problems with the line of the value in the file or grid, or the option."""
+        places = KeyPaths(self.document)
         for path, message in found[: max(0, MOST_PROBLEMS - len(self.problems))]:
             in_grid = next(
                 (
@@ -338,7 +352,7 @@ class _Loader:
                 ),
                 None,
             )
-            # A key that is missing belongs to the table that the command line has set, too.
+            # A missing key belongs to its table, which may have been set on the command line.
             origin = next((o for t, o in self.overridden.items() if starts_with(path, t)), None)
             if in_grid is not None:
                 dimension, level, below = in_grid
@@ -349,7 +363,7 @@ class _Loader:
             elif origin is not None:
                 line, key = 0, origin
             else:
-                line, key = self.line(path), places.show(path)
+                line, key = self.line(path), places.format_path(path)
             self.problems.append(Problem(line, key, message + suffix))
 
     def line(self, path: KeyPath) -> int:

@@ -1,4 +1,4 @@
-"""Plans: all runs of a scenario, in order, each with its condition and seed."""
+"""Plans: the runs of a scenario in order, each with its condition and seed."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from types import MappingProxyType
 from typing import Final, overload
 
 from jostle.run_spec import RunSpec
-from jostle.scenario.marking import unmarked
-from jostle.scenario.resolving.resolve import Template
-from jostle.scenario.until import Until
+from jostle.scenario.ecn_check import flows_without_ecn_marking
+from jostle.scenario.resolve.run_spec_builder import RunSpecTemplate
+from jostle.scenario.stopping_rule import Until
 
-__all__ = ["MOST_RUNS", "Condition", "Plan", "PlannedRun"]
+__all__ = ["MOST_RUNS", "Condition", "PlannedRun", "RunPlan"]
 
 MOST_RUNS: Final = 1_000_000
-"""Of a plan: the measures of so many take some gigabytes."""
+"""Maximum number of runs of a plan. The measures of a million runs need several gigabytes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Condition(Mapping[str, str]):
-    """One combination of a grid's values: an ordered mapping of key to label.
+    """One combination of a grid's values: an ordered mapping from key to label.
 
     Parameters
     ----------
     index
-        Position among the conditions of the scenario.
+        Position in the scenario's list of conditions.
     labels
-        By key of the grid, in its order; empty without a grid.
+        Labels by grid key, in the grid's order; empty without a grid.
     """
 
     index: int
@@ -65,12 +65,12 @@ class PlannedRun:
     Parameters
     ----------
     condition
-        Index of its condition.
+        Index of the run's condition.
     seed
-        Seed of all its random numbers.
+        Seed of all random numbers of the run.
     spec
-        The run's specification in its JSON form (see `jostle._core.run_spec_schema`). Runs share
-        parts of it: treat it as read-only.
+        Run specification in its JSON form (see `jostle._core.run_spec_schema`). Runs share parts of
+        it: treat it as read-only.
     """
 
     condition: int
@@ -80,28 +80,28 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class _Runs(Sequence[PlannedRun]):
-    """The runs of some conditions, each made when it is asked for.
+    """The runs of some conditions, created on access.
 
     Parameters
     ----------
     title
-        The scenario's.
+        Title of the scenario.
     templates
-        With the position of its condition.
+        Run templates with the position of their condition.
     repeats
-        Runs of each.
+        Number of runs of each template.
     seed
-        The first one's.
+        Seed of the first run of each template.
     """
 
     title: str
-    templates: tuple[tuple[int, Template], ...]
+    templates: tuple[tuple[int, RunSpecTemplate], ...]
     repeats: tuple[int, ...]
     seed: int
 
     @cached_property
     def ends(self) -> list[int]:
-        """Position after the last run of each."""
+        """Position after the last run of each template."""
         return list(itertools.accumulate(self.repeats))
 
     def __len__(self) -> int:
@@ -125,21 +125,21 @@ class _Runs(Sequence[PlannedRun]):
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """All runs of a scenario.
 
     Parameters
     ----------
     title
-        The scenario's.
+        Title of the scenario.
     conditions
-        In the order of the grid.
+        Conditions in the order of the grid.
     runs
-        Condition by condition, each in the order of seeds. They are made when they are asked for.
-    until
-        When conditions have been repeated often enough; None if the runs are all there are.
-    most_repeats
-        Runs of a condition after which it is repeated no more.
+        Runs by condition, then by seed. They are created on access.
+    repeat_until
+        Stopping rule for repeats; None if the number of runs is fixed.
+    max_repeats
+        Maximum number of runs per condition with `repeat_until`.
     source
         Path of the scenario's file; empty if the plan was not made from a scenario.
     """
@@ -147,25 +147,25 @@ class Plan:
     title: str
     conditions: tuple[Condition, ...]
     runs: Sequence[PlannedRun]
-    until: Until | None = None
-    most_repeats: int = 1
+    repeat_until: Until | None = None
+    max_repeats: int = 1
     source: str = ""
 
     @classmethod
     def of(
         cls,
         title: str,
-        templates: Sequence[tuple[Condition, Template]],
+        templates: Sequence[tuple[Condition, RunSpecTemplate]],
         repeats: int,
         seed: int,
-    ) -> Plan:
+    ) -> RunPlan:
         """Plan `repeats` runs of every template, with seeds from `seed` on.
 
         Raises
         ------
         ValueError
-            If `repeats` is not positive, a seed is outside 0 … 2⁶³ - 1, or there are more runs than
-            results can be kept of.
+            If `repeats` is not positive, a seed is outside 0 … 2⁶³ - 1, or there are more than
+            `MOST_RUNS` runs.
         """
         if repeats < 1:
             raise ValueError(f"repeats: {repeats} is out of range — at least 1")
@@ -179,8 +179,8 @@ class Plan:
         runs = _Runs(title, made, (repeats,) * len(made), seed)
         return cls(title, tuple(condition for condition, _ in templates), runs)
 
-    def one_of_each(self) -> Iterator[PlannedRun]:
-        """Return a run of each condition, the first."""
+    def first_run_of_each_condition(self) -> Iterator[PlannedRun]:
+        """Return the first run of each condition."""
         if isinstance(self.runs, _Runs):
             counts = self.runs.repeats
             firsts = (end - n for end, n in zip(self.runs.ends, counts, strict=True))
@@ -189,35 +189,39 @@ class Plan:
         return (first[condition] for condition in sorted(first))
 
     def repeats_of(self, condition: int) -> int:
-        """Return how many runs of a condition there are, given by position."""
+        """Return the number of runs of the condition at a position."""
         if isinstance(self.runs, _Runs):
             return self.runs.repeats[condition]
         return sum(planned.condition == condition for planned in self.runs)
 
-    def repeated(self, repeats: Mapping[int, int]) -> Plan:
-        """Return the plan with other numbers of runs of some conditions, given by position.
+    def repeated(self, repeats: Mapping[int, int]) -> RunPlan:
+        """Return the plan with other numbers of runs for some conditions, by position.
 
         Raises
         ------
         ValueError
-            If there are more runs then than results can be kept of, or the runs of the plan were
-            not made of templates.
+            If there are more than `MOST_RUNS` runs, or the plan's runs were not created from
+            templates.
         """
         if not isinstance(self.runs, _Runs):
             raise ValueError("the runs of this plan are all there are")
         counts = tuple(repeats.get(at, n) for at, n in enumerate(self.runs.repeats))
         if sum(counts) > MOST_RUNS:
-            raise ValueError(f"until: {sum(counts)} are too many runs — at most {MOST_RUNS}")
+            raise ValueError(f"repeat_until: {sum(counts)} are too many runs — at most {MOST_RUNS}")
         return replace(self, runs=replace(self.runs, repeats=counts))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the scenario's author may not have meant, each once for however many runs."""
-        told = (note for planned in self.one_of_each() for note in unmarked(planned.spec))
+        """Warnings about probable mistakes in the scenario, each listed once."""
+        told = (
+            note
+            for planned in self.first_run_of_each_condition()
+            for note in flows_without_ecn_marking(planned.spec)
+        )
         return tuple(dict.fromkeys(told))
 
-    def without(self, conditions: Collection[int]) -> Plan:
-        """Return the plan without some conditions, given by position; those left move up."""
+    def without(self, conditions: Collection[int]) -> RunPlan:
+        """Return the plan without the conditions at some positions, and renumber the rest."""
         if not conditions:
             return self
         kept = [index for index in range(len(self.conditions)) if index not in conditions]

@@ -1,4 +1,4 @@
-"""Receivers that do otherwise than Linux's TCP."""
+"""Receivers that deviate from Linux's TCP."""
 
 from __future__ import annotations
 
@@ -6,59 +6,66 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from jostle.scenario import fields as f
-from jostle.scenario.table import Table
+from jostle.scenario import fields
+from jostle.scenario.base_model import ScenarioTable
 
-__all__ = ["DividedAcks", "HiddenMarks", "OptimisticAcks", "Receiver", "RepeatedAcks", "Rledbat"]
+__all__ = [
+    "AckDivision",
+    "DupAckSpoofing",
+    "HiddenEcnMarks",
+    "OptimisticAcking",
+    "Receiver",
+    "Rledbat",
+]
 
 
-class DividedAcks(Table):
-    """Sends each ACK in pieces (ACK division, Savage et al. 1999, section 2.1)."""
+class AckDivision(ScenarioTable):
+    """Sends each ACK in several pieces (ACK division, Savage et al. 1999, section 2.1)."""
 
-    kind: Literal["divided_acks"]
+    kind: Literal["ack_division"]
     pieces: Annotated[int, Field(ge=2, le=100)] = 16
 
 
-class RepeatedAcks(Table):
+class DupAckSpoofing(ScenarioTable):
     """Sends each ACK several times (duplicate ACK spoofing, section 2.2)."""
 
-    kind: Literal["repeated_acks"]
+    kind: Literal["dupack_spoofing"]
     copies: Annotated[int, Field(ge=1, le=100)] = 16
-    """ACKs beside each one."""
+    """Number of additional copies of each ACK."""
 
 
-class OptimisticAcks(Table):
-    """Acknowledges what has not come (optimistic ACKing, section 2.3)."""
+class OptimisticAcking(ScenarioTable):
+    """Acknowledges data that have not arrived (optimistic ACKing, section 2.3)."""
 
-    kind: Literal["optimistic_acks"]
-    lead: f.Probability = 0.5
-    """How far ahead of what arrives, as a part of what arrives in a round trip; with 0 it only
-    conceals what is lost."""
-
-
-class HiddenMarks(Table):
-    """Never tells the sender of marks (RFC 3540, section 1, has why a receiver would)."""
-
-    kind: Literal["hidden_marks"]
+    kind: Literal["optimistic_acking"]
+    lead_rtts: fields.Probability = 0.5
+    """Acknowledged data beyond those that have arrived, as a share of the data that arrive per base
+    RTT. With 0 the receiver only hides losses."""
 
 
-class Rledbat(Table):
-    """Runs LEDBAT++ and offers what it allows (rLEDBAT, RFC 9840)."""
+class HiddenEcnMarks(ScenarioTable):
+    """Hides ECN marks from the sender (RFC 3540, section 1, explains the motive)."""
+
+    kind: Literal["hidden_ecn_marks"]
+
+
+class Rledbat(ScenarioTable):
+    """Runs LEDBAT++ at the receiver and offers the resulting window (rLEDBAT, RFC 9840)."""
 
     kind: Literal["rledbat"]
-    target: f.PositiveSpan = 60_000_000
-    """Queueing delay to hold."""
+    target: fields.PositiveSpan = 60_000_000
+    """Target queueing delay."""
     constant: Annotated[float, Field(ge=0, le=10)] = 1.0
     """Factor of the multiplicative decrease."""
     slowdowns: bool = True
-    """Empty the queue now and then, to learn the base delay."""
+    """Empty the queue periodically to measure the base delay."""
 
 
 Receiver = Annotated[
     Annotated[
-        Rledbat | DividedAcks | RepeatedAcks | OptimisticAcks | HiddenMarks,
+        Rledbat | AckDivision | DupAckSpoofing | OptimisticAcking | HiddenEcnMarks,
         Field(discriminator="kind"),
     ]
     | None,
-    BeforeValidator(f.receiver_table),
+    BeforeValidator(fields.receiver_table),
 ]

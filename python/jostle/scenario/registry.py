@@ -1,6 +1,6 @@
-"""The engine's registries as Python sees them: algorithms and queues, and their parameters.
+"""Python view of the engine's registries: algorithms and queues with their parameters.
 
-Nothing here knows the name of a row; all of them come from the engine.
+All entries come from the engine; this module contains no names of entries.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from jostle.foreign_files import TABLE_BYTES, read_bytes
-from jostle.scenario.text.units import (
+from jostle.safe_io.untrusted_files import TABLE_BYTES, read_bytes
+from jostle.scenario.parsing.quantities import (
     Amount,
     QuantityError,
     format_amount,
@@ -28,17 +28,17 @@ from jostle.scenario.text.units import (
 __all__ = ["Parameter", "Registry", "Row", "Value"]
 
 Value = bool | int | float | str | dict[str, int]
-"""A resolved parameter: times in ns, rates in bit/s, sizes in bytes, files in Base64; a queue's
-limit as ``{"bytes": n}`` or ``{"packets": n}``."""
+"""A resolved parameter value: times in ns, rates in bit/s, sizes in bytes, files in Base64, queue
+limits as ``{"bytes": n}`` or ``{"packets": n}``."""
 
 Check = Callable[[str, str, str, bytes], None]
-"""Given a kind of row, a row, a parameter and a content, raises `ValueError` if it does not fit."""
+"""Raises `ValueError` if a file does not fit. Arguments: registry, entry, parameter and content."""
 
 Problem = tuple[str | None, str, tuple[int, int, int] | None]
-"""Place, message, and a number out of range with its bounds: see `jostle._core.find_problem`."""
+"""Location, message, and a number out of range with its bounds (`jostle._core.find_problem`)."""
 
 _AMOUNTS: Final = ("size", "limit", "packets")
-"""Kinds that are amounts of data: what a BDP is depends on the link."""
+"""Kinds that are amounts of data. An amount in BDPs depends on the link."""
 
 _BASE_UNITS: Final[dict[str, str]] = {
     "span": "ns",
@@ -66,25 +66,25 @@ _QUANTITIES: Final[dict[str, Literal["time", "rate", "size"]]] = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a row.
+    """A parameter of a registry entry.
 
     Parameters
     ----------
     name, summary
-        As the registry has them.
+        Name and summary in the registry.
     kind
         ``bool``, ``integer``, ``number``, ``probability``, ``span``, ``rate``, ``size``, ``limit``,
         ``packets``, ``choice`` or ``file``.
     default
-        Value when a scenario is silent, in base units; None if a scenario has to give one.
+        Default value in base units; None if a scenario must set the parameter.
     minimum, maximum
-        Range, both ends included; None for kinds without one. That of a ``limit`` is in bytes.
+        Inclusive range; None for kinds without a range. The range of a ``limit`` is in bytes.
     choices
-        The words of a ``choice``.
+        Accepted words of a ``choice``.
     content
-        What a ``file`` holds, in words.
+        Description of the content of a ``file``.
     check
-        Raises `ValueError` for a content that a ``file`` must not have.
+        Raises `ValueError` if the content of a ``file`` is invalid.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Parameter:
     check: Callable[[bytes], None] | None = None
 
     def expected(self) -> str:
-        """Return what values are accepted, in words."""
+        """Return a description of the accepted values."""
         if self.kind in _EXPECTED:
             return _EXPECTED[self.kind]
         if self.kind == "choice":
@@ -114,24 +114,24 @@ class Parameter:
         return f"a {noun} from {self.minimum} to {self.maximum}"
 
     def parse(self, given: object, folder: Path | None = None) -> Value | Amount:
-        """Return the value that a scenario gives, checked against kind and range.
+        """Return the value that a scenario gives, after a check of its kind and range.
 
         Parameters
         ----------
         given
-            The value, as it stands in the scenario.
+            Value as written in the scenario.
         folder
-            What paths of files are relative to; here if None.
+            Folder to which file paths are relative; the working directory if None.
 
         Returns
         -------
         bool, int, float, str or Amount
-            In base units. Amounts of data stay an `Amount`: what a BDP is depends on the link.
+            Value in base units. Amounts of data are an `Amount`, because a BDP depends on the link.
 
         Raises
         ------
         QuantityError
-            If the value does not fit.
+            If the value is invalid.
         """
         if self.kind in _AMOUNTS:
             amount = parse_amount(given)
@@ -143,19 +143,19 @@ class Parameter:
         return self._check(given, self._read(given))
 
     def in_base_units(self, amount: Amount, bdp_bytes: int) -> Value:
-        """Return an amount as a run's specification has it.
+        """Return an amount in the form of the run specification.
 
         Parameters
         ----------
         amount
-            What a scenario gives.
+            Amount given in the scenario.
         bdp_bytes
-            What one bandwidth-delay product is.
+            Bandwidth-delay product of the link.
 
         Raises
         ------
         QuantityError
-            If it is out of range.
+            If the amount is out of range.
         """
         if self.kind == "packets":
             packets = amount.to_packets(bdp_bytes)
@@ -179,7 +179,7 @@ class Parameter:
             raise QuantityError(f"{shown} is too little — accepted: {self.expected()}")
 
     def _read_file(self, given: object, folder: Path) -> str:
-        """Return the content of a file, which is what a run depends on, whatever its name."""
+        """Return the content of a file. The run specification contains it instead of the name."""
         if not isinstance(given, str):
             raise QuantityError(f"cannot be {_written(given)} — accepted: {self.expected()}")
         path = folder / given
@@ -191,7 +191,7 @@ class Parameter:
             reason = error.strerror or "it cannot be read"
             problem = f"{reason[0].lower()}{reason[1:]}"
         except ValueError as error:
-            # Of the check, or of a path with a null character.
+            # Raised by the check, or for a path with a null character.
             problem = str(error)
         else:
             return base64.b64encode(content).decode("ascii")
@@ -207,7 +207,7 @@ class Parameter:
             case "integer":
                 fits = isinstance(given, int) and not isinstance(given, bool)
             case "number":
-                # A probability may be written as a percentage, like everywhere in a scenario.
+                # A probability may be written as a percentage.
                 if isinstance(given, str) and self.maximum == 1:
                     return parse_probability(given)
                 fits = isinstance(given, int | float) and not isinstance(given, bool)
@@ -218,7 +218,7 @@ class Parameter:
         assert isinstance(given, bool | int | float | str)
         if self.kind != "number":
             return given
-        # A whole number beyond the range of floats is beyond every parameter's range too.
+        # A whole number that exceeds the range of floats exceeds every parameter's range.
         try:
             return float(given)
         except OverflowError:
@@ -241,18 +241,18 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Row:
-    """A controller, slow start, memory, queue or kind of loss.
+    """A registry entry: a controller, slow start, peer cache, queue discipline or loss model.
 
     Parameters
     ----------
     name, summary, group, source
-        As the registry has them; `group` is its class.
+        As in the registry; `group` is its class.
     parameters
-        By name, in the registry's order.
+        Parameters by name, in the registry's order.
     slow_start
-        Name of a controller's default slow start; None if it has its own.
+        Name of a controller's default slow start; None if the controller has a built-in slow start.
     needs_ecn
-        Whether a controller is for connections with ECN.
+        Whether a controller requires connections with ECN.
     """
 
     name: str
@@ -265,30 +265,30 @@ class Row:
 
     @property
     def classful(self) -> bool:
-        """Whether it is a queue that may have classes."""
+        """Whether the entry is a queue discipline that supports classes."""
         return self.group == "classful"
 
 
 @dataclass(frozen=True)
 class Registry:
-    """Everything that a scenario can name.
+    """All names that a scenario can use.
 
     Parameters
     ----------
-    controllers, slow_starts, memories, queues, losses
-        Rows by name.
+    controllers, slow_starts, peer_caches, queues, losses
+        Entries by name.
     quic_controllers
-        Controllers that a QUIC implementation brings along, which only QUIC flows can have.
+        Controllers of a QUIC implementation, which only QUIC flows can use.
     find_problem
-        Finds what the engine refuses of a run's specification, given as JSON; None if nobody asks
-        the engine.
+        Returns the problem that the engine finds in a run specification in JSON form. None skips
+        this check.
     measures
-        Names of what is measured; none if that is not known.
+        Names of the measures; empty if they are not known.
     """
 
     controllers: Mapping[str, Row]
     slow_starts: Mapping[str, Row]
-    memories: Mapping[str, Row]
+    peer_caches: Mapping[str, Row]
     queues: Mapping[str, Row]
     losses: Mapping[str, Row]
     quic_controllers: Mapping[str, Row] = field(default_factory=dict)
@@ -302,16 +302,16 @@ class Registry:
         check: Check | None = None,
         find_problem: Callable[[str], Problem | None] | None = None,
     ) -> Registry:
-        """Read what `jostle._core.registry` returns.
+        """Create a registry from the JSON text that `jostle._core.registry` returns.
 
-        Files are checked by `check`, which is `jostle._core.check_file`, and whole runs by
-        `find_problem`.
+        `check` (`jostle._core.check_file`) validates files. `find_problem` validates complete run
+        specifications.
         """
         rows = json.loads(registry)
         return cls(
             controllers=_rows(rows, "controllers", check),
             slow_starts=_rows(rows, "slow_starts", check),
-            memories=_rows(rows, "memories", check),
+            peer_caches=_rows(rows, "peer_caches", check),
             queues=_rows(rows, "queues", check),
             losses=_rows(rows, "losses", check),
             quic_controllers=_rows(rows, "quic_controllers", check),
@@ -321,7 +321,7 @@ class Registry:
 
     @classmethod
     def of_engine(cls) -> Registry:
-        """Return the registries of the installed engine."""
+        """Return the registry of the installed engine."""
         return _of_engine()
 
 
@@ -357,7 +357,7 @@ def _parameter(entry: dict[str, Any], check: Callable[[str, bytes], None] | None
         name=entry["name"],
         summary=entry["summary"],
         kind=entry["kind"],
-        # That of a limit says its unit itself.
+        # The default of a limit includes its unit.
         default=entry.get("default" if entry["kind"] == "limit" else f"default{suffix}"),
         minimum=entry.get(f"min{suffix}"),
         maximum=entry.get(f"max{suffix}"),
@@ -368,7 +368,7 @@ def _parameter(entry: dict[str, Any], check: Callable[[str, bytes], None] | None
 
 
 def _written(given: object) -> str:
-    """`given` as it stands in a TOML file, as far as one line can show it."""
+    """Format a value like TOML, on one line."""
     if isinstance(given, str):
         return f'"{given}"'
     if isinstance(given, bool):

@@ -1,4 +1,4 @@
-"""Reading scenarios: from a file and the changes of a command line to what can be planned."""
+"""Scenarios: loaded from a file and command-line overrides, ready to be planned."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from jostle.scenario.loading import Origin, read
+from jostle.scenario.loading import ScenarioSource, read
 from jostle.scenario.models import ScenarioFile
-from jostle.scenario.plan import Condition, Plan
+from jostle.scenario.parsing.key_lines import line_of, positions
+from jostle.scenario.parsing.problems import Problem, ScenarioError
+from jostle.scenario.parsing.size_limits import check_document_size
+from jostle.scenario.parsing.toml_document import parse, read_text
+from jostle.scenario.plan import Condition, RunPlan
 from jostle.scenario.registry import Registry
-from jostle.scenario.resolving.addressing import changed, find, parse_value
-from jostle.scenario.resolving.resolve import Template
-from jostle.scenario.resolving.sample import Design, Points, Variable
-from jostle.scenario.resolving.tunable import variable
-from jostle.scenario.text.document import parse, read_text
-from jostle.scenario.text.positions import line_of, positions
-from jostle.scenario.text.problems import Problem, ScenarioError
-from jostle.scenario.text.shape import misshapen
-from jostle.scenario.until import LEAST_REPEATS
+from jostle.scenario.resolve.key_paths import changed, find, parse_value
+from jostle.scenario.resolve.run_spec_builder import RunSpecTemplate
+from jostle.scenario.resolve.sample import Points, SampleDesign, Variable
+from jostle.scenario.resolve.tunable_keys import variable
+from jostle.scenario.stopping_rule import LEAST_REPEATS
 
-__all__ = ["Scenario", "load", "loads"]
+__all__ = ["Scenario", "load", "load_text"]
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario that has been read, checked and resolved: every condition of it can run.
+    """A loaded, validated and resolved scenario. All of its conditions can run.
 
     Parameters
     ----------
     source
-        Name of the file, as it was given.
+        Name of the file as given by the caller.
     title
-        Its title; the file's name without an ending if it has none.
+        Title of the scenario; by default the file name without its extension.
     repeats, seed
-        Runs per condition, and the first one's seed.
+        Runs per condition, and seed of the first run.
     grid
-        Labels of the values of each key of the grid.
+        Labels of the values of each grid key.
     sample
-        Labels of the values of each sampled key, one for each point.
+        Labels of the values of each sampled key, one per point.
     design
-        What is sampled and how; None without a sample.
+        Sampling design; None without a sample.
     file
-        The scenario's values, without the grid's and the sample's.
+        Values of the scenario, without grid and sample values.
     """
 
     source: str
@@ -54,28 +54,28 @@ class Scenario:
     seed: int
     grid: Mapping[str, tuple[str, ...]]
     sample: Mapping[str, tuple[str, ...]]
-    design: Design | None
+    design: SampleDesign | None
     file: ScenarioFile
-    _templates: tuple[tuple[Condition, Template], ...] = field(repr=False)
-    _origin: Origin | None = field(default=None, repr=False, compare=False)
+    _templates: tuple[tuple[Condition, RunSpecTemplate], ...] = field(repr=False)
+    _origin: ScenarioSource | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_toml(cls, text: str, *, name: str = "scenario", allow_code: bool = False) -> Scenario:
-        """Read a scenario from a text.
+        """Create a scenario from TOML text.
 
         Parameters
         ----------
         text
             The TOML document.
         name
-            What problems call it. Files that it names are looked for in its folder.
+            Name for error messages. Files named in the scenario are relative to its folder.
         allow_code
-            As for `load`.
+            See `load`.
 
         Raises
         ------
         ScenarioError
-            If anything is wrong, with all problems that were found.
+            If the scenario has problems; the error lists all that were found.
 
         Examples
         --------
@@ -88,25 +88,25 @@ class Scenario:
         >>> len(scenario.plan().runs)
         1
         """
-        return loads(text, name=name, allow_code=allow_code)
+        return load_text(text, name=name, allow_code=allow_code)
 
     @classmethod
     def from_dict(
         cls, document: Mapping[str, Any], *, name: str = "scenario", allow_code: bool = False
     ) -> Scenario:
-        """Make a scenario of what its TOML document would hold.
+        """Create a scenario from the dictionary form of its TOML document.
 
         Parameters
         ----------
         document
-            Texts, numbers, lists and dictionaries under the keys of a scenario file.
+            Strings, numbers, lists and dictionaries with the keys of a scenario file.
         name, allow_code
-            As for `from_toml`.
+            See `from_toml`.
 
         Raises
         ------
         ScenarioError
-            If anything is wrong, with all problems that were found.
+            If the scenario has problems; the error lists all that were found.
 
         Examples
         --------
@@ -120,7 +120,7 @@ class Scenario:
         >>> [dict(condition) for condition in scenario.conditions]
         [{'bottleneck.rate': '5 Mbit/s'}, {'bottleneck.rate': '10 Mbit/s'}]
         """
-        found = misshapen(document)
+        found = check_document_size(document)
         if found is not None:
             path, message = found
             raise ScenarioError(name, [Problem(0, ".".join(map(str, path)), message)])
@@ -132,23 +132,23 @@ class Scenario:
         except (TypeError, ValueError) as error:
             message = f"a scenario is made of texts, numbers, lists and dictionaries: {error}"
             raise ScenarioError(name, [Problem(0, "", message)]) from error
-        return _made(Origin(name, None, plain, Registry.of_engine(), allow_code))
+        return _load_source(ScenarioSource(name, None, plain, Registry.of_engine(), allow_code))
 
     def set(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> Scenario:
-        """Return the scenario with other values.
+        """Return a copy of the scenario with other values.
 
         Parameters
         ----------
         values
-            By key, as `--set` takes them: `{"bottleneck.rate": "50 Mbit/s"}`; a key of the grid no
-            longer varies.
+            Values by key, as for `--set`: `{"bottleneck.rate": "50 Mbit/s"}`. A grid key set here
+            no longer varies.
         **named
-            The same for keys without a dot: `duration="10 s"`.
+            Values of keys without a dot: `duration="10 s"`.
 
         Raises
         ------
         ScenarioError
-            If the scenario would be wrong then.
+            If the resulting scenario has problems.
 
         Examples
         --------
@@ -160,35 +160,35 @@ class Scenario:
         if self._origin is None:
             raise ValueError("this scenario was not read from a document")
         overrides = {**self._origin.overrides, **(values or {}), **named}
-        made = _made(replace(self._origin, overrides=overrides, points=None))
+        made = _load_source(replace(self._origin, overrides=overrides, points=None))
         if self._origin.points is None or made.design is None:
             return made
-        # Points that were given are kept, without the keys that are sampled no longer.
+        # Keep the given points, without the keys that are no longer sampled.
         assert self.design is not None
         keys = [variable.key for variable in self.design.variables]
         places = [keys.index(variable.key) for variable in made.design.variables]
-        return made.at(tuple(tuple(p[at] for at in places) for p in self._origin.points))
+        return made.with_points(tuple(tuple(p[at] for at in places) for p in self._origin.points))
 
-    def at(self, points: Points) -> Scenario:
-        """Return the scenario with points of the sample that are given, not drawn.
+    def with_points(self, points: Points) -> Scenario:
+        """Return a copy of the scenario with given sample points instead of drawn ones.
 
         Parameters
         ----------
         points
-            For each point a share from 0 to 1 of the range of each sampled key, in the order of
-            the file. Constraints do not choose among them.
+            For each point, the position in the range of each sampled key, from 0 to 1, in the order
+            of the file. Constraints are not applied.
 
         Raises
         ------
         ScenarioError
-            If the scenario would be wrong then.
+            If the resulting scenario has problems.
         ValueError
-            If a point has not one share for each key.
+            If a point does not have one value per key.
 
         Examples
         --------
         >>> import jostle
-        >>> scenario = jostle.load("scenarios/sensitivity.toml").at(((0.0, 0.5, 1.0),))
+        >>> scenario = jostle.load("scenarios/sensitivity.toml").with_points(((0.0, 0.5, 1.0),))
         >>> str(scenario.conditions[0])
         'bottleneck.rate = 2 Mbit/s, flows.*.rtt = 40 ms, bottleneck.queue.limit = 8 BDP'
         """
@@ -198,23 +198,23 @@ class Scenario:
             if len(point) != len(self.design.variables) or not all(0 <= x <= 1 for x in point):
                 keys = ", ".join(variable.key for variable in self.design.variables)
                 raise ValueError(f"{point} is no point: a share from 0 to 1 of each of {keys}")
-        return _made(replace(self._origin, points=points))
+        return _load_source(replace(self._origin, points=points))
 
     def variable(self, key: str, given: Any = None) -> Variable:
-        """Return a key with the values that it may take.
+        """Return a key with its possible values.
 
         Parameters
         ----------
         key
-            As in a grid: `flows.NAME.controller.beta`.
+            Key as in a grid: `flows.NAME.controller.beta`.
         given
-            A range (`{"from": …, "to": …, "scale": …}`) or values; if absent those of the
-            registry, for a parameter of a controller, queue or the like.
+            A range (`{"from": …, "to": …, "scale": …}`) or a list of values. By default the range
+            of the parameter in the registry.
 
         Raises
         ------
         ValueError
-            If there is no such key, or nothing says how far it may go.
+            If the key does not exist, or its range is not known.
 
         Examples
         --------
@@ -229,17 +229,17 @@ class Scenario:
 
     @property
     def points(self) -> Points:
-        """Points that were given by `at`; none otherwise."""
+        """Sample points given by `with_points`; empty if none were given."""
         return (self._origin and self._origin.points) or ()
 
     @property
     def text(self) -> str:
-        """The TOML document that it was read from; empty if it was none."""
+        """The TOML text from which the scenario was loaded; empty if there was none."""
         return (self._origin and self._origin.text) or ""
 
     @property
     def document(self) -> Mapping[str, Any]:
-        """What its file holds, with the values that were set since; empty if it was none."""
+        """The parsed document with all overrides applied; empty if there was none."""
         if self._origin is None:
             return {}
         document: Mapping[str, Any] = self._origin.document
@@ -265,26 +265,26 @@ class Scenario:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Every combination of the grid's values, the last key varying fastest, at every point."""
+        """All combinations of grid values and sample points; the last key varies fastest."""
         return tuple(condition for condition, _ in self._templates)
 
-    def jittered(self) -> Scenario:
-        """Return the scenario with flows that do not start at the same time in every run.
+    def with_start_jitter(self) -> Scenario:
+        """Return a copy of the scenario whose flows start at different times in each run.
 
-        Where a condition gives no flow a `start_jitter`, all get one of its shortest round trip.
+        If no flow of a condition has a `start_jitter`, all get one equal to the shortest base RTT.
         """
         templates = tuple(
             (condition, template.jittered()) for condition, template in self._templates
         )
         return replace(self, _templates=templates)
 
-    def taking(self, other: Scenario, conditions: Collection[int]) -> Scenario:
-        """Return the scenario with some conditions, by position, as another of this grid has them.
+    def with_runs_from(self, other: Scenario, conditions: Collection[int]) -> Scenario:
+        """Return a copy that takes the runs of some conditions, by position, from `other`.
 
         Raises
         ------
         ValueError
-            If the two have different grids or samples.
+            If the two scenarios have different grids or samples.
         """
         if (self.grid, self.sample) != (other.grid, other.sample):
             raise ValueError("only scenarios of one grid have conditions in common")
@@ -294,19 +294,19 @@ class Scenario:
         )
         return replace(self, _templates=templates)
 
-    def plan(self, repeats: int | None = None, seed: int | None = None) -> Plan:
-        """Return the runs of the scenario.
+    def plan(self, repeats: int | None = None, seed: int | None = None) -> RunPlan:
+        """Return the planned runs of the scenario.
 
         Parameters
         ----------
         repeats, seed
-            Instead of the scenario's own; with a number of repeats there are so many, whatever the
-            scenario's `until`.
+            Number of runs per condition and first seed, instead of the scenario's values. If
+            `repeats` is given, the scenario's `repeat_until` is ignored.
 
         Returns
         -------
-        Plan
-            Condition by condition, each with the seeds `seed`, `seed + 1`, …
+        RunPlan
+            Runs by condition, each with the seeds `seed`, `seed + 1`, …
 
         Raises
         ------
@@ -321,16 +321,16 @@ class Scenario:
         [1, 2, 3]
         """
         first = self.seed if seed is None else seed
-        until = self.file.until
+        until = self.file.repeat_until
         if until is None or repeats is not None:
             wanted = self.repeats if repeats is None else repeats
-            planned = Plan.of(self.title, self._templates, wanted, first)
+            planned = RunPlan.of(self.title, self._templates, wanted, first)
             return replace(planned, source=self.source)
-        most = self.file.most_repeats
+        most = self.file.max_repeats
         begin = min(max(self.repeats, LEAST_REPEATS), most)
-        planned = replace(Plan.of(self.title, self._templates, begin, first), source=self.source)
-        until = replace(until, place=f"{self.location_of('until')}: until")
-        return replace(planned, until=until, most_repeats=most)
+        planned = replace(RunPlan.of(self.title, self._templates, begin, first), source=self.source)
+        until = replace(until, place=f"{self.location_of('repeat_until')}: repeat_until")
+        return replace(planned, repeat_until=until, max_repeats=most)
 
     def location_of(self, *path: str) -> str:
         """Return where a key was written, as messages begin: `FILE:LINE`.
@@ -370,29 +370,29 @@ def load(
     Parameters
     ----------
     path
-        The file. Link traces that it names are looked for in its folder.
+        Scenario file. Trace files named in it are relative to its folder.
     overrides
-        Values by key (``{"flows.newcomer.controller": "bbr"}``), each written as in TOML; what is
-        no TOML value is a text, so words need no quotes. A key of the grid no longer varies.
+        Values by key (``{"flows.newcomer.controller": "bbr"}``), written as in TOML. Text that is
+        not a TOML value is a string, so words need no quotes. A grid key set here no longer varies.
     registry
-        What can be named; the installed engine's if None.
+        Registry of names that the scenario can use; by default the installed engine's.
     allow_code
-        Whether it may name foreign code, which runs with the rights of the user who runs the
-        scenario; see `jostle.foreign_code`.
+        Whether the scenario may run foreign code with your rights; see
+        `jostle.safe_io.code_consent`.
     modules
-        Folder of their modules, where it is not the scenario's.
+        Folder with the modules of Python controllers; by default the scenario's folder.
 
     Returns
     -------
     Scenario
-        Ready to be planned.
+        The loaded scenario.
 
     Raises
     ------
     ScenarioError
-        If anything is wrong, with all problems that were found.
+        If the scenario has problems; the error lists all that were found.
     """
-    return loads(
+    return load_text(
         read_text(path),
         name=str(path),
         overrides=overrides,
@@ -402,7 +402,7 @@ def load(
     )
 
 
-def loads(
+def load_text(
     text: str,
     *,
     name: str = "scenario",
@@ -411,35 +411,37 @@ def loads(
     allow_code: bool = False,
     modules: Path | None = None,
 ) -> Scenario:
-    """Read a scenario from a text.
+    """Create a scenario from TOML text.
 
     Parameters
     ----------
     text
         The TOML document.
     name
-        What problems call it. Link traces are looked for in its folder.
+        Name for error messages. Trace files are relative to its folder.
     overrides, registry, allow_code, modules
-        As for `load`.
+        See `load`.
 
     Returns
     -------
     Scenario
-        Ready to be planned.
+        The loaded scenario.
 
     Raises
     ------
     ScenarioError
-        If anything is wrong, with all problems that were found.
+        If the scenario has problems; the error lists all that were found.
     """
     text, document = parse(text, name)
     named = registry or Registry.of_engine()
-    return _made(
-        Origin(name, text, document, named, allow_code, dict(overrides or {}), modules=modules)
+    return _load_source(
+        ScenarioSource(
+            name, text, document, named, allow_code, dict(overrides or {}), modules=modules
+        )
     )
 
 
-def _made(origin: Origin) -> Scenario:
+def _load_source(origin: ScenarioSource) -> Scenario:
     file, title, grid, sample, design, templates = read(origin)
     return Scenario(
         source=origin.source,

@@ -1,6 +1,6 @@
 """JSON Schema of the scenario format, for editors and forms.
 
-Keys and their types come from the models, algorithms and queues with their parameters from the
+Keys and their types come from the models. Algorithms and queues with their parameters come from the
 engine's registry.
 """
 
@@ -14,9 +14,9 @@ from typing import Any, Final
 from jostle.scenario import models, sources, transports
 from jostle.scenario.fields import AMOUNT_SCHEMA, PROBABILITY_SCHEMA, RATE_SCHEMA, SPAN_SCHEMA
 from jostle.scenario.registry import Parameter, Registry, Row
-from jostle.scenario.resolving.grid import MOST_CONDITIONS
-from jostle.scenario.resolving.profiles import profiles
-from jostle.scenario.resolving.sample import METHODS
+from jostle.scenario.resolve.grid import MOST_CONDITIONS
+from jostle.scenario.resolve.profiles import profiles
+from jostle.scenario.resolve.sample import METHODS
 
 __all__ = ["json_schema"]
 
@@ -36,13 +36,13 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
     Parameters
     ----------
     registry
-        What can be named; the installed engine's if None.
+        Registry of names that a scenario can use; by default the installed engine's.
 
     Returns
     -------
     dict
-        The schema of the document that a TOML parser makes of the file. It covers what can be said
-        of each key by itself; `jostle.scenario.load` also checks how keys fit together.
+        JSON Schema of the parsed TOML document. It covers each key on its own;
+        `jostle.scenario.load` also checks the combination of keys.
     """
     registry = registry or Registry.of_engine()
     schema = _written(models.ScenarioFile.model_json_schema())
@@ -56,7 +56,7 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
     definitions["Controller"] = _choice(controllers, "name", slow_start)
     definitions["Controller"]["anyOf"] += [*_python_class(), _NONE]
     definitions["SlowStart"] = slow_start
-    definitions["Memory"] = _choice(registry.memories, "name")
+    definitions["PeerCache"] = _choice(registry.peer_caches, "name")
     definitions["Queue"] = _choice(registry.queues, "kind")
     definitions["Loss"] = _choice(registry.losses, "kind")
     for row, table in zip(registry.queues.values(), definitions["Queue"]["anyOf"][1:], strict=True):
@@ -65,15 +65,15 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
             classes = {"type": "object", "minProperties": 1, "additionalProperties": each}
             table["properties"]["classes"] = classes
     definitions["QueueClass"]["properties"]["queue"] = {"$ref": "#/$defs/Queue"}
-    del definitions["Algorithm"], definitions["Part"]
+    del definitions["Algorithm"], definitions["RegistryChoice"]
     flow = definitions["Flow"]["properties"]
     flow["controller"] = {"$ref": "#/$defs/Controller"}
     flow["slow_start"] = {"$ref": "#/$defs/SlowStart"}
-    flow["memory"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Memory"}]}
-    pep = definitions["Pep"]["properties"]
-    pep["controller"] = {"$ref": "#/$defs/Controller"}
-    pep["slow_start"] = {"$ref": "#/$defs/SlowStart"}
-    flow["pep"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Pep"}, flow["pep"]]}
+    flow["peer_cache"] = {"anyOf": [_NONE, {"$ref": "#/$defs/PeerCache"}]}
+    proxy = definitions["Proxy"]["properties"]
+    proxy["controller"] = {"$ref": "#/$defs/Controller"}
+    proxy["slow_start"] = {"$ref": "#/$defs/SlowStart"}
+    flow["proxy"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Proxy"}, flow["proxy"]]}
     flow["source"] = {"anyOf": [{"const": "bulk"}, flow["source"]]}
     names = ["none", *flow["receiver"]["discriminator"]["mapping"]]
     flow["receiver"] = {"anyOf": [{"enum": names}, flow["receiver"]]}
@@ -85,7 +85,7 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
         quic[key] = {"anyOf": [word, quic[key]]}
     for name in ("Link", "NamedLink"):
         _accept_words(definitions[name]["properties"], definitions)
-    for unused in ("Jitter", "Outage", "QuickStart", "Slots"):
+    for unused in ("Jitter", "Outage", "QuickStart", "ReassignmentSlots"):
         del definitions[unused]
     levels = {"anyOf": [{"type": "array", "minItems": 1}, {"type": "object", "minProperties": 1}]}
     schema["properties"]["grid"] = {"type": "object", "additionalProperties": levels}
@@ -93,15 +93,24 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
+_LINK_TABLES: Final = {
+    "jitter": "Jitter",
+    "outage": "Outage",
+    "reassignment": "ReassignmentSlots",
+    "frame_aggregation": "FrameAggregation",
+    "ack_thinning": "AckThinning",
+}
+
+
 def _accept_words(link: dict[str, Any], definitions: Mapping[str, Any]) -> None:
-    """Let keys of a link have what stands for a table."""
+    """Allow strings for keys of a link that accept a word instead of a table."""
     link["profile"] = {"enum": list(profiles())}
     link["queue"] = {"$ref": "#/$defs/Queue"}
-    recorded = {"$ref": "#/$defs/FromFile"}
+    recorded = {"$ref": "#/$defs/RecordedSeries"}
     link["loss"] = {"anyOf": [_NONE, PROBABILITY_SCHEMA, {"$ref": "#/$defs/Loss"}, recorded]}
-    for key in ("jitter", "outage", "slots", "frames", "ack_thinning"):
-        # Beside a profile a table may name only the keys that it changes.
-        table = {**definitions[key.title().replace("_", "")], "required": []}
+    for key, model in _LINK_TABLES.items():
+        # With a profile, a table may set only the keys that it changes, so none is required.
+        table = {**definitions[model], "required": []}
         link[key] = {"anyOf": [_NONE, table]}
     link["jitter"]["anyOf"].append(_WIFI)
     link["quick_start"] = {"anyOf": [_NONE, RATE_SCHEMA.json_schema, definitions["QuickStart"]]}
@@ -132,9 +141,9 @@ def _sample(levels: dict[str, Any]) -> dict[str, Any]:
 
 
 def _descriptions() -> Iterator[tuple[str, str, str]]:
-    """Yield model, key and text of every docstring below a key of the models.
+    """Yield model, key and text of the docstrings of all keys of the models.
 
-    pydantic can collect them too, but does so on import, which every command would wait for.
+    pydantic can collect them too, but does so at import time, which slows down every command.
     """
     modules = (models, sources, transports)
     for table in (it for module in modules for it in ast.parse(inspect.getsource(module)).body):
@@ -147,7 +156,7 @@ def _descriptions() -> Iterator[tuple[str, str, str]]:
                     ast.AnnAssign(target=ast.Name(id=key)),
                     ast.Expr(value=ast.Constant(value=str(text))),
                 ):
-                    # A key that is a word of Python's has an alias.
+                    # A key that is a Python keyword has an alias.
                     yield table.name, key.rstrip("_"), " ".join(text.split())
             before = statement
 
@@ -155,7 +164,7 @@ def _descriptions() -> Iterator[tuple[str, str, str]]:
 def _choice(
     rows: Mapping[str, Row], key: str, slow_start: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the schema of a bare name, or of a table with the name and its parameters."""
+    """Return the schema of a name, or of a table with the name and its parameters."""
     words = {"enum": list(rows)}
     return {"anyOf": [words, *(_table(row, key, slow_start) for row in rows.values())]}
 
@@ -175,7 +184,7 @@ def _table(row: Row, key: str, slow_start: dict[str, Any] | None) -> dict[str, A
 
 
 def _python_class() -> list[dict[str, Any]]:
-    """Return the schemas of a controller written in Python: `module:Class`, or a table with it."""
+    """Return the schemas of a Python controller: `module:Class`, or a table with that name."""
     name = {"type": "string", "pattern": r"^[^:]+:[^:]+$"}
     table = {
         "type": "object",
@@ -213,9 +222,9 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 
 def _written(node: Any) -> Any:
-    """Return `node` as it concerns a file: without nulls, titles, and defaults in base units.
+    """Return `node` without nulls, titles and defaults in base units.
 
-    TOML has no null, an optional key is just absent.
+    TOML has no null: an optional key is absent.
     """
     if isinstance(node, list):
         return [_written(n) for n in node]

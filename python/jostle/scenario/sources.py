@@ -1,4 +1,4 @@
-"""What applications write: the sources of flows, and when connections come."""
+"""Traffic sources of flows, and arrival processes of connections."""
 
 from __future__ import annotations
 
@@ -6,223 +6,225 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from jostle.scenario import fields as f
-from jostle.scenario.table import Table
+from jostle.scenario import fields
+from jostle.scenario.base_model import ScenarioTable
 
 __all__ = [
     "Arrivals",
+    "BufferBasedAbr",
     "Bulk",
-    "ByBuffer",
-    "ByThroughput",
     "Cbr",
-    "Fixed",
+    "FixedSize",
     "Media",
     "OnOff",
     "Ping",
     "RequestResponse",
-    "Sessions",
+    "RequestSessions",
     "Source",
+    "ThroughputBasedAbr",
     "Trace",
     "Video",
     "Web",
 ]
 
 
-class Bulk(Table):
-    """Always something to send."""
+class Bulk(ScenarioTable):
+    """A source that always has data to send."""
 
     kind: Literal["bulk"]
 
 
-class Fixed(Table):
-    """A given amount, then the connection ends."""
+class FixedSize(ScenarioTable):
+    """A transfer of a given size, after which the connection ends."""
 
     kind: Literal["fixed"]
-    bytes: f.Sizes
-    """A size, or its distribution: `{ distribution = "lognormal", mean = "20 kB", sigma = 1 }`."""
+    size: fields.Sizes
+    """A size or a distribution: `{ distribution = "lognormal", mean = "20 kB", sigma = 1 }`."""
 
 
-class OnOff(Table):
-    """Bulk while on, silent while off."""
+class OnOff(ScenarioTable):
+    """A source that alternates between sending without limit and silence."""
 
     kind: Literal["on_off"]
-    on: f.PositiveSpans
-    """A time, or how it is distributed, as sizes are."""
-    off: f.PositiveSpans
+    on: fields.PositiveSpans
+    """Length of a sending period: a time or a distribution."""
+    off: fields.PositiveSpans
     exponential: bool = False
     """Draw both lengths from exponential distributions with these means."""
 
 
-class RequestResponse(Table):
-    """Responses of a given size, each a think time after the last was acknowledged."""
+class RequestResponse(ScenarioTable):
+    """Responses of a given size. Each follows the ACK of the previous one after a think time."""
 
     kind: Literal["request_response"]
-    bytes: f.Sizes
-    think: f.Spans
+    size: fields.Sizes
+    think_time: fields.Spans
     exponential: bool = False
     """Draw think times from an exponential distribution with this mean."""
     count: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
-    """Responses after which the connection ends; without it there is no end."""
+    """Number of responses after which the connection ends; unlimited if absent."""
 
 
-class Sessions(Table):
-    """Sessions that come as a Poisson process, each a connection with some responses."""
+class RequestSessions(ScenarioTable):
+    """Sessions that arrive as a Poisson process. Each is a connection with several responses."""
 
     kind: Literal["sessions"]
-    bytes: f.Sizes
+    size: fields.Sizes
     """Size of a response."""
-    think: f.Spans
-    """From the end of one to the request of the next."""
-    count: f.Counts
-    """Responses of a session: a number, or how it is distributed."""
-    rate: f.PerSecond | None = None
-    """Sessions per second, `"5 /s"`."""
-    load: f.Load | None = None
-    """In place of `rate`: what they offer a link as a share of its rate, `"85 %"`."""
-    of: f.Name | None = None
-    """The link of `load`, if the flow's path has several."""
+    think_time: fields.Spans
+    """Time from the end of a response to the next request."""
+    count: fields.Counts
+    """Responses per session: a number or a distribution."""
+    rate: fields.PerSecond | None = None
+    """Sessions per second: `"5 /s"`."""
+    load: fields.Load | None = None
+    """Offered load as a share of a link's rate, instead of `rate`: `"85 %"`."""
+    load_link: fields.Name | None = None
+    """Link of `load`; required if the flow's path has several links."""
 
 
-class Arrivals(Table):
-    """When the connections of a flow come, if it is many: one of `rate`, `load` and `file`."""
+class Arrivals(ScenarioTable):
+    """Arrival process of a flow's connections: one of `rate`, `load` and `file`."""
 
-    rate: f.PerSecond | None = None
-    """A Poisson process of so many per second: `"5 /s"`."""
-    load: f.Load | None = None
-    """A Poisson process that offers a link a share of its rate: `"60 %"`."""
-    of: f.Name | None = None
-    """The link of `load`, if the flow's path has several."""
+    rate: fields.PerSecond | None = None
+    """Connections per second of a Poisson process: `"5 /s"`."""
+    load: fields.Load | None = None
+    """Offered load of a Poisson process as a share of a link's rate: `"60 %"`."""
+    load_link: fields.Name | None = None
+    """Link of `load`; required if the flow's path has several links."""
     file: str | None = None
-    """As a file lists them: a line per connection, seconds from the flow's start and, if the file
-    says sizes, bytes."""
+    """File with one line per connection: seconds from the flow's start and, if the file contains
+    sizes, bytes."""
 
 
-class Ping(Table):
-    """A datagram at fixed times, each of which the receiver sends back as it came."""
+class Ping(ScenarioTable):
+    """Datagrams sent at fixed times. The receiver echoes each of them."""
 
     kind: Literal["ping"]
-    bytes: f.PositiveSize
-    """Payload; headers of UDP and IP come on top."""
-    every: f.PositiveSpan
-    timeout: f.PositiveSpan = 10_000_000_000
-    """A ping that is not back by then is lost: 10 s, as `ping` of iputils waits."""
+    size: fields.PositiveSize
+    """Payload of a datagram, without UDP and IP headers."""
+    period: fields.PositiveSpan
+    timeout: fields.PositiveSpan = 10_000_000_000
+    """Time after which an unanswered ping counts as lost."""
 
 
-class ByBuffer(Table):
-    """A player that chooses by what is in its buffer: BBA-0 (Huang et al., SIGCOMM 2014)."""
+class BufferBasedAbr(ScenarioTable):
+    """Adaptive bitrate by buffer level: BBA-0 (Huang et al., SIGCOMM 2014)."""
 
     kind: Literal["buffer"]
-    reservoir: f.Span | None = None
-    """The lowest bitrate, up to here: 3/8 of the buffer if absent, 90 s of 240 s."""
-    cushion: f.PositiveSpan | None = None
-    """From there on the bitrate grows, until so much later the highest is reached: 21/40 of the
-    buffer if absent, 126 s of 240 s."""
+    reservoir: fields.Span | None = None
+    """Buffer level up to which the lowest bitrate is used; by default 3/8 of `buffer`."""
+    cushion: fields.PositiveSpan | None = None
+    """Range of buffer levels above the reservoir over which the bitrate rises to the highest; by
+    default 21/40 of `buffer`."""
 
 
-class ByThroughput(Table):
-    """A player that chooses by the throughput of the last segments (Jiang et al., CoNEXT 2012)."""
+class ThroughputBasedAbr(ScenarioTable):
+    """Adaptive bitrate by the throughput of the last segments (Jiang et al., CoNEXT 2012)."""
 
     kind: Literal["throughput"]
     samples: Annotated[int, Field(ge=1, le=1000)] = 20
-    """Segments whose harmonic mean it takes."""
-    safety: f.Probability = 0.85
-    """The share of that mean which a bitrate may need."""
+    """Number of segments whose harmonic mean throughput is used."""
+    safety: fields.Probability = 0.85
+    """Largest share of that mean that the chosen bitrate may use."""
 
 
-class Video(Table):
-    """Adaptive streaming: segments of a video, as a player asks for them."""
+class Video(ScenarioTable):
+    """Adaptive video streaming: a player requests segments."""
 
     kind: Literal["video"]
-    ladder: Annotated[list[f.PositiveRate], Field(min_length=1, max_length=100)] | None = None
-    """Bitrates, rising; if absent those of Netflix until 2015, from 235 to 5800 kbit/s."""
-    segment: f.PositiveSpan = 4_000_000_000
-    length: f.PositiveSpan | None = None
-    """Playing time, in whole segments; without it there is no end."""
-    variation: f.Probability = 0.0
-    """By which share of its mean size a segment may be larger or smaller."""
-    choice: Annotated[
-        Annotated[ByBuffer | ByThroughput, Field(discriminator="kind")],
-        BeforeValidator(f.named("kind")),
-    ] = ByBuffer(kind="buffer")
-    startup: f.PositiveSpan | None = None
-    """The player begins with so much in its buffer, and again after that ran empty: with one
-    segment if absent."""
-    buffer: f.PositiveSpan = 240_000_000_000
-    """What the player keeps at most."""
+    bitrates: Annotated[list[fields.PositiveRate], Field(min_length=1, max_length=100)] | None = (
+        None
+    )
+    """Bitrates in rising order; by default Netflix's until 2015, 235 to 5800 kbit/s."""
+    segment: fields.PositiveSpan = 4_000_000_000
+    length: fields.PositiveSpan | None = None
+    """Playing time, a multiple of the segment length; unlimited if absent."""
+    variation: fields.Probability = 0.0
+    """Maximum deviation of a segment's size from its mean, as a share."""
+    abr: Annotated[
+        Annotated[BufferBasedAbr | ThroughputBasedAbr, Field(discriminator="kind")],
+        BeforeValidator(fields.named("kind")),
+    ] = BufferBasedAbr(kind="buffer")
+    startup_buffer: fields.PositiveSpan | None = None
+    """Buffer level at which the player starts, and restarts after a stall; by default one
+    segment."""
+    buffer: fields.PositiveSpan = 240_000_000_000
+    """Maximum buffer level of the player."""
 
 
-class Web(Table):
-    """Pages, as a browser asks for them: by default those of IEEE 802.16m's model."""
+class Web(ScenarioTable):
+    """Web pages loaded by a browser; the default model is IEEE 802.16m."""
 
     kind: Literal["web"]
-    main: f.Sizes | None = None
-    """Size of a page's main object: a size, or its distribution."""
-    objects: f.CountsOrNone | None = None
-    """How many objects the main one refers to."""
-    object: f.Sizes | None = None
-    """Size of each of them."""
-    request: f.PositiveSize = 350
+    main_object: fields.Sizes | None = None
+    """Size of a page's main object: a size or a distribution."""
+    object_count: fields.CountsOrNone | None = None
+    """Number of embedded objects of a page."""
+    object_size: fields.Sizes | None = None
+    """Size of an embedded object."""
+    request_size: fields.PositiveSize = 350
     """Size of a request."""
-    parse: f.Spans | None = None
-    """From the moment at which the main object is there to the requests for the others."""
-    think: f.Spans | None = None
-    """From the moment at which a page is there to the request for the next."""
+    parse_time: fields.Spans | None = None
+    """Time from the end of the main object to the requests for the embedded objects."""
+    think_time: fields.Spans | None = None
+    """Time from the end of a page to the request for the next."""
     connections: Annotated[int, Field(ge=1, le=256)] | None = None
-    """Connections that load a page beside each other: 6 if absent, 1 if multiplexed."""
+    """Number of parallel connections per page; by default 6, or 1 if `multiplexed`."""
     multiplexed: bool = False
-    """Ask for all objects at once over a single connection, as in HTTP/2."""
+    """Request all objects at once over a single connection, as in HTTP/2."""
     pages: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
-    """Pages after which there is no other; without it there always is."""
+    """Number of pages to load; unlimited if absent."""
 
 
-class Cbr(Table):
-    """Datagrams at a rate, which nobody answers."""
+class Cbr(ScenarioTable):
+    """Datagrams at a given rate, without feedback."""
 
     kind: Literal["cbr"]
-    rate: f.Rates | None = None
-    """Of the payload: `"64 kbit/s"`, or steps as a link's rate has, in the time of the run."""
-    bytes: f.PositiveSize | None = None
-    """Payload of a datagram; headers of UDP and IP come on top."""
+    rate: fields.Rates | None = None
+    """Rate of the payload: `"64 kbit/s"`, or steps in run time as for a link's rate."""
+    size: fields.PositiveSize | None = None
+    """Payload of a datagram, without UDP and IP headers."""
     codec: Literal["g711", "g711-no-plc", "g729", "g723.1", "gsm-efr"] | None = None
-    """Speech, with the rate and the size of this codec's packets, instead of `rate` and `bytes`."""
-    playout: f.PlayoutBuffer | None = None
-    """When speech is played: `"best"` (with the best R), `"99 %"` (when so many have come), or
-    `"60 ms"` after the packet that took least."""
+    """Voice codec that sets the rate and the packet size, instead of `rate` and `size`."""
+    playout_delay: fields.PlayoutBuffer | None = None
+    """Playout delay: `"best"` (highest R factor), `"99 %"` (late enough for that share of packets),
+    or `"60 ms"` after the packet with the lowest delay."""
 
 
-class Media(Table):
-    """Frames at a constant rate, some of them key frames, each with a deadline."""
+class Media(ScenarioTable):
+    """Frames at a constant rate, some of them key frames, with a deadline."""
 
     kind: Literal["media"]
     fps: Annotated[float, Field(ge=0.001, le=10_000)]
-    """Frames in a second."""
-    key: f.PositiveSize
+    """Frames per second."""
+    key_frame_size: fields.PositiveSize
     """Size of a key frame."""
-    delta: f.PositiveSize | None = None
-    """Size of every other frame: as a key frame's if absent."""
-    key_every: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
-    """Frames from one key frame to the next: those of a second if absent."""
-    deadline: f.PositiveSpan
-    """A frame that is whole later than this after it was written is late."""
+    delta_frame_size: fields.PositiveSize | None = None
+    """Size of the other frames; by default the size of a key frame."""
+    key_frame_interval: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
+    """Distance of key frames in frames; by default one key frame per second."""
+    deadline: fields.PositiveSpan
+    """Time after the write by which a frame must be complete; else it is late."""
 
 
-class Trace(Table):
-    """What a file says, at the times that it says; then the connection ends."""
+class Trace(ScenarioTable):
+    """Messages with times and sizes from a file, after which the connection ends."""
 
     kind: Literal["trace"]
     file: str
-    """A table of times in seconds and of bytes, relative to the scenario's folder."""
-    deadline: f.PositiveSpan | None = None
-    """What is whole later than this after it was written is late."""
+    """Table of times in seconds and sizes in bytes, relative to the scenario's folder."""
+    deadline: fields.PositiveSpan | None = None
+    """Time after the write by which a message must be complete; else it is late."""
 
 
 Source = Annotated[
     Annotated[
         Bulk
-        | Fixed
+        | FixedSize
         | OnOff
         | RequestResponse
-        | Sessions
+        | RequestSessions
         | Ping
         | Cbr
         | Media
@@ -231,5 +233,5 @@ Source = Annotated[
         | Web,
         Field(discriminator="kind"),
     ],
-    BeforeValidator(f.named("kind")),
+    BeforeValidator(fields.named("kind")),
 ]

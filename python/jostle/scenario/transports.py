@@ -1,4 +1,4 @@
-"""What carries a flow's data: the keys of `transport`."""
+"""Transport protocols: the keys of `transport`."""
 
 from __future__ import annotations
 
@@ -6,77 +6,81 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from jostle.scenario import fields as f
-from jostle.scenario.table import Table
+from jostle.scenario import fields
+from jostle.scenario.base_model import ScenarioTable
 
 __all__ = ["AckFrequency", "Implementation", "Quic", "Tcp", "Transport", "Udp"]
 
 
-class Tcp(Table):
-    """TCP: the default of everything but pings and constant rates."""
+class Tcp(ScenarioTable):
+    """TCP, the default of all flows except pings and constant rates."""
 
     kind: Literal["tcp"]
 
 
-class Udp(Table):
-    """Datagrams without congestion control: those of pings and of constant rates."""
+class Udp(ScenarioTable):
+    """UDP datagrams without congestion control, for pings and constant rates."""
 
     kind: Literal["udp"]
 
 
-class AckFrequency(Table):
-    """What the sender of data asks of the receiver's ACKs (draft-ietf-quic-ack-frequency)."""
+class AckFrequency(ScenarioTable):
+    """ACK frequency that the sender requests of the receiver (draft-ietf-quic-ack-frequency)."""
 
     ack_eliciting_threshold: Annotated[int, Field(ge=0)] = 1
-    """An ACK leaves when more packets than this have come since the last one."""
-    max_ack_delay: f.PositiveSpan | None = None
-    """… or when the first of them has waited so long: the receiver's own 25 ms if absent."""
+    """Number of ack-eliciting packets that may arrive without an ACK; the next one triggers it."""
+    max_ack_delay: fields.PositiveSpan | None = None
+    """Maximum delay of an ACK; by default the receiver's 25 ms."""
     reordering_threshold: Annotated[int, Field(ge=0)] = 2
-    """… or when a packet comes so far out of order; 0: that is no reason."""
+    """Reordering, in packets, that triggers an immediate ACK; 0 disables this trigger."""
 
 
-class Implementation(Table):
-    """A QUIC of other people: the name of a recipe, or programs of one's own."""
+class Implementation(ScenarioTable):
+    """An external QUIC implementation: the name of a recipe, or your own programs."""
 
-    name: f.Name
+    name: fields.Name
     server: list[str] | None = None
-    """Program and arguments of the end that waits for the connection."""
+    """Program and arguments of the server, which accepts the connection."""
     client: list[str] | None = None
-    """Program and arguments of the end that opens it."""
+    """Program and arguments of the client, which opens the connection."""
     qlog: bool = True
-    """Whether the server of a recipe writes a log."""
+    """Whether the server of a recipe writes a qlog."""
 
 
-class Quic(Table):
+class Quic(ScenarioTable):
     """QUIC (RFC 9000)."""
 
     kind: Literal["quic"]
-    implementation: Annotated[Implementation | None, BeforeValidator(f.implementation_table)] = None
-    """Whose QUIC both ends speak: "noq", which is built in, if absent."""
-    initial_mtu: f.PositiveSize = 1200
-    """Largest UDP payload until a larger one is known to arrive."""
+    implementation: Annotated[
+        Implementation | None, BeforeValidator(fields.implementation_table)
+    ] = None
+    """QUIC implementation of both ends; by default the built-in "noq"."""
+    initial_mtu: fields.PositiveSize = 1200
+    """UDP payload size until path MTU discovery has confirmed a larger one."""
     mtu_discovery: bool = True
-    """Whether larger packets are probed for, up to what the flow's `mtu` can carry."""
-    ack_frequency: Annotated[AckFrequency | None, BeforeValidator(f.ack_frequency_table)] = None
-    """When the receiver acknowledges: "none" for RFC 9000's every second packet, a number for the
-    packets that may come without an ACK, or a table."""
+    """Whether larger packets are probed, up to the flow's `mtu`."""
+    ack_frequency: Annotated[AckFrequency | None, BeforeValidator(fields.ack_frequency_table)] = (
+        None
+    )
+    """When the receiver sends ACKs: "none" for every second packet (RFC 9000), a number of packets
+    that may arrive without an ACK, or a table."""
     recovery: Literal["rfc9002", "prr"] = "rfc9002"
-    """Whether a window-based controller's window comes down at once, or packet by packet as TCP's
-    does."""
+    """Whether a window-based controller reduces cwnd at once (`rfc9002`) or gradually during
+    recovery, as TCP does (`prr`)."""
     gso: Annotated[int, Field(ge=1, le=64)] = 10
-    """Packets that the sender gives its host at once, at most."""
+    """Maximum number of packets that the sender passes to its host at once (GSO)."""
     pacing: bool = True
-    """Whether a window-based controller's packets are paced."""
+    """Whether packets of window-based controllers are paced."""
     streams: Annotated[int, Field(ge=1, le=100)] = 1
-    """Streams over which data are spread; each response has one of its own."""
-    stream_receive_window: f.PositiveAmount | None = None
-    """Window of each stream, that of the connection if absent: the flow's `receive_window`."""
+    """Number of streams that carry the data; each response uses one stream."""
+    stream_receive_window: fields.PositiveAmount | None = None
+    """Receive window of each stream; by default the connection's `receive_window`."""
     handshake: Literal["1rtt", "0rtt"] = "1rtt"
-    """Whether the first data wait for the receiver's answer."""
+    """Whether the first data wait for the server's response (1-RTT) or not (0-RTT)."""
     crypto: Literal["none", "tls"] = "none"
-    """What protects the packets; it changes no size."""
+    """Packet protection; packet sizes do not depend on it."""
 
 
 Transport = Annotated[
-    Annotated[Tcp | Udp | Quic, Field(discriminator="kind")], BeforeValidator(f.named("kind"))
+    Annotated[Tcp | Udp | Quic, Field(discriminator="kind")], BeforeValidator(fields.named("kind"))
 ]

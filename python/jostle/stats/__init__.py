@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from jostle.stats.bands import Band, series_band
-from jostle.stats.compare import (
+from jostle.stats.covariance_ellipse import Ellipse, sigma_ellipse
+from jostle.stats.descriptive import mean, percentile, sd
+from jostle.stats.distribution import Box, box, ecdf
+from jostle.stats.estimate import Estimate, Estimates, Method, estimate, estimates, within
+from jostle.stats.hypothesis_tests import (
     Comparison,
-    Ranks,
+    MannWhitneyResult,
     bonferroni,
     effect_size,
     mann_whitney,
     t_test,
     welch_test,
 )
-from jostle.stats.describe import mean, percentile, sd
-from jostle.stats.difference import difference
-from jostle.stats.distribution import Box, box, ecdf
-from jostle.stats.ellipse import Ellipse, sigma_ellipse
-from jostle.stats.envelope import Envelope, conformance, deviation, envelope
-from jostle.stats.estimate import Estimate, Estimates, Method, estimate, estimates, within
+from jostle.stats.mean_difference import difference
 from jostle.stats.percentiles import percentile_estimate
+from jostle.stats.performance_envelope import Envelope, conformance, deviation, envelope
+from jostle.stats.series_band import Band, series_band
 
 __all__ = [
     "Band",
@@ -28,8 +28,8 @@ __all__ = [
     "Envelope",
     "Estimate",
     "Estimates",
+    "MannWhitneyResult",
     "Method",
-    "Ranks",
     "bonferroni",
     "box",
     "conformance",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.stats.describe import Floats, present
+from jostle.stats.descriptive import Floats, drop_missing
 
 WHISKERS_IQR = 1.4
 """Reach of the whiskers in interquartile ranges, as in Claypool, Chung and Claypool, PAM 2021."""
@@ -54,7 +54,7 @@ def box(values: Iterable[float | None], reach_iqr: float = WHISKERS_IQR) -> Box 
     >>> box([1.0, 2.0, 3.0, 4.0, 5.0]).median
     3.0
     """
-    sample = np.sort(present(values))
+    sample = np.sort(drop_missing(values))
     if not sample.size:
         return None
     q1, median, q3 = (float(q) for q in np.percentile(sample, [25, 50, 75]))
@@ -86,5 +86,5 @@ def ecdf(values: Iterable[float | None]) -> tuple[Floats, Floats]:
     >>> values.tolist(), shares.tolist()
     ([1.0, 3.0], [0.5, 1.0])
     """
-    sample = np.sort(present(values))
+    sample = np.sort(drop_missing(values))
     return sample, np.arange(1, sample.size + 1) / max(sample.size, 1)

@@ -1,4 +1,4 @@
-"""An estimate from independent runs: a value and how far it can be trusted."""
+"""Estimates from independent runs, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from jostle.stats.describe import Floats, present
+from jostle.stats.descriptive import Floats, drop_missing
 
 Method = Literal["t", "bootstrap"]
 
 Ints = npt.NDArray[np.int64]
 
 RESAMPLES = 9999
-"""Resamples of a bootstrap."""
+"""Number of bootstrap resamples."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,9 @@ class Estimate:
     value
         Mean of the runs that have a value; None if none has.
     low, high
-        Ends of the interval; None with fewer than two values, because one run says nothing about
-        how far another may lie from it.
+        Confidence interval; None with fewer than two values.
     n
-        Runs that have a value.
+        Number of runs that have a value.
     unit
         Unit of value, low and high.
     method
@@ -48,12 +47,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Estimates:
-    """Means over runs of m samples; every array has shape (m,), NaN where there is no number.
+    """Means over runs of m samples; every array has shape (m,), NaN if there is no number.
 
     Attributes
     ----------
     value, low, high, n
-        As those of an `Estimate`.
+        Like the attributes of `Estimate`.
     """
 
     value: Floats
@@ -76,19 +75,19 @@ def estimate(
     Parameters
     ----------
     values
-        One value per independent run; None and NaN are left out.
+        One value per independent run; None and NaN are ignored.
     unit
         Unit of the values.
     method
         `t`: mean ± t(n − 1) · s/√n, exact for normal values. `bootstrap`: bias-corrected and
-        accelerated bootstrap of the mean (Efron 1987), for skewed ones.
+        accelerated bootstrap of the mean (Efron 1987), for skewed values.
     confidence
         Probability that the interval covers the mean, between 0 and 1.
     seed
         Seed of the bootstrap's resamples: the same values give the same interval.
     bounds
-        Smallest and largest value that there can be, in `unit`. An interval that goes beyond is cut
-        there, and `method` says so: Student's t knows no ends, and of two values it is wide.
+        Smallest and largest possible value, in `unit`. An interval beyond them is clipped, and
+        `method` mentions it. Student's t has no bounds, and its interval is wide for two values.
 
     Examples
     --------
@@ -99,7 +98,7 @@ def estimate(
     """
     if not 0 < confidence < 1:
         raise ValueError("confidence must lie between 0 and 1")
-    sample = present(values)
+    sample = drop_missing(values)
     n = int(sample.size)
     if n == 0:
         return Estimate(None, None, None, 0, unit, "no value in any run")
@@ -126,18 +125,18 @@ def estimates(
     most: Floats | float | None = None,
     confidence: float = 0.95,
 ) -> Estimates:
-    """Estimate many means at once, each as `estimate` does by Student's t, to the last bit.
+    """Estimate many means at once, with the same results as `estimate` by Student's t.
 
     Parameters
     ----------
     samples
-        Values of all samples, one sample behind the other; NaN where a run has none.
+        Values of all samples, one sample after the other; NaN if a run has none.
     sizes
-        How many of these each sample has, shape (m,).
+        Number of values of each sample, shape (m,).
     least, most
-        Bounds as those of `estimate`: of all samples, or of each, shape (m,).
+        Bounds as for `estimate`: common to all samples, or one per sample, shape (m,).
     confidence
-        As that of `estimate`.
+        As for `estimate`.
 
     Examples
     --------
@@ -166,7 +165,7 @@ def within(
     least: Floats | float | None,
     most: Floats | float | None,
 ) -> Floats:
-    """Move ends of intervals to the bound beyond which they lie, never past the value itself.
+    """Clip the ends of intervals to the bounds, but never beyond the value itself.
 
     Examples
     --------
@@ -183,7 +182,7 @@ def within(
 
 
 def half_widths(samples: Floats, confidence: float = 0.95) -> Floats:
-    """Halves of the Student t intervals of means; samples of one size, shape (m, n), to (m,)."""
+    """Return the half-widths, shape (m,), of Student t intervals of samples of shape (m, n)."""
     from scipy.special import stdtrit  # The quantile alone, without the weight of scipy.stats.
 
     n = samples.shape[1]
@@ -193,7 +192,7 @@ def half_widths(samples: Floats, confidence: float = 0.95) -> Floats:
 
 def _bootstrap(sample: Floats, confidence: float, seed: int) -> tuple[float, float]:
     if np.ptp(sample) == 0.0:
-        # Every resample has the same mean; BCa's acceleration would be 0/0.
+        # All resamples have the same mean; BCa's acceleration would be 0/0.
         return float(sample[0]), float(sample[0])
     from scipy.stats import bootstrap
 

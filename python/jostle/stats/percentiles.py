@@ -1,4 +1,4 @@
-"""A percentile of independent runs, and how far it can be trusted."""
+"""Percentiles over independent runs, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ def percentile_estimate(
     unit: str,
     confidence: float = 0.95,
 ) -> Estimate:
-    """Estimate a percentile from one value per run; a run without one counts as the largest.
+    """Estimate a percentile from one value per run; a run without value counts as the largest.
 
-    The interval's ends are order statistics, so that nothing is assumed of the distribution: of n
-    values, the number below the percentile is binomial (Hahn and Meeker, "Statistical Intervals",
-    1991, section 5.2). Where the sample is too small to have such ends there is no interval: it
-    takes 6 values for a median at 95 %, 72 for the 95th percentile.
+    The interval's ends are order statistics, so there is no assumption about the distribution: the
+    number of values below the percentile is binomial (Hahn and Meeker, "Statistical Intervals",
+    1991, section 5.2). If the sample is too small there is no interval: a median needs 6 values at
+    95 %, the 95th percentile 72.
 
     Parameters
     ----------
     values
-        One per independent run; None stands for what did not come to its end.
+        One per independent run; None for an unfinished transfer.
     percent
         0 … 100.
     unit
         Unit of the values.
     confidence
-        Probability that the interval covers the percentile, at least.
+        Minimum probability that the interval covers the percentile.
 
     Returns
     -------
     Estimate
-        `value` by linear interpolation (Hyndman and Fan's type 7), None where that falls among runs
-        without a value; `n` counts these, too.
+        `value` by linear interpolation (Hyndman and Fan's type 7), None if it depends on runs
+        without a value; `n` includes these runs.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def _interpolated(sample: np.ndarray[tuple[int], np.dtype[np.float64]], p: float
 
 
 def _ranks(n: int, p: float, confidence: float) -> tuple[int, int] | None:
-    """Positions of the interval's ends in the sorted sample; None if it is too small."""
+    """Return the positions of the interval's ends in the sorted sample; None if it is too small."""
     from scipy.special import bdtr
 
     tail = (1 - confidence) / 2

@@ -1,4 +1,4 @@
-"""Published studies as data: their scenarios, numbers and claims, held against our own runs."""
+"""Published studies as data: scenarios, numbers and claims, which are checked against our runs."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from jostle.results.formats import ABSENT
-from jostle.studies.document import Table
-from jostle.studies.models import Covered
+from jostle.results.number_format import ABSENT
+from jostle.studies.json_document import Table
+from jostle.studies.models import CoverageItem
 from jostle.studies.study import Study
 
 SCHEMA: Final = "jostle.coverage/1"
@@ -30,7 +30,7 @@ def coverage_count(study: Study) -> str:
     return ", ".join(f"{count} {status}" for status, count in counts.items() if count)
 
 
-def _ours(one: Covered) -> str:
+def _ours(one: CoverageItem) -> str:
     return ", ".join((*one.ours, *([one.elsewhere] if one.elsewhere else [])))
 
 
@@ -49,7 +49,7 @@ def coverage_document(studies: Sequence[Study]) -> dict[str, Any]:
     }
 
 
-def _item(one: Covered) -> dict[str, Any]:
+def _item(one: CoverageItem) -> dict[str, Any]:
     return {
         "item": one.item,
         "shows": one.shows,

@@ -1,4 +1,4 @@
-"""A study's numbers and claims held against runs."""
+"""Evaluation of a study's numbers and claims on runs."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import numpy as np
 
 from jostle.results.measures import measure
 from jostle.stats import Estimate, estimate, t_test
-from jostle.stats.describe import Floats
-from jostle.studies.models import Claim, Number, Part, Value
+from jostle.stats.descriptive import Floats
+from jostle.studies.controller_states import internal_unit
+from jostle.studies.models import Claim, ClaimPart, Number, Value
 from jostle.studies.runs import Runs
-from jostle.studies.states import internal_unit
 
 RESAMPLES = 2000
-"""Resamples of the interval of a ratio."""
+"""Number of bootstrap resamples."""
 _LEVEL = 0.05
-"""Of a test's significance; shared among the comparisons of a table, as Bonferroni has it."""
+"""Significance level of tests; divided by the number of a table's comparisons (Bonferroni)."""
 
 
 @dataclass(frozen=True)
 class NumberRow:
-    """A published number beside ours, or ours alone.
+    """A published number and our estimate, or our estimate alone.
 
     Attributes
     ----------
     id, text, unit
-        Name, what it is, unit.
+        Name, description, unit.
     published, published_sd
-        As published, if it was.
+        Published value and standard deviation, if any.
     ours
         Our estimate.
     holds
-        Whether the published number lies inside our interval, or ours within the study's tolerance
-        of it; of a test's p, whether both are significant or neither is, by Bonferroni's correction
-        for the numbers of its table. None where we have no value, or nobody else has.
+        Whether the published number is inside our interval, or our value is within the study's
+        tolerance of it. For p-values: whether both are significant or both are not, with
+        Bonferroni's correction for the numbers of the table. None if a value is missing.
     finding
-        What is to be said of it.
+        Explanation for the report.
     """
 
     id: str
@@ -52,15 +52,15 @@ class NumberRow:
 
 @dataclass(frozen=True)
 class RankingRow:
-    """The order that a published table gives, beside ours.
+    """The order of a published table's values, and our order.
 
     Attributes
     ----------
     published, ours
         Labels from the largest value to the smallest.
     holds
-        Whether the two are the same, apart from pairs that our intervals do not tell apart; None
-        where a value is missing.
+        Whether the orders are equal, except for pairs whose difference is within our confidence
+        intervals; None if a value is missing.
     """
 
     id: str
@@ -72,7 +72,7 @@ class RankingRow:
 
 
 @dataclass(frozen=True)
-class Tested:
+class ClaimTest:
     """One comparison of a claim.
 
     Attributes
@@ -80,16 +80,16 @@ class Tested:
     relation
         In words: `≥ 2 ×`, `≤ 5 %`, `about 100 Mbit/s`.
     bound
-        The number that the quantity is held against.
+        The number with which the quantity is compared.
     ours
-        The quantity: a ratio of two values where both are ours, else the value.
+        The quantity: the value, or the ratio (or difference) of two values from our runs.
     holds
-        Whether the relation is true of the estimate; None where a value is missing.
+        Whether the relation is true of the estimate; None if a value is missing.
     certain
-        Whether it is true, or untrue, of the whole interval.
+        Whether the complete confidence interval agrees with `holds`.
     miss
-        How far the estimate is from where the relation would be true, in parts of the bound; 0
-        where it is true, None where it is not known.
+        Distance of the estimate from the range in which the relation is true, relative to the
+        bound; 0 if the relation is true, None if unknown.
     """
 
     relation: str
@@ -102,23 +102,23 @@ class Tested:
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A claim beside our runs; it holds if every part does."""
+    """A claim and its comparisons; the claim holds if all of them do."""
 
     id: str
     text: str
-    parts: tuple[Tested, ...]
+    parts: tuple[ClaimTest, ...]
     holds: bool | None
     finding: str
 
 
-def decisive(row: ClaimRow) -> Tested:
-    """Give the comparison that decides: the first that does not hold, or else the first."""
+def decisive(row: ClaimRow) -> ClaimTest:
+    """Return the decisive comparison: the first that does not hold, or else the first."""
     return next((one for one in row.parts if one.holds is not True), row.parts[0])
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Everything that a study says, held against the runs of one backend."""
+    """Everything that a study states, evaluated on the runs of one backend."""
 
     numbers: tuple[NumberRow, ...]
     rankings: tuple[RankingRow, ...]
@@ -126,7 +126,7 @@ class Evaluation:
 
 
 def evaluate(runs: Runs) -> Evaluation:
-    """Hold a study against runs."""
+    """Evaluate a study on runs."""
     file = runs.study.file
     groups = [(number, list(_numbers(runs, number))) for number in file.numbers]
     return Evaluation(
@@ -137,10 +137,10 @@ def evaluate(runs: Runs) -> Evaluation:
 
 
 def value_estimate(runs: Runs, value: Value) -> Estimate:
-    """Estimate a value from its runs, summed up as it says.
+    """Estimate a value from its runs with the summary that it requests.
 
-    Mean and share have Student's t interval; the others, whose distribution is not known, that of
-    a bootstrap.
+    Means and shares have Student's t interval. The others have a bootstrap interval, because their
+    distribution is not known.
     """
     wanted = measure(value.measure)
     divided = bool(value.relative_to) and wanted.name != "harm"
@@ -148,7 +148,7 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     unit = "% of runs" if value.summary == "share" else unit
     sample = runs.summary(value)
     if np.isinf(sample).any():
-        # Something that never came in one run has no mean, and no interval.
+        # A value is infinite if an event did not occur in a run; then there is no interval.
         worst = float(_summed(value, np.array(sample)))
         return Estimate(worst, None, None, len(sample), unit, "it never came in a run")
     if value.summary == "share" or (value.summary == "mean" and value.bins_above is not None):
@@ -169,31 +169,31 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
 
 
 def _unit(value: Value) -> str:
-    """Give the unit of a value of one run."""
+    """Return the unit of a value of one run."""
     if value.quantity:
         return internal_unit(value.quantity)[0]
-    return "%" if value.bins_above is not None else measure(value.measure).reads
+    return "%" if value.bins_above is not None else measure(value.measure).display_unit
 
 
 def _numbers(runs: Runs, number: Number) -> Iterator[NumberRow]:
     if isinstance(number.published, dict):
         table: dict[str, float | None] = dict(number.published)
-    elif number.by is not None:
-        table = dict.fromkeys(runs.study.labels(number, number.by))
+    elif number.measured_by is not None:
+        table = dict.fromkeys(runs.study.labels(number, number.measured_by))
     else:
         yield _number(runs, number, number, "", number.published)
         return
     for label, published in table.items():
-        one = number.model_copy(update={"where": {**number.where, str(number.by): label}})
+        one = number.model_copy(update={"where": {**number.where, str(number.measured_by): label}})
         yield _number(runs, number, one, label, published)
 
 
 def _number(
     runs: Runs, number: Number, value: Number, label: str, published: float | None
 ) -> NumberRow:
-    """Hold `number` against runs: of one label of its key, or without one."""
+    """Compare `number` with runs, for one label of its key or without label."""
     name = f"{number.id}.{label}" if label else number.id
-    text = number.text.replace(f"{{{number.by}}}", label)
+    text = number.text.replace(f"{{{number.measured_by}}}", label)
     plain = value.statistic == "value"
     ours = value_estimate(runs, value) if plain else _statistic(runs, value)
     holds = None
@@ -243,7 +243,7 @@ def _ranking(number: Number, rows: list[NumberRow]) -> RankingRow:
     )
     return RankingRow(
         number.id,
-        number.text.replace(f"{{{number.by}}}", "…"),
+        number.text.replace(f"{{{number.measured_by}}}", "…"),
         published,
         ours,
         None if missing else not wrong,
@@ -252,7 +252,7 @@ def _ranking(number: Number, rows: list[NumberRow]) -> RankingRow:
 
 
 def _above(one: Estimate, other: Estimate) -> bool:
-    """Whether one lies above another by more than their intervals leave open."""
+    """Return whether one estimate is larger than another and their intervals do not overlap."""
     if one.value is None or other.value is None or one.value <= other.value:
         return False
     return one.low is None or other.high is None or one.low > other.high
@@ -265,7 +265,7 @@ def _claim(runs: Runs, claim: Claim) -> ClaimRow:
     return ClaimRow(claim.id, claim.text, parts, holds, claim.finding)
 
 
-def _tested(runs: Runs, part: Part) -> Iterator[Tested]:
+def _tested(runs: Runs, part: ClaimPart) -> Iterator[ClaimTest]:
     if part.relation == "order":
         for upper, lower in zip(part.order[:-1], part.order[1:], strict=True):
             yield _compared(runs, upper, lower, part.model_copy(update={"relation": "above"}))
@@ -275,7 +275,7 @@ def _tested(runs: Runs, part: Part) -> Iterator[Tested]:
         yield _compared(runs, part.left, part.right, part)
 
 
-def _compared(runs: Runs, left: Value, right: float | Value, part: Part) -> Tested:
+def _compared(runs: Runs, left: Value, right: float | Value, part: ClaimPart) -> ClaimTest:
     if not isinstance(right, Value):
         bound = right * part.factor + part.margin
         return _judged(value_estimate(runs, left), bound, part, ratio=False)
@@ -286,12 +286,12 @@ def _compared(runs: Runs, left: Value, right: float | Value, part: Part) -> Test
     return _judged(ours, part.factor, part, ratio=True)
 
 
-def _judged(ours: Estimate, bound: float, part: Part, *, ratio: bool) -> Tested:
+def _judged(ours: Estimate, bound: float, part: ClaimPart, *, ratio: bool) -> ClaimTest:
     unit = "×" if ratio else ours.unit
     words = {"above": "≥", "below": "≤", "about": "about"}[part.relation]
     relation = f"{words} {bound:g} {unit}".strip()
     if ours.value is None:
-        return Tested(relation, bound, ours, None, certain=False)
+        return ClaimTest(relation, bound, ours, None, certain=False)
     margin = part.within or part.tolerance * abs(bound)
 
     def true_of(value: float) -> bool:
@@ -301,23 +301,22 @@ def _judged(ours: Estimate, bound: float, part: Part, *, ratio: bool) -> Tested:
 
     holds = true_of(ours.value)
     ends = [end for end in (ours.low, ours.high) if end is not None]
-    # An interval with one end below the bound and one above it leaves open whether the value lies
-    # outside.
+    # If the interval contains the bound, the value may still be within the tolerance.
     around = part.relation == "about" and len(ends) == 2 and ends[0] < bound < ends[1]
     certain = bool(ends) and all(true_of(end) == holds for end in ends)
     miss = 0.0 if holds else _miss(ours.value, bound, margin)
-    return Tested(relation, bound, ours, holds, certain and not (around and not holds), miss)
+    return ClaimTest(relation, bound, ours, holds, certain and not (around and not holds), miss)
 
 
 def _miss(value: float, bound: float, margin: float) -> float:
-    """Distance from what is asked for, in parts of the bound, or of the margin about nothing."""
+    """Return the distance from the accepted range, relative to the bound (or the margin if 0)."""
     return (abs(value - bound) - margin) / (abs(bound) or margin or 1.0)
 
 
 def _combined(
     runs: Runs, left: Value, right: Value, *, difference: bool, factor: float = 1.0
 ) -> Estimate:
-    """Ratio, or difference, of two values, with the interval of a bootstrap."""
+    """Return the ratio or difference of two values, with a bootstrap interval."""
     a, b = np.array(runs.summary(left)), np.array(runs.summary(right))
     unit = _unit(left) if difference else "×"
     n = int(min(a.size, b.size))
@@ -328,7 +327,7 @@ def _combined(
     if difference:
         value = one - factor * other
     elif other == 0.0:
-        # Nothing on the right: however much there is on the left is more than any factor of it.
+        # The right side is zero: a positive left side exceeds any multiple of it.
         value = float("inf") if one > 0 else 1.0
     else:
         value = one / other
@@ -355,14 +354,14 @@ def _interval(spread: Floats) -> tuple[float, float]:
 
 
 def _resampled(value: Value, sample: Floats, stream: int) -> Floats:
-    """Summaries of resamples; always the same for the same sample. Shape (RESAMPLES,)."""
+    """Return summaries of resamples, reproducible for a sample; shape (RESAMPLES,)."""
     random = np.random.default_rng([len(sample), stream])
     drawn = sample[random.integers(0, sample.size, (RESAMPLES, sample.size))]
     return _summed(value, drawn)
 
 
 def _summed(value: Value, samples: Floats) -> Floats:
-    """Sum up over the last axis."""
+    """Summarise over the last axis."""
     found: Floats
     match value.summary:
         case "sd":

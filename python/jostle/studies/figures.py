@@ -1,4 +1,4 @@
-"""The figures of a study, as data taken from runs."""
+"""Figures of a study, as data from runs."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from jostle.figures.data import (
 from jostle.figures.data import Line as BandLine
 from jostle.results.measures import measure
 from jostle.results.operating_points import DELAY_AXIS, ENVELOPE_CAPTION, RATE_AXIS
-from jostle.results.over_time import FLOW_PANELS, panels
-from jostle.scenario.text.units import parse_size
+from jostle.results.time_series_data import FLOW_PANELS, panels
+from jostle.scenario.parsing.quantities import parse_size
 from jostle.stats import Estimate, box, ecdf, series_band
-from jostle.stats.describe import Floats
+from jostle.stats.descriptive import Floats
 from jostle.stats.distribution import Box
 from jostle.studies.evaluate import value_estimate
 from jostle.studies.models import ALL_FLOWS, FigureSpec, ModelCurve, Value
 from jostle.studies.models import Curve as CurveSpec
 from jostle.studies.published_models import MODELS, quantity
 from jostle.studies.runs import Runs
-from jostle.studies.windows import RunView, Span
+from jostle.studies.time_windows import RunView, TimeWindow
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from jostle.figures.drawn import FigureData
+    from jostle.figures.renderer import FigureData
 
 _POINTS: Final = 1000
-"""Of a distribution function: millions of ACKs would be as many in the page."""
+"""Largest number of points of a distribution function, to limit the size of the page."""
 _SIZES: Final = tuple(f"{megabytes} MB" for megabytes in range(1, 51))
-"""Of a figure of download time against size."""
+"""Sizes in a figure of download time over size."""
 
 
 def figure_data(runs: Runs, figure: FigureSpec) -> FigureData | None:
-    """Take what a figure shows from runs; None if the backend ran nothing of it."""
+    """Return the data of a figure; None if the backend ran none of its runs."""
     return _KINDS[figure.kind](runs, figure)
 
 
@@ -60,9 +60,9 @@ def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
         return None
     results = runs.results[name]
     at = runs.position(name, condition)
-    if not results.of(at):
+    if not results.runs_of(at):
         return None
-    flows = results.of(at)[0].run.summary["flows"]
+    flows = results.runs_of(at)[0].run.summary["flows"]
     labels = {
         flow["name"]: flow_label(flow)
         for flow in flows
@@ -74,7 +74,9 @@ def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
     shown_s = series["time_s"].to_numpy()
     views = runs.views(name, condition)
     together = tuple(
-        PanelData(measure(one).heading, measure(one).reads or "1", (_line_of(one, views, shown_s),))
+        PanelData(
+            measure(one).heading, measure(one).display_unit or "1", (_line_of(one, views, shown_s),)
+        )
         for one in wanted
         if one in ALL_FLOWS
     )
@@ -94,7 +96,7 @@ def _representative(runs: Runs, figure: FigureSpec) -> StackedData | None:
     rows = tuple(
         PanelData(
             measure(panel).heading,
-            measure(panel).reads,
+            measure(panel).display_unit,
             tuple(line(curve, view, panel) for curve, view in found),
         )
         for panel in figure.panels
@@ -103,7 +105,7 @@ def _representative(runs: Runs, figure: FigureSpec) -> StackedData | None:
 
 
 def _while_anything_moves(series: pl.DataFrame) -> pl.DataFrame:
-    """Cut off the time after the last packet of any run."""
+    """Remove the time after the last packet of any run."""
     import polars as pl
 
     last_s = series.filter(pl.col("throughput_bps") > 0)["time_s"].max()
@@ -111,9 +113,9 @@ def _while_anything_moves(series: pl.DataFrame) -> pl.DataFrame:
 
 
 def _line_of(name: str, views: Sequence[RunView], shown_s: Floats) -> BandLine:
-    """Take a measure of the run in each interval up to the last that is shown, mean over runs."""
+    """Return a measure of the run in each interval, as mean over runs."""
     ends = np.unique(shown_s)
-    whole = Span(0.0, float(ends.max(initial=0.0)))
+    whole = TimeWindow(0.0, float(ends.max(initial=0.0)))
     band = series_band(np.array([view.bins(measure(name), "", whole, None) for view in views]))
     starts = np.concatenate(([0.0], ends[:-1]))
     return BandLine("all flows", (starts + ends) / 2, band.mean, band.low, band.high)
@@ -134,7 +136,7 @@ def _cdf(runs: Runs, figure: FigureSpec) -> CurvesData | None:
 
 
 def _thinned(x: Floats, share: Floats) -> tuple[Floats, Floats]:
-    """Keep as many points of a distribution function as can be seen, the ends among them."""
+    """Reduce a distribution function to visible points, including both ends."""
     if x.size <= _POINTS:
         return x, share
     kept = np.linspace(0, x.size - 1, _POINTS).astype(np.intp)
@@ -154,7 +156,7 @@ def _lines(runs: Runs, figure: FigureSpec) -> CurvesData | None:
             found.append(_curve(curve.label, points))
     if not found:
         return None
-    # Formulas beside runs, never by themselves.
+    # Draw formulas only together with runs.
     at = [one.x for one in found]
     found += [_of_model(one, np.unique(np.concatenate(at))) for one in figure.models]
     names: tuple[str, ...] = ()
@@ -170,7 +172,7 @@ def _lines(runs: Runs, figure: FigureSpec) -> CurvesData | None:
 
 
 def _along(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> list[tuple[float, Value]]:
-    """Values of a curve along the x axis."""
+    """Return the values of a curve along the x axis."""
     name, experiment = runs.study.experiment_of(curve)
     if figure.x not in experiment.keys:
         return [
@@ -190,7 +192,7 @@ def _along(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> list[tuple[float
 
 
 def leading_number(label: str) -> float:
-    """Read the number that a label begins with: 40 of `40 ms`; NaN if there is none."""
+    """Return the number at the start of a label: 40 for `40 ms`; NaN if there is none."""
     try:
         return float(label.split(maxsplit=1)[0])
     except (ValueError, IndexError):
@@ -212,7 +214,7 @@ def _curve(label: str, points: list[tuple[float, Estimate]]) -> Curve:
 
 
 def _of_model(model: ModelCurve, ends: Floats) -> Curve:
-    """Draw a formula over the range of the runs' curves."""
+    """Return a formula's curve over the range of the runs' curves."""
     x = np.unique(np.concatenate((ends, np.geomspace(ends.min(), ends.max(), 60))))
     given = {name: quantity(model.model, name, one) for name, one in model.parameters.items()}
     y = np.array([MODELS[model.model].value(**given, **{model.x: float(one)}) for one in x])
@@ -248,7 +250,7 @@ def _envelopes(runs: Runs, figure: FigureSpec) -> Multiples | None:
 
 
 def _bar(runs: Runs, value: Value) -> Box | None:
-    """Mean and interval in the form of a box."""
+    """Return mean and interval in the form of a box."""
     found = value_estimate(runs, value)
     if found.value is None:
         return None
@@ -258,7 +260,7 @@ def _bar(runs: Runs, value: Value) -> Box | None:
 
 
 def _heat_map(runs: Runs, figure: FigureSpec) -> Multiples | HeatMapData | None:
-    """Colours of one measure; with several curves a table of each, on one scale."""
+    """Return a heat map of one measure; several curves have a map each, on the same scale."""
     made = [(curve, _heat(runs, figure, curve)) for curve in figure.curves]
     found = [(curve, data) for curve, data in made if data is not None]
     if not found:
@@ -298,11 +300,11 @@ def _heat(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> HeatMapData | Non
     ran = ~np.isnan(values).all(axis=1)
     if not ran.any():
         return None
-    # A row of which nothing could be run says nothing.
+    # Omit rows without any runs.
     rows, values = tuple(row for row, there in zip(rows, ran, strict=True) if there), values[ran]
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     if measure(curve.measure).place == "pairs" and measure(curve.measure).bounds == (0.0, 1.0):
-        # Colours of conformance mean the same in every figure.
+        # Use the same colour scale for conformance in every figure.
         low, high = 0.0, 1.0
     if figure.diverging:
         high = max(abs(low), abs(high)) or 1.0
@@ -311,7 +313,7 @@ def _heat(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> HeatMapData | Non
         high = low + 1.0
     return HeatMapData(
         quantity=curve.label,
-        unit="×" if curve.relative_to else measure(curve.measure).reads,
+        unit="×" if curve.relative_to else measure(curve.measure).display_unit,
         rows=tuple(rows),
         columns=tuple(columns),
         values=values,

@@ -1,4 +1,4 @@
-"""What a study shows, in words, with the numbers that our runs gave."""
+"""Findings of a study as text, with numbers from our runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jostle.results.formats import ABSENT
-from jostle.studies.wording import with_interval
+from jostle.results.number_format import ABSENT
+from jostle.studies.number_text import with_interval
 
 if TYPE_CHECKING:
     from jostle.stats import Estimate
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 _REFERENCE = re.compile(r"\{([^{}@]*)(?:@([^{}@]*))?\}")
 
 Readings = Mapping[str, "Evaluation"]
-"""Evaluations of one backend by reading."""
+"""Evaluations of one backend by setup."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A paragraph of result.
+    """A paragraph about a result.
 
     Attributes
     ----------
     figure, caption
-        Name of the figure that shows it, and what is to be seen there.
+        Name and caption of the figure that shows it.
     text
-        The paragraph, numbers filled in.
+        The paragraph with numbers filled in.
     """
 
     figure: str
@@ -39,14 +39,14 @@ class Finding:
 
 
 def references(text: str) -> Iterator[tuple[str, str]]:
-    """Numbers that a paragraph refers to, with the reading that is meant; empty for its own."""
+    """Yield the numbers that a paragraph refers to, and their setups; empty for its own setup."""
     yield from _REFERENCE.findall(text)
 
 
 def filled(text: str, reading: str, evaluations: Readings) -> str:
-    """Fill in the numbers of a paragraph about a reading.
+    """Fill in the numbers of a paragraph about a setup.
 
-    What no run has given, as of a reading that was not run, is a dash.
+    A number without runs, such as one of a setup that was not run, is replaced by a dash.
     """
 
     def value(reference: re.Match[str]) -> str:
@@ -58,7 +58,7 @@ def filled(text: str, reading: str, evaluations: Readings) -> str:
 
 
 def _estimates(evaluation: Evaluation) -> dict[str, Estimate]:
-    """Our numbers by their names, those of a claim by it and the part's number."""
+    """Return our estimates by id; parts of a claim have the ids `claim` and `claim.number`."""
     claims = {
         name: part.ours
         for row in evaluation.claims
@@ -69,7 +69,7 @@ def _estimates(evaluation: Evaluation) -> dict[str, Estimate]:
 
 
 def findings(file: StudyFile, reading: str, evaluations: Readings) -> list[Finding]:
-    """Paragraphs of all figures that have one, as a reading fills them in."""
+    """Return the paragraphs of all figures that have one, with the numbers of a setup."""
     return [
         Finding(figure.id, figure.caption, filled(figure.finding, reading, evaluations))
         for figure in file.figures
@@ -78,13 +78,13 @@ def findings(file: StudyFile, reading: str, evaluations: Readings) -> list[Findi
 
 
 def learned(file: StudyFile, reading: str, evaluations: Readings) -> list[str]:
-    """Sentences with which the study begins."""
-    return [filled(text, reading, evaluations) for text in file.learned]
+    """Return the sentences of the study's introduction."""
+    return [filled(text, reading, evaluations) for text in file.findings]
 
 
 def not_run(file: StudyFile, evaluations: Readings) -> list[str]:
-    """List readings that texts quote and that were not run: a dash stands for their numbers."""
-    texts = [*file.learned, *(figure.finding for figure in file.figures)]
+    """Return the setups that texts refer to but that were not run; their numbers are dashes."""
+    texts = [*file.findings, *(figure.finding for figure in file.figures)]
     texts += [number.finding for number in file.numbers]
     texts += [claim.finding for claim in file.claims]
     named = [reading for text in texts for _, reading in references(text) if reading]

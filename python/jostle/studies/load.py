@@ -1,4 +1,4 @@
-"""Reading studies: `study.toml`, its scenarios, and what is wrong with them."""
+"""Reading and validation of studies: `study.toml` and its scenarios."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import Any
 from pydantic import ValidationError
 
 from jostle.errors import InputError, unknown
-from jostle.results.measures import measures
+from jostle.results.measures import measures, unknown_measure
 from jostle.scenario import Scenario
-from jostle.scenario.text.positions import KeyPath
-from jostle.scenario.text.problems import ScenarioError
-from jostle.scenario.text.toml_file import TomlFile
-from jostle.studies.check import (
+from jostle.scenario.parsing.key_lines import KeyPath
+from jostle.scenario.parsing.problems import ScenarioError
+from jostle.scenario.parsing.toml_file import TomlFile
+from jostle.studies.consistency_check import (
     file_mistakes,
+    format_model_errors,
     key_mistakes,
     path_mistakes,
-    told,
     value_mistakes,
     window_labels,
 )
 from jostle.studies.findings import references
-from jostle.studies.fitted import FILE as FITTED_FILE
-from jostle.studies.fitted import FITTED, Fitted, read_fitted
+from jostle.studies.fitted_network import FILE as FITTED_FILE
+from jostle.studies.fitted_network import FITTED, FittedNetwork, read_fitted
 from jostle.studies.models import Claim, FigureSpec, Number, StudyFile, Value
-from jostle.studies.readings import read_changes, read_scenarios, reading_mistakes
+from jostle.studies.setups import read_changes, read_scenarios, reading_mistakes
 from jostle.studies.study import LINUX, Study
 
 FILE = "study.toml"
 INSTALLED = Path(__file__).parents[3] / "studies"
-"""The studies that come with jostle."""
+"""Folder of the studies that are distributed with jostle."""
 
 
 def names(folder: Path = INSTALLED) -> list[str]:
-    """Names of the studies in a folder; of those that come with jostle if absent."""
+    """Return the names of the studies in a folder; by default of those distributed with jostle."""
     return sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
 
 
@@ -47,25 +47,26 @@ def load(name: str, folder: Path = INSTALLED, *, allow_code: bool = False) -> St
     name
         Name of its folder.
     folder
-        Where studies are; those that come with jostle if absent.
+        Folder of studies; by default, of those distributed with jostle.
     allow_code
-        Whether its scenarios may name foreign code; see `jostle.foreign_code`.
+        Whether its scenarios may name foreign code; see `jostle.safe_io.code_consent`.
 
     Raises
     ------
     InputError
         When there is no such study.
     ScenarioError
-        When it, or a scenario of it, is wrong; the text names file, line and key.
+        When the study or one of its scenarios is wrong; the text names file, line and key.
     """
     path = folder / name / FILE
     if not path.is_file():
         raise InputError(unknown("study", name, names(folder)))
     toml = TomlFile.read(path)
+    toml.check_names("study")
     try:
         file = StudyFile.model_validate(with_defaults(toml.document))
     except ValidationError as error:
-        raise toml.error(told(error)) from None
+        raise toml.error(format_model_errors(error)) from None
     toml.check(
         [
             *file_mistakes(file),
@@ -77,9 +78,9 @@ def load(name: str, folder: Path = INSTALLED, *, allow_code: bool = False) -> St
     fitted = read_fitted(path.parent)
     if fitted is not None:
         changed[FITTED] = _fitted_scenarios(file, toml, fitted, allow_code=allow_code)
-        file = file.model_copy(update={"readings": (*file.readings, fitted.reading())})
+        file = file.model_copy(update={"setups": (*file.setups, fitted.reading())})
     study = Study(name, path.parent, file, scenarios, changed=changed, fitted=fitted)
-    # Values name keys of experiments, and references name values: check them in this order.
+    # Values use keys of experiments, and references use values: check them in this order.
     toml.check(key_mistakes(file.experiments, scenarios))
     toml.check(mismatches(study))
     toml.check(_reference_mismatches(study))
@@ -87,9 +88,9 @@ def load(name: str, folder: Path = INSTALLED, *, allow_code: bool = False) -> St
 
 
 def _fitted_scenarios(
-    file: StudyFile, toml: TomlFile, fitted: Fitted, *, allow_code: bool
+    file: StudyFile, toml: TomlFile, fitted: FittedNetwork, *, allow_code: bool
 ) -> dict[str, Scenario]:
-    """Read the scenarios as the fitted network has them."""
+    """Read the scenarios with the changes of the fitted network."""
     try:
         return read_changes(file, toml, fitted.changes, allow_code=allow_code)
     except ScenarioError as error:
@@ -98,7 +99,7 @@ def _fitted_scenarios(
 
 
 def with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Give every value the keys that `defaults` has and it does not."""
+    """Add the keys of `defaults` to every value that does not set them."""
     defaults = document.get("defaults", {})
     if not isinstance(defaults, dict):
         return dict(document)
@@ -106,7 +107,7 @@ def with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
     def filled(table: Any) -> Any:
         return {**defaults, **table} if isinstance(table, dict) else table
 
-    def filled_part(part: Any) -> Any:
+    def part_with_defaults(part: Any) -> Any:
         if not isinstance(part, dict):
             return part
         values = {key: filled(part[key]) for key in ("left", "right") if key in part}
@@ -121,8 +122,8 @@ def with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
     if "numbers" in whole:
         whole["numbers"] = each(whole["numbers"], filled)
     for name, key, function in (
-        ("claims", "parts", filled_part),
-        ("criteria", "parts", filled_part),
+        ("claims", "parts", part_with_defaults),
+        ("criteria", "parts", part_with_defaults),
         ("figures", "curves", filled),
     ):
         if name in whole:
@@ -138,7 +139,7 @@ def with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def values(file: StudyFile) -> Iterator[tuple[KeyPath, Value]]:
-    """Every value of a study and where it stands."""
+    """Yield every value of a study and its position."""
     for at, number in enumerate(file.numbers):
         yield ("numbers", at), number
     for at, claim in enumerate(file.claims):
@@ -152,13 +153,13 @@ def values(file: StudyFile) -> Iterator[tuple[KeyPath, Value]]:
                 yield (*path, "order", place), value
     for at, figure in enumerate(file.figures):
         for index, curve in enumerate(figure.curves):
-            # Envelopes are of two measures, always the same.
+            # Envelopes always use the same two measures.
             shown = {"measure": "throughput"} if figure.kind == "envelopes" else {}
             yield ("figures", at, "curves", index), curve.model_copy(update=shown)
 
 
 def mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
-    """Say what values name that is not there."""
+    """Yield mistakes for names in values that do not exist."""
     for path, value in values(study.file):
         yield from _value_mismatches(study, path, value)
     yield from _figure_mismatches(study)
@@ -170,13 +171,17 @@ def _value_mismatches(study: Study, path: KeyPath, value: Value) -> Iterator[tup
         yield (*path, "experiment"), text
         return
     if value.measure not in measures():
-        yield (*path, "measure"), unknown("measure", value.measure, measures())
+        yield (*path, "measure"), unknown_measure(value.measure)
         return
     name, experiment = study.experiment_of(value)
     keys = [
         *value.where,
         *value.relative_to,
-        *([value.by] if isinstance(value, Number) and value.by is not None else []),
+        *(
+            [value.measured_by]
+            if isinstance(value, Number) and value.measured_by is not None
+            else []
+        ),
     ]
     wrong = [key for key in keys if key not in experiment.keys]
     if wrong:
@@ -193,11 +198,11 @@ def _value_mismatches(study: Study, path: KeyPath, value: Value) -> Iterator[tup
     for key, label in value.relative_to.items():
         if label not in study.labels(value, key):
             yield (*path, "relative_to"), unknown(key, label, study.labels(value, key))
-    if isinstance(value, Number) and value.by and isinstance(value.published, dict):
-        there = study.labels_of(name, value.by)
+    if isinstance(value, Number) and value.measured_by and isinstance(value.published, dict):
+        there = study.labels_of(name, value.measured_by)
         for label in (*value.published, *value.against.values()):
             if label not in there:
-                yield (*path, "published"), unknown(value.by, label, there)
+                yield (*path, "published"), unknown(value.measured_by, label, there)
     known = window_labels(scenario, experiment.windows)
     if value.window not in known:
         yield (*path, "window"), unknown("window", value.window, known)
@@ -216,7 +221,7 @@ def _backend_mismatches(study: Study, path: KeyPath, value: Value) -> Iterator[t
 def _reference_of_mismatches(
     study: Study, path: KeyPath, value: Value
 ) -> Iterator[tuple[KeyPath, str]]:
-    """Say what the reference of a value names that is not there."""
+    """Yield mistakes for names in a value's reference that do not exist."""
     if value.reference is None:
         return
     path = (*path, "reference")
@@ -247,7 +252,7 @@ def _reference_of_mismatches(
 
 
 def _listed(keys: Mapping[str, str | Iterable[str]]) -> str:
-    """Keys and their labels: `controller = reno, bbr; rtt = 40 ms`."""
+    """Format keys and their labels: `controller = reno, bbr; rtt = 40 ms`."""
     return "; ".join(
         f"{key} = {labels if isinstance(labels, str) else ', '.join(labels)}"
         for key, labels in keys.items()
@@ -265,7 +270,7 @@ def _figure_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
             if key not in keys:
                 yield ("figures", at, "where"), unknown("key", key, keys)
         for curve in figure.curves or (value,):
-            # An unknown experiment is said of the curve.
+            # An unknown experiment is reported for the curve.
             if not curve.experiment or curve.experiment in study.file.experiments:
                 yield from _axis_mismatches(study, ("figures", at), figure, curve)
         for curve in figure.curves if figure.windows else ():
@@ -288,7 +293,7 @@ def _figure_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
 def _axis_mismatches(
     study: Study, path: KeyPath, figure: FigureSpec, curve: Value
 ) -> Iterator[tuple[KeyPath, str]]:
-    """Say which axes of a figure are no keys of the experiment of a curve."""
+    """Yield mistakes for axes of a figure that are not keys of a curve's experiment."""
     keys = study.experiment_of(curve)[1].keys
     for axis, others in (("rows", ()), ("columns", ("window",)), ("x", ("size",))):
         key = getattr(figure, axis)
@@ -297,14 +302,14 @@ def _axis_mismatches(
 
 
 def _is_unknown(study: Study, value: Value) -> bool:
-    """Whether an experiment or a key of a value is not there, which is said of the value."""
+    """Return whether a value's experiment or key does not exist; this is reported for the value."""
     if value.experiment and value.experiment not in study.file.experiments:
         return True
     return any(key not in study.experiment_of(value)[1].keys for key in value.where)
 
 
 def _reference_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
-    """Say to which numbers and readings paragraphs refer that the study does not have."""
+    """Yield mistakes for numbers and setups in paragraphs that the study does not have."""
     numbers = [
         f"{number.id}.{label}" if label else number.id
         for number in study.file.numbers
@@ -329,16 +334,16 @@ def _comparisons(claim: Claim) -> int:
 
 
 def paragraphs(file: StudyFile) -> Iterator[tuple[KeyPath, str]]:
-    """Every text of a study that may quote its numbers, and where it stands."""
-    for at, text in enumerate(file.learned):
-        yield ("learned", at), text
+    """Yield every text of a study that may refer to numbers, and its position."""
+    for at, text in enumerate(file.findings):
+        yield ("findings", at), text
     for table in ("numbers", "claims", "figures"):
         for at, one in enumerate(getattr(file, table)):
             yield (table, at, "finding"), one.finding
 
 
 def _labels_of(study: Study, number: Number) -> list[str]:
-    """Labels of the rows that a number has: a single empty one without `by`."""
+    """Return the labels of a number's rows: a single empty one without `measured_by`."""
     if isinstance(number.published, dict):
         return list(number.published)
-    return [""] if number.by is None else study.labels(number, number.by)
+    return [""] if number.measured_by is None else study.labels(number, number.measured_by)

@@ -1,4 +1,4 @@
-"""What a `study.toml` holds. Everything is data: no formula, no code."""
+"""Format of `study.toml`. A study is data only: it contains no formulas and no code."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from jostle.backends import BACKENDS
 from jostle.errors import unknown
 
 EACH_ACK: Final = "ack"
-"""As `bin`: every ACK by itself, of runs that recorded them."""
-ALL_FLOWS: Final = ("jain", "total")
+"""Value of `bin`: one bin per ACK, for runs that recorded their ACKs."""
+ALL_FLOWS: Final = ("jain", "total_throughput")
 """Panels of a series with one line for all flows: measures of the run."""
 Summary = Literal["mean", "sd", "median", "min", "max", "share"]
 
@@ -23,7 +23,7 @@ def _known_backend(name: str) -> str:
 
 
 Backend = Annotated[str, AfterValidator(lambda name: name and _known_backend(name))]
-"""Name of a backend; empty for the one whose column it is."""
+"""Name of a backend; empty for the backend of the column."""
 
 
 class _Table(BaseModel):
@@ -31,37 +31,37 @@ class _Table(BaseModel):
 
 
 class Window(_Table):
-    """A part of a run that the scenario's phases cannot say.
+    """A time window of a run that is not a phase of the scenario.
 
     Attributes
     ----------
     time
-        From and to, such as `["0 s", "30 s"]`.
+        Start and end, such as `["0 s", "30 s"]`.
     bytes
-        From and to in shares of the bytes that the flow delivers: `["50 %", "100 %"]`.
+        Start and end as shares of the bytes that the flow delivers: `["50 %", "100 %"]`.
     """
 
     time: tuple[str, str] | None = None
     bytes: tuple[str, str] | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Window:
+    def _check_exclusive(self) -> Window:
         if (self.time is None) == (self.bytes is None):
             raise ValueError("give either `time` or `bytes`")
         return self
 
 
-class Change(_Table):
-    """Values that a scenario gets instead of its own.
+class ScenarioChange(_Table):
+    """Values that replace values of a scenario.
 
     Attributes
     ----------
     set
-        By key, as a grid or `--set` writes it; values as the scenario would have them.
+        Value by key. Keys are written as in a grid or `--set`, values as in the scenario.
     where
-        Short name of a grid key → label: which conditions; all of them if absent.
+        Short name of a grid key → label: conditions to change; all of them if absent.
     experiments
-        Which experiments; all of the study if absent.
+        Experiments to change; all of the study if absent.
     """
 
     set: Annotated[dict[str, Any], Field(min_length=1)]
@@ -69,69 +69,69 @@ class Change(_Table):
     experiments: tuple[str, ...] = ()
 
 
-class Support(_Table):
-    """What speaks for a reading.
+class SetupEvidence(_Table):
+    """Evidence for a setup.
 
     Attributes
     ----------
     quote
-        The paper's words, or a measured fact in ours.
+        Quotation from the paper, or a fact that we measured.
     source
-        Where they stand, or who measured it.
+        Place in the paper, or origin of the measurement.
     """
 
     quote: str
     source: str
 
 
-class Reading(_Table):
-    """Another way to understand what the paper says of its set-up.
+class Setup(_Table):
+    """An alternative interpretation of the paper's description of its testbed.
 
     Attributes
     ----------
     id, title, text
-        Name, the head of its column, and what is different, in a sentence.
+        Name, title of its column, and the difference in a sentence.
     support
-        What speaks for it.
+        Evidence for the setup.
     over
-        Readings that it takes as well; their changes come first.
+        Setups that it includes; their changes are applied first.
     changes
-        What of the scenarios is different.
+        Changes of the scenarios.
     repeats
-        Runs per condition, where the scenario has more.
+        Runs per condition, unless the scenario has fewer.
     figures
-        Figures that are drawn of it, too.
+        Figures that are also drawn for this setup.
     """
 
     id: str
     title: str
     text: str
-    support: Annotated[tuple[Support, ...], Field(min_length=1)]
+    support: Annotated[tuple[SetupEvidence, ...], Field(min_length=1)]
     over: tuple[str, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ScenarioChange, ...] = ()
     repeats: Annotated[int, Field(ge=1)] | None = None
     figures: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _different(self) -> Reading:
+    def _different(self) -> Setup:
         if not self.changes and len(self.over) < 2:
             raise ValueError("a reading changes something, or takes two others together")
         return self
 
 
-class Covered(_Table):
-    """A figure or a table of the paper, and where its counterpart is.
+class CoverageItem(_Table):
+    """A figure or a table of the paper, and its counterpart in the study.
 
     Attributes
     ----------
     item, shows
-        Its name (`Figure 3`, `Table II`), and what is in it.
+        Its name (`Figure 3`, `Table II`), and its content.
     ours
         Ids of our figures, numbers and claims.
     why
-        Why there is no counterpart, or what of it is missing.
+        Reason why there is no counterpart, or what is missing in it.
     elsewhere
-        What of jostle shows it outside of the study: a command, a page.
+        Command or page of jostle that shows the content outside the study.
     """
 
     item: str
@@ -141,14 +141,14 @@ class Covered(_Table):
     elsewhere: str = ""
 
     @model_validator(mode="after")
-    def _answered(self) -> Covered:
+    def _answered(self) -> CoverageItem:
         if not (self.ours or self.why or self.elsewhere):
             raise ValueError("give `ours`, or say in `why` why there is nothing")
         return self
 
     @property
     def status(self) -> str:
-        """Whether we have it: `yes`, `in part`, or `no`."""
+        """Whether there is a counterpart: `yes`, `in part`, or `no`."""
         there = self.ours or self.elsewhere
         return "no" if not there else "in part" if self.why else "yes"
 
@@ -159,24 +159,24 @@ class Experiment(_Table):
     Attributes
     ----------
     scenario
-        File beside the study.
+        File in the study's folder.
     keys
         Short name → key of the scenario's grid.
     windows
-        Windows beside the phases of the scenario.
+        Windows in addition to the phases of the scenario.
     backends
-        What can run it.
+        Backends that can run it.
     repeats
-        Runs per condition, where the scenario has more.
+        Runs per condition, unless the scenario has fewer.
     kernel_repeats
-        Runs per condition on a backend that takes its time, as the kernel does; as many as in the
-        simulator if absent.
+        Runs per condition on a real-time backend such as the kernel; by default, as many as in the
+        simulator.
     changes
-        What single conditions have instead of what the scenario says.
+        Changes of the scenario for single conditions.
     """
 
     scenario: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ScenarioChange, ...] = ()
     keys: dict[str, str] = {}
     windows: dict[str, Window] = {}
     backends: tuple[Annotated[str, AfterValidator(_known_backend)], ...] = tuple(BACKENDS)
@@ -185,15 +185,15 @@ class Experiment(_Table):
 
 
 class Reference(_Table):
-    """The flow that another one is held against, as far as it differs from that one's value.
+    """The flow with which a value's flow is compared. Absent keys are taken from the value.
 
     Attributes
     ----------
     experiment, flow, backend
-        As those of a value.
+        As in a value.
     where
-        Short key → label: which conditions, beside what the value itself says; keys that the
-        reference's experiment does not have are of no matter.
+        Short key → label: selects conditions in addition to the value's `where`. Keys that the
+        reference's experiment does not have are ignored.
     """
 
     experiment: str = ""
@@ -203,55 +203,55 @@ class Reference(_Table):
 
 
 class Value(_Table):
-    """Which number is meant: of which runs, of which flow, when, and how runs are summed up.
+    """A number that is measured: runs, flow, time window, and summary over runs.
 
     Attributes
     ----------
     experiment
-        Its name; may be absent if there is one.
+        Name of the experiment; optional if there is one.
     where
-        Short name of a grid key → label of its value; conditions that match all of them.
+        Short name of a grid key → label of its value; selects conditions that match all of them.
     flow
-        Name of the flow (or of the link, for a measure of links); absent for measures of a run.
-        Where several flows were written as one, its name is that of their mean.
+        Name of the flow (or link, for a measure of links); absent for measures of a run. For a
+        flow with `count`, the name without number selects the mean over the flows.
     measure
-        Name of a measure (`jostle list measures`). Numbers are in the unit that people read.
+        Name of a measure (`jostle list measures`). Numbers are in the unit of tables.
     window
         A phase of the scenario, or a window of the experiment.
     backend
-        What ran it, whichever backend's column it stands in; that one's if absent.
+        Backend of the runs; by default, the backend of the column.
     reference
-        Of measures of pairs, such as `conformance`: what the flow is held against.
+        For measures of pairs, such as `conformance`: the flow to compare with.
     bin
-        Length of the bins that a percentile or a share is taken over; the scenario's interval if
-        absent. `ack`: each ACK by itself, of `rtt` and `ack_rtt` in a scenario that records them.
+        Length of the bins for a percentile or a share; by default the sampling interval. `ack`:
+        one bin per ACK, for `rtt` and `segment_rtt` in a scenario that records ACKs.
     percentile
-        Of the bins in the window, instead of the measure over all of it; with the measure
-        `echo_rtt`, of the echoes.
+        Percentile of the bins in the window, instead of the measure over the window; with the
+        measure `echo_rtt`, percentile of the echoes.
     bins_above
-        Instead of the measure over the window: the share of its bins, in %, that have this much or
-        more, in the measure's unit.
+        Share of the bins in the window, in %, with at least this value in the measure's unit,
+        instead of the measure over the window.
     size
-        Bytes whose download time is meant, for `download_time`.
+        Number of bytes, for `download_time`.
     relative_to
-        Grid keys and labels of runs that each run is divided by, seed by seed:
+        Grid keys and labels of runs by which each run is divided, seed by seed:
         `{ memory = "none" }`.
     mode, then
-        Of measures of states: the controller's word for what it does (`probe_bw_up`), or what that
-        begins with (`probe_bw`), and with `mode_followed` that of what comes after it.
-    shown
-        Of measures of states: a mode that a controller of the kind that is meant shows in any run.
-        A run without it has no value, where that of one which never was in `mode` would be 0.
+        For measures of states: name of the controller's mode (`probe_bw_up`), or its beginning
+        (`probe_bw`). For `mode_followed`, `then` is the mode that follows.
+    display
+        For measures of states: a mode that every controller with these modes shows in any run. A
+        run without it has no value, whereas a run without `mode` has the value 0.
     quantity, take
-        Of `internal`: its name in the table `internals`, and what is taken of it over time.
+        For `internal`: name of the quantity in the table `internals`, and its summary over time.
     unset
-        Of `internal`: the number by which the controller says that there is none, as of a bound
-        that is not set. Intervals with it are left out.
+        For `internal`: the number that means "not set", such as for a bound. Intervals with it
+        are ignored.
     below, above
-        With the summary `share`: the runs that are meant, in the measure's unit. With the measure
-        `echo_share`: the round trips that are meant, in ms.
+        With the summary `share`: limits of the runs that count, in the measure's unit. With the
+        measure `echo_share`: limits of the RTTs that count, in ms.
     summary
-        Over the runs.
+        Summary over the runs.
     """
 
     experiment: str = ""
@@ -268,7 +268,7 @@ class Value(_Table):
     relative_to: dict[str, str] = {}
     mode: str = ""
     then: str = ""
-    shown: str = ""
+    display: str = ""
     quantity: str = ""
     take: Literal["mean", "min", "max", "last"] = "mean"
     unset: float | None = None
@@ -278,32 +278,32 @@ class Value(_Table):
 
 
 class Number(Value):
-    """A number, published or only measured; or one for each value of a grid key.
+    """A number that is measured, and optionally published; or one number per value of a grid key.
 
     Attributes
     ----------
     id, text
-        Name, and what it is; `{…}` in the text stands for the label of the key `by`.
-    by
-        Short name of the grid key whose labels `published` goes by; without that, one number for
-        each of its labels.
+        Name and description. `{…}` in the text is replaced by the label of the key `measured_by`.
+    measured_by
+        Short name of the grid key whose labels are the keys of `published`; without `published`,
+        there is one number per label.
     published
-        In the measure's unit; absent where nobody has published it.
+        Published value in the measure's unit; absent if there is none.
     published_sd
-        The published standard deviation over runs, where there is one.
+        Published standard deviation over runs, if any.
     against
-        With the statistic `t` or `d`: the runs that are compared with.
+        With the statistics `t`, `p` and `d`: the runs to compare with.
     statistic
-        Of what the runs' values give: themselves, Student's t, the p of that test, or Cohen's d.
+        Statistic of the runs' values: the value, Student's t, its p-value, or Cohen's d.
     ranking
-        Whether the order of the published values has to be ours, too.
+        Whether the order of the published values is compared with our order.
     finding
-        What our runs show where they differ, and why.
+        Explanation of differences between our runs and the published values.
     """
 
     id: str
     text: str
-    by: str | None = None
+    measured_by: str | None = None
     published: float | dict[str, float] | None = None
     published_sd: dict[str, float] = {}
     statistic: Literal["value", "t", "p", "d"] = "value"
@@ -313,8 +313,12 @@ class Number(Value):
 
     @model_validator(mode="after")
     def _consistent(self) -> Number:
-        if self.published is not None and (self.by is None) == isinstance(self.published, dict):
-            raise ValueError("`by` goes with a table of published values, one without the other")
+        if self.published is not None and (self.measured_by is None) == isinstance(
+            self.published, dict
+        ):
+            raise ValueError(
+                "`measured_by` goes with a table of published values, one without the other"
+            )
         if self.published is None and (self.ranking or self.published_sd):
             raise ValueError("`ranking` and `published_sd` go with published values")
         if (self.statistic == "value") == bool(self.against):
@@ -322,16 +326,16 @@ class Number(Value):
         return self
 
 
-class Part(_Table):
+class ClaimPart(_Table):
     """One comparison of a claim.
 
     Attributes
     ----------
     left
-        What is judged.
+        Value to judge.
     relation
-        `above`: left ≥ factor · right + margin. `below`: the contrary. `about`: off by at most
-        `tolerance` of it, or by `within`. `order`: every value of `order` above the next.
+        `above`: left ≥ factor · right + margin. `below`: left ≤ the same. `about`: differs by at
+        most the share `tolerance`, or by `within`. `order`: each value of `order` above the next.
     right
         A number in the measure's unit, or another value.
     factor, margin, tolerance, within
@@ -350,7 +354,7 @@ class Part(_Table):
     order: tuple[Value, ...] = ()
 
     @model_validator(mode="after")
-    def _consistent(self) -> Part:
+    def _consistent(self) -> ClaimPart:
         if self.relation == "order":
             if len(self.order) < 2 or self.left is not None or self.right is not None:
                 raise ValueError("`order` takes two values or more, without left and right")
@@ -369,19 +373,19 @@ class Claim(_Table):
     id, text
         Name, and the claim in one sentence.
     parts
-        What has to be true of the runs.
+        Comparisons that have to hold.
     finding
-        What our runs show where it does not hold, and why.
+        Explanation if the claim does not hold in our runs.
     """
 
     id: str
     text: str
-    parts: Annotated[tuple[Part, ...], Field(min_length=1)]
+    parts: Annotated[tuple[ClaimPart, ...], Field(min_length=1)]
     finding: str = ""
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """All values that it compares."""
+        """All values that the claim compares."""
         sides = [side for part in self.parts for side in (part.left, part.right, *part.order)]
         return tuple(side for side in sides if isinstance(side, Value))
 
@@ -393,18 +397,18 @@ class Curve(Value):
 
 
 class ModelCurve(_Table):
-    """A line of a figure that a published formula gives; see `studies/published_models.py`.
+    """A curve of a published formula in a figure; see `studies/published_models.py`.
 
     Attributes
     ----------
     label
-        Its name.
+        Name of the curve.
     model
-        Which formula.
+        Name of the formula.
     x
-        Which of its parameters the x axis is; numbers are those that the key's labels begin with.
+        Parameter on the x axis. Its values are the numbers at the start of the key's labels.
     parameters
-        The others, as a scenario writes quantities.
+        Values of the other parameters, written as in a scenario.
     """
 
     label: str
@@ -419,42 +423,43 @@ class FigureSpec(_Table):
     Attributes
     ----------
     id, caption
-        Name, and what is to be seen.
+        Name and caption.
     kind
         `series`: stacked panels over time of one condition. `boxes`, `bars`: one per curve, with
         the runs' distribution or mean and interval. `cdf`: distribution of the bins of all runs.
-        `lines`: a measure against a grid key or against download size. `heat_map`: a measure by two
+        `lines`: a measure over a grid key or over download size. `heat_map`: a measure by two
         grid keys. `representative`: stacked panels over the time since a flow's start, of one run
-        for each curve: the one whose measure is the median.
+        for each curve: the run whose measure is the median.
         `envelopes`: delay and throughput of each curve's first run, with its Performance Envelope.
     experiment, where, flows
-        Of a `series`: the condition, and the flows that are shown.
+        For `series`: the condition, and the flows to show.
     panels
-        Of a `series`, from top to bottom: measures that the series shows, `jain` and `total`. Of
+        For `series`, from top to bottom: measures of the series, `jain` and
+        `total_throughput`. For
         `representative`: measures that have bins.
     curves
-        Of the other kinds.
+        For the other kinds.
     models
-        Of `lines` over a key of the grid: curves of published formulas beside those of the runs.
+        For `lines` over a grid key: curves of published formulas in addition to the runs.
     groups
-        Of `boxes`, `bars` and `envelopes`: names of the groups of curves, each with as many curves;
-        of `envelopes` each has a chart of its own.
+        For `boxes`, `bars` and `envelopes`: names of groups of curves of equal size. For
+        `envelopes`, each group has a separate chart.
     x
-        Of `lines`: short name of the grid key along the x axis, or `size`.
+        For `lines`: short name of the grid key on the x axis, or `size`.
     x_label, x_scale
-        Of `lines`: words for it; whether the axis is linear, logarithmic, or has the key's values
-        at even distances.
+        For `lines`: label of the x axis; whether the axis is linear, logarithmic, or has the key's
+        values at even distances.
     rows, columns
-        Of a `heat_map`: short names of grid keys; `columns` may be `window`.
+        For `heat_map`: short names of grid keys; `columns` may be `window`.
     row_label, column_label
-        Of a `heat_map`: words for them, where their labels do not say it.
+        For `heat_map`: labels of the axes, if the labels of the keys need an explanation.
     windows
-        Of a `heat_map` by window.
+        For `heat_map` by window.
     diverging
-        Of a `heat_map`: whether 0 is its neutral middle.
+        For `heat_map`: whether 0 is the neutral centre of the colours.
     finding
-        What it shows, in a paragraph; `{id}` of a number, or `{id.label}`, stands for what our
-        runs gave.
+        Explanation in a paragraph. `{id}` or `{id.label}` of a number is replaced by the value
+        from our runs.
     """
 
     id: str
@@ -487,23 +492,22 @@ class StudyFile(_Table):
     Attributes
     ----------
     title, paper
-        In a few words, and the citation.
+        Short title, and the citation.
     setup
         Markdown file with the setup and every choice that the paper leaves open.
-    learned
-        What the study shows, for whoever reads no further: sentences in which `{id}` stands for
-        what our runs gave.
+    findings
+        Summary of the study in sentences. `{id}` is replaced by the value from our runs.
     tolerance
-        Relative difference up to which a number counts as reproduced, beside lying inside our
-        interval.
+        Relative difference up to which a number counts as reproduced, even if it is outside our
+        confidence interval.
     defaults
-        Keys that every value has unless it says otherwise.
+        Default keys of every value.
     experiments, numbers, claims, figures
-        What was run, what came out, what was said of it, what was drawn.
+        Scenarios to run, numbers to compare, claims to check, and figures to draw.
     described
-        How the set-up is taken that the scenarios have; head of its column where there are others.
-    readings
-        Other ways to take it.
+        Title of the column of the scenarios' own setup, if there are other setups.
+    setups
+        Alternative setups.
     coverage
         Every figure and table of the paper.
     """
@@ -511,7 +515,7 @@ class StudyFile(_Table):
     title: str
     paper: str
     setup: str = "setup.md"
-    learned: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
     tolerance: float = 0.1
     defaults: Value = Value()
     experiments: Annotated[dict[str, Experiment], Field(min_length=1)]
@@ -519,5 +523,5 @@ class StudyFile(_Table):
     claims: tuple[Claim, ...] = ()
     figures: tuple[FigureSpec, ...] = ()
     described: str = "as described"
-    readings: tuple[Reading, ...] = ()
-    coverage: tuple[Covered, ...] = ()
+    setups: tuple[Setup, ...] = ()
+    coverage: tuple[CoverageItem, ...] = ()

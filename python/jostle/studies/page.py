@@ -1,4 +1,4 @@
-"""A study as one HTML file that needs nothing beside it."""
+"""A study as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jostle.backends.registry import DEFAULT
-from jostle.foreign_files import TEXT_BYTES, read_text
 from jostle.report.page import rendered
-from jostle.results.formats import ABSENT
+from jostle.results.number_format import ABSENT
+from jostle.safe_io.untrusted_files import TEXT_BYTES, read_text
 from jostle.studies.coverage import coverage_rows
-from jostle.studies.document import (
+from jostle.studies.findings import Readings, filled, learned, not_run
+from jostle.studies.fitted_network_tables import half_rows, value_rows
+from jostle.studies.json_document import (
     TITLES,
     Column,
     Evaluations,
@@ -24,13 +26,11 @@ from jostle.studies.document import (
     ranking_rows,
     reading_rows,
 )
-from jostle.studies.findings import Readings, filled, learned, not_run
-from jostle.studies.fitted_rows import half_rows, value_rows
-from jostle.studies.kept_points import BACKEND, FILE
-from jostle.studies.over_time import over_time
-from jostle.studies.prose import inline, whole
+from jostle.studies.operating_points_archive import BACKEND, FILE
 from jostle.studies.runs import Runs
 from jostle.studies.study import Study
+from jostle.studies.text_markup import inline, render_page
+from jostle.studies.time_series import over_time
 from jostle.studies.verdicts import in_short, verdicts
 
 _PARTS: Final = {
@@ -49,15 +49,12 @@ _PARTS: Final = {
     "provenance": "Provenance",
     "repeat": "To repeat",
 }
-"""Parts of a page in their order, and how its navigation calls them."""
+"""Sections of a page in order, and their titles in the navigation."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn figure: its name, its caption, whose runs it shows, and its SVG text.
-
-    Beside it, what it shows in a paragraph, which may be empty.
-    """
+    """A drawn figure: name, caption, column of its runs, SVG text, and an optional finding."""
 
     name: str
     caption: str
@@ -68,7 +65,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Runs of a column: the backend's version, and each by experiment, condition, seed and id."""
+    """Runs of a column: version of the backend; experiment, condition, seed and id of each run."""
 
     version: str
     runs: Sequence[tuple[str, str, int, str]]
@@ -81,7 +78,7 @@ def page(
     pictures: Sequence[Picture],
     command: Sequence[str],
 ) -> str:
-    """Write a study's page.
+    """Return a study's page.
 
     Parameters
     ----------
@@ -92,7 +89,7 @@ def page(
     pictures
         In the order of the study.
     command
-        Words of the command that gives the page again.
+        Words of the command that recreates the page.
     """
     first_column, first = next(iter(evaluations.items()))
     named = by_reading(evaluations, first_column.backend)
@@ -116,8 +113,8 @@ def page(
         **shown,
         title=study.file.title,
         paper=study.file.paper,
-        parts=_parts(shown, figures=bool(pictures)),
-        setup=whole(read_text(study.folder / study.file.setup, TEXT_BYTES)),
+        parts=_sections(shown, figures=bool(pictures)),
+        setup=render_page(read_text(study.folder / study.file.setup, TEXT_BYTES)),
         linux=any(column.backend != DEFAULT for column in evaluations),
         figures=[
             (
@@ -130,15 +127,15 @@ def page(
             for one in pictures
         ],
         provenance=_provenance(runs)
-        | _kept(runs)
+        | _recorded_provenance(runs)
         | {one.title: Provenance(one.kept, []) for one in evaluations if one.kept},
         command=shlex.join(command),
         judged=bool(first.claims) or any(row.published is not None for row in first.numbers),
     )
 
 
-def _parts(shown: Mapping[str, Any], *, figures: bool) -> list[tuple[str, str]]:
-    """List the parts that a page has: where each is, and what the navigation calls it."""
+def _sections(shown: Mapping[str, Any], *, figures: bool) -> list[tuple[str, str]]:
+    """Return the sections of a page: id, and title in the navigation."""
     here = {
         "learned": shown["learned"],
         "claims-found": shown["groups"],
@@ -154,9 +151,9 @@ def _parts(shown: Mapping[str, Any], *, figures: bool) -> list[tuple[str, str]]:
 
 
 def _tables(study: Study, evaluations: Evaluations) -> list[tuple[str, *Table]]:
-    """Collect the tables that have rows, with their headings."""
+    """Return the tables that have rows, with their headings."""
     made: dict[str, Table] = {
-        "Claims": claim_rows(evaluations, study.halves),
+        "Claims": claim_rows(evaluations, study.split_by_claim),
         "Orders": ranking_rows(evaluations),
         "Numbers": number_rows(evaluations),
         "Coverage": coverage_rows(study),
@@ -165,14 +162,14 @@ def _tables(study: Study, evaluations: Evaluations) -> list[tuple[str, *Table]]:
 
 
 def _fitted_tables(study: Study, evaluations: Evaluations) -> list[Table]:
-    """Collect what is shown of the fitted network, if there is one."""
+    """Return the tables of the fitted network, if there is one."""
     if study.fitted is None:
         return []
     return [value_rows(study.fitted), half_rows(study.fitted, evaluations)]
 
 
 def _provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
-    """Say of each column what made it, by its title."""
+    """Return the provenance of each column, by its title."""
     return {
         column.title: Provenance(
             next((one.backend_version for one in each.results.values()), ABSENT),
@@ -186,8 +183,8 @@ def _provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
     }
 
 
-def _kept(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
-    """Say where the points of Linux's flows are from, unless it ran."""
+def _recorded_provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
+    """Return the provenance of recorded points of Linux's flows, unless Linux ran now."""
     kept = next((each.kept for each in runs.values() if each.kept is not None), None)
     if kept is None or any(column.backend == BACKEND for column in runs):
         return {}
@@ -196,10 +193,10 @@ def _kept(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
 
 
 def _findings(study: Study, reading: str, named: Readings) -> list[tuple[str, str]]:
-    """Collect what is to be said of numbers, each text once."""
-    # A number of several labels is one: what is said of it holds for all of them.
+    """Return the findings about numbers, without duplicates."""
+    # The finding of a number with several labels applies to all of them.
     said = [
-        (number.text.replace(f"{{{number.by}}}", "…"), number.finding)
+        (number.text.replace(f"{{{number.measured_by}}}", "…"), number.finding)
         for number in study.file.numbers
     ]
     found = [(text, filled(finding, reading, named)) for text, finding in said if finding]

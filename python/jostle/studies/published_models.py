@@ -1,4 +1,4 @@
-"""Formulas that papers give for what a study measures, to be drawn beside what was measured."""
+"""Published formulas for measures of a study, which figures draw next to measured values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jostle.scenario.text.units import QuantityError, parse_rate, parse_size, parse_span
+from jostle.scenario.parsing.quantities import QuantityError, parse_rate, parse_size, parse_span
 
 
 @dataclass(frozen=True)
@@ -17,11 +17,11 @@ class PublishedModel:
     Attributes
     ----------
     source
-        Where it is published.
+        Publication.
     measure
-        Name of the measure that it predicts, in whose unit `value` is.
+        Name of the predicted measure, whose unit `value` returns.
     value
-        The formula. The ends of its parameters' names are their units.
+        The formula. Names of its parameters end with their units.
     """
 
     source: str
@@ -30,7 +30,7 @@ class PublishedModel:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of what the formula takes."""
+        """Names of the formula's parameters."""
         return tuple(inspect.signature(self.value).parameters)
 
 
@@ -42,15 +42,15 @@ def bbr_beside_loss_based(
     bbr_flows: float,
     packet_bytes: float,
 ) -> float:
-    """Share of a link that BBRv1 flows get beside any number of loss-based ones, in %.
+    """Return the share of a link, in %, that BBRv1 flows get next to loss-based flows.
 
-    BBR's rate is what its cap of two estimated bandwidth-delay products lets it keep in a queue
-    that the others fill. In ProbeRTT it measures an RTT that contains their part of the queue,
-    *p q / c*, and four packets of each BBR flow. Where cap and packets in flight are equal, the
-    loss-based flows have *p* = 1/2 − 1/(2 X) − 4 N / q of the link (equation 9); a negative *p*
-    means that BBR has all of it. For every ProbeRTT, one in 10 s, BBR stands still until the queue
-    is empty, for another 200 ms and a round trip (11), which lessens its share (10). How long the
-    flows compete cancels out of the two.
+    BBR's rate is limited by its cap of two estimated bandwidth-delay products in flight, while the
+    other flows fill the queue. In ProbeRTT it measures an RTT that contains the other flows' part
+    of the queue, *p q / c*, and four packets of each BBR flow. If the packets in flight equal the
+    cap, the loss-based flows get *p* = 1/2 − 1/(2 X) − 4 N / q of the link (equation 9); a negative
+    *p* means that BBR gets all of it. In every ProbeRTT, one per 10 s, BBR stops sending until the
+    queue is empty, and for another 200 ms and an RTT (11), which reduces its share (10). The
+    duration of the competition cancels out of (10) and (11).
 
     Parameters
     ----------
@@ -78,16 +78,16 @@ MODELS: Final[Mapping[str, PublishedModel]] = {
         bbr_beside_loss_based,
     ),
 }
-"""By name."""
+"""Published formulas by name."""
 
 
 def quantity(model: str, name: str, given: float | str) -> float:
-    """Read a parameter of a model, in the unit that its name ends with.
+    """Parse a parameter of a model, in the unit that its name ends with.
 
     Raises
     ------
     QuantityError
-        If it is not such a quantity.
+        If the text is not such a quantity.
     """
     parsers: dict[str, Callable[[Any], float]] = {
         "bps": parse_rate,

@@ -1,4 +1,4 @@
-"""The runs of a study: which there are, and a value's number in each of them."""
+"""The runs of a study, and the number that a value has in each run."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.results.conformance import Pair, repeatabilities
-from jostle.results.finished import OVERALL
+from jostle.results.finished_runs import OVERALL
 from jostle.results.measures import Bounds, measure
-from jostle.scenario.text.units import parse_size, parse_span
-from jostle.stats.describe import Floats, present
-from jostle.studies.kept_points import BACKEND as KEPT_BACKEND
+from jostle.scenario.parsing.quantities import parse_size, parse_span
+from jostle.stats.descriptive import Floats, drop_missing
 from jostle.studies.models import EACH_ACK
+from jostle.studies.operating_points_archive import BACKEND as KEPT_BACKEND
 from jostle.studies.study import Study
-from jostle.studies.windows import Asked, RunView, Span
+from jostle.studies.time_windows import MeasureArguments, RunView, TimeWindow
 
 if TYPE_CHECKING:
     from jostle.results import ResultSet
     from jostle.results.operating_points import OperatingPoints
-    from jostle.studies.kept_points import KeptPoints
     from jostle.studies.models import Value
+    from jostle.studies.operating_points_archive import ArchivedOperatingPoints
 
 _Key = tuple[frozenset[tuple[str, str]], int]
 """Labels of a condition, and a seed."""
@@ -37,9 +37,9 @@ class Runs:
     results
         By name of the experiment; experiments that the backend did not run are absent.
     elsewhere
-        The same of every backend, by its name, for values that name theirs.
+        The same for every backend, by its name, for values that name a backend.
     kept
-        Operating points of Linux's flows, for values that name that backend where it did not run.
+        Recorded operating points of Linux's flows, for values of Linux if it did not run.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Runs:
         study: Study,
         results: Mapping[str, ResultSet],
         elsewhere: Mapping[str, Mapping[str, ResultSet]] | None = None,
-        kept: KeptPoints | None = None,
+        kept: ArchivedOperatingPoints | None = None,
     ) -> None:
         self.study = study
         self.kept = kept
@@ -56,7 +56,7 @@ class Runs:
         self._views: dict[tuple[str, str, int], list[RunView]] = {}
 
     def per_run(self, value: Value) -> list[float | None]:
-        """Take a value from each run of the conditions that it is of.
+        """Return the number of a value in each run of its conditions.
 
         Returns
         -------
@@ -79,7 +79,7 @@ class Runs:
         ]
 
     def _values(self, value: Value) -> list[tuple[_Key, float | None]]:
-        """Take a value from each run, undivided; a run and what it is divided by have one key."""
+        """Return the number in each run before division; a run and its divisor have equal keys."""
         if measure(value.measure).place == "pairs":
             return self._paired(value)
         name, experiment = self.study.experiment_of(value)
@@ -89,12 +89,12 @@ class Runs:
             for condition in self.study.scenarios[name].conditions
         ]
         return [
-            ((labels[condition], run.seed), self._one(value, run, span))
+            ((labels[condition], run.seed), self._run_value(value, run, span))
             for condition, run, span in self._runs(value)
         ]
 
     def _paired(self, value: Value) -> list[tuple[_Key, float | None]]:
-        """Hold each run against one of the reference's: the first against the first, and so on."""
+        """Compare the n-th run of a value with the n-th run of its reference."""
         name, _ = self.study.experiment_of(value)
         wanted = measure(value.measure)
         found: list[tuple[_Key, float | None]] = []
@@ -118,13 +118,13 @@ class Runs:
         return found
 
     def points(self, value: Value, condition: int) -> list[OperatingPoints]:
-        """Operating points of a value's flow in each run of a condition."""
+        """Return the operating points of a value's flow in each run of a condition."""
         return [points for _, points in self.seeded_points(value, condition)]
 
     def seeded_points(self, value: Value, condition: int) -> list[tuple[int, OperatingPoints]]:
-        """Give the operating points of a value's flow in each run of a condition, with its seed.
+        """Return the operating points of a value's flow in each run of a condition, with its seed.
 
-        Those that are kept of Linux, if it is the one that is meant and did not run.
+        If the value is of Linux, and Linux did not run, these are the recorded points.
         """
         name, _ = self.study.experiment_of(value)
         phase = "" if value.window == OVERALL else value.window
@@ -136,22 +136,22 @@ class Runs:
         return [(one.seed, one.points) for one in kept]
 
     def per_bin(self, value: Value) -> Floats:
-        """Take a measure's bins from all runs of a value; shape (bins,)."""
+        """Return the bins of a value's measure in all of its runs; shape (bins,)."""
         found = [_bins(value, run, span) for _, run, span in self._runs(value)]
         whole: Floats = np.concatenate(found) if found else np.array([])
-        return present(whole)
+        return drop_missing(whole)
 
     def bounds(self, value: Value) -> Bounds:
-        """Smallest and largest value that there can be, in the measure's own unit."""
+        """Return the smallest and largest possible value, in the measure's own unit."""
         wanted = measure(value.measure)
         specs = (run.spec for _, run, _ in self._runs(value))
         every = [wanted.bounds_in(spec) for spec in specs] if wanted.name == "jain" else []
         return min(every, default=wanted.bounds)
 
     def summary(self, value: Value) -> list[float]:
-        """Give what a summary is made of, without runs that have no value.
+        """Return the sample that is summarised, without runs that have no value.
 
-        For `share`, 100 for a run that is meant and 0 for another, so that the mean is a
+        For `share`, a run within the limits is 100 and another one 0, so that the mean is a
         percentage.
         """
         there = [one for one in self.per_run(value) if one is not None]
@@ -162,15 +162,15 @@ class Runs:
         return [100.0 if low <= one <= high else 0.0 for one in there]
 
     def representative(self, value: Value) -> RunView | None:
-        """Give the run whose value is the median, the upper one of two; None without runs."""
+        """Return the run with the median value (the upper of two); None without runs."""
         found = [
             (one, at, run)
             for at, (_, run, span) in enumerate(self._runs(value))
-            if (one := self._one(value, run, span)) is not None
+            if (one := self._run_value(value, run, span)) is not None
         ]
         return sorted(found)[len(found) // 2][-1] if found else None
 
-    def _runs(self, value: Value) -> Iterator[tuple[int, RunView, Span]]:
+    def _runs(self, value: Value) -> Iterator[tuple[int, RunView, TimeWindow]]:
         name, experiment = self.study.experiment_of(value)
         window = experiment.windows.get(value.window)
         for condition in self.study.conditions(value):
@@ -178,48 +178,48 @@ class Runs:
                 yield condition, run, run.span(value.window, window, value.flow)
 
     def views(self, experiment: str, condition: int, backend: str = "") -> Sequence[RunView]:
-        """Give the runs of a condition on a backend; none where it ran none."""
+        """Return the runs of a condition on a backend; empty if it ran none."""
         key = (backend, experiment, condition)
         if key not in self._views:
             done = self._elsewhere.get(backend, {}) if backend else self.results
             results = done.get(experiment)
             self._views[key] = [] if results is None else [
-                RunView(one.run) for one in results.of(self._position(results, key[1:]))
+                RunView(one.run) for one in results.runs_of(self._position(results, key[1:]))
             ]  # fmt: skip
         return self._views[key]
 
     def position(self, experiment: str, condition: int) -> int:
-        """Position in the results of a condition of the study; −1 if it was not run."""
+        """Return the position of a study's condition in the results; −1 if it was not run."""
         return self._position(self.results[experiment], (experiment, condition))
 
     def _position(self, results: ResultSet, place: tuple[str, int]) -> int:
-        # Positions are those of the results, whose conditions may be fewer than the study's.
+        # The results may have fewer conditions than the study.
         experiment, condition = place
         labels = dict(self.study.scenarios[experiment].conditions[condition])
         return next((at for at, one in enumerate(results.conditions) if one == labels), -1)
 
-    def _one(self, value: Value, run: RunView, span: Span) -> float | None:
+    def _run_value(self, value: Value, run: RunView, span: TimeWindow) -> float | None:
         members = run.members(value.flow) if measure(value.measure).scope == "flow" else ()
         if not members:
-            return self._of_one(value, run, span)
+            return self._flow_value(value, run, span)
         found = [
-            self._of_one(value.model_copy(update={"flow": name}), run, span) for name in members
+            self._flow_value(value.model_copy(update={"flow": name}), run, span) for name in members
         ]
         there = [one for one in found if one is not None]
         return sum(there) / len(there) if there else None
 
-    def _of_one(self, value: Value, run: RunView, span: Span) -> float | None:
+    def _flow_value(self, value: Value, run: RunView, span: TimeWindow) -> float | None:
         wanted = measure(value.measure)
         if wanted.place == "states":
             state = run.states(value.flow).value(value, (span.from_s, span.to_s))
             return None if state is None else state * wanted.factor
         if wanted.place == "asked":
             size = None if value.size is None else parse_size(value.size)
-            asked = Asked(size, value.percentile, value.above, value.below)
+            asked = MeasureArguments(size, value.percentile, value.above, value.below)
             return run.value(wanted, value.flow, span, asked)
         if value.percentile is None and value.bins_above is None:
             return run.value(wanted, value.flow, span)
-        there = present(_bins(value, run, span))
+        there = drop_missing(_bins(value, run, span))
         if not there.size:
             return None
         if value.bins_above is not None:
@@ -227,8 +227,8 @@ class Runs:
         return float(np.percentile(there, value.percentile or 0.0))
 
 
-def _bins(value: Value, run: RunView, span: Span) -> Floats:
-    """Take a value's bins from a run, or what it is at each ACK; shape (bins,)."""
+def _bins(value: Value, run: RunView, span: TimeWindow) -> Floats:
+    """Return a value's bins in a run, or its values at ACKs; shape (bins,)."""
     wanted = measure(value.measure)
     if value.bin == EACH_ACK:
         return run.at_acks(wanted, value.flow, span)

@@ -1,4 +1,4 @@
-"""A study that has been read."""
+"""A study after loading and validation."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from typing import Final
 
 from jostle.errors import InputError, unknown
 from jostle.scenario import Scenario
-from jostle.studies.fitted import Fitted
-from jostle.studies.models import Experiment, Reading, Reference, StudyFile, Value
+from jostle.studies.fitted_network import FittedNetwork
+from jostle.studies.models import Experiment, Reference, Setup, StudyFile, Value
 
 DESCRIBED: Final = "described"
-"""The reading that the scenarios have as they stand."""
+"""Id of the setup of the scenarios without changes."""
 LINUX: Final = "linux"
-"""In references: what Linux gave of that."""
+"""In references: results of Linux with the described setup."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study whose scenarios have been read and whose values all name something.
+    """A study whose scenarios and references have been checked.
 
     Attributes
     ----------
     id
         Name of its folder.
     folder
-        Where it is.
+        Path of its folder.
     file
-        What it says.
+        Contents of `study.toml`.
     scenarios
-        By name of the experiment, as `reading` has them.
+        By name of the experiment, with the changes of `reading`.
     reading
-        How the paper's set-up is taken.
+        Id of the setup.
     changed
-        By reading: the scenarios that it changes, by name of the experiment.
+        By setup: the scenarios that it changes, by name of the experiment.
     fitted
-        The network that a fit of its testbed found, which is a reading; None if none is kept.
+        The fitted network of its testbed, which is a setup; None if there is none.
     """
 
     id: str
@@ -46,20 +46,20 @@ class Study:
     scenarios: Mapping[str, Scenario]
     reading: str = DESCRIBED
     changed: Mapping[str, Mapping[str, Scenario]] = field(default_factory=dict)
-    fitted: Fitted | None = None
+    fitted: FittedNetwork | None = None
 
     @property
     def readings(self) -> list[str]:
-        """Names of all readings, the one that is described first."""
-        return [DESCRIBED, *(reading.id for reading in self.file.readings)]
+        """Ids of all setups, with the described one first."""
+        return [DESCRIBED, *(reading.id for reading in self.file.setups)]
 
     def as_read(self, reading: str) -> Study:
-        """Return the study with the scenarios of a reading.
+        """Return the study with the scenarios of a setup.
 
         Raises
         ------
         InputError
-            If it has no such reading.
+            If it has no such setup.
         """
         if reading not in self.readings:
             text = unknown("reading", reading, self.readings)
@@ -70,34 +70,34 @@ class Study:
         return replace(self, reading=reading, scenarios=scenarios)
 
     @property
-    def read(self) -> Reading | None:
-        """The reading at hand; None for what is described."""
-        return next((one for one in self.file.readings if one.id == self.reading), None)
+    def read(self) -> Setup | None:
+        """The present setup; None for the described one."""
+        return next((one for one in self.file.setups if one.id == self.reading), None)
 
     @property
-    def halves(self) -> Mapping[str, str]:
-        """Which half of the fit of its testbed each claim is of, by id; empty without a fit."""
-        return {} if self.fitted is None else self.fitted.halves
+    def split_by_claim(self) -> Mapping[str, str]:
+        """Subset (`fit` or `held out`) of each claim, by id; empty without a fitted network."""
+        return {} if self.fitted is None else self.fitted.split_by_claim
 
     def experiment_of(self, value: Value) -> tuple[str, Experiment]:
-        """Name and experiment that a value is of."""
+        """Return name and definition of a value's experiment."""
         name = value.experiment or next(iter(self.file.experiments))
         return name, self.file.experiments[name]
 
     def conditions(self, value: Value) -> list[int]:
-        """Positions of the conditions that a value is of."""
+        """Return the positions of a value's conditions."""
         name, _ = self.experiment_of(value)
         return self.matching(name, value.where)
 
     def matching(self, experiment: str, where: Mapping[str, str]) -> list[int]:
-        """Positions of an experiment's conditions that have these labels, by short names."""
+        """Return the positions of an experiment's conditions with these labels, by short names."""
         keys = self.file.experiments[experiment].keys
         wanted = {keys[key]: label for key, label in where.items()}.items()
         every = enumerate(self.scenarios[experiment].conditions)
         return [index for index, condition in every if wanted <= dict(condition).items()]
 
     def reference_of(self, value: Value, condition: int) -> Value:
-        """Give the value whose runs those of a value's condition are held against."""
+        """Return the value with whose runs the runs of a value's condition are compared."""
         name, experiment = self.experiment_of(value)
         reference = value.reference or Reference()
         theirs = reference.experiment or name
@@ -115,11 +115,11 @@ class Study:
         return value.model_copy(update=changed)
 
     def labels(self, value: Value, key: str) -> list[str]:
-        """Labels of a key, by its short name, that a value can have."""
+        """Return the labels of a key, by its short name, that a value can have."""
         name, _ = self.experiment_of(value)
         return self.labels_of(name, key)
 
     def labels_of(self, experiment: str, key: str) -> list[str]:
-        """Labels of a key of an experiment, by its short name: of the grid or the sample."""
+        """Return the labels of an experiment's grid or sample key, by its short name."""
         scenario, full = self.scenarios[experiment], self.file.experiments[experiment].keys[key]
         return list(dict.fromkeys({**scenario.grid, **scenario.sample}[full]))

@@ -1,7 +1,7 @@
-"""A testbed: the network that several studies were measured over, not all of which is known.
+"""A testbed: the partly unknown network of several studies.
 
-`testbed.toml` in the folder of one of its studies says which quantities are free, in which ranges,
-and which keys of the scenarios they set. One set of values is for all of its studies.
+`testbed.toml` in the folder of one of its studies lists the free parameters, their ranges, and the
+keys of the scenarios that they set. All of its studies share one set of values.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from jostle.errors import InputError, unknown
-from jostle.scenario.resolving.grid import Level, label_of
-from jostle.scenario.resolving.ranges import RangeError, parse_range
-from jostle.scenario.resolving.sample import Variable
-from jostle.scenario.text.positions import KeyPath
-from jostle.scenario.text.toml_file import TomlFile
-from jostle.studies.check import PLAIN, Mistakes, told
-from jostle.studies.halves import Halves, draw
+from jostle.scenario.parsing.key_lines import KeyPath
+from jostle.scenario.parsing.toml_file import TomlFile
+from jostle.scenario.resolve.grid import GridValue, label_of
+from jostle.scenario.resolve.sample import Variable
+from jostle.scenario.resolve.sample_ranges import RangeError, parse_range
+from jostle.studies.consistency_check import PLAIN, Mistakes, format_model_errors
 from jostle.studies.load import FILE as STUDY_FILE
 from jostle.studies.load import load
-from jostle.studies.models import Change
-from jostle.studies.readings import read_changes
+from jostle.studies.models import ScenarioChange
+from jostle.studies.setups import read_changes
 from jostle.studies.study import Study
+from jostle.studies.train_test_split import ClaimSplit, draw
 
 FILE: Final = "testbed.toml"
 _PLACE: Final = re.compile(r"\{([^{}]*)\}")
@@ -36,19 +36,19 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class Free(_Table):
-    """A quantity of the testbed that its papers do not tell.
+class FreeParameter(_Table):
+    """A parameter of the testbed that its papers do not state.
 
     Attributes
     ----------
     text
-        What it is.
+        Description.
     range
-        From where to where, as a sample writes it: `{ from = "1 ms", to = "1 s", scale = "log" }`.
+        Range, written as in a sample: `{ from = "1 ms", to = "1 s", scale = "log" }`.
     values
-        Instead: the values of which it has one.
+        Possible values, instead of a range.
     described
-        What the studies have as described; for the reader.
+        Value in the studies as described, for the reader.
     """
 
     text: str
@@ -57,45 +57,45 @@ class Free(_Table):
     described: str = ""
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Free:
+    def _check_exclusive(self) -> FreeParameter:
         if len(self.values) == 1 or (self.range is None) == (not self.values):
             raise ValueError("give either `range`, or two `values` or more")
         return self
 
 
-class Searched(_Table):
-    """What of a study is run for every network that is tried.
+class SearchedStudy(_Table):
+    """Runs of a study for every network that is tried.
 
     Attributes
     ----------
     repeats
-        Experiment → runs per condition. Claims about other experiments do not take part.
+        Experiment → runs per condition. Claims about other experiments are not used.
     """
 
     repeats: Annotated[dict[str, Annotated[int, Field(ge=1)]], Field(min_length=1)]
 
 
-class Placed(Change):
-    """Keys that free quantities set; `{name}` in a value stands for one.
+class FreeParameterBinding(ScenarioChange):
+    """Keys that free parameters set; `{name}` in a value is replaced by the parameter's value.
 
     Attributes
     ----------
     studies
-        Whose scenarios; all of the testbed if absent.
+        Studies whose scenarios are changed; all of the testbed if absent.
     """
 
     studies: tuple[str, ...] = ()
 
 
 class Required(_Table):
-    """Numbers of a study that must be reproduced, whatever is fitted.
+    """Numbers of a study that the fitted network must reproduce.
 
     Attributes
     ----------
     study, experiment
-        Whose they are, and the experiment that measures them.
+        Study, and the experiment that measures the numbers.
     numbers
-        Their ids.
+        Ids of the numbers.
     repeats
         Runs per condition.
     """
@@ -112,19 +112,19 @@ class TestbedFile(_Table):
     Attributes
     ----------
     title
-        What it is, in a few words.
+        Short title.
     seed
-        Of the draw of halves.
+        Seed of the split of claims.
     repeats
-        Runs per condition of what is found, where an experiment has more.
+        Runs per condition for the selected network, unless an experiment has fewer.
     studies
-        Which studies were measured over it.
+        Studies that were measured on the testbed.
     free
-        What is not known of it, by name.
+        Free parameters by name.
     changes
-        Which keys that sets.
+        Keys that the parameters set.
     required
-        What must be reproduced as well.
+        Numbers that must be reproduced, too.
     """
 
     __test__ = False
@@ -132,30 +132,30 @@ class TestbedFile(_Table):
     title: str
     seed: int
     repeats: Annotated[int, Field(ge=1)] = 10
-    studies: Annotated[dict[str, Searched], Field(min_length=1)]
-    free: Annotated[dict[str, Free], Field(min_length=1)]
-    changes: Annotated[tuple[Placed, ...], Field(min_length=1)]
+    studies: Annotated[dict[str, SearchedStudy], Field(min_length=1)]
+    free: Annotated[dict[str, FreeParameter], Field(min_length=1)]
+    changes: Annotated[tuple[FreeParameterBinding, ...], Field(min_length=1)]
     required: tuple[Required, ...] = ()
 
 
 @dataclass(frozen=True)
 class Testbed:
-    """A testbed that has been read.
+    """A testbed after loading and validation.
 
     Attributes
     ----------
     toml
-        Its file as it was written.
+        Text of the file.
     file
-        What it says.
+        Contents of the file.
     studies
         Its studies, by name.
     variables
-        What is free, by name.
+        Variables of the search, by name of the free parameter.
     halves
-        By study: which claims are for the fit, and which test it.
+        By study: claims for the fit, and claims that test it.
     allow_code
-        Whether scenarios may name foreign code; see `jostle.foreign_code`.
+        Whether scenarios may name foreign code; see `jostle.safe_io.code_consent`.
     """
 
     __test__ = False
@@ -164,24 +164,26 @@ class Testbed:
     file: TestbedFile
     studies: Mapping[str, Study]
     variables: Mapping[str, Variable]
-    halves: Mapping[str, Halves]
+    halves: Mapping[str, ClaimSplit]
     allow_code: bool = False
 
-    def changes(self, study: str, values: Mapping[str, Any]) -> list[Change]:
-        """List what values of the free quantities change of a study."""
+    def changes(self, study: str, values: Mapping[str, Any]) -> list[ScenarioChange]:
+        """Return the changes of a study for given values of the free parameters."""
         return [
-            Change(set=_filled(one.set, values), where=one.where, experiments=one.experiments)
+            ScenarioChange(
+                set=_filled(one.set, values), where=one.where, experiments=one.experiments
+            )
             for one in self.file.changes
             if study in (one.studies or (study,))
         ]
 
     def with_values(self, study: str, values: Mapping[str, Any]) -> Study:
-        """Give a study over the network that some values make.
+        """Return a study on the network with given values.
 
         Raises
         ------
         ScenarioError
-            If its scenarios cannot have them.
+            If the values cannot be applied to its scenarios.
         """
         one = self.studies[study]
         toml = TomlFile.read(one.folder / STUDY_FILE)
@@ -197,9 +199,9 @@ def load_testbed(folder: Path, *, allow_code: bool = False) -> Testbed:
     Raises
     ------
     InputError
-        When there is none.
+        When there is no testbed.
     ScenarioError
-        When it, or a study of it, is wrong.
+        When the testbed or one of its studies is wrong.
     """
     path = folder / FILE
     if not path.is_file():
@@ -210,7 +212,7 @@ def load_testbed(folder: Path, *, allow_code: bool = False) -> Testbed:
     try:
         file = TestbedFile.model_validate(toml.document)
     except ValidationError as error:
-        raise toml.error(told(error, _keys())) from None
+        raise toml.error(format_model_errors(error, _keys())) from None
     toml.check(_mistakes(file))
     studies = {name: load(name, folder.parent, allow_code=allow_code) for name in file.studies}
     toml.check(_mismatches(file, studies))
@@ -227,7 +229,7 @@ def load_testbed(folder: Path, *, allow_code: bool = False) -> Testbed:
 
 
 def _keys() -> list[str]:
-    every = (TestbedFile, Searched, Free, Placed, Required)
+    every = (TestbedFile, SearchedStudy, FreeParameter, FreeParameterBinding, Required)
     return sorted({key for model in every for key in model.model_fields})
 
 
@@ -247,7 +249,7 @@ def _mistakes(file: TestbedFile) -> Mistakes:
             yield ("required", at, "study"), unknown("study", required.study, file.studies)
 
 
-def _change_mistakes(file: TestbedFile, at: KeyPath, change: Placed) -> Mistakes:
+def _change_mistakes(file: TestbedFile, at: KeyPath, change: FreeParameterBinding) -> Mistakes:
     for name in _names(change.set):
         if name not in file.free:
             yield (*at, "set"), unknown("free quantity", name, file.free)
@@ -279,7 +281,7 @@ def _mismatches(file: TestbedFile, studies: Mapping[str, Study]) -> Mistakes:
 
 
 def _change_mismatches(file: TestbedFile, name: str, study: Study) -> Mistakes:
-    """Say what changes name that a study does not have."""
+    """Yield mistakes for names in changes that a study does not have."""
     for at, change in enumerate(file.changes):
         if name not in (change.studies or (name,)):
             continue
@@ -297,7 +299,7 @@ def _change_mismatches(file: TestbedFile, name: str, study: Study) -> Mistakes:
 def _variables(file: TestbedFile, toml: TomlFile) -> Iterator[tuple[str, Variable]]:
     for name, free in file.free.items():
         if free.range is None:
-            levels = tuple(Level(label_of(one), one, ("free", name)) for one in free.values)
+            levels = tuple(GridValue(label_of(one), one, ("free", name)) for one in free.values)
             yield name, Variable(name, (), None, levels)
             continue
         try:
@@ -308,7 +310,7 @@ def _variables(file: TestbedFile, toml: TomlFile) -> Iterator[tuple[str, Variabl
 
 
 def _names(value: Any) -> Iterator[str]:
-    """Free quantities that a value names."""
+    """Yield the free parameters that a value names."""
     match value:
         case dict():
             for one in value.values():
@@ -321,7 +323,7 @@ def _names(value: Any) -> Iterator[str]:
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
-    """Put values where they are named; a text that is nothing else takes their type."""
+    """Replace parameter names by values; a text that is only a name becomes the value itself."""
     match value:
         case dict():
             return {key: _filled(one, values) for key, one in value.items()}

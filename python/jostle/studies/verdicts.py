@@ -1,8 +1,8 @@
-"""What of a paper holds, and why not: its claims by what was found, each with its reason.
+"""Claims of a paper, grouped by their verdict, each with the reason.
 
-A claim stands in one group. What Linux did decides before what another reading would give, because
-a testbed runs Linux too: where it contradicts a claim in the set-up as described, the set-up was
-another one, which a reading may show, or the claim is not about it.
+A claim is in one group. The result on Linux takes precedence over other setups, because a testbed
+also runs Linux: if Linux contradicts a claim with the setup as described, then either the testbed
+had another setup, which another column may show, or the claim does not depend on the setup.
 """
 
 from __future__ import annotations
@@ -11,37 +11,37 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jostle.backends.registry import DEFAULT
-from jostle.studies.document import Column, Evaluations, by_reading
 from jostle.studies.evaluate import ClaimRow
 from jostle.studies.findings import filled
-from jostle.studies.fitted import FITTED
-from jostle.studies.wording import with_interval
+from jostle.studies.fitted_network import FITTED
+from jostle.studies.json_document import Column, Evaluations, by_reading
+from jostle.studies.number_text import with_interval
 
 HOLDS = "Holds on the testbed's terms"
-BY_READING = "Holds if the set-up is read in another way"
+HOLDS_IN_OTHER_SETUP = "Holds if the set-up is read in another way"
 BY_FIT = "Holds in the fitted network only"
-LINUX = "Linux itself contradicts it"
+LINUX_CONTRADICTS = "Linux itself contradicts it"
 LINUX_ONLY = "Holds on Linux, not in the simulator"
 NOT = "Does not hold"
-BY_NONE = "Does not hold by any reading"
+HOLDS_IN_NO_SETUP = "Does not hold by any reading"
 UNKNOWN = "Could not be judged"
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What runs of a column say of a claim.
+class ClaimResult:
+    """Result of a claim in a column.
 
     Attributes
     ----------
     column
         Title of the column.
     holds
-        Whether the claim holds; None where no run can tell.
+        Whether the claim holds; None if that is unknown.
     text
-        The number that decides, and what it was asked for where that is another part of the claim
-        than for the first column.
+        The decisive number, and the required relation if another comparison decides than in the
+        first column.
     open
-        Whether the interval allows the other answer as well.
+        Whether the confidence interval also allows the opposite.
     """
 
     column: str
@@ -51,65 +51,75 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A claim with what is said of it.
+class ClaimVerdict:
+    """A claim with its results.
 
     Attributes
     ----------
     text, asked
-        The claim, and what it asks for.
+        The claim, and the required relation.
     answers
-        Of every column.
+        Results of every column.
     reason
-        What our runs show where it does not hold, and why; may be empty.
+        Explanation if it does not hold in our runs; may be empty.
     """
 
     text: str
     asked: str
-    answers: tuple[Answer, ...]
+    answers: tuple[ClaimResult, ...]
     reason: str
 
 
 @dataclass(frozen=True)
 class Group:
-    """Claims of which the same was found."""
+    """Claims with the same verdict."""
 
     title: str
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ClaimVerdict, ...]
 
 
 def verdicts(evaluations: Evaluations) -> list[Group]:
-    """Sort the claims of a study; groups that no claim is in are left out."""
+    """Group the claims of a study by verdict, without empty groups."""
     first = next(iter(evaluations))
     named = by_reading(evaluations, first.backend)
     several = len({one.reading for one in evaluations if one.backend == first.backend}) > 1
-    found: dict[str, list[Verdict]] = {
-        title: [] for title in (HOLDS, LINUX, LINUX_ONLY, BY_READING, BY_FIT, BY_NONE, NOT, UNKNOWN)
+    found: dict[str, list[ClaimVerdict]] = {
+        title: []
+        for title in (
+            HOLDS,
+            LINUX_CONTRADICTS,
+            LINUX_ONLY,
+            HOLDS_IN_OTHER_SETUP,
+            BY_FIT,
+            HOLDS_IN_NO_SETUP,
+            NOT,
+            UNKNOWN,
+        )
     }
     for at, claim in enumerate(evaluations[first].claims):
         rows = {column: each.claims[at] for column, each in evaluations.items()}
         at_part = _deciding(claim)
-        verdict = Verdict(
+        verdict = ClaimVerdict(
             claim.text,
             claim.parts[at_part].relation,
-            tuple(_answer(column, row, at_part) for column, row in rows.items()),
+            tuple(_claim_result(column, row, at_part) for column, row in rows.items()),
             filled(claim.finding, first.reading, named),
         )
         title = _title(rows)
-        found[BY_NONE if several and title == NOT else title].append(verdict)
+        found[HOLDS_IN_NO_SETUP if several and title == NOT else title].append(verdict)
     return [Group(title, tuple(each)) for title, each in found.items() if each]
 
 
 def in_short(groups: Sequence[Group]) -> str:
-    """Count the claims of each group, in a sentence."""
+    """Return a sentence with the number of claims in each group."""
     total = sum(len(group.verdicts) for group in groups)
     words = {
         HOLDS: "hold as described",
-        LINUX: "are contradicted by Linux itself",
+        LINUX_CONTRADICTS: "are contradicted by Linux itself",
         LINUX_ONLY: "hold on Linux only",
-        BY_READING: "hold by another reading of the set-up",
+        HOLDS_IN_OTHER_SETUP: "hold by another reading of the set-up",
         BY_FIT: "hold in the fitted network only",
-        BY_NONE: "hold by no reading",
+        HOLDS_IN_NO_SETUP: "hold by no reading",
         NOT: "do not hold",
         UNKNOWN: "could not be judged",
     }
@@ -123,7 +133,7 @@ def _title(rows: Mapping[Column, ClaimRow]) -> str:
     first, plain = next(iter(rows.items()))
     linux = [row.holds for column, row in rows.items() if _is_linux(column, first)]
     if False in linux:
-        return LINUX
+        return LINUX_CONTRADICTS
     if plain.holds:
         return HOLDS
     if True in linux:
@@ -132,25 +142,25 @@ def _title(rows: Mapping[Column, ClaimRow]) -> str:
         one.reading for one, row in rows.items() if row.holds and one.backend == first.backend
     }
     if readings:
-        return BY_FIT if readings == {FITTED} else BY_READING
+        return BY_FIT if readings == {FITTED} else HOLDS_IN_OTHER_SETUP
     return UNKNOWN if plain.holds is None else NOT
 
 
 def _is_linux(column: Column, first: Column) -> bool:
-    """Whether a column is what Linux did in the set-up of the first."""
+    """Return whether a column contains results of Linux with the first column's setup."""
     return column.backend != DEFAULT and column.reading == first.reading
 
 
-def _answer(column: Column, row: ClaimRow, first_part: int) -> Answer:
+def _claim_result(column: Column, row: ClaimRow, first_part: int) -> ClaimResult:
     at = _deciding(row)
     part = row.parts[at]
     text = with_interval(part.ours, unit=True)
     if at != first_part:
         text += f", asked for {part.relation}"
     certain = row.holds is None or all(one.certain for one in row.parts)
-    return Answer(column.title, row.holds, text, not certain)
+    return ClaimResult(column.title, row.holds, text, not certain)
 
 
 def _deciding(row: ClaimRow) -> int:
-    """Position of the first part that does not hold, or else of the first."""
+    """Return the position of the first part that does not hold, or else of the first part."""
     return next((at for at, part in enumerate(row.parts) if part.holds is not True), 0)

@@ -1,9 +1,9 @@
-"""Suites: lists of criteria for a congestion controller, held against runs with that controller."""
+"""Suites: lists of criteria for congestion controllers, which are evaluated on runs."""
 
 from __future__ import annotations
 
+from jostle.suites.controller_under_test import ControllerUnderTest, subject
 from jostle.suites.load import INSTALLED, load, names
-from jostle.suites.subject import Subject, subject
 from jostle.suites.suite import Suite
 
-__all__ = ["INSTALLED", "Subject", "Suite", "load", "names", "subject"]
+__all__ = ["INSTALLED", "ControllerUnderTest", "Suite", "load", "names", "subject"]

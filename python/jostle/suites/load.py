@@ -1,4 +1,4 @@
-"""Reading suites: `suite.toml`, its scenarios with a controller in them, and what is wrong."""
+"""Reading and validation of suites: `suite.toml`, and its scenarios with a controller."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from pydantic import ValidationError
 from jostle.errors import InputError, unknown
 from jostle.scenario import Scenario
 from jostle.scenario import load as load_scenario
-from jostle.scenario.text.positions import KeyPath
-from jostle.scenario.text.toml_file import TomlFile
-from jostle.studies.check import PLAIN, check_paths, key_mistakes, outside, path_mistakes, told
+from jostle.scenario.parsing.key_lines import KeyPath
+from jostle.scenario.parsing.toml_file import TomlFile
+from jostle.studies.consistency_check import (
+    PLAIN,
+    check_paths,
+    format_model_errors,
+    key_mistakes,
+    outside,
+    path_mistakes,
+)
 from jostle.studies.load import mismatches, with_defaults
 from jostle.studies.models import Claim, StudyFile
 from jostle.studies.study import Study
-from jostle.suites.models import (
-    Criterion,
-    Quick,
-    SuiteExperiment,
-    SuiteFile,
-    SuitePart,
-    SuiteValue,
-)
-from jostle.suites.subject import Subject
+from jostle.suites.controller_under_test import ControllerUnderTest
+from jostle.suites.models import Criterion, Quick, SuiteExperiment, SuiteFile, SuitePart, SuiteValue
 from jostle.suites.suite import Suite, as_experiment
 
 FILE: Final = "suite.toml"
 INSTALLED: Final = Path(__file__).parents[3] / "suites"
-"""The suites that come with jostle."""
+"""Folder of the suites that are distributed with jostle."""
 
 _MODELS: Final = (SuiteFile, SuiteExperiment, Quick, Criterion, SuitePart, SuiteValue)
 
 
 def names(folder: Path = INSTALLED) -> list[str]:
-    """Names of the suites in a folder; of those that come with jostle if absent."""
+    """Return the names of the suites in a folder; by default of those distributed with jostle."""
     return sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
 
 
@@ -49,26 +49,27 @@ def load(name: str, folder: Path = INSTALLED, *, allow_code: bool = False) -> Su
     name
         Name of its folder.
     folder
-        Where suites are; those that come with jostle if absent.
+        Folder of suites; by default, of those distributed with jostle.
     allow_code
-        Whether its scenarios may name foreign code; see `jostle.foreign_code`.
+        Whether its scenarios may name foreign code; see `jostle.safe_io.code_consent`.
 
     Raises
     ------
     InputError
         When there is no such suite.
     ScenarioError
-        When it, or a scenario of it, is wrong; the text names file, line and key.
+        When the suite or one of its scenarios is wrong; the text names file, line and key.
     """
     path = folder / name / FILE
     if not path.is_file():
         raise InputError(unknown("suite", name, names(folder)))
     toml = TomlFile.read(path)
+    toml.check_names("suite")
     try:
         file = SuiteFile.model_validate(with_defaults(toml.document))
     except ValidationError as error:
         keys = sorted({key for model in _MODELS for key in model.model_fields})
-        raise toml.error(told(error, keys)) from None
+        raise toml.error(format_model_errors(error, keys)) from None
     toml.check(_mistakes(file, path.parent))
     scenarios = {
         name: _scenario(path.parent, one.scenario, allow_code=allow_code)
@@ -80,8 +81,10 @@ def load(name: str, folder: Path = INSTALLED, *, allow_code: bool = False) -> Su
     return suite
 
 
-def with_subject(suite: Suite, experiment: str, subject: Subject, *, allow_code: bool) -> Scenario:
-    """Read the scenario of an experiment with a controller in the flows that are judged.
+def with_subject(
+    suite: Suite, experiment: str, subject: ControllerUnderTest, *, allow_code: bool
+) -> Scenario:
+    """Read the scenario of an experiment, with a controller in the flows that are judged.
 
     Raises
     ------
@@ -89,10 +92,10 @@ def with_subject(suite: Suite, experiment: str, subject: Subject, *, allow_code:
         When the scenario cannot be run with it.
     """
     one = suite.file.experiments[experiment]
-    other = next((file for kind, file in one.over.items() if kind == subject.kind), None)
+    other = next((file for kind, file in one.scenario_for.items() if kind == subject.kind), None)
     return load_scenario(
         suite.folder / (other or one.scenario),
-        subject.overrides(one.subject, own_transport=other is not None),
+        subject.overrides(one.flows_under_test, own_transport=other is not None),
         allow_code=allow_code,
         modules=subject.modules,
     )
@@ -105,7 +108,7 @@ def _scenario(folder: Path, name: str, *, allow_code: bool) -> Scenario:
 
 
 def _as_study(file: SuiteFile) -> StudyFile:
-    """Give the study that a suite's folder would be: for what both are checked for."""
+    """Return the suite as a study, for checks that both have in common."""
     return StudyFile.model_construct(
         title=file.title,
         paper=file.source,
@@ -115,7 +118,7 @@ def _as_study(file: SuiteFile) -> StudyFile:
 
 
 def _mistakes(file: SuiteFile, folder: Path) -> Iterator[tuple[KeyPath, str]]:
-    """Say what is wrong whatever the scenarios hold."""
+    """Yield mistakes that do not depend on the scenarios."""
     counts = Counter(one.id for one in file.criteria)
     for at, one in enumerate(file.criteria):
         if counts[one.id] > 1:
@@ -126,19 +129,19 @@ def _mistakes(file: SuiteFile, folder: Path) -> Iterator[tuple[KeyPath, str]]:
     for name, experiment in file.experiments.items():
         if not PLAIN.fullmatch(name):
             yield ("experiments", name), f'"{name}" is no plain name'
-        for kind, other in experiment.over.items():
-            yield from outside(("experiments", name, "over", kind), folder, other)
+        for kind, other in experiment.scenario_for.items():
+            yield from outside(("experiments", name, "scenario_for", kind), folder, other)
     yield from path_mistakes(_as_study(file), folder)
 
 
 def _mismatches(suite: Suite, *, allow_code: bool) -> Iterator[tuple[KeyPath, str]]:
-    """Say what the suite names that its scenarios do not have."""
+    """Yield mistakes for names in the suite that its scenarios do not have."""
     for name, experiment in suite.file.experiments.items():
         scenario = suite.scenarios[name]
         flows = [flow.name for flow in scenario.file.flows]
-        for flow in experiment.subject:
+        for flow in experiment.flows_under_test:
             if flow not in flows:
-                yield ("experiments", name, "subject"), unknown("flow", flow, flows)
+                yield ("experiments", name, "flows_under_test"), unknown("flow", flow, flows)
         yield from _of_transports(suite, name, allow_code=allow_code)
         for key, labels in experiment.quick.where.items():
             at: KeyPath = ("experiments", name, "quick", "where")
@@ -160,19 +163,19 @@ def _mismatches(suite: Suite, *, allow_code: bool) -> Iterator[tuple[KeyPath, st
 
 
 def _of_transports(suite: Suite, name: str, *, allow_code: bool) -> Iterator[tuple[KeyPath, str]]:
-    """Say which scenarios of other transports are not the same but for keys of flows."""
+    """Yield mistakes for scenarios of other transports that differ in more than keys of flows."""
     experiment, scenario = suite.file.experiments[name], suite.scenarios[name]
     flows = {flow.name for flow in scenario.file.flows}
-    for kind, file in experiment.over.items():
+    for kind, file in experiment.scenario_for.items():
         other = _scenario(suite.folder, file, allow_code=allow_code)
         there = {flow.name for flow in other.file.flows}
         if other.conditions != scenario.conditions or there != flows:
             text = f"{file} has other flows or another grid than {experiment.scenario}"
-            yield ("experiments", name, "over", kind), text
+            yield ("experiments", name, "scenario_for", kind), text
 
 
 def _of_values(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
-    """Say what values name that is not there, as it is said of a study's."""
+    """Yield mistakes for names in values that do not exist, as for a study."""
     claims = tuple(
         Claim.model_construct(id=one.id, text=one.title, parts=one.parts) for one in suite.criteria
     )

@@ -1,4 +1,4 @@
-"""What a `suite.toml` holds: scenarios, criteria and bounds. Everything is data, as in a study."""
+"""Format of `suite.toml`: scenarios, criteria and bounds. Like a study, a suite is data only."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from jostle.backends import BACKENDS
 from jostle.errors import unknown
-from jostle.studies.models import Part, Value, Window
+from jostle.studies.models import ClaimPart, Value, Window
 
 Level = Literal["must", "should", "explore"]
 LEVELS: Final[tuple[Level, ...]] = ("must", "should", "explore")
-"""How strongly a criterion is asked for, the strongest first."""
+"""Levels of requirements, the strongest first."""
 
 
 def _known_backend(name: str) -> str:
@@ -26,16 +26,16 @@ class _Table(BaseModel):
 
 
 class Quick(_Table):
-    """What of an experiment a quick look runs.
+    """Reduced runs of an experiment for a quick run.
 
     Attributes
     ----------
     repeats
         Runs per condition.
     where
-        Short name of a grid key → labels; conditions that have one of them.
+        Short name of a grid key → labels; selects conditions with one of them.
     skip
-        Whether it runs nothing.
+        Whether a quick run omits the experiment.
     """
 
     repeats: Annotated[int, Field(ge=1)] = 1
@@ -49,26 +49,26 @@ class SuiteExperiment(_Table):
     Attributes
     ----------
     scenario
-        File beside the suite.
-    subject
-        Names of the flows that get the controller that is judged, as the scenario writes them; none
-        of what only serves to compare with.
+        File in the suite's folder.
+    flows_under_test
+        Names of the flows that get the controller under test, as in the scenario; empty for an
+        experiment that is only a comparison.
     keys
         Short name → key of the scenario's grid.
-    over
-        Kind of transport → file that is run instead where the flows that are judged have this
-        transport: what keys of TCP say is said there by those of the other. The transport of its
-        flows stays if the command names no more than the kind.
+    scenario_for
+        Kind of transport → file that is run instead if the flows under test have this transport.
+        It expresses the keys of TCP by keys of the other transport. If the command names only the
+        kind, the transport keys of its flows are kept.
     windows, backends, repeats, kernel_repeats
-        As those of a study's experiment.
+        As in a study's experiment.
     quick
-        What a quick look runs of it.
+        Reduced runs for a quick run.
     """
 
     scenario: str
-    subject: tuple[str, ...]
+    flows_under_test: tuple[str, ...]
     keys: dict[str, str] = {}
-    over: dict[Literal["quic"], str] = {}
+    scenario_for: dict[Literal["quic"], str] = {}
     windows: dict[str, Window] = {}
     backends: tuple[Annotated[str, AfterValidator(_known_backend)], ...] = tuple(BACKENDS)
     repeats: Annotated[int, Field(ge=1)] | None = None
@@ -77,19 +77,19 @@ class SuiteExperiment(_Table):
 
 
 class SuiteValue(Value):
-    """A value of a study, of the runs with the controller that is judged or with the baseline.
+    """A value as in a study, from runs with the controller under test or with the baseline.
 
     Attributes
     ----------
     of
-        Whose runs.
+        Which runs.
     """
 
     of: Literal["subject", "baseline"] = "subject"
 
 
-class SuitePart(Part):
-    """A comparison of a study's claim, between such values."""
+class SuitePart(ClaimPart):
+    """A comparison as in a study's claim, of `SuiteValue`s."""
 
     left: SuiteValue | None = None
     right: float | SuiteValue | None = None
@@ -97,37 +97,37 @@ class SuitePart(Part):
 
 
 class Criterion(_Table):
-    """Something that is asked of a controller.
+    """A requirement for a controller.
 
     Attributes
     ----------
     id, title
-        Name, and what it is in a few words.
+        Name and short title.
     level
-        How strongly it is asked for.
+        Level of the requirement.
     section
-        Where the source asks for it.
-    asks
-        What it asks for, in a sentence.
-    ours
-        Whether the bound is ours, because the source gives none.
+        Section of the source.
+    requirement
+        The requirement, in a sentence.
+    project_bound
+        Whether the bound is ours because the source gives none.
     why
-        The reason for the bound.
+        Reason for the bound.
     each
-        Short names of grid keys: every combination of their labels is judged by itself, and the
-        criterion is met if all are.
+        Short names of grid keys. Each combination of their labels is judged separately, and all
+        must meet the criterion.
     parts
-        What has to be true.
+        Comparisons that must hold.
     unknown
-        Why nothing can be said of it here; instead of `parts`.
+        Reason why the criterion cannot be tested, instead of `parts`.
     """
 
     id: str
     title: str
     level: Level
     section: str
-    asks: str
-    ours: bool = False
+    requirement: str
+    project_bound: bool = False
     why: str = ""
     each: tuple[str, ...] = ()
     parts: tuple[SuitePart, ...] = ()
@@ -150,24 +150,24 @@ class SuiteFile(_Table):
     Attributes
     ----------
     title, source
-        In a few words, and what it is made from.
+        Short title, and the document on which the suite is based.
     summary
-        What it asks, in a sentence.
+        The requirements in one sentence.
     setup
         Markdown file with the choices that were made.
-    left_out
-        What of the source the suite does not have, a sentence each.
+    not_covered
+        Requirements of the source that the suite does not test, a sentence each.
     defaults
-        Keys that every value has unless it says otherwise.
+        Default keys of every value.
     experiments, criteria
-        What is run, and what is asked of it.
+        Scenarios to run, and criteria to test.
     """
 
     title: str
     source: str
     summary: str
     setup: str = "setup.md"
-    left_out: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
     defaults: SuiteValue = SuiteValue()
     experiments: Annotated[dict[str, SuiteExperiment], Field(min_length=1)]
     criteria: Annotated[tuple[Criterion, ...], Field(min_length=1)]

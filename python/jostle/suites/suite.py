@@ -1,4 +1,4 @@
-"""A suite that has been read, and the study that it is of one controller."""
+"""A suite after loading and validation, and its study for one controller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jostle.studies.study import Study
 from jostle.suites.models import Criterion, SuiteExperiment, SuiteFile, SuitePart, SuiteValue
 
 BASELINE: Final = "@baseline"
-"""What the name of an experiment ends with whose flows have the baseline's controller."""
+"""Suffix of the names of experiments whose flows have the baseline's controller."""
 
 Labels = Mapping[str, str]
 """Short name of a grid key → label."""
@@ -37,18 +37,18 @@ class Cell:
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite whose scenarios have been read and whose values all name something.
+    """A suite whose scenarios and references have been checked.
 
     Attributes
     ----------
     id
         Name of its folder.
     folder
-        Where it is.
+        Path of its folder.
     file
-        What it says.
+        Contents of `suite.toml`.
     scenarios
-        By name of the experiment, with the controllers that they are written with.
+        By name of the experiment, with their original controllers.
     """
 
     id: str
@@ -58,18 +58,18 @@ class Suite:
 
     @property
     def criteria(self) -> tuple[Criterion, ...]:
-        """What it asks for."""
+        """Criteria of the suite."""
         return self.file.criteria
 
     def needed(self, *, quick: bool = False, only: frozenset[str] = frozenset()) -> dict[str, bool]:
-        """List the experiments that are run, and whether with the baseline as well.
+        """Return the experiments to run, and whether the baseline is run, too.
 
         Parameters
         ----------
         quick
-            Whether it is a quick look.
+            Whether it is a quick run.
         only
-            Ids of the criteria that are wanted; all if empty.
+            Ids of the requested criteria; all if empty.
         """
         found: dict[str, bool] = {}
         for criterion in self.criteria:
@@ -83,15 +83,15 @@ class Suite:
         return {name: found[name] for name in self.file.experiments if name in found}
 
     def experiments_of(self, at: int) -> set[str]:
-        """Names of the experiments that a criterion takes values of."""
+        """Return the names of the experiments from which a criterion takes values."""
         return {self.experiment_of(value) for value in _values(self.criteria[at])}
 
     def experiment_of(self, value: Value) -> str:
-        """Name of the experiment that a value is of."""
+        """Return the name of a value's experiment."""
         return value.experiment or next(iter(self.file.experiments))
 
     def runs_condition(self, experiment: str, condition: int, *, quick: bool) -> bool:
-        """Whether a condition of an experiment is run."""
+        """Return whether a condition of an experiment is run."""
         one = self.file.experiments[experiment]
         if not quick:
             return True
@@ -100,7 +100,7 @@ class Suite:
         return not one.quick.skip and all(labels[key] in among for key, among in wanted)
 
     def cells(self, at: int, *, quick: bool = False) -> list[Cell]:
-        """List the combinations of labels for which a criterion is judged by itself."""
+        """Return the combinations of labels for which a criterion is judged separately."""
         criterion = self.criteria[at]
         if not criterion.parts:
             return []
@@ -131,14 +131,14 @@ class Suite:
     def study(
         self, subject: Mapping[str, Scenario], baseline: Mapping[str, Scenario], cells: list[Cell]
     ) -> Study:
-        """Make it a study: every cell is a claim, every experiment with a baseline is two.
+        """Return a study with a claim for every cell, and two experiments if there is a baseline.
 
         Parameters
         ----------
         subject, baseline
-            Scenarios with the controller and with what it is held against, by experiment.
+            Scenarios with the controller under test and with the baseline, by experiment.
         cells
-            What is judged; their order is that of the claims.
+            Cells to judge; claims are in the same order.
         """
         scenarios = {**subject, **{name + BASELINE: one for name, one in baseline.items()}}
         experiments = {
@@ -146,17 +146,21 @@ class Suite:
             for name in scenarios
         }
         claims = tuple(
-            Claim(id=str(at), text=self.criteria[cell.criterion].title, parts=self._parts(cell))
+            Claim(
+                id=str(at),
+                text=self.criteria[cell.criterion].title,
+                parts=self._filled_comparisons(cell),
+            )
             for at, cell in enumerate(cells)
         )
-        # Of what is not run, nothing can be said; a study has an experiment at least.
+        # Experiments that are not run are omitted; a study needs at least one.
         file = StudyFile.model_construct(
             title=self.file.title, paper=self.file.source, setup=self.file.setup,
             experiments=experiments, claims=claims,
         )  # fmt: skip
         return Study(self.id, self.folder, file, scenarios)
 
-    def _parts(self, cell: Cell) -> tuple[SuitePart, ...]:
+    def _filled_comparisons(self, cell: Cell) -> tuple[SuitePart, ...]:
         return tuple(
             part.model_copy(
                 update={
@@ -169,7 +173,7 @@ class Suite:
         )
 
     def placed(self, value: SuiteValue, where: Labels) -> SuiteValue:
-        """Say in a value itself of which experiment and conditions it is."""
+        """Return a value with its experiment and conditions filled in."""
         name = self.experiment_of(value)
         keys = self.file.experiments[name].keys
         here = {key: label for key, label in where.items() if key in keys}
@@ -181,14 +185,14 @@ class Suite:
 
 
 def as_experiment(one: SuiteExperiment) -> Experiment:
-    """Give an experiment of a suite as a study has it."""
+    """Convert an experiment of a suite to one of a study."""
     return Experiment(
         scenario=one.scenario, keys=one.keys, windows=one.windows, backends=one.backends
     )
 
 
 def _values(criterion: Criterion) -> Iterator[SuiteValue]:
-    """Every value of a criterion, the first part's left one first."""
+    """Yield every value of a criterion, beginning with the first part's left side."""
     for part in criterion.parts:
         for value in (part.left, part.right):
             if isinstance(value, SuiteValue):

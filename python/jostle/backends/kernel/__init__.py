@@ -1,4 +1,4 @@
-"""The real Linux TCP stack as a backend: a RunSpec becomes namespaces, `tc` and real sockets."""
+"""Kernel backend: runs a RunSpec on the Linux TCP stack with namespaces, `tc` and sockets."""
 
 from __future__ import annotations
 

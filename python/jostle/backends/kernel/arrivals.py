@@ -1,7 +1,7 @@
-"""Connections of flows that are many: when each opens, and what it transfers.
+"""Connections of multi-connection flows: when each opens, and the transfers on it.
 
-The engine draws both, and has no other words for them than the transfers of a run. When connections
-come depends on nothing but the flow and the seed, so that a simulation of the flow alone tells it.
+The engine draws both. They are read from the transfers of a simulation of the flow alone, because
+arrivals depend only on the flow and the seed.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from __future__ import annotations
 from typing import Any
 
 from jostle.backends.base import Spec, canonical_json
-from jostle.backends.kernel.spans import LEAST_NS, MOST, draw
+from jostle.backends.kernel.traffic_draws import LEAST_NS, MOST, draw
 from jostle.run_spec import FlowSpec
 
 
 def is_many(flow: FlowSpec) -> bool:
-    """Tell whether a flow is many connections, which come and go."""
+    """Return whether a flow consists of several connections."""
     return flow.get("arrivals") is not None or flow["source"]["kind"] == "web"
 
 
 def connections(spec: Spec, flow: FlowSpec) -> list[dict[str, Any]] | None:
-    """List the connections of a flow in their order; None if it is a single one.
+    """Return the connections of a flow in order; None if the arrivals are not drawn.
 
-    Of each what differs from the flow's part of a job: `start_ns` from the run's beginning, sizes
-    in bytes of its transfers, how long it thinks between them, and its source.
+    Each entry contains the keys that differ from the flow's part of the job: `start_ns` since the
+    start of the run, the sizes of its transfers in bytes, its think times, and its source.
     """
     if flow.get("arrivals") is None:
         return None
     from jostle import _core
 
-    alone = {**spec, "flows": [flow], "trace": "none"}
+    alone = {**spec, "flows": [flow], "record": "none"}
     table = _core.run(canonical_json(alone)).transfers
     assert table is not None, "a flow with arrivals has transfers"
     opens: dict[int, tuple[int, int]] = {}
@@ -50,7 +50,7 @@ def _transfers(spec: Spec, flow: FlowSpec, number: int, size_bytes: int) -> dict
             "spans_ns": [],
             "source": {"kind": "fixed"},
         }
-    # As `rename` and `responses` of crates/record name its streams.
+    # Stream names as in `rename` and `responses` of crates/metrics.
     seed, name = spec["seed"], f"{flow['name']}/{number}"
     (count,) = _drawn(source["count"], seed, f"flow/{name}/count", 1)
     several = min(count, MOST)
@@ -63,7 +63,7 @@ def _transfers(spec: Spec, flow: FlowSpec, number: int, size_bytes: int) -> dict
 
 
 def _drawn(quantity: Any, seed: int, stream: str, count: int) -> list[int]:
-    """Draw so many values, each at least one."""
+    """Draw `count` values, each at least one."""
     if isinstance(quantity, int):
         return [quantity] * count
     return [max(1, drawn) for drawn in draw([quantity], seed, stream, count)]

@@ -1,4 +1,4 @@
-"""What a RunSpec may ask of the kernel backend, checked before anything starts."""
+"""Checks whether the kernel backend supports a RunSpec, before the run starts."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 from jostle.backends.base import Spec
 from jostle.backends.kernel import (
-    classes,
+    cake_hosts,
     controllers,
-    hosts,
-    packets,
-    playback,
-    programs,
-    queues,
+    impairment_playback,
+    packet_sizes,
+    quic_programs,
+    tc_classes,
+    tc_queues,
 )
-from jostle.backends.kernel.problems import Problem, flow_key, link_key
+from jostle.backends.kernel.unsupported import Problem, flow_key, link_key
 from jostle.errors import InputError
 from jostle.kernel_images import Kind
 from jostle.run_spec import FlowSpec, LinkPart, LinkSpec
@@ -23,19 +23,19 @@ from jostle.run_spec import FlowSpec, LinkPart, LinkSpec
 _SIMULATOR = "the simulator can"
 _VIRTUAL = "the virtual-time kernel has: run it with --kernel virtual"
 
-# Each router on the way takes one of the 255 hops that a packet has, at most three per link.
+# Each router decrements the TTL of 255; a link has at most three routers.
 _MAX_LINKS = 80
-# Two private networks of 10.0.0.0/8 number them.
+# Maximum number of flows in the address plan, two networks of 10.0.0.0/8.
 _MAX_FLOWS = 1000
-# linux/pkt_sched.h: the limits of fifos and AQMs are 32 bits wide.
+# linux/pkt_sched.h: limits of FIFOs and AQMs have 32 bits.
 _MAX_LIMIT = 2**32 - 1
-# What a SYN-ACK can offer (RFC 7323, section 2.2).
+# Maximum window in a SYN-ACK (RFC 7323, section 2.2).
 _SYN_WINDOW = 65_535
-# Begins the names of controllers that the QUIC stack brings along.
+# Name prefix of controllers included in the QUIC stack.
 _OF_STACK = "noq:"
-# Below it Ethernet would pad the frame, which a virtual device does not (`packets.py`).
+# Ethernet pads shorter frames, but a virtual device does not (`packet_sizes.py`).
 _LEAST_DATAGRAM_BYTES = 18
-# What `guest/traffic.py` can send.
+# Sources that `guest/tcp_flow.py` implements.
 _SOURCES = {
     *("bulk", "fixed", "on_off", "request_response", "media", "trace", "video"),
     *("web", "relay"),
@@ -43,19 +43,19 @@ _SOURCES = {
 
 
 def check(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> None:
-    """See that a run can be done.
+    """Check that a run is supported.
 
     Parameters
     ----------
     defaults
-        Of controllers' parameters; see `controllers.defaults_of`.
+        Default parameters of controllers; see `controllers.defaults_of`.
     kind
-        Of the kernel.
+        Kind of the kernel.
 
     Raises
     ------
     InputError
-        When it cannot; the text names every key that stands in the way.
+        If it is not supported. The message names all unsupported keys.
     """
     found = problems(spec, defaults, kind)
     if found:
@@ -64,14 +64,14 @@ def check(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> None:
 
 
 def problems(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> list[Problem]:
-    """Everything that a run asks and cannot have."""
+    """Return all unsupported settings of a run."""
     found = list(_run_problems(spec))
     for number, link in enumerate(spec["links"]):
-        sizes_bytes = packets.sizes_on(number, spec["flows"])
-        parts = classes.queues_of(number, spec).values()
-        found.extend(_link_problems(link, list(parts), sizes_bytes))
-        for part in parts:
-            found.extend(hosts.problems(number, spec, part))
+        sizes_bytes = packet_sizes.sizes_on(number, spec["flows"])
+        queues = tc_classes.queues_of(number, spec).values()
+        found.extend(_link_problems(link, list(queues), sizes_bytes))
+        for queue in queues:
+            found.extend(cake_hosts.problems(number, spec, queue))
         if kind == "virtual":
             found.extend(_playback_problems(link, spec["duration_ns"]))
         else:
@@ -84,13 +84,13 @@ def problems(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> list[Pro
 
 
 def _run_problems(spec: Spec) -> Iterator[Problem]:
-    if spec["trace"] != "none":
-        text = f'"{spec["trace"]}": what TCP_INFO tells is sampled, not told per ACK; {_SIMULATOR}'
-        yield Problem("trace", text)
+    if spec["record"] != "none":
+        text = f'"{spec["record"]}": what TCP_INFO tells is sampled, not told per ACK; {_SIMULATOR}'
+        yield Problem("record", text)
     merging = next((flow for flow in spec["flows"] if flow["gro"]), None)
     if merging is not None and spec.get("capture") is not None:
         text = f"a capture would show segments as they are put together; {_SIMULATOR}"
-        yield Problem(flow_key(merging, "gro"), text)
+        yield Problem(flow_key(merging, "receiver_gro"), text)
     if len(spec["flows"]) > _MAX_FLOWS:
         yield Problem("flows", f"{len(spec['flows'])} flows: at most {_MAX_FLOWS}; {_SIMULATOR}")
 
@@ -98,10 +98,10 @@ def _run_problems(spec: Spec) -> Iterator[Problem]:
 def _link_problems(
     link: LinkSpec, parts: list[LinkPart], sizes_bytes: set[int]
 ) -> Iterator[Problem]:
-    if not playback.own_queue(link):
+    if not impairment_playback.own_queue(link):
         for part in parts:
             yield from _queue_problems(link, part, sizes_bytes)
-            if part is not link["queue"] and queues.holds_back(part):
+            if part is not link["queue"] and tc_queues.is_rate_limiting(part):
                 text = f"`{part['kind']}` in a class: Linux's drr takes turns between queues that "
                 text += f"always have something; {_SIMULATOR}"
                 yield Problem(link_key(link, "queue.classes"), text)
@@ -111,7 +111,7 @@ def _link_problems(
 
 
 def _queue_problems(link: LinkSpec, part: LinkPart, sizes_bytes: set[int]) -> Iterator[Problem]:
-    for problem in queues.problems(part, sizes_bytes):
+    for problem in tc_queues.problems(part, sizes_bytes):
         yield Problem(link_key(link, f"queue.{problem.key}"), problem.text)
     parameters: Mapping[str, Any] = part["parameters"]
     limit = parameters["limit"]
@@ -123,13 +123,13 @@ def _queue_problems(link: LinkSpec, part: LinkPart, sizes_bytes: set[int]) -> It
 
 
 def _playback_problems(link: LinkSpec, duration_ns: int) -> Iterator[Problem]:
-    if playback.too_fine(link, duration_ns):
+    if impairment_playback.too_fine(link, duration_ns):
         text = f"too short for a run of this length; {_SIMULATOR}"
         yield Problem(link_key(link, "jitter.correlation"), text)
 
 
 def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
-    """List what only a link of our own has."""
+    """Yield the settings of a link that only jostle's qdisc supports."""
     capacity = link["capacity"]
     if capacity["kind"] == "trace":
         text = f"`tc` has no delivery opportunities, only rates; {_VIRTUAL}"
@@ -141,7 +141,7 @@ def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
         if step["rate_bps"] < 8:
             text = f"{step['rate_bps']} bit/s at {step['at_ns'] / 1e9:g} s: htb cannot stop; "
             yield Problem(link_key(link, "rate"), f"{text}{_VIRTUAL}")
-    if playback.own_queue(link):
+    if impairment_playback.own_queue(link):
         text = f"`{link['queue']['kind']}`: `tc` has no such queue; {_VIRTUAL}"
         yield Problem(link_key(link, "queue.kind"), text)
     delay = link["delay"]
@@ -149,7 +149,7 @@ def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
         text = f"a delay that changes would reorder packets in netem; {_VIRTUAL}"
         yield Problem(link_key(link, "delay"), text)
     if delay["jitter"] is not None:
-        # One of nothing is of handovers at which packets may overtake others.
+        # Jitter of 0 means handovers at which packets may be reordered.
         drawn = any(point["value_ns"] for point in delay["jitter"]["quantiles"])
         text = f"netem's random delays are independent or reorder packets; {_VIRTUAL}"
         yield Problem(link_key(link, "jitter" if drawn else "handovers"), text)
@@ -159,7 +159,9 @@ def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
         text = f"netem's losses have one probability for the whole run; {_VIRTUAL}"
         yield Problem(link_key(link, "loss"), text)
     if link.get("frames") is not None:
-        yield Problem(link_key(link, "frames"), f"`tc` sends no packets together; {_VIRTUAL}")
+        yield Problem(
+            link_key(link, "frame_aggregation"), f"`tc` sends no packets together; {_VIRTUAL}"
+        )
     if link.get("ack_thinning") is not None:
         text = "`tc` holds no ACK back: cake with `ack_filter` drops those that wait together; "
         yield Problem(link_key(link, "ack_thinning"), f"{text}{_VIRTUAL}")
@@ -177,7 +179,7 @@ def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
         yield Problem(flow_key(flow, "source"), text)
     if flow["memory"] is not None:
         text = f"`{flow['memory']['name']}`: Linux has no such memory of peers; {_SIMULATOR}"
-        yield Problem(flow_key(flow, "memory"), text)
+        yield Problem(flow_key(flow, "peer_cache"), text)
     receiver = flow.get("receiver")
     if receiver is not None:
         text = f"`{receiver['kind']}`: the receiver here is Linux's own; {_SIMULATOR}"
@@ -197,7 +199,7 @@ def _datagram_problems(flow: FlowSpec) -> Iterator[Problem]:
     if source["bytes"] < _LEAST_DATAGRAM_BYTES:
         text = f"{source['bytes']} B: a virtual device pads no frame, so that a datagram has "
         text += f"{_LEAST_DATAGRAM_BYTES} B at least; {_SIMULATOR}"
-        yield Problem(flow_key(flow, "source.bytes"), text)
+        yield Problem(flow_key(flow, "source.size"), text)
     yield from _path_problems(flow)
 
 
@@ -215,8 +217,8 @@ def _quic_problems(flow: FlowSpec) -> Iterator[Problem]:
     if flow.get("arrivals") is not None:
         text = "a flow of many connections: a process here has one over QUIC; TCP's come and go, "
         yield Problem(flow_key(flow, "arrivals"), f"{text}and {_SIMULATOR}")
-    if programs.is_program(flow):
-        yield from programs.problems(flow)
+    if quic_programs.is_program(flow):
+        yield from quic_programs.problems(flow)
         return
     if flow["source"]["kind"] == "video":
         text = f"`video`: the ends here do not choose; TCP's do, and {_SIMULATOR}"
@@ -227,4 +229,4 @@ def _quic_problems(flow: FlowSpec) -> Iterator[Problem]:
         yield Problem(flow_key(flow, "controller"), text)
     if flow["memory"] is not None:
         text = f"`{flow['memory']['name']}`: each flow is a process here, which knows no others; "
-        yield Problem(flow_key(flow, "memory"), f"{text}{_SIMULATOR}")
+        yield Problem(flow_key(flow, "peer_cache"), f"{text}{_SIMULATOR}")

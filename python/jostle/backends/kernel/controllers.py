@@ -1,8 +1,8 @@
-"""Congestion controllers of a RunSpec in the words of the kernel: names and module parameters.
+"""Congestion controllers of a RunSpec as kernel names and module parameters.
 
-A module's parameters belong to the kernel, not to a connection: all flows of a run that use a
-module share them. Kernels that jostle has built have cubic's module twice, and twice as Linux 4.15
-had it, and BBR's beside it as Linux 4.15 had it.
+Module parameters are global to the kernel: all flows of a run that use a module share them.
+Therefore kernels built by jostle contain cubic twice, cubic of Linux 4.15 twice, and also BBR of
+Linux 4.15.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.backends.kernel.problems import Problem, flow_key
+from jostle.backends.kernel.unsupported import Problem, flow_key
 from jostle.kernel_images import Kind
 from jostle.kernel_images.config import CONTROLLERS as MODULES
 from jostle.run_spec import FlowSpec
 
 NAMES = ("reno", *MODULES)
-"""Controllers that Linux has."""
+"""Controllers available in Linux."""
 
 LINUX_NOW = "6.1"
-"""The flavour of a controller that means: as the kernel that runs has it."""
+"""Value of `linux` for a controller as implemented in the running kernel."""
 
 NEEDS_ECN = ("dctcp",)
-"""Those of them that have to be at both ends (`TCP_CONG_NEEDS_ECN`)."""
+"""Controllers that must be used at both ends (`TCP_CONG_NEEDS_ECN`)."""
 
 Flow = FlowSpec
 Defaults = Mapping[str, Mapping[str, Any]]
@@ -33,14 +33,14 @@ _HYSTART_DETECT = {"train": "1", "delay": "2", "both": "3"}
 
 
 class _NoValueError(ValueError):
-    """The kernel's parameter cannot take this value."""
+    """The kernel's parameter does not support this value."""
 
 
 def _number(value: Any) -> str:
     return str(int(value))
 
 
-def _whole(unit_ns: int, unit: str) -> Callable[[Any], str]:
+def _integer_units(unit_ns: int, unit: str) -> Callable[[Any], str]:
     def convert(value_ns: Any) -> str:
         if value_ns % unit_ns:
             raise _NoValueError(f"{value_ns} ns: Linux takes whole {unit}")
@@ -49,20 +49,20 @@ def _whole(unit_ns: int, unit: str) -> Callable[[Any], str]:
     return convert
 
 
-_seconds = _whole(1_000_000_000, "s")
-_milliseconds = _whole(1_000_000, "ms")
-_microseconds = _whole(1_000, "µs")
+_seconds = _integer_units(1_000_000_000, "s")
+_milliseconds = _integer_units(1_000_000, "ms")
+_microseconds = _integer_units(1_000, "µs")
 
 
 _Parameters = Mapping[str, tuple[str, Callable[[Any], str]]]
-"""Parameter of the RunSpec → the module's, and how its value is written there."""
+"""Parameter of the RunSpec → module parameter, and function that formats its value."""
 
 
 def _numbers(*names: str) -> _Parameters:
     return {name: (name, _number) for name in names}
 
 
-# bic_scale of cubic, window of cdg and all of illinois can be set only while a module is loaded.
+# bic_scale of cubic, window of cdg and all parameters of illinois can only be set at load time.
 _PARAMETERS: Mapping[str, _Parameters] = {
     "cubic": _numbers("fast_convergence", "beta", "initial_ssthresh", "tcp_friendliness"),
     "bic": {
@@ -80,14 +80,14 @@ _PARAMETERS: Mapping[str, _Parameters] = {
     "vegas": _numbers("alpha", "beta", "gamma"),
 }
 
-# Parameters of cubic's module.
+# HyStart parameters of cubic's module.
 _HYSTART: _Parameters = {
     "detect": ("hystart_detect", lambda name: _HYSTART_DETECT[name]),
     "low_window": ("hystart_low_window", _number),
     "ack_delta": ("hystart_ack_delta_us", _microseconds),
 }
 
-# In kernels that jostle has built: see jostle/kernel_images/edits.py.
+# Copies of modules in kernels built by jostle; see jostle/kernel_images/source_patches.py.
 _FLAVOURS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "cubic": {LINUX_NOW: ("cubic", "cubic_2"), "4.15": ("cubic_415", "cubic_415_2")},
     "bbr": {"4.15": ("bbr_415",)},
@@ -96,16 +96,16 @@ _FLAVOURS: Mapping[str, Mapping[str, Sequence[str]]] = {
 
 @dataclass(frozen=True)
 class Plan:
-    """Which of the kernel's controllers each flow uses.
+    """Kernel controllers of all flows.
 
     Attributes
     ----------
     names
-        Of the controllers, flow by flow, as the kernel knows them.
+        Kernel name of the controller of each flow.
     parameters
         Values of module parameters (`tcp_cubic/hystart`).
     problems
-        What cannot be expressed by them.
+        Settings that the kernel cannot express.
     """
 
     names: list[str] = field(default_factory=list)
@@ -114,34 +114,35 @@ class Plan:
 
 
 def plan(flows: Sequence[Flow], defaults: Defaults, kind: Kind) -> Plan:
-    """Find a controller for each flow that has the flow's parameters.
+    """Choose a kernel controller with matching parameters for each flow.
 
     Parameters
     ----------
     kind
-        Of the kernel: those that jostle has built have some controllers more than once.
+        Kind of the kernel. Kernels built by jostle contain several copies of some controllers.
     """
-    made = Plan()
+    chosen_plan = Plan()
     owners: dict[str, str] = {}
     for flow in flows:
-        wanted = list(_flow_parameters(flow, defaults, kind, made.problems))
-        names = _candidates(flow, kind, made.problems)
-        clashes = [_clash(name, wanted, made.parameters) for name in names]
-        # The first that can have these values; without one, the last is what the message is about.
+        wanted = list(_flow_parameters(flow, defaults, kind, chosen_plan.problems))
+        names = _candidates(flow, kind, chosen_plan.problems)
+        clashes = [_clash(name, wanted, chosen_plan.parameters) for name in names]
+        # The first candidate without a clash; otherwise the last one, which the message reports.
         chosen = clashes.index(None) if None in clashes else -1
         name, clash = names[chosen], clashes[chosen]
         if clash is not None:
             key, parameter, value = clash
             text = (
                 f"all flows of a run share the kernel's {parameter}: {value} here, "
-                f"{made.parameters[parameter]} for {owners[parameter]}; the simulator can have both"
+                f"{chosen_plan.parameters[parameter]} for {owners[parameter]}; "
+                "the simulator can have both"
             )
-            made.problems.append(Problem(key, text))
-        made.names.append(name)
+            chosen_plan.problems.append(Problem(key, text))
+        chosen_plan.names.append(name)
         for _, parameter, value in _of_module(name, wanted):
-            made.parameters.setdefault(parameter, value)
+            chosen_plan.parameters.setdefault(parameter, value)
             owners.setdefault(parameter, flow["name"])
-    return made
+    return chosen_plan
 
 
 _Wanted = tuple[str, str, str]
@@ -154,7 +155,7 @@ def _of_module(name: str, wanted: Iterable[_Wanted]) -> Iterator[_Wanted]:
 
 
 def _clash(name: str, wanted: Iterable[_Wanted], taken: Mapping[str, str]) -> _Wanted | None:
-    """Find the first parameter that already has another value."""
+    """Return the first parameter that already has another value."""
     for key, parameter, value in _of_module(name, wanted):
         if taken.get(parameter, value) != value:
             return key, parameter, value
@@ -162,23 +163,23 @@ def _clash(name: str, wanted: Iterable[_Wanted], taken: Mapping[str, str]) -> _W
 
 
 def _candidates(flow: Flow, kind: Kind, problems: list[Problem]) -> Sequence[str]:
-    """Names of the kernel's controllers that a flow's may be."""
+    """Return the kernel controllers that implement a flow's controller."""
     controller = flow["controller"]
     name: str = controller["name"]
     linux = str(controller["parameters"].get("linux", LINUX_NOW))
     if kind == "virtual":
         return _FLAVOURS.get(name, {}).get(linux, (name,))
     if flow["linux"] != LINUX_NOW:
-        problems.append(_other_kernel(flow_key(flow, "linux"), flow["linux"]))
+        problems.append(_unsupported_release(flow_key(flow, "linux_version"), flow["linux"]))
     elif linux != LINUX_NOW:
-        problems.append(_other_kernel(flow_key(flow, "controller.linux"), linux))
+        problems.append(_unsupported_release(flow_key(flow, "controller.linux"), linux))
     return (name,)
 
 
 def _flow_parameters(
     flow: Flow, defaults: Defaults, kind: Kind, problems: list[Problem]
 ) -> Iterator[_Wanted]:
-    """Key, module parameter and value of everything that a flow asks of its controller."""
+    """Yield key, module parameter and value of all controller settings of a flow."""
     controller = flow["controller"]
     name: str = controller["name"]
     key = flow_key(flow, "controller")
@@ -222,7 +223,7 @@ def _translated(
 
 
 def _slow_start(flow: Flow, defaults: Defaults, problems: list[Problem]) -> Iterator[_Wanted]:
-    """HyStart is a part of cubic; every other controller has its own slow start or Reno's."""
+    """Yield HyStart parameters of cubic; other controllers have a fixed slow start."""
     slow_start = flow["slow_start"]
     key = flow_key(flow, "slow_start")
     name = "standard" if slow_start is None else slow_start["name"]
@@ -250,19 +251,19 @@ def _slow_start(flow: Flow, defaults: Defaults, problems: list[Problem]) -> Iter
 def _cubic_problems(flow: Flow) -> Iterator[Problem]:
     parameters = flow["controller"]["parameters"]
     key = flow_key(flow, "controller")
-    # `cubictcp_register` derives the friendly region's factor from beta once and for all.
+    # `cubictcp_register` computes the factor of the Reno-friendly region from beta at load time.
     if parameters.get("beta", 717) != 717 and parameters.get("tcp_friendliness", True):
         text = "with tcp_friendliness Linux takes beta when its module is loaded, 717; "
         yield Problem(f"{key}.beta", f"{text}the simulator can")
 
 
-def _other_kernel(key: str, linux: str) -> Problem:
+def _unsupported_release(key: str, linux: str) -> Problem:
     text = f'"{linux}": the kernel that runs is the one that is judged; write "{LINUX_NOW}" for it'
     return Problem(key, f"{text}, or use virtual time (--kernel virtual) or the simulator")
 
 
 def defaults_of(registry: Mapping[str, Any]) -> Defaults:
-    """Defaults of all controllers and slow starts, from the engine's registry."""
+    """Return the parameter defaults of all controllers and slow starts in the engine's registry."""
     rows = [*registry.get("controllers", []), *registry.get("slow_starts", [])]
     return {
         row["name"]: {p["name"]: _default(p) for p in row.get("parameters", [])} for row in rows

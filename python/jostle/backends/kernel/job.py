@@ -1,4 +1,4 @@
-"""A RunSpec as a job for the guest program: plain data, with every decision taken."""
+"""Converts a RunSpec to a job for the guest program: plain data, with all decisions made."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from typing import Any
 from jostle.backends.base import Spec, canonical_json
 from jostle.backends.kernel import (
     captures,
-    classes,
     controllers,
-    modules,
-    packets,
-    playback,
-    programs,
+    impairment_playback,
+    kernel_modules,
+    packet_sizes,
+    quic_programs,
+    tc_classes,
 )
 from jostle.backends.kernel.arrivals import connections, is_many
-from jostle.backends.kernel.pages import pages
-from jostle.backends.kernel.spans import factors, sizes_bytes, spans_ns, writes
 from jostle.backends.kernel.topology import (
     Burst,
     Machine,
@@ -30,61 +28,63 @@ from jostle.backends.kernel.topology import (
     sender_address,
     topology,
 )
+from jostle.backends.kernel.traffic_draws import factors, sizes_bytes, spans_ns, writes
+from jostle.backends.kernel.web_pages import pages
 from jostle.kernel_images import Image, Kind
 from jostle.run_spec import DelaySpec, FlowSpec, LinkPart
 
 WITH_DETAILS = ("bbr", "dctcp", "illinois", "nv", "vegas", "yeah")
-"""Controllers whose inside TCP_CC_INFO shows."""
+"""Controllers with details in TCP_CC_INFO."""
 
-# What a link may make up for if it was late. In virtual time that is a few microseconds, because
-# reading the clock takes one (arch/um/kernel/time.c, `timer_read`), and more would let an idle link
-# send two packets at once.
+# Burst with which a link compensates a late timer. In virtual time, this is a few microseconds,
+# because reading the clock takes one (arch/um/kernel/time.c, `timer_read`). A larger burst would
+# let an idle link send two packets at once.
 _MACHINES: dict[Kind, Machine] = {
-    # HZ = 1000, see jostle/kernel_images/edits.py.
+    # HZ = 1000, see jostle/kernel_images/source_patches.py.
     "virtual": Machine(Burst(200, 0), own=True, tick_ns=1_000_000),
     "realtime": Machine(Burst(1600, 1000)),
     "native": Machine(Burst(1600, 100)),
 }
 
-# PIE waits for half a second before it begins to look at its queue.
+# PIE starts to monitor its queue after half a second.
 _LEAD_NS = 1_000_000_000
 
-# Each sample costs some system calls per flow.
+# A sample costs some system calls per flow.
 _STEP_PER_FLOW_NS = 10_000_000
-# A flow that comes as many connections has more than one of them at a time.
+# Assumed number of concurrent connections of a multi-connection flow.
 _AT_ONCE = 5
 _LEAST_STEP_NS, _LONGEST_STEP_NS = 10_000_000, 50_000_000
 
-# Receivers wake up once per so many bytes, or so many parts of their window if that is small.
+# Receivers wake up once per number of bytes, or per fraction of a small receive window.
 _READ_BYTES = 128 << 10
 _READ_PARTS = 8
-# Senders write about as much at once.
+# Senders write about this many bytes at once.
 _WRITE_BYTES = 1 << 20
-# More than ever waits to be read.
+# More than the maximum amount of unread data.
 _EVERYTHING_BYTES = 8 << 20
 
 _MEMORY_BASE_MB, _MEMORY_MOST_MB = 512, 8192
-# Kernel memory of what is in flight: the sender's copy of each byte, buffers around each packet.
+# Kernel memory of data in flight: the sender's copy of each byte, and buffers per packet.
 _MEMORY_PER_BYTE, _MEMORY_PER_PACKET_BYTES = 2, 3028
 _PAGE_BYTES = 4096
-# What two programs take, and what the client has written and not yet been forgotten.
+# Memory of two programs, and of the client's file before its memory is released.
 _MEMORY_PER_PROGRAMS_MB = 96
-# Some thousand connections at a time: two sockets and two threads each.
+# Some thousand concurrent connections with two sockets and two threads each.
 _MEMORY_PER_MANY_MB = 256
-# A datagram that waits for its program to read it; the usual default would lose them after some 90.
+# Socket buffers for datagrams; the default would overflow after about 90.
 _UDP_BUFFER_BYTES = 32 << 20
-# A file that nobody gets to the end of: what all links together could have carried.
+# Spare bytes of a file that must not end during the run.
 _SPARE_BYTES = 1 << 20
-# Without a packet for that long, or so many round trips, a peer is taken to hang.
+# Time, or number of round trips, without a packet after which a peer is considered hung.
 _PATIENCE_NS, _PATIENCE_ROUND_TRIPS = 3_000_000_000, 10
 _BACKLOG_PACKETS = 10_000_000
 
 
 def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str, Any]:
-    """Translate a run that has no problems (see `capabilities`)."""
-    made = topology(spec, _MACHINES[image.kind])
-    of_tcp = [flow for flow in spec["flows"] if flow["transport"] == "tcp"]
-    plan = controllers.plan(of_tcp, defaults, image.kind)
+    """Return the job of a run, which must have no problems (see `capabilities`)."""
+    network = topology(spec, _MACHINES[image.kind])
+    tcp_flows = [flow for flow in spec["flows"] if flow["transport"] == "tcp"]
+    plan = controllers.plan(tcp_flows, defaults, image.kind)
     names = iter(plan.names)
     return {
         "duration_ns": spec["duration_ns"],
@@ -94,19 +94,19 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
         "lead_ns": _LEAD_NS,
         "modules": []
         if image.modules is None
-        else modules.files(modules.needed(spec), image.modules),
+        else kernel_modules.files(kernel_modules.needed(spec), image.modules),
         "controllers": sorted(set(plan.names)),
         "parameters": plan.parameters,
-        # Parameters and memory limits of this machine are not ours.
+        # On this machine's kernel, parameters and memory limits are not changed.
         "may_set_parameters": image.kind != "native",
         "sysctls": {} if image.kind == "native" else _machine_sysctls(spec),
-        **_network(made),
+        **_network(network),
         "captures": captures.wanted(spec),
-        # A guest has memory of its own; this machine's is not ours to mount.
+        # A guest has its own memory for a tmpfs; on this machine nothing is mounted.
         "in_memory": image.kind != "native",
         "flows": [
             _program_flow(spec, number)
-            if programs.is_program(flow)
+            if quic_programs.is_program(flow)
             else _quic_flow(spec, number)
             if flow["transport"] == "quic"
             else _datagram_flow(spec, number)
@@ -118,33 +118,33 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
 
 
 def files(
-    spec: Spec, image: Image, draw: Callable[[int], playback.DrawnImpairments]
+    spec: Spec, image: Image, draw: Callable[[int], impairment_playback.DrawnImpairments]
 ) -> dict[str, bytes]:
-    """Files that belong to a job, by name.
+    """Return the files of a job, by name.
 
     Parameters
     ----------
     draw
-        What the engine has drawn for a link; asked where it is needed.
+        Returns the impairments that the engine draws for a link.
     """
-    made = playback.files(spec, draw) if _MACHINES[image.kind].own else {}
+    contents = impairment_playback.files(spec, draw) if _MACHINES[image.kind].own else {}
     if any(is_own_quic(flow) for flow in spec["flows"]):
-        made["spec.json"] = canonical_json(spec).encode()
-    return made
+        contents["spec.json"] = canonical_json(spec).encode()
+    return contents
 
 
 def is_own_quic(flow: FlowSpec) -> bool:
-    """Tell whether jostle's own QUIC carries a flow."""
-    return flow["transport"] == "quic" and not programs.is_program(flow)
+    """Return whether a flow uses jostle's own QUIC."""
+    return flow["transport"] == "quic" and not quic_programs.is_program(flow)
 
 
 def connections_of(job: Mapping[str, Any]) -> int:
-    """Count the connections that come in a job."""
+    """Return the number of connections of multi-connection flows in a job."""
     return sum(len(flow.get("connections") or ()) for flow in job["flows"])
 
 
 def samples_per_interval(spec: Spec) -> int:
-    """Into how many parts samples divide an interval of the series."""
+    """Return the number of samples per sampling interval."""
     flows = sum(_AT_ONCE if is_many(flow) else 1 for flow in spec["flows"])
     target_ns = _STEP_PER_FLOW_NS * flows
     target_ns = max(_LEAST_STEP_NS, min(_LONGEST_STEP_NS, target_ns))
@@ -153,32 +153,34 @@ def samples_per_interval(spec: Spec) -> int:
 
 
 def cuts_ns(spec: Spec) -> list[int]:
-    """Moments that are sampled beside those: bounds of phases."""
+    """Return the additional sample times: the bounds of phases."""
     bounds = {bound for phase in spec["phases"] for bound in (phase["from_ns"], phase["to_ns"])}
     return sorted(bound for bound in bounds if bound <= spec["duration_ns"])
 
 
 def memory_mb(spec: Spec) -> int:
-    """Memory that a guest needs at most for what may be in flight."""
+    """Return the memory of a guest, based on the maximum amount of data in flight."""
     network_bytes = 0
     longest_ns = max(_base_rtt_ns(spec, flow) for flow in spec["flows"])
     for number, link in enumerate(spec["links"]):
-        in_flight_bytes = playback.peak_bps(link) * longest_ns // (8 * 10**9)
-        largest_bytes = max(packets.sizes_on(number, spec["flows"]))
-        waiting = list(classes.queues_of(number, spec).values())
-        network_bytes += in_flight_bytes + sum(_queue_bytes(one, largest_bytes) for one in waiting)
+        in_flight_bytes = impairment_playback.peak_bps(link) * longest_ns // (8 * 10**9)
+        largest_bytes = max(packet_sizes.sizes_on(number, spec["flows"]))
+        waiting = list(tc_classes.queues_of(number, spec).values())
+        network_bytes += in_flight_bytes + sum(
+            _queue_bytes(queue, largest_bytes) for queue in waiting
+        )
     windows_bytes = sum(int(flow["receive_window_bytes"]) for flow in spec["flows"])
     many = sum(is_many(flow) for flow in spec["flows"])
     if many:
-        # Nobody knows how many windows there are at a time.
+        # The number of concurrent receive windows is unknown.
         windows_bytes = network_bytes
-    # What proxies hold beside what is on its way.
+    # Data in the buffers of proxies, in addition to data in flight.
     network_bytes += sum(_buffer_bytes(flow) for flow in spec["flows"])
     held_bytes = min(network_bytes, windows_bytes)
-    held_packets = held_bytes // min(map(packets.packet_bytes, spec["flows"]))
+    held_packets = held_bytes // min(map(packet_sizes.packet_bytes, spec["flows"]))
     needed_bytes = _MEMORY_PER_BYTE * held_bytes + _MEMORY_PER_PACKET_BYTES * held_packets
     needed_mb = needed_bytes >> 20
-    # Each namespace, and each sender's unsent data.
+    # Memory per namespace, and for unsent data.
     needed_mb += 4 * len(spec["flows"])
     needed_mb += _MEMORY_PER_PROGRAMS_MB * sum(
         flow["transport"] == "quic" for flow in spec["flows"]
@@ -186,9 +188,9 @@ def memory_mb(spec: Spec) -> int:
     needed_mb += _MEMORY_PER_MANY_MB * many
     needed_mb += captures.memory_bytes(spec) >> 20
     needed_mb += sum(
-        programs.memory_bytes(flow, _file_bytes(spec, flow)) >> 20
+        quic_programs.memory_bytes(flow, _file_bytes(spec, flow)) >> 20
         for flow in spec["flows"]
-        if programs.is_program(flow)
+        if quic_programs.is_program(flow)
     )
     return min(_MEMORY_BASE_MB + needed_mb, _MEMORY_MOST_MB)
 
@@ -208,7 +210,7 @@ def _queue_bytes(queue: LinkPart, packet_bytes: int) -> int:
 
 def _base_rtt_ns(spec: Spec, flow: FlowSpec) -> int:
     links = [spec["links"][number] for number in (*flow["path"], *flow["reverse_path"])]
-    return int(flow["access_delay_ns"] + sum(_longest_delay_ns(link["delay"]) for link in links))
+    return int(flow["base_delay_ns"] + sum(_longest_delay_ns(link["delay"]) for link in links))
 
 
 def _longest_delay_ns(delay: DelaySpec) -> int:
@@ -218,25 +220,26 @@ def _longest_delay_ns(delay: DelaySpec) -> int:
 
 
 def _machine_sysctls(spec: Spec) -> dict[str, str]:
-    # Pages that all of TCP may use; by default a guest with little memory throttles itself.
-    of_memory = (memory_mb(spec) << 20) // _PAGE_BYTES
-    limits = f"{of_memory // 2} {of_memory * 3 // 4} {of_memory}"
-    made = {
+    # Page limit for all TCP sockets. With the default, a guest with little memory limits itself.
+    pages = (memory_mb(spec) << 20) // _PAGE_BYTES
+    limits = f"{pages // 2} {pages * 3 // 4} {pages}"
+    sysctls = {
         "net.ipv4.tcp_mem": limits,
-        # Packets between the two ends of a wire: of a burst, more than 1000 would be lost there.
+        # Packets in the backlog of a veth device; the default of 1000 would drop packets of a
+        # burst.
         "net.core.netdev_max_backlog": str(_BACKLOG_PACKETS),
     }
     if any(flow["transport"] == "quic" for flow in spec["flows"]):
-        made["net.core.rmem_default"] = made["net.core.rmem_max"] = str(_UDP_BUFFER_BYTES)
-        made["net.core.wmem_default"] = made["net.core.wmem_max"] = str(_UDP_BUFFER_BYTES)
-        made["net.ipv4.udp_mem"] = limits
-    return made
+        sysctls["net.core.rmem_default"] = sysctls["net.core.rmem_max"] = str(_UDP_BUFFER_BYTES)
+        sysctls["net.core.wmem_default"] = sysctls["net.core.wmem_max"] = str(_UDP_BUFFER_BYTES)
+        sysctls["net.ipv4.udp_mem"] = limits
+    return sysctls
 
 
-def way_back_ns(spec: Spec, flow: FlowSpec) -> int:
-    """Time that a small packet takes from a flow's receiver to its sender, if nothing waits."""
+def reverse_propagation_ns(spec: Spec, flow: FlowSpec) -> int:
+    """Return the propagation delay from a flow's receiver to its sender."""
     links = [spec["links"][number]["delay"] for number in flow["reverse_path"]]
-    return int(flow["access_delay_ns"]) + sum(int(one["steps"][0]["delay_ns"]) for one in links)
+    return int(flow["base_delay_ns"]) + sum(int(delay["steps"][0]["delay_ns"]) for delay in links)
 
 
 def _network(made: Topology) -> dict[str, Any]:
@@ -249,7 +252,7 @@ def _network(made: Topology) -> dict[str, Any]:
 
 
 def continuations(spec: Spec) -> dict[int, int]:
-    """Say for connections that end at a proxy which one goes on there."""
+    """Return, for connections that end at a proxy, the connection that continues there."""
     found: dict[int, int] = {}
     for number, flow in enumerate(spec["flows"]):
         source = flow["source"]
@@ -259,20 +262,20 @@ def continuations(spec: Spec) -> dict[int, int]:
 
 
 def _owner(spec: Spec, number: int) -> FlowSpec:
-    """Give the flow that a connection is a part of, over however many proxies its data came."""
+    """Return the flow to which a proxy leg belongs."""
     flow = spec["flows"][number]
     source = flow["source"]
     return _owner(spec, source["from"]) if source["kind"] == "relay" else flow
 
 
 def _receiver_controller(flow: FlowSpec) -> str | None:
-    """Tell which controller the receiver needs to echo marks; without it there is no ECN."""
+    """Return the controller that the receiver needs to echo marks; None without ECN."""
     name: str = flow["controller"]["name"]
     return name if name in controllers.NEEDS_ECN and flow["ecn"] else None
 
 
 def _read_bytes(flow: FlowSpec) -> int:
-    """Amount that a receiver reads at once: of a window that grows, a part of the first one."""
+    """Return the read size of a receiver, a fraction of its (initial) receive window."""
     growing = flow["receive_window_autotuning"]
     window_bytes: int = flow["initial_receive_window_bytes" if growing else "receive_window_bytes"]
     return max(1, min(_READ_BYTES, window_bytes // _READ_PARTS))
@@ -290,30 +293,30 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "sender": f"s{number}",
         "receiver": f"r{number}",
         "sender_address": sender_address(number),
-        # Any that is free.
+        # Any free port.
         "sender_port": 0,
         "receiver_address": receiver_address(number),
         "controller": controller,
         "receiver_controller": _receiver_controller(flow),
         "details": flow["controller"]["name"] in WITH_DETAILS,
         "read_bytes": portion,
-        # Whole segments, so that none is short where a write ends.
-        "write_bytes": _WRITE_BYTES - _WRITE_BYTES % packets.payload_bytes(flow),
-        # All but a byte, see `guest/traffic.py`; but a segment that stays is a good part of a small
-        # window.
+        # Full segments, so that no segment is short at the end of a write.
+        "write_bytes": _WRITE_BYTES - _WRITE_BYTES % packet_sizes.payload_bytes(flow),
+        # All but one byte, see `guest/receiver.py`. With a small receive window, an unread segment
+        # would occupy too much of it.
         "read_most_bytes": _READ_BYTES - 1 if sparing else _EVERYTHING_BYTES,
         "after": flow["after"],
         "start_ns": flow["start_ns"],
         "stop_ns": flow["stop_ns"],
-        # Of a trace the guest needs no more than what is in `writes`.
+        # A trace is sent from `writes`.
         "source": {"kind": "trace"} if flow["source"]["kind"] == "trace" else flow["source"],
-        "segment_bytes": packets.payload_bytes(flow),
+        "segment_bytes": packet_sizes.payload_bytes(flow),
         "connections": many,
         "continues": continuations(spec).get(number),
         "spans_ns": [] if many else spans_ns(spec["seed"], flow, spec["duration_ns"]),
         "pages": pages(spec["seed"], flow, spec["duration_ns"]),
         "factors": factors(spec["seed"], flow, spec["duration_ns"]),
-        "trip_ns": _way_back_ns(spec, flow),
+        "trip_ns": _return_propagation_ns(spec, flow),
         "sizes_bytes": [size for _, size in written]
         or ([] if many else sizes_bytes(spec["seed"], owner)),
         "writes": written,
@@ -335,14 +338,14 @@ def _datagram_flow(spec: Spec, number: int) -> dict[str, Any]:
     }
 
 
-def _way_back_ns(spec: Spec, flow: FlowSpec) -> int:
-    """Add up the propagation from the receiver to the sender, as the run begins."""
+def _return_propagation_ns(spec: Spec, flow: FlowSpec) -> int:
+    """Return the propagation delay from the receiver to the sender at the start of the run."""
     delays = (spec["links"][number]["delay"]["steps"][0] for number in flow["reverse_path"])
-    return flow["access_delay_ns"] + sum(step["delay_ns"] for step in delays)
+    return flow["base_delay_ns"] + sum(step["delay_ns"] for step in delays)
 
 
 def _program_flow(spec: Spec, number: int) -> dict[str, Any]:
-    """Let the server be the sender: the client, at the receiver, asks it for one file."""
+    """Return a job in which the sender is the server, and the receiver requests one file."""
     flow = spec["flows"][number]
     address = sender_address(number)
     patience_ns = max(_PATIENCE_NS, _PATIENCE_ROUND_TRIPS * _base_rtt_ns(spec, flow))
@@ -354,12 +357,12 @@ def _program_flow(spec: Spec, number: int) -> dict[str, Any]:
         "start_ns": flow["start_ns"],
         "stop_ns": flow["stop_ns"],
         "patience_ns": patience_ns,
-        **programs.job(spec, flow, address, _file_bytes(spec, flow)),
+        **quic_programs.job(spec, flow, address, _file_bytes(spec, flow)),
     }
 
 
 def _quic_flow(spec: Spec, number: int) -> dict[str, Any]:
-    """Let two processes with the engine in them be the ends."""
+    """Return a job whose ends are two processes that load the engine."""
     flow = spec["flows"][number]
     return {
         "sender": f"s{number}",
@@ -374,7 +377,7 @@ def _quic_flow(spec: Spec, number: int) -> dict[str, Any]:
 
 
 def engine_path() -> Path | None:
-    """Find the compiled engine, which the ends of a QUIC flow load in the guest."""
+    """Return the path of the compiled engine, which the ends of a QUIC flow load in the guest."""
     found = importlib.util.find_spec("jostle._core")
     return None if found is None or found.origin is None else Path(found.origin)
 
@@ -382,7 +385,7 @@ def engine_path() -> Path | None:
 def _file_bytes(spec: Spec, flow: FlowSpec) -> int:
     if flow["source"]["kind"] == "fixed":
         return sizes_bytes(spec["seed"], flow)[0]
-    rates_bps = [playback.peak_bps(spec["links"][number]) for number in flow["path"]]
+    rates_bps = [impairment_playback.peak_bps(spec["links"][number]) for number in flow["path"]]
     if flow["nic_rate_bps"] is not None:
         rates_bps.append(flow["nic_rate_bps"])
     return min(rates_bps) * spec["duration_ns"] // 8_000_000_000 + _SPARE_BYTES

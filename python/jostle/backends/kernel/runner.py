@@ -1,4 +1,4 @@
-"""Carries a job out in a kernel, and brings back the folder with what it left."""
+"""Runs a job in a kernel, and returns the folder with its results."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from jostle.backends.base import Cancelled
 from jostle.backends.kernel.guest.failure import PREFIX
 from jostle.errors import JostleError, RunCancelledError
 from jostle.kernel_images import GuestError, GuestOutput, GuestTimeoutError, Image, run_guest
-from jostle.kernel_images.images import SYSTEM_PATH, cache_folder
-from jostle.kernel_images.processes import running
-from jostle.locked_folders import temporary_folder
-from jostle.locks import SAY_AFTER_S, LockFile, waiting
-from jostle.open_folder import OpenFolder
+from jostle.kernel_images.image_paths import SYSTEM_PATH, cache_folder
+from jostle.kernel_images.process_group import running
+from jostle.safe_io.folder_lock import SAY_AFTER_S, LockFile, waiting
+from jostle.safe_io.open_folder import OpenFolder
+from jostle.safe_io.scratch_folder import temporary_folder
 
 PROGRAM = Path(__file__).parent / "guest"
-"""The guest program, a package of its own."""
+"""The guest program, a separate Python package."""
 
 _LOCK = "realtime.lock"
 _POLL_S = 0.02
 _TAIL_LINES = 20
 _NO_ROOM = os.strerror(errno.ENOSPC)
 
-# Runs in real time would be each other's disturbance.
+# Concurrent real-time runs would disturb each other.
 _one_at_a_time = threading.Lock()
 
 
@@ -44,7 +44,7 @@ class KernelRunError(JostleError):
 
 
 @contextmanager
-def carried_out(
+def run_job(
     job: Mapping[str, Any],
     files: Mapping[str, bytes],
     image: Image,
@@ -54,21 +54,21 @@ def carried_out(
     timeout_s: float,
     cancelled: Cancelled | None,
 ) -> Iterator[tuple[Path, float]]:
-    """Carry out a job; a folder with its results, which then goes, and the seconds that it took.
+    """Run a job; yield a temporary folder with its results, and the wall time in seconds.
 
     Parameters
     ----------
     job, files
-        What to do, and the files that it names.
+        Job description, and the files to which it refers.
     seed
-        Where a virtual kernel takes its random numbers from.
+        Seed of the random numbers of a virtual kernel.
 
     Raises
     ------
     KernelRunError
-        When the guest program or its kernel fails; the text says why.
+        If the guest program or its kernel failed. The message gives the reason.
     RunCancelledError
-        When `cancelled` became true.
+        If `cancelled` returned true.
     """
     try:
         with temporary_folder("run") as folder:
@@ -96,13 +96,13 @@ def carried_out(
 
 
 def _script(folder: Path) -> str:
-    """Write a script, because a kernel's command line is short and has no quotes worth the name."""
-    # -P: `-m` would look in the current folder first, which is anyone's, and on this machine's own
-    # kernel the program runs as root. -E would hide PYTHONPATH.
+    """Return a start script; a kernel's command line is short and lacks proper quoting."""
+    # -P: `-m` would otherwise search the current folder, which anyone may write to, and on this
+    # machine's kernel the program runs as root. -E would disable PYTHONPATH.
     options = ["-P", "-S", "-B", "-m", PROGRAM.name]
     words = [os.path.realpath(sys.executable), *options, str(folder)]
     path = shlex.quote(str(PROGRAM.parent))
-    # A PYTHONHOME of the user's is for another Python.
+    # The user's PYTHONHOME may belong to another Python.
     return (
         "#!/bin/sh\ncd /\nunset PYTHONHOME PYTHONSTARTUP PYTHONINSPECT PYTHONPLATLIBDIR\n"
         f"export PYTHONPATH={path}\nexec {shlex.join(words)}\n"
@@ -138,7 +138,7 @@ def _run(
 
 @contextmanager
 def _alone(cancelled: Cancelled | None) -> Iterator[None]:
-    """Wait until no thread, and no other process of this user, runs in real time."""
+    """Wait until no other thread or process of this user runs in real time."""
 
     def check() -> None:
         if cancelled is not None and cancelled():
@@ -157,7 +157,7 @@ def _alone(cancelled: Cancelled | None) -> Iterator[None]:
 
 
 def _locked(check: Callable[[], None]) -> LockFile:
-    """Wait for other processes of this user, as long as their runs last, which may be hours."""
+    """Wait for the lock of other processes of this user, whose runs may last hours."""
     path = cache_folder() / _LOCK
     say_s = time.monotonic() + SAY_AFTER_S
     try:
@@ -174,14 +174,14 @@ def _locked(check: Callable[[], None]) -> LockFile:
 
 
 def _run_here(script: Path, timeout_s: float, cancelled: Cancelled | None) -> GuestOutput:
-    """Run the program on this machine's own kernel.
+    """Run the program on this machine's kernel.
 
-    Its namespaces have no names: they end with it, and it with us.
+    Its network namespaces have no names, so they are removed when the program ends.
     """
     lines: list[str] = []
     environment = {**os.environ, "PATH": SYSTEM_PATH, "LC_ALL": "C.UTF-8"}
     started_s = time.monotonic()
-    # By the shell, as files of a temporary folder that is mounted noexec cannot be executed.
+    # Started by the shell, because a temporary folder may be mounted noexec.
     with running(["/bin/sh", str(script)], lines.append, environment=environment) as group:
         while (status := group.wait(_POLL_S)) is None:
             if cancelled is not None and cancelled():
@@ -194,11 +194,11 @@ def _run_here(script: Path, timeout_s: float, cancelled: Cancelled | None) -> Gu
 def _check(output: GuestOutput, folder: Path) -> None:
     if output.ok and (folder / "events.json").exists():
         return
-    told = re.findall(rf"^{re.escape(PREFIX)}(.*)$", output.text, re.MULTILINE)
-    if not told:
+    failures = re.findall(rf"^{re.escape(PREFIX)}(.*)$", output.text, re.MULTILINE)
+    if not failures:
         tail = "\n".join(f"  {line}" for line in output.text.splitlines()[-_TAIL_LINES:])
         raise KernelRunError(f"the guest program ended without a result; it said:\n{tail}")
-    message = told[-1]
+    message = failures[-1]
     if _NO_ROOM in message:
         message = f"no room for the samples in {folder.parent}: free some space, or set TMPDIR"
     raise KernelRunError(message)

@@ -1,17 +1,17 @@
-"""The network of a RunSpec as hosts (network namespaces), wires (veth pairs) and disciplines.
+"""Converts the network of a RunSpec to hosts (network namespaces), veth pairs and qdiscs.
 
-Flow i has a sender `s<i>` and a receiver `r<i>`. A link l is a chain of routers: `a<l>`, where all
-that it carries comes together and whose device `q` has its rate and queue; if it delays or loses,
-`m<l>`, whose device `d` does that; and `z<l>`, where the ways part again::
+Flow i has a sender `s<i>` and a receiver `r<i>`. A link l is a chain of routers: `a<l>`, at which
+its traffic arrives and whose device `q` has its rate and queue; `m<l>`, whose device `d` adds delay
+and loss, if there are any; and `z<l>`, from which the routes of the flows diverge::
 
     s0 ─out──in.s0─ a0 ─q──in─ m0 ─d──in─ z0 ─to.r0──in─ r0
     └─back──────────────────────────────────────────back─┘
 
-What comes back crosses the links of `reverse_path`, or goes straight home. The flow's own delay
-lies on the receiver's device `back`, where it cannot disturb the sender: packets that wait in a
-sender's discipline count for TCP small queues. A capture sees packets behind the disciplines of its
-host; then a router `h<i>` of the receiver's takes the delay over, so that ACKs are seen when they
-leave.
+ACKs cross the links of `reverse_path`, or go directly to the sender. The access delay of a flow is
+applied on the receiver's device `back`. On the sender it would affect TCP small queues, which count
+packets in the sender's qdiscs. A capture sees packets after the qdiscs of its host. With captures,
+a router `h<i>` next to the receiver therefore applies the delay, so that ACKs are captured when
+they leave.
 """
 
 from __future__ import annotations
@@ -22,56 +22,62 @@ from itertools import pairwise
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import classes, hosts, packets, playback, queues
+from jostle.backends.kernel import (
+    cake_hosts,
+    impairment_playback,
+    packet_sizes,
+    tc_classes,
+    tc_queues,
+)
 from jostle.backends.kernel.guest.netlink import ROOT
 from jostle.run_spec import FlowSpec, LinkSpec
 
 _QUEUE, _FAR = "queue", "far"
-# First letters of a link's routers.
+# Name prefixes of a link's routers.
 _ROUTERS = ("a", "m", "z")
 
 ROOT_HANDLE, LEAF_HANDLE = 0x10000, 0x100000
 """Handles `1:` and `10:`."""
 
-# A fifo of netem must hold all that is on the way; its default is 1000 packets.
+# The queue of netem must hold all packets in transit; its default is 1000 packets.
 _NETEM_LIMIT = 1_000_000
-# The card's queue is the sockets': TCP small queues bound it long before this.
-_CARD_LIMIT_BYTES = 1_000_000_000
+# The NIC's queue is limited by TCP small queues, far below this limit.
+_NIC_LIMIT_BYTES = 1_000_000_000
 _PACED = "fq"
 
 
 @dataclass(frozen=True)
 class Burst:
-    """What a link may send at once, to make up for a timer that was late.
+    """Burst that a link may send to compensate a late timer.
 
     Attributes
     ----------
     least_bytes
-        At any rate.
+        Minimum at any rate.
     lateness_us
-        As much as the link sends in this time, if that is more.
+        Lateness to compensate: the burst is what the link sends in this time, if that is more.
     """
 
     least_bytes: int
     lateness_us: int
 
     def size_bytes(self, rate_bps: int) -> int:
-        """Size at a rate."""
+        """Return the burst size at a rate."""
         return max(self.least_bytes, rate_bps * self.lateness_us // 8_000_000)
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What the network depends on beside the run.
+    """Properties of the kernel on which the network depends.
 
     Attributes
     ----------
     burst
-        What a link may send at once after it was late.
+        Burst that a link may send after a late timer.
     own
-        Whether the kernel has disciplines of our own.
+        Whether the kernel contains jostle's qdiscs.
     tick_ns
-        Length of its jiffies, if that is known.
+        Length of its jiffies, if known.
     """
 
     burst: Burst
@@ -79,8 +85,8 @@ class Machine:
     tick_ns: int | None = None
 
     def own_links(self, spec: Spec) -> frozenset[int]:
-        """Numbers of the links that are disciplines of our own."""
-        return playback.own_links(spec) if self.own else frozenset()
+        """Return the numbers of the links that use jostle's qdisc."""
+        return impairment_playback.own_links(spec) if self.own else frozenset()
 
 
 @dataclass
@@ -90,18 +96,18 @@ class Host:
     Attributes
     ----------
     mtu_bytes
-        Of each of its devices.
+        MTU of each of its devices.
     sysctls, ip, tc
-        What is set and done in it.
+        Settings, and commands of `ip` and `tc`.
     merging
-        Devices that put segments together which arrive at the same moment.
+        Devices with GRO.
     disciplines
-        Disciplines of our own, which come before what `tc` does: device, kind, handle, parent, and
-        the file with the options.
+        jostle's qdiscs, created before the `tc` commands: device, kind, handle, parent, and the
+        file with the options.
     """
 
     name: str
-    mtu_bytes: int = packets.MTU_BYTES
+    mtu_bytes: int = packet_sizes.MTU_BYTES
     sysctls: dict[str, str] = field(default_factory=dict)
     ip: list[str] = field(default_factory=list)
     merging: list[str] = field(default_factory=list)
@@ -111,16 +117,16 @@ class Host:
 
 @dataclass
 class Topology:
-    """A network, as the guest program builds it.
+    """A network as the guest program builds it.
 
     Attributes
     ----------
     wires
         Host, device, host, device.
     queues
-        Where the queue of each link is, and where it loses packets.
+        Location of each link's queue, and of its random losses.
     timetable
-        Commands of `tc` that are due later.
+        `tc` commands that are due during the run.
     """
 
     hosts: dict[str, Host] = field(default_factory=dict)
@@ -129,44 +135,46 @@ class Topology:
     timetable: list[dict[str, Any]] = field(default_factory=list)
 
     def host(self, name: str) -> Host:
-        """Find the host of that name, made now if there is none."""
+        """Return the host called `name`, created if it does not exist."""
         return self.hosts.setdefault(name, Host(name))
 
     def wire(self, a: str, a_device: str, b: str, b_device: str) -> None:
-        """Connect two hosts, unless these ends are connected already."""
+        """Connect two hosts, unless these devices are connected already."""
         wire = (a, a_device, b, b_device)
         if wire not in self.wires:
             self.wires.append(wire)
 
 
 def sender_address(flow: int) -> str:
-    """Address of a flow's sender."""
+    """Return the address of a flow's sender."""
     return f"10.1.{flow // 250}.{flow % 250 + 1}"
 
 
 def receiver_address(flow: int) -> str:
-    """Address of a flow's receiver."""
+    """Return the address of a flow's receiver."""
     return f"10.2.{flow // 250}.{flow % 250 + 1}"
 
 
-def _goes_to(flow: int, backward: bool) -> str:
+def _destination_address(flow: int, backward: bool) -> str:
     return sender_address(flow) if backward else receiver_address(flow)
 
 
 def topology(spec: Spec, machine: Machine) -> Topology:
-    """Lay out the network of a run."""
+    """Return the network of a run."""
     made, own_links = Topology(), machine.own_links(spec)
     for number, link in enumerate(spec["links"]):
-        largest_bytes = max(packets.sizes_on(number, spec["flows"]))
+        largest_bytes = max(packet_sizes.sizes_on(number, spec["flows"]))
         if number in own_links:
             _lay_own_link(made, number, link, machine, largest_bytes)
         else:
             _lay_link(made, number, link, machine, largest_bytes)
-        if classes.is_classful(link["queue"]):
+        if tc_classes.is_classful(link["queue"]):
             _lay_classes(made.host(f"a{number}"), number, spec, machine, largest_bytes)
-        for handle, queue in classes.queues_of(number, spec).items():
+        for handle, queue in tc_classes.queues_of(number, spec).items():
             device = f"dev {_QUEUE} parent {handle}"
-            made.host(f"a{number}").tc += hosts.filters(number, spec, queue, device, _goes_to)
+            made.host(f"a{number}").tc += cake_hosts.filters(
+                number, spec, queue, device, _destination_address
+            )
     for number, flow in enumerate(spec["flows"]):
         _lay_flow(made, number, flow, spec, machine, own_links=own_links)
     made.timetable = _timetable(spec, machine, own_links)
@@ -174,7 +182,7 @@ def topology(spec: Spec, machine: Machine) -> Topology:
 
 
 def _lay_routers(made: Topology, number: int) -> tuple[Host, Host]:
-    """Make the routers at the ends of a link."""
+    """Add the routers at both ends of a link."""
     enters, leaves = made.host(f"a{number}"), made.host(f"z{number}")
     for router in (enters, leaves):
         router.sysctls |= _ROUTER
@@ -185,52 +193,59 @@ def _lay_routers(made: Topology, number: int) -> tuple[Host, Host]:
 def _lay_own_link(
     made: Topology, number: int, link: LinkSpec, machine: Machine, largest_bytes: int
 ) -> None:
-    """Lay a link that is one discipline of our own, with its queue in it."""
+    """Add a link that uses jostle's qdisc, with the queue inside."""
     enters, leaves = _lay_routers(made, number)
     made.wire(enters.name, _QUEUE, leaves.name, "in")
-    enters.disciplines.append(_discipline(playback.LINK, number, ROOT_HANDLE, ROOT))
-    if playback.own_queue(link):
-        enters.disciplines.append(_discipline(playback.QUEUE, number, LEAF_HANDLE, ROOT_HANDLE + 1))
+    enters.disciplines.append(_discipline(impairment_playback.LINK, number, ROOT_HANDLE, ROOT))
+    if impairment_playback.own_queue(link):
+        enters.disciplines.append(
+            _discipline(impairment_playback.QUEUE, number, LEAF_HANDLE, ROOT_HANDLE + 1)
+        )
     else:
-        place = queues.Place(playback.first_rate_bps(link), machine.tick_ns, largest_bytes)
-        words = queues.command(link["queue"], place)
+        place = tc_queues.QueueContext(
+            impairment_playback.first_rate_bps(link), machine.tick_ns, largest_bytes
+        )
+        words = tc_queues.command(link["queue"], place)
         enters.tc.append(f"qdisc add dev {_QUEUE} parent 1:1 handle 10: {words}")
-        enters.tc += queues.inside(link["queue"], _QUEUE, place)
+        enters.tc += tc_queues.inside(link["queue"], _QUEUE, place)
     device = {"host": enters.name, "device": _QUEUE}
-    queue = _queue_place(device, link)
-    losses = {**device, "handle": ROOT_HANDLE, "kind": playback.LINK}
+    queue = _queue_location(device, link)
+    losses = {**device, "handle": ROOT_HANDLE, "kind": impairment_playback.LINK}
     made.queues.append({"queue": queue, "losses": losses})
 
 
-def _queue_place(device: Mapping[str, str], link: LinkSpec) -> dict[str, Any]:
-    """Say where the guest reads what a link's queue has done."""
-    inner = queues.inner_handle(link["queue"])
+def _queue_location(device: Mapping[str, str], link: LinkSpec) -> dict[str, Any]:
+    """Return where the guest reads the statistics of a link's queue."""
+    inner = tc_queues.inner_handle(link["queue"])
     return {**device, "handle": LEAF_HANDLE, "kind": link["queue"]["kind"], "inner": inner}
 
 
 def _lay_classes(
     enters: Host, number: int, spec: Spec, machine: Machine, largest_bytes: int
 ) -> None:
-    """Give the queue of a link its classes, and tell them whose packets are whose."""
-    place = queues.Place(
-        playback.first_rate_bps(spec["links"][number]), machine.tick_ns, largest_bytes
+    """Add the classes of a link's queue, and filters that assign flows to them."""
+    place = tc_queues.QueueContext(
+        impairment_playback.first_rate_bps(spec["links"][number]), machine.tick_ns, largest_bytes
     )
-    found = classes.classes_of(number, spec)
-    words = [queues.command(one["queue"], place) for one in found]
+    found = tc_classes.classes_of(number, spec)
+    words = [tc_queues.command(entry["queue"], place) for entry in found]
     addresses = [
         [
             address_of(flow)
-            for flow in one["flows"]
-            for way, address_of in (("path", receiver_address), ("reverse_path", sender_address))
-            if number in spec["flows"][flow][way]
+            for flow in entry["flows"]
+            for direction, address_of in (
+                ("path", receiver_address),
+                ("reverse_path", sender_address),
+            )
+            if number in spec["flows"][flow][direction]
         ]
-        for one in found
+        for entry in found
     ]
-    enters.tc += classes.commands(_QUEUE, found, words, addresses)
+    enters.tc += tc_classes.commands(_QUEUE, found, words, addresses)
 
 
 def _discipline(kind: str, link: int, handle: int, parent: int) -> dict[str, Any]:
-    options = playback.file_name(kind, link)
+    options = impairment_playback.file_name(kind, link)
     made = {"device": _QUEUE, "kind": kind, "handle": handle, "parent": parent}
     return {**made, "options": options}
 
@@ -240,16 +255,16 @@ def _lay_link(
 ) -> None:
     enters, leaves = _lay_routers(made, number)
     rate_bps = _rates(link)[0][1]
-    where = queues.Place(rate_bps, machine.tick_ns, largest_bytes)
-    words = queues.command(link["queue"], where)
+    where = tc_queues.QueueContext(rate_bps, machine.tick_ns, largest_bytes)
+    words = tc_queues.command(link["queue"], where)
     enters.tc += [
         f"qdisc add dev {_QUEUE} root handle 1: htb default 10",
         f"class add dev {_QUEUE} parent 1: classid 1:10 {_htb(rate_bps, machine.burst)}",
         f"qdisc add dev {_QUEUE} parent 1:10 handle 10: {words}",
-        *queues.inside(link["queue"], _QUEUE, where),
+        *tc_queues.inside(link["queue"], _QUEUE, where),
     ]
     device = {"host": enters.name, "device": _QUEUE}
-    place = _queue_place(device, link)
+    place = _queue_location(device, link)
     losses = None
     far = _far_side(link)
     if far is None:
@@ -268,11 +283,11 @@ def _lay_link(
 def _htb(rate_bps: int, burst: Burst) -> str:
     rate = f"rate {rate_bps}bit ceil {rate_bps}bit"
     size_bytes = burst.size_bytes(rate_bps)
-    return f"htb {rate} burst {size_bytes} cburst {size_bytes} quantum {packets.PACKET_BYTES}"
+    return f"htb {rate} burst {size_bytes} cburst {size_bytes} quantum {packet_sizes.PACKET_BYTES}"
 
 
 def _far_side(link: LinkSpec) -> str | None:
-    """Say what happens to packets that were sent: delay and loss."""
+    """Return the netem qdisc for delay and loss behind the queue; None if there is neither."""
     words = []
     delay_ns = link["delay"]["steps"][0]["delay_ns"]
     if delay_ns:
@@ -314,12 +329,12 @@ def _lay_flow(
     sender.ip += [f"address add {here}/32 dev lo", f"route add default dev out src {here} {window}"]
     receiver.ip += [f"address add {there}/32 dev lo", f"route add default dev back src {there}"]
     if flow["transport"] == "quic":
-        # A burst that a program hands over at once (UDP_SEGMENT) leaves its host as packets: no
-        # device has segmentation of datagrams to be switched off by the older ioctls.
+        # UDP_SEGMENT bursts of a program leave the host as packets. The older ioctls cannot disable
+        # segmentation offload of datagrams.
         sender.ip.append("link set dev out gso_max_segs 1")
         receiver.ip.append("link set dev back gso_max_segs 1")
     receiver.merging += ["in"] if flow["gro"] else []
-    sender.tc += list(_card(flow, machine.burst))
+    sender.tc += list(_nic_qdiscs(flow, machine.burst))
     delay_ns = _return_delay_ns(flow, spec, own_links, 0)
     delayer = made.host(_delayer(spec, number))
     if delayer is not receiver:
@@ -327,38 +342,38 @@ def _lay_flow(
         delayer.ip.append("route add default dev back")
         made.wire(receiver.name, "back", delayer.name, "in")
     delayer.tc.append(f"qdisc add dev back root handle 1: {_netem_delay(delay_ns)}")
-    _lay_way(made, (sender.name, "out"), flow["path"], (receiver.name, "in"), there)
-    _lay_way(made, (delayer.name, "back"), flow["reverse_path"], (sender.name, "back"), here)
+    _lay_route(made, (sender.name, "out"), flow["path"], (receiver.name, "in"), there)
+    _lay_route(made, (delayer.name, "back"), flow["reverse_path"], (sender.name, "back"), here)
 
 
 def _delayer(spec: Spec, flow: int) -> str:
-    """Name the host on whose device `back` the flow's own delay lies."""
+    """Return the host whose device `back` applies the flow's access delay."""
     return f"r{flow}" if spec.get("capture") is None else f"h{flow}"
 
 
-def _card(flow: FlowSpec, burst: Burst) -> Iterator[str]:
-    """Give the sender's own device its rate, and the pacing of `fq`."""
+def _nic_qdiscs(flow: FlowSpec, burst: Burst) -> Iterator[str]:
+    """Yield the qdiscs of the sender's device: its NIC rate, and pacing with `fq`."""
     rate_bps = flow["nic_rate_bps"]
     parent = "root"
     if rate_bps is not None:
-        # tbf, unlike htb, cuts the socket's large buffers into packets before it sends, and drops
-        # those that are larger than its burst.
-        size_bytes = max(burst.size_bytes(rate_bps), packets.packet_bytes(flow))
-        limits = f"burst {size_bytes} limit {_CARD_LIMIT_BYTES}"
+        # Unlike htb, tbf splits large socket buffers into packets before it sends. It drops packets
+        # above its burst.
+        size_bytes = max(burst.size_bytes(rate_bps), packet_sizes.packet_bytes(flow))
+        limits = f"burst {size_bytes} limit {_NIC_LIMIT_BYTES}"
         yield f"qdisc add dev out root handle 1: tbf rate {rate_bps}bit {limits}"
         parent = "parent 1:"
     if flow["pacing"]:
         yield f"qdisc add dev out {parent} handle 10: {_PACED}"
 
 
-def _lay_way(
+def _lay_route(
     made: Topology,
     start: tuple[str, str],
     path: Sequence[int],
     end: tuple[str, str],
     address: str,
 ) -> None:
-    """Wires and routes of one direction of a flow to `address`."""
+    """Add the wires and routes of one direction of a flow to `address`."""
     end_host, end_device = end
     if not path:
         made.wire(*start, *end)
@@ -373,15 +388,15 @@ def _lay_way(
 
 
 def _return_delay_ns(flow: FlowSpec, spec: Spec, own_links: Set[int], at_ns: int) -> int:
-    """Add up the delay that belongs to no link, and the times of sending on those that it crosses.
+    """Return the delay outside of links, plus the transmission times on the links crossed.
 
-    htb hands a packet over when its sending begins, a link of the simulator when it ends, and so
-    does a link of our own; tbf at the sender is like htb.
+    htb and tbf release a packet when its transmission begins. Links of the simulator and jostle's
+    qdisc release it when the transmission ends.
     """
-    delay_ns: int = flow["access_delay_ns"]
-    full_bytes = packets.packet_bytes(flow)
+    delay_ns: int = flow["base_delay_ns"]
+    full_bytes = packet_sizes.packet_bytes(flow)
     sent = [(link, full_bytes) for link in flow["path"]]
-    sent += [(link, packets.HEADER_BYTES) for link in flow["reverse_path"]]
+    sent += [(link, packet_sizes.HEADER_BYTES) for link in flow["reverse_path"]]
     for link, size_bytes in sent:
         if link not in own_links:
             delay_ns += _sending_ns(size_bytes, _rate_at(spec["links"][link], at_ns))
@@ -399,12 +414,12 @@ def _netem_delay(delay_ns: int) -> str:
 
 
 def _microseconds(span_ns: int) -> str:
-    """`tc` knows no finer unit for delays."""
+    """Format a delay; microseconds are the finest unit of `tc`."""
     return f"{round(span_ns / 1000)}us"
 
 
 def _rates(link: LinkSpec) -> list[tuple[int, int]]:
-    """List the steps of a link's rate: time in ns and bit/s, the first at 0."""
+    """Return the steps of a link's rate: time in ns and bit/s, the first at 0."""
     capacity = link["capacity"]
     if capacity["kind"] == "constant":
         return [(0, capacity["rate_bps"])]
@@ -417,7 +432,7 @@ def _rate_at(link: LinkSpec, at_ns: int) -> int:
 
 
 def _timetable(spec: Spec, machine: Machine, own_links: Set[int]) -> list[dict[str, Any]]:
-    """List the steps of rates, and of the delays that make up for sending times."""
+    """Return the changes of rates, and of the delays that compensate for transmission times."""
     entries: list[dict[str, Any]] = []
     for number, link in enumerate(spec["links"]):
         if number in own_links:
@@ -439,27 +454,27 @@ def _timetable(spec: Spec, machine: Machine, own_links: Set[int]) -> list[dict[s
 
 
 _EVERYWHERE = {
-    # What comes in where an answer would not go out is fine here.
+    # Asymmetric routes are allowed.
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.default.rp_filter": "0",
-    # No packets but the flows'.
+    # No packets other than the flows'.
     "net.ipv6.conf.all.disable_ipv6": "1",
     "net.ipv6.conf.default.disable_ipv6": "1",
 }
 _ROUTER = {**_EVERYWHERE, "net.ipv4.ip_forward": "1"}
 
 
-# Without what came later: larger bursts on short paths (Linux 5.18) and compressed ACKs (4.18).
+# Disable later features: larger bursts on short paths (Linux 5.18), compressed ACKs (4.18).
 _AS_IN_4_15 = {"net.ipv4.tcp_tso_rtt_log": "0", "net.ipv4.tcp_comp_sack_nr": "0"}
 
 
 def _end_sysctls(flow: FlowSpec) -> dict[str, str]:
     window_bytes, first_bytes = flow["receive_window_bytes"], flow["initial_receive_window_bytes"]
-    # Half of a socket's memory is window (tcp_adv_win_scale 1). The same number as default and
-    # maximum leaves nothing to automatic tuning.
+    # Half of a socket's memory is receive window (tcp_adv_win_scale 1). Equal default and maximum
+    # disable autotuning.
     receive_bytes = min(2 * window_bytes, 2**31 - 1)
     default_bytes = 2 * first_bytes if flow["receive_window_autotuning"] else receive_bytes
-    # Never the limit: the amount of unsent data is bounded per socket.
+    # Never the limit: unsent data is limited per socket.
     source = flow["source"]
     largest_bytes = source["buffer_bytes"] if source["kind"] == "relay" else window_bytes
     send_bytes = min(4 * max(window_bytes, largest_bytes) + (16 << 20), 2**31 - 1)
@@ -468,7 +483,7 @@ def _end_sysctls(flow: FlowSpec) -> dict[str, str]:
         "net.ipv4.ip_default_ttl": "255",
         "net.ipv4.tcp_rmem": f"4096 {default_bytes} {receive_bytes}",
         "net.ipv4.tcp_wmem": f"4096 {send_bytes} {send_bytes}",
-        # Every connection starts knowing nothing.
+        # Do not reuse metrics of previous connections.
         "net.ipv4.tcp_no_metrics_save": "1",
         "net.ipv4.tcp_ecn": "1" if flow["ecn"] else "0",
         **(_AS_IN_4_15 if flow["linux"] == "4.15" else {}),

@@ -1,1 +1,1 @@
-"""What others recorded of links: read, cut, told in numbers, converted and synthesised."""
+"""Recordings of links by other tools: parsing, extraction, summary, conversion and synthesis."""

@@ -1,4 +1,4 @@
-"""Traces in Mahimahi's format: one delivery opportunity per line, as whole milliseconds."""
+"""Traces in Mahimahi's format: one delivery opportunity per line, in whole milliseconds."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jostle.foreign_files import TRACE_BYTES, read_text
-from jostle.scenario.text.units import PACKET_BYTES, QuantityError, quoted
+from jostle.safe_io.untrusted_files import TRACE_BYTES, read_text
+from jostle.scenario.parsing.quantities import PACKET_BYTES, QuantityError, quoted
 
 if TYPE_CHECKING:
-    from jostle.scenario.traces.recording import Cut, Recording
+    from jostle.scenario.traces.recording import Recording, TraceExtract
 
 __all__ = ["LinkTrace", "of_rates", "parse", "read_trace", "recording"]
 
 _LARGEST_MS = 2**32 - 1
 _PACKET_BITS = PACKET_BYTES * 8
 _MOST_OPPORTUNITIES = 4_000_000
-"""Of a file that is written: it has about `TRACE_BYTES`."""
+"""Maximum number of opportunities of a written file, about `TRACE_BYTES`."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class LinkTrace:
     Parameters
     ----------
     opportunities_ms
-        Millisecond of each, never decreasing. The trace repeats after the last.
+        Times in milliseconds, never decreasing. The trace repeats after the last one.
     """
 
     opportunities_ms: tuple[int, ...]
@@ -37,8 +37,8 @@ class LinkTrace:
     def mean_rate_bps(self) -> int:
         """Mean rate over one pass of the trace.
 
-        An opportunity carries a full packet: Mahimahi's 1500 bytes of IP and the Ethernet header
-        that rates count here.
+        An opportunity carries a full-sized packet of 1514 bytes: Mahimahi's 1500 bytes of IP and
+        the Ethernet header.
         """
         bits = len(self.opportunities_ms) * _PACKET_BITS
         return bits * 1000 // self.opportunities_ms[-1]
@@ -50,7 +50,7 @@ def read_text_of(path: Path) -> str:
     Raises
     ------
     QuantityError
-        If it cannot be read.
+        If the file cannot be read.
     """
     try:
         return read_text(path, TRACE_BYTES)
@@ -67,19 +67,19 @@ def read_trace(path: Path) -> LinkTrace:
     Raises
     ------
     QuantityError
-        If the file cannot be read, or is empty, or holds anything but whole milliseconds in order.
+        If the file cannot be read, is empty, or does not consist of whole milliseconds in order.
     """
     return parse(read_text_of(path), str(path))
 
 
 def parse(text: str, source: str) -> LinkTrace:
-    """Read a trace from the text of the file `source`; raises as `read_trace`."""
+    """Parse the text of the trace `source`; raises like `read_trace`."""
     times: list[int] = []
     for number, line in enumerate(text.splitlines(), start=1):
         written = line.strip()
         if not written:
             continue
-        # int() alone would take "1_0" and non-Latin digits.
+        # int() would also accept "1_0" and non-Latin digits.
         if not (written.isascii() and written.isdigit() and len(written) <= 10):
             raise QuantityError(
                 f'trace "{source}", line {number}: {quoted(written)} is not a whole number of '
@@ -102,7 +102,7 @@ def parse(text: str, source: str) -> LinkTrace:
 
 
 def recording(text: str, source: str, step_s: float) -> Recording:
-    """Read opportunities as rates over steps of `step_s`; raises as `read_trace`."""
+    """Convert opportunities to rates over steps of `step_s`; raises like `read_trace`."""
     import numpy as np
 
     from jostle.scenario.traces.recording import Column, Recording, check_steps
@@ -112,7 +112,7 @@ def recording(text: str, source: str, step_s: float) -> Recording:
     step_ms = max(1, round(step_s * 1e3))
     check_steps(length_ms / step_ms, source)
     edges = np.append(np.arange(0, length_ms, step_ms), length_ms).astype(np.float64)
-    # An opportunity at the very end is still of the last step, as one at 0 is of the first.
+    # An opportunity at the very end counts for the last step, and one at 0 for the first.
     counts, _ = np.histogram(trace.opportunities_ms, edges)
     seconds = edges / 1e3
     rates = counts * _PACKET_BITS / np.diff(seconds)
@@ -127,13 +127,13 @@ def recording(text: str, source: str, step_s: float) -> Recording:
     )
 
 
-def of_rates(rates: Cut) -> Iterator[int]:
-    """Yield the milliseconds at which a link of these rates has carried another full packet.
+def of_rates(rates: TraceExtract) -> Iterator[int]:
+    """Yield the milliseconds at which a link of these rates has sent another full-sized packet.
 
     Raises
     ------
     QuantityError
-        If it carries too many.
+        If there are too many opportunities.
     """
     packets = float((rates.values * rates.lasting_s).sum()) / _PACKET_BITS
     if not packets <= _MOST_OPPORTUNITIES:
@@ -145,7 +145,7 @@ def of_rates(rates: Cut) -> Iterator[int]:
     given = 0
     for at_s, rate_bps, lasting_s in zip(rates.time_s, rates.values, rates.lasting_s, strict=True):
         until_bits = carried_bits + rate_bps * lasting_s
-        # The last bit of a packet may miss its step by rounding.
+        # Rounding may shift the last bit of a packet beyond its step.
         while rate_bps > 0 and (given + 1) * _PACKET_BITS <= until_bits * (1 + 1e-12):
             given += 1
             yield int((at_s + (given * _PACKET_BITS - carried_bits) / rate_bps) * 1e3 + 0.5)
@@ -153,5 +153,5 @@ def of_rates(rates: Cut) -> Iterator[int]:
 
 
 def lines(opportunities_ms: Iterable[int]) -> str:
-    """Write opportunities as a file has them."""
+    """Return opportunities in the file format."""
     return "".join(f"{at}\n" for at in opportunities_ms)

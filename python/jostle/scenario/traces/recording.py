@@ -1,4 +1,4 @@
-"""What a file says about a link over time: samples of its rate, its delay and its losses."""
+"""Recordings of a link: samples of rate, delay and loss over time."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from jostle.scenario.text.problems import did_you_mean
-from jostle.scenario.text.units import QuantityError
+from jostle.scenario.parsing.problems import did_you_mean
+from jostle.scenario.parsing.quantities import QuantityError
 
 __all__ = [
     "GAPS",
     "MOST_STEPS",
     "Column",
-    "Cut",
     "Floats",
     "Gaps",
     "Quantity",
     "Recording",
+    "TraceExtract",
     "check_steps",
     "cut",
     "spans",
@@ -34,21 +34,21 @@ GAPS: Final[Mapping[Gaps, str]] = {
     "hold": "the value before them holds",
     "stop": "nothing is carried",
 }
-"""What may be made of spans of time of which a file says nothing."""
+"""Ways to handle periods without a sample, with their descriptions."""
 
 UNITS: Final[Mapping[Quantity, tuple[str, float]]] = {
     "rate": ("Mbit/s", 1e6),
     "delay": ("ms", 1e-3),
     "loss": ("", 1.0),
 }
-"""Unit of a column that says none, and what it is in bit/s, seconds, or a probability."""
+"""Assumed unit of a column without one, and its factor to bit/s, seconds or a probability."""
 
 MOST_STEPS: Final = 2_000_000
-"""Of a recording whose file has fewer lines: some ten bytes can ask for a billion."""
+"""Maximum number of steps of equal length, because a file of ten bytes can ask for a billion."""
 _LONG: Final = 3.0
-"""A distance between two samples of so many usual ones is a gap."""
+"""Distance between samples, in multiples of the median distance, from which there is a gap."""
 _ROUNDING: Final = 0.01
-"""Of a usual sample: what the end of one may lie before the start of the next."""
+"""Tolerated distance between the end of a sample and the next start, in median distances."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Column:
     Attributes
     ----------
     name, quantity
-        What the file calls it, and what it is.
+        Name in the file, and quantity.
     values
-        Shape (n,): bit/s, seconds, or a probability; NaN where the file has none.
+        Shape (n,): bit/s, seconds, or a probability; NaN where the file has no value.
     """
 
     name: str
@@ -70,22 +70,22 @@ class Column:
 
 @dataclass(frozen=True)
 class Recording:
-    """Samples of a file.
+    """Samples read from a file.
 
     Attributes
     ----------
     source, format
-        Name of the file, and what wrote it.
+        Name of the file, and its format.
     start_s, end_s
-        Shape (n,): what time each sample is of, the first from 0.
+        Time interval of each sample, shape (n,); the first starts at 0.
     columns
-        What is known to be a rate, a delay or a loss.
+        Columns of known quantity: rate, delay or loss.
     others
-        Numbers of other columns, by name, as they are written.
+        Numeric columns of unknown quantity, by name, in the file's unit.
     opportunities_ms
-        Delivery opportunities, if that is what the file has.
+        Delivery opportunities, if the file contains them.
     notes
-        What was assumed.
+        Assumptions made by the parser.
     """
 
     source: str
@@ -98,12 +98,12 @@ class Recording:
     notes: tuple[str, ...] = ()
 
     def column(self, quantity: Quantity, name: str | None = None) -> Column:
-        """Return the column called `name`, or the only one of a quantity.
+        """Return the column with a name, or the only column of a quantity.
 
         Raises
         ------
         QuantityError
-            If there is none, or several.
+            If there is no such column, or several.
         """
         fitting = [one for one in self.columns if one.quantity == quantity]
         if name is None:
@@ -128,11 +128,11 @@ class Recording:
 
     @property
     def length_s(self) -> float:
-        """From the start of the first sample to the end of the last."""
+        """Time from the start of the first sample to the end of the last."""
         return float(self.end_s[-1])
 
     def gaps(self) -> tuple[tuple[float, float], ...]:
-        """Spans of time, in seconds, of which there is no sample."""
+        """Periods without a sample, as (start, end) in seconds."""
         if self.start_s.size < 2:
             return ()
         slack = _ROUNDING * float(np.median(self.end_s - self.start_s))
@@ -141,12 +141,12 @@ class Recording:
 
 
 def check_steps(steps: float, source: str) -> None:
-    """See that a recording does not become too many steps of equal length.
+    """Check that a recording does not have too many steps of equal length.
 
     Raises
     ------
     QuantityError
-        If it does.
+        If there are more than `MOST_STEPS`.
     """
     if not steps <= MOST_STEPS:
         raise QuantityError(
@@ -156,14 +156,15 @@ def check_steps(steps: float, source: str) -> None:
 
 
 def spans(start_s: Floats) -> tuple[Floats, float | None]:
-    """Say until when samples last of which only the starts are known: until the next one.
+    """Return the end of each sample if only the starts are known: the start of the next sample.
 
-    One that is followed by nothing for three times the usual distance lasts for that distance.
+    If the next sample is more than three median distances away, the sample ends after one median
+    distance.
 
     Returns
     -------
     end_s, usual_s
-        Shape (n,), and the usual distance (the median); None of a single sample, which lasts 1 s.
+        Ends, shape (n,), and the median distance. A single sample lasts 1 s and has no distance.
     """
     if start_s.size < 2:
         return start_s + 1.0, None
@@ -174,12 +175,12 @@ def spans(start_s: Floats) -> tuple[Floats, float | None]:
 
 
 def checked(column: Column, source: str) -> Column:
-    """Return the column if its values can be what it says.
+    """Return the column if its values are valid for its quantity.
 
     Raises
     ------
     QuantityError
-        If one is below zero, a probability is above 1, or there is none at all.
+        If a value is negative, a probability exceeds 1, or there is no value.
     """
     present = column.values[~np.isnan(column.values)]
     place = f'trace "{source}", column "{column.name}"'
@@ -196,15 +197,15 @@ def checked(column: Column, source: str) -> Column:
 
 
 @dataclass(frozen=True)
-class Cut:
+class TraceExtract:
     """A column as steps without gaps.
 
     Attributes
     ----------
     time_s, values
-        Shape (n,): from when on which value holds; the first at 0.
+        Start and value of each step, shape (n,); the first starts at 0.
     length_s
-        When the last one ends.
+        End of the last step.
     """
 
     time_s: Floats
@@ -213,7 +214,7 @@ class Cut:
 
     @property
     def lasting_s(self) -> Floats:
-        """Shape (n,): for how long each value holds."""
+        """Duration of each step, shape (n,)."""
         return np.diff(np.append(self.time_s, self.length_s))
 
 
@@ -223,22 +224,22 @@ def cut(
     gaps: Gaps | None,
     from_s: float = 0.0,
     to_s: float | None = None,
-) -> Cut:
-    """Make steps of a column: a value that is missing is the one before it.
+) -> TraceExtract:
+    """Convert a part of a column to steps. A missing value is replaced by the previous one.
 
     Parameters
     ----------
     recording, column
-        What was read, and which of its columns.
+        Recording, and one of its columns.
     gaps
-        What becomes of its gaps; None where there must be none.
+        Handling of gaps; None if there must be no gaps.
     from_s, to_s
-        Which part of the recording, in its own time.
+        Start and end of the part, in time of the recording.
 
     Raises
     ------
     QuantityError
-        If nothing is left, or there are gaps and nobody has said what they are.
+        If the part is empty, or has gaps and `gaps` is None.
     """
     place = f'trace "{recording.source}"'
     whole = recording.length_s
@@ -253,7 +254,7 @@ def cut(
         start_s=np.maximum(recording.start_s[inside], from_s),
         end_s=np.minimum(recording.end_s[inside], end_s),
     )
-    values = _held(column.values[inside])
+    values = _fill_gaps(column.values[inside])
     holes = part.gaps()
     if holes and gaps is None:
         total_s = sum(end - start for start, end in holes)
@@ -279,16 +280,16 @@ def cut(
     return _merged(starts, values, length_s)
 
 
-def _merged(time_s: Floats, values: Floats, length_s: float) -> Cut:
-    """Leave out steps of no length, and those that change nothing."""
+def _merged(time_s: Floats, values: Floats, length_s: float) -> TraceExtract:
+    """Drop steps of zero length, and merge steps of equal value."""
     keep = np.append(np.diff(time_s) > 0, length_s > time_s[-1])
     time_s, values = time_s[keep], values[keep]
     changes = np.append(True, np.diff(values) != 0)
-    return Cut(time_s[changes], values[changes], length_s)
+    return TraceExtract(time_s[changes], values[changes], length_s)
 
 
-def _held(values: Floats) -> Floats:
-    """Fill what is missing with the value before it, and at the start with the first one."""
+def _fill_gaps(values: Floats) -> Floats:
+    """Replace missing values by the previous value, and at the start by the first value."""
     present = ~np.isnan(values)
     if present.all():
         return values

@@ -1,6 +1,6 @@
-"""The program that runs beside the TCP stack under test: `python -m guest JOB_FOLDER`.
+"""Guest program, which runs the flows on the TCP stack under test: `python -m guest JOB_FOLDER`.
 
-It knows the standard library only, because it runs in a guest kernel (or as root on this machine)
-with whatever Python started jostle. `JOB_FOLDER/job.json` tells it what to do (see
-`jostle.backends.kernel.job`); it leaves `samples` and `events.json` there.
+It uses only the standard library, because it runs in a guest kernel (or as root on this machine)
+with the Python that started jostle. It reads `JOB_FOLDER/job.json` (see
+`jostle.backends.kernel.job`) and writes `samples` and `events.json` there.
 """

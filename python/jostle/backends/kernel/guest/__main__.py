@@ -1,4 +1,4 @@
-"""Carries a job out and says on the console what went wrong, if anything did."""
+"""Runs a job, and prints the reason if it fails."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import disciplines, flow, links, network, sampling
-from .browser import BrowserFlow
+from . import flow, link_qdiscs, network, qdisc_check, sampling
 from .capture import Capture
 from .clock import clock_offset_ns, fine_timers
 from .connections import ConnectionsFlow
@@ -20,88 +19,89 @@ from .datagrams import DatagramFlow, PingFlow
 from .failure import GuestFailure, report
 from .flow import Flow
 from .namespaces import Host
-from .programs import ProgramFlow, make_room
-from .quic import QuicFlow
-from .relay import RelayFlow
-from .traffic import TcpFlow
+from .proxy import RelayFlow
+from .quic_flow import QuicFlow
+from .quic_programs import ProgramFlow, make_programs_folder
+from .tcp_flow import TcpFlow
+from .web_browser import BrowserFlow
 
 
 def main(folder: Path) -> None:
-    """Carry out the job in `folder`."""
+    """Run the job in `folder`."""
     job: dict[str, Any] = json.loads((folder / "job.json").read_bytes())
     fine_timers()
     _many_files()
     network.load_modules(job["modules"])
     network.check_controllers(job["controllers"])
     network.set_parameters(job["parameters"], job["may_set_parameters"])
-    disciplines.check(job["hosts"])
+    qdisc_check.check(job["hosts"])
     hosts = network.build(job, folder)
     flows = _flows(job, hosts, folder)
     queues = [sampling.QueueProbe(queue, hosts) for queue in job["queues"]]
-    timetable = network.Timetable(job["timetable"], hosts)
+    timetable = network.LinkSchedule(job["timetable"], hosts)
     capture = Capture(job["captures"], hosts, folder)
     wires = network.Wires()
     start_ns = flow.start(flows, timetable, job["lead_ns"])
-    links.begin(job, hosts, start_ns)
+    link_qdiscs.begin(job, hosts, start_ns)
     try:
         with sampling.Recording(folder / "samples", flows, queues) as recording:
             recording.follow(start_ns, sampling.moments_ns(job), lambda: flow.has_failed(flows))
         flow.check(flows, timetable)
     finally:
-        for one in flows:
-            one.end()
+        for each_flow in flows:
+            each_flow.end()
     wires.check()
     captured = capture.finish(start_ns)
     events = {
-        "flows": [one.events(start_ns) for one in flows],
+        "flows": [each_flow.events(start_ns) for each_flow in flows],
         "captures": captured,
-        # When time 0 was, on the calendar.
+        # Time 0 on the calendar clock.
         "start_ns": start_ns + clock_offset_ns(),
     }
     partial = folder / "events.partial"
     partial.write_text(json.dumps(events))
-    # Its name appears last: whoever finds it finds everything.
+    # The file appears under its name only when it is complete.
     partial.rename(folder / "events.json")
 
 
 def _many_files() -> None:
-    """Let sockets be as many as this process may have."""
+    """Raise the limit of open files to the maximum, for sockets."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> list[Flow]:
     programs = folder / "programs"
-    if any("server" in one for one in job["flows"]):
-        make_room(programs, job["in_memory"])
+    if any("server" in flow_job for flow_job in job["flows"]):
+        make_programs_folder(programs, job["in_memory"])
 
     moments_ns = sampling.moments_ns(job)
 
-    def made(number: int, one: Mapping[str, Any]) -> Flow:
-        if "server" in one:
+    def create(number: int, flow_job: Mapping[str, Any]) -> Flow:
+        if "server" in flow_job:
             return ProgramFlow(
-                number, one, hosts, programs / str(number), folder, in_guest=job["in_memory"]
+                number, flow_job, hosts, programs / str(number), folder, in_guest=job["in_memory"]
             )
-        if "engine" in one:
-            return QuicFlow(number, one, hosts, moments_ns=moments_ns, folder=folder)
-        if one["transport"] == "udp":
-            kind = PingFlow if one["source"]["kind"] == "ping" else DatagramFlow
-            return kind(number, one, hosts, folder=folder)
-        return _tcp_flow(number, one, hosts)
+        if "engine" in flow_job:
+            return QuicFlow(number, flow_job, hosts, moments_ns=moments_ns, folder=folder)
+        if flow_job["transport"] == "udp":
+            kind = PingFlow if flow_job["source"]["kind"] == "ping" else DatagramFlow
+            return kind(number, flow_job, hosts, folder=folder)
+        return _tcp_flow(number, flow_job, hosts)
 
-    return [made(number, one) for number, one in enumerate(job["flows"])]
+    return [create(number, flow_job) for number, flow_job in enumerate(job["flows"])]
 
 
-def _tcp_flow(number: int, one: Mapping[str, Any], hosts: Mapping[str, Host]) -> Flow:
-    """Make a flow over TCP."""
-    if one["connections"] is not None:
-        return ConnectionsFlow(number, one, hosts)
-    match one["source"]["kind"]:
+def _tcp_flow(number: int, flow_job: Mapping[str, Any], hosts: Mapping[str, Host]) -> Flow:
+    """Create a TCP flow."""
+    if flow_job["connections"] is not None:
+        return ConnectionsFlow(number, flow_job, hosts)
+    match flow_job["source"]["kind"]:
         case "relay":
-            return RelayFlow(number, one, hosts)
+            return RelayFlow(number, flow_job, hosts)
         case "web":
-            return BrowserFlow(number, one, hosts)
-    return TcpFlow(number, one, hosts)
+            return BrowserFlow(number, flow_job, hosts)
+    return TcpFlow(number, flow_job, hosts)
 
 
 def _status() -> int:
@@ -122,5 +122,5 @@ if __name__ == "__main__":
     status = _status()
     sys.stdout.flush()
     sys.stderr.flush()
-    # Senders are blocked in the kernel and would never be joined.
+    # Sender threads are blocked in the kernel and could not be joined.
     os._exit(status)

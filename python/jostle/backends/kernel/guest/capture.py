@@ -1,9 +1,9 @@
-"""Captures the packets of some hosts, or their beginnings, in a process of its own.
+"""Captures packets of hosts, up to a snap length, in a separate process.
 
-The kernel puts what it sees into a ring that the process shares (packet(7), TPACKET_V3); a filled
-block is written to a file as it is, and read later by `jostle._core`. So a packet costs neither a
-system call nor a wake-up, and the process asks for no time: in virtual time a capture costs none,
-and nothing waits for it.
+The kernel writes packets to a ring buffer that the process maps (packet(7), TPACKET_V3). Filled
+blocks are written unchanged to a file, which `jostle._core` converts later. Thus a packet causes
+neither a system call nor a wake-up. In virtual time, a capture takes no time, and nothing waits for
+it.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _TP_STATUS_KERNEL, _TP_STATUS_USER = 0, 1
 _SO_ATTACH_FILTER = 26
 _ETH_P_ALL = 3
 
-# In struct tpacket_block_desc.
+# Offsets in struct tpacket_block_desc.
 _STATUS_AT, _SIZE_AT = 8, 20
 _WORD = struct.Struct("=I")
 
-# A block that is not full is handed over after this long.
+# Timeout after which a block is passed on that is not full.
 _PATIENCE_MS = 100
-# Version 3 packs packets as they come; the kernel wants a size all the same.
+# Version 3 stores packets of variable length; the kernel requires a size anyway.
 _FRAME_BYTES = 256
 
 # Classic BPF. Offsets count from the Ethernet header.
@@ -50,7 +50,7 @@ _Program = tuple[tuple[int, int, int, int], ...]
 
 
 def _filter(kept_bytes: int) -> _Program:
-    """Keep the headers of TCP over IPv4, so much of a datagram, and nothing of anything else."""
+    """Return a filter for TCP headers, and `kept_bytes` of a datagram; it drops other packets."""
     return (
         (0x28, 0, 0, 12),  # ldh [12]            type of what is inside
         (0x15, 0, 11, 0x0800),  # jeq IPv4, else 13
@@ -72,8 +72,8 @@ def _filter(kept_bytes: int) -> _Program:
 _NOTHING: _Program = ((0x06, 0, 0, 0),)
 
 
-class _Tap:
-    """A host's packets on their way into a file."""
+class _HostCapture:
+    """Capture of one host into a file."""
 
     def __init__(self, host: Host, path: Path, kept_bytes: int) -> None:
         with host.entered():
@@ -83,19 +83,19 @@ class _Tap:
         self._file: BinaryIO = path.open("xb")
 
     def share(self) -> None:
-        """Share the ring with the kernel, in the process that is to read it.
+        """Map the ring in the process that reads it.
 
-        Not before it is forked: User-Mode Linux 6.12 loses count of pages that two processes map.
+        Only after the fork, because User-Mode Linux 6.12 miscounts pages mapped by two processes.
         """
         self._view = memoryview(mmap.mmap(self.socket.fileno(), BLOCK_BYTES * BLOCKS))
 
     def forget(self) -> None:
-        """Leave it to another process."""
+        """Close the copies of the parent process."""
         self.socket.close()
         self._file.close()
 
     def drain(self) -> None:
-        """Write the blocks that the kernel has handed over, and give them back."""
+        """Write the filled blocks to the file, and return them to the kernel."""
         while True:
             at = self._next * BLOCK_BYTES
             (status,) = _WORD.unpack_from(self._view, at + _STATUS_AT)
@@ -107,43 +107,43 @@ class _Tap:
             self._next = (self._next + 1) % BLOCKS
 
     def close(self) -> tuple[int, int]:
-        """See no more; packets that were there, and those of them that found no room."""
+        """Stop capturing; return the numbers of received and of dropped packets."""
         _attach(self.socket, _NOTHING)
         statistics = self.socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 12)
         received, dropped, _ = struct.unpack("=3I", statistics)
         return received, dropped
 
     def finish(self) -> None:
-        """Write the last block, which the kernel has handed over by now."""
+        """Write the last block, which the kernel has passed on by now."""
         self.drain()
         self._file.flush()
-        # A guest learns here that the disk is full.
+        # Detects a full disk.
         os.fsync(self._file.fileno())
 
 
 def _packet_socket(kept_bytes: int) -> socket.socket:
     try:
-        # It sees all devices of its namespace, where nothing moves as yet.
-        made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
+        # Captures all devices of the namespace, which has no traffic yet.
+        packet_socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
     except OSError as error:
         raise GuestFailure(
             f"this kernel cannot capture packets ({error.strerror}): it lacks af_packet"
         ) from error
-    _attach(made, _filter(kept_bytes))
-    made.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
+    _attach(packet_socket, _filter(kept_bytes))
+    packet_socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
     frames = BLOCK_BYTES // _FRAME_BYTES * BLOCKS
     # struct tpacket_req3
     wanted = struct.pack("=7I", BLOCK_BYTES, BLOCKS, _FRAME_BYTES, frames, _PATIENCE_MS, 0, 0)
-    made.setsockopt(_SOL_PACKET, _PACKET_RX_RING, wanted)
-    return made
+    packet_socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, wanted)
+    return packet_socket
 
 
-def _attach(made: socket.socket, program: _Program) -> None:
+def _attach(packet_socket: socket.socket, program: _Program) -> None:
     code = b"".join(struct.pack("=HBBI", *line) for line in program)
     held = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog
     described = struct.pack("HP", len(program), ctypes.addressof(held))
-    made.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, described)
+    packet_socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, described)
 
 
 class Capture:
@@ -152,78 +152,81 @@ class Capture:
     Parameters
     ----------
     wanted
-        Names of hosts; for each the name of its file in `folder`, and how many bytes of a datagram
-        are kept.
+        Host → name of its file in `folder`, and the snap length of datagrams.
 
     Raises
     ------
     GuestFailure
-        When the kernel cannot do it.
+        If the kernel does not support captures.
     """
 
     def __init__(
         self, wanted: Mapping[str, tuple[str, int]], hosts: Mapping[str, Host], folder: Path
     ) -> None:
         self._names = list(wanted)
-        self._answer: int | None = None
+        self._result_pipe: int | None = None
         if not wanted:
             return
         self._clock_ns = clock_offset_ns()
-        # Two files and a socket for each host, beside its namespace.
+        # Each host needs two files and a socket, in addition to its namespace.
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        taps = [_Tap(hosts[name], folder / file, kept) for name, (file, kept) in wanted.items()]
+        taps = [
+            _HostCapture(hosts[name], folder / file, kept) for name, (file, kept) in wanted.items()
+        ]
         self._fork(taps)
 
-    def _fork(self, taps: Sequence[_Tap]) -> None:
+    def _fork(self, taps: Sequence[_HostCapture]) -> None:
         until, self._until = os.pipe()
-        self._answer, answer = os.pipe()
-        # Before any thread is there.
+        self._result_pipe, result_pipe = os.pipe()
+        # Before any thread is started.
         self._process = os.fork()
         if self._process == 0:
-            # The end of this pipe is the end of the run, however that ends.
+            # This pipe is closed at the end of the run, even if the run fails.
             os.close(self._until)
-            _answer(taps, until, answer)
+            _capture_and_exit(taps, until, result_pipe)
         os.close(until)
-        os.close(answer)
+        os.close(result_pipe)
         for tap in taps:
             tap.forget()
 
     def finish(self, start_ns: int) -> dict[str, Any]:
-        """End it; per host what was seen and lost, and the packets' time at the start of the run.
+        """End the capture; return its metadata.
+
+        They are the packet counts per host, and the packets' time at the start of the run.
 
         Raises
         ------
         GuestFailure
-            When it broke off.
+            If the capture failed.
         """
-        if self._answer is None:
+        if self._result_pipe is None:
             return {}
         os.close(self._until)
-        with os.fdopen(self._answer) as pipe:
-            answer = json.loads(pipe.read() or '{"failure": "it ended early"}')
+        with os.fdopen(self._result_pipe) as pipe:
+            result = json.loads(pipe.read() or '{"failure": "it ended early"}')
         os.waitpid(self._process, 0)
-        if "failure" in answer:
-            raise GuestFailure(f"the capture failed: {answer['failure']}")
-        hosts = dict(zip(self._names, answer["counts"], strict=True))
+        if "failure" in result:
+            raise GuestFailure(f"the capture failed: {result['failure']}")
+        hosts = dict(zip(self._names, result["counts"], strict=True))
         return {"start_ns": start_ns + self._clock_ns, "hosts": hosts}
 
 
-def _answer(taps: Sequence[_Tap], until: int, answer: int) -> None:
-    """Capture until the other end of `until` is closed, tell how it went, and end the process."""
+def _capture_and_exit(taps: Sequence[_HostCapture], until: int, result_pipe: int) -> None:
+    """Capture until the other end of `until` is closed, write the result, and exit."""
     try:
-        told: dict[str, Any] = {"counts": _follow(taps, until)}
+        result: dict[str, Any] = {"counts": _follow(taps, until)}
     except OSError as error:
-        told = {"failure": error.strerror or str(error)}
+        result = {"failure": error.strerror or str(error)}
     except BaseException as error:
-        told = {"failure": repr(error)}
+        result = {"failure": repr(error)}
     try:
-        os.write(answer, json.dumps(told).encode())
+        os.write(result_pipe, json.dumps(result).encode())
     finally:
         os._exit(0)
 
 
-def _follow(taps: Sequence[_Tap], until: int) -> list[tuple[int, int]]:
+def _follow(taps: Sequence[_HostCapture], until: int) -> list[tuple[int, int]]:
     for tap in taps:
         tap.share()
     by_number = {tap.socket.fileno(): tap for tap in taps}
@@ -239,7 +242,7 @@ def _follow(taps: Sequence[_Tap], until: int) -> list[tuple[int, int]]:
             else:
                 ended = True
     counts = [tap.close() for tap in taps]
-    # What the kernel still holds it hands over soon.
+    # The kernel passes on its last blocks within `_PATIENCE_MS`.
     time.sleep(3 * _PATIENCE_MS / 1000)
     for tap in taps:
         tap.finish()

@@ -1,4 +1,4 @@
-"""Waiting for a moment."""
+"""Precise waiting on the monotonic clock."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 _PR_SET_TIMERSLACK = 29
 
 libc = ctypes.CDLL(None, use_errno=True)
-"""For the system calls that Python 3.11 does not offer."""
+"""C library, for system calls that Python 3.11 does not offer."""
 
 
 def fine_timers() -> None:
-    """Wake up when asked to, not up to 50 µs later (prctl(2), PR_SET_TIMERSLACK).
+    """Set the timer slack from 50 µs to 1 ns (prctl(2), PR_SET_TIMERSLACK).
 
-    Threads inherit it from the one that starts them.
+    New threads inherit it.
     """
     libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
 
@@ -26,7 +26,7 @@ def sleep_until(moment_ns: int) -> None:
 
 
 def clock_offset_ns() -> int:
-    """By how much the calendar's clock, which packets have, is ahead of the monotonic one."""
+    """Return the offset of the calendar clock, which packets are stamped with."""
     before_ns = time.monotonic_ns()
     clock_ns = time.clock_gettime_ns(time.CLOCK_REALTIME)
     after_ns = time.monotonic_ns()

@@ -1,7 +1,7 @@
-"""Flows that are many connections: each opens, transfers what it has to, and goes.
+"""Flows with arrivals: connections that open, transfer data and close.
 
-When they open and what they transfer stands in the job, as the engine has drawn it. A connection is
-a pair of threads as long as it lives. Ports tell those of a flow apart.
+The engine has drawn the start times and transfers in the job. Each open connection has two threads.
+The connections of a flow are distinguished by their ports.
 """
 
 from __future__ import annotations
@@ -13,43 +13,43 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .clock import sleep_until
+from .connection_totals import ConnectionTotals, Ends, retransmitted_packets
 from .flow import ThreadedFlow
 from .namespaces import Host
-from .tally import Ends, Tally, retransmitted_packets
-from .traffic import TcpFlow, end_abruptly, listening
+from .tcp_flow import TcpFlow, end_abruptly, listening
 
 BACKLOG = 4096
-"""Connections that may wait to be accepted."""
+"""Maximum number of connections that wait for `accept`."""
 
-# What a thread of a connection calls is a few functions deep.
+# Stack size of a connection's thread, whose call depth is small.
 _STACK_BYTES = 256 << 10
-# Ports of those who connect: the first, and how many are used before they are used again.
+# Ports of clients: the first port, and the number of ports until they are reused.
 _FIRST_PORT, _PORTS = 10_000, 50_000
 
 
 def port_of(connection: int) -> int:
-    """Port from which the flow's connection of a number is opened."""
+    """Return the client port of the flow's connection with a number."""
     return _FIRST_PORT + connection % _PORTS
 
 
 class _Connection(TcpFlow):
-    """One of them."""
+    """A connection of the flow."""
 
     def __init__(
         self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host], ends: Ends
     ) -> None:
         super().__init__(number, job, hosts)
         self._ends = ends
-        # Each message once, and no other after the last.
+        # Each message is sent once.
         self._sizes_bytes: Iterator[int] = iter(job["sizes_bytes"])
         self._has_read = threading.Event()
-        # How many packets had been sent again when each message was acknowledged.
-        self._repeated: list[int] = []
+        # Number of retransmitted packets at the acknowledgement of each message.
+        self._retransmitted: list[int] = []
 
     def write(self, start_ns: int) -> bool:
-        """Be its sender, in a run that began at `start_ns`; return whether all of it has arrived.
+        """Run the sender, in a run that began at `start_ns`; return whether all data has arrived.
 
-        It is there no longer than that.
+        Returns when the connection has ended.
         """
         self._start_ns = start_ns
         self._send()
@@ -58,7 +58,7 @@ class _Connection(TcpFlow):
         return self.completed_ns is not None
 
     def read(self, connection: socket.socket) -> None:
-        """Be its receiver."""
+        """Run the receiver."""
         self._receiver = self._ends.receiver = connection
         try:
             self._read(connection)
@@ -70,63 +70,65 @@ class _Connection(TcpFlow):
     def wait_acknowledged(self, total_bytes: int) -> None:
         """Wait until the first `total_bytes` are acknowledged."""
         super().wait_acknowledged(total_bytes)
-        self._repeated.append(retransmitted_packets(self._sender))
+        self._retransmitted.append(retransmitted_packets(self._sender))
 
     def transfers(self, start_ns: int) -> list[tuple[int, int, int | None, int]]:
-        """List its transfers: when each began, its bytes, how long it took, packets sent again."""
+        """Return request time, bytes, duration and retransmitted packets of each transfer."""
         found = []
-        # One that was still opening when the run ended was asked for all the same.
-        asked_ns = self._asked_ns or [start_ns + self._job["start_ns"]]
-        answers = self._job["source"]["kind"] == "request_response"
+        # A connection that was still opening at the end of the run counts as requested.
+        request_times_ns = self._asked_ns or [start_ns + self._job["start_ns"]]
+        has_responses = self._job["source"]["kind"] == "request_response"
         before = 0
-        for number, at_ns in enumerate(asked_ns):
+        for number, at_ns in enumerate(request_times_ns):
             over_ns = self.completed_ns
-            if answers:
+            if has_responses:
                 over_ns = self._whole_ns[number] if number < len(self._whole_ns) else None
-            is_over = number < len(self._repeated)
-            repeated = self._repeated[number] if is_over else retransmitted_packets(self._sender)
+            is_over = number < len(self._retransmitted)
+            retransmitted = (
+                self._retransmitted[number] if is_over else retransmitted_packets(self._sender)
+            )
             took_ns = None if over_ns is None else over_ns - at_ns
             size_bytes = self._job["sizes_bytes"][number]
-            found.append((at_ns - start_ns, size_bytes, took_ns, repeated - before))
-            before = repeated
+            found.append((at_ns - start_ns, size_bytes, took_ns, retransmitted - before))
+            before = retransmitted
         return found
 
     def _connecting(self, sender: socket.socket) -> None:
         self._ends.sender = sender
 
 
-class FlowOfMany(ThreadedFlow):
-    """A flow of many connections, which are sampled together; see `FlowOfJob`."""
+class MultiConnectionFlow(ThreadedFlow):
+    """A flow of several connections with common samples; see `FlowOfJob`."""
 
     def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
         super().__init__(number, job, hosts)
-        self._tally = Tally()
+        self._tally = ConnectionTotals()
         threading.stack_size(_STACK_BYTES)
 
     def sample(self) -> bytes:
-        """One record."""
+        """Return the record of the flow."""
         return self._tally.sample()
 
 
-class ConnectionsFlow(FlowOfMany):
-    """A flow of connections that come and go; see `FlowOfJob`."""
+class ConnectionsFlow(MultiConnectionFlow):
+    """A flow with arrivals; see `FlowOfJob`."""
 
     def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
         super().__init__(number, job, hosts)
-        # Those that have come, in their order; and those of them that are waited for, by port.
+        # All connections in order, and the connections that wait for `accept`, by port.
         self._came: list[_Connection] = []
         self._awaited: dict[int, _Connection] = {}
 
     def events(self, start_ns: int) -> dict[str, Any]:
-        """Those of every flow, and its transfers.
+        """Return the events of every flow, and the transfers.
 
-        `transfers_ns` is of each the number of its connection, when it was asked for, its bytes,
-        how long it took, if it was over, and how many packets were sent again.
+        `transfers_ns` contains for each transfer the number of its connection, its request time,
+        its bytes, its duration if it was completed, and the number of retransmitted packets.
         """
         transfers = [
-            (number, *one)
+            (number, *transfer)
             for number, connection in enumerate(self._came)
-            for one in connection.transfers(start_ns)
+            for transfer in connection.transfers(start_ns)
         ]
         return {**super().events(start_ns), "transfers_ns": transfers}
 
@@ -154,6 +156,6 @@ class ConnectionsFlow(FlowOfMany):
             self._thread(functools.partial(self._carry, connection, ends))
 
     def _carry(self, connection: _Connection, ends: Ends) -> None:
-        # One that is broken stays as it is: what it has sent may still be on its way.
+        # A failed connection is not closed: its data may still be in flight.
         if connection.write(self._start_ns):
             self._tally.close(ends)

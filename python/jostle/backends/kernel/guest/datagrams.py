@@ -1,7 +1,7 @@
-"""Datagrams at a rate, which nobody answers, and pings, over real sockets.
+"""CBR datagrams without replies, and pings, over UDP sockets.
 
-Every namespace has the same clock: how long a datagram was on its way is what it shows when it is
-taken from the device less what it showed when it was sent.
+All namespaces share one clock. The one-way delay is the receive timestamp of the kernel minus the
+time of sending.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from typing import Any
 from .clock import clock_offset_ns, sleep_until
 from .flow import Flow, ThreadedFlow
 from .namespaces import Host
-from .records import ARRIVAL, DEPARTURE, FLOW_BYTES
+from .sample_format import ARRIVAL, DEPARTURE, FLOW_BYTES
 
 _PORT = 5201
 _NO_RECORD = bytes(FLOW_BYTES)
-# asm/socket.h: when the kernel took a packet from its device; buffers beyond the usual limits.
+# asm/socket.h: receive timestamps of the kernel; socket buffers above the usual limits.
 _SO_TIMESTAMPNS, _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 35, 32, 33
 _TIMESTAMP = struct.Struct("=qq")
 _NUMBER = struct.Struct("=Iq")
-# What waits here is read at once.
+# Unread datagrams are read at once.
 _BUFFER_BYTES = 4 << 20
 _LARGEST_BYTES = 1 << 16
 
 
 class DatagramFlow(ThreadedFlow):
-    """A flow's two ends, a thread each.
+    """A flow of datagrams, with one thread per end.
 
     Parameters
     ----------
     number
-        Its position in the job.
+        Index of the flow in the job.
     job
-        Its part of the job.
+        The flow's part of the job.
     folder
-        Takes what each end saw.
+        Folder for the records of both ends.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class DatagramFlow(ThreadedFlow):
         super().start(start_ns, flows)
 
     def sample(self) -> bytes:
-        """Nothing: both ends write down every datagram."""
+        """Return an empty record, because both ends record every datagram."""
         return _NO_RECORD
 
     def check(self) -> None:
-        """See that both ends did what they were asked to, and write down what they saw."""
+        """Check that both ends succeeded, and flush their records."""
         super().check()
         self._sent.flush()
         self._came.flush()
@@ -73,12 +73,12 @@ class DatagramFlow(ThreadedFlow):
         receiver = _socket((self._job["receiver_address"], _PORT))
         self._listens.set()
         while True:
-            came, payload, sender = self._taken(receiver)
+            came, payload, sender = self._receive_datagram(receiver)
             self._came.write(came)
-            self._answer(receiver, payload, sender)
+            self._reply(receiver, payload, sender)
 
-    def _taken(self, end: socket.socket) -> tuple[bytes, bytes, Any]:
-        """Take a datagram: what is written down of it, what it holds, and who sent it."""
+    def _receive_datagram(self, end: socket.socket) -> tuple[bytes, bytes, Any]:
+        """Receive a datagram; return its record, its payload and its sender."""
         payload, ancillary, _, sender = end.recvmsg(_LARGEST_BYTES, 64)
         number, sent_ns = _NUMBER.unpack_from(payload)
         (_, _, stamp) = ancillary[0]
@@ -86,11 +86,11 @@ class DatagramFlow(ThreadedFlow):
         came_ns = seconds * 10**9 + rest_ns - self._offset_ns
         return ARRIVAL.pack(came_ns - self._start_ns, sent_ns, number), payload, sender
 
-    def _answer(self, receiver: socket.socket, payload: bytes, sender: Any) -> None:
-        """Nothing: nobody answers."""
+    def _reply(self, receiver: socket.socket, payload: bytes, sender: Any) -> None:
+        """Reply to a datagram; CBR datagrams have no reply."""
 
     def _opened(self, sender: socket.socket) -> None:
-        """Nothing: nothing comes back."""
+        """Prepare for replies; CBR datagrams have none."""
 
     def _send(self) -> None:
         self._hosts[self._job["sender"]].enter()
@@ -116,7 +116,7 @@ class DatagramFlow(ThreadedFlow):
 
 
 class PingFlow(DatagramFlow):
-    """Pings: the receiver sends back what comes, and a third thread takes it."""
+    """Pings: the receiver returns each datagram, and a third thread receives it."""
 
     def __init__(
         self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host], *, folder: Path
@@ -125,17 +125,17 @@ class PingFlow(DatagramFlow):
         self._back = (folder / "datagrams" / f"{number}.back").open("xb", buffering=1 << 16)
 
     def check(self) -> None:
-        """See that both ends did what they were asked to, and write down what they saw."""
+        """Check that both ends succeeded, and flush their records."""
         super().check()
         self._back.flush()
 
-    def _answer(self, receiver: socket.socket, payload: bytes, sender: Any) -> None:
+    def _reply(self, receiver: socket.socket, payload: bytes, sender: Any) -> None:
         receiver.sendto(payload, sender)
 
     def _opened(self, sender: socket.socket) -> None:
         def take() -> None:
             while True:
-                self._back.write(self._taken(sender)[0])
+                self._back.write(self._receive_datagram(sender)[0])
 
         self._thread(take)
 
@@ -150,17 +150,17 @@ def _socket(address: tuple[str, int]) -> socket.socket:
 
 
 def moments_ns(source: Mapping[str, Any], start_ns: int) -> Iterator[int]:
-    """Yield when datagrams leave, in ns of the run: pings at even distances, others by a rate."""
+    """Yield the departure times in ns of the run, at equal intervals for pings, else by rate."""
     if source["kind"] == "ping":
         return itertools.count(start_ns, source["every_ns"])
     return _at_a_rate(source, start_ns)
 
 
 def _at_a_rate(source: Mapping[str, Any], start_ns: int) -> Iterator[int]:
-    """Yield when datagrams of a rate leave, as `Cadence` of `crates/sim` has it.
+    """Yield the departure times of CBR datagrams, as `SendSchedule` of `crates/sim`.
 
-    Each leaves as soon as the rate has made up for the one before; what is rounded up to a whole
-    nanosecond is taken off the next wait.
+    Each datagram leaves when the rate has accumulated its size. Rounding up to nanoseconds is
+    subtracted from the next wait.
     """
     steps = [(step["at_ns"], step["rate_bps"]) for step in source["steps"]]
     ends_ns: list[int | None] = [at for at, _ in steps[1:]]

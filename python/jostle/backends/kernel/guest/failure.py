@@ -1,16 +1,16 @@
-"""How the guest program tells what went wrong."""
+"""Failures of the guest program."""
 
 from __future__ import annotations
 
 PREFIX = "jostle-guest: "
-"""Begins the line of output that says why a job failed."""
+"""Prefix of the output line with the reason of a failure."""
 
 
 class GuestFailure(Exception):  # noqa: N818 (its text is a message)
-    """The job cannot be carried out; the text says why."""
+    """The job failed; the message gives the reason."""
 
 
 def report(message: str) -> int:
-    """Say on one line why the job failed; return the exit status for it."""
+    """Print the reason of a failure on one line; return the exit status."""
     print(f"{PREFIX}{' '.join(message.split())}", flush=True)
     return 1

@@ -1,4 +1,4 @@
-"""What every flow is, whatever carries it, and how all of them begin and end."""
+"""Interface and lifecycle of flows, independent of the transport."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .namespaces import Host
 
 
 class Flow(Protocol):
-    """A flow's two ends.
+    """Both ends of a flow.
 
     Attributes
     ----------
     complete
-        Set when all its data have arrived, at `completed_ns` of the monotonic clock.
+        Set when all data has arrived, at `completed_ns` on the monotonic clock.
     failure
-        What has kept it from going on, if something has.
+        Error that stopped the flow, if any.
     """
 
     failure: BaseException | None
@@ -28,35 +28,35 @@ class Flow(Protocol):
     completed_ns: int | None
 
     def listen(self) -> None:
-        """Start the end that waits; return when it can be reached."""
+        """Start the passive end, and wait until it can be reached."""
 
     def start(self, start_ns: int, flows: Sequence[Flow]) -> None:
-        """Start the other, with the run's time 0 at `start_ns`; it may wait for one of `flows`."""
+        """Start the active end at time 0, which is `start_ns`; it may wait for one of `flows`."""
 
     def sample(self) -> bytes:
-        """One record, always of the same size."""
+        """Return the flow's part of a sample, always of the same size."""
 
     def end(self) -> None:
-        """End what would outlive the run."""
+        """End processes that would outlive the run."""
 
     def check(self) -> None:
-        """See that both ends did what they were asked to; raise `GuestFailure` if not."""
+        """Check that both ends succeeded; raise `GuestFailure` if not."""
 
     def events(self, start_ns: int) -> dict[str, Any]:
-        """When what happened, in ns of the run; what did not is absent."""
+        """Return the times of events in ns of the run, without events that did not occur."""
 
 
 class FlowOfJob:
-    """What flows of every kind keep: their part of the job, and how far they are.
+    """Common state of all flows: the flow's part of the job, and its progress.
 
     Parameters
     ----------
     number
-        Its position in the job.
+        Index of the flow in the job.
     job
-        Its part of the job.
+        The flow's part of the job.
     hosts
-        All hosts, by name.
+        All hosts by name.
     """
 
     def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
@@ -69,37 +69,37 @@ class FlowOfJob:
         self._due_ns: int | None = None
 
     def events(self, start_ns: int) -> dict[str, Any]:
-        """When what happened, in ns of the run; what did not is absent.
+        """Return the times of events in ns of the run, without events that did not occur.
 
-        `due_ns` is when it was to open.
+        `due_ns` is the scheduled start time.
         """
         moments = {"due_ns": self._due_ns, "completed_ns": self.completed_ns}
         return {name: at - start_ns for name, at in moments.items() if at is not None}
 
     def check(self) -> None:
-        """See that both ends did what they were asked to.
+        """Check that both ends succeeded.
 
         Raises
         ------
         GuestFailure
-            When one did not.
+            If one failed.
         """
         if self.failure is not None:
             raise GuestFailure(f"flow {self.number}: {self.failure}") from self.failure
 
 
 class ThreadedFlow(FlowOfJob, ABC):
-    """A flow whose ends are threads of this process; what fails in one of them is its failure."""
+    """A flow whose ends are threads of this process; an error of a thread becomes its failure."""
 
     def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
         super().__init__(number, job, hosts)
         self._start_ns = 0
         self._before: Flow | None = None
-        # Set when the receiver can be reached, or never will be.
+        # Set when the receiver can be reached, or has failed.
         self._listens = threading.Event()
 
     def listen(self) -> None:
-        """Start the receiver; return when it can be reached."""
+        """Start the receiver, and wait until it can be reached."""
         self._thread(self._receive)
         self._listens.wait()
 
@@ -111,15 +111,15 @@ class ThreadedFlow(FlowOfJob, ABC):
         self._thread(self._send)
 
     def end(self) -> None:
-        """Nothing: sockets end with the process that has them."""
+        """Do nothing, because sockets are closed with the process."""
 
     @abstractmethod
     def _receive(self) -> None:
-        """Be the receiver, in a thread of its own; set `_listens` when it can be reached."""
+        """Run the receiver in its thread; set `_listens` when it can be reached."""
 
     @abstractmethod
     def _send(self) -> None:
-        """Be the sender, in a thread of its own."""
+        """Run the sender in its thread."""
 
     def _thread(self, target: Callable[[], None]) -> threading.Thread:
         def guarded() -> None:
@@ -135,23 +135,23 @@ class ThreadedFlow(FlowOfJob, ABC):
 
 
 class Starts(Protocol):
-    """Something that begins at the run's time 0."""
+    """An object that starts at the run's time 0."""
 
     failure: str | None
 
     def start(self, start_ns: int) -> None:
-        """Begin, with the run's time 0 at `start_ns`."""
+        """Start, with the run's time 0 at `start_ns`."""
 
 
 def start(flows: Sequence[Flow], timetable: Starts, lead_ns: int) -> int:
-    """Start everything; return the moment of the monotonic clock at which the run begins.
+    """Start everything; return the monotonic time at which the run begins.
 
-    That is `lead_ns` from now or a little later, when all threads wait for it and disciplines have
-    come to rest.
+    It begins one to two times `lead_ns` from now, when all threads wait for it and the qdiscs are
+    idle.
     """
     for flow in flows:
         flow.listen()
-    # A whole number of them: how long it took to get here must not shift the kernel's ticks.
+    # Rounded to `lead_ns`, so that the setup time does not shift the kernel's ticks.
     start_ns = (time.monotonic_ns() // lead_ns + 2) * lead_ns
     for flow in flows:
         flow.start(start_ns, flows)
@@ -160,17 +160,17 @@ def start(flows: Sequence[Flow], timetable: Starts, lead_ns: int) -> int:
 
 
 def has_failed(flows: Sequence[Flow]) -> bool:
-    """Tell whether one of them cannot go on, so that the rest of the run would be for nothing."""
+    """Return whether a flow has failed, so that the run can be stopped."""
     return any(flow.failure is not None for flow in flows)
 
 
 def check(flows: Sequence[Flow], timetable: Starts) -> None:
-    """See that everything did what it was asked to.
+    """Check that all flows and the timetable succeeded.
 
     Raises
     ------
     GuestFailure
-        When something did not.
+        If one failed.
     """
     for flow in flows:
         flow.check()

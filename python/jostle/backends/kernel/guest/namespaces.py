@@ -1,7 +1,7 @@
-"""Network namespaces without names.
+"""Unnamed network namespaces.
 
-A namespace that only descriptors hold ends with the process that has them, however that ends:
-nothing has to be tidied up, even after SIGKILL.
+A namespace that is held only by file descriptors ends with the process, even after SIGKILL, so that
+no cleanup is needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Host:
     Parameters
     ----------
     name
-        For messages.
+        Name for messages.
     """
 
     def __init__(self, name: str) -> None:
@@ -41,16 +41,16 @@ class Host:
 
     @property
     def path(self) -> str:
-        """A path by which other programs find it."""
+        """Path by which other programs can open the namespace."""
         return f"/proc/{os.getpid()}/fd/{self.descriptor}"
 
     def enter(self) -> None:
-        """Move the calling thread into it."""
+        """Move the calling thread into the namespace."""
         _enter(self.descriptor)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Be in it for a while; programs that are started meanwhile are, too."""
+        """Enter the namespace temporarily; programs started meanwhile inherit it."""
         home = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
         try:
             self.enter()
@@ -60,18 +60,18 @@ class Host:
             os.close(home)
 
     def batch(self, program: str, lines: Sequence[str]) -> None:
-        """Give `ip` or `tc` commands to carry out inside; see the function `batch`."""
+        """Run `ip` or `tc` commands in the namespace; see the function `batch`."""
         with self.entered():
             batch(program, lines)
 
 
 def batch(program: str, lines: Sequence[str]) -> None:
-    """Give `ip` or `tc` commands to carry out where the calling thread is.
+    """Run `ip` or `tc` commands in the namespace of the calling thread.
 
     Raises
     ------
     GuestFailure
-        When one of them fails.
+        If a command failed.
     """
     done = subprocess.run(
         [program, "-batch", "-"],
@@ -84,7 +84,7 @@ def batch(program: str, lines: Sequence[str]) -> None:
     if done.returncode == 0:
         return
     said = done.stdout.strip()
-    # "Command failed -:3": the third line of what it read.
+    # "Command failed -:3": the third input line.
     number = re.search(r"-:(\d+)", said)
     line = lines[int(number[1]) - 1] if number else "; ".join(lines)
     if "kind is unknown" in said:
@@ -96,7 +96,7 @@ def _enter(descriptor: int) -> None:
     _succeeds(libc.setns(descriptor, _CLONE_NEWNET), "cannot enter a network namespace")
 
 
-def _succeeds(result: int, otherwise: str) -> None:
+def _succeeds(result: int, message: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{otherwise}: {os.strerror(number)}")
+        raise OSError(number, f"{message}: {os.strerror(number)}")

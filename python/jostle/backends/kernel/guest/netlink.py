@@ -1,4 +1,4 @@
-"""Talking to the kernel's traffic control by netlink, where `tc` has no words or costs too much."""
+"""Netlink interface to traffic control, for options without `tc` syntax and for speed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADER = struct.Struct("=IHHII")
 _TCA_KIND, _TCA_OPTIONS = 1, 2
 
 ROOT = 0xFFFFFFFF
-"""The parent of a device's first discipline."""
+"""Parent of a device's root qdisc."""
 
 # struct tcmsg
 _TC = struct.Struct("=BxxxiIII")
@@ -26,13 +26,13 @@ TC_BYTES = _HEADER.size + _TC.size
 
 
 def attribute(number: int, content: bytes) -> bytes:
-    """Write an attribute."""
+    """Encode an attribute."""
     length = 4 + len(content)
     return struct.pack("=HH", length, number) + content + bytes(-length % 4)
 
 
 def attributes(message: bytes, at: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Read attributes between two positions: number and content."""
+    """Decode the attributes between two positions: number and content."""
     while at + 4 <= end:
         length, number = struct.unpack_from("=HH", message, at)
         if length < 4:
@@ -42,7 +42,7 @@ def attributes(message: bytes, at: int, end: int) -> Iterator[tuple[int, bytes]]
 
 
 class Device:
-    """A device in the present network namespace, whose disciplines are asked and changed."""
+    """A device in the current network namespace, whose qdiscs are queried and changed."""
 
     def __init__(self, name: str) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
@@ -50,48 +50,48 @@ class Device:
         self._index = socket.if_nametoindex(name)
 
     def close(self) -> None:
-        """Ask no more."""
+        """Close the socket."""
         self._socket.close()
 
     def query(self, handle: int) -> bytes:
-        """Write the question for a discipline, to be asked often."""
-        # Without ECHO the answer goes only to those who subscribe to everything.
+        """Return the request for a qdisc, which can be sent repeatedly."""
+        # Without ECHO, only subscribers of all events get the reply.
         return self._message(GET_QDISC, REQUEST | ECHO, handle, 0, b"")
 
     def ask(self, message: bytes) -> tuple[bytes, int]:
-        """Send a message; return the answer and its length.
+        """Send a message; return the reply and its length.
 
         Raises
         ------
         OSError
-            What the kernel says against it.
+            If the kernel returned an error.
         """
         self._socket.send(message)
-        answer = self._socket.recv(1 << 16)
-        length, kind = struct.unpack_from("=IH", answer)
+        reply = self._socket.recv(1 << 16)
+        length, kind = struct.unpack_from("=IH", reply)
         if kind == _ERROR:
-            number = -struct.unpack_from("=i", answer, _HEADER.size)[0]
+            number = -struct.unpack_from("=i", reply, _HEADER.size)[0]
             if number:
                 raise OSError(number, os.strerror(number))
-        return answer, length
+        return reply, length
 
     def add(self, kind: str, handle: int, parent: int, options: bytes) -> None:
-        """Make a discipline.
+        """Create a qdisc.
 
         Raises
         ------
         GuestFailure
-            When the kernel refuses or does not know it.
+            If the kernel rejects or does not know it.
         """
         self._set(kind, handle, parent, options, CREATE | EXCLUSIVE)
 
     def change(self, kind: str, handle: int, parent: int, options: bytes) -> None:
-        """Give a discipline more options.
+        """Add options to a qdisc.
 
         Raises
         ------
         GuestFailure
-            When the kernel refuses.
+            If the kernel rejects them.
         """
         self._set(kind, handle, parent, options, 0)
 

@@ -1,4 +1,4 @@
-"""Builds the network of a job: hosts, wires between them, routes, queueing disciplines."""
+"""Builds the network of a job: hosts, veth pairs, routes and qdiscs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import links
+from . import link_qdiscs
 from .clock import libc, sleep_until
 from .failure import GuestFailure
 from .namespaces import Host, batch
 
-# One address for both ends of every wire: without ARP a device addresses frames to itself, and
-# that is whom the other end takes them for. Nothing waits for address resolution.
+# One MAC address for both ends of every veth pair. Without ARP, a device sends frames to its own
+# address, which the other end accepts as its own. No packet waits for address resolution.
 _MAC = "02:00:00:00:00:01"
 
-# Number of the system call on x86-64, the only machine that User-Mode Linux is for. (`insmod` is
+# Number of the system call on x86-64, the only machine that User-Mode Linux supports. (`insmod` is
 # not installed everywhere.)
 _FINIT_MODULE = 313
 
@@ -35,7 +35,7 @@ _OFFLOADS = (0x1F, 0x24, _GRO)
 
 
 def load_modules(paths: Sequence[str]) -> None:
-    """Load kernel modules, in order; those that are there already are no mistake."""
+    """Load kernel modules in order; modules that are already loaded are skipped."""
     for path in paths:
         file = os.open(path, os.O_RDONLY)
         try:
@@ -48,18 +48,18 @@ def load_modules(paths: Sequence[str]) -> None:
 
 
 def check_controllers(wanted: Sequence[str]) -> None:
-    """See that the kernel has every controller.
+    """Check that the kernel has every controller.
 
     Raises
     ------
     GuestFailure
-        When it has not.
+        If one is missing.
     """
     probe = socket.socket()
     missing = []
     for name in wanted:
         try:
-            # Asking for a controller loads its module, which the list of /proc does not know.
+            # Setting a controller loads its module, which the list in /proc may not contain.
             probe.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
         except OSError:
             missing.append(name)
@@ -73,12 +73,12 @@ def check_controllers(wanted: Sequence[str]) -> None:
 
 
 def set_parameters(parameters: Mapping[str, str], may_set: bool) -> None:
-    """Give module parameters (`tcp_cubic/hystart`) their values.
+    """Set module parameters, such as `tcp_cubic/hystart`.
 
     Raises
     ------
     GuestFailure
-        When a parameter does not exist, or differs and may not be set because it is not ours.
+        If a parameter does not exist, or differs on a kernel that must not be changed.
     """
     for name, value in parameters.items():
         path = Path("/sys/module", *name.replace("/", "/parameters/").split("/"))
@@ -104,7 +104,7 @@ def _plain(value: str) -> str:
 
 
 def build(job: Mapping[str, Any], folder: Path) -> dict[str, Host]:
-    """Make all hosts of a job and connect them; `folder` has the files that it names."""
+    """Create all hosts of a job and connect them; `folder` contains the files of the job."""
     _set_sysctls(job["sysctls"])
     hosts = {host["name"]: Host(host["name"]) for host in job["hosts"]}
     for host in job["hosts"]:
@@ -129,7 +129,7 @@ def build(job: Mapping[str, Any], folder: Path) -> dict[str, Host]:
             settings = f"mtu {host['mtu_bytes']} arp off up"
             up = [f"link set dev {device} {settings}" for device in devices[name]]
             batch("ip", ["link set dev lo up", *up, *host["ip"]])
-            links.make(host["disciplines"], folder)
+            link_qdiscs.make(host["disciplines"], folder)
             if host["tc"]:
                 batch("tc", host["tc"])
     return hosts
@@ -147,9 +147,9 @@ def _set_sysctls(values: Mapping[str, str]) -> None:
 
 
 def _set_offloads(devices: Sequence[str], merging: Sequence[str]) -> None:
-    """Let every packet cross by itself: a queue of 100 packets must not hold 100 times 64 kB.
+    """Disable segmentation offloads, so that a queue of 100 packets does not hold 100 times 64 kB.
 
-    Receivers may put together what arrives at the same moment.
+    GRO is enabled on the devices in `merging`.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for device in devices:
@@ -161,21 +161,21 @@ def _set_offloads(devices: Sequence[str], merging: Sequence[str]) -> None:
 
 
 class Wires:
-    """What is lost on the way between two hosts, where nothing should be.
+    """Counter of packets that were dropped between two hosts outside of the scenario's links.
 
-    The receiving end of a wire has a queue of its own, which belongs to the machine.
+    The receiving end of a veth pair has a backlog, which belongs to the machine.
     """
 
     def __init__(self) -> None:
         self._before = _lost_on_wires()
 
     def check(self) -> None:
-        """See that nothing was lost since this was made.
+        """Check that no packet was dropped since the creation of this object.
 
         Raises
         ------
         GuestFailure
-            When something was.
+            If packets were dropped.
         """
         lost = _lost_on_wires() - self._before
         if lost:
@@ -186,13 +186,13 @@ class Wires:
 
 
 def _lost_on_wires() -> int:
-    # A line per processor; the second number counts what did not fit (net/core/net-procfs.c).
+    # One line per processor; the second number counts backlog drops (net/core/net-procfs.c).
     lines = _SOFTNET.read_text().splitlines()
     return sum(int(line.split()[1], 16) for line in lines)
 
 
-class Timetable:
-    """Commands of `tc` that are due at a time of the run.
+class LinkSchedule:
+    """`tc` commands that are due at times of the run.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ class Timetable:
         self.failure: str | None = None
 
     def start(self, start_ns: int) -> None:
-        """Carry it out, with the run's time 0 at `start_ns`."""
+        """Start the execution, with the run's time 0 at `start_ns`."""
         if self._entries:
             threading.Thread(target=self._follow, args=(start_ns,), daemon=True).start()
 

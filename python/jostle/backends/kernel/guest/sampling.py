@@ -1,7 +1,8 @@
-"""Looks at every socket and every bottleneck at fixed times, and writes what it saw.
+"""Samples every socket and queue at fixed times, and writes the samples to a file.
 
-A sample is a record of fixed size (`records.py`), read by `jostle.backends.kernel.samples`: the
-time in ns of the run, what each flow says of itself, and the counters of each queue.
+A sample is a record of fixed size (`sample_format.py`), read by
+`jostle.backends.kernel.guest_samples`: the time in ns of the run, a part per flow, and the counters
+of each queue.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from typing import Any, BinaryIO, Protocol
 
 from .clock import sleep_until
 from .failure import GuestFailure
-from .links import LINK
+from .link_qdiscs import LINK
 from .namespaces import Host
 from .netlink import TC_BYTES, Device, attributes
-from .records import QUEUE, XSTATS_BYTES
+from .sample_format import QUEUE, XSTATS_BYTES
 
 # linux/rtnetlink.h, linux/gen_stats.h
 _TCA_XSTATS, _TCA_STATS2 = 4, 7
 _STATS_BASIC, _STATS_QUEUE, _STATS_APP, _STATS_PKT64 = 1, 3, 4, 8
-# linux/pkt_sched.h: CAKE tells of itself in attributes, one list per tin.
+# linux/pkt_sched.h: CAKE reports its statistics in attributes, one list per tin.
 _CAKE_TINS = 10
-# Marks, and what the ACK filter dropped.
+# Marks, and drops of the ACK filter.
 _CAKE_COUNTS = (8, 6)
 
 
 def moments_ns(job: Mapping[str, Any]) -> list[int]:
-    """When a job wants samples: in equal parts of every interval, at its cuts, and at the end."""
+    """Return the sample times: equal parts of every interval, the job's cuts, and the end."""
     interval_ns, parts = job["interval_ns"], job["samples_per_interval"]
     regular = (
         begin_ns + part * interval_ns // parts
@@ -43,20 +44,20 @@ def moments_ns(job: Mapping[str, Any]) -> list[int]:
     return sorted({*within, *job["cuts_ns"], job["duration_ns"]})
 
 
-class Sampled(Protocol):
-    """Something that has a part in every sample."""
+class SampledObjects(Protocol):
+    """An object with a part in every sample."""
 
     def sample(self) -> bytes:
-        """One record, always of the same size."""
+        """Return the object's part of a sample, always of the same size."""
 
 
 class QueueProbe:
-    """Counters of a link's queue, asked of the kernel by netlink: `tc` costs a process each time.
+    """Counters of a link's queue, read by netlink, because `tc` would cost a process per sample.
 
     Parameters
     ----------
     job
-        Where the queue is, and where what was sent is lost, if it may be.
+        Location of the queue, and of the qdisc that loses packets, if there is one.
     """
 
     def __init__(self, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
@@ -66,10 +67,10 @@ class QueueProbe:
         self._losses = None if job["losses"] is None else _Qdisc(job["losses"], hosts)
 
     def sample(self) -> bytes:
-        """One record."""
+        """Return the record of the queue."""
         found = self._queue.read()
         if self._inner is not None:
-            # Its drops are among those of the discipline around it.
+            # The drops of the outer queue include the drops of the inner queue.
             found["xstats"] = struct.pack("=I", self._inner.read()["drops"])
         return QUEUE.pack(
             found["bytes"],
@@ -79,11 +80,11 @@ class QueueProbe:
             found["drops"],
             found["overlimits"],
             found["xstats"],
-            *self._beside_the_queue(),
+            *self._link_counters(),
         )
 
-    def _beside_the_queue(self) -> tuple[int, ...]:
-        """Packets lost by chance and in outages, ACKs thinned out, bytes of those that are held."""
+    def _link_counters(self) -> tuple[int, ...]:
+        """Return random losses, losses in outages, ACKs thinned out, and bytes of held ACKs."""
         if self._losses is None:
             return 0, 0, 0, 0
         found = self._losses.read()
@@ -98,15 +99,15 @@ class _Qdisc:
         self.kind: str = place["kind"]
         with hosts[place["host"]].entered():
             self._device = Device(place["device"])
-        self._question = self._device.query(place["handle"])
+        self._query = self._device.query(place["handle"])
 
     def read(self) -> dict[str, Any]:
         try:
-            answer, length = self._device.ask(self._question)
+            reply, length = self._device.ask(self._query)
         except OSError as error:
             raise GuestFailure(f"a queue cannot be read: {error.strerror}") from error
         found: dict[str, Any] = {"xstats": b""}
-        for name, content in attributes(answer, TC_BYTES, length):
+        for name, content in attributes(reply, TC_BYTES, length):
             if name == _TCA_XSTATS:
                 found["xstats"] = content[:XSTATS_BYTES]
             elif name == _TCA_STATS2:
@@ -118,7 +119,7 @@ class _Qdisc:
 
 
 def _counted_by_cake(stats: bytes, name: int) -> int:
-    """Add up a count of all tins."""
+    """Return the sum of a counter over all tins."""
     return sum(
         int.from_bytes(count, sys.byteorder)
         for own in _named(stats, _STATS_APP)
@@ -129,7 +130,7 @@ def _counted_by_cake(stats: bytes, name: int) -> int:
 
 
 def _named(content: bytes, name: int) -> Iterator[bytes]:
-    """Attributes of that name."""
+    """Return the contents of the attributes with a number."""
     return (inner for found, inner in attributes(content, 0, len(content)) if found == name)
 
 
@@ -146,17 +147,19 @@ def _read_stats(content: bytes, found: dict[str, Any]) -> None:
 
 
 class Recording:
-    """The file of samples, while it is written.
+    """File of samples.
 
     Parameters
     ----------
     path
         The file.
     flows, queues
-        What is looked at.
+        Objects to sample.
     """
 
-    def __init__(self, path: Path, flows: Sequence[Sampled], queues: Sequence[Sampled]) -> None:
+    def __init__(
+        self, path: Path, flows: Sequence[SampledObjects], queues: Sequence[SampledObjects]
+    ) -> None:
         self._flows = flows
         self._queues = queues
         self._file: BinaryIO = path.open("xb", buffering=1 << 18)
@@ -173,7 +176,7 @@ class Recording:
         self._file.close()
 
     def follow(self, start_ns: int, moments_ns: Sequence[int], is_over: Callable[[], bool]) -> None:
-        """Sample at these times of the run, which begins at `start_ns`, until it is over."""
+        """Take samples at `moments_ns` after `start_ns`, until the end or until `is_over`."""
         for moment_ns in moments_ns:
             sleep_until(start_ns + moment_ns)
             if is_over():

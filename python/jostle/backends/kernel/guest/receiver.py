@@ -1,0 +1,59 @@
+"""Reading and discarding of received data.
+
+Receivers wake up once per `read_bytes`. A receiver that slept and read later would change the
+traffic, because unread data delays ACKs (`__tcp_ack_snd_check`). SO_RCVLOWAT does not, and
+MSG_TRUNC discards data without copying. Each read leaves one byte, and the receiver then waits in
+`poll`. A read of all data would send an extra ACK (`__tcp_cleanup_rbuf`) for a single segment with
+PSH (`tcp_measure_rcv_mss`), such as the last segment of every burst. The end of a message is read
+completely, as by every application, so its ACK is sent at once.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def read_messages(
+    connection: socket.socket,
+    job: Mapping[str, Any],
+    left_bytes: int | None,
+    take: Callable[[], int | None],
+) -> None:
+    """Read until the connection ends, or the last message is complete.
+
+    Data is read in portions, and the rest of a message at once.
+
+    Parameters
+    ----------
+    job
+        The flow's part of the job, with the read sizes.
+    left_bytes
+        Size of the first message; None if there are no messages.
+    take
+        Called after a complete message; returns the size of the next, or None after the last.
+    """
+    portion_bytes, most_bytes = job["read_bytes"], job["read_most_bytes"]
+    buffer = bytearray(max(portion_bytes, most_bytes))
+    readable = select.poll()
+    readable.register(connection, select.POLLIN)
+    awaited_bytes = 0
+    while True:
+        wanted_bytes, limit_bytes = portion_bytes, most_bytes
+        if left_bytes is not None and left_bytes <= portion_bytes:
+            wanted_bytes = limit_bytes = left_bytes
+        if awaited_bytes != wanted_bytes:
+            awaited_bytes = wanted_bytes
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, awaited_bytes)
+        readable.poll()
+        taken_bytes = connection.recv_into(buffer, limit_bytes, socket.MSG_TRUNC)
+        if not taken_bytes:
+            return
+        if left_bytes is not None:
+            left_bytes -= taken_bytes
+            if not left_bytes:
+                left_bytes = take()
+                if left_bytes is None:
+                    return

@@ -1,0 +1,100 @@
+"""Converts the samples of a run to a RunRecord. The engine computes the measures."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.backends.base import RunRecord, Spec, canonical_json
+from jostle.backends.engine_record import run_record
+from jostle.backends.kernel import (
+    guest_samples,
+    job,
+    qlog_reader,
+    quic_programs,
+    transfer_table,
+    web_pages,
+)
+from jostle.backends.kernel.arrivals import is_many
+from jostle.backends.kernel.engine_samples import flow_samples, link_samples
+from jostle.backends.kernel.engine_samples_connections import connection_samples
+from jostle.backends.kernel.engine_samples_datagrams import datagram_samples
+from jostle.backends.kernel.engine_samples_programs import program_samples
+from jostle.backends.kernel.engine_samples_quic import quic_samples
+from jostle.backends.record_tables import Table
+from jostle.backends.sim import Engine
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def record(
+    spec: Spec, folder: Path, backend: str, version: str, wall_s: float, *, engine: Engine
+) -> RunRecord:
+    """Return the record of a job's results.
+
+    Two measures are less accurate than in the simulator. The kernel reports the smoothed RTT, not
+    the RTT of each ACK: means, percentiles and deviations use the smoothed RTT at samples
+    after new ACKs. cwnd and queue length are known only at the samples.
+
+    Raises
+    ------
+    ValueError
+        If the results are incomplete.
+    """
+    seen = guest_samples.read(folder, len(spec["flows"]), len(spec["links"]))
+    flows = [_flow(spec, number, seen, folder) for number in range(len(spec["flows"]))]
+    links = [
+        link_samples(link, seen.queues[:, number]) for number, link in enumerate(spec["links"])
+    ]
+    made = engine.record_of_samples(canonical_json(spec), seen.time_ns, flows, links)
+    recorded = run_record(made, spec, backend, version, wall_s=wall_s)
+    known = _without_unknown(recorded.flows, spec)
+    recorded = dataclasses.replace(recorded, tables={**recorded.tables, "flows": known})
+    return _with_connections(recorded, spec, seen)
+
+
+def _with_connections(recorded: RunRecord, spec: Spec, seen: guest_samples.Samples) -> RunRecord:
+    """Add what the engine does not compute: page loads, and transfers of multi-connection flows."""
+    summary, tables = dict(recorded.summary), dict(recorded.tables)
+    summary["flows"] = web_pages.add_page_loads(summary["flows"], spec, seen.events)
+    columns = transfer_table.table(spec, seen.events)
+    if columns is not None:
+        summary["groups"] = transfer_table.add_transfers(summary["groups"], spec, columns)
+        names = [flow["name"] for flow in spec["flows"]]
+        tables["transfers"] = Table(columns, {"flow": names})
+    return dataclasses.replace(recorded, summary=summary, tables=tables)
+
+
+def _without_unknown(flows: pl.DataFrame, spec: Spec) -> pl.DataFrame:
+    """Replace zeros by null where a count is unknown, because count columns cannot contain NaN."""
+    import polars as pl
+
+    silent = [
+        flow["name"]
+        for flow in spec["flows"]
+        if quic_programs.is_program(flow) and not quic_programs.shows_itself(flow)
+    ]
+    retransmitted = pl.when(~pl.col("flow").is_in(silent)).then(pl.col("retransmitted_packets"))
+    return flows.with_columns(retransmitted) if silent else flows
+
+
+def _flow(spec: Spec, number: int, seen: guest_samples.Samples, folder: Path) -> dict[str, Any]:
+    flow, events = spec["flows"][number], seen.events[number]
+    if job.is_own_quic(flow):
+        return quic_samples(flow, number, len(seen.time_ns), events, folder)
+    if flow["transport"] == "udp":
+        return datagram_samples(flow, number, seen.time_ns, events, folder)
+    if is_many(flow):
+        return connection_samples(flow, seen.time_ns, seen.connections(number), events)
+    if not quic_programs.is_program(flow):
+        return flow_samples(flow, *seen.tcp(number), events)
+    log = qlog_reader.read(folder / "qlog" / str(number))
+    # Times of a log count from the connection's first packet, unless they are calendar times.
+    starts_ns = float(events.get("due_ns", 0) + job.reverse_propagation_ns(spec, flow))
+    if log is not None and log.since_1970:
+        starts_ns = -float(seen.start_ns)
+    return program_samples(
+        flow, seen.time_ns, seen.programs(number), events, log=log, log_starts_ns=starts_ns
+    )

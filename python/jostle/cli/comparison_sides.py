@@ -1,0 +1,152 @@
+"""The two sides of a comparison: stores, versions, backends, scenarios, or conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from jostle.backends.registry import BACKENDS
+from jostle.cli.environment import Environment
+from jostle.cli.run import carry_out, plan_files, warn
+from jostle.errors import InputError, name_source, unknown
+from jostle.safe_io.terminal_text import echo
+
+if TYPE_CHECKING:
+    from jostle.results import ResultSet
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Pair = tuple[tuple[str, "ResultSet"], tuple[str, "ResultSet"]]
+"""Name and results of each side."""
+
+
+def sides_options(command: F) -> F:
+    """Add the options that take both sides from one scenario."""
+    between = click.option(
+        "--between",
+        metavar="KEY=A,B",
+        help="Of one scenario: conditions with the value A of a key of the grid, and those with B.",
+    )
+    backends = click.option(
+        "--backends", metavar="A,B", help="Of one scenario: what two backends say."
+    )
+    return between(backends(command))
+
+
+def pairs_of(
+    environment: Environment, options: dict[str, Any], between: str | None, backends: str | None
+) -> list[Pair]:
+    """Return the two sides of every comparison, with their names.
+
+    Raises
+    ------
+    InputError
+        If there are not two sides, or they have nothing in common.
+    """
+    sources = options["files"]
+    ways = (between is not None) + (backends is not None)
+    if ways > 1:
+        raise InputError("give either --between or --backends")
+    if ways and (len(sources) != 1 or Path(sources[0]).is_dir()):
+        raise InputError("--between and --backends are of one scenario: give one FILE")
+    if between is not None:
+        return [_between(environment, options, between)]
+    if backends is not None:
+        return [_by_backends(environment, options, backends)]
+    if len(sources) == 1 and Path(sources[0]).is_dir():
+        return _versions(Path(sources[0]))
+    if len(sources) != 2:
+        raise InputError(
+            "there are two sides: give two scenarios or stores, or one scenario with --between "
+            "KEY=A,B or --backends A,B"
+        )
+    if any(Path(source).is_dir() for source in sources):
+        return _with_stores(environment, options, sources)
+    first, second = _carried_out(environment, options, sources)
+    return [(("A", first), ("B", second))]
+
+
+def _carried_out(
+    environment: Environment, options: dict[str, Any], files: Sequence[str]
+) -> list[ResultSet]:
+    given = {**options, "files": tuple(files)}
+    return carry_out(environment, plan_files(environment, **given), **given)
+
+
+def _between(environment: Environment, options: dict[str, Any], text: str) -> Pair:
+    from jostle.results.compare import between
+    from jostle.results.measure_samples import find_key
+
+    key, equals, values = text.partition("=")
+    names = tuple(value.strip() for value in values.split(","))
+    if not equals or len(names) != 2 or not all(names):
+        raise InputError(f"--between {text}: write it as KEY=A,B")
+    plans = plan_files(environment, **options)
+    with name_source(plans[0].source):
+        name = find_key(plans[0].conditions, key.strip(), ())
+        known = list(dict.fromkeys(c[name] for c in plans[0].conditions if name in c))
+        for value in names:
+            if value not in known:
+                raise InputError(unknown(f"value of {name}", value, known))
+    (results,) = carry_out(environment, plans, **options)
+    first, second = between(results, name, (names[0], names[1]))
+    return (names[0], first), (names[1], second)
+
+
+def _by_backends(environment: Environment, options: dict[str, Any], text: str) -> Pair:
+    names = [name.strip() for name in text.split(",")]
+    if len(names) != 2:
+        raise InputError(f"--backends {text}: write it as A,B")
+    for name in names:
+        if name not in BACKENDS:
+            raise InputError(unknown("backend", name, BACKENDS))
+    sides = []
+    for name in names:
+        (results,) = _carried_out(environment, {**options, "backend": name}, options["files"])
+        sides.append((name, results))
+    return sides[0], sides[1]
+
+
+def _versions(root: Path) -> list[Pair]:
+    """Return the last and the previous version of each scenario in a store."""
+    from jostle.store.stored_results import stored_plans, stored_results
+
+    pairs: list[Pair] = []
+    for plans in stored_plans(root).values():
+        if len(plans) > 1:
+            new, old = plans[:2]
+            pairs.append(
+                (("before", stored_results(root, old, warn)),
+                 ("after", stored_results(root, new, warn)))
+            )  # fmt: skip
+    if not pairs:
+        raise InputError(f"{root}: no scenario was run there by two versions or backends")
+    return pairs
+
+
+def _with_stores(
+    environment: Environment, options: dict[str, Any], sources: Sequence[str]
+) -> list[Pair]:
+    """Match scenarios of two stores, or of a store and a file, by title."""
+    from jostle.store.stored_results import stored_plans, stored_results
+
+    sides: list[dict[str, ResultSet]] = []
+    for source in sources:
+        root = Path(source)
+        if root.is_dir():
+            plans = stored_plans(root)
+            sides.append({title: stored_results(root, of[0], warn) for title, of in plans.items()})
+        else:
+            (results,) = _carried_out(environment, options, [source])
+            sides.append({results.title: results})
+    common = [title for title in sides[0] if title in sides[1]]
+    for at, side in enumerate(sides):
+        alone = [title for title in side if title not in common]
+        if alone and common and all(Path(source).is_dir() for source in sources):
+            echo(f"only in {sources[at]}: {', '.join(alone)}", err=True)
+    if not common:
+        raise InputError("the two sides have no scenario in common: they are found by their titles")
+    return [(("A", sides[0][title]), ("B", sides[1][title])) for title in common]

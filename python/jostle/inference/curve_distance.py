@@ -1,0 +1,102 @@
+"""Distance of two flows, computed from their curves of queueing delay and bytes in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from jostle.inference.dynamic_time_warping import warped_distances
+
+if TYPE_CHECKING:
+    from jostle.inference.observed_flow import ObservedFlow
+    from jostle.stats.descriptive import Floats
+
+__all__ = ["curve_distances"]
+
+_POINTS: Final = 300
+"""Maximum number of points of a curve; finer curves are averaged. 300 points are 200 ms each for a
+flow of one minute."""
+_BAND: Final = 0.04
+"""Maximum warping of two curves, as a share of their length."""
+_SHIFT: Final = 1 / 3
+"""Maximum shift of a complete curve, as a share of its length. The state after the first loss
+determines the phase of all later sawteeth, and it differs between two runs of the same kernel."""
+_STEPS: Final = 100
+"""Number of shifts tried in each direction."""
+_CLOSER: Final = 0.28
+"""Share of the nearest candidates for which the warped distance is also computed at the best
+shift."""
+_FEWEST_CLOSER: Final = 15
+_LEAST: Final = 1e-4
+"""Minimum distance. Smaller distances occur for the same run, or for controllers that act alike."""
+
+
+def curve_distances(observed: ObservedFlow, others: Sequence[ObservedFlow]) -> Floats:
+    """Return the distances of a flow to other flows with the same sampling interval.
+
+    A distance is the geometric mean of the distances of two curves, each relative to the largest
+    value of any flow: queueing delay (as in CCAnalyzer: Ware et al., SIGCOMM 2024) and bytes in
+    flight (as in Nebby: Mishra et al., SIGCOMM 2024). If the observed flow was captured at the
+    receiver, cwnd and bytes in flight are unknown; throughput × RTT replaces them for all flows.
+
+    Parameters
+    ----------
+    observed
+        Flow of the unknown sender.
+    others
+        Flows to compare. Shorter curves are extended by their last value.
+
+    Returns
+    -------
+    Array of shape (len(others),), without unit, at least 0.0001.
+    """
+    size = observed.rtt_s.size
+    whole = np.ones(len(others))
+    flight = "in_flight_bytes" if observed.knows_flight else "carried_bytes"
+    for name in ("queueing_delay_s", flight):
+        curve = _coarse(getattr(observed, name))
+        every = np.stack([_coarse(_of_length(getattr(one, name), size)) for one in others])
+        largest = max(float(curve.max()), float(every.max())) or 1.0
+        whole *= np.maximum(_shifted(curve / largest, every / largest), _LEAST)
+    root: Floats = np.sqrt(whole)
+    return root
+
+
+def _of_length(curve: Floats, size: int) -> Floats:
+    return np.pad(curve[:size], (0, max(0, size - curve.size)), mode="edge")
+
+
+def _coarse(curve: Floats) -> Floats:
+    """Average neighbouring points until the curve has at most `_POINTS`."""
+    size = max(1, -(-curve.size // _POINTS))
+    points = np.pad(curve, (0, -curve.size % size), mode="edge")
+    averaged: Floats = points.reshape(-1, size).mean(axis=1)
+    return averaged
+
+
+def _shifted(curve: Floats, others: Floats) -> Floats:
+    """Return the least distances over all shifts, computed on the overlap of the curves."""
+    length = curve.size
+    band = round(_BAND * length)
+    found = warped_distances(curve, others, band)
+    most = int(_SHIFT * length)
+    shifts = np.unique(np.linspace(-most, most, 2 * _STEPS + 1).round().astype(int))
+    # The point-by-point distance is fast, and selects the shift for the warped distance.
+    plain = np.stack(
+        [np.abs(_drop_points(curve, -s) - _drop_points(others, s)).mean(axis=-1) for s in shifts]
+    )
+    best = shifts[plain.argmin(axis=0)]
+    # The path without warping is valid too, so its distance is an upper bound.
+    found = np.asarray(np.minimum(found, plain.min(axis=0)), np.float64)
+    closer = max(_FEWEST_CLOSER, round(_CLOSER * found.size))
+    for at in np.argsort(found, kind="stable")[:closer].tolist():
+        one, other = _drop_points(curve, -best[at]), _drop_points(others[at : at + 1], best[at])
+        found[at] = min(found[at], warped_distances(one, other, band)[0])
+    return found
+
+
+def _drop_points(curve: Floats, shift: int) -> Floats:
+    """Drop the first `shift` points, or the last `-shift` points if it is negative."""
+    return curve[..., shift:] if shift >= 0 else curve[..., :shift]

@@ -1,0 +1,179 @@
+"""Observed flows: series of a flow from a run of a store, or from a capture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from jostle.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from jostle.backends import Run
+    from jostle.stats.descriptive import Floats
+
+__all__ = ["FEWEST_INTERVALS", "ObservedFlow", "observe"]
+
+_CAPTURED: Final = "handshake_s"
+"""A measure that flows of captures have, and flows of tool logs lack."""
+_NEARLY_ALL: Final = 0.99
+"""Minimum share of all sent data of a flow that is selected by default."""
+FEWEST_INTERVALS: Final = 40
+"""Minimum length of an identifiable flow. Shorter flows contain little more than slow start."""
+
+
+@dataclass(frozen=True)
+class ObservedFlow:
+    """One flow over its lifetime, by sampling interval.
+
+    Attributes
+    ----------
+    flow
+        Name of the flow.
+    start_s
+        Time of its first packet, in the time of the run or capture.
+    interval_s
+        Length of an interval.
+    rtt_s
+        Mean RTT of each interval, shape (n,); NaN if none was measured.
+    in_flight_bytes
+        Bytes in flight at the end of each interval, shape (n,); all 0 in captures of the receiver.
+    throughput_bps
+        Delivered data per time, shape (n,).
+    least_rtt_s
+        Minimum of all RTT samples, below the means of intervals; None if unknown.
+    least_is_the_syn
+        Whether this minimum is the kernel's, which includes the RTT of the SYN, whose transmission
+        time on a bottleneck is negligible.
+    least_full_rtt_s
+        Minimum RTT of full-sized packets; None if packets were not captured individually.
+    """
+
+    flow: str
+    start_s: float
+    interval_s: float
+    rtt_s: Floats
+    in_flight_bytes: Floats
+    throughput_bps: Floats
+    least_rtt_s: float | None = None
+    least_is_the_syn: bool = False
+    least_full_rtt_s: float | None = None
+
+    def quiet_rtt_s(self, packet_s: float) -> float:
+        """Return the base RTT of a full-sized packet.
+
+        Parameters
+        ----------
+        packet_s
+            Transmission time of a full-sized packet on the bottleneck.
+        """
+        if self.least_rtt_s is None:
+            return float(np.nanmin(self.rtt_s))
+        if self.least_full_rtt_s is None:
+            return self.least_rtt_s + (packet_s if self.least_is_the_syn else 0.0)
+        # If all full-sized packets were queued, the RTT of a small packet gives an upper bound.
+        return min(self.least_full_rtt_s, self.least_rtt_s + packet_s)
+
+    @property
+    def length_s(self) -> float:
+        """Time from the first packet to the last."""
+        return self.interval_s * self.rtt_s.size
+
+    @property
+    def knows_flight(self) -> bool:
+        """Whether the bytes in flight are known."""
+        return bool(np.any(self.in_flight_bytes))
+
+    @property
+    def carried_bytes(self) -> Floats:
+        """Throughput × RTT, the mean of the bytes in flight by Little's law."""
+        carried: Floats = self.throughput_bps / 8 * _filled(self.rtt_s)
+        return carried
+
+    @property
+    def queueing_delay_s(self) -> Floats:
+        """RTT minus the minimum RTT of full-sized packets, with gaps interpolated linearly."""
+        filled = _filled(self.rtt_s)
+        if self.least_full_rtt_s is not None:
+            # Small packets, such as an application's greeting, have a shorter transmission time on
+            # a slow link than the packets of the compared flows.
+            filled = np.maximum(filled, self.least_full_rtt_s)
+        above: Floats = filled - filled.min()
+        return above
+
+
+def observe(run: Run, flow: str | None = None) -> ObservedFlow:
+    """Extract a flow from a run.
+
+    Parameters
+    ----------
+    run
+        Run with series of its flows.
+    flow
+        Name of the flow; optional if the run has only one, or one that carries nearly all data:
+        iperf3, for example, opens an additional control connection.
+
+    Raises
+    ------
+    InputError
+        If the flow does not exist, there are several without a name, or it is too short.
+    """
+    import polars as pl
+
+    names = [each["name"] for each in run.summary["flows"]]
+    if flow is None:
+        flow = _main_flow(run)
+    if flow not in names:
+        raise InputError(unknown("flow", flow, names))
+    rows = run.flows.filter(pl.col("flow") == flow).sort("time_s")
+    sent = np.flatnonzero(rows["sent_packets"].cast(pl.Float64).fill_null(0.0).to_numpy() > 0)
+    if sent.size == 0:
+        raise InputError(f"flow {flow} sent nothing")
+    lived = rows[int(sent[0]) : int(sent[-1]) + 1]
+    numbers = {
+        name: lived[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        for name in ("time_s", "rtt_mean_s", "srtt_s", "in_flight_bytes", "throughput_bps")
+    }
+    # A kernel run that sampled only the smoothed RTT has no other.
+    measured = not np.isnan(numbers["rtt_mean_s"]).all()
+    rtt_s = numbers["rtt_mean_s" if measured else "srtt_s"]
+    if np.count_nonzero(~np.isnan(rtt_s)) < FEWEST_INTERVALS:
+        raise InputError(
+            f"flow {flow} has {np.count_nonzero(~np.isnan(rtt_s))} intervals with an RTT: "
+            f"at least {FEWEST_INTERVALS} are needed, of a longer flow or a shorter `interval`"
+        )
+    times = rows["time_s"].to_numpy()
+    interval_s = float(np.median(np.diff(times)))
+    start_s = float(numbers["time_s"][0]) - interval_s
+    in_flight = np.nan_to_num(numbers["in_flight_bytes"])
+    summaries: Any = run.summary["flows"]
+    row = next(each for each in summaries if each["name"] == flow)
+    return ObservedFlow(
+        flow, start_s, interval_s, rtt_s, in_flight, np.nan_to_num(numbers["throughput_bps"]),
+        row["phases"]["overall"]["rtt_min_s"], _CAPTURED not in row, row.get("full_rtt_min_s"),
+    )  # fmt: skip
+
+
+def _main_flow(run: Run) -> str:
+    """Return the name of the flow that carries nearly all data."""
+    import polars as pl
+
+    names = [each["name"] for each in run.summary["flows"]]
+    if len(names) == 1:
+        return str(names[0])
+    sizes = run.flows.group_by("flow").agg(pl.col("sending_rate_bps").fill_nan(0.0).sum())
+    sent = dict(sizes.iter_rows())
+    largest = max(sent, key=lambda name: sent[name], default=None)
+    # If the sent data are unknown or 0, no flow is the main one.
+    if largest is None or not sent[largest] or sent[largest] < _NEARLY_ALL * sum(sent.values()):
+        raise InputError(f"several flows: choose one by --flow, of {', '.join(names)}")
+    return str(largest)
+
+
+def _filled(values: Floats) -> Floats:
+    """Interpolate gaps linearly."""
+    there = ~np.isnan(values)
+    at = np.arange(values.size)
+    filled: Floats = np.interp(at, at[there], values[there])
+    return filled

@@ -1,0 +1,222 @@
+"""The run that contains an unknown sender: everything except the sender's controller."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from jostle.errors import InputError
+from jostle.scenario import Scenario
+from jostle.scenario.parsing.quantities import PACKET_BYTES
+from jostle.scenario.python_controllers.source_files import is_python_controller
+
+if TYPE_CHECKING:
+    from jostle.backends import Run
+    from jostle.emulate.link_file import LinkFile
+    from jostle.inference.observed_flow import ObservedFlow
+    from jostle.run_spec import RunSpec
+    from jostle.stats.descriptive import Floats
+
+__all__ = [
+    "LATENESS_S",
+    "SINGLE_FLOW_NAME",
+    "sender_in",
+    "spec_from_estimate",
+    "spec_from_link_file",
+    "spec_from_run",
+    "with_perturbed_links",
+    "with_random_delay",
+]  # fmt: skip
+
+SINGLE_FLOW_NAME: Final = "flow"
+"""Name of the flow in a run with a single flow, because names of captured flows
+("192.0.2.1:443 > …") are invalid in scenarios."""
+_RATE: Final = 0.002
+_LIMIT: Final = 0.02
+"""Relative perturbation of a link in further runs, about the accuracy of link estimates."""
+LATENESS_S: Final = (30e-6, 0.1e-3, 0.3e-3, 1e-3)
+"""Mean random delays of packets on paths without guaranteed timing: from the timers of an idle
+machine to a busy one."""
+_MOST: Final = 10
+"""Maximum random delay in multiples of the mean; one packet in 22,000 (e^-10) would exceed it."""
+
+
+def spec_from_run(run: Run, flow: str) -> RunSpec:
+    """Return the specification of a run without the sender of a flow.
+
+    Raises
+    ------
+    InputError
+        If the flow cannot be sent by a controller, or another flow runs foreign code.
+    """
+    spec = copy.deepcopy(run.spec)
+    for each in spec["flows"]:
+        if each["name"] == flow and each["transport"] != "tcp":
+            raise InputError(f"flow {flow} is sent over {each['transport']}, not TCP")
+        if each["name"] != flow and is_python_controller(each["controller"]["name"]):
+            raise InputError(f"flow {each['name']} has a controller written in Python")
+    return _quiet(spec)
+
+
+def spec_from_link_file(link: LinkFile, observed: ObservedFlow) -> RunSpec:
+    """Return a run with a single bulk flow, as long as the observed one, on the links of a file."""
+    spec = _alone(observed, {**_ANY, "seed": link.seed})
+    links = copy.deepcopy([*link.links, *link.reverse])
+    (flow,) = spec["flows"]
+    # The links contain the complete delay.
+    flow["path"] = list(range(len(link.links)))
+    flow["reverse_path"] = list(range(len(link.links), len(links)))
+    flow["base_delay_ns"] = 0
+    spec["links"] = cast("Any", links)
+    return spec
+
+
+def spec_from_estimate(observed: ObservedFlow) -> RunSpec:
+    """Return a run with a single bulk flow on a bottleneck estimated from the observed flow.
+
+    The rate is the delivery rate of busy intervals. The queue limit is the longest queueing delay
+    times that rate. This holds for a drop-tail queue that the flow filled alone.
+
+    Raises
+    ------
+    InputError
+        If nothing was delivered, or there was no queueing.
+    """
+    rate_bps = _full_rate(observed.throughput_bps)
+    packet_s = PACKET_BYTES * 8 / rate_bps if rate_bps > 0 else math.inf
+    least_s = observed.quiet_rtt_s(packet_s)
+    delay_s = float(np.nanmax(observed.rtt_s)) - least_s
+    # Base RTT without the transmission time of the packet on the bottleneck.
+    rtt_s = least_s - packet_s
+    if rtt_s <= 0 or delay_s * rate_bps < PACKET_BYTES * 8:
+        raise InputError(
+            f"flow {observed.flow} shows no bottleneck: its RTT hardly varies — describe the "
+            "network by --link"
+        )
+    queue = {"kind": "drop_tail", "limit": f"{round(delay_s * rate_bps / 8)} B"}
+    bottleneck = {"rate": f"{round(rate_bps)} bit/s", "queue": queue}
+    return _alone(observed, {"bottleneck": bottleneck, "rtt": f"{rtt_s:.9f} s"})
+
+
+def _full_rate(arrived: Floats) -> float:
+    """Return the rate around which most of the fastest intervals lie, in bit/s.
+
+    On a busy machine, a late packet makes one interval slow and the next one too fast, so that a
+    mean of the fastest intervals would exceed the link's rate.
+    """
+    fast = np.sort(arrived[arrived >= _NEARLY * float(np.percentile(arrived, _FULL))])
+    half = -(-fast.size // 2)
+    # The shortest range with half of the values is where they are densest.
+    widths = fast[half - 1 :] - fast[: fast.size - half + 1]
+    at = int(widths.argmin())
+    centre = float(fast[at : at + half].mean())
+    # Packet boundaries make an interval seem faster, and the next slower, than the link.
+    return float(arrived[np.abs(arrived - centre) <= _AROUND * centre].mean())
+
+
+def sender_in(around: RunSpec, flow: str) -> str:
+    """Return the name of an observed flow in a run: its own, or `SINGLE_FLOW_NAME`."""
+    names = {each["name"] for each in around["flows"]}
+    return flow if flow in names else SINGLE_FLOW_NAME
+
+
+_FULL: Final = 95
+"""Percentile of the intervals' throughput that counts as the rate of the full link."""
+_NEARLY: Final = 0.9
+"""Minimum share of that rate for an interval in which the link was full."""
+_AROUND: Final = 0.04
+"""Tolerance of the throughput in such an interval, because of packet boundaries and jitter."""
+_ANY: Final[Mapping[str, Any]] = {
+    "bottleneck": {"rate": "1 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
+    "rtt": "40 ms",
+}
+"""A placeholder network, whose links are replaced."""
+
+
+def _alone(observed: ObservedFlow, network: Mapping[str, Any]) -> RunSpec:
+    rest = {key: value for key, value in network.items() if key != "rtt"}
+    document = {
+        **rest,
+        "duration": f"{max(observed.length_s, 0.001):.6f} s",
+        "sampling_interval": f"{observed.interval_s:.6f} s",
+        "flows": [{"name": SINGLE_FLOW_NAME, "controller": "reno", "rtt": network["rtt"]}],
+    }
+    scenario = Scenario.from_dict(document, name="network")
+    return _quiet(copy.deepcopy(scenario.plan().runs[0].spec))
+
+
+def _quiet(spec: RunSpec) -> RunSpec:
+    """Return the run with one phase for its complete duration, and without captures."""
+    spec["capture"] = None
+    spec["record"] = "none"
+    spec["phases"] = [{"name": "overall", "from_ns": 0, "to_ns": spec["duration_ns"]}]
+    return spec
+
+
+def with_perturbed_links(spec: RunSpec, number: int) -> RunSpec:
+    """Return the run with links perturbed by the accuracy with which links are known.
+
+    In a deterministic run, the state after the first loss determines everything that follows. A
+    link that differs by less than the measurement error shows other behaviour of the same sender.
+
+    Parameters
+    ----------
+    spec
+        Run to perturb.
+    number
+        0 for the run itself; others have another seed, rate and queue, alternately above and below.
+    """
+    changed = copy.deepcopy(spec)
+    if number == 0:
+        return changed
+    size = (number + 1) // 2 * (1 if number % 2 else -1)
+    changed["seed"] = (spec["seed"] + number) % 2**63
+    for link in changed["links"]:
+        capacity = cast("dict[str, Any]", link["capacity"])
+        if capacity["kind"] == "constant":
+            capacity["rate_bps"] = round(capacity["rate_bps"] * (1 + size * _RATE))
+        limit = cast("dict[str, Any]", link["queue"]["parameters"]).get("limit")
+        if isinstance(limit, dict):
+            for unit, amount in limit.items():
+                limit[unit] = max(1, round(amount * (1 + size * _LIMIT)))
+    return changed
+
+
+def with_random_delay(spec: RunSpec, flow: str, mean_s: float) -> RunSpec:
+    """Return the run with random delay on a flow's path.
+
+    Controllers that estimate bandwidth from ACK spacing respond to ACK compression. BBR keeps the
+    maximum of ten round trips (`bbr_bw_rtts` of net/ipv4/tcp_bbr.c): delays of a few tenths of a
+    millisecond, which do not affect loss-based controllers, cause a queue that BBR would not build
+    without them.
+
+    Parameters
+    ----------
+    spec
+        Run to change.
+    flow
+        Flow on whose path the delay is added.
+    mean_s
+        Mean of the exponentially distributed delay that is added after the last link. Packets keep
+        their order.
+    """
+    changed = copy.deepcopy(spec)
+    sender = next(each for each in changed["flows"] if each["name"] == flow)
+    delay = cast("dict[str, Any]", changed["links"][sender["path"][-1]]["delay"])
+    if delay["jitter"] is None:
+        # Points of the quantile function, denser where it is steep.
+        shares = [1 - math.exp(-number / 2) for number in range(2 * _MOST)]
+        points = [(share, -math.log1p(-share)) for share in shares] + [(1.0, float(_MOST))]
+        delay["jitter"] = {
+            "quantiles": [
+                {"probability": share, "value_ns": round(mean_s * 1e9 * times)}
+                for share, times in points
+            ],
+            "correlation_ns": 0,
+            "reorder": False,
+        }
+    return changed

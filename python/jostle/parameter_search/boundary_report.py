@@ -1,0 +1,227 @@
+"""Report on a claim's boundary: table, document and map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from jostle.errors import InputError
+from jostle.figures.data import Curve, CurvesData, Multiples, RegionData
+from jostle.parameter_search.boundary import SamplePoint, changes, estimate_of, vote
+from jostle.results.condition_names import short_names
+from jostle.results.tables import Table
+from jostle.scenario.parsing.quantities import format_short, parse_quantity
+
+if TYPE_CHECKING:
+    from jostle.figures.renderer import FigureData
+    from jostle.scenario.resolve.sample import Variable
+    from jostle.stats.descriptive import Floats
+    from jostle.studies.models import Claim
+
+__all__ = ["BoundaryResult", "checked"]
+
+_CELLS: Final = 120
+_SLABS: Final = 3
+
+
+@dataclass(frozen=True)
+class BoundaryResult:
+    """The boundary of a claim.
+
+    Attributes
+    ----------
+    claim
+        The claim.
+    variables
+        The keys.
+    places
+        Points in the order of their runs; over one key, in the order of its values.
+    """
+
+    claim: Claim
+    variables: tuple[Variable, ...]
+    places: tuple[SamplePoint, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `--json` prints."""
+        found = estimate_of(self.places)
+        told: dict[str, Any] = {
+            "claim": self.claim.text,
+            "keys": [variable.key for variable in self.variables],
+            "holds": found.holds,
+            "open": found.open,
+            "first_design": {"points": found.blind, "wrong": found.wrong},
+            "points": [
+                {
+                    "values": one.labels,
+                    "holds": one.judgement.holds,
+                    "certain": one.judgement.certain,
+                    "value": _finite(one.judgement.value),
+                    "bound": one.judgement.bound,
+                }
+                for one in self.places
+            ],
+        }
+        if len(self.variables) == 1:
+            told["changes"] = [
+                {"from": a.labels, "to": b.labels, "holds_before": a.judgement.holds}
+                for a, b in changes(self.places)
+            ]
+        return told
+
+    def table(self) -> Table:
+        """Return a short table."""
+        known = [one for one in self.places if one.judgement.holds is not None]
+        yes = sum(bool(one.judgement.holds) for one in known)
+        unsure = sum(not one.judgement.certain for one in known)
+        found = estimate_of(self.places)
+        notes = [
+            f"{len(self.places)} points: the claim holds at {yes}, at {len(known) - yes} it does "
+            f"not; at {unsure} the interval leaves it open (or one run gives none).",
+        ]
+        if len(known) < len(self.places):
+            notes.append(f"At {len(self.places) - len(known)} points a value is missing.")
+        if len(self.variables) == 1:
+            return self._changes(notes)
+        notes.append(
+            f"Of the {found.blind} points that were chosen blindly {found.wrong} would be judged "
+            "wrongly by the others."
+        )
+        rows = (("holds", f"{100 * found.holds:.0f}"), ("open", f"{100 * found.open:.0f}"))
+        header = ("by the nearest points", "% of the ranges")
+        return Table(header, rows, (), 1, self.claim.text, notes=tuple(notes))
+
+    def _changes(self, notes: Sequence[str]) -> Table:
+        (key,) = (variable.key for variable in self.variables)
+        name = short_names([key])[key]
+        rows = [
+            (
+                a.labels[key],
+                b.labels[key],
+                "holds no more" if a.judgement.holds else "begins to hold",
+            )
+            for a, b in changes(self.places)
+        ]
+        header = (f"{name} from", "to", "the claim")
+        if not rows:
+            notes = ["It is the same over the whole range.", *notes]
+        return Table(header, tuple(rows), (), 3, self.claim.text, notes=tuple(notes))
+
+    def figure(self) -> FigureData:
+        """Return the map; over one key, the value and its bound."""
+        if len(self.variables) == 1:
+            return self._line()
+        caption = f"{self.claim.text}. Line: where the nearest points are of two minds."
+        if len(self.variables) == 2:
+            return self._region(list(self.places), None, caption)
+        third = self.variables[2]
+        name = short_names([variable.key for variable in self.variables])[third.key]
+        parts = []
+        for slab in range(_SLABS):
+            low, high = slab / _SLABS, (slab + 1) / _SLABS
+            last = slab == _SLABS - 1
+            inside = [
+                p for p in self.places if low <= p.point[2] < high or (last and p.point[2] == 1)
+            ]
+            middle = (low + high) / 2
+            title = f"{name} {third.level(middle).label}"
+            parts.append((title, self._region(inside, middle, "")))
+        return Multiples(tuple(parts), caption)
+
+    def _region(self, shown: list[SamplePoint], third: float | None, caption: str) -> RegionData:
+        axes = [_Scale.of(variable) for variable in self.variables[:2]]
+        names = short_names([variable.key for variable in self.variables])
+        middles = (np.arange(_CELLS) + 0.5) / _CELLS
+        across, up = np.meshgrid(middles, middles)
+        at = [across.ravel(), up.ravel()]
+        if third is not None:
+            at.append(np.full(across.size, third))
+        shares = vote(self.places, np.stack(at, axis=1)).reshape(across.shape)
+        edges = np.linspace(0.0, 1.0, _CELLS + 1)
+        labels = [axis.label(names[variable.key]) for axis, variable in
+                  zip(axes, self.variables[:2], strict=True)]  # fmt: skip
+        return RegionData(
+            labels[0], labels[1],
+            axes[0].axis_values(np.array([one.point[0] for one in shown])),
+            axes[1].axis_values(np.array([one.point[1] for one in shown])),
+            np.array([np.nan if one.judgement.holds is None else float(one.judgement.holds)
+                      for one in shown]),
+            np.array([one.judgement.certain for one in shown], dtype=np.bool_),
+            axes[0].axis_values(edges), axes[1].axis_values(edges), shares,
+            axes[0].log, axes[1].log, caption,
+        )  # fmt: skip
+
+    def _line(self) -> CurvesData:
+        (variable,) = self.variables
+        axis = _Scale.of(variable)
+        there = [one for one in self.places if _finite(one.judgement.value) is not None]
+        x = axis.axis_values(np.array([one.point[0] for one in there]))
+        none = np.full(x.size, np.nan)
+        values = np.array([one.judgement.value for one in there], dtype=np.float64)
+        bounds = np.array([one.judgement.bound for one in there])
+        ends = np.array([0, -1])
+        bound = Curve("bound", x[ends], bounds[ends], none[:2], none[:2])
+        curves = (Curve("runs", x, values, none, none), bound)
+        name = short_names([variable.key])[variable.key]
+        return CurvesData(axis.label(name), self.claim.text, curves, log_x=axis.log)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Conversion of positions in a range to values on an axis."""
+
+    low: float
+    high: float
+    stretched: bool
+    unit: str
+
+    @classmethod
+    def of(cls, variable: Variable) -> _Scale:
+        drawn = variable.range
+        assert drawn is not None
+        unit, base = "", 1.0
+        if drawn.kind in ("time", "rate", "size"):
+            unit = format_short(drawn.high, drawn.kind).split(" ")[1]
+            base = float(parse_quantity(f"1 {unit}")[0])
+        else:
+            unit = {"packets": "packets", "bdp": "BDP", "percent": "%"}.get(drawn.kind, "")
+        return cls(drawn.low / base, drawn.high / base, drawn.log, unit)
+
+    @property
+    def log(self) -> bool:
+        """Whether the axis is logarithmic: for a wide, logarithmic range."""
+        return self.stretched
+
+    def axis_values(self, shares: Floats) -> Floats:
+        """Convert positions in the range to the unit of the axis."""
+        if self.stretched:
+            found: Floats = self.low * (self.high / self.low) ** shares
+            return found
+        return self.low + (self.high - self.low) * shares
+
+    def label(self, name: str) -> str:
+        """Return the name with the unit."""
+        return f"{name} ({self.unit})" if self.unit else name
+
+
+def checked(variables: Sequence[Variable]) -> None:
+    """Check that every key has a continuous range.
+
+    Raises
+    ------
+    InputError
+        When a key has choices.
+    """
+    for variable in variables:
+        if variable.range is None:
+            raise InputError(
+                f'"{variable.key}" has choices, between which is nothing: choose one by --set, or '
+                "move it to the grid"
+            )
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not np.isfinite(value) else value

@@ -1,0 +1,128 @@
+"""A measure of a flow in a phase, as one number per run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from jostle.errors import InputError, name_source, unknown
+from jostle.results.finished_runs import OVERALL
+from jostle.results.measure_samples import samples
+from jostle.results.measures import Measure, measure
+
+if TYPE_CHECKING:
+    from jostle.results import ResultSet
+    from jostle.scenario import RunPlan
+
+__all__ = ["ObjectiveQuantity", "parse_quantity"]
+
+_FORM: Final = re.compile(
+    r"\s*(?P<measure>[a-z][a-z0-9_]*)"
+    r"(?:\s+of\s+(?P<who>\S(?:.*?\S)?))?(?:\s+in\s+(?P<phase>\S(?:.*?\S)?))?\s*"
+)
+_EXAMPLE: Final = '"jain in steady" or "share of newcomer in steady"'
+
+
+@dataclass(frozen=True)
+class ObjectiveQuantity:
+    """A number of every run, in the unit of tables.
+
+    Attributes
+    ----------
+    text
+        The quantity as the user wrote it.
+    measure
+        The measure.
+    who
+        Flow, group or link; empty for measures of a run, or if a run has only one.
+    phase
+        Name of the phase.
+    """
+
+    text: str
+    measure: Measure
+    who: str
+    phase: str
+
+    @property
+    def axis(self) -> str:
+        """Label of an axis, with the unit."""
+        who = f" of {self.who}" if self.who else ""
+        unit = f" ({self.measure.display_unit})" if self.measure.display_unit else ""
+        return f"{self.measure.heading}{who}{unit}"
+
+    def check(self, plan: RunPlan) -> None:
+        """Check that runs will have the quantity, before anything runs.
+
+        Raises
+        ------
+        InputError
+            When there is no such phase or flow, or several flows and none is named.
+        """
+        with name_source(plan.source):
+            self._check(plan)
+
+    def _check(self, plan: RunPlan) -> None:
+        spec = plan.runs[0].spec
+        phases = [phase["name"] for phase in spec["phases"]]
+        if self.phase not in phases:
+            raise InputError(f'"{self.text}": {unknown("phase", self.phase, phases)}')
+        if self.measure.scope not in ("flow", "group", "link"):
+            return
+        key: Literal["links", "flows"] = "links" if self.measure.scope == "link" else "flows"
+        rows = spec[key]
+        names: dict[str, None] = {}
+        # `count` may be 0 in the first condition.
+        every = (
+            [planned.spec for planned in plan.first_run_of_each_condition()] if self.who else [spec]
+        )
+        for row in (row for one in every for row in one[key]):
+            names |= dict.fromkeys((str(row["name"]), re.sub(r"-\d+$", "", str(row["name"]))))
+        if self.who and self.who not in names:
+            what = "link" if self.measure.scope == "link" else "flow"
+            raise InputError(f'"{self.text}": {unknown(what, self.who, names)}')
+        if not self.who and len(rows) > 1:
+            example = f"{self.measure.name} of {next(iter(names))}"
+            raise InputError(f'"{self.text}": say of which, as in "{example}"')
+
+    def per_condition(self, results: ResultSet) -> list[tuple[float | None, ...]]:
+        """Return the values of each condition's runs in the order of seeds; None without value."""
+        found: list[tuple[float | None, ...]] = [()] * len(results.conditions)
+        if not results.results:
+            return found
+        for sample in samples(results, self.measure, [self.phase]):
+            name = sample.place.get(self.measure.scope, "")
+            if self.who in ("", name, sample.group):
+                factor = self.measure.factor
+                found[sample.condition] = tuple(
+                    None if value is None else value * factor for value in sample.values
+                )
+        return found
+
+
+def parse_quantity(text: str, *, conditions: bool = False) -> ObjectiveQuantity:
+    """Parse `MEASURE [of NAME] [in PHASE]`; with `conditions` also measures of two conditions.
+
+    Raises
+    ------
+    InputError
+        When the text has another form, or there is no such measure.
+    """
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise InputError(f'"{text}": write it as {_EXAMPLE}')
+    wanted = measure(match["measure"])
+    if not wanted.tabled or (wanted.place == "conditions" and not conditions):
+        raise InputError(wanted.elsewhere)
+    return ObjectiveQuantity(text, wanted, match["who"] or "", match["phase"] or OVERALL)
+
+
+def means(values: Sequence[Sequence[float | None]]) -> list[float | None]:
+    """Return the mean of each condition's runs that have a value; None if none has."""
+    found: list[float | None] = []
+    for runs in values:
+        there = [value for value in runs if value is not None]
+        found.append(sum(there) / len(there) if there else None)
+    return found

@@ -1,0 +1,218 @@
+"""Result of tuning compared with the original values, on tuned and on held-out conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import numpy as np
+
+from jostle.errors import InputError
+from jostle.figures.data import Cloud, Curve, CurvesData, ScatterData
+from jostle.parameter_search.tuning import Carry, Part, Score, Task, Trial, best, evaluate
+from jostle.results.condition_names import short_names
+from jostle.results.number_format import ABSENT
+from jostle.results.tables import Table
+
+if TYPE_CHECKING:
+    from jostle.figures.renderer import FigureData
+    from jostle.parameter_search.objectives import Objective
+
+__all__ = ["Candidate", "TuningResult", "baseline", "evaluate_best", "figure", "table"]
+
+_PARTS: Final[Mapping[Part, str]] = {
+    "tuned": "tuned on",
+    "fresh": "other seeds",
+    "held": "held out",
+}
+_SHOWN: Final = 10
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Values and their score on each part.
+
+    Attributes
+    ----------
+    trial
+        Trial; None for the original values.
+    scores
+        By part; a part without runs is absent.
+    """
+
+    trial: Trial | None
+    scores: Mapping[Part, Score]
+
+
+@dataclass(frozen=True)
+class TuningResult:
+    """Result of tuning.
+
+    Attributes
+    ----------
+    task
+        The task.
+    trials
+        All trials.
+    written
+        The scenarios with their original values.
+    found
+        The best trial, or the Pareto-optimal ones.
+    """
+
+    task: Task
+    trials: tuple[Trial, ...]
+    written: Candidate
+    found: tuple[Candidate, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `--json` prints."""
+        return {
+            "parameters": [variable.key for variable in self.task.variables],
+            "objectives": [
+                {"text": one.text, "direction": one.direction, "unit": one.unit}
+                for one in self.task.objectives
+            ],
+            "constraints": [one.text for one in self.task.constraints],
+            "written": self._candidate(self.written),
+            "found": [self._candidate(one) for one in self.found],
+            "trials": [
+                {
+                    "number": one.number,
+                    "values": dict(one.labels),
+                    "objectives": list(one.score.objectives) if one.score else None,
+                    "feasible": one.score.feasible if one.score else None,
+                }
+                for one in self.trials
+            ],
+        }
+
+    def _candidate(self, one: Candidate) -> dict[str, Any]:
+        names = {"tuned": "tuned_on", "fresh": "other_seeds", "held": "held_out"}
+        told: dict[str, Any] = {
+            names[part]: {"objectives": list(score.objectives), "feasible": score.feasible}
+            for part, score in one.scores.items()
+        }
+        if one.trial is not None:
+            told |= {"trial": one.trial.number, "values": dict(one.trial.labels)}
+        return told
+
+
+def baseline(task: Task, carry: Carry) -> Candidate:
+    """Evaluate the scenarios with their original values, and check that there is something to tune.
+
+    Raises
+    ------
+    InputError
+        When an objective has no value, or no condition is left.
+    """
+    if not task.plans({}, "tuned"):
+        raise InputError("every condition is held out: nothing is left to tune on")
+    if task.hold and len(task.plans({}, "held")) == len(task.held_out):
+        words = ", ".join(f"{key}={label}" for key, label in task.hold.items())
+        raise InputError(f"--hold-out {words}: no condition has that")
+    written = Candidate(None, _scores(task, {}, carry))
+    score = written.scores.get("tuned")
+    if score is None:
+        raise InputError("the scenarios as they are written do not run")
+    for one, value in zip(task.objectives, score.objectives, strict=True):
+        if value is None:
+            raise InputError(f'"{one.text}" has no value in any condition')
+    for limit, excess in zip(task.constraints, score.excess, strict=True):
+        if excess == float("inf"):
+            raise InputError(f'"{limit.text}" has no value in any condition')
+    return written
+
+
+def evaluate_best(
+    task: Task, trials: Sequence[Trial], written: Candidate, carry: Carry
+) -> TuningResult:
+    """Run the best trials with other seeds, and on held-out conditions."""
+    chosen = best(task, trials)
+    if len(task.objectives) == 1:
+        chosen = chosen[:1]
+    found = tuple(Candidate(one, _scores(task, one.values, carry)) for one in chosen[:_SHOWN])
+    return TuningResult(task, tuple(trials), written, found)
+
+
+def _scores(task: Task, values: Mapping[str, Any], carry: Carry) -> dict[Part, Score]:
+    found = {part: evaluate(task, values, part, carry) for part in get_args(Part)}
+    return {part: score for part, score in found.items() if score is not None}
+
+
+def table(found: TuningResult) -> Table:
+    """Return a table of the result: its values, and each objective on each part."""
+    task = found.task
+    keys = [variable.key for variable in task.variables]
+    short = short_names(keys)
+    rows = [found.written, *found.found]
+    parts = [part for part in _PARTS if any(part in one.scores for one in rows)]
+    heads = [f"{_PARTS[part]}\n{_head(one)}" for one in task.objectives for part in parts]
+    lines = []
+    for one in rows:
+        trial = one.trial
+        name = "as written" if trial is None else str(trial.number)
+        labels = [ABSENT if trial is None else trial.labels[key] for key in keys]
+        cells = [
+            _cell(one.scores.get(part), at) for at in range(len(task.objectives)) for part in parts
+        ]
+        lines.append((name, *labels, *cells))
+    tried = sum(trial.score is not None for trial in found.trials)
+    notes = [f"{len(found.trials)} trials, {tried} of which could be evaluated."]
+    if task.constraints:
+        notes.append("* breaks a constraint: " + "; ".join(one.text for one in task.constraints))
+    if not found.found:
+        notes.append("No trial holds every constraint.")
+    return Table(
+        ("trial", *(short[key] for key in keys), *heads), tuple(lines), (), 1 + len(keys),
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _head(one: Objective) -> str:
+    arrow = "↑" if one.direction == "maximize" else "↓"
+    unit = f"\n{one.unit}" if one.unit else ""
+    return f"{one.text} {arrow}{unit}"
+
+
+def _cell(score: Score | None, at: int) -> str:
+    if score is None:
+        return ABSENT
+    value = score.objectives[at]
+    mark = "" if score.feasible else "*"
+    return ABSENT if value is None else f"{value:.4g}{mark}"
+
+
+def figure(found: TuningResult) -> FigureData:
+    """Return the Pareto front of two objectives, or the progress of one over the trials."""
+    task = found.task
+    there = [t for t in found.trials if t.score and None not in t.score.objectives]
+    labels = [f"{one.text} ({one.unit})" if one.unit else one.text for one in task.objectives]
+
+    def objective_values(trials: Sequence[Trial | None], at: int) -> Any:
+        return np.array([t.score.objectives[at] for t in trials if t and t.score], dtype=np.float64)
+
+    if len(task.objectives) == 1:
+        feasible = [t for t in there if t.score and t.score.feasible]
+        values = objective_values(feasible, 0)
+        rising = task.objectives[0].direction == "maximize"
+        so_far = np.maximum.accumulate(values) if rising else np.minimum.accumulate(values)
+        numbers = np.array([float(t.number) for t in feasible])
+        none = np.full(numbers.size, np.nan)
+        curve = Curve("best so far", numbers, so_far, none, none)
+        return CurvesData("Trial", labels[0], (curve,), steps=False)
+    front = [one.trial for one in found.found]
+    others = [t for t in there if t.number not in {f.number for f in front if f}]
+    clouds = [
+        Cloud("tried", objective_values(others, 0), objective_values(others, 1)),
+        Cloud("best", objective_values(front, 0), objective_values(front, 1)),
+    ]
+    written = found.written.scores["tuned"].objectives
+    clouds.append(
+        Cloud(
+            "as written", np.array([written[0]], dtype=float), np.array([written[1]], dtype=float)
+        )
+    )
+    caption = "On the conditions that were tuned on."
+    return ScatterData(labels[0], labels[1], tuple(clouds), caption=caption)

@@ -1,1 +1,0 @@
-"""Controllers written in Python: found, digested, made."""

@@ -1,0 +1,266 @@
+"""Finished runs by condition, from which tables, figures and a ResultSet are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from jostle.errors import InputError, unknown
+from jostle.results import condition_names
+from jostle.results.condition_names import Condition
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+
+    from jostle.backends import Run, Spec
+
+OVERALL = "overall"
+"""Name of the phase that every run has: the complete run."""
+
+
+@dataclass(frozen=True)
+class ConditionRun:
+    """A finished run and its place in the plan."""
+
+    condition: int
+    seed: int
+    run: Run
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that failed, its place in the plan, and why."""
+
+    condition: int
+    seed: int
+    error: str
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A window of time."""
+
+    name: str
+    from_s: float
+    to_s: float
+
+
+class FinishedRuns:
+    """The runs of a scenario, in the order of the plan.
+
+    Parameters
+    ----------
+    title
+        Title of the scenario.
+    backend, backend_version
+        Name and version of the backend that ran the scenario.
+    conditions
+        Every condition of the plan.
+    results
+        The runs that finished.
+    failures
+        The runs that failed.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        backend: str,
+        backend_version: str,
+        *,
+        conditions: Sequence[Condition],
+        results: Sequence[ConditionRun],
+        failures: Sequence[Failure] = (),
+    ) -> None:
+        self.title = title
+        self.backend = backend
+        self.backend_version = backend_version
+        self.conditions = tuple(dict(condition) for condition in conditions)
+        self.results = tuple(results)
+        self.failures = tuple(failures)
+        self.said: tuple[str, ...] = ()
+        """Remarks on the runs for the user, such as repeats that did not reach the precision."""
+        self.sources: tuple[Path, ...] = ()
+        """Captures that were measured; empty for runs of a scenario."""
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Name of each condition."""
+        return tuple(condition_names.labels(self.conditions))
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        """Phases of the runs, in the order of the scenario, `overall` first."""
+        found: dict[str, Phase] = {}
+        for index in range(len(self.conditions)):
+            for phase in self.phases_of(index):
+                found.setdefault(phase.name, phase)
+        return tuple(found.values())
+
+    def phases_of(self, condition: int) -> tuple[Phase, ...]:
+        """Phases of one condition (a grid may move them)."""
+        phases = [
+            Phase(phase["name"], phase["from_ns"] / 1e9, phase["to_ns"] / 1e9)
+            for phase in (self.spec_of(condition)["phases"] if self.runs_of(condition) else ())
+        ]
+        return tuple(sorted(phases, key=lambda phase: phase.name != OVERALL))
+
+    def runs_of(self, condition: int) -> list[ConditionRun]:
+        """Finished runs of a condition, given by its position."""
+        return self._by_condition.get(condition, [])
+
+    @cached_property
+    def _by_condition(self) -> dict[int, list[ConditionRun]]:
+        found: dict[int, list[ConditionRun]] = {}
+        for result in self.results:
+            found.setdefault(result.condition, []).append(result)
+        return found
+
+    def spec_of(self, condition: int) -> Spec:
+        """Return the specification of a condition's first run; a stored one is read once.
+
+        Raises
+        ------
+        InputError
+            When no run of it finished.
+        """
+        if condition not in self._specs:
+            runs = self.runs_of(condition)
+            if not runs:
+                raise InputError(f"no run of condition {condition} finished")
+            self._specs[condition] = runs[0].run.spec
+        return self._specs[condition]
+
+    @cached_property
+    def _specs(self) -> dict[int, Spec]:
+        return {}
+
+    def flow_names(self, condition: int) -> list[str]:
+        """Names of a condition's flows, in the order of the scenario."""
+        results = self.runs_of(condition)
+        return [f["name"] for f in results[0].run.summary["flows"]] if results else []
+
+    def link_names(self, condition: int) -> list[str]:
+        """Names of a condition's links, in the order of the scenario."""
+        results = self.runs_of(condition)
+        return [one["name"] for one in results[0].run.summary["links"]] if results else []
+
+    def condition_series(self, condition: int) -> pl.DataFrame:
+        """Series of all flows and runs of a condition: the runs' `flows` frames with `seed`."""
+        import polars as pl
+
+        return pl.concat(
+            r.run.flows.with_columns(pl.lit(r.seed, dtype=pl.UInt64).alias("seed"))
+            for r in self.runs_of(condition)
+        )
+
+    def condition_links(self, condition: int) -> pl.DataFrame:
+        """Series of all links and runs of a condition: the runs' `links` frames with `seed`."""
+        import polars as pl
+
+        return pl.concat(
+            r.run.links.with_columns(pl.lit(r.seed, dtype=pl.UInt64).alias("seed"))
+            for r in self.runs_of(condition)
+        )
+
+    def condition_index(self, condition: int | str | Condition | None) -> int:
+        """Return the position of a condition, given its position, label, or keys and values.
+
+        Raises
+        ------
+        InputError
+            When no condition matches, or several do.
+        """
+        every = range(len(self.conditions))
+        if condition is None:
+            matches = list(every)
+        elif isinstance(condition, int):
+            matches = [condition] if condition in every else []
+        elif isinstance(condition, str):
+            matches = [i for i in every if self.labels[i] == condition]
+        else:
+            wanted = condition.items()
+            matches = [i for i in every if wanted <= self.conditions[i].items()]
+        if len(matches) == 1:
+            return matches[0]
+        found = "no such condition" if not matches else "several conditions"
+        raise InputError(f"{found}: name one of " + " | ".join(self.labels))
+
+    def where(
+        self, values: Mapping[str, str | Sequence[str]] | None = None, /, **named: Any
+    ) -> Self:
+        """Return the conditions that have given values of the grid.
+
+        Parameters
+        ----------
+        values
+            Grid key → name of the value, or several names of which a condition must have one. A key
+            may be shortened to its end (`rate` for `bottleneck.rate`) if no other key has that end.
+        **named
+            The same, for keys without a dot.
+
+        Raises
+        ------
+        InputError
+            When there is no such key or value.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/parking-lot.toml", store=False, repeats=1)
+        >>> [condition["flows.long.controller"] for condition in results.conditions]
+        ['reno', 'cubic', 'bbr']
+        >>> len(results.where(controller=["reno", "bbr"]).conditions)
+        2
+        """
+        wanted: dict[str, set[str]] = {}
+        for name, given in {**(values or {}), **named}.items():
+            key = self._grid_key(name)
+            there = list(dict.fromkeys(c[key] for c in self.conditions if key in c))
+            words = [given] if isinstance(given, str) else list(given)
+            for word in words:
+                if word not in there:
+                    raise InputError(unknown(f"value of {key}", str(word), there))
+            wanted[key] = set(words)
+        kept = [
+            at
+            for at, condition in enumerate(self.conditions)
+            if all(condition.get(key) in words for key, words in wanted.items())
+        ]
+        place = {at: position for position, at in enumerate(kept)}
+        return type(self)(
+            self.title,
+            self.backend,
+            self.backend_version,
+            conditions=[self.conditions[at] for at in kept],
+            results=[
+                replace(r, condition=place[r.condition])
+                for r in self.results
+                if r.condition in place
+            ],
+            failures=[
+                replace(f, condition=place[f.condition])
+                for f in self.failures
+                if f.condition in place
+            ],
+        )
+
+    def _grid_key(self, name: str) -> str:
+        keys = list(dict.fromkeys(key for condition in self.conditions for key in condition))
+        if name in keys:
+            return name
+        ending = [key for key in keys if key.endswith(f".{name}")]
+        if len(ending) == 1:
+            return ending[0]
+        if ending:
+            raise InputError(f"`{name}` may be {' or '.join(ending)}")
+        if not keys:
+            raise InputError("the scenario has no grid")
+        raise InputError(unknown("grid key", name, keys))
+
+    def __len__(self) -> int:
+        return len(self.results)

@@ -1,0 +1,1 @@
+"""Carries out plans: sessions, executors, sweeps."""

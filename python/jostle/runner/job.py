@@ -1,0 +1,225 @@
+"""A job: some runs, with all data that another process needs to carry them out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import JostleError
+from jostle.quic.recipes import Programs
+from jostle.runner.hang_watchdog import HangWatchdog
+from jostle.safe_io.code_consent import ForeignCode, admit_all, admitted
+from jostle.safe_io.scratch_folder import TemporaryFolder
+from jostle.scenario.python_controllers.source_files import DIGEST
+
+if TYPE_CHECKING:
+    from jostle.backends import Backend, RunRecord, Spec
+    from jostle.store.writer import Writer
+
+__all__ = ["CancelFlag", "Job", "JobOutcome", "RunOutcome"]
+
+_STOP = "stop"
+"""File that exists after the user has cancelled the runs."""
+
+
+class CancelFlag:
+    """Whether the user has cancelled the runs: false until `set`, in every process that has it.
+
+    For other processes it is a file. If they do not share a file system, a run that has started is
+    completed.
+    """
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._folder: TemporaryFolder | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self) -> bool:
+        """Return whether the runs are cancelled."""
+        return self._event.is_set()
+
+    def set(self) -> None:
+        """Cancel all unfinished runs."""
+        with self._lock:
+            self._event.set()
+            if self._folder is not None:
+                (self._folder.path / _STOP).touch()
+
+    def close(self) -> None:
+        """Remove the file; no run of the plan is active any more."""
+        with self._lock:
+            if self._folder is not None:
+                self._folder.remove()
+                self._folder = None
+
+    def __reduce__(self) -> tuple[Callable[[Path], _FileCancelFlag], tuple[Path]]:
+        with self._lock:
+            if self._folder is None:
+                self._folder = TemporaryFolder("stop")
+            return _FileCancelFlag, (self._folder.path / _STOP,)
+
+
+@dataclass(frozen=True)
+class _FileCancelFlag:
+    """A `CancelFlag` in another process."""
+
+    file: Path
+
+    def __call__(self) -> bool:
+        """Return whether the runs are cancelled."""
+        return self.file.exists()
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """Outcome of one run of a job.
+
+    Attributes
+    ----------
+    error
+        Error message if it failed, else None.
+    record
+        The run, if there is no store.
+    quarantined
+        Whether it failed because it kills its process.
+    """
+
+    error: str | None = None
+    record: RunRecord | None = None
+    quarantined: bool = False
+
+
+@dataclass(frozen=True)
+class JobOutcome:
+    """Outcome of a job.
+
+    Attributes
+    ----------
+    done
+        One outcome per spec in their order; fewer if the user cancelled.
+    took_s, storing_s
+        Real time of the runs, and of storing them at the end.
+    """
+
+    done: Sequence[RunOutcome]
+    took_s: float
+    storing_s: float
+
+
+@dataclass(frozen=True)
+class Job:
+    """Runs that are carried out, and stored if there is a writer, when the job is called.
+
+    A job can be pickled.
+
+    Attributes
+    ----------
+    backend
+        Backend. Backends of the registry pickle as their parameters.
+    versions
+        Version of the backend for each run, at the time of planning.
+    writer
+        Writer to a store; without it runs are returned with all of their data.
+    specs
+        Specifications of the runs, which are carried out in order.
+    stop
+        Returns whether the runs are cancelled.
+    foreign
+        Foreign code that the runs need and that was admitted here.
+    watched
+        Whether a run that hangs ends its process.
+    """
+
+    backend: Backend
+    versions: Sequence[str]
+    writer: Writer | None
+    specs: Sequence[Spec]
+    stop: Callable[[], bool]
+    foreign: Sequence[ForeignCode]
+    watched: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        backend: Backend,
+        writer: Writer | None,
+        specs: Sequence[Spec],
+        stop: CancelFlag,
+        *,
+        watched: bool = False,
+    ) -> Job:
+        """Create a job from specifications."""
+        versions = [backend.version_of(spec) for spec in specs]
+        digests = {digest for spec in specs for digest in _foreign_digests(spec)}
+        known = map(admitted, sorted(digests))
+        foreign = [code for code in known if code is not None]
+        return cls(backend, versions, writer, specs, stop, foreign, watched)
+
+    def __call__(self) -> JobOutcome:
+        """Carry out the runs; one that fails does not stop the others.
+
+        Raises
+        ------
+        StoreError
+            When runs cannot be stored.
+        """
+        began_s = time.perf_counter()
+        admit_all(self.foreign)
+        try:
+            if self.watched:
+                with HangWatchdog() as watch:
+                    done = self._each(watch)
+            else:
+                done = self._each(None)
+        finally:
+            ran_s = time.perf_counter()
+            if self.writer is not None:
+                self.writer.flush_in_worker()
+        return JobOutcome(done, ran_s - began_s, time.perf_counter() - ran_s)
+
+    def _each(self, watch: HangWatchdog | None) -> list[RunOutcome]:
+        done: list[RunOutcome] = []
+        for spec, version in zip(self.specs, self.versions, strict=True):
+            if self.stop():
+                break
+            if watch is not None:
+                watch.allow(self.backend.patience_s(spec))
+            done.append(self._run_spec(spec, version))
+        return done
+
+    def _run_spec(self, spec: Spec, version: str) -> RunOutcome:
+        try:
+            here = self.backend.version_of(spec)
+        except JostleError as error:
+            return RunOutcome(str(error))
+        if here != version:
+            return RunOutcome(
+                f"the backend `{self.backend.name}` is {here} here, and {version} where the "
+                "run was planned"
+            )
+        try:
+            record = self.backend.run(spec, self.stop)
+        except Exception as error:
+            return RunOutcome(str(error).strip() or type(error).__name__)
+        if self.writer is None:
+            return RunOutcome(record=record)
+        # The series of a large sweep do not fit into memory, so they are read from the store.
+        self.writer.put(record)
+        return RunOutcome()
+
+
+def _foreign_digests(spec: Spec) -> Iterator[str]:
+    """Yield the digests of all foreign code that a run names, admitted or not."""
+    for flow in spec["flows"]:
+        parameters: Mapping[str, Any] = flow["controller"]["parameters"]
+        if DIGEST in parameters:
+            yield str(parameters[DIGEST])
+        quic = flow.get("quic")
+        theirs = None if quic is None else quic.get("implementation")
+        if theirs is not None:
+            commands = theirs["commands"]
+            yield Programs.of(commands["server"], commands["client"]).digest()

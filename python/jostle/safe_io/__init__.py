@@ -1,0 +1,1 @@
+"""Reading of untrusted files and text, atomic writes, locks and scratch folders."""

@@ -1,0 +1,52 @@
+"""Check for controllers that need ECN marks on paths without a marking queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["flows_without_ecn_marking"]
+
+_LIVING_ON_MARKS = frozenset({"dctcp", "prague"})
+"""Controllers whose congestion response is to ECN marks. They respond to loss like Reno."""
+
+_ALWAYS_MARKING = frozenset({"step_mark", "dualpi2", "cake"})
+"""Queues that always mark and have no parameter `ecn`."""
+
+
+def flows_without_ecn_marking(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a warning for each flow whose controller needs marks that no queue of its path sets.
+
+    Flows with `ecn = false` are skipped, because the scenario disables ECN explicitly.
+
+    Parameters
+    ----------
+    spec
+        The run's specification in its JSON form.
+    """
+    links = spec.get("links", ())
+    for number, flow in enumerate(spec.get("flows", ())):
+        name = flow["controller"]["name"]
+        if name not in _LIVING_ON_MARKS or not flow["ecn"]:
+            continue
+        path = [links[index] for index in flow["path"]]
+        if any(_marks(queue) for link in path for queue in _queues_of(link, number)):
+            continue
+        told = ", ".join(f"{link['name']}: {link['queue']['kind']}" for link in path)
+        yield (
+            f"flow {flow['name']}: {name} lives on marks, and no queue of its path marks ({told}), "
+            "so that it answers losses alone, as Reno does; give a queue ecn = true, "
+            'or the kind "step_mark" or "dualpi2"'
+        )
+
+
+def _queues_of(link: Mapping[str, Any], flow: int) -> list[Mapping[str, Any]]:
+    """Return the queues of a link that the flow can use: the queue of its class if it has one."""
+    classes = link.get("classes")
+    if classes is None:
+        return [link["queue"]]
+    return [one["queue"] for one in classes if flow in one["flows"]]
+
+
+def _marks(queue: Mapping[str, Any]) -> bool:
+    return queue["kind"] in _ALWAYS_MARKING or queue.get("parameters", {}).get("ecn") is True

@@ -1,0 +1,1 @@
+"""Controllers written in Python: source files, digests, import and instantiation."""

@@ -1,0 +1,1 @@
+"""Resolution of a scenario into run specifications."""

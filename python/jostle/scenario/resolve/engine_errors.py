@@ -1,0 +1,166 @@
+"""Translation of the engine's validation errors to problems of the scenario.
+
+The engine checks the bounds of a run. This module translates locations in the run specification to
+keys of the scenario, and numbers in base units to quantities.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+from jostle.scenario.models import ScenarioFile
+from jostle.scenario.parsing.key_lines import KeyPath
+from jostle.scenario.parsing.problems import Report
+from jostle.scenario.parsing.quantities import format_amount, format_bound
+from jostle.scenario.parsing.renamed_keys import with_new_names
+from jostle.scenario.registry import Registry
+from jostle.scenario.resolve.links import topology
+from jostle.scenario.resolve.sources import owner
+
+__all__ = ["translate_engine_error"]
+
+_Quantity = Literal["time", "rate", "size"]
+_QUANTITIES: Final[Mapping[str, _Quantity]] = {"ns": "time", "bps": "rate", "bytes": "size"}
+_RANDOM_RATE: Final = (
+    "mean_bps",
+    "deviation_bps",
+    "correlation_ns",
+    "step_ns",
+    "min_bps",
+    "max_bps",
+)
+_MOST_ROWS: Final = 2_000_000
+"""Maximum number of rows of a run's time series. All columns together take up to 930 bytes per row.
+The engine, which has other callers too, accepts five times as many rows."""
+_UNIT: Final = re.compile(r"(?:_|\.)(ns|bps|bytes|packets|ms)\Z")
+# Scenario keys whose name differs from the run specification; None if there is no key.
+_NAMES: Final[Mapping[str, str | None]] = {
+    "base_delay": "rtt",
+    "mean_interval": "every",
+    "opportunities": "trace",
+    "opportunity": "trace",
+    "outages": "outage",
+    "quic": "transport",
+    "capacity": None,
+    "parameters": None,
+    "steps": None,
+}
+
+
+def translate_engine_error(
+    spec: Mapping[str, Any], file: ScenarioFile, registry: Registry
+) -> tuple[KeyPath, str] | None:
+    """Return the first problem that the engine finds in a run specification.
+
+    Parameters
+    ----------
+    spec
+        Run specification.
+    file
+        Scenario from which the specification was resolved.
+    registry
+        Registry that calls the engine.
+
+    Returns
+    -------
+    path, message
+        Key path in the scenario, and message; None if there is no problem.
+    """
+    problem = None
+    if registry.find_problem is not None:
+        problem = registry.find_problem(json.dumps(spec))
+    rows = _row_mistake(spec)
+    if rows is not None and (problem is None or problem[0] == "interval_ns"):
+        return ("sampling_interval",), rows
+    if problem is None:
+        return None
+    place, message, numbers = problem
+    # A specification calls many keys as earlier scenarios did.
+    path = with_new_names(_key(place or "", file, spec["flows"]))
+    quantity = _quantity(place or "")
+    if numbers is None:
+        return path, re.sub(r"(?<=^cannot be )\d+", lambda n: _shown(int(n[0]), quantity), message)
+    given, low, high = numbers
+    if given > high:
+        return path, f"{_shown(given, quantity)} is too much — at most {_bound(high, quantity)}"
+    return path, f"{_shown(given, quantity)} is too little — at least {_shown(low, quantity)}"
+
+
+def _row_mistake(spec: Mapping[str, Any]) -> str | None:
+    """Return a message if the time series would need too much memory."""
+    parts = len(spec["flows"]) + len(spec["links"])
+    if -(-spec["duration_ns"] // spec["interval_ns"]) * parts <= _MOST_ROWS:
+        return None
+    shown = format_amount(spec["interval_ns"], "time")
+    return (
+        f'cannot be "{shown}" — expected longer bins: at most {_MOST_ROWS} rows, one per bin and '
+        f"each of {parts} flows and links"
+    )
+
+
+def _key(place: str, file: ScenarioFile, flows: Sequence[Mapping[str, Any]]) -> KeyPath:
+    """Return the key path for a location such as ``links[0].delay.steps[1].delay_ns``."""
+    # Text in parentheses after a location is an explanation.
+    words = re.findall(r"\w+", place.partition(" ")[0])
+    steps = [int(word) if word.isdigit() else word for word in words]
+    match steps:
+        case ["links", int(index), *rest]:
+            _, above, link = topology(file, Report())[index]
+            match rest:
+                case ["classes", int(number), *within] if (
+                    link and link.queue and link.queue.classes
+                ):
+                    name = list(link.queue.classes)[number]
+                    return (*above, "queue", "classes", name, *_below(within))
+            return (*above, *_below(rest))
+        case ["flows", int(index), *rest]:
+            positions = [i for i, flow in enumerate(file.flows) for _ in range(flow.count)]
+            below = _below(rest)
+            if index >= len(positions):
+                below = ("proxy", *below[1 if below[:1] == ("source",) else 0 :])
+                index = owner(flows, index)
+            if below[:2] == ("source", "bytes") and file.flows[positions[index]].size is not None:
+                below = ("bytes",)
+            return ("flows", positions[index], *below)
+        case ["phases", int(index), *_]:
+            # The first phase is the complete run.
+            return ("phases", list(file.phases)[index - 1]) if index else ("duration",)
+        case _:
+            return _below(steps)
+
+
+def _below(steps: Sequence[int | str]) -> KeyPath:
+    if steps == ["capacity"]:
+        return ("trace",)
+    if list(steps[:2]) == ["delay", "jitter"]:
+        steps = steps[1:]
+    if len(steps) == 2 and steps[0] == "capacity" and steps[1] in _RANDOM_RATE:
+        steps = ["rate", steps[1]]
+    found: list[str] = []
+    for step in steps:
+        if isinstance(step, int):
+            # A single step may be written as a value, so leave out the list index.
+            continue
+        name = _UNIT.sub("", step)
+        key = _NAMES.get(name, name)
+        if key is not None and (not found or found[-1] != key):
+            found.append(key)
+    if steps[:1] == ["capacity"] and found == ["at"]:
+        return ("rate",)
+    return tuple(key for key in found if key not in {"value", "at"})
+
+
+def _quantity(place: str) -> _Quantity | None:
+    unit = _UNIT.search(place)
+    return _QUANTITIES.get(unit[1]) if unit else None
+
+
+def _shown(value: int, quantity: _Quantity | None) -> str:
+    return f'"{format_amount(value, quantity)}"' if quantity else str(value)
+
+
+def _bound(value: int, quantity: _Quantity | None) -> str:
+    return f'"{format_bound(value, quantity)}"' if quantity else str(value)

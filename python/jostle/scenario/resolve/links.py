@@ -1,0 +1,405 @@
+"""Links: converts them to the form of the run specification, and derives facts for flows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle.scenario.fields import QuantileTable
+from jostle.scenario.models import (
+    LINK_TABLES,
+    Link,
+    RandomRate,
+    RecordedSeries,
+    RegistryChoice,
+    ScenarioFile,
+)
+from jostle.scenario.parsing.key_lines import KeyPath
+from jostle.scenario.parsing.problems import Report
+from jostle.scenario.parsing.quantities import PACKET_BYTES, QuantityError
+from jostle.scenario.registry import Registry
+from jostle.scenario.resolve.algorithms import queue_limit_bytes, registry_choice_spec
+from jostle.scenario.resolve.handovers import (
+    delays_with,
+    jitter_of_none,
+    rates_with,
+    reorders,
+    sensible,
+)
+from jostle.scenario.resolve.outages import outage_spec, quantile_points
+from jostle.scenario.resolve.profiles import profile_rtt_ns
+from jostle.scenario.resolve.queue_classes import Resolver, class_specs, queue_disciplines
+from jostle.scenario.resolve.random_rates import random_capacity
+from jostle.scenario.resolve.recorded_links import recorded_delay, recorded_loss, recorded_rate
+from jostle.scenario.resolve.satellite_slots import ReassignmentDraws, slotted
+from jostle.scenario.resolve.trace_files import TraceFiles
+
+__all__ = ["LinkFacts", "bdp_bytes", "is_access_line", "link_facts", "link_spec", "topology"]
+
+BOTTLENECK = "bottleneck"
+"""Name of the link in a scenario with a single bottleneck."""
+DOWNLINK, UPLINK = "downlink", "uplink"
+"""Names of the two links of an access line."""
+
+_LONGEST_HOLD_NS = 200_000_000
+
+
+@dataclass
+class LinkFacts:
+    """A link with values derived from it.
+
+    Parameters
+    ----------
+    name, path
+        Name of the link, and its key path in the document.
+    link
+        Link in the scenario.
+    capacity
+        Capacity in the form of the run specification; None if a problem was reported.
+    initial_bps, peak_bps
+        Rate at the start, and largest rate. For a trace both are the mean rate; for a random rate
+        the mean and the upper bound; for a recorded rate the mean and the largest rate.
+    delay_steps
+        Propagation delay: times and delays in ns.
+    base_delay_ns
+        Contribution to the base RTT: the first delay (for a recorded delay the median) plus the
+        median jitter.
+    rtt_ns
+        Default RTT of flows that cross the link; None without a profile.
+    queue_bytes
+        Capacity of the queue.
+    loss_steps
+        Probability of loss over time, for a recorded loss.
+    slotted
+        Generator of the link's random reassignments; None if it has no slots.
+    """
+
+    name: str
+    path: KeyPath
+    link: Link
+    capacity: dict[str, Any] | None
+    initial_bps: int
+    peak_bps: int
+    delay_steps: list[tuple[int, int]]
+    base_delay_ns: int
+    rtt_ns: int | None
+    queue_bytes: int = 0
+    loss_steps: list[dict[str, Any]] = field(default_factory=list)
+    slotted: ReassignmentDraws | None = None
+    depends: tuple[KeyPath, ...] = field(default=())
+
+
+def topology(file: ScenarioFile, report: Report) -> list[tuple[str, KeyPath, Link]]:
+    """Return name, key path and link of every link; empty if the links are ambiguous."""
+    tables = [(name, link) for name in LINK_TABLES if (link := getattr(file, name)) is not None]
+    if file.links:
+        if tables:
+            name = tables[0][0]
+            report.add(("links",), f"there is a [{name}] as well — keep either it or [[links]]")
+            return []
+        named: list[tuple[str, KeyPath, Link]] = []
+        seen: set[str] = set()
+        for index, link in enumerate(file.links):
+            if link.name in seen:
+                report.add(("links", index, "name"), f'there is another link "{link.name}"')
+            seen.add(link.name)
+            # The links of a graph come from its edges, so problems refer to the graph.
+            path = ("links", index) if file.graph is None else ("graph",)
+            named.append((link.name, path, link))
+        return named
+    given = [name for name, _ in tables]
+    if not given:
+        message = "no link — write a [bottleneck] table, [downlink] and [uplink], or [[links]]"
+        report.add((), message, (BOTTLENECK,))
+    elif BOTTLENECK in given and len(given) > 1:
+        message = "there is a [bottleneck] as well — keep either it or [downlink] and [uplink]"
+        report.add((given[1],), message, (BOTTLENECK,))
+    elif given in ([DOWNLINK], [UPLINK]):
+        other = UPLINK if given == [DOWNLINK] else DOWNLINK
+        message = f"an access line has two directions — write [{other}], too, or [bottleneck]"
+        report.add((given[0],), message, (other,))
+    if given not in ([BOTTLENECK], [DOWNLINK, UPLINK]):
+        return []
+    return [(name, (name,), link) for name, link in tables]
+
+
+def is_access_line(links: Sequence[LinkFacts]) -> bool:
+    """Return whether the links are the `downlink` and the `uplink` of an access line."""
+    return [(link.name, link.path) for link in links] == [
+        (DOWNLINK, (DOWNLINK,)),
+        (UPLINK, (UPLINK,)),
+    ]
+
+
+def link_facts(
+    name: str,
+    path: KeyPath,
+    link: Link,
+    files: TraceFiles,
+    report: Report,
+    *,
+    duration_ns: int,
+) -> LinkFacts:
+    """Return the facts that flows need. The queue is resolved later: its limit may be in BDPs."""
+    facts = LinkFacts(
+        name=name,
+        path=path,
+        link=link,
+        capacity=None,
+        initial_bps=0,
+        peak_bps=0,
+        delay_steps=[(0, 0)],
+        base_delay_ns=0,
+        rtt_ns=profile_rtt_ns(link.profile) if link.profile else None,
+    )
+    facts.depends = tuple((*path, key) for key in ("profile", "rate", "trace"))
+    median_ns = _median(link.jitter.quantiles if link.jitter else ())
+    if isinstance(link.delay, RecordedSeries):
+        at = (*path, "delay")
+        found = recorded_delay(link.delay, files, duration_ns, at, report)
+        if found is not None:
+            facts.delay_steps, base_ns = found
+            facts.base_delay_ns = base_ns + median_ns
+    else:
+        facts.delay_steps = list(link.delay)
+        facts.base_delay_ns = link.delay[0][1] + median_ns
+    _set_capacity(facts, files, report, duration_ns)
+    if isinstance(link.loss, RecordedSeries):
+        facts.loss_steps = recorded_loss(link.loss, files, duration_ns, (*path, "loss"), report)
+    if link.handovers and sensible(link, path, report):
+        _hand_over(facts, report)
+    if link.reassignment is not None:
+        facts.slotted = slotted(
+            name, link.reassignment, facts.delay_steps, duration_ns, path=path, report=report
+        )
+    if facts.slotted is not None:
+        slots = facts.slotted.slots
+        facts.base_delay_ns += _median(slots.delay or ()) + _median(slots.per_run_delay or ())
+        if facts.slotted.mean_bps:
+            facts.initial_bps, facts.peak_bps = facts.slotted.mean_bps, facts.slotted.peak_bps
+        draw(facts, 0)
+    return facts
+
+
+def draw(facts: LinkFacts, seed: int) -> None:
+    """Draw the rates and delays of a link with slots for the run with a seed."""
+    if facts.slotted is not None:
+        rates, delays = facts.slotted.steps(seed)
+        if rates:
+            facts.capacity = rate_steps(rates)
+        facts.delay_steps = delays
+
+
+def rate_steps(steps: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Return the capacity with these rates in the form of the run specification."""
+    listed = [{"at_ns": at, "rate_bps": rate} for at, rate in steps]
+    return {"kind": "steps", "steps": listed}
+
+
+def _set_capacity(facts: LinkFacts, files: TraceFiles, report: Report, duration_ns: int) -> None:
+    """Set rates and capacity; the capacity stays None if a problem was reported."""
+    link, path = facts.link, facts.path
+    rate_at, trace_at = (*path, "rate"), (*path, "trace")
+    if (
+        link.reassignment is not None
+        and link.reassignment.rate is not None
+        and (link.rate or link.trace)
+    ):
+        given = rate_at if link.rate else trace_at
+        report.add(
+            (*path, "reassignment", "rate"), "there is another rate as well — keep one", given
+        )
+        return
+    if link.trace is not None:
+        if link.rate is not None:
+            report.add(trace_at, "there is a rate as well — keep one", rate_at)
+            return
+        try:
+            trace = files.trace(link.trace)
+        except QuantityError as error:
+            report.add(trace_at, str(error))
+            return
+        facts.initial_bps = facts.peak_bps = trace.mean_rate_bps
+        facts.capacity = {
+            "kind": "trace",
+            "opportunities_ms": list(trace.opportunities_ms),
+            "opportunity_bytes": PACKET_BYTES,
+        }
+    elif link.rate is None and link.reassignment is not None and link.reassignment.rate is not None:
+        return
+    elif link.rate is None:
+        message = 'missing — write for example rate = "144 Mbit/s"'
+        report.add(rate_at, message, trace_at, (*path, "profile"))
+    elif isinstance(link.rate, RecordedSeries):
+        found = recorded_rate(link.rate, files, duration_ns, rate_at, report)
+        if found is not None:
+            facts.capacity, facts.initial_bps, facts.peak_bps = found
+    elif isinstance(link.rate, RandomRate):
+        facts.capacity = random_capacity(link.rate, rate_at, report)
+        if facts.capacity is not None:
+            facts.initial_bps, facts.peak_bps = link.rate.mean, facts.capacity["max_bps"]
+    else:
+        facts.initial_bps = link.rate[0][1]
+        facts.peak_bps = max(rate for _, rate in link.rate)
+        facts.capacity = (
+            {"kind": "constant", "rate_bps": link.rate[0][1]}
+            if len(link.rate) == 1
+            else {
+                "kind": "steps",
+                "steps": [{"at_ns": at, "rate_bps": rate} for at, rate in link.rate],
+            }
+        )
+
+
+def _hand_over(facts: LinkFacts, report: Report) -> None:
+    """Add the handovers of a link to its rates and delays."""
+    link, path = facts.link, facts.path
+    facts.delay_steps = delays_with(facts.delay_steps, link, path, report)
+    if facts.capacity is None:
+        return
+    match facts.capacity["kind"]:
+        case "constant":
+            rates = [(0, int(facts.capacity["rate_bps"]))]
+        case "steps":
+            rates = [(it["at_ns"], it["rate_bps"]) for it in facts.capacity["steps"]]
+        case _:
+            message = "they are of a rate that is constant or has steps"
+            report.add((*path, "handovers"), message, (*path, "rate"))
+            return
+    steps = rates_with(rates, link, path, report)
+    facts.peak_bps = max(rate for _, rate in steps)
+    if len(steps) > 1:
+        facts.capacity = rate_steps(steps)
+
+
+def bdp_bytes(rate_bps: int, rtt_ns: int) -> int:
+    """Return the BDP of a rate and an RTT."""
+    return rate_bps * rtt_ns // (8 * 10**9)
+
+
+def link_spec(
+    facts: LinkFacts,
+    largest_rtt_ns: int | None,
+    registry: Registry,
+    report: Report,
+    rtt_paths: Sequence[KeyPath],
+) -> dict[str, Any] | None:
+    """Return a link in the form of the run specification; None if a problem was reported.
+
+    Parameters
+    ----------
+    facts
+        Link; the function sets its `queue_bytes`.
+    largest_rtt_ns
+        Largest RTT of any flow, which defines "1 BDP".
+    registry, report
+        Registry of queue disciplines, and collector of problems.
+    rtt_paths
+        Paths of the values on which `largest_rtt_ns` depends.
+    """
+    link, path = facts.link, facts.path
+    queue_at = (*path, "queue")
+    if link.queue is None:
+        example = 'queue = { kind = "drop_tail", limit = "1 BDP" }'
+        report.add(queue_at, f"missing — write for example {example}", (*path, "profile"))
+        return None
+    bdp = bdp_bytes(facts.initial_bps, largest_rtt_ns) if largest_rtt_ns else None
+    # If the rate or an RTT is invalid, use a placeholder BDP to check the limit's other errors.
+    given = [value for one in queue_disciplines(link.queue) for value in one.parameters.values()]
+    in_bdp = any(isinstance(v, str) and "BDP" in v for v in given)
+    if in_bdp and (facts.capacity is None or largest_rtt_ns is None):
+        bdp = 10**9
+    also = (*facts.depends, *rtt_paths) if in_bdp else ((*path, "profile"),)
+
+    def resolve_queue(choice: RegistryChoice, at: KeyPath) -> dict[str, Any] | None:
+        return registry_choice_spec(
+            choice, registry.queues, "queue", at, report, *also, bdp_bytes=bdp
+        )
+
+    queue = resolve_queue(link.queue, queue_at)
+    classes = None
+    if queue is not None:
+        resolver = Resolver(registry, report, resolve_queue)
+        classes = class_specs(link.queue, queue, queue_at, resolver)
+    loss = None
+    if isinstance(link.loss, RegistryChoice):
+        loss = registry_choice_spec(link.loss, registry.losses, "loss", (*path, "loss"), report)
+    outages = None
+    if link.outage is not None:
+        outages = outage_spec(link.outage, (*path, "outage"), report)
+    if queue is None or facts.capacity is None:
+        return None
+    queues = [queue] if classes is None else [one["queue"] for one in classes]
+    facts.queue_bytes = sum(map(queue_limit_bytes, queues))
+    return {
+        "name": facts.name,
+        "capacity": facts.capacity,
+        "queue": queue,
+        "classes": classes,
+        **_ack_thinning(link, path, report),
+        "delay": {
+            "steps": [{"at_ns": at, "delay_ns": delay} for at, delay in facts.delay_steps],
+            "jitter": _jitter(link),
+        },
+        **_frames(link),
+        "loss": loss,
+        **({"loss_steps": facts.loss_steps} if facts.loss_steps else {}),
+        "outages": outages,
+        "quick_start": _quick_start(link),
+    }
+
+
+def link_names(facts: Sequence[LinkFacts]) -> list[str]:
+    """Return the unique names of links in their order."""
+    return list(dict.fromkeys(one.name for one in facts))
+
+
+def _jitter(link: Link) -> dict[str, Any] | None:
+    if link.jitter is None:
+        return jitter_of_none() if reorders(link) else None
+    return {
+        "quantiles": quantile_points(link.jitter.quantiles),
+        "correlation_ns": link.jitter.correlation,
+        "reorder": link.jitter.reorder,
+    }
+
+
+def _quick_start(link: Link) -> dict[str, Any] | None:
+    if link.quick_start is None:
+        return None
+    given = link.quick_start
+    return {"allowance_bps": given.allowance, "interval_ns": given.interval}
+
+
+def _frames(link: Link) -> dict[str, Any]:
+    """Return the frame aggregation of a link; empty if it has none."""
+    if link.frame_aggregation is None:
+        return {}
+    contention = quantile_points(link.frame_aggregation.access_delay)
+    found = {
+        "packets": link.frame_aggregation.packets,
+        "bytes": link.frame_aggregation.size,
+        "contention": contention,
+    }
+    return {"frames": found}
+
+
+def _ack_thinning(link: Link, path: KeyPath, report: Report) -> dict[str, Any]:
+    """Return the ACK thinning of a link; empty if it has none."""
+    if link.ack_thinning is None:
+        return {}
+    most, hold_ns = link.ack_thinning.max_acks, link.ack_thinning.max_delay
+    if hold_ns > _LONGEST_HOLD_NS:
+        message = "no ACK waits for longer than 200 ms, after which a sender's timer may run out"
+        report.add((*path, "ack_thinning", "max_delay"), message)
+    return {"ack_thinning": {"most": most, "hold_ns": hold_ns}}
+
+
+def _median(points: QuantileTable) -> int:
+    """Return the median of a quantile table by linear interpolation."""
+    for (p0, v0), (p1, v1) in itertools.pairwise(points):
+        if p0 <= 0.5 <= p1:
+            return round(v0 + (v1 - v0) * (0.5 - p0) / (p1 - p0))
+    return 0

@@ -1,0 +1,173 @@
+"""Queues with classes: resolves the classes and assigns flows to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jostle.scenario.models import Queue, QueueClass, RegistryChoice, ScenarioFile
+from jostle.scenario.parsing.key_lines import KeyPath
+from jostle.scenario.parsing.problems import Report, did_you_mean
+from jostle.scenario.registry import Registry, Row
+from jostle.scenario.resolve.sources import owner
+
+__all__ = ["Resolver", "assign_flows", "class_specs", "queue_disciplines"]
+
+DEFAULT: Final = "default"
+"""Class of flows that belong to no other class."""
+
+_INNER: Final = "drop_tail"
+"""Queue discipline of a class without a `queue`."""
+
+
+def queue_disciplines(queue: Queue) -> list[RegistryChoice]:
+    """Return the queue discipline and the disciplines of its classes."""
+    own = [one.queue for one in (queue.classes or {}).values() if one.queue is not None]
+    return [queue, *own]
+
+
+@dataclass(frozen=True)
+class Resolver:
+    """Context for resolving the queues of classes.
+
+    Attributes
+    ----------
+    registry, report
+        Registry of queue disciplines, and collector of problems.
+    part
+        Resolves a queue at a key path.
+    """
+
+    registry: Registry
+    report: Report
+    part: Callable[[RegistryChoice, KeyPath], dict[str, Any] | None]
+
+
+def class_specs(
+    queue: Queue, spec: Mapping[str, Any], path: KeyPath, resolver: Resolver
+) -> list[dict[str, Any]] | None:
+    """Return the classes of a queue in the form of the run specification, without flows.
+
+    Parameters
+    ----------
+    queue, path
+        Queue in the scenario, and its key path.
+    spec
+        Resolved queue.
+    resolver
+        Resolves the queues of classes.
+
+    Returns
+    -------
+    list of dict or None
+        None if there are no classes, or a problem was reported.
+    """
+    at, registry, report = (*path, "classes"), resolver.registry, resolver.report
+    if queue.classes is None:
+        return None
+    row = registry.queues[spec["kind"]]
+    if not row.classful:
+        kinds = ", ".join(name for name, one in registry.queues.items() if one.classful)
+        report.add(at, f'"{row.name}" has no classes — kinds that have: {kinds}')
+        return None
+    if not queue.classes:
+        report.add(at, "no class — write one or more, or remove this key")
+        return None
+    before = report.count
+    found = []
+    for name, one in queue.classes.items():
+        where = (*at, name)
+        found.append(
+            {
+                "name": name,
+                "quantum_bytes": _quantum_bytes(one, spec, row, where, report),
+                "flows": [],
+                "queue": _inner(one, spec, where, resolver),
+            }
+        )
+    return found if report.count == before else None
+
+
+def _quantum_bytes(
+    one: QueueClass, spec: Mapping[str, Any], row: Row, where: KeyPath, report: Report
+) -> int:
+    parameter, quantum = row.parameters["quantum"], spec["parameters"]["quantum"]
+    found = round(int(quantum) * one.weight)
+    least, most = parameter.minimum or 0, parameter.maximum or 0
+    if not least <= found <= most:
+        message = (
+            f"{one.weight:g} times the quantum of {quantum} B is {found} B per round — "
+            f"accepted: {least:.0f} B to {most:.0f} B"
+        )
+        report.add((*where, "weight"), message, (*where[:-2], "quantum"))
+    return found
+
+
+def _inner(
+    one: QueueClass, spec: Mapping[str, Any], where: KeyPath, resolver: Resolver
+) -> dict[str, Any] | None:
+    if one.queue is None:
+        return {"kind": _INNER, "parameters": {"limit": spec["parameters"]["limit"]}}
+    at = (*where, "queue")
+    row = resolver.registry.queues.get(one.queue.kind)
+    if row is not None and row.classful:
+        resolver.report.add(
+            at, f'"{row.name}" inside of a class: classes have queues without classes'
+        )
+        return None
+    return resolver.part(one.queue, at)
+
+
+def assign_flows(
+    file: ScenarioFile,
+    paths: Sequence[KeyPath],
+    links: Sequence[Mapping[str, Any] | None],
+    flows: Sequence[Mapping[str, Any]],
+    report: Report,
+) -> None:
+    """Assign every flow to its class on each link of its path that has classes.
+
+    Parameters
+    ----------
+    file
+        Scenario with the classes of flows.
+    paths, links
+        Key path and specification of each link; None if a problem was reported.
+    flows
+        All flows, in order.
+    report
+        Collects problems: flows without a class, and classes that no queue of the path has. The
+        latter are reported only if a queue of the path has classes, because a grid may vary the
+        queue.
+    """
+    entries = {flow.name: (index, flow) for index, flow in enumerate(file.flows)}
+    claimed, asked = set(), set()
+    for number, (path, link) in enumerate(zip(paths, links, strict=True)):
+        if link is None or link["classes"] is None:
+            continue
+        classes = {one["name"]: one for one in link["classes"]}
+        for position, spec in enumerate(flows):
+            if number not in (*spec["path"], *spec["reverse_path"]):
+                continue
+            index, flow = entries[flows[owner(flows, position)]["group"]]
+            wanted = flow.class_ or flow.name
+            asked.add(index)
+            if wanted in classes:
+                claimed.add(index)
+            found = classes.get(wanted) or classes.get(DEFAULT)
+            if found is None:
+                where = ("flows", index, "class") if flow.class_ else (*path, "queue", "classes")
+                message = (
+                    f'link "{link["name"]}" has no class "{wanted}" for the flow "{flow.name}" — '
+                    f'{did_you_mean(wanted, tuple(classes))}, or add a class "{DEFAULT}"'
+                )
+                report.add(where, message, (*path, "queue"))
+                claimed.add(index)
+                continue
+            found["flows"].append(position)
+    for index in sorted(asked - claimed):
+        flow = file.flows[index]
+        if flow.class_ is not None:
+            message = f'no queue on the way of this flow has a class "{flow.class_}"'
+            report.add(("flows", index, "class"), message)

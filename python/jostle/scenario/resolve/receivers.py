@@ -1,0 +1,97 @@
+"""Receivers of flows: receive windows, and deviations from Linux's behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jostle.scenario.models import Flow
+from jostle.scenario.parsing.key_lines import KeyPath
+from jostle.scenario.parsing.problems import Report
+from jostle.scenario.parsing.quantities import LARGEST
+from jostle.scenario.receivers import HiddenEcnMarks, OptimisticAcking, Rledbat
+from jostle.scenario.resolve.links import LinkFacts, bdp_bytes
+from jostle.scenario.resolve.sources import datagrams
+from jostle.scenario.resolve.transports import is_quic
+from jostle.scenario.sources import Bulk, FixedSize, OnOff
+
+__all__ = ["path_bdp", "receive_windows", "receiver_spec"]
+
+_RECEIVE_WINDOW_BYTES: Final = 32 * 2**20
+_SYN_WINDOW_BYTES: Final = 65_535
+"""Largest window of a SYN-ACK, which is not scaled (RFC 7323, section 2.2)."""
+
+
+def receiver_spec(flow: Flow, path: KeyPath, report: Report, *, knows_ecn: bool) -> dict[str, Any]:
+    """Return the key `receiver` of the run specification; empty if the flow has none.
+
+    Parameters
+    ----------
+    flow, path
+        Flow, and its key path in the scenario.
+    report
+        Collects problems.
+    knows_ecn
+        Whether both ends of the flow support ECN.
+    """
+    receiver = flow.receiver
+    # For QUIC flows, the key is reported with the other keys that only TCP supports.
+    if receiver is None or is_quic(flow):
+        return {}
+    at = (*path, "receiver")
+    what = datagrams(flow)
+    if what is not None:
+        message = f"{what} have no receiver with a conduct of its own — remove this key"
+        report.add(at, message, (*path, "source"))
+    elif flow.proxy:
+        message = (
+            "the flow's sender sees the proxy's receiver and not this one — remove one of both"
+        )
+        report.add(at, message, (*path, "proxy"))
+    elif isinstance(receiver, HiddenEcnMarks) and not knows_ecn:
+        message = "both ends ignore ECN, so that there are no marks to hide — write ecn = true"
+        report.add(at, message, (*path, "ecn"))
+    elif isinstance(receiver, OptimisticAcking | Rledbat) and flow.peer_cache is not None:
+        message = "of senders that remember, some send beyond the window, which alone bounds them"
+        report.add(at, f"{message} here — remove one of both", (*path, "peer_cache"))
+    elif isinstance(receiver, OptimisticAcking) and not _goes_without(flow):
+        message = "what is lost never comes, and the source waits for it — only bulk, fixed and"
+        report.add(at, f"{message} on_off sources do not", (*path, "source"))
+    if isinstance(receiver, Rledbat):
+        said = receiver.model_dump(exclude={"target"})
+        return {"receiver": {**said, "target_ns": receiver.target}}
+    if isinstance(receiver, OptimisticAcking):
+        return {"receiver": {"kind": receiver.kind, "lead": receiver.lead_rtts}}
+    return {"receiver": receiver.model_dump()}
+
+
+def _goes_without(flow: Flow) -> bool:
+    """Return whether no application of the flow waits for complete messages."""
+    return flow.source is None or isinstance(flow.source, Bulk | FixedSize | OnOff)
+
+
+def _receive_window(flow: Flow, rtt: int, there: Sequence[LinkFacts]) -> int:
+    """Return the receive window; by default one that never limits the flow.
+
+    The default is twice the BDP plus the queue, because a controller may overshoot before it
+    detects losses.
+    """
+    if flow.receive_window is None:
+        needed = [bdp_bytes(one.peak_bps, rtt) + one.queue_bytes for one in there]
+        return min(LARGEST, max(_RECEIVE_WINDOW_BYTES, 2 * max(needed, default=0)))
+    return min(LARGEST, flow.receive_window.to_bytes(path_bdp(rtt, there)))
+
+
+def receive_windows(flow: Flow, rtt: int, there: Sequence[LinkFacts]) -> tuple[int, int]:
+    """Return the largest receive window, and the window of the SYN-ACK."""
+    largest = _receive_window(flow, rtt, there)
+    if is_quic(flow):
+        return largest, largest
+    if flow.initial_receive_window is None:
+        return largest, min(_SYN_WINDOW_BYTES, largest)
+    return largest, min(LARGEST, flow.initial_receive_window.to_bytes(path_bdp(rtt, there)))
+
+
+def path_bdp(rtt: int, there: Sequence[LinkFacts]) -> int:
+    """Return the BDP of a path, with the rate of its slowest link."""
+    return min((bdp_bytes(one.initial_bps, rtt) for one in there), default=0)

@@ -1,0 +1,583 @@
+"""Resolution of a scenario without a grid into the specification of one run without its seed.
+
+This module checks all conditions that involve several keys. It continues after a problem, so that
+all problems of a file are reported at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+from jostle.run_spec import LinkSpec, RunSpec
+from jostle.scenario.models import Flow, ScenarioFile
+from jostle.scenario.parsing.key_lines import KeyPath
+from jostle.scenario.parsing.problems import Report, did_you_mean
+from jostle.scenario.parsing.quantities import format_amount
+from jostle.scenario.python_controllers.source_files import is_python_controller
+from jostle.scenario.registry import Registry
+from jostle.scenario.resolve.algorithms import controller_and_slow_start, memory_spec
+from jostle.scenario.resolve.arrivals import arrivals_spec
+from jostle.scenario.resolve.engine_errors import translate_engine_error
+from jostle.scenario.resolve.hosts import hosts_spec
+from jostle.scenario.resolve.links import (
+    BOTTLENECK,
+    LinkFacts,
+    is_access_line,
+    link_facts,
+    link_names,
+    link_spec,
+    rate_steps,
+    topology,
+)
+from jostle.scenario.resolve.proxies import (
+    LegResolver,
+    Route,
+    SplitFlow,
+    connection_names,
+    split,
+    with_first,
+    with_proxies,
+)
+from jostle.scenario.resolve.python_controllers import controller_spec
+from jostle.scenario.resolve.queue_classes import assign_flows
+from jostle.scenario.resolve.receivers import path_bdp, receive_windows, receiver_spec
+from jostle.scenario.resolve.satellite_slots import ReassignmentDraws
+from jostle.scenario.resolve.size_limits import limit_flow_count, limit_hop_count
+from jostle.scenario.resolve.sources import datagrams, no_controller, source_spec
+from jostle.scenario.resolve.topology_graph import routed
+from jostle.scenario.resolve.trace_files import TraceFiles
+from jostle.scenario.resolve.transports import (
+    foreign_controller,
+    implementation,
+    is_quic,
+    transport_spec,
+)
+
+__all__ = ["RunSpecTemplate", "resolve"]
+
+OVERALL: Final = "overall"
+"""Name of the phase that covers the complete run and always exists."""
+
+_HOW_TO_END: Final = 'write for example size = "1 MB"'
+
+
+@dataclass(frozen=True)
+class RunSpecTemplate:
+    """A run specification without the values that depend on the seed, and without a title.
+
+    Parameters
+    ----------
+    spec
+        Run specification. `seed` is 0, flows start at their earliest time, a capture has no title.
+    start_jitter_ns
+        Start jitter by flow name, for flows that have one.
+    shortest_rtt_ns
+        Shortest base RTT of the flows.
+    slotted
+        Generators of links whose rates and delays depend on the seed, by position.
+    """
+
+    spec: RunSpec
+    start_jitter_ns: Mapping[str, int]
+    shortest_rtt_ns: int
+    slotted: Mapping[int, ReassignmentDraws] = field(default_factory=dict)
+
+    def jittered(self) -> RunSpecTemplate:
+        """Return the template with a start jitter of one shortest RTT, unless any flow has one.
+
+        Flows with less time than that between start and stop get no jitter.
+        """
+        if self.start_jitter_ns:
+            return self
+        jitter_ns = {
+            flow["name"]: self.shortest_rtt_ns
+            for flow in self.spec["flows"]
+            if flow["start_ns"] + self.shortest_rtt_ns
+            < (flow["stop_ns"] or self.spec["duration_ns"])
+        }
+        return replace(self, start_jitter_ns=jitter_ns)
+
+    def run(self, seed: int, title: str = "") -> RunSpec:
+        """Return the run specification for a seed; values that do not depend on it are shared.
+
+        The title is written to capture files only.
+        """
+        spec: RunSpec = {**self.spec, "seed": seed}
+        if spec["capture"] is not None:
+            spec["capture"] = {**spec["capture"], "scenario": title}
+        if self.slotted:
+            spec["links"] = [
+                _drawn_link(link, self.slotted[at], seed) if at in self.slotted else link
+                for at, link in enumerate(self.spec["links"])
+            ]
+        if self.start_jitter_ns:
+            spec["flows"] = [
+                {**flow, "start_ns": flow["start_ns"] + self._drawn(flow["name"], seed)}
+                for flow in self.spec["flows"]
+            ]
+        return spec
+
+    def _drawn(self, flow: str, seed: int) -> int:
+        """Return a start uniform in 0 … jitter (inclusive) that depends on seed and name only.
+
+        The value is the first 64 bits of SHA-256 over ``"start_jitter/SEED/FLOW"``, scaled, which
+        is identical on all machines and Python versions.
+        """
+        jitter = self.start_jitter_ns.get(flow, 0)
+        digest = hashlib.sha256(f"start_jitter/{seed}/{flow}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") * (jitter + 1) >> 64
+
+
+def _drawn_link(link: LinkSpec, slotted: ReassignmentDraws, seed: int) -> LinkSpec:
+    rates, delays = slotted.steps(seed)
+    listed = [{"at_ns": at, "delay_ns": delay} for at, delay in delays]
+    drawn = {**link, "delay": {**link["delay"], "steps": listed}}
+    if rates:
+        drawn["capacity"] = rate_steps(rates)
+    return cast(LinkSpec, drawn)
+
+
+def resolve(
+    file: ScenarioFile,
+    registry: Registry,
+    files: TraceFiles,
+    report: Report,
+    folder: Path | None = None,
+    *,
+    allow_code: bool = False,
+    modules: Path | None = None,
+) -> RunSpecTemplate | None:
+    """Return the run that a scenario describes.
+
+    Parameters
+    ----------
+    file
+        Scenario; its grid is ignored.
+    registry
+        Registry of controllers, slow starts and queues.
+    files
+        Reads trace files.
+    report
+        Collects problems.
+    folder
+        Folder of the scenario, for files and Python controllers; the working directory if None.
+    allow_code, modules
+        Whether the scenario may run foreign code (see `jostle.safe_io.code_consent`), and the
+        folder of Python controllers if it is not the scenario's.
+
+    Returns
+    -------
+    RunSpecTemplate or None
+        None if a problem was reported.
+    """
+    with_ways = routed(file, files, report) if limit_flow_count(file, report) else None
+    if with_ways is None or not limit_hop_count(with_ways, report):
+        return None
+    file = with_ways
+    settings = _run_settings(file, report)
+    named, length_ns = topology(file, report), file.duration
+    links = [link_facts(*found, files, report, duration_ns=length_ns) for found in named]
+    rtts = [_rtt(flow, links) for flow in file.flows]
+    largest = max((rtt for rtt in rtts if rtt is not None), default=None)
+    rtt_paths = [("flows", index, key) for index in range(len(rtts)) for key in ("rtt", "path")]
+    specs = [link_spec(one, largest, registry, report, rtt_paths) for one in links]
+    _check_names(file, links, report)
+    _check_capture(file, report)
+    here = folder or Path()
+    asked = _RequestedParts(file, links, registry, report, here, modules or here, allow_code)
+    specified = []
+    for index, rtt in enumerate(rtts):
+        if report.full:
+            return None
+        specified.append(_flow(index, rtt, asked))
+    splits = [
+        _split(index, rtt, spec, asked)
+        for (index, rtt), spec in zip(enumerate(rtts), specified, strict=True)
+    ]
+    own = with_first(specified, splits)
+    copies = [_copies(flow) for flow in file.flows]
+    flows = with_proxies(_in_order(file, own, report), copies, splits)
+    assign_flows(file, [link.path for link in links], specs, flows, report)
+    if report.found or report.hidden or any(spec is None for spec in specs):
+        return None
+    # No problem was reported, so all values are present.
+    run = cast(RunSpec, {**settings, "links": specs, "flows": flows})
+    refused = translate_engine_error(run, file, registry)
+    if refused is not None:
+        report.add(*refused)
+        return None
+    return _template(run, file, rtts, links)
+
+
+def _template(
+    run: RunSpec, file: ScenarioFile, rtts: Sequence[int | None], links: Sequence[LinkFacts]
+) -> RunSpecTemplate:
+    return RunSpecTemplate(
+        spec=run,
+        start_jitter_ns=_start_jitter_ns(file),
+        shortest_rtt_ns=min((rtt for rtt in rtts if rtt is not None), default=0),
+        slotted={at: one.slotted for at, one in enumerate(links) if one.slotted is not None},
+    )
+
+
+def _start_jitter_ns(file: ScenarioFile) -> dict[str, int]:
+    """Return the start jitter by flow name, for flows that have one."""
+    return {
+        name: flow.start_jitter
+        for flow in file.flows
+        if flow.start_jitter
+        for name in _copies(flow)
+    }
+
+
+def _run_settings(file: ScenarioFile, report: Report) -> dict[str, Any]:
+    """Return the run specification without links and flows."""
+    return {
+        "seed": 0,
+        "duration_ns": file.duration,
+        "interval_ns": _interval(file, report),
+        "record": file.record,
+        "capture": None if file.capture is None else {"scenario": "", "qlog": file.capture.qlog},
+        "phases": _phases(file, report),
+    }
+
+
+def _interval(file: ScenarioFile, report: Report) -> int:
+    if file.sampling_interval is None:
+        return max(1, min(10**9, file.duration // 10))
+    shown = format_amount(file.sampling_interval, "time")
+    run = format_amount(file.duration, "time")
+    if file.sampling_interval > file.duration:
+        report.add(
+            ("sampling_interval",), f"{shown} is longer than the run of {run}", ("duration",)
+        )
+    return file.sampling_interval
+
+
+def _phases(file: ScenarioFile, report: Report) -> list[dict[str, Any]]:
+    phases = [{"name": OVERALL, "from_ns": 0, "to_ns": file.duration}]
+    for name, (start, end) in file.phases.items():
+        path = ("phases", name)
+        if name == OVERALL:
+            report.add(path, f'"{OVERALL}" is the whole run and always there — choose another name')
+        if end > file.duration:
+            ends, run = format_amount(end, "time"), format_amount(file.duration, "time")
+            report.add(path, f"the phase ends at {ends}, after the run's {run}", ("duration",))
+        phases.append({"name": name, "from_ns": start, "to_ns": end})
+    return phases
+
+
+def _in_order(
+    file: ScenarioFile, specified: Sequence[Mapping[str, Any]], report: Report
+) -> list[dict[str, Any]]:
+    """Return every copy of every flow, with its start conditions."""
+    flows: list[dict[str, Any]] = []
+    before: dict[str, int] = {}
+    for index, (flow, spec) in enumerate(zip(file.flows, specified, strict=True)):
+        copies = _copies(flow)
+        for number, name in enumerate(copies):
+            order = _order(file, index, number, flows, report, before=before)
+            flows.append({**spec, "name": name, **order})
+        before |= zip(copies, range(len(flows) - len(copies), len(flows)), strict=True)
+        if flow.one_at_a_time is not None and flow.count > 1:
+            before[flow.name] = before[copies[-1]]
+    if not flows:
+        report.add(("flows", 0, "count"), "no flow is left — give one of them a count of 1 or more")
+    return flows
+
+
+def _order(
+    file: ScenarioFile,
+    index: int,
+    number: int,
+    flows: Sequence[Mapping[str, Any]],
+    report: Report,
+    *,
+    before: Mapping[str, int],
+) -> dict[str, Any]:
+    """Return the flow for which the `number`-th copy waits, and its start time after that.
+
+    `flows` are the flows before this copy; `before` maps the names of other entries to positions.
+    """
+    first = len(flows) - number
+    flow, path = file.flows[index], ("flows", index)
+    sequence_at, after_at = (*path, "one_at_a_time"), (*path, "after")
+    if flow.one_at_a_time is not None and number > 0:
+        if number == 1 and not _ends(flows[first]):
+            report.add(sequence_at, f"the flows have no end — {_HOW_TO_END}", (*path, "source"))
+        return {"after": first + number - 1, "start_ns": flow.one_at_a_time}
+    if flow.one_at_a_time is not None and flow.count == 1:
+        report.add(sequence_at, "there is a single flow — write its count", (*path, "count"))
+    if flow.after is None or (number > 0 and report.found):
+        return {}
+    position = before.get(flow.after)
+    if position is None:
+        known = did_you_mean(flow.after, tuple(before))
+        report.add(after_at, f'there is no flow "{flow.after}" before this one — {known}')
+    elif not _ends(flows[position]):
+        report.add(after_at, f'"{flow.after}" has no end — {_HOW_TO_END}')
+    return {"after": position}
+
+
+def _ends(flow: Mapping[str, Any]) -> bool:
+    source = flow["source"]
+    return source["kind"] in ("fixed", "trace") or source.get("count") is not None
+
+
+def _copies(flow: Flow) -> list[str]:
+    return [flow.name] if flow.count == 1 else [f"{flow.name}-{i + 1}" for i in range(flow.count)]
+
+
+def _check_names(file: ScenarioFile, links: Sequence[LinkFacts], report: Report) -> None:
+    seen: set[str] = set()
+    for index, flow in enumerate(file.flows):
+        behind = ["", *connection_names(flow, _route(flow, links)[0])]
+        names = [f"{name}{end}" for name in _copies(flow) for end in behind]
+        twice = next((name for name in names if name in seen), None)
+        if twice is not None:
+            report.add(("flows", index, "name"), f'there is another flow "{twice}"')
+        seen.update(names)
+
+
+def _check_capture(file: ScenarioFile, report: Report) -> None:
+    for index, flow in enumerate(file.flows):
+        what = datagrams(flow)
+        if file.capture and what is not None:
+            message = f"only packets of TCP and QUIC are captured — remove the {what} or this key"
+            report.add(("capture",), message, ("flows", index, "source"))
+    wants_qlog = file.capture is not None and file.capture.qlog
+    if wants_qlog and not any(is_quic(flow) for flow in file.flows):
+        message = "no flow is one over QUIC, whose ends write it — remove this key"
+        report.add(("capture", "qlog"), message)
+
+
+def _route(flow: Flow, links: Sequence[LinkFacts]) -> tuple[list[LinkFacts], list[LinkFacts]]:
+    """Return the forward and reverse links, without unknown names (reported elsewhere)."""
+    by_name = {link.name: link for link in links}
+    if len(links) == 1 and links[0].name == BOTTLENECK and flow.path is None:
+        return [links[0]], []
+    there, back = (
+        [by_name[name] for name in names if name in by_name]
+        for names in (flow.path or (), flow.reverse_path)
+    )
+    if is_access_line(links):
+        there, back = [links[0]], [links[1]]
+    return (there, back) if flow.direction == "down" else (back, there)
+
+
+def _rtt(flow: Flow, links: Sequence[LinkFacts]) -> int | None:
+    if flow.rtt is not None:
+        return flow.rtt
+    there, back = _route(flow, links)
+    defaults = {link.rtt_ns for link in (*there, *back) if link.rtt_ns is not None}
+    return defaults.pop() if len(defaults) == 1 else None
+
+
+@dataclass(frozen=True)
+class _RequestedParts:
+    """Inputs for resolving flows: scenario, links, registry and collector of problems."""
+
+    file: ScenarioFile
+    links: Sequence[LinkFacts]
+    registry: Registry
+    report: Report
+    folder: Path
+    modules: Path
+    allow_code: bool
+
+    def algorithms(
+        self, flow: Flow, path: KeyPath
+    ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+        """Return controller and slow start of a flow over one of the engine's transports."""
+        if is_python_controller(flow.controller.name):
+            found = controller_spec(
+                flow, path, self.modules, self.report, allow_code=self.allow_code
+            )
+            return found, None
+        return controller_and_slow_start(flow, path, self.registry, self.report, self.folder)
+
+    def positions(self) -> dict[str, int]:
+        """Return link positions by name."""
+        return {link.name: position for position, link in enumerate(self.links)}
+
+    def knows_ecn(self, flow: Flow, controller: str) -> bool:
+        """Return whether the flow uses ECN: as configured, else if the controller needs it."""
+        if flow.ecn is not None:
+            return flow.ecn
+        row = self.registry.controllers.get(controller)
+        return row is not None and row.needs_ecn
+
+
+def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> dict[str, Any]:
+    file, links, registry, report = asked.file, asked.links, asked.registry, asked.report
+    flow, path, folder = file.flows[index], ("flows", index), asked.folder
+    _check_route(file, flow, path, links, report)
+    _check_times(file, flow, path, report)
+    there, back = _route(flow, links)
+    positions = asked.positions()
+    controller: dict[str, Any] | None
+    slow_start: dict[str, Any] | None
+    ours = datagrams(flow) is None
+    if not ours:
+        controller, slow_start = no_controller(flow, path, report), None
+    elif implementation(flow) is not None:
+        ours = False
+        controller, slow_start = foreign_controller(flow, path, report), None
+    else:
+        controller, slow_start = asked.algorithms(flow, path)
+    receive_window, initial_receive_window = receive_windows(flow, rtt or 0, there)
+    knows_ecn = asked.knows_ecn(flow, flow.controller.name)
+    return {
+        "name": flow.name,
+        "group": flow.name,
+        **transport_spec(
+            flow,
+            path,
+            receive_window,
+            path_bdp(rtt or 0, there),
+            report,
+            allow_code=asked.allow_code,
+        ),
+        "controller": controller,
+        "slow_start": slow_start,
+        "memory": memory_spec(flow, path, registry, report, folder) if ours else None,
+        **hosts_spec(flow, index),
+        "path": [positions[link.name] for link in there],
+        "reverse_path": [positions[link.name] for link in back],
+        "base_delay_ns": _base_delay(flow, rtt, path, links, report),
+        "after": None,
+        "start_ns": flow.start,
+        "stop_ns": flow.stop,
+        "source": source_spec(flow, path, folder, report),
+        **arrivals_spec(
+            flow, path, [(it.name, positions[it.name]) for it in there], folder, report
+        ),
+        "pacing": flow.pacing == "fq",
+        "ecn": knows_ecn,
+        "mtu_bytes": flow.mtu,
+        "initial_window_packets": flow.initial_window,
+        "initial_pacing": flow.initial_pacing,
+        "linux": flow.linux_version or "6.1",
+        "receive_window_bytes": receive_window,
+        "initial_receive_window_bytes": initial_receive_window,
+        "receive_window_autotuning": flow.receive_window_autotuning,
+        **receiver_spec(flow, path, report, knows_ecn=knows_ecn),
+        "gro": flow.receiver_gro,
+        "nic_rate_bps": flow.nic_rate,
+    }
+
+
+def _split(
+    index: int, rtt: int | None, spec: Mapping[str, Any], asked: _RequestedParts
+) -> SplitFlow | None:
+    """Return the connections into which proxies split a flow; None if it has no proxies."""
+    flow = asked.file.flows[index]
+    if not flow.proxy:
+        return None
+    route = Route(*_route(flow, asked.links), rtt, asked.positions())
+    maker = LegResolver(asked.algorithms, asked.knows_ecn, asked.report)
+    return split(flow, ("flows", index), spec, route, maker)
+
+
+def _check_route(
+    file: ScenarioFile, flow: Flow, path: KeyPath, links: Sequence[LinkFacts], report: Report
+) -> None:
+    if not _direction_is_said(flow, path, links, report):
+        return
+    if file.bottleneck is not None:
+        for key, names in (("path", flow.path or []), ("reverse_path", flow.reverse_path)):
+            for index, name in enumerate(names):
+                if not file.links and name != BOTTLENECK:
+                    message = f'there is no link "{name}" — [[links]] have names, [bottleneck] is'
+                    report.add((*path, key, index), f'{message} "{BOTTLENECK}"', ("links",))
+        return
+    known = link_names(links)
+    there = set(known)
+    for key, names in (("path", flow.path or []), ("reverse_path", flow.reverse_path)):
+        crossed: set[str] = set()
+        for index, name in enumerate(names):
+            if report.full:
+                return
+            if name not in there:
+                message = f'there is no link "{name}" — {did_you_mean(name, known)}'
+                report.add((*path, key, index), message, ("links",))
+            elif name in crossed:
+                report.add((*path, key, index), f'link "{name}" is on the way twice', ("links",))
+            crossed.add(name)
+    if links and not flow.path:
+        example = ", ".join(f'"{name}"' for name in known[:2])
+        report.add((*path, "path"), f"missing — name the links in order, as in [{example}]")
+
+
+def _direction_is_said(
+    flow: Flow, path: KeyPath, links: Sequence[LinkFacts], report: Report
+) -> bool:
+    """Check `direction`; return whether link names have to be checked."""
+    if is_access_line(links):
+        for key, names in (("path", flow.path), ("reverse_path", flow.reverse_path)):
+            if names:
+                message = 'with [downlink] and [uplink] the way is said by direction = "up"'
+                report.add((*path, key), f"{message} — remove this key", ("downlink",))
+        return False
+    if flow.direction == "up" and not flow.reverse_path:
+        message = "there is no link for data on the way up — write [downlink] and [uplink]"
+        report.add((*path, "direction"), f"{message}, or a reverse_path", ("links",))
+    return True
+
+
+def _check_times(file: ScenarioFile, flow: Flow, path: KeyPath, report: Report) -> None:
+    latest = flow.start + flow.start_jitter
+    start_at, jitter_at, stop_at = ((*path, key) for key in ("start", "start_jitter", "stop"))
+    jittered = " with its jitter" if flow.start_jitter else ""
+    shown = format_amount(latest, "time")
+    run = format_amount(file.duration, "time")
+    if latest >= file.duration:
+        message = f"{shown}{jittered} is not before the end of the run at {run}"
+        report.add(start_at, message, jitter_at, ("duration",))
+    if flow.stop is None:
+        return
+    stop = format_amount(flow.stop, "time")
+    if flow.after is None and flow.stop <= latest:
+        message = f"{stop} is not after the flow's start at {shown}{jittered}"
+        report.add(stop_at, message, start_at, jitter_at)
+    elif flow.stop > file.duration:
+        report.add(stop_at, f"{stop} is after the end of the run at {run}", ("duration",))
+
+
+def _base_delay(
+    flow: Flow,
+    rtt: int | None,
+    path: KeyPath,
+    links: Sequence[LinkFacts],
+    report: Report,
+) -> int:
+    """Return the part of the RTT that is not delay of the links.
+
+    The median jitter of a link counts as its delay, so that a flow's `rtt` is the median RTT of the
+    unloaded path.
+    """
+    there, back = _route(flow, links)
+    crossed = [*there, *back]
+    delays_at = [(*one.path, key) for one in crossed for key in ("delay", "jitter", "profile")]
+    paths = ((*path, "path"), (*path, "reverse_path"), ("links",), ("bottleneck", "profile"))
+    if rtt is None:
+        if links and (there or flow.path is None):
+            report.add((*path, "rtt"), 'missing — write for example rtt = "40 ms"', *paths)
+        return 0
+    taken = sum(one.base_delay_ns for one in crossed)
+    if taken > rtt:
+        slowest = max(crossed, key=lambda one: one.base_delay_ns)
+        names = f'link "{slowest.name}"'
+        if len(crossed) > 1:
+            names = "links " + ", ".join(f'"{one.name}"' for one in crossed)
+        message = (
+            f"{format_amount(rtt, 'time')} is less than the {format_amount(taken, 'time')} of "
+            f"delay and median jitter on {names} — the rtt is that of the whole path"
+        )
+        report.add((*path, "rtt"), message, *paths, *delays_at)
+        return 0
+    return rtt - taken

@@ -1,0 +1,208 @@
+"""Transports of flows: converts them to the form of the run specification."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from jostle.quic.recipes import Programs, recipes
+from jostle.safe_io.code_consent import ConsentError, admit, require_consent
+from jostle.scenario.models import Flow, Implementation, Quic
+from jostle.scenario.parsing.key_lines import KeyPath
+from jostle.scenario.parsing.problems import Report
+from jostle.scenario.parsing.quantities import LARGEST
+from jostle.scenario.resolve.sources import DATAGRAM_HEADER_BYTES, datagrams
+
+__all__ = ["foreign_controller", "implementation", "is_quic", "transport_spec"]
+
+_SMALLEST_PAYLOAD_BYTES: Final = 1200
+"""Minimum UDP payload that a QUIC path must carry (RFC 9000, section 14)."""
+_ONLY_OF_TCP: Final = {
+    "pacing": 'QUIC\'s is said in transport = { kind = "quic", pacing = … }',
+    "initial_pacing": "QUIC's pacing spreads the initial window — remove this key",
+    "linux_version": "no Linux's TCP is in a QUIC flow — remove this key",
+    "initial_receive_window": "a QUIC receiver offers receive_window at once — remove this key",
+    "receive_window_autotuning": "a QUIC receiver's window does not grow — remove this key",
+    "receiver": "only receivers of TCP have a conduct of their own — remove this key",
+    "receiver_gro": "only segments of TCP are put together — remove this key",
+}
+"""Keys that QUIC flows do not support, and the reason."""
+
+
+def is_quic(flow: Flow) -> bool:
+    """Return whether a flow uses QUIC."""
+    return isinstance(flow.transport, Quic) and datagrams(flow) is None
+
+
+def implementation(flow: Flow) -> Implementation | None:
+    """Return the external QUIC implementation of a flow; None if it has none."""
+    return flow.transport.implementation if isinstance(flow.transport, Quic) else None
+
+
+def transport_spec(
+    flow: Flow,
+    path: KeyPath,
+    window_bytes: int,
+    bdp_bytes: int,
+    report: Report,
+    *,
+    allow_code: bool,
+) -> dict[str, Any]:
+    """Return the transport of a flow, and the settings of a QUIC connection.
+
+    Parameters
+    ----------
+    flow, path
+        Flow, and its key path.
+    window_bytes
+        Receive window.
+    bdp_bytes
+        BDP of the flow's path.
+    report
+        Collects problems.
+    allow_code
+        Whether the scenario may run programs other than bundled recipes.
+
+    Returns
+    -------
+    dict
+        The keys `transport` and, for a QUIC flow, `quic`.
+    """
+    given = flow.transport
+    where = (*path, "transport")
+    what = datagrams(flow)
+    if what is not None:
+        if given is not None and given.kind != "udp":
+            message = f'{what} are "udp" — remove this key'
+            report.add(where, message, (*path, "source"))
+        return {"transport": "udp"}
+    match given:
+        case None:
+            return {"transport": "tcp"}
+        case Quic():
+            _only_of_tcp(flow, path, report)
+            windows = (window_bytes, bdp_bytes)
+            quic = _quic_spec(flow, given, path, windows, report)
+            where = (*path, "transport", "implementation")
+            programs = _implementation(given.implementation, where, report, allow_code=allow_code)
+            return {"transport": "quic", "quic": {"implementation": programs, **quic}}
+        case _ if given.kind == "udp":
+            message = 'only pings and "cbr" are "udp" — accepted here: "tcp" or "quic"'
+            report.add(where, message, (*path, "source"))
+    return {"transport": given.kind}
+
+
+def foreign_controller(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
+    """Return a controller of an external QUIC implementation, given by a name in its recipe."""
+    name = flow.controller.name
+    for parameter in flow.controller.parameters:
+        message = (
+            f'"{name}" is another implementation\'s, which has no parameters — remove this key'
+        )
+        report.add((*path, "controller", parameter), message, (*path, "transport"))
+    for key in ("slow_start", "peer_cache"):
+        if getattr(flow, key) is not None:
+            message = "another implementation's controller takes none — remove this key"
+            report.add((*path, key), message, (*path, "transport"))
+    return {"name": name, "parameters": {}}
+
+
+def _only_of_tcp(flow: Flow, path: KeyPath, report: Report) -> None:
+    for key, why in _ONLY_OF_TCP.items():
+        if getattr(flow, key) != type(flow).model_fields[key].default:
+            report.add((*path, key), why, (*path, "transport"))
+
+
+def _quic_spec(
+    flow: Flow, quic: Quic, path: KeyPath, sizes: tuple[int, int], report: Report
+) -> dict[str, Any]:
+    """Return the settings of a QUIC connection; `sizes` are the receive window and the BDP."""
+    where = (*path, "transport")
+    _check_payload(flow, quic, path, report)
+    if quic.crypto == "tls" and quic.handshake == "0rtt":
+        message = '"0rtt" needs a session to resume, which TLS has not here — write "1rtt"'
+        report.add((*where, "handshake"), message, (*where, "crypto"))
+    asked = quic.ack_frequency
+    return {
+        "initial_mtu_bytes": quic.initial_mtu,
+        "mtu_discovery": quic.mtu_discovery,
+        "ack_frequency": asked
+        and {
+            "ack_eliciting_threshold": asked.ack_eliciting_threshold,
+            "max_ack_delay_ns": asked.max_ack_delay,
+            "reordering_threshold": asked.reordering_threshold,
+        },
+        "recovery": quic.recovery,
+        "gso_packets": quic.gso,
+        "pacing": quic.pacing,
+        "streams": quic.streams,
+        "stream_receive_window_bytes": _stream_window(quic, path, sizes, report),
+        "handshake": quic.handshake,
+        "crypto": quic.crypto,
+    }
+
+
+def _check_payload(flow: Flow, quic: Quic, path: KeyPath, report: Report) -> None:
+    largest = flow.mtu - DATAGRAM_HEADER_BYTES
+    if largest < _SMALLEST_PAYLOAD_BYTES:
+        least = _SMALLEST_PAYLOAD_BYTES + DATAGRAM_HEADER_BYTES
+        message = f'QUIC needs packets of "{least} B" at least (RFC 9000, section 14)'
+        report.add((*path, "mtu"), message, (*path, "transport"))
+    elif not _SMALLEST_PAYLOAD_BYTES <= quic.initial_mtu <= largest:
+        accepted = f'from "{_SMALLEST_PAYLOAD_BYTES} B" to "{largest} B"'
+        message = f"{quic.initial_mtu} B of UDP payload — accepted here: {accepted}"
+        report.add((*path, "transport", "initial_mtu"), message, (*path, "mtu"))
+
+
+def _stream_window(quic: Quic, path: KeyPath, sizes: tuple[int, int], report: Report) -> int:
+    window_bytes, bdp_bytes = sizes
+    if quic.stream_receive_window is None:
+        return window_bytes
+    stream_bytes = min(LARGEST, quic.stream_receive_window.to_bytes(bdp_bytes))
+    if stream_bytes > window_bytes:
+        message = f"{stream_bytes} B is more than the connection's receive_window, {window_bytes} B"
+        where = (*path, "transport", "stream_receive_window")
+        report.add(where, message, (*path, "receive_window"))
+    return stream_bytes
+
+
+def _implementation(
+    given: Implementation | None, where: KeyPath, report: Report, *, allow_code: bool
+) -> dict[str, Any] | None:
+    """Return the programs of a flow: a bundled recipe's, or the scenario's if allowed."""
+    if given is None:
+        return None
+    if given.server is None and given.client is None:
+        recipe = recipes().get(given.name)
+        if recipe is not None:
+            if not given.qlog and not recipe.server_without_qlog:
+                report.add(
+                    (*where, "qlog"), f'"{given.name}" always writes a log — remove this key'
+                )
+            return _commands(given.name, recipe.programs[0 if given.qlog else -1])
+        known = ", ".join(f'"{name}"' for name in ("noq", *recipes()))
+        message = f'no recipe "{given.name}" — accepted here: {known}, or a table with the keys'
+        report.add(where, f"{message} name, server and client")
+        return None
+    if not given.qlog:
+        message = "programs of your own write what their words say — remove this key"
+        report.add((*where, "qlog"), message)
+    words = {"server": given.server or [], "client": given.client or []}
+    missing = [key for key, program in words.items() if not program or not program[0]]
+    for key in missing:
+        message = f'missing — write for example {key} = ["/opt/{given.name}/{key}", "{{port}}"]'
+        report.add((*where, key), message)
+    if missing:
+        return None
+    programs = Programs.of(words["server"], words["client"])
+    try:
+        require_consent(f"the programs {programs}", allow_code=allow_code)
+    except ConsentError as refusal:
+        report.add(where, f'"{given.name}" {refusal}')
+        return None
+    admit(programs)
+    return _commands(given.name, programs)
+
+
+def _commands(name: str, programs: Programs) -> dict[str, Any]:
+    commands = {"server": list(programs.server), "client": list(programs.client)}
+    return {"name": name, "commands": commands}

@@ -1,1 +1,0 @@
-"""From what a scenario says to what a run is given."""

@@ -1,0 +1,228 @@
+"""Tests of two samples as used in studies: t test, effect size, correction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from jostle.stats.descriptive import drop_missing
+
+EffectSize = Literal["small", "medium", "large", "very large"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Comparison of two independent samples.
+
+    Attributes
+    ----------
+    t
+        Student's t; positive if the first mean is larger.
+    freedom
+        Degrees of freedom, n₁ + n₂ − 2.
+    p
+        Two-tailed probability of a t of this size or larger if the means were equal.
+    d
+        Cohen's d with the pooled standard deviation; it has the sign of t.
+    """
+
+    t: float
+    freedom: int
+    p: float
+    d: float
+
+
+def t_test(first: Iterable[float | None], second: Iterable[float | None]) -> Comparison | None:
+    """Return the independent two-tailed t test with pooled variance (Student 1908), and Cohen's d.
+
+    Parameters
+    ----------
+    first, second
+        One value per independent run, in the same unit; None and NaN are ignored.
+
+    Returns
+    -------
+    Comparison or None
+        None if a sample has fewer than two values, or nothing varies.
+
+    Examples
+    --------
+    >>> from jostle.stats import t_test
+    >>> found = t_test([1.0, 2.0, 3.0], [7.0, 8.0, 9.0])
+    >>> found.p < 0.01
+    True
+    """
+    a, b = drop_missing(first), drop_missing(second)
+    if min(a.size, b.size) < 2:
+        return None
+    freedom = int(a.size + b.size - 2)
+    squares = ((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()
+    pooled = float(np.sqrt(squares / freedom))
+    if pooled == 0.0:
+        return None
+    from scipy.special import stdtr
+
+    # Cohen, "Statistical Power Analysis for the Behavioral Sciences", 2nd ed., (2.2.1).
+    d = float(a.mean() - b.mean()) / pooled
+    t = d / float(np.sqrt(1 / a.size + 1 / b.size))
+    return Comparison(t, freedom, 2 * float(stdtr(freedom, -abs(t))), d)
+
+
+def welch_test(first: Iterable[float | None], second: Iterable[float | None]) -> Comparison | None:
+    """Return the independent two-tailed t test with unequal variances (Welch 1947).
+
+    Parameters
+    ----------
+    first, second
+        One value per independent run, in the same unit; None and NaN are ignored.
+
+    Returns
+    -------
+    Comparison or None
+        `freedom` is rounded down to an integer; `d` is Cohen's d with the mean of the two
+        variances. None if a sample has fewer than two values, or nothing varies.
+
+    Examples
+    --------
+    >>> from jostle.stats import welch_test
+    >>> round(welch_test([1.0, 2.0, 3.0], [4.0, 6.0, 8.0]).t, 3)
+    -3.098
+    """
+    a, b = drop_missing(first), drop_missing(second)
+    if min(a.size, b.size) < 2:
+        return None
+    squares = np.array([a.var(ddof=1) / a.size, b.var(ddof=1) / b.size])
+    total = float(squares.sum())
+    if total == 0.0:
+        return None
+    from scipy.special import stdtr
+
+    # Satterthwaite (1946): the degrees of freedom of the sum.
+    freedom = total**2 / float((squares**2 / np.array([a.size - 1, b.size - 1])).sum())
+    apart = float(a.mean() - b.mean())
+    t = apart / total**0.5
+    d = apart / float(np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2))
+    return Comparison(t, int(freedom), 2 * float(stdtr(freedom, -abs(t))), d)
+
+
+@dataclass(frozen=True)
+class MannWhitneyResult:
+    """Comparison of two independent samples by ranks.
+
+    Attributes
+    ----------
+    u
+        Mann and Whitney's U of the first sample: number of pairs in which its value is larger; a
+        tie counts half.
+    p
+        Two-tailed probability of a U at least as far from its mean if both samples had the same
+        distribution.
+    exact
+        Whether p is exact, by enumeration of all orders (few values, no ties), or from the normal
+        approximation with corrections for ties and continuity.
+    """
+
+    u: float
+    p: float
+    exact: bool
+
+
+def mann_whitney(
+    first: Iterable[float | None], second: Iterable[float | None]
+) -> MannWhitneyResult | None:
+    """Return Mann and Whitney's U test (1947): whether one sample tends to have larger values.
+
+    It makes no assumption about the distributions, and outliers have no special influence. With
+    fewer than four values each, no difference can be significant at 5 %.
+
+    Parameters
+    ----------
+    first, second
+        One value per independent run, in the same unit; None and NaN are ignored.
+
+    Returns
+    -------
+    MannWhitneyResult or None
+        None if a sample has fewer than two values, or all values are the same.
+
+    Examples
+    --------
+    >>> from jostle.stats import mann_whitney
+    >>> found = mann_whitney([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0])
+    >>> found.u, round(found.p, 4), found.exact
+    (0.0, 0.0286, True)
+    """
+    a, b = drop_missing(first), drop_missing(second)
+    every = np.concatenate([a, b])
+    if min(a.size, b.size) < 2 or np.ptp(every) == 0.0:
+        return None
+    values, position, counts = np.unique(every, return_inverse=True, return_counts=True)
+    # Ties get the mean of their ranks.
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[position]
+    u = float(ranks[: a.size].sum()) - a.size * (a.size + 1) / 2
+    exact = values.size == every.size and max(a.size, b.size) <= _EXACT
+    if exact:
+        return MannWhitneyResult(u, _exact_p(u, int(a.size), int(b.size)), exact)
+    from scipy.special import ndtr
+
+    n = every.size
+    ties = float((counts**3 - counts).sum()) / (n * (n - 1))
+    sd = float(np.sqrt(a.size * b.size / 12 * (n + 1 - ties)))
+    away = max(abs(u - a.size * b.size / 2) - 0.5, 0.0)
+    return MannWhitneyResult(u, min(1.0, 2 * float(ndtr(-away / sd))), exact)
+
+
+_EXACT = 20
+"""Largest sample size for which all orders are enumerated."""
+
+
+def _exact_p(u: float, m: int, n: int) -> float:
+    """Return the share of orders of m and n values whose U is at least as far from its mean."""
+    # Orders by U: the largest value is of the second sample (no pair is added), or of the first
+    # (it is larger than all n of the second).
+    ways = np.zeros((m + 1, n + 1, m * n + 1))
+    ways[0, :, 0] = ways[:, 0, 0] = 1.0
+    for i in range(1, m + 1):
+        for j in range(1, n + 1):
+            ways[i, j] = ways[i, j - 1]
+            ways[i, j, j:] += ways[i - 1, j, : m * n + 1 - j]
+    orders = ways[m, n]
+    away = abs(u - m * n / 2)
+    far = np.abs(np.arange(m * n + 1) - m * n / 2) >= away - 1e-9
+    return float(orders[far].sum() / orders.sum())
+
+
+def bonferroni(p: float, tests: int) -> float:
+    """Return a p-value corrected for several tests: p times their number, at most 1.
+
+    Examples
+    --------
+    >>> from jostle.stats import bonferroni
+    >>> bonferroni(0.01, tests=3)
+    0.03
+    """
+    if tests < 1:
+        raise ValueError("there was one test at least")
+    return min(1.0, p * tests)
+
+
+def effect_size(d: float) -> EffectSize:
+    """Return Cohen's d in words: small below 0.2, medium to 0.5, large to 0.8, then very large.
+
+    The terms are from Claypool, Chung and Claypool, PAM 2021.
+
+    Examples
+    --------
+    >>> from jostle.stats import effect_size
+    >>> effect_size(0.6)
+    'large'
+    """
+    size = abs(d)
+    if size < 0.2:
+        return "small"
+    if size <= 0.5:
+        return "medium"
+    return "large" if size <= 0.8 else "very large"

@@ -1,0 +1,61 @@
+"""The difference of two means from independent samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from jostle.stats.descriptive import drop_missing
+from jostle.stats.estimate import Estimate
+
+
+def difference(
+    first: Iterable[float | None],
+    second: Iterable[float | None],
+    unit: str,
+    confidence: float = 0.95,
+) -> Estimate:
+    """Estimate the mean of `first` less the mean of `second`, with Welch's interval.
+
+    Parameters
+    ----------
+    first, second
+        One value per independent run; None and NaN are left out. The two may differ in number and
+        in spread.
+    unit
+        Unit of the values.
+    confidence
+        Probability that the interval covers the difference, between 0 and 1.
+
+    Returns
+    -------
+    Estimate
+        `n` is the size of the smaller sample. Without two values on both sides there is no
+        interval, without one on both sides no value.
+
+    Examples
+    --------
+    >>> from jostle.stats import difference
+    >>> difference([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], "ms").value
+    4.0
+    """
+    a, b = drop_missing(first), drop_missing(second)
+    n = int(min(a.size, b.size))
+    if n == 0:
+        return Estimate(None, None, None, 0, unit, "no value on one side")
+    value = float(a.mean() - b.mean())
+    if n == 1:
+        return Estimate(value, None, None, 1, unit, "one run on one side, no interval")
+    words = f"difference of means, Welch {confidence * 100:g} % interval"
+    squares = np.array([a.var(ddof=1) / a.size, b.var(ddof=1) / b.size])
+    total = float(squares.sum())
+    if total == 0.0:
+        # Neither side varies: the difference is exact.
+        return Estimate(value, value, value, n, unit, words)
+    from scipy.special import stdtrit
+
+    # Welch (1947), equation 28; Satterthwaite (1946): the degrees of freedom of the sum.
+    freedom = total**2 / float((squares**2 / np.array([a.size - 1, b.size - 1])).sum())
+    half = float(stdtrit(freedom, 0.5 + confidence / 2)) * total**0.5
+    return Estimate(value, value - half, value + half, n, unit, words)

@@ -1,0 +1,63 @@
+"""Means of time series over runs, with an interval for each bin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.stats.descriptive import Floats
+
+
+@dataclass(frozen=True)
+class Band:
+    """Mean over runs per bin; every array has shape (bins,), NaN where there is no value.
+
+    Attributes
+    ----------
+    mean
+        Mean of the runs that have a value in the bin.
+    low, high
+        Ends of the Student t interval; NaN in bins that fewer than two runs have a value in.
+    n
+        Runs that have a value in the bin.
+    """
+
+    mean: Floats
+    low: Floats
+    high: Floats
+    n: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+def series_band(values: Floats, confidence: float = 0.95) -> Band:
+    """Mean and Student t interval per bin.
+
+    Parameters
+    ----------
+    values
+        Shape (runs, bins); NaN where a run has no value.
+    confidence
+        Probability that the interval of one bin covers its mean (per bin, not for all at once).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jostle.stats import series_band
+    >>> series_band(np.array([[1.0, 2.0], [3.0, 2.0]])).mean.tolist()
+    [2.0, 2.0]
+    """
+    if values.ndim != 2:
+        raise ValueError("values must have the shape (runs, bins)")
+    from scipy.special import stdtrit
+
+    has_value = ~np.isnan(values)
+    n = has_value.sum(axis=0)
+    total = np.where(has_value, values, 0.0).sum(axis=0)
+    mean = np.divide(total, n, out=np.full(n.shape, np.nan), where=n > 0)
+    deviations = np.where(has_value, values - mean, 0.0)
+    variance = np.divide(
+        (deviations**2).sum(axis=0), n - 1, out=np.full(n.shape, np.nan), where=n > 1
+    )
+    freedom = np.maximum(n - 1, 1)
+    half = stdtrit(freedom, 0.5 + confidence / 2) * np.sqrt(variance / np.maximum(n, 1))
+    return Band(mean, mean - half, mean + half, n)

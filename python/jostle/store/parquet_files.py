@@ -1,0 +1,160 @@
+"""Every read of a Parquet file: that file alone, under any name, and within bounds.
+
+Polars and DuckDB expand `*`, `?`, `[…]` and `~` in a path, and take some for an address; a file
+that is opened here has no path. Before anything is decoded, `parquet_layout` says what it makes.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from jostle.safe_io.untrusted_files import open_regular
+from jostle.store.parquet_layout import Layout, LayoutError, measure
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["checked", "read", "read_content", "scan", "schema"]
+
+_LEAST_BYTES: Final = 256_000_000
+"""Memory that every file may take: a segment has 64 MB, or more if one run does."""
+_BYTES_PER_BYTE: Final = 500
+"""How much more for each byte of a file: 5,000,000 rows of a flow that is idle have 310."""
+_SHORT_DICTIONARY_BYTES: Final = 100_000
+"""A text of a shorter one may be in all rows that another reader takes at a time."""
+
+
+def read(
+    path: Path, columns: Sequence[str] | None = None, *, rows: range | None = None
+) -> pl.DataFrame:
+    """Read a file, or some of its columns.
+
+    Parameters
+    ----------
+    path
+        A regular file.
+    columns
+        Names; all if None.
+    rows
+        How many it may have.
+
+    Raises
+    ------
+    OSError
+        When it cannot be read, or is no regular file.
+    ValueError
+        When it is not Parquet as the store writes it, has other columns or rows, or would take
+        more memory than a file of its size may.
+    """
+    with open_regular(path) as file, _mapped(file) as content:
+        _check(content, rows)
+        return _decoded(file, columns, _most_bytes(content))
+
+
+def read_content(
+    content: bytes, columns: Sequence[str], *, rows: range | None = None
+) -> pl.DataFrame:
+    """Read some columns of a file in memory; see `read`."""
+    _check(content, rows)
+    return _decoded(io.BytesIO(content), columns, _most_bytes(content))
+
+
+def schema(path: Path) -> dict[str, pl.DataType]:
+    """Names and types of a file's columns; see `read`."""
+    with open_regular(path) as file, _mapped(file) as content:
+        _check(content, None)
+        return _types(file)
+
+
+def checked(path: Path) -> Layout:
+    """See that another reader can read a file, and what it makes; see `read`."""
+    import polars as pl
+
+    with open_regular(path) as file, _mapped(file) as content:
+        layout = _check(content, None)
+        if layout.dictionary_bytes > _SHORT_DICTIONARY_BYTES:
+            texts = [name for name, kind in _types(file).items() if kind == pl.String]
+            _decoded(file, texts, _most_bytes(content))
+        return layout
+
+
+def scan(path: Path) -> pl.LazyFrame:
+    """Read a file later, when a query needs it; see `read`."""
+    import polars as pl
+
+    checked(path)
+    schema(path)
+    # Absolute, so that it begins with neither `~` nor the scheme of an address.
+    return pl.scan_parquet(os.path.abspath(path), glob=False, hive_partitioning=False)
+
+
+@contextmanager
+def _mapped(file: BinaryIO) -> Iterator[bytes | mmap]:
+    if os.fstat(file.fileno()).st_size == 0:
+        yield b""
+        return
+    with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+        yield content
+
+
+def _most_bytes(content: bytes | mmap) -> int:
+    """How much memory a file may take."""
+    return _LEAST_BYTES + _BYTES_PER_BYTE * len(content)
+
+
+def _check(content: bytes | mmap, rows: range | None) -> Layout:
+    """See that a file can be read."""
+    layout = measure(content)
+    if rows is not None and layout.rows not in rows:
+        expected = f"{rows[0]}" if len(rows) == 1 else f"at most {rows[-1]}"
+        raise LayoutError(f"it has {layout.rows} rows instead of {expected}")
+    if layout.decoded_bytes > _most_bytes(content):
+        raise LayoutError(
+            f"its {len(content)} bytes become {layout.decoded_bytes / 1e6:.0f} MB in memory, of "
+            f"at most {_most_bytes(content) / 1e6:.0f} MB"
+        )
+    return layout
+
+
+def _types(file: BinaryIO) -> dict[str, pl.DataType]:
+    """Names and types of columns: an Arrow schema in a file may make others than Parquet's."""
+    import polars as pl
+
+    file.seek(0)
+    with _polars_errors():
+        types = dict(pl.read_parquet_schema(file))
+    for name, kind in types.items():
+        if not (kind.is_numeric() or kind in {pl.String, pl.Boolean, pl.Null}):
+            raise LayoutError(f"its column {name[:100]} is neither numbers nor texts")
+    return types
+
+
+def _decoded(file: BinaryIO, columns: Sequence[str] | None, most_bytes: int) -> pl.DataFrame:
+    import polars as pl
+
+    _types(file)
+    file.seek(0)
+    with _polars_errors():
+        frame = pl.read_parquet(file, columns=None if columns is None else list(columns))
+    # Equal texts are one in the frame, and many in Python.
+    texts = frame.select(pl.col(pl.String).str.len_bytes().cast(pl.UInt64).sum())
+    length = sum(total or 0 for total in texts.row(0)) if texts.width else 0
+    if length > most_bytes:
+        raise LayoutError(f"its texts have {length} characters, of at most {most_bytes}")
+    return frame
+
+
+@contextmanager
+def _polars_errors() -> Iterator[None]:
+    import polars as pl
+
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise ValueError(str(error)) from error

@@ -1,0 +1,255 @@
+"""A segment's folder: written under another name, synced, renamed; verified before use.
+
+`manifest.json` contains the SHA-256 of every other file, and the SHA-256 of the manifest is the
+folder's name. So any change of a segment invalidates its name.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.backends.base import named
+from jostle.backends.record_tables import TABLES
+from jostle.safe_io.open_folder import OpenFolder
+from jostle.safe_io.untrusted_files import STORED_BYTES, read_bytes
+from jostle.store import parquet_files
+from jostle.store.disk import (
+    NOT_OURS,
+    DamagedError,
+    digest_of,
+    json_bytes,
+    partial_folder,
+    versions,
+)
+from jostle.store.parquet_layout import LayoutError
+from jostle.store.segments.packing import MEASURES, RUNS, rows_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMAT = "jostle.segment/2"
+READABLE = ("jostle.segment/1", FORMAT)
+"""Formats of segments that are read; measures of the first have other names."""
+FOLDER = "segments"
+"""Folder of a store's segments."""
+MANIFEST = "manifest.json"
+MOST_RUNS = range(10_001)
+"""Valid numbers of runs in a segment; the store writes a thousand."""
+_NAME = re.compile(r"[0-9a-f]{64}")
+_COLUMNS = {"run", "backend", "backend_version", "spec"} | {rows_of(kind) for kind in TABLES}
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A verified segment.
+
+    Attributes
+    ----------
+    folder
+        Path of its folder.
+    runs
+        Names of its runs, in the order of its rows.
+    made_by
+        Backend and version of each run.
+    begins
+        Table of series → first row of each run, and the end of the last one.
+    versions
+        Versions of the packages that wrote it.
+    """
+
+    folder: Path
+    runs: tuple[str, ...]
+    made_by: tuple[tuple[str, str], ...]
+    begins: Mapping[str, tuple[int, ...]]
+    versions: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """Name of the segment: a digest of its contents."""
+        return self.folder.name
+
+    def schema(self, table: str) -> Mapping[str, pl.DataType]:
+        """Return the columns of a table."""
+        return parquet_files.schema(self.path(table))
+
+    def path(self, table: str) -> Path:
+        """Return the file of a table."""
+        return self.folder / f"{table}.parquet"
+
+    def decoded_bytes(self) -> int:
+        """Check that all tables can be read, and return their size in memory."""
+        paths = [self.path(table) for table in (RUNS, MEASURES, *TABLES)]
+        return sum(parquet_files.checked(path).decoded_bytes for path in paths if path.exists())
+
+    def read(self, table: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Read one of its tables; see `parquet_files.read`."""
+        rows = len(self.runs) if table == RUNS else self.begins.get(table, (None,))[-1]
+        expected = None if rows is None else range(rows, rows + 1)
+        return parquet_files.read(self.path(table), columns, rows=expected)
+
+
+def names(root: Path) -> Iterator[str]:
+    """Yield the names of the segments of a store.
+
+    Raises
+    ------
+    OSError
+        When the folder cannot be read.
+    """
+    try:
+        with os.scandir(root / FOLDER) as entries:
+            found = sorted(entry.name for entry in entries if _NAME.fullmatch(entry.name))
+    except FileNotFoundError:
+        return
+    yield from found
+
+
+def write(root: Path, tables: Mapping[str, pl.DataFrame]) -> tuple[Path, bool]:
+    """Write a segment, unless it exists; return its folder, and whether it is new.
+
+    Parameters
+    ----------
+    root
+        The store.
+    tables
+        See `packing.segment_tables`.
+
+    Raises
+    ------
+    OSError
+        When it cannot be written; then it does not exist.
+    """
+    with OpenFolder.at(root) as store, partial_folder(store, "segment") as partial:
+        digests = {}
+        for name, frame in tables.items():
+            content = _parquet_bytes(frame)
+            digests[f"{name}.parquet"] = hashlib.sha256(content).hexdigest()
+            partial.content.write_new(f"{name}.parquet", content, synced=True)
+        manifest = json_bytes(
+            {
+                "format": FORMAT,
+                "runs": tables[RUNS].height,
+                "sha256": digests,
+                "versions": versions(),
+            }
+        )
+        partial.content.write_new(MANIFEST, manifest, synced=True)
+        partial.content.sync()
+        name = hashlib.sha256(manifest).hexdigest()
+        with store.folder(FOLDER, make=True) as segments:
+            try:
+                partial.publish(segments, name)
+            except OSError as error:
+                # Another process was faster; its segment is the same unless it is damaged.
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
+                    raise
+                return root / FOLDER / name, False
+            segments.sync()
+        store.sync()
+    return root / FOLDER / name, True
+
+
+def files_of_manifest(content: bytes) -> list[str]:
+    """Return the files in a manifest whose names are valid for a segment."""
+    known = {f"{name}.parquet" for name in (RUNS, MEASURES, *TABLES)}
+    try:
+        return sorted(known.intersection(json.loads(content)["sha256"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
+
+
+def run_names(folder: Path) -> tuple[list[str], bool]:
+    """Return the names of a segment's runs, unverified, and whether it has series.
+
+    Raises
+    ------
+    DamagedError, OSError
+        When they cannot be read.
+    """
+    try:
+        columns = ["run", rows_of("flows")]
+        frame = parquet_files.read(folder / f"{RUNS}.parquet", columns, rows=MOST_RUNS)
+        series = frame[rows_of("flows")].null_count() == 0
+        return [str(run) for run in frame["run"]], series
+    except (ValueError, KeyError) as error:
+        raise DamagedError("its runs cannot be read") from error
+
+
+def verified(folder: Path) -> Segment:
+    """Verify a segment: every file, and the name of every run.
+
+    Raises
+    ------
+    DamagedError
+        When it does not match its name.
+    OSError
+        When it may not be read.
+    """
+    try:
+        content = read_bytes(folder / MANIFEST, STORED_BYTES)
+        if hashlib.sha256(content).hexdigest() != folder.name:
+            raise DamagedError(f"{MANIFEST} is not what was written")
+        manifest: Mapping[str, Any] = json.loads(content)
+        digests: Mapping[str, str] = manifest["sha256"]
+        known = {f"{name}.parquet" for name in (RUNS, MEASURES, *TABLES)}
+        if manifest["format"] not in READABLE or not known >= digests.keys() >= {f"{RUNS}.parquet"}:
+            raise DamagedError(f"{MANIFEST} is not one of this version")
+        for name, digest in digests.items():
+            if digest_of(folder / name) != digest:
+                raise DamagedError(f"{name} is not what was written")
+        return _segment(folder, manifest)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise DamagedError(f"{Path(str(error.filename)).name} is missing") from error
+    except OSError as error:
+        if error.errno not in NOT_OURS:
+            raise
+        raise DamagedError(f"{Path(str(error.filename)).name}: {error.strerror}") from error
+    except LayoutError as error:
+        raise DamagedError(f"{RUNS}.parquet: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedError("it is not readable") from error
+
+
+def _segment(folder: Path, manifest: Mapping[str, Any]) -> Segment:
+    """Return a segment whose files have been verified; checks that all runs match their names."""
+    there = {name.removesuffix(".parquet") for name in manifest["sha256"]}
+    count = manifest["runs"]
+    if not isinstance(count, int) or count not in MOST_RUNS:
+        shown = count if isinstance(count, int) else "no number of"
+        raise DamagedError(f"{MANIFEST} has {shown} runs, of at most {MOST_RUNS[-1]}")
+    rows = range(count, count + 1)
+    frame = parquet_files.read(folder / f"{RUNS}.parquet", sorted(_COLUMNS), rows=rows)
+    runs = frame["run"].to_list()
+    made_by = list(zip(frame["backend"], frame["backend_version"], strict=True))
+    for run, spec, (backend, version) in zip(runs, frame["spec"], made_by, strict=True):
+        if named(spec, backend, version) != run:
+            raise DamagedError("it holds the specification of another run")
+    begins = {}
+    for kind in TABLES:
+        lengths = frame[rows_of(kind)]
+        if (kind in there) != (lengths.null_count() == 0):
+            raise DamagedError(f"{kind}.parquet and the runs do not belong together")
+        if kind in there:
+            begins[kind] = (0, *lengths.cast(int).cum_sum().to_list())
+    return Segment(
+        folder,
+        tuple(runs),
+        tuple(made_by),
+        begins,
+        {str(name): str(version) for name, version in manifest["versions"].items()},
+    )
+
+
+def _parquet_bytes(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd", statistics=True)
+    return buffer.getvalue()

@@ -1,0 +1,57 @@
+"""Evaluations as one frame: a row per number or part of a claim, and column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from jostle.results.frames import table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from jostle.stats import Estimate
+    from jostle.studies.json_document import Evaluations
+    from jostle.studies.study import Study
+
+_NUMBERS: Final = ("published", "published_sd", "value", "low", "high")
+_HOLDS: Final = {True: "yes", False: "no", None: None}
+
+
+def study_frame(done: Sequence[tuple[Study, Evaluations]]) -> pl.DataFrame:
+    """Give all numbers and claims of some studies, unrounded.
+
+    Returns
+    -------
+    polars.DataFrame
+        `study`, `backend`, `reading`, `kind` (`number` or `claim`), `id`, `text`, `asks` (what a
+        part of a claim asks for), `unit`, `published`, `published_sd`, ours as `value`, `low`,
+        `high` and `n`, and whether it `holds`: `yes`, `no`, or null.
+    """
+    rows = [row for study, evaluations in done for row in _rows(study, evaluations)]
+    header = [
+        "study", "backend", "reading", "kind", "id", "text", "asks", "unit", *_NUMBERS, "n",
+        "holds",
+    ]  # fmt: skip
+    return table(rows, header, _NUMBERS)
+
+
+def _rows(study: Study, evaluations: Evaluations) -> Iterator[dict[str, Any]]:
+    for column, evaluation in evaluations.items():
+        place = {"study": study.id, "backend": column.backend, "reading": column.reading}
+        for number in evaluation.numbers:
+            published = {"published": number.published, "published_sd": number.published_sd}
+            facts = {"kind": "number", "id": number.id, "text": number.text, "asks": None}
+            yield place | facts | published | _ours(number.ours, number.holds)
+        for claim in evaluation.claims:
+            for part in claim.parts:
+                facts = {"kind": "claim", "id": claim.id, "text": claim.text, "asks": part.relation}
+                nothing = {"published": None, "published_sd": None}
+                yield place | facts | nothing | _ours(part.ours, part.holds)
+
+
+def _ours(found: Estimate, holds: bool | None) -> dict[str, Any]:
+    return {
+        "unit": found.unit, "value": found.value, "low": found.low, "high": found.high,
+        "n": found.n, "holds": _HOLDS[holds],
+    }  # fmt: skip

@@ -1,0 +1,110 @@
+"""The controller that a suite judges: a registered one, with parameters, or a Python class."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from jostle.errors import InputError
+from jostle.scenario.resolve.key_paths import parse_value
+
+_CLASS: Final = re.compile(r"(?P<file>.+\.py):(?P<name>\w+)")
+
+
+@dataclass(frozen=True)
+class ControllerUnderTest:
+    """A controller and the transport of its flows.
+
+    Attributes
+    ----------
+    label
+        Name in results.
+    controller
+        Name, or table with parameters, as in a scenario.
+    transport
+        Transport as in a scenario; None for the scenario's own.
+    modules
+        Folder of its module, if it is a Python class.
+    """
+
+    label: str
+    controller: str | Mapping[str, Any]
+    transport: str | Mapping[str, Any] | None = None
+    modules: Path | None = None
+
+    @property
+    def kind(self) -> str:
+        """Kind of its transport; `tcp` if none is given."""
+        over = self.transport
+        return str(over.get("kind", "")) if isinstance(over, Mapping) else over or "tcp"
+
+    def overrides(self, flows: tuple[str, ...], *, own_transport: bool = False) -> dict[str, Any]:
+        """Return the keys of a scenario that assign the controller to flows.
+
+        Parameters
+        ----------
+        flows
+            Their names.
+        own_transport
+            Whether the flows already have this kind of transport; its keys are kept unless others
+            are given.
+        """
+        found = {f"flows.{flow}.controller": self.controller for flow in flows}
+        stays = own_transport and not isinstance(self.transport, Mapping)
+        if self.transport is not None and not stays:
+            found |= {f"flows.{flow}.transport": self.transport for flow in flows}
+        return found
+
+
+def subject(controller: str, transport: str = "") -> ControllerUnderTest:
+    """Parse a controller from the command line.
+
+    Parameters
+    ----------
+    controller
+        A name (`bbr3`), an inline TOML table (`{ name = "bbr3", flavour = "google" }`), or a class
+        in a Python file (`mine.py:Mine`).
+    transport
+        A name or table of a transport; empty for the scenarios' own.
+
+    Raises
+    ------
+    InputError
+        When the text is none of these.
+
+    Examples
+    --------
+    >>> subject("bbr3").label
+    'bbr3'
+    >>> subject('{ name = "bbr3", flavour = "google" }', "quic").label
+    'bbr3 (flavour = google), quic'
+    """
+    over: Any = parse_value(transport) if transport else None
+    suffix = "" if over is None else f", {_words(over, 'kind')}"
+    found = _CLASS.fullmatch(controller.strip())
+    if found is not None:
+        file = Path(found["file"])
+        if not file.is_file():
+            raise InputError(f"--controller {controller}: there is no file {file}")
+        if not file.stem.isidentifier():
+            raise InputError(f"--controller {controller}: {file.name} is no name of a module")
+        name = f"{file.stem}:{found['name']}"
+        return ControllerUnderTest(f"{name}{suffix}", name, over, file.parent.resolve())
+    given = parse_value(controller)
+    if isinstance(given, dict) and isinstance(given.get("name"), str):
+        return ControllerUnderTest(_words(given, "name") + suffix, given, over)
+    if isinstance(given, str) and given:
+        return ControllerUnderTest(given + suffix, given, over)
+    hint = """write a name, '{ name = "bbr3", flavour = "google" }', or mine.py:Mine"""
+    raise InputError(f"--controller {controller}: this is no controller — {hint}")
+
+
+def _words(given: str | Mapping[str, Any], key: str) -> str:
+    """Format a name, or a table with the name under `key`, as a label."""
+    if isinstance(given, str):
+        return given
+    others = ", ".join(f"{name} = {value}" for name, value in given.items() if name != key)
+    return f"{given.get(key, '')} ({others})" if others else str(given.get(key, ""))

@@ -1,0 +1,276 @@
+"""Evaluation of a suite on runs: deciding value, bound and verdict of each criterion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from jostle.studies import Runs, evaluate
+from jostle.studies.evaluate import ClaimTest, value_estimate
+from jostle.studies.models import ClaimPart, Value
+from jostle.studies.number_text import digits
+from jostle.studies.time_windows import RunView, TimeWindow
+from jostle.suites.models import Criterion
+from jostle.suites.suite import Cell, Labels
+
+Verdict = Literal["pass", "fail", "unknown"]
+
+NEVER: Final = ("completion_time", "download_time")
+"""Measures without a value if the event did not occur in the run; then they are infinite."""
+
+
+class SuiteRuns(Runs):
+    """Runs of a suite, in which an event that did not occur is later than any bound."""
+
+    def _run_value(self, value: Value, run: RunView, span: TimeWindow) -> float | None:
+        found = super()._run_value(value, run, span)
+        return math.inf if found is None and value.measure in NEVER else found
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """A comparison for one combination of labels.
+
+    Attributes
+    ----------
+    where
+        The labels.
+    part
+        Position of the comparison in the criterion.
+    tested
+        The value, its interval, the bound.
+    what
+        Difference from the values of the other comparisons of the criterion, in words.
+    by_one
+        Whether a single run beyond the bound decides, as in “all runs end within 5 s”.
+    """
+
+    where: Labels
+    part: int
+    tested: ClaimTest
+    what: str = ""
+    by_one: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """Verdict; unknown if the value is beyond the bound but the interval contains the bound."""
+        holds = self.tested.holds
+        return _VERDICTS[None if holds is False and self.is_open else holds]
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the complete interval agrees, or a single run decides."""
+        return self.tested.certain or (self.by_one and self.tested.holds is False)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the interval also allows the other verdict."""
+        return self.tested.ours.low is not None and not self.is_certain
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the bound is missed, but with too few runs to be certain."""
+        value = self.tested.ours.value
+        never = value is None or math.isinf(value)
+        return self.tested.holds is False and not self.is_certain and not never
+
+    @property
+    def excess(self) -> float:
+        """Relative distance of the value beyond its bound; negative within the bound."""
+        value, bound = self.tested.ours.value, self.tested.bound
+        if value is None:
+            return -math.inf
+        beyond = abs(value - bound) if self.tested.relation.startswith("about") else value - bound
+        if self.tested.relation.startswith("≥"):
+            beyond = -beyond
+        return beyond / (abs(bound) or 1.0)
+
+
+_VERDICTS: Final[Mapping[bool | None, Verdict]] = {True: "pass", False: "fail", None: "unknown"}
+_ORDER: Final[Mapping[Verdict, int]] = {"fail": 2, "unknown": 1, "pass": 0}
+
+
+@dataclass(frozen=True)
+class CriterionResult:
+    """A criterion and its result.
+
+    Attributes
+    ----------
+    criterion
+        The criterion.
+    verdict
+        `fail` if a comparison fails, else `unknown` if one has no value or is a miss whose interval
+        contains the bound, else `pass`.
+    comparisons
+        All comparisons.
+    reason
+        Reason why it is unknown; empty otherwise.
+    """
+
+    criterion: Criterion
+    verdict: Verdict
+    comparisons: tuple[ComparisonResult, ...] = ()
+    reason: str = ""
+
+    @property
+    def deciding(self) -> ComparisonResult | None:
+        """The comparison with the largest excess; None without comparisons."""
+        return max(
+            self.comparisons, key=lambda one: (_ORDER[one.verdict], one.excess), default=None
+        )
+
+
+@dataclass(frozen=True)
+class SuiteResult:
+    """Result of a suite for a controller.
+
+    Attributes
+    ----------
+    suite, title, controller, baseline, backend
+        Names.
+    quick
+        Whether it was a quick run.
+    rows
+        The criteria, in the order of the suite.
+    version
+        Version of the backend.
+    runs
+        Number of runs.
+    failures
+        One line for each failed run.
+    words
+        Words of the command that reproduces the card, without `jostle suite`.
+    """
+
+    suite: str
+    title: str
+    controller: str
+    baseline: str
+    backend: str
+    quick: bool
+    rows: tuple[CriterionResult, ...]
+    version: str = ""
+    runs: int = 0
+    failures: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+    def failed(self, levels: Sequence[str]) -> list[CriterionResult]:
+        """Return the criteria of some levels that are not met."""
+        return [one for one in self.rows if one.verdict == "fail" and one.criterion.level in levels]
+
+
+def evaluate_suite(
+    runs: Runs,
+    criteria: Sequence[Criterion],
+    cells: Sequence[Cell],
+    refused: Mapping[int, Sequence[str]],
+) -> tuple[CriterionResult, ...]:
+    """Evaluate criteria on runs.
+
+    Parameters
+    ----------
+    runs
+        Runs of the study that `Suite.study` created from `cells`.
+    criteria, cells
+        Criteria and cells of the suite.
+    refused
+        Position of a criterion → descriptions of runs that were not possible.
+    """
+    rows = evaluate(runs).claims
+    differences = [distinguishing_labels(criterion) for criterion in criteria]
+    found: dict[int, list[ComparisonResult]] = {}
+    for cell, claim, row in zip(cells, runs.study.file.claims, rows, strict=True):
+        said = differences[cell.criterion]
+        found.setdefault(cell.criterion, []).extend(
+            ComparisonResult(
+                cell.where,
+                at,
+                _as_read(runs, part, tested),
+                said[at],
+                _is_decided_by_worst_run(part),
+            )
+            for at, (part, tested) in enumerate(zip(claim.parts, row.parts, strict=True))
+        )
+    return tuple(
+        _judged(criterion, tuple(found.get(at, ())), refused.get(at, ()))
+        for at, criterion in enumerate(criteria)
+    )
+
+
+def distinguishing_labels(criterion: Criterion) -> list[str]:
+    """Return the differences between the values of a criterion's comparisons; empty if equal.
+
+    If a value has two bounds, its texts are equal.
+    """
+    values = [part.left for part in criterion.parts]
+    said: list[list[str]] = [[] for _ in values]
+    for key in _TOLD:
+        words = [_word(getattr(value, key, "")) for value in values]
+        if len(set(words)) > 1:
+            for one, word in zip(said, words, strict=True):
+                one.extend([word] if word else [])
+    return [", ".join(words) for words in said]
+
+
+_TOLD: Final = ("experiment", "where", "flow", "measure", "quantity", "mode", "then", "window")
+"""Keys of a value that identify it for a reader."""
+
+
+def _word(given: str | Mapping[str, str]) -> str:
+    if isinstance(given, str):
+        return given
+    return ", ".join(f"{key} {label}" for key, label in given.items())
+
+
+def _is_decided_by_worst_run(part: ClaimPart) -> bool:
+    """Return whether the worst run alone is compared with a number."""
+    worst = {"below": "max", "above": "min"}.get(part.relation)
+    return (
+        part.left is not None and part.left.summary == worst and not isinstance(part.right, Value)
+    )
+
+
+def _as_read(runs: Runs, part: ClaimPart, tested: ClaimTest) -> ClaimTest:
+    """Convert a difference of two values to the first value and the bound that the second gives."""
+    if not isinstance(part.right, Value) or not (part.margin or part.within):
+        return tested
+    other = value_estimate(runs, part.right).value
+    ours = tested.ours
+    if other is None or ours.value is None:
+        return tested
+    by = part.factor * other
+    bound = tested.bound + by
+    low, high = (None if end is None else end + by for end in (ours.low, ours.high))
+    sign = tested.relation.split()[0]
+    return replace(
+        tested,
+        relation=f"{sign} {digits(bound)} {ours.unit}".strip(),
+        bound=bound,
+        ours=replace(ours, value=ours.value + by, low=low, high=high),
+    )
+
+
+def _judged(
+    criterion: Criterion, comparisons: tuple[ComparisonResult, ...], refused: Sequence[str]
+) -> CriterionResult:
+    if criterion.unknown:
+        return CriterionResult(criterion, "unknown", reason=criterion.unknown)
+    if not comparisons:
+        reason = "; ".join(refused) or "it was not asked for in this run of the suite"
+        return CriterionResult(criterion, "unknown", reason=reason)
+    worst = max((one.verdict for one in comparisons), key=lambda verdict: _ORDER[verdict])
+    return CriterionResult(criterion, worst, comparisons, _reason(comparisons, worst, refused))
+
+
+def _reason(comparisons: Sequence[ComparisonResult], worst: Verdict, refused: Sequence[str]) -> str:
+    """Return the reason why a criterion is unknown; empty if it is known."""
+    if worst != "unknown":
+        return ""
+    doubts = [one for one in comparisons if one.verdict == "unknown"]
+    missing = next((one for one in doubts if one.tested.ours.value is None), None)
+    if missing is not None:
+        return "; ".join([missing.tested.ours.method, *refused])
+    most = max(one.tested.ours.n for one in doubts)
+    return f"beyond its bound, by less than {most} runs can tell: more --repeats may decide"
