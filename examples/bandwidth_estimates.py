@@ -21,7 +21,7 @@ NAMES = {"gcbe": "GCBE", "westwood": "Westwood+", "bbr": "BBR"}
 SCENARIO = f"""
 title    = "What a flow knows of the link when it ends"
 duration = "4 s"
-interval = "20 ms"
+sampling_interval = "20 ms"
 
 [bottleneck]
 rate  = "100 Mbit/s"
@@ -30,13 +30,13 @@ queue = {{ kind = "drop_tail", limit = "1 BDP" }}
 [[flows]]
 name = "download"
 controller = "cubic"
-memory = {{ name = "stateful", estimator = "gcbe" }}
-bytes = "4 kB"
+peer_cache = {{ name = "stateful", estimator = "gcbe" }}
+size = "4 kB"
 rtt = "50 ms"
 
 [grid]
-"flows.download.memory.estimator" = {list(NAMES)}
-"flows.download.bytes" = {[f"{kb} kB" for kb in SIZES_KB]}
+"flows.download.peer_cache.estimator" = {list(NAMES)}
+"flows.download.size" = {[f"{kb} kB" for kb in SIZES_KB]}
 """
 
 
@@ -48,7 +48,7 @@ def estimates(folder: Path) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {name: [] for name in NAMES}
     for number, condition in enumerate(results.conditions):
         series = results.series("download", "estimate_bps", number)
-        found[condition["flows.download.memory.estimator"]].append(series["seed_1"][-1])
+        found[condition["flows.download.peer_cache.estimator"]].append(series["seed_1"][-1])
     return found
 
 

@@ -27,7 +27,7 @@ class DelayAimd:
         if event.rtt_s is not None:
             self.base_s = event.rtt_s
 
-    def on_measurement(self, sample: Any) -> None:
+    def on_ack_before_loss_detection(self, sample: Any) -> None:
         """Keep the least RTT of all, and of the round: a delayed ACK is no queue."""
         if sample.rtt_s is not None:
             self.base_s = min(self.base_s, sample.rtt_s)
@@ -45,7 +45,7 @@ class DelayAimd:
             slow_start = self.mode == "slow_start"
             self.cwnd += ack.acked if slow_start else ack.acked / self.cwnd
 
-    def on_congestion(self, signal: Any) -> None:
+    def on_congestion_event(self, signal: Any) -> None:
         """Answer a loss as Reno does: the transport brings the window down to ssthresh."""
         self.ssthresh = max(2.0, self.cwnd / 2)
         self.mode = "avoidance"

@@ -8,7 +8,7 @@ path's own packets; on another it is more, or a sawtooth. Flows keep the shares 
 
     python examples/remy_table.py my-table.dna
 
-The engine's default is this file: crates/control/src/algorithms/remy/by-hand.dna.
+The engine's default is this file: crates/controllers/src/algorithms/remy/by-hand.dna.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ import jostle
 from jostle.backends import Backend
 
 SCENARIO = """
-title    = "Cubic and Reno share a link"
-duration = "30 s"
-repeats  = 3
-interval = "500 ms"
+title             = "Cubic and Reno share a link"
+duration          = "30 s"
+repeats           = 3
+sampling_interval = "500 ms"
 
 [phases]
 steady = ["15 s", "30 s"]

@@ -24,10 +24,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from cmaes import CMA
-from jostle.gym import Design, FlowVectorEnv, Intervals, write_policy
+from jostle.gym import AgentDesign, FlowVectorEnv, Intervals, write_policy
 
 FOLDER = Path(__file__).parent
-DESIGN = Design(
+DESIGN = AgentDesign(
     features=("rtt_gradient", "rtt_ratio", "loss_ratio"),
     history=2,
     interval="1 rtt",
