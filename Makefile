@@ -29,7 +29,7 @@ DEPENDENCIES = $$($(BIN)/python -c 'import tomllib; it = tomllib.load(open("pypr
 EXTRAS = $$($(BIN)/python -c 'import itertools, tomllib; it = tomllib.load(open("pyproject.toml", "rb")); \
          print(*itertools.chain(*it["project"]["optional-dependencies"].values()))')
 
-ENGINE := Cargo.toml Cargo.lock rust-toolchain.toml crates/python/build.rs \
+ENGINE := Cargo.toml Cargo.lock rust-toolchain.toml crates/python-bindings/build.rs \
           $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -name '*.rs')
 
 # In CI the tests of the kernel backend get real kernels, and fail instead of being skipped if one of
@@ -37,24 +37,29 @@ ENGINE := Cargo.toml Cargo.lock rust-toolchain.toml crates/python/build.rs \
 KERNELS := $(STAMPS)/kernels
 ON_KERNELS = $(if $(CI),JOSTLE_TEST_KERNELS="$$(cat $(KERNELS))")
 
-# jostle-python is an extension module: its tests are in Python, and a test program of its own
-# would have to be linked against libpython, which a plain Python may lack.
-RUST_TESTS := --workspace --exclude jostle-python
+# jostle-python-bindings is an extension module: its tests are in Python. A Rust test program would be
+# linked against libpython, which some Pythons lack. Benches need criterion, which tests do not.
+CRATES := --workspace --exclude jostle-benches
+RUST_TESTS := $(CRATES) --exclude jostle-python-bindings
 
 # What is merged is judged by the same random cases each time; `make fuzz` looks for others.
 export PROPTEST_RNG_SEED ?= 1
 
 say = @if [ -t 1 ]; then printf '\033[1m==> %s\033[0m\n' "$(1)"; else echo "==> $(1)"; fi
 
-.PHONY: browser wheel help demo test lint test-rust fuzz soak audit licences lock kernels test-python docs bench format clean
+.PHONY: browser wheel help demo check test nightly lint test-rust engine fuzz fuzz-once bench-check soak audit mutants \
+        licences lock kernels test-python docs bench format clean
 
 help:
 	@echo 'make demo     install into .venv, run the satellite competition, leave its pictures in demo/'
+	@echo 'make check    format, lint, types and fast tests of what changed since the branch left main'
 	@echo 'make test     everything that has to hold: lint, test-rust, test-python, docs'
+	@echo 'make nightly  the slow tests, benches, random cases, killed commands and audits as well'
 	@echo 'make wheel    build a wheel for this machine into dist/, and run the demo from it in an empty environment'
 	@echo 'make kernels  install and build what the tests of the kernel backend run on (some minutes)'
 	@echo 'make fuzz     damage files for every reader, then test the engine with new random cases until one fails'
 	@echo 'make soak     kill and interrupt commands at random instants for MINUTES (10)'
+	@echo 'make mutants  change the code in one place at a time and list the changes that no test notices'
 	@echo 'make audit    hold dependencies against known vulnerabilities and permitted licences'
 	@echo 'make licences list the licences of all that is shipped'
 	@echo 'make lock     renew constraints.txt, the versions and hashes of all Python packages'
@@ -76,9 +81,18 @@ wheel: $(STAMPS)/package
 	$(BIN)/python tools/build_wheel.py dist
 	$(BIN)/python tools/try_wheel.py dist/*.whl
 
+check: $(STAMPS)/dev
+	@$(BIN)/python tools/check.py $(if $(BASE),--base $(BASE))
+
 test: lint test-rust test-python docs
 	$(call say,All tests passed)
 	@$(if $(CI),cat $(KERNELS).missing >&2)
+
+# Each part can be run by itself; `make --keep-going nightly` runs the others although one failed.
+nightly: export CI ?= true
+nightly: PYTEST_MARKS :=
+nightly: test bench-check fuzz-once soak audit mutants
+	$(call say,The nightly targets passed)
 
 # Targets of cargo-fuzz have to compile; nothing is linked, so that no libFuzzer is made for them.
 lint: $(STAMPS)/dev
@@ -86,8 +100,8 @@ lint: $(STAMPS)/dev
 	cargo fmt --all --check
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
-	cargo clippy --quiet --workspace --all-targets -- -D warnings
-	CUSTOM_LIBFUZZER_PATH=/none/libfuzzer.a cargo check --quiet --locked --manifest-path fuzz/Cargo.toml
+	cargo clippy --quiet $(CRATES) --all-targets -- -D warnings
+	CUSTOM_LIBFUZZER_PATH=/none/libfuzzer.a cargo check --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir target
 	$(BIN)/mypy
 
 test-rust:
@@ -99,23 +113,36 @@ FUZZ_TARGETS := run_spec parameter_files ip_headers packet_ring captures toml_li
 FUZZ_SECONDS ?= 60
 READER_MINUTES ?= 1
 fuzz: export JOSTLE_MUTATED_SPECS ?= 100000
-fuzz: $(STAMPS)/dev
-	$(call say,Damaged files for every reader)
-	@$(BIN)/python tools/fuzz_readers.py --minutes $(READER_MINUTES)
+fuzz: fuzz-once
 	$(call say,Random cases that no test has seen; Ctrl-C ends it)
-	@if cargo fuzz --version >/dev/null 2>&1; then \
-	   for target in $(FUZZ_TARGETS); do \
-	     RUSTC_BOOTSTRAP=1 cargo fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) || exit; \
-	   done; \
-	 else echo 'cargo-fuzz is not installed (cargo install cargo-fuzz): its targets are left out'; fi
 	@while seed=$$RANDOM$$RANDOM; do \
 	   echo "PROPTEST_RNG_SEED=$$seed"; \
 	   PROPTEST_RNG_SEED=$$seed cargo test --quiet --release $(RUST_TESTS) || exit; \
 	 done
 
+fuzz-once: $(STAMPS)/dev
+	$(call say,Damaged files for every reader)
+	@$(BIN)/python tools/fuzz_readers.py --minutes $(READER_MINUTES)
+	@if cargo fuzz --version >/dev/null 2>&1; then \
+	   for target in $(FUZZ_TARGETS); do \
+	     RUSTC_BOOTSTRAP=1 cargo fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) || exit; \
+	   done; \
+	 else echo 'cargo-fuzz is not installed (cargo install cargo-fuzz): its targets are left out'; fi
+
 soak: $(STAMPS)/package
 	$(call say,Commands that are killed and interrupted)
 	@$(BIN)/python tools/soak.py --minutes $(or $(MINUTES),10)
+
+# A shard is a fraction of the changes of the Rust code, for example 3/40: another one every night.
+SHARD ?= $(shell expr $$(date +%j) % 40)/40
+MUTATED := congestion tcp link
+mutants: $(STAMPS)/dev
+	$(call say,Changes that tests should notice)
+	@command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants
+	@$(BIN)/pip install --quiet --group mutants
+	cargo mutants --no-shuffle --shard $(SHARD) --output target $(addprefix --package jostle-,$(MUTATED)) || [ $$? -le 3 ]
+	$(BIN)/python tools/mutants.py stats
+	$(BIN)/python tools/mutants.py studies
 
 # Both ask for lists of vulnerabilities that are kept elsewhere.
 audit: $(STAMPS)/venv
@@ -133,10 +160,10 @@ lock: $(STAMPS)/venv
 	$(call say,Newest versions of all Python packages)
 	@$(BIN)/pip install --quiet uv
 	@$(BIN)/uv --no-config --quiet pip compile pyproject.toml --upgrade --universal --python-version 3.11 \
-	  --all-extras --group build --group dev --group docs --group release --no-build --generate-hashes \
+	  --all-extras --group build --group dev --group docs --group mutants --group release --no-build --generate-hashes \
 	  --no-annotate --custom-compile-command 'make lock' --output-file constraints.txt
 
-kernels: $(STAMPS)/package
+kernels: $(STAMPS)/engine
 	$(call say,Kernels for the tests)
 	@.ci/kernels $(KERNELS)
 
@@ -145,9 +172,10 @@ browser:
 	@.ci/browser
 
 # As many at a time as there are cores.
+PYTEST_MARKS ?= -m 'not slow'
 test-python: $(STAMPS)/dev $(if $(CI),kernels browser)
 	$(call say,Tests of the package)
-	$(ON_KERNELS) $(BIN)/pytest --numprocesses auto --dist worksteal
+	$(ON_KERNELS) $(BIN)/pytest --numprocesses auto --dist worksteal $(PYTEST_MARKS)
 
 docs: $(STAMPS)/dev
 	$(call say,Documentation)
@@ -156,7 +184,11 @@ docs: $(STAMPS)/dev
 	@echo 'docs/_build/html/index.html'
 
 bench:
-	cargo bench $(RUST_TESTS)
+	cargo bench --package jostle-benches
+
+bench-check:
+	$(call say,Benches compile)
+	cargo clippy --quiet --package jostle-benches --all-targets -- -D warnings
 
 format: $(STAMPS)/dev
 	cargo fmt --all
@@ -180,16 +212,31 @@ $(STAMPS)/venv:
 	sed -n '/^pip==/,/[^\\]$$/p' constraints.txt | $(BIN)/pip install --quiet --requirement /dev/stdin
 	@mkdir -p $(@D) && touch $@
 
-# Without build isolation: cargo then finds the same interpreter each time and compiles only what
-# has changed.
-$(STAMPS)/package: $(STAMPS)/venv pyproject.toml constraints.txt $(ENGINE)
-	$(call say,Installing jostle. The engine is compiled: some minutes at first)
+$(STAMPS)/build: $(STAMPS)/venv pyproject.toml constraints.txt
+	$(call say,Installing the packages that jostle needs)
 	$(BIN)/pip install --quiet --group build $(DEPENDENCIES)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(WITHOUT_HASHES) $(BIN)/pip install --quiet --no-deps --no-build-isolation \
-	  --editable .
 	@touch $@
 
-$(STAMPS)/dev: pyproject.toml constraints.txt | $(STAMPS)/package
+# Without build isolation: cargo then finds the same interpreter each time and compiles only what
+# has changed.
+INSTALL = PATH="$(CURDIR)/$(BIN):$$PATH" $(WITHOUT_HASHES) $(BIN)/pip install --quiet --no-deps --no-build-isolation \
+          --editable .
+
+$(STAMPS)/package: $(STAMPS)/build $(ENGINE)
+	$(call say,Installing jostle. The engine is compiled: some minutes at first)
+	$(INSTALL)
+	@touch $@ $(STAMPS)/engine
+
+# For tests the engine is compiled with the profile of the Rust tests, whose artefacts it shares, and without
+# optimisation at link time. One that `make demo` has compiled serves as well.
+engine: $(STAMPS)/engine
+$(STAMPS)/engine: $(STAMPS)/build $(ENGINE)
+	$(call say,Installing jostle for tests. The engine is compiled: some minutes at first)
+	MATURIN_PEP517_ARGS='--profile dev' $(INSTALL)
+	@touch $@
+	@rm -f $(STAMPS)/package
+
+$(STAMPS)/dev: pyproject.toml constraints.txt | $(STAMPS)/engine
 	$(call say,Installing what tests and documentation need)
 	$(BIN)/pip install --quiet --group dev --group docs $(EXTRAS)
 	@touch $@

@@ -10,14 +10,25 @@ from pathlib import Path
 import fake_core
 import hypothesis
 import pytest
-from jostle import running
+from jostle import store
 from jostle.backends import SimBackend
 from jostle.kernel_images import Image, KernelMissingError, Kind, find
 from jostle.results import ResultSet
-from jostle.running.executors import local
-from jostle.running.session import Session
-from jostle.running.store import Store
-from jostle.scenario import Plan
+from jostle.runner.executors import local
+from jostle.runner.session import Session
+from jostle.scenario import RunPlan
+from jostle.store.store import Store
+
+KERNEL_FIXTURES = {"virtual_kernel", "realtime_kernel", "native_kernel", "any_kernel"}
+"""A test that asks for one of these boots a kernel, so it is marked `kernel`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that boot a kernel."""
+    for item in items:
+        if KERNEL_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.kernel)
+
 
 # How long an example takes says more of the machine than of the code.
 hypothesis.settings.register_profile("jostle", deadline=None)
@@ -37,7 +48,7 @@ def default_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     Each call has a store of its own: what is run twice is to be compared, not looked up.
     """
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(running, "default_store", lambda: str(tmp_path_factory.mktemp("store")))
+        patched.setattr(store, "default_store", lambda: str(tmp_path_factory.mktemp("store")))
         yield
 
 
@@ -61,7 +72,7 @@ Carry = Callable[..., ResultSet]
 def carry_out(engine: fake_core.FakeEngine) -> Carry:
     """Carry a plan out with the fake engine, in memory unless a store is given."""
 
-    def carry(plan: Plan, store: Path | None = None, jobs: int = 2) -> ResultSet:
+    def carry(plan: RunPlan, store: Path | None = None, jobs: int = 2) -> ResultSet:
         executor = local(jobs)
         try:
             kept = None if store is None else Store(store)

@@ -9,7 +9,7 @@ def document(rate: str, rtt: str, limit: str, loss: str, **more: Any) -> dict[st
     """The scenario: a drop-tail queue of `limit` and random losses, and `more` keys beside them."""
     return {
         "title": "A download over a network to be found",
-        "interval": "100 ms",
+        "sampling_interval": "100 ms",
         "bottleneck": {
             "rate": rate,
             "queue": {"kind": "drop_tail", "limit": limit},

@@ -70,7 +70,7 @@ REGISTRY = {
         {"name": "standard", "summary": "Doubles every round trip", "class": "window",
          "based_on": [], "source": "RFC 5681", "parameters": []},
     ],
-    "memories": [
+    "peer_caches": [
         {"name": "stateful", "summary": "Starts at the last bandwidth", "class": "bandwidth",
          "based_on": [], "source": "", "parameters": []},
     ],
@@ -126,7 +126,7 @@ class FakeEngine:
         spec_json: str,
         cancelled: Callable[[], bool] | None = None,
         capture_folder: Path | None = None,
-    ) -> _core.Record:
+    ) -> _core.RunRecord:
         self.calls += 1
         self.started.set()
         until = time.monotonic() + self.lasts_s
@@ -154,7 +154,7 @@ def spec(  # noqa: PLR0917
         "seed": seed,
         "duration_ns": duration_s * SECOND,
         "interval_ns": SECOND,
-        "trace": trace,
+        "record": trace,
         "capture": {"scenario": "for tests", "qlog": False} if capture else None,
         "phases": [
             {"name": "overall", "from_ns": 0, "to_ns": duration_s * SECOND},
@@ -191,7 +191,7 @@ def _flow(name: str, controller: str, start_ns: int) -> dict[str, Any]:
         "peer": 0,
         "path": [0],
         "reverse_path": [],
-        "access_delay_ns": 20 * MS,
+        "base_delay_ns": 20 * MS,
         "after": None,
         "start_ns": start_ns,
         "stop_ns": None,

@@ -34,9 +34,9 @@ def _warm() -> None:
     import jostle.emulate.link_file
     import jostle.results.tables  # noqa: F401
     import polars  # noqa: F401
-    from jostle.scenario import loads
+    from jostle.scenario import load_text
 
-    assert loads(SOUND).plan().runs[0].seed == 1
+    assert load_text(SOUND).plan().runs[0].seed == 1
 
 
 def _limit(cpu_s: int, memory_bytes: int) -> None:

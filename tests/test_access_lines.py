@@ -6,9 +6,9 @@ import jostle
 import numpy as np
 import pytest
 from jostle.errors import InputError
-from jostle.results.load_response import MEAN, load_response_data
 from jostle.results.measures import measure
-from jostle.scenario import Scenario, loads
+from jostle.results.rrul import MEAN, rrul_data
+from jostle.scenario import Scenario, load_text
 
 LINE = """
 title    = "An access line"
@@ -40,7 +40,7 @@ name       = "ping"
 controller = "none"
 direction  = "up"
 rtt        = "20 ms"
-source     = { kind = "ping", bytes = "56 B", every = "100 ms" }
+source     = { kind = "ping", size = "56 B", period = "100 ms" }
 """
 
 
@@ -49,7 +49,7 @@ def spec(scenario: Scenario):
 
 
 def test_data_go_one_way_and_acks_the_other():
-    run = spec(loads(LINE))
+    run = spec(load_text(LINE))
     assert [link["name"] for link in run["links"]] == ["downlink", "uplink"]
     ways = {flow["name"]: (flow["path"], flow["reverse_path"]) for flow in run["flows"]}
     assert ways == {
@@ -59,7 +59,7 @@ def test_data_go_one_way_and_acks_the_other():
         "upload-2": ([1], [0]),
     }
     # Both links' delays are part of the 20 ms.
-    assert {flow["access_delay_ns"] for flow in run["flows"]} == {10_000_000}
+    assert {flow["base_delay_ns"] for flow in run["flows"]} == {10_000_000}
 
 
 def test_up_takes_the_way_back_of_named_links():
@@ -69,7 +69,7 @@ def test_up_takes_the_way_back_of_named_links():
     text = named.replace(
         'rtt        = "20 ms"', 'rtt = "20 ms"\npath = ["there"]\nreverse_path = ["back"]'
     )
-    ways = [(flow["path"], flow["reverse_path"]) for flow in spec(loads(text))["flows"]]
+    ways = [(flow["path"], flow["reverse_path"]) for flow in spec(load_text(text))["flows"]]
     assert ways == [([0], [1]), ([0], [1]), ([1], [0]), ([1], [0])]
 
 
@@ -77,23 +77,23 @@ def test_a_grid_changes_both_links_by_one_key_and_each_by_its_name():
     grid = '[grid."links.*.queue"]\ncodel = "codel"\nfq = "fq_codel"\n'
     kinds = [
         [link["queue"]["kind"] for link in run.spec["links"]]
-        for run in loads(LINE + grid).plan().runs
+        for run in load_text(LINE + grid).plan().runs
     ]
     assert kinds == [["codel", "codel"], ["fq_codel", "fq_codel"]]
-    one = loads(LINE + '[grid]\n"links.uplink.rate" = ["1 Mbit/s", "2 Mbit/s"]\n')
+    one = load_text(LINE + '[grid]\n"links.uplink.rate" = ["1 Mbit/s", "2 Mbit/s"]\n')
     rates = [[link["capacity"]["rate_bps"] for link in r.spec["links"]] for r in one.plan().runs]
     assert rates == [[20_000_000, 1_000_000], [20_000_000, 2_000_000]]
 
 
 def test_a_profile_fills_in_either_link():
     text = LINE.replace('rate  = "5 Mbit/s"\ndelay = "5 ms"', 'profile = "viasat-2"')
-    _, uplink = spec(loads(text.replace('"20 ms"', '"700 ms"')))["links"]
+    _, uplink = spec(load_text(text.replace('"20 ms"', '"700 ms"')))["links"]
     assert uplink["delay"]["jitter"] is not None
 
 
 @pytest.fixture(scope="module")
 def results():
-    return jostle.run(loads(LINE + PINGS), store=False)
+    return jostle.run(load_text(LINE + PINGS), store=False)
 
 
 def test_an_upload_is_not_slowed_by_the_downlink(results):
@@ -105,7 +105,7 @@ def test_an_upload_is_not_slowed_by_the_downlink(results):
 
 
 def test_response_under_load_has_a_panel_each_way_and_one_of_pings(results):
-    data = load_response_data(results, 0)
+    data = rrul_data(results, 0)
     assert [(panel.quantity, panel.unit) for panel in data.panels] == [
         ("download", "Mbit/s"),
         ("upload", "Mbit/s"),
@@ -121,6 +121,6 @@ def test_response_under_load_has_a_panel_each_way_and_one_of_pings(results):
 
 
 def test_response_under_load_asks_for_pings():
-    without = jostle.run(loads(LINE.replace('"10 s"', '"1 s"')), store=False)
+    without = jostle.run(load_text(LINE.replace('"10 s"', '"1 s"')), store=False)
     with pytest.raises(InputError, match="is that of pings"):
-        load_response_data(without, 0)
+        rrul_data(without, 0)

@@ -7,17 +7,20 @@ from typing import Any
 
 import pytest
 from jostle.backends import SimBackend
-from jostle.scenario import loads
+from jostle.scenario import load_text
 
 DOWNLOAD = (Path(__file__).parents[1] / "scenarios/ack-thinning.toml").read_text()
-LOSSLESS = {"downlink.loss": '"0 %"', "flows.download.bytes": '"20 MB"'}
+LOSSLESS = {"downlink.loss": '"0 %"', "flows.download.size": '"20 MB"'}
 
 
 def run(controller: str, most: int, **overrides: str) -> dict[str, Any]:
     """Summary of a download, of which one ACK stands for at most so many."""
     text = DOWNLOAD.partition("\n[grid]")[0]
-    given = {"flows.download.controller": f'"{controller}"', "uplink.ack_thinning.most": str(most)}
-    planned = loads(text, overrides={**given, **overrides}).plan(repeats=1)
+    given = {
+        "flows.download.controller": f'"{controller}"',
+        "uplink.ack_thinning.max_acks": str(most),
+    }
+    planned = load_text(text, overrides={**given, **overrides}).plan(repeats=1)
     return SimBackend().run(planned.runs[0].spec).summary
 
 
@@ -47,7 +50,7 @@ def test_one_ack_stands_for_many():
 def test_a_time_that_is_over_ends_the_wait():
     # At 50 Mbit/s packets come every 242 us, and ACKs every 484 us when the window is large: nine
     # within 4 ms.
-    hold = {"uplink.ack_thinning.hold": '"4 ms"'}
+    hold = {"uplink.ack_thinning.max_delay": '"4 ms"'}
     assert 13_812 / 2 * 7 / 9 < filtered(1024, **hold) < 13_812 * 9 / 10
 
 

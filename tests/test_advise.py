@@ -13,12 +13,12 @@ import pytest
 from jostle.backends import SimBackend, load_engine
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.inference.advise import NOW, Advice, Choice, advise, document_of
+from jostle.inference.advise import NOW, Advice, SenderChoice, advise, document_of
 from jostle.inference.goals import GOALS
-from jostle.inference.known_network import KnownNetwork, find_network
-from jostle.running.executors import local
-from jostle.running.session import Session
-from jostle.running.store import Reader
+from jostle.inference.network_source import KnownNetwork, find_network
+from jostle.runner.executors import local
+from jostle.runner.session import Session
+from jostle.store.store import Reader
 
 DEEP = KnownNetwork(
     "scenario",
@@ -27,8 +27,8 @@ DEEP = KnownNetwork(
 )
 FAST = {"bottleneck": {"rate": "50 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}}}
 CAPTURED = """
-duration = "12 s"
-interval = "100 ms"
+duration          = "12 s"
+sampling_interval = "100 ms"
 [bottleneck]
 rate = "10 Mbit/s"
 queue = { kind = "drop_tail", limit = "1.5 BDP" }
@@ -56,11 +56,11 @@ def test_a_larger_initial_window_shortens_short_downloads() -> None:
     assert best.gain.value > 1.1
     # 100 kB are 70 segments: with 45 at once, all that the first window of a receiver allows, at
     # least one round trip less is waited for.
-    small, now = best.numbers["small_s"].value, found.now.numbers["small_s"].value
+    small, now = best.numbers["small_s"].value, found.baseline.numbers["small_s"].value
     assert small is not None
     assert now is not None
     assert small < now - 0.09
-    assert found.now.gain.value == 1
+    assert found.baseline.gain.value == 1
 
 
 def test_a_call_is_best_beside_a_controller_that_leaves_the_queue_empty() -> None:
@@ -140,7 +140,7 @@ def test_what_is_no_network_is_said() -> None:
 
 
 def test_a_queue_takes_the_place_of_the_bottlenecks() -> None:
-    document = document_of(DEEP, GOALS["calls"], 5, Choice("", NOW.sender, "fq_codel"))
+    document = document_of(DEEP, GOALS["calls"], 5, SenderChoice("", NOW.sender, "fq_codel"))
     assert document["bottleneck"]["queue"] == "fq_codel"
     assert DEEP.tables["bottleneck"]["queue"]["kind"] == "drop_tail"
 
@@ -152,13 +152,13 @@ def test_the_command_writes_scenarios_that_run(
     folder = tmp_path / "advice"
     assert status([*given, "--seeds", "2", "--json", "--pep", "-o", str(folder)]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["format"] == "jostle.advice/1"
+    assert document["format"] == "jostle.advice/2"
     assert document["network"]["from"] == "profile"
     first = document["ranking"][0]
     assert first["gain"]["low"] <= first["gain"]["value"] <= first["gain"]["high"]
     assert sorted(path.name for path in folder.iterdir())[-1] == "now.toml"
     best = jostle.run(folder / "1.toml", store=False).results[0].run
-    completions = [row["completion_s"] for row in best.summary["flows"][:2]]
+    completions = [row["completion_time_s"] for row in best.summary["flows"][:2]]
     measured = [first["numbers"][name]["value"] for name in ("small_s", "large_s")]
     assert completions == pytest.approx(measured, rel=0.2)
 

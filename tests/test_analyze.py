@@ -13,7 +13,7 @@ import pytest
 from jostle.backends import RunRecord, SimBackend
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.scenario import loads
+from jostle.scenario import load_text
 
 SCENARIO = """
 title = "Two share a lossy link"
@@ -48,7 +48,7 @@ FLOWS = ("long", "bbr")
 
 @pytest.fixture(scope="module")
 def record() -> RunRecord:
-    return SimBackend().run(loads(SCENARIO).plan().runs[0].spec)
+    return SimBackend().run(load_text(SCENARIO).plan().runs[0].spec)
 
 
 def of_run(record: RunRecord, flow: str):
@@ -71,7 +71,7 @@ def test_a_capture_at_the_sender_gives_what_the_run_measured(record, flow):
         assert seen[exact] == truth[exact], exact
     for percent in ("goodput_bps", "throughput_bps"):
         assert seen[percent] == pytest.approx(truth[percent], rel=0.005), percent
-    for rtt in ("rtt_mean_s", "rtt_p50_s", "rtt_p95_s", "ack_rtt_mean_s"):
+    for rtt in ("rtt_mean_s", "rtt_p50_s", "rtt_p95_s", "segment_rtt_mean_s"):
         assert seen[rtt] == pytest.approx(truth[rtt], rel=0.01), rtt
     # Where only what was sent again is acknowledged, a sender knows the time to a millisecond.
     assert seen["rtt_min_s"] == pytest.approx(truth["rtt_min_s"], abs=1e-3)
@@ -86,7 +86,7 @@ def test_a_capture_at_the_receiver_gives_what_came(record, flow):
     assert seen["goodput_bps"] == pytest.approx(truth["goodput_bps"], rel=1e-9)
     assert seen["cwnd_mean_bytes"] is None
     assert seen["rtt_min_s"] == pytest.approx(truth["rtt_min_s"], rel=0.05)
-    assert one["out_of_order_packets"] == 0
+    assert one["reordered_packets"] == 0
 
 
 def test_all_captures_of_a_run_are_one_measurement(record):
@@ -142,7 +142,7 @@ def test_the_command_shows_what_a_run_shows(record, tmp_path, capsys):
     assert status(["analyze", path, "--report", str(page)]) == 0
     shown = capsys.readouterr().out
     assert "long" in shown
-    assert "retransmitted" in shown
+    assert "retransmission" in shown
     assert "links" not in shown, "a capture has none"
     assert "long.sender.pcapng" in page.read_text()
     assert status(["analyze", path, "--json"]) == 0
@@ -242,8 +242,8 @@ def test_wireshark_agrees(record, flow):
     wanted = "tcp.analysis.ack_rtt && tcp.flags.syn == 0 && tcp.len == 0 && tcp.srcport == 5201"
     fields = ("-T", "fields", "-e", "tcp.analysis.ack_rtt")
     rtts = [float(line) for line in pcapng.tshark(path, "-Y", wanted, *fields)]
-    assert seen["ack_rtt_mean_s"] == pytest.approx(sum(rtts) / len(rtts), rel=1e-6)
-    assert seen["ack_rtt_max_s"] == pytest.approx(max(rtts), rel=1e-6)
+    assert seen["segment_rtt_mean_s"] == pytest.approx(sum(rtts) / len(rtts), rel=1e-6)
+    assert seen["segment_rtt_max_s"] == pytest.approx(max(rtts), rel=1e-6)
     initial = ("-T", "fields", "-e", "tcp.analysis.initial_rtt")
     if flow == "long":
         return  # Of connections that ask for ECN Wireshark knows no initial RTT.

@@ -19,7 +19,7 @@ from fake_plan import make_plan
 from jostle.backends import SimBackend, create
 from jostle.errors import InputError, close_to
 from jostle.report import render
-from jostle.running.store import Reader
+from jostle.store.store import Reader
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "two_flows.py"
 
@@ -131,8 +131,8 @@ def test_report_says_what_the_intervals_are(carry_out, repeats, rivals, note):
 
 def test_report_names_failures(carry_out):
     engine = fake_core.FakeEngine(broken_seeds=(1,))
-    from jostle.running.executors import local
-    from jostle.running.session import Session
+    from jostle.runner.executors import local
+    from jostle.runner.session import Session
 
     results = Session(SimBackend(engine), local(2), None).carry_out(make_plan(2))
     assert render([results]).count("upside down") == 4
@@ -199,7 +199,7 @@ def endless():
         ({"phases": {f"p{i}": ["0 s", "1 s"] for i in range(10**5)}}, "phases: 100000 keys"),
         ({"flows": [{"name": "a" * 256}]}, "a name of 256 characters — at most 255"),
         ({"seed": 10**10_000}, "seed: a number of more than 300 digits"),
-        ({"interval": float("nan")}, "made of texts, numbers"),
+        ({"sampling_interval": float("nan")}, "made of texts, numbers"),
         ({"title": "\ud800"}, "made of texts, numbers"),
         ([1], "made of texts, numbers, lists and dictionaries: this is a list"),
     ],
@@ -232,7 +232,7 @@ def test_values_are_set_one_after_the_other():
 def test_overrides_and_the_store_of_the_command_line(tmp_path, monkeypatch):
     monkeypatch.undo()
     folder = tmp_path / "mine"
-    monkeypatch.setattr("jostle.running.default_store", lambda: str(folder))
+    monkeypatch.setattr("jostle.store.default_store", lambda: str(folder))
     given = {"duration": "6 s", "phases": {}}
     results = jostle.run("scenarios/first.toml", overrides=given)
     assert results.results[0].run.run_id in Reader(folder).names()
@@ -259,8 +259,8 @@ def test_series_of_many_flows_are_one_tidy_frame():
     wide = results.series("long", "rtt")
     one = tidy.filter((tidy["flow"] == "long") & (tidy["seed"] == 2))
     assert one["value"].to_list() == wide["seed_2"].to_list()
-    queue = results.series("first hop", "queue")
-    assert queue.equals(results.series("first hop", "queue_mean_bytes"))
+    queue = results.series("first hop", "queue_length")
+    assert queue.equals(results.series("first hop", "queue_length_mean_bytes"))
     with pytest.raises(InputError, match="long"):
         results.series(["longer"], "rtt")
     frame = results.to_pandas("flows")
@@ -274,7 +274,7 @@ def test_conditions_are_taken_by_the_grid():
     taken = results.where({"flows.long.controller": "bbr"})
     assert taken.labels == ("bbr",)
     assert taken.results[0].condition == 0
-    assert taken.results[0].run is results.of(2)[0].run
+    assert taken.results[0].run is results.runs_of(2)[0].run
     with pytest.raises(InputError, match="did you mean"):
         results.where(controller="bbrr")
     with pytest.raises(InputError, match=r"flows\.long\.controller"):

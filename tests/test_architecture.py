@@ -21,81 +21,56 @@ CRATES = sorted(path.parent for path in ROOT.glob("crates/*/Cargo.toml"))
 # From the bottom up: a room may use the rooms above its own line that are named beside it.
 CRATE_MAY_USE = {
     "units": "",
-    "catalogue": "units",
-    "control": "units catalogue",
-    "tcp": "units control",
-    "quic": "units control",
-    "path": "units catalogue",
-    "record": "units catalogue control path",
-    "dissect": "units record",
-    "sim": "units catalogue control tcp quic path record",
-    "emu": "units path record",
-    "quic-host": "units control quic record sim",
-    "text": "",
-    "python": "units text catalogue control tcp quic path record dissect sim emu quic-host",
+    "registry": "units",
+    "congestion": "units registry",
+    "controllers": "units registry congestion",
+    "link": "units registry",
+    "tcp": "units congestion",
+    "quic": "units congestion",
+    "run-spec": "units registry congestion controllers link",
+    "traffic": "units run-spec",
+    "metrics": "units link run-spec traffic",
+    "pcap": "units link run-spec metrics",
+    "pcap-analysis": "units run-spec metrics",
+    "sim": "units registry congestion controllers link tcp quic run-spec traffic metrics pcap",
+    "emulator": "units link run-spec metrics",
+    "quic-endpoint": "units congestion quic run-spec traffic sim",
+    "toml-lines": "",
+    "python-bindings": "units toml-lines registry congestion controllers link run-spec metrics "
+    "pcap pcap-analysis sim emulator quic-endpoint",
 }
-ROOM_MAY_USE = {
-    "_core": "",
-    "errors": "",
-    "foreign_files": "",
-    "run_spec": "",
-    "foreign_code": "errors",
-    "implementations": "",
-    "printable": "",
-    "replaced_files": "errors",
-    "open_folder": "",
-    "locks": "open_folder printable",
-    "pid_namespace": "",
-    "locked_folders": "open_folder locks",
-    "child_processes": "",
-    "matplotlib_settings": "",
-    "qlog_events": "foreign_files",
-    "python_controllers": "errors foreign_code foreign_files",
-    "scenario": "_core errors foreign_code foreign_files run_spec implementations "
-    "python_controllers",
-    "gym": "_core errors foreign_files scenario",
-    "templates": "errors",
-    "emulate": "_core errors scenario",
-    "kernel_images": "errors foreign_files open_folder locks locked_folders",
-    "quic_programs": "errors implementations open_folder locks kernel_images",
-    "backends": "_core errors foreign_code foreign_files run_spec implementations open_folder "
-    "locks locked_folders qlog_events python_controllers kernel_images quic_programs",
-    "stats": "",
-    "figures": "errors child_processes matplotlib_settings replaced_files stats",
-    "results": "_core errors replaced_files backends stats figures",
-    "running": "errors child_processes foreign_code foreign_files implementations printable "
-    "replaced_files open_folder locks locked_folders python_controllers scenario backends stats "
-    "results",
-    "captures": "_core errors foreign_files run_spec qlog_events scenario backends results running",
-    "live": "errors open_folder locked_folders captures",
-    "inference": "errors run_spec python_controllers scenario emulate backends stats figures "
-    "results running captures",
-    "report": "foreign_files printable replaced_files scenario stats figures results",
-    "view": "errors foreign_files locked_folders printable running results stats figures report",
-    "fidelity": "errors foreign_files stats results figures",
-    "studies": "_core errors foreign_files printable scenario backends running results stats "
-    "figures report",
-    "suites": "errors foreign_files printable scenario backends running results stats figures "
-    "report studies",
-    "search": "errors foreign_files printable open_folder locks scenario backends stats figures "
-    "results running studies",
-    "cli": "errors foreign_code foreign_files matplotlib_settings printable replaced_files "
-    "open_folder scenario templates emulate kernel_images quic_programs backends running results "
-    "figures captures live inference report view fidelity studies suites search",
-    "api": "errors printable scenario backends running results captures report",
-}
+TESTS_MAY_USE = {"tcp": "controllers", "quic": "controllers"}
+"""Crates that only the tests of a crate use: a transport is tested with an algorithm."""
+# From the bottom up. A package may import packages of lower layers and, within its layer, the
+# packages to its left.
+LAYERS = (
+    "_core errors run_spec safe_io stats",
+    "kernel_images quic scenario",
+    "gym emulate backends",
+    "figures results store runner",
+    "fidelity measurements report inference studies suites parameter_search",
+    "cli api",
+)
+PACKAGE_ORDER = " ".join(LAYERS).split()
+
+MAX_FOLDER_LEVELS = 3
+"""Folders below `python/jostle` or below the `src` of a crate."""
+VAGUE_FILE_NAMES = {
+    "common", "found", "given", "helpers", "kept", "misc", "one", "others", "parts", "several",
+    "shape", "shown", "told", "tools", "utils", "whole", "world",
+}  # fmt: skip
 
 HEAVY = {"matplotlib", "polars", "scipy"}
 # These draw, and are themselves loaded only when something is drawn.
 DRAWS = {
     "figures/charts.py",
     "figures/draw.py",
-    "figures/events.py",
-    "figures/heat.py",
-    "figures/maps.py",
-    "figures/recorded.py",
+    "figures/cwnd_events.py",
+    "figures/heat_map.py",
+    "figures/scatter_map.py",
+    "figures/trace_figure.py",
     "figures/save.py",
-    "figures/sequence.py",
+    "figures/time_sequence.py",
 }
 
 LONGEST_FILE_LINES = 600
@@ -143,32 +118,35 @@ def imports(path: Path) -> Iterator[Import]:
     yield from visit(ast.parse(path.read_text("utf-8")), False)
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
 MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
 
 
-@pytest.mark.parametrize("table", [CRATE_MAY_USE, ROOM_MAY_USE], ids=["crates", "rooms"])
-def test_the_rule_has_no_circles(table: dict[str, str]) -> None:
+def test_the_crate_rule_has_no_circles() -> None:
     above: set[str] = set()
-    for room, used in table.items():
-        assert set(used.split()) <= above, room
-        above.add(room)
+    for crate, used in CRATE_MAY_USE.items():
+        assert set(used.split()) <= above, crate
+        above.add(crate)
 
 
-def test_every_crate_and_room_is_in_the_rule() -> None:
+def test_every_crate_and_package_is_in_the_rule() -> None:
     assert {crate.name for crate in CRATES} == set(CRATE_MAY_USE)
-    assert {room_of(path) for path in MODULES} <= set(ROOM_MAY_USE)
+    assert {package_of(path) for path in MODULES} | {"_core"} == set(PACKAGE_ORDER)
 
 
 @pytest.mark.parametrize("crate", CRATES, ids=lambda c: c.name)
 def test_crates_import_downwards(crate: Path) -> None:
     manifest = tomllib.loads((crate / "Cargo.toml").read_text())
-    for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
-        used = {n.removeprefix("jostle-") for n in manifest.get(kind, {}) if "jostle-" in n}
-        assert used <= set(CRATE_MAY_USE[crate.name].split()), kind
+    for table in (manifest, *manifest.get("target", {}).values()):
+        for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
+            used = {n.removeprefix("jostle-") for n in table.get(kind, {}) if "jostle-" in n}
+            allowed = set(CRATE_MAY_USE[crate.name].split())
+            if kind == "dev-dependencies":
+                allowed |= set(TESTS_MAY_USE.get(crate.name, "").split())
+            assert used <= allowed, kind
 
 
 @pytest.mark.parametrize("crate", CRATES, ids=lambda c: c.name)
@@ -179,11 +157,10 @@ def test_crates_say_what_they_are(crate: Path) -> None:
     assert manifest["lints"] == {"workspace": True}
 
 
-def test_modules_import_downwards() -> None:
+def test_packages_import_lower_layers_only() -> None:
     wrong = []
     for path in MODULES:
-        room = room_of(path)
-        allowed = {room, *ROOM_MAY_USE.get(room, "").split()}
+        allowed = PACKAGE_ORDER[: PACKAGE_ORDER.index(package_of(path)) + 1]
         for found in imports(path):
             package, _, rest = found.module.partition(".")
             if package != "jostle":
@@ -196,9 +173,9 @@ def test_modules_import_downwards() -> None:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = python_graph(PACKAGE)
-    # The package names its rooms without importing them.
+    # The package names its modules without importing them.
     del graph["jostle"]
-    assert graph["jostle.running.session"] >= {"jostle.results", "jostle.running.store"}
+    assert graph["jostle.runner.session"] >= {"jostle.results", "jostle.store.store"}
     assert circle(graph) == []
 
 
@@ -280,6 +257,34 @@ def test_files_have_one_subject() -> None:
         and path.name != GENERATED
     }
     assert {name: n for name, n in lines.items() if n > LONGEST_FILE_LINES} == {}
+
+
+def source_files() -> Iterator[tuple[Path, Path]]:
+    """Yield the source files of the package and of the crates, with the folder they are below."""
+    for folder in (PACKAGE, *(crate / "src" for crate in CRATES)):
+        for suffix in ("py", "rs"):
+            for path in sorted(folder.rglob(f"*.{suffix}")):
+                # Programs of their own, which are built with other libraries.
+                if "sources" not in path.parts:
+                    yield path, folder
+
+
+def test_folders_are_at_most_three_levels_deep() -> None:
+    deep = [
+        path.relative_to(ROOT).as_posix()
+        for path, folder in source_files()
+        if len(path.relative_to(folder).parts) - 1 > MAX_FOLDER_LEVELS
+    ]
+    assert deep == []
+
+
+def test_file_names_name_a_concept() -> None:
+    vague = [
+        path.relative_to(ROOT).as_posix()
+        for path, _ in source_files()
+        if path.stem in VAGUE_FILE_NAMES
+    ]
+    assert vague == []
 
 
 def functions_of_rust(path: Path) -> Iterator[tuple[str, list[str]]]:

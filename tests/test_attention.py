@@ -11,12 +11,12 @@ import jostle
 import pytest
 from dask_cluster import Cluster
 from jostle.backends import SimBackend
-from jostle.running.attention import ASK_EVERY_S, PATIENCE_S, Attention
-from jostle.running.executors import local
-from jostle.running.executors.cluster import DaskExecutor, _serves_dashboard
-from jostle.running.progress import LineProgress, Progress
-from jostle.running.session import Session
-from jostle.running.store import Store
+from jostle.runner.executors import local
+from jostle.runner.executors.dask_cluster import DaskExecutor, _serves_dashboard
+from jostle.runner.progress import LineProgress, Progress
+from jostle.runner.session import Session
+from jostle.runner.worker_liveness import ASK_EVERY_S, PATIENCE_S, WorkerLivenessMonitor
+from jostle.store.store import Store
 
 SCENARIO = {
     "duration": "1 s",
@@ -30,7 +30,7 @@ class Heard(Progress):
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def says(self, text: str) -> None:
+    def on_message(self, text: str) -> None:
         self.texts.append(text)
 
 
@@ -41,10 +41,10 @@ class Workers:
         self.there = True
         self.asked = 0
 
-    def about(self) -> str:
+    def describe(self) -> str:
         return "there are some"
 
-    def lack(self) -> str | None:
+    def missing_workers(self) -> str | None:
         self.asked += 1
         return None if self.there else "nobody is there"
 
@@ -57,7 +57,7 @@ class Workers:
 
 def test_what_is_missing_is_said_once_after_a_while_and_so_is_its_end() -> None:
     now_s, heard, workers = [0.0], Heard(), Workers()
-    attention = Attention(workers, heard, lambda: now_s[0])
+    attention = WorkerLivenessMonitor(workers, heard, lambda: now_s[0])
     attention.begin()
 
     def wait(seconds: float) -> None:
@@ -85,7 +85,7 @@ def test_what_is_missing_is_said_once_after_a_while_and_so_is_its_end() -> None:
 
 def test_threads_of_this_process_are_nothing_to_speak_of() -> None:
     heard, executor = Heard(), local(1)
-    attention = Attention(executor, heard, iter(range(0, 1000, 10)).__next__)
+    attention = WorkerLivenessMonitor(executor, heard, iter(range(0, 1000, 10)).__next__)
     attention.begin()
     attention.look()
     executor.shutdown()
@@ -100,6 +100,8 @@ def scheduler(tmp_path: Path) -> Iterator[Cluster]:
     made.close()
 
 
+@pytest.mark.cluster
+@pytest.mark.slow
 def test_a_cluster_without_workers_says_how_to_add_one(
     scheduler: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ from jostle.results import ResultSet
 
 SCENARIO = """
 duration = "120 s"
-interval = "100 ms"
+sampling_interval = "100 ms"
 [phases]
 steady = ["60 s", "120 s"]
 [bottleneck]

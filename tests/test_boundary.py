@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.figures.drawn import drawn
-from jostle.results.samples import samples
-from jostle.scenario.text.units import parse_amount
-from jostle.search.boundary import Place, Point, changes, estimate_of, explore, vote
-from jostle.search.bounded import Bounded
-from jostle.search.claims import Judgement, judged, read_claim
+from jostle.figures.renderer import render_figure
+from jostle.parameter_search.boundary import Point, SamplePoint, changes, estimate_of, explore, vote
+from jostle.parameter_search.boundary_report import BoundaryResult
+from jostle.parameter_search.claims import ClaimJudgement, judged, read_claim
+from jostle.results.measure_samples import samples
+from jostle.scenario.parsing.quantities import parse_amount
 
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "sensitivity.toml"
-CLAIM = "queue of bottleneck <= 40 kB"
+CLAIM = "queue_length of bottleneck <= 40 kB"
 
 
 class Known:
@@ -29,9 +29,11 @@ class Known:
         self.holds = holds
         self.asked: list[Point] = []
 
-    def __call__(self, points: Sequence[Point]) -> list[tuple[dict[str, str], Judgement]]:
+    def __call__(self, points: Sequence[Point]) -> list[tuple[dict[str, str], ClaimJudgement]]:
         self.asked += points
-        return [({"k": str(one)}, Judgement(self.holds(*one), True, 0.0, 0.0)) for one in points]
+        return [
+            ({"k": str(one)}, ClaimJudgement(self.holds(*one), True, 0.0, 0.0)) for one in points
+        ]
 
 
 def test_one_key_is_bisected() -> None:
@@ -93,8 +95,8 @@ def test_where_all_is_the_same_the_gaps_are_filled() -> None:
 
 
 def test_what_is_not_known_has_no_vote() -> None:
-    def place(point: Point, holds: bool | None) -> Place:
-        return Place(point, {}, Judgement(holds, True, None, 0.0), True)
+    def place(point: Point, holds: bool | None) -> SamplePoint:
+        return SamplePoint(point, {}, ClaimJudgement(holds, True, None, 0.0), True)
 
     places = [place((0.0, 0.0), True), place((1.0, 0.0), False), place((0.1, 0.0), None)]
     shares = vote(places, np.array([[0.0, 0.0], [0.5, 0.0], [0.75, 0.0]]))
@@ -131,7 +133,7 @@ def test_claims_are_those_of_studies(
         ("share of bbr < 3", "write it as"),
         ("shar of bbr <= 3", "shar"),
         ("rtt of bbr <= 3 %", "rtt is in ms, not in %"),
-        ("queue <= 40 ms", "queue is in kB, not in ms"),
+        ("queue_length <= 40 ms", "queue_length is in kB, not in ms"),
     ],
 )
 def test_no_claims(text: str, message: str) -> None:
@@ -147,7 +149,7 @@ def test_a_claim_file_that_is_no_toml(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_claim_is_judged_at_every_point_of_its_own(tmp_path: Path) -> None:
-    scenario = jostle.load(SCENARIO, {"duration": "3 s"}).at(
+    scenario = jostle.load(SCENARIO, {"duration": "3 s"}).with_points(
         ((0.5, 0.5, 0.0), (0.5, 0.5, 1.0), (0.2, 0.9, 0.4))
     )
     results = jostle.run(scenario, store=False, repeats=3)
@@ -175,7 +177,7 @@ def test_a_claim_is_judged_at_every_point_of_its_own(tmp_path: Path) -> None:
 
 def test_a_claim_can_compare_conditions_of_a_grid(tmp_path: Path) -> None:
     changes = {"duration": "2 s", "grid": '{ "flows.bbr.controller" = ["bbr", "reno"] }'}
-    scenario = jostle.load(SCENARIO, changes).at(((0.5, 0.5, 0.0), (0.5, 0.5, 1.0)))
+    scenario = jostle.load(SCENARIO, changes).with_points(((0.5, 0.5, 0.0), (0.5, 0.5, 1.0)))
     results = jostle.run(scenario, store=False)
     file = tmp_path / "more.toml"
     file.write_text(
@@ -237,11 +239,11 @@ def test_a_map_has_an_axis_for_each_slice() -> None:
     scenario = jostle.load(SCENARIO)
     assert scenario.design is not None
     places = explore(Known(lambda a, b, c: a + b + c < 1.5), 3, 32, seed=2, tolerance=0.01)
-    found = Bounded(read_claim(CLAIM), scenario.design.variables, tuple(places))
-    assert len(drawn(found.figure()).axes) == 3
+    found = BoundaryResult(read_claim(CLAIM), scenario.design.variables, tuple(places))
+    assert len(render_figure(found.figure()).axes) == 3
     flat = explore(Known(lambda a, b: a < b), 2, 32, seed=2, tolerance=0.01)
-    two = Bounded(read_claim(CLAIM), scenario.design.variables[:2], tuple(flat))
-    (axis,) = drawn(two.figure()).axes
+    two = BoundaryResult(read_claim(CLAIM), scenario.design.variables[:2], tuple(flat))
+    (axis,) = render_figure(two.figure()).axes
     assert axis.get_xlabel() == "rate (Mbit/s)"
     assert axis.get_xlim() == pytest.approx((2, 20))
 

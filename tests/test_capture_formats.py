@@ -15,7 +15,7 @@ import pytest
 import rewritten
 from jostle.backends import SimBackend
 from jostle.errors import InputError
-from jostle.scenario import loads
+from jostle.scenario import load_text
 from rewritten import Frame
 
 SCENARIO = """
@@ -33,13 +33,13 @@ name = "one"
 controller = "cubic"
 rtt = "40 ms"
 path = ["link"]
-source = { kind = "fixed", bytes = "3 MB" }
+source = { kind = "fixed", size = "3 MB" }
 """
 
 
 @pytest.fixture(scope="module")
 def record():
-    return SimBackend().run(loads(SCENARIO).plan().runs[0].spec)
+    return SimBackend().run(load_text(SCENARIO).plan().runs[0].spec)
 
 
 @pytest.fixture(scope="module")
@@ -161,12 +161,12 @@ def test_both_byte_orders_and_clocks_of_pcapng(frames, plain, tmp_path):
 
 def test_microseconds(frames, plain, tmp_path):
     found = measured(tmp_path / "a.pcap", rewritten.pcap(frames, per_second=10**6))
-    for key in ("fast_retransmissions", "timeout_retransmissions", "loss_bursts"):
+    for key in ("fast_retransmissions", "rto_retransmissions", "loss_bursts"):
         assert found[key] == plain[key], key
     seen, before = found["phases"]["overall"], plain["phases"]["overall"]
     for key in ("sent_packets", "retransmitted_packets"):
         assert seen[key] == before[key], key
-    for key in ("rtt_mean_s", "rtt_min_s", "ack_rtt_max_s"):
+    for key in ("rtt_mean_s", "rtt_min_s", "segment_rtt_max_s"):
         assert seen[key] == pytest.approx(before[key], abs=1e-6), key
         assert seen[key] != before[key], "nanoseconds were read as such before"
 
@@ -233,7 +233,7 @@ def test_tcptrace_counts_the_same(frames, plain, tmp_path):
 def test_tcptrace_takes_the_same_rtts(tmp_path):
     """Where nothing is lost, and every packet is acknowledged: what both take is the same."""
     text = SCENARIO.replace('loss = "1 %"\n', "").replace('"3 MB"', '"700 kB"')
-    record = SimBackend().run(loads(text).plan().runs[0].spec)
+    record = SimBackend().run(load_text(text).plan().runs[0].spec)
     every = rewritten.frames(record.captures["one.sender"])
     found = tcptrace(every, tmp_path / "a.pcap")
     plain = measured(tmp_path / "b.pcap", rewritten.pcap(every))
@@ -244,5 +244,5 @@ def test_tcptrace_takes_the_same_rtts(tmp_path):
     assert found["RTT samples"] == samples + 1
     mean_s = (samples * seen["rtt_mean_s"] + plain["handshake_s"]) / (samples + 1)
     assert found["RTT avg"] == pytest.approx(mean_s * 1e3, abs=0.051)
-    assert found["RTT max"] == pytest.approx(seen["ack_rtt_max_s"] * 1e3, abs=0.051)
+    assert found["RTT max"] == pytest.approx(seen["segment_rtt_max_s"] * 1e3, abs=0.051)
     assert found["RTT stdev"] == pytest.approx(seen["rtt_sd_s"] * 1e3, rel=0.02)

@@ -15,8 +15,8 @@ import pytest
 from jostle import _core
 from jostle.backends import CaptureError, RunRecord, SimBackend
 from jostle.cli import status
-from jostle.running.store import Store
-from jostle.scenario import ScenarioError, loads
+from jostle.scenario import ScenarioError, load_text
+from jostle.store.store import Store
 
 SCENARIO = """
 title = "Two share a lossy link"
@@ -45,12 +45,12 @@ controller = "bbr"
 rtt = "30 ms"
 path = ["there"]
 start = "1 s"
-source = { kind = "request_response", bytes = "70 kB", think = "50 ms" }
+source = { kind = "request_response", size = "70 kB", think_time = "50 ms" }
 """
 
 
 def run(text: str = SCENARIO) -> RunRecord:
-    return SimBackend().run(loads(text).plan().runs[0].spec)
+    return SimBackend().run(load_text(text).plan().runs[0].spec)
 
 
 @pytest.fixture(scope="module")
@@ -130,27 +130,27 @@ def test_wireshark_agrees(record, name):
 @pytest.mark.parametrize("name", ["long (one)", "short"])
 def test_the_rtts_of_acks_are_those_of_wireshark(name):
     """Recovery included: a segment that was sent again counts from its first transmission."""
-    record = run('trace = "acks"\n' + SCENARIO)
+    record = run('record = "acks"\n' + SCENARIO)
     fields = ("frame.time_epoch", "tcp.analysis.ack_rtt")
     words = [word for field in fields for word in ("-e", field)]
     # The receiver's, but for the one that ends the handshake.
     wanted = "tcp.analysis.ack_rtt && tcp.flags.syn == 0 && tcp.len == 0 && tcp.srcport == 5201"
     lines = pcapng.tshark(record.captures[f"{name}.sender"], "-Y", wanted, "-T", "fields", *words)
     seen = [tuple(float(value) for value in line.split()) for line in lines]
-    acks = record.acks.filter(flow=name).drop_nulls("ack_rtt_s")
-    ours = acks.select("time_s", "ack_rtt_s").rows()
+    acks = record.acks.filter(flow=name).drop_nulls("segment_rtt_s")
+    ours = acks.select("time_s", "segment_rtt_s").rows()
     assert len(seen) > 1_000
     assert [time_s for time_s, _ in ours] == pytest.approx([time_s for time_s, _ in seen])
     assert [rtt_s for _, rtt_s in ours] == pytest.approx([rtt_s for _, rtt_s in seen], abs=1e-9)
     # Samples of the transport leave out what was sent again.
     found = measures(record, ["long (one)", "short"].index(name))
-    rtts = acks["ack_rtt_s"]
-    assert found["ack_rtt_mean_s"] == pytest.approx(rtts.mean())
-    assert found["ack_rtt_max_s"] == rtts.max() > acks["rtt_s"].max()
-    assert found["ack_rtt_p50_s"] == pytest.approx(rtts.median(), rel=0.016)
-    assert found["ack_rtt_p95_s"] == pytest.approx(rtts.quantile(0.95), rel=0.02)
+    rtts = acks["segment_rtt_s"]
+    assert found["segment_rtt_mean_s"] == pytest.approx(rtts.mean())
+    assert found["segment_rtt_max_s"] == rtts.max() > acks["rtt_s"].max()
+    assert found["segment_rtt_p50_s"] == pytest.approx(rtts.median(), rel=0.016)
+    assert found["segment_rtt_p95_s"] == pytest.approx(rtts.quantile(0.95), rel=0.02)
     series = record.flows.filter(flow=name)
-    assert series["ack_rtt_samples"].sum() == len(rtts)
+    assert series["segment_rtt_samples"].sum() == len(rtts)
 
 
 def test_the_run_is_the_same_without(record):
@@ -218,7 +218,7 @@ def test_a_full_disk_is_named(tmp_path, monkeypatch):
 
 
 def test_the_engine_needs_a_folder_that_can_be_written(tmp_path):
-    spec = json.dumps(dict(loads(SCENARIO).plan().runs[0].spec))
+    spec = json.dumps(dict(load_text(SCENARIO).plan().runs[0].spec))
     with pytest.raises(ValueError, match="`capture` needs a folder"):
         _core.run(spec)
     with pytest.raises(OSError, match="No such file"):
@@ -227,7 +227,7 @@ def test_the_engine_needs_a_folder_that_can_be_written(tmp_path):
 
 def test_too_many_flows_are_refused():
     with pytest.raises(ScenarioError, match=r"capture: cannot be that of 102 flows"):
-        loads(SCENARIO.replace('start = "1 s"', 'start = "1 s"\ncount = 101'))
+        load_text(SCENARIO.replace('start = "1 s"', 'start = "1 s"\ncount = 101'))
 
 
 def scenario_file(folder: Path) -> str:

@@ -13,16 +13,16 @@ from pathlib import Path
 import fake_core
 import polars as pl
 import pytest
-from jostle.cli import cli, show, status
+from jostle.cli import cli, list_and_explain, status
 from jostle.cli.environment import Environment
 from jostle.results import Failure
-from jostle.running.progress import BarProgress, LineProgress
-from jostle.running.store import Reader
+from jostle.runner.progress import BarProgress, LineProgress
+from jostle.store.store import Reader
 
 SCENARIO = """
 title = "Two flows"
-duration = "10 s"
-interval = "1 s"
+duration          = "10 s"
+sampling_interval = "1 s"
 repeats = 3
 [phases]
 steady = ["5 s", "10 s"]
@@ -144,7 +144,7 @@ def test_json_is_one_document(jostle):
     code, out, err = jostle("run", "grid.toml", "--json")
     document = json.loads(out)
     assert code == 0
-    assert document["schema"] == "jostle.summary/2"
+    assert document["schema"] == "jostle.summary/3"
     assert [c["condition"] for c in document["conditions"]] == [
         {"flows.newcomer.controller": "cubic"},
         {"flows.newcomer.controller": "bbr"},
@@ -319,12 +319,12 @@ def test_profiles_are_listed_and_explained(jostle):
 @pytest.mark.parametrize(
     ("kind", "word"),
     [
-        ("controllers", "controller"), ("slow_starts", "slow start"), ("memories", "memory"),
+        ("controllers", "controller"), ("slow_starts", "slow start"), ("peer_caches", "peer cache"),
         ("capacities", "capacity"), ("losses", "loss"), ("queues", "queue"), ("delays", "delay"),
     ],
 )  # fmt: skip
 def test_the_word_for_one_of_a_kind(kind, word):
-    assert show._one_of(kind) == word
+    assert list_and_explain._singular(kind) == word
 
 
 def test_explain(jostle, engine):
@@ -356,13 +356,13 @@ def test_explain(jostle, engine):
 def test_measures_are_listed_and_explained(jostle):
     _, out, _ = jostle("list", "measures")
     assert re.search(r"^jain +run +Jain's index of the throughputs", out, re.M)
-    code, out, _ = jostle("explain", "queue_p95")
+    code, out, _ = jostle("explain", "queue_length_p95")
     assert code == 0
     for text in (
         "kind:       measure",
         "of:         each link",
         "unit:       kB (byte in JSON)",
-        "key:        queue_p95_bytes",
+        "key:        queue_length_p95_bytes",
     ):
         assert text in out
     assert max(map(len, out.splitlines())) <= 100
@@ -375,9 +375,9 @@ def test_every_row_of_the_engine_can_be_explained():
     for kind, rows in json.loads(_core.registry()).items():
         for row in rows if isinstance(rows, list) else ():
             if kind == "measures":
-                assert row["definition"].split()[0] in show._measure(row)
+                assert row["definition"].split()[0] in list_and_explain._measure(row)
             else:
-                assert row["summary"] in show._explanation(kind, row, rows)
+                assert row["summary"] in list_and_explain._explanation(kind, row, rows)
 
 
 def test_schemas(jostle):
@@ -427,7 +427,7 @@ SLOW = """
 import sys
 sys.path.insert(0, {tests!r})
 import fake_core
-from jostle.cli import show, status
+from jostle.cli import list_and_explain as show, status
 from jostle.cli.environment import Environment
 class Engine(fake_core.FakeEngine):
     def run(self, spec_json, cancelled=None):
@@ -518,7 +518,7 @@ def test_tables_go_into_files_unrounded(jostle):
     assert err.splitlines() == ["csv: out/a.csv", "parquet: a.parquet"]
     frame = pl.read_csv("out/a.csv")
     assert frame.height == pl.read_parquet("a.parquet").height
-    assert {"throughput", "queue", "jain"} <= set(frame["measure"])
+    assert {"throughput", "queue_length", "jain"} <= set(frame["measure"])
     _, out, _ = jostle("run", "grid.toml", "--csv", "-", "--columns", "rtt", "--phase", "steady")
     rows = out.splitlines()
     assert rows[0].startswith("flows.newcomer.controller,phase,flow,flows,controller")

@@ -15,8 +15,10 @@ import jostle
 import pytest
 from jostle.backends import SimBackend
 from jostle.errors import InputError, InterruptedRunError
-from jostle.running.executors import make
-from jostle.running.executors.cluster import DaskExecutor, check_versions, engine_version
+from jostle.runner.executors import make
+from jostle.runner.executors.dask_cluster import DaskExecutor, check_versions, engine_version
+
+pytestmark = pytest.mark.cluster
 
 SCENARIO = {
     "duration": "1 s",

@@ -21,9 +21,11 @@ from dask_cluster import (
 from distributed import Security
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.running.executors import make
-from jostle.running.executors.cluster import DaskExecutor
-from jostle.running.executors.tls import check_address
+from jostle.runner.executors import make
+from jostle.runner.executors.dask_cluster import DaskExecutor
+from jostle.runner.executors.tls_credentials import check_address
+
+pytestmark = pytest.mark.cluster
 
 
 def worker_folder(dask_worker) -> tuple[str, bool]:
@@ -130,7 +132,7 @@ def test_a_scheduler_with_tls_is_used_without_a_warning(tmp_path: Path) -> None:
             warnings.simplefilter("error", UserWarning)
             executor = DaskExecutor(cluster.address)
             address = cluster.address
-            assert f"`dask worker {address} --tls-ca-file CA" in str(executor.lack())
+            assert f"`dask worker {address} --tls-ca-file CA" in str(executor.missing_workers())
             cluster.start_workers(1)
             executor.client.wait_for_workers(1, timeout=120)
             assert executor.submit(pow, 2, 3).result(timeout=60) == 8

@@ -15,8 +15,10 @@ import pytest
 from dask_cluster import Cluster
 from jostle.backends import SimBackend
 from jostle.errors import InputError, LostExecutorError
-from jostle.running.executors.cluster import DaskExecutor
-from jostle.running.watch import Watch
+from jostle.runner.executors.dask_cluster import DaskExecutor
+from jostle.runner.hang_watchdog import HangWatchdog
+
+pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).parents[1]
 SCENARIO = {
@@ -83,6 +85,7 @@ def connected(cluster: Cluster) -> DaskExecutor:
     return executor
 
 
+@pytest.mark.slow
 def test_a_run_that_never_ends_is_set_aside(tmp_path: Path) -> None:
     scenario = jostle.Scenario.from_dict({**SCENARIO, "repeats": 4})
     executor = DaskExecutor(jobs=2)
@@ -99,6 +102,7 @@ def test_a_run_that_never_ends_is_set_aside(tmp_path: Path) -> None:
     assert len(results) == 3
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_started_again_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
     scenario = jostle.Scenario.from_dict(SCENARIO)
     executor = connected(cluster)
@@ -147,13 +151,15 @@ def test_workers_with_another_engine_are_refused(
 def test_no_example_is_taken_for_stuck_too_early() -> None:
     backend = SimBackend()
     for path in sorted(ROOT.glob("scenarios/*.toml")):
-        for planned in jostle.load(path, allow_code=True).plan(repeats=1).one_of_each():
+        for planned in (
+            jostle.load(path, allow_code=True).plan(repeats=1).first_run_of_each_condition()
+        ):
             patience_s = backend.patience_s(planned.spec)
             assert 300.0 <= patience_s < math.inf, path
 
 
 def test_nothing_ends_that_ends_in_time() -> None:
-    with Watch() as watch:
+    with HangWatchdog() as watch:
         for _ in range(3):
             watch.allow(60.0)
         watch.allow(math.inf)

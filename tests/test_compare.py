@@ -13,7 +13,7 @@ from jostle.cli import status
 from jostle.cli.environment import Environment
 from jostle.errors import InputError
 from jostle.results.compare import (
-    Relation,
+    FailCondition,
     between,
     compare,
     comparison_note,
@@ -106,12 +106,12 @@ def test_relations(carry_out, text, broken):
     results = carry_out(make_plan(4, ("cubic", "bbr")))
     first, second = between(results, KEY, ("cubic", "bbr"))
     found = compare(first, second, ("throughput", "share"), ("steady",))
-    assert bool(Relation.parse(text).broken_by(found.differences)) is broken
+    assert bool(FailCondition.parse(text).broken_by(found.differences)) is broken
 
 
 def test_what_may_be_chance_breaks_nothing(results):
     found = compare(results, results, ("throughput",))
-    assert Relation.parse("throughput > -1 %").broken_by(found.differences) == []
+    assert FailCondition.parse("throughput > -1 %").broken_by(found.differences) == []
 
 
 @pytest.mark.parametrize(
@@ -125,19 +125,19 @@ def test_what_may_be_chance_breaks_nothing(results):
 )
 def test_relations_that_are_none(text, message):
     with pytest.raises(InputError, match=message):
-        Relation.parse(text)
+        FailCondition.parse(text)
 
 
 def test_relation_of_nothing(results):
     found = compare(results, results, ("throughput",))
     with pytest.raises(InputError, match="no such value was compared"):
-        Relation.parse("throughput of nobody < 1 %").broken_by(found.differences)
+        FailCondition.parse("throughput of nobody < 1 %").broken_by(found.differences)
 
 
 SCENARIO = """
 title = "Two flows"
-duration = "10 s"
-interval = "1 s"
+duration          = "10 s"
+sampling_interval = "1 s"
 repeats = 3
 [bottleneck]
 rate = "10 Mbit/s"

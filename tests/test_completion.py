@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 from jostle.cli import cli, status
-from jostle.cli.completing import SHELLS
+from jostle.cli.shell_completion import SHELLS
 
 
 def completed(*words: str) -> list[str]:

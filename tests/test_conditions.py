@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from jostle.errors import InputError, unknown
-from jostle.results.conditions import labels, slugs
+from jostle.results.condition_names import labels, slugs
 from jostle.results.measures import measure
 
 
@@ -35,7 +35,7 @@ def test_file_names_are_plain_and_unique():
 
 def test_measures_are_found_by_name_and_by_key():
     assert measure("goodput") is measure("goodput_bps")
-    assert measure("queue").scope == "link"
+    assert measure("queue_length").scope == "link"
     with pytest.raises(InputError, match="did you mean `goodput`"):
         measure("godput")
 

@@ -13,15 +13,15 @@ from jostle.cli import status
 from jostle.errors import InputError
 from jostle.figures.charts import multiples
 from jostle.results import ResultSet
-from jostle.results.conformance import conformance_figure, conformed
+from jostle.results.conformance import conformance_figure, conformance_results
+from jostle.results.flow_paths import base_rtt_s, rate_bps
 from jostle.results.measures import measure, measures
 from jostle.results.operating_points import operating_points
-from jostle.results.paths import base_rtt_s, rate_bps
 
 SCENARIO = """
 title = "Two stacks"
-duration = "20 s"
-interval = "200 ms"
+duration          = "20 s"
+sampling_interval = "200 ms"
 repeats = 3
 [phases]
 late = ["10 s", "20 s"]
@@ -57,7 +57,7 @@ def results(scenario: Path) -> ResultSet:
 
 
 def test_points_are_in_parts_of_the_path(results):
-    run = results.of(0)[0].run
+    run = results.runs_of(0)[0].run
     assert (base_rtt_s(run.spec, "test"), rate_bps(run.spec, "test")) == (0.04, 1e7)
     found = operating_points(run, "test")
     facts = run.summary["flows"][0]
@@ -70,7 +70,7 @@ def test_points_are_in_parts_of_the_path(results):
 
 
 def test_a_phase_counts_alone(results):
-    found = operating_points(results.of(0)[0].run, "test", "late")
+    found = operating_points(results.runs_of(0)[0].run, "test", "late")
     assert found.delay.size == 25
 
 
@@ -83,8 +83,8 @@ def test_the_same_runs_conform(results):
 
 
 def test_sides_are_exchanged_without_a_difference(results):
-    there = conformed(results, results, ("test",), against="other")
-    back = conformed(results, results, ("other",), against="test")
+    there = conformance_results(results, results, ("test",), against="other")
+    back = conformance_results(results, results, ("other",), against="test")
     for one, other in zip(there, back, strict=True):
         assert one.values("conformance") == other.values("conformance")
         assert one.values("deviation") == other.values("deviation")
@@ -93,19 +93,20 @@ def test_sides_are_exchanged_without_a_difference(results):
 
 def test_conditions_belong_together_by_their_keys(results):
     cubic, reno = (results.where(controller=name) for name in ("cubic", "reno"))
-    (one,) = conformed(reno, cubic, ("test",))
+    (one,) = conformance_results(reno, cubic, ("test",))
     assert (one.condition, len(one.pairs)) == ({}, 3)
     assert 0.0 < one.estimate("conformance").value < 1.0
-    (same,) = conformed(results, cubic, ("test",))
+    (same,) = conformance_results(results, cubic, ("test",))
     assert same.condition == {"flows.test.controller": "cubic"}
     assert same.values("conformance") == [1.0] * 3
 
 
 def test_runs_are_paired_in_the_order_of_their_seeds(results):
-    (one,) = conformed(results.where(controller="reno"), results.where(controller="cubic"),
+    (one,) = conformance_results(results.where(controller="reno"),
+        results.where(controller="cubic"),
                        ("test",))  # fmt: skip
     first = [
-        min(side.of(0), key=lambda r: r.seed).run
+        min(side.runs_of(0), key=lambda r: r.seed).run
         for side in (results.where(controller="reno"), results.where(controller="cubic"))
     ]
     points = [operating_points(run, "test") for run in first]
@@ -147,8 +148,10 @@ def test_mistakes_are_told(results, call, message, monkeypatch):
 
 
 def test_a_coarse_series_is_told(scenario):
-    results = package.run(package.load(scenario, {"interval": "1 s"}), repeats=1, store=False)
-    with pytest.raises(InputError, match='set interval = "400 ms" or less'):
+    results = package.run(
+        package.load(scenario, {"sampling_interval": "1 s"}), repeats=1, store=False
+    )
+    with pytest.raises(InputError, match='set sampling_interval = "400 ms" or less'):
         results.conformance(flows="test")
 
 
@@ -162,7 +165,7 @@ def test_measures_of_pairs_are_in_the_registry():
 
 
 def test_the_figure_has_both_envelopes(results):
-    found = conformed(results, results, ("test",), against="other")
+    found = conformance_results(results, results, ("test",), against="other")
     data = conformance_figure(found, ("test", "other"))
     assert [title for title, _ in data.parts] == [
         f"{name}, conformance {one.estimate('conformance').value:.2f}"

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import jostle
 import pytest
-from jostle.python_controllers.making import create
-from jostle.python_controllers.sources import DIGEST
-from jostle.running.executors import make as make_executor
+from jostle.runner.executors import make as make_executor
 from jostle.scenario import ScenarioError
+from jostle.scenario.python_controllers.loader import create
+from jostle.scenario.python_controllers.source_files import DIGEST
 
 SCENARIO = """
 duration = "1 s"
@@ -36,7 +36,7 @@ class Mine:
 
     def on_ack(self, ack): ...
 
-    def on_congestion(self, signal):
+    def on_congestion_event(self, signal):
         self.ssthresh = 2
 """
 MINE = f"from helper import START\n{CLASS}"

@@ -14,7 +14,7 @@ import fake_core
 import numpy as np
 import pytest
 from jostle import _core
-from jostle.backends.tables import Table
+from jostle.backends.record_tables import Table
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -29,10 +29,10 @@ MEASURES = {
     "rtt_p50_s",
     "rtt_p95_s",
     "rtt_sd_s",
-    "ack_rtt_mean_s",
-    "ack_rtt_p50_s",
-    "ack_rtt_p95_s",
-    "ack_rtt_max_s",
+    "segment_rtt_mean_s",
+    "segment_rtt_p50_s",
+    "segment_rtt_p95_s",
+    "segment_rtt_max_s",
     "cwnd_mean_bytes",
     "sent_packets",
     "retransmitted_packets",
@@ -86,7 +86,7 @@ def test_a_flow_that_waits_for_another_shares_too(tmp_path: Path) -> None:
 
 
 def test_columns_are_arrays_of_one_length() -> None:
-    record = _core.run(spec(trace="acks"))
+    record = _core.run(spec(record="acks"))
     assert record.acks is not None
     for table in (record.flows, record.links, record.internals, record.acks):
         assert len({column.shape for column in table.values()}) == 1
@@ -101,7 +101,7 @@ def test_columns_are_arrays_of_one_length() -> None:
 
 
 def test_a_run_repeats_to_the_last_bit() -> None:
-    one, two = _core.run(spec(trace="acks")), _core.run(spec(trace="acks"))
+    one, two = _core.run(spec(record="acks")), _core.run(spec(record="acks"))
     assert one.summary == two.summary
     assert one.acks is not None
     assert two.acks is not None
@@ -126,7 +126,7 @@ def test_a_spec_that_makes_no_sense_is_refused(document: str, message: str) -> N
 
 def test_a_run_can_be_cancelled() -> None:
     answers = iter([False, False, True])
-    with pytest.raises(_core.Cancelled):
+    with pytest.raises(_core.CancelledError):
         _core.run(LONG, lambda: next(answers))
 
 
@@ -151,7 +151,7 @@ def test_a_run_leaves_the_interpreter_to_others() -> None:
     def work() -> None:
         try:
             _core.run(LONG, stop.is_set)
-        except _core.Cancelled as error:
+        except _core.CancelledError as error:
             raised.append(type(error))
 
     thread = threading.Thread(target=work)
@@ -160,7 +160,7 @@ def test_a_run_leaves_the_interpreter_to_others() -> None:
     assert thread.is_alive()
     stop.set()
     thread.join(timeout=30)
-    assert raised == [_core.Cancelled]
+    assert raised == [_core.CancelledError]
 
 
 def test_the_registries_name_what_a_scenario_can_use() -> None:

@@ -13,7 +13,7 @@ import hostile_folder
 import numpy as np
 import pytest
 from jostle.figures import Curve, CurvesData
-from jostle.figures.drawn import rendered
+from jostle.figures.renderer import render_bytes
 from jostle.kernel_images import toolchain
 
 # With -P, which children inherit, there would be less to see.
@@ -116,7 +116,8 @@ def test_settings_that_never_end_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "matplotlibrc")
     (tmp_path / "mine").write_text("font.size: 30\n", "utf-8")
     program = (
-        "from jostle.matplotlib_settings import use_packaged_settings; use_packaged_settings(); "
+        "from jostle.safe_io.matplotlib_settings import use_packaged_settings; "
+        "use_packaged_settings(); "
         "import matplotlib; print(matplotlib.rcParams['font.size']); "
         "matplotlib.rc_file('mine'); print(matplotlib.rcParams['font.size'])"
     )
@@ -135,15 +136,15 @@ def test_settings_that_never_end_are_not_read(tmp_path: Path) -> None:
 def test_figures_of_a_library_do_not_depend_on_its_settings() -> None:
     import matplotlib as mpl
 
-    (expected,) = rendered([DATA], ["png"])
+    (expected,) = render_bytes([DATA], ["png"])
     with mpl.rc_context({"figure.facecolor": "red", "axes.grid": False, "text.usetex": True}):
-        assert list(rendered([DATA], ["png"])) == [expected]
+        assert list(render_bytes([DATA], ["png"])) == [expected]
 
 
 def test_processes_that_draw_obey_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (expected,) = rendered([DATA], ["png"])
+    (expected,) = render_bytes([DATA], ["png"])
     monkeypatch.chdir(folder)
-    assert list(rendered([DATA] * 6, ["png"], jobs=2)) == [expected] * 6
+    assert list(render_bytes([DATA] * 6, ["png"], jobs=2)) == [expected] * 6
     assert not (folder / "ran").exists()
 
 
@@ -176,7 +177,8 @@ def test_a_header_in_the_folder_is_not_included(
 
 def test_programs_are_not_looked_for_in_the_folder(folder: Path) -> None:
     program = (
-        "from jostle.emulate.commands import available; from jostle.live.packets import require; "
+        "from jostle.emulate.system_commands import available; "
+        "from jostle.measurements.live.tcpdump import require; "
         "print(available('ip'), available('latex'))"
     )
     environment = {name: value for name, value in os.environ.items() if name != "PATH"}

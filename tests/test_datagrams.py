@@ -53,7 +53,7 @@ def test_a_call_over_an_empty_link_has_the_delay_of_its_way_and_nothing_else(tmp
 
 def test_a_rate_in_steps_sends_what_its_steps_say(tmp_path: Path):
     steps = '[["0 s", "0 bit/s"], ["2 s", "80 kbit/s"], ["5 s", "0 bit/s"], ["9 s", "8 kbit/s"]]'
-    found = overall(spec_of(tmp_path, f'{{ kind = "cbr", bytes = "100 B", rate = {steps} }}'))
+    found = overall(spec_of(tmp_path, f'{{ kind = "cbr", size = "100 B", rate = {steps} }}'))
     # 100 per second for 3 s and one that was about to leave, then 10 per second for 1 s.
     assert found["sent_packets"] == pytest.approx(310, abs=1)
     assert found["r_factor"] is None
@@ -76,17 +76,17 @@ def test_a_deep_buffer_ruins_a_call_and_fair_queues_save_it():
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ('{ kind = "cbr", bytes = "160 B" }', "missing — write for example rate"),
-        ('{ kind = "cbr", rate = "1 Mbit/s" }', "missing — write for example bytes"),
+        ('{ kind = "cbr", size = "160 B" }', "missing — write for example rate"),
+        ('{ kind = "cbr", rate = "1 Mbit/s" }', "missing — write for example size"),
         ('{ kind = "cbr", codec = "g711", rate = "1 Mbit/s" }', "the codec says it"),
         ('{ kind = "cbr", codec = "opus" }', "is not known here"),
         (
-            '{ kind = "cbr", rate = "1 Mbit/s", bytes = "160 B", playout = "best" }',
+            '{ kind = "cbr", rate = "1 Mbit/s", size = "160 B", playout_delay = "best" }',
             "only speech is played",
         ),
-        ('{ kind = "cbr", codec = "g711", playout = "soon" }', 'or "best", or a share'),
-        ('{ kind = "cbr", rate = "1 Mbit/s", bytes = "1473 B" }', "at most 1472 bytes"),
-        ('{ kind = "cbr", rate = "1 Gbit/s", bytes = "20 B" }', "more often than every 1000 ns"),
+        ('{ kind = "cbr", codec = "g711", playout_delay = "soon" }', 'or "best", or a share'),
+        ('{ kind = "cbr", rate = "1 Mbit/s", size = "1473 B" }', "at most 1472 bytes"),
+        ('{ kind = "cbr", rate = "1 Gbit/s", size = "20 B" }', "more often than every 1000 ns"),
     ],
 )
 def test_what_makes_no_sense_is_said(tmp_path: Path, source: str, message: str):

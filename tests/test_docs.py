@@ -47,13 +47,13 @@ def test_the_command_line_page_names_every_variable() -> None:
 def test_the_page_on_studies_names_every_kind_of_figure() -> None:
     page = (ROOT / "docs" / "studies.md").read_text("utf-8")
     kinds = get_args(models.FigureSpec.model_fields["kind"].annotation)
-    relations = get_args(models.Part.model_fields["relation"].annotation)
+    relations = get_args(models.ClaimPart.model_fields["relation"].annotation)
     for name in (*kinds, *relations):
         assert f"`{name}`" in page, name
 
 
 def test_every_column_of_the_series_is_named() -> None:
-    record = _core.run(spec(1, trace="acks"))
+    record = _core.run(spec(1, record="acks"))
     assert record.acks is not None
     by_reason = re.compile("dropped_|marked_")
     for table in (record.flows, record.links, record.internals, record.acks):
@@ -63,7 +63,7 @@ def test_every_column_of_the_series_is_named() -> None:
 
 def test_the_readme_lists_what_the_registries_have() -> None:
     registry = json.loads(_core.registry())
-    for kind in ("controllers", "slow_starts", "memories", "queues"):
+    for kind in ("controllers", "slow_starts", "peer_caches", "queues"):
         for row in registry[kind]:
             assert f"`{row['name']}`" in README
 
@@ -76,7 +76,7 @@ def test_the_page_on_start_ups_has_every_slow_start() -> None:
 
 def test_every_algorithm_has_a_page_and_every_page_an_algorithm() -> None:
     registry = json.loads(_core.registry())
-    rows = [row for kind in ("controllers", "slow_starts", "memories") for row in registry[kind]]
+    rows = [row for kind in ("controllers", "slow_starts", "peer_caches") for row in registry[kind]]
     pages = {path.stem: path.read_text("utf-8") for path in ALGORITHM_PAGES}
     assert set(pages) == {row["name"] for row in rows}
     for name, text in pages.items():

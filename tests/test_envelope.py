@@ -51,7 +51,7 @@ def test_clouds_apart_share_nothing(first: np.ndarray, second: np.ndarray) -> No
 @settings(max_examples=200)
 def test_the_hull_is_convex_and_holds_what_was_kept(cloud: np.ndarray) -> None:
     found = around(cloud)
-    assert found.held(found.kept) == len(found.kept)
+    assert found.count_inside(found.kept) == len(found.kept)
     corners = found.corners
     if len(corners) > 2:
         before, after = np.roll(corners, 1, axis=0), np.roll(corners, -1, axis=0)

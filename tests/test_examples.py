@@ -30,8 +30,8 @@ def public() -> Iterator[tuple[str, Any]]:
 
 
 WITHIN = {
-    "jittered", "taking", "of", "phases_of", "flow_names", "link_names", "condition_series",
-    "condition_links", "position", "spec_of",
+    "with_start_jitter", "with_runs_from", "runs_of", "phases_of", "flow_names", "link_names",
+    "condition_series", "condition_links", "condition_index", "spec_of",
 }  # fmt: skip
 """Methods that the package itself uses."""
 PUBLIC = dict(public())

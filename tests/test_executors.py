@@ -14,7 +14,7 @@ import pytest
 
 SCENARIO = {
     "duration": "1 s",
-    "interval": "100 ms",
+    "sampling_interval": "100 ms",
     "repeats": 3,
     "bottleneck": {"rate": "5 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
     "flows": [{"name": "one", "controller": "cubic", "rtt": "30 ms", "start_jitter": "9 ms"}],

@@ -9,7 +9,7 @@ from jostle import _core
 from jostle.cli import status
 from jostle.cli.environment import Environment
 from jostle.figures import draw
-from jostle.figures.family import family_tree, tree_lines
+from jostle.figures.family_tree import family_tree, tree_lines
 from matplotlib.patches import FancyArrowPatch
 
 ROWS = [

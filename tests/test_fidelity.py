@@ -23,8 +23,8 @@ from jostle.fidelity.tables import comparison_rows, signed
 from jostle.figures import draw
 from jostle.results import ResultSet
 from jostle.results.measures import measure
-from jostle.running.executors import local
-from jostle.running.session import Session
+from jostle.runner.executors import local
+from jostle.runner.session import Session
 from jostle.scenario import PlannedRun
 from jostle.stats import Estimate, difference, estimate
 
@@ -288,7 +288,7 @@ def test_document():
         results("kernel", constant(), seeds=3),
     )
     whole = document([found])
-    assert whole["schema"] == "jostle.fidelity/1"
+    assert whole["schema"] == "jostle.fidelity/2"
     assert whole["tolerances"]["solo"]["goodput"] == {
         "relative": 0.02, "absolute": None, "or_inside_interval": False,
     }  # fmt: skip
@@ -319,7 +319,7 @@ def test_table_of_a_flow_alone():
     assert [row[2:] for row in table.rows] == [
         ("goodput (Mbit/s)", "10.50 ± 0.00", "10.00 ± 0.00", "+5.0 %", "OUTSIDE"),
         ("SRTT (ms)", "50.0 ± 0.0", "50.0 ± 0.2", "0.0 %", "within"),
-        ("packets sent again (packets)", "110 ± 0", "100 ± 0", "+10 (+10.0 %)", "within"),
+        ("retransmitted packets (packets)", "110 ± 0", "100 ± 0", "+10 (+10.0 %)", "within"),
     ]
 
 

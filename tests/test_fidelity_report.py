@@ -13,8 +13,8 @@ from jostle.errors import InputError
 from jostle.fidelity import Comparison, compare
 from jostle.fidelity.causes import Cause, cause_of, read_causes
 from jostle.fidelity.markdown import page
-from jostle.running.executors import local
-from jostle.running.session import Session
+from jostle.runner.executors import local
+from jostle.runner.session import Session
 from jostle.scenario import PlannedRun
 
 KEY = "bottleneck.loss"
@@ -57,7 +57,7 @@ def test_page(comparisons: list[Comparison]) -> None:
     assert text.startswith("# Fidelity\n")
     assert "$ jostle validate x.toml" in text
     assert "Simulator `fake-1`, 1 run per cell; kernel `fake-1`, 1 run per cell." in text
-    assert "packets sent again within 25 % or 30 packets" in text
+    assert "retransmitted packets within 25 % or 30 packets" in text
     kinds, quantities, controllers, scenarios, worst, alone, pair = tables(text)
     assert kinds[2:] == [
         ["a flow alone", "12", "2", "16.7 %"],
@@ -66,7 +66,7 @@ def test_page(comparisons: list[Comparison]) -> None:
     assert [row[1:] for row in quantities[2:]] == [
         ["goodput", "12", "2", "16.7 %"],
         ["SRTT", "12", "12", "100.0 %"],
-        ["packets sent again", "12", "12", "100.0 %"],
+        ["retransmitted packets", "12", "12", "100.0 %"],
         ["share", "12", "12", "100.0 %"],
     ]
     assert controllers[2:] == [["bbr", "2 of 12", ""], ["cubic + bbr", "", "12 of 12"]]

@@ -13,12 +13,12 @@ import pytest
 from fake_core import spec
 from fake_plan import make_plan, plan_of
 from jostle.errors import InputError
-from jostle.figures import HeatMapData, PhaseBand, draw, heat, save
+from jostle.figures import HeatMapData, PhaseBand, draw, heat_map, save
 from jostle.figures import stacked as stacked_panels
 from jostle.figures.data import flow_label
 from jostle.figures.style import COLUMN_IN, legend_columns, shortened
-from jostle.results import pictures
-from jostle.results.over_time import panels
+from jostle.results import figure_files
+from jostle.results.time_series_data import panels
 from jostle.scenario import PlannedRun
 
 
@@ -48,7 +48,7 @@ def results(carry_out):
 def test_stacked_data_by_hand():
     data = stacked(series(), {"a": "A"}, "title", [PhaseBand("steady", 1, 2)])
     assert [(p.quantity, p.unit) for p in data.panels] == [
-        ("Throughput", "Mbit/s"), ("RTT", "ms"), ("cwnd", "MB"), ("Retransmitted", "%"),
+        ("Throughput", "Mbit/s"), ("RTT", "ms"), ("cwnd", "MB"), ("Retransmission rate", "%"),
     ]  # fmt: skip
     throughput, rtt, cwnd, again = (panel.lines[0] for panel in data.panels)
     assert throughput.time_s.tolist() == [0.5, 1.5]
@@ -101,14 +101,14 @@ def test_ticks_are_round_and_three_at_least(peak):
 
 
 def test_data_of_the_heat_maps(results):
-    jain = pictures.jain_data(results)
+    jain = figure_files.jain_data(results)
     assert jain.rows == ("cubic", "bbr", "vivace", "hybla")
     assert jain.columns == ("overall", "startup", "steady")
     assert (jain.lowest, jain.highest) == (0.5, 1.0)
     expected = results.estimate("jain", "steady")["value"].to_list()
     assert jain.values[:, 2].tolist() == pytest.approx(expected)
 
-    difference = pictures.difference_data(results)
+    difference = figure_files.difference_data(results)
     means = results.estimate("throughput", "overall").filter(condition="bbr")["value"]
     assert difference.values[1, 0] == pytest.approx((means[0] - means[1]) / 1e6)
     assert difference.lowest == -difference.highest
@@ -116,7 +116,7 @@ def test_data_of_the_heat_maps(results):
 
 
 def test_first_ahead_is_blue_and_the_other_is_red(results):
-    figure = pictures.difference(results)
+    figure = figure_files.difference(results)
     mesh = figure.axes[0].collections[0]
     red, _, blue, _ = mesh.cmap(mesh.norm(80.0))
     assert blue > red
@@ -129,9 +129,9 @@ def test_first_ahead_is_blue_and_the_other_is_red(results):
 
 
 def test_drawn_panels_have_units_and_a_legend_outside(results):
-    figure = pictures.series(results, 1)
+    figure = figure_files.series(results, 1)
     assert figure.get_size_inches()[0] == COLUMN_IN
-    assert [axis.get_ylabel().split("\n")[1] for axis in figure.axes] == [
+    assert [axis.get_ylabel().split()[-1] for axis in figure.axes] == [
         "(Mbit/s)", "(ms)", "(kB)", "(%)", "(kB)",
     ]  # fmt: skip
     assert figure.axes[-1].get_xlabel() == "Time (s)"
@@ -147,7 +147,7 @@ def test_everything_lies_within_the_figure(carry_out):
     value = "cubic (hystart = false, beta = 0.7)"
     conditions = [*plan.conditions[:3], {"flows.newcomer.controller": value}]
     results = carry_out(plan_of("", conditions, plan.runs))
-    for name, make in pictures.all_figures(results).items():
+    for name, make in figure_files.all_figures(results).items():
         figure = make()
         figure.canvas.draw()
         width, height = figure.bbox.size
@@ -171,18 +171,18 @@ def test_empty_lines_can_be_drawn():
 
 @pytest.mark.parametrize("suffix", save.FORMATS)
 def test_same_figure_same_bytes(results, suffix):
-    first = save.to_bytes(pictures.series(results, 0), suffix)
-    assert first == save.to_bytes(pictures.series(results, 0), suffix)
+    first = save.to_bytes(figure_files.series(results, 0), suffix)
+    assert first == save.to_bytes(figure_files.series(results, 0), suffix)
     assert not re.search(rb"20\d\d-\d\d-\d\d|CreationDate", first)
 
 
 def test_png_is_wide_enough_for_print(results):
-    png = save.to_bytes(pictures.jain(results), "png")
+    png = save.to_bytes(figure_files.jain(results), "png")
     assert struct.unpack(">I", png[16:20])[0] == COLUMN_IN * 300
 
 
 def test_every_figure_is_written_under_its_conditions_name(results, tmp_path):
-    paths = pictures.save_all(results, tmp_path / "demo", ("png",))
+    paths = figure_files.save_all(results, tmp_path / "demo", ("png",))
     stems = ["series-cubic", "series-bbr", "series-vivace", "series-hybla", "jain",
              "throughput-difference"]  # fmt: skip
     assert [p.name for p in paths] == [f"{stem}.png" for stem in stems]
@@ -193,7 +193,7 @@ def test_every_figure_is_written_under_its_conditions_name(results, tmp_path):
 def test_one_condition_has_no_heat_maps(carry_out):
     plan = plan_of("", [{}], [PlannedRun(0, 1, spec(1, ("cubic",)))])
     results = carry_out(plan)
-    assert list(pictures.all_figures(results)) == ["series"]
+    assert list(figure_files.all_figures(results)) == ["series"]
     with pytest.raises(InputError, match="two flows"):
         results.plot(kind="difference")
 
@@ -201,13 +201,13 @@ def test_one_condition_has_no_heat_maps(carry_out):
 def test_pings_compete_with_nobody(carry_out):
     conditions = [{"queue": "red"}, {"queue": "pie"}]
     runs = [PlannedRun(at, 1, spec(1, ("cubic", "none"))) for at in range(2)]
-    assert list(pictures.all_figures(carry_out(plan_of("", conditions, runs)))) == [
+    assert list(figure_files.all_figures(carry_out(plan_of("", conditions, runs)))) == [
         "series-red", "series-pie",
     ]  # fmt: skip
     runs = [PlannedRun(at, 1, spec(1, ("none", "cubic", "bbr"))) for at in range(2)]
     results = carry_out(plan_of("", conditions, runs))
-    assert pictures.difference_data(results).ends == ("flow-3 ahead", "newcomer ahead")
-    assert pictures.jain_data(results).lowest == 0.5
+    assert figure_files.difference_data(results).ends == ("flow-3 ahead", "newcomer ahead")
+    assert figure_files.jain_data(results).lowest == 0.5
 
 
 def test_the_bar_is_as_far_below_many_rows_as_below_few():
@@ -224,7 +224,7 @@ def test_the_bar_is_as_far_below_many_rows_as_below_few():
             False,
             ("", ""),
         )
-        figure = heat.heat_map(data)
+        figure = heat_map.heat_map(data)
         figure.canvas.draw()
         table, bar = (axis.get_window_extent() for axis in figure.axes)
         gaps.append((table.y0 - bar.y1) / figure.dpi)
@@ -234,7 +234,7 @@ def test_the_bar_is_as_far_below_many_rows_as_below_few():
 @pytest.mark.parametrize(("value", "text"), [(0.47, "0.47"), (38.59, "38.6"), (1269.2, "1269")])
 def test_numbers_of_heat_maps_have_the_decimals_that_say_something(value, text):
     data = HeatMapData("x", "", ("r",), ("c",), np.array([[value]]), 0.0, value, False, ("", ""))
-    assert [t.get_text() for t in heat.heat_map(data).axes[0].texts] == [text]
+    assert [t.get_text() for t in heat_map.heat_map(data).axes[0].texts] == [text]
 
 
 def test_plot_chooses(results):
@@ -245,9 +245,9 @@ def test_plot_chooses(results):
 def test_what_cannot_be_written_is_said(results, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot write"):
-        pictures.save_all(results, tmp_path / "file" / "demo", ("png",))
+        figure_files.save_all(results, tmp_path / "file" / "demo", ("png",))
     with pytest.raises(InputError, match="no figure format `gif`"):
-        save.to_bytes(pictures.jain(results), "gif")
+        save.to_bytes(figure_files.jain(results), "gif")
 
 
 def test_figure_data_needs_no_matplotlib():

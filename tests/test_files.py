@@ -15,7 +15,7 @@ import pytest
 from jostle import _core, scenario
 from jostle.backends.base import run_id
 from jostle.cli import status
-from jostle.foreign_files import read_bytes
+from jostle.safe_io.untrusted_files import read_bytes
 from jostle.scenario import ScenarioError
 from jostle.scenario.schema import json_schema
 

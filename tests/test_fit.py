@@ -16,15 +16,15 @@ from downloads import document
 from jostle.backends import SimBackend, load_engine
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.inference.features import features, rtts_known
 from jostle.inference.fit import Experiment, _Search, fit
+from jostle.inference.fit_features import features, rtts_known
 from jostle.inference.free_keys import free_keys
-from jostle.inference.refining import chance_weights, refine, slopes_at
+from jostle.inference.gauss_newton import noise_weights, refine, slopes_at
+from jostle.inference.scenario_toml import fitted_text
 from jostle.inference.uncertainty import uncertainty
-from jostle.inference.writing import fitted_text
-from jostle.running.executors import local
-from jostle.running.session import Session
-from jostle.stats.describe import Floats
+from jostle.runner.executors import local
+from jostle.runner.session import Session
+from jostle.stats.descriptive import Floats
 
 GUESS = document("18 Mbit/s", "60 ms", "200 kB", "0.4 %", duration="12 s", seed=5)
 TRUTH = document("10 Mbit/s", "40 ms", "80 kB", "0.1 %", duration="12 s", seed=5)
@@ -36,7 +36,7 @@ def test_keys_have_ranges_around_what_the_scenario_says() -> None:
     assert (rate.low, rate.high, rate.unit, rate.start) == (4.5, 72.0, "Mbit/s", 18.0)
     assert (loss.low, loss.high, loss.unit) == (0.1, 1.6, "%")
     assert rtt.written(rtt.value(0.5)) == "60 ms"
-    assert rate.place(18.0) == pytest.approx(0.5)
+    assert rate.relative_position(18.0) == pytest.approx(0.5)
 
 
 def test_ranges_are_read_with_their_unit() -> None:
@@ -151,7 +151,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     slopes, _ = linear(random)
     keys = free_keys(GUESS, ["bottleneck.rate,bottleneck.queue.limit,flows.download.rtt"])
     runs = 3 * random.standard_normal((400, 10))
-    weights = chance_weights(runs)
+    weights = noise_weights(runs)
     # A mean over so many runs has no chance of its own.
     known = uncertainty(keys, np.full(3, 0.5), slopes, weights, runs, seeds=10**6)
     # The covariance of weighted least squares, by its formula.
@@ -167,7 +167,7 @@ def test_keys_that_do_the_same_cannot_be_told_apart() -> None:
     slopes[:, 1] = -slopes[:, 0] + 0.01 * random.standard_normal(10)
     keys = free_keys(GUESS, ["bottleneck.rate,bottleneck.queue.limit,flows.download.rtt"])
     runs = random.standard_normal((50, 10))
-    known = uncertainty(keys, np.full(3, 0.5), slopes, chance_weights(runs), runs, seeds=2)
+    known = uncertainty(keys, np.full(3, 0.5), slopes, noise_weights(runs), runs, seeds=2)
     ((one, other, correlation),) = known.unclear
     assert (one, other) == ("bottleneck.rate", "bottleneck.queue.limit")
     assert correlation > 0.95
@@ -200,6 +200,7 @@ def measured() -> jostle.ResultSet:
     return jostle.run(jostle.Scenario.from_dict(TRUTH), store=False)
 
 
+@pytest.mark.slow
 def test_known_keys_are_recovered(measured: jostle.ResultSet) -> None:
     scenario = jostle.Scenario.from_dict(GUESS)
     experiments = [Experiment(one.condition, one.run) for one in measured.results]
@@ -250,7 +251,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert rate["value"] == pytest.approx(10.0, rel=0.02)
     assert rate["low"] < 10.0 < rate["high"]
     assert len(told["experiments"]) == 2
-    assert told["held_out"][0][0]["name"] == "flow 1: mean throughput"
+    assert told["test"][0][0]["name"] == "flow 1: mean throughput"
     read = tomllib.loads(fitted.read_text())
     assert read["bottleneck"]["rate"] == rate["written"]
     assert read["bottleneck"]["queue"]["limit"] == "80 kB"

@@ -5,15 +5,15 @@ import json
 
 import jostle
 import pytest
-from jostle.captures.flent_files import write
 from jostle.cli import status
 from jostle.errors import InputError
+from jostle.measurements.flent_export import write
 
 T0 = 1_700_000_000.0
 RUN = """
 title = "A download and pings"
-duration = "10 s"
-interval = "500 ms"
+duration          = "10 s"
+sampling_interval = "500 ms"
 bottleneck = { rate = "20 Mbit/s", queue = { kind = "drop_tail", limit = "1 BDP" } }
 [[flows]]
 name = "download"
@@ -23,7 +23,7 @@ rtt = "50 ms"
 name = "pings"
 controller = "none"
 rtt = "50 ms"
-source = { kind = "ping", bytes = "56 B", every = "200 ms" }
+source = { kind = "ping", size = "56 B", period = "200 ms" }
 """
 
 
@@ -127,7 +127,7 @@ def test_a_run_that_flent_opens_is_measured_as_the_run(tmp_path, capsys):
     scenario.write_text(RUN)
     store = tmp_path / "store"
     results = jostle.run(str(scenario), store=str(store))
-    run = results.of(0)[0].run
+    run = results.runs_of(0)[0].run
     path = tmp_path / "run.flent.gz"
     command = ["store", "export", str(path), "--run", run.run_id, "--store", str(store)]
     assert status(command) == 0
@@ -169,7 +169,7 @@ def test_what_cannot_be_exported_is_said(name, run, words, tmp_path, capsys):
     scenario = tmp_path / "run.toml"
     scenario.write_text(RUN)
     store = tmp_path / "store"
-    known = jostle.run(str(scenario), store=str(store)).of(0)[0].run.run_id
+    known = jostle.run(str(scenario), store=str(store)).runs_of(0)[0].run.run_id
     command = ["store", "export", str(tmp_path / name), "--run", run or known]
     assert status([*command, "--store", str(store)]) == 2
     assert words in capsys.readouterr().err

@@ -18,8 +18,15 @@ from pathlib import Path
 
 import hostile_folder
 import pytest
-from jostle.foreign_code import ALLOW_CODE, CODE_SOURCES, ConsentError, Rule, admit, require_consent
-from jostle.implementations import Programs, recipes
+from jostle.quic.recipes import Programs, recipes
+from jostle.safe_io.code_consent import (
+    ALLOW_CODE,
+    CODE_SOURCES,
+    ConsentError,
+    Rule,
+    admit,
+    require_consent,
+)
 
 HERE = Path(__file__).parent
 # With -P, which children inherit, there would be less to attack.
@@ -38,7 +45,7 @@ class Evil:
 
     def on_ack(self, ack): ...
 
-    def on_congestion(self, signal):
+    def on_congestion_event(self, signal):
         self.ssthresh = self.cwnd
 """
 SCENARIO = """duration = "1 s"
@@ -166,7 +173,7 @@ def by_reading(folder: Path) -> Attack:
     there = copy_data(folder, "studies")
     text = (there / "study.toml").read_text("utf-8")
     table = f"""
-[[readings]]
+[[setups]]
 id = "evil"
 title = "another sender"
 text = "The sender is another."
@@ -356,15 +363,15 @@ def by_claim_file(folder: Path) -> Attack:
 def by_distribution(folder: Path) -> Attack:
     (folder / "sizes.cdf").write_text("__import__('os').system('touch ran') 1\n", "utf-8")
     more = (
-        'source = { kind = "request_response", think = "1 s", '
-        'bytes = { distribution = "empirical", file = "sizes.cdf" } }\n'
+        'source = { kind = "request_response", think_time = "1 s", '
+        'size = { distribution = "empirical", file = "sizes.cdf" } }\n'
     )
     return Attack(["run", write_scenario(folder, '"reno"', more), ALLOW_CODE], ["sizes.cdf"])
 
 
 def by_workload(folder: Path) -> Attack:
     (folder / "flows.txt").write_text("0 __import__('os').system('touch ran')\n", "utf-8")
-    more = 'source = { kind = "fixed", bytes = "1 kB" }\narrivals = { file = "flows.txt" }\n'
+    more = 'source = { kind = "fixed", size = "1 kB" }\narrivals = { file = "flows.txt" }\n'
     return Attack(["run", write_scenario(folder, '"reno"', more), ALLOW_CODE], ["flows.txt"])
 
 
@@ -488,7 +495,7 @@ def test_the_security_page_lists_every_source() -> None:
 
 
 def test_programs_of_a_specification_must_have_been_admitted() -> None:
-    from jostle.backends.kernel import programs
+    from jostle.backends.kernel import quic_programs
 
     flow = {
         "name": "theirs",
@@ -503,11 +510,11 @@ def test_programs_of_a_specification_must_have_been_admitted() -> None:
         },
     }
     with pytest.raises(ConsentError, match=r"/bin/evil one"):
-        programs.digest(flow)
+        quic_programs.digest(flow)
     with pytest.raises(ConsentError, match=r"/bin/evil one"):
-        programs.job({"seed": 1}, flow, "10.0.0.1", 1)
+        quic_programs.job({"seed": 1}, flow, "10.0.0.1", 1)
     admit(Programs.of(["/bin/evil"], ["/bin/evil", "one"]))
-    assert programs.job({"seed": 1}, flow, "10.0.0.1", 1)["server"] == ["/bin/evil"]
+    assert quic_programs.job({"seed": 1}, flow, "10.0.0.1", 1)["server"] == ["/bin/evil"]
 
 
 def test_consent_is_asked_for_before_anything_is_read(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import jostle
 import pytest
-from jostle.scenario import ScenarioError, loads
+from jostle.scenario import ScenarioError, load_text
 
 SCENARIO = """
 duration = "4 s"
-interval = "2 ms"
+sampling_interval = "2 ms"
 [downlink]
 rate = "50 Mbit/s"
 queue = {{ kind = "drop_tail", limit = "200 kB" }}
@@ -25,42 +25,53 @@ direction = "{direction}"
 rtt = "20 ms"
 {source}
 """
-VOICE = 'controller = "none"\nsource = { kind = "cbr", rate = "8 Mbit/s", bytes = "1000 B" }'
-BULK = 'controller = "cubic"\nbytes = "2 MB"'
+VOICE = 'controller = "none"\nsource = { kind = "cbr", rate = "8 Mbit/s", size = "1000 B" }'
+BULK = 'controller = "cubic"\nsize = "2 MB"'
 
 
 def run(frames: str, direction: str, source: str, folder: Path) -> jostle.ResultSet:
     text = SCENARIO.format(frames=frames, direction=direction, source=source)
-    return jostle.run(loads(text), store=folder)
+    return jostle.run(load_text(text), store=folder)
 
 
 def test_a_scenario_says_what_a_frame_is():
-    text = SCENARIO.format(frames='frames = { contention = "2 ms" }', direction="up", source=VOICE)
-    link = loads(text).plan(repeats=1).runs[0].spec["links"][1]
+    text = SCENARIO.format(
+        frames='frame_aggregation = { access_delay = "2 ms" }', direction="up", source=VOICE
+    )
+    link = load_text(text).plan(repeats=1).runs[0].spec["links"][1]
     points = [{"probability": p, "value_ns": 2_000_000} for p in (0.0, 1.0)]
     assert link["frames"] == {"packets": 64, "bytes": 65_535, "contention": points}
-    without = SCENARIO.format(frames='frames = "none"', direction="up", source=VOICE)
-    assert "frames" not in loads(without).plan(repeats=1).runs[0].spec["links"][1]
+    without = SCENARIO.format(frames='frame_aggregation = "none"', direction="up", source=VOICE)
+    assert "frames" not in load_text(without).plan(repeats=1).runs[0].spec["links"][1]
 
 
 @pytest.mark.parametrize(
     ("frames", "message"),
     [
-        ("frames = {}", "uplink.frames.contention: missing"),
-        ('frames = { contention = "1 ms", packets = 0 }', "uplink.frames.packets"),
-        ('frames = { contention = "1 ms", size = 1 }', "uplink.frames.size: unknown key"),
+        ("frame_aggregation = {}", "uplink.frame_aggregation.access_delay: missing"),
+        (
+            'frame_aggregation = { access_delay = "1 ms", packets = 0 }',
+            "uplink.frame_aggregation.packets",
+        ),
+        (
+            'frame_aggregation = { access_delay = "1 ms", size = 1 }',
+            "uplink.frame_aggregation.size: 1 has no unit",
+        ),
     ],
 )
 def test_what_cannot_be_is_said(frames: str, message: str):
     with pytest.raises(ScenarioError) as caught:
-        loads(SCENARIO.format(frames=frames, direction="up", source=VOICE))
+        load_text(SCENARIO.format(frames=frames, direction="up", source=VOICE))
     assert message in str(caught.value)
 
 
 def test_packets_that_come_one_by_one_arrive_in_frames(tmp_path: Path):
     """One comes each ms and a frame has to wait for 7 ms: so many and more go together."""
     sent = {}
-    for name, frames in (("alone", ""), ("framed", 'frames = { contention = "7 ms" }')):
+    for name, frames in (
+        ("alone", ""),
+        ("framed", 'frame_aggregation = { access_delay = "7 ms" }'),
+    ):
         series = run(frames, "up", VOICE, tmp_path / name).series("uplink", "sent")
         sent[name] = [packets for at, packets in series.rows() if at > 1 and packets]
     assert set(sent["alone"]) <= {1, 2, 3}
@@ -71,12 +82,12 @@ def test_packets_that_come_one_by_one_arrive_in_frames(tmp_path: Path):
 
 def test_acks_that_arrive_together_send_data_in_bursts(tmp_path: Path):
     """Every 2 ms 8 ACKs come, and as many segments leave the queue of the downlink."""
-    framed = 'frames = { contention = "5 ms", packets = 64 }'
+    framed = 'frame_aggregation = { access_delay = "5 ms", packets = 64 }'
     acks, swing = {}, {}
     for name, frames in (("alone", ""), ("framed", framed)):
         found = run(frames, "down", BULK, tmp_path / name)
         sent = [packets for _, packets in found.series("uplink", "sent").rows()[100:150]]
-        queue = [size for _, size in found.series("downlink", "queue").rows()[100:150]]
+        queue = [size for _, size in found.series("downlink", "queue_length").rows()[100:150]]
         acks[name] = sorted(set(sent))
         swing[name] = max(abs(b - a) for a, b in pairwise(queue))
     assert acks["alone"] == [8, 9]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +17,7 @@ from fuzzing.cases import ACCEPTED, Watched, run_watched
 from fuzzing.readers import OTHERS, READERS
 from fuzzing.seeds import repair_digests
 from jostle import _core
-from jostle.foreign_code import CODE_SOURCES
+from jostle.safe_io.code_consent import CODE_SOURCES
 from limited import SOUND
 
 ROOT = Path(__file__).parents[1]
@@ -58,8 +60,20 @@ NAMES = {reader.name for reader in READERS}
 
 @pytest.fixture(scope="module")
 def tallies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """Fuzz every reader a little, in two processes."""
-    folder = tmp_path_factory.mktemp("fuzz")
+    """Fuzz every reader a little, in two processes, once for all workers of pytest."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    file = folder / "fuzzed.json"
+    with (folder / "fuzzed.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.exists():
+            file.write_text(json.dumps(fuzz_all(tmp_path_factory.mktemp("fuzz"))))
+    tallied: dict[str, dict[str, Any]] = json.loads(file.read_text())
+    return tallied
+
+
+def fuzz_all(folder: Path) -> dict[str, dict[str, Any]]:
     program = [sys.executable, str(ROOT / "tools" / "fuzz_readers.py"), "--seed", "1"]
     program += ["--cases", str(CASES), "--simulated-s", "0", "--output", str(folder / "found")]
     names = [reader.name for reader in READERS]
@@ -101,7 +115,8 @@ def test_every_module_that_opens_files_of_others_is_fuzzed() -> None:
         froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
         names = {
             alias.name for node in froms for alias in node.names
-            if node.module in {"jostle.foreign_files", "jostle.scenario.text.document"}
+            if node.module
+            in {"jostle.safe_io.untrusted_files", "jostle.scenario.parsing.toml_document"}
         }  # fmt: skip
         if names & {"open_regular", "read_bytes", "read_text", "read_json"}:
             opening.add(".".join(path.relative_to(PACKAGE).with_suffix("").parts))

@@ -19,7 +19,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from jostle import _core
 from jostle.errors import InputError
-from jostle.gym import AURORA, INTERVAL, ORCA, Design, FlowEnv, FlowsEnv, FlowVectorEnv
+from jostle.gym import AURORA, INTERVAL, ORCA, AgentDesign, FlowEnv, FlowVectorEnv, MultiFlowEnv
 
 SCENARIO = jostle.Scenario.from_toml("""
 duration = "4 s"
@@ -58,7 +58,7 @@ def an_episode(environment: Any, seed: int | None, actions: float | None = None)
 
 
 @pytest.mark.parametrize("design", [AURORA, ORCA], ids=["aurora", "orca"])
-def test_the_checker_of_gymnasium_is_content(design: Design) -> None:
+def test_the_checker_of_gymnasium_is_content(design: AgentDesign) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         # It would have every action space between -1 and 1.
@@ -67,7 +67,7 @@ def test_the_checker_of_gymnasium_is_content(design: Design) -> None:
 
 
 @pytest.mark.parametrize("design", [AURORA, ORCA], ids=["aurora", "orca"])
-def test_the_same_seed_gives_the_same_episode(design: Design) -> None:
+def test_the_same_seed_gives_the_same_episode(design: AgentDesign) -> None:
     one = FlowEnv(SCENARIO, "learner", design=design)
     other = FlowEnv(SCENARIO, "learner", design=design)
     first = an_episode(one, 5)
@@ -174,7 +174,7 @@ def test_actions_do_what_they_say() -> None:
     _, _, _, _, about = environment.step([1e9])
     assert about["interval"]["pacing_bps"] == pytest.approx(before * 1.25, abs=2)
 
-    absolute = Design(("rtt_ratio",), 1, "1000 ms", "absolute")
+    absolute = AgentDesign(("rtt_ratio",), 1, "1000 ms", "absolute")
     environment = FlowEnv(SCENARIO, "learner", design=absolute)
     environment.reset(seed=1)
     _, _, _, _, about = environment.step([5.0, 1.0])
@@ -182,7 +182,7 @@ def test_actions_do_what_they_say() -> None:
     assert about["interval"]["pacing_bps"] == 2e6
     assert about["interval"]["sending_bps"] == pytest.approx(2e6, rel=0.02)
 
-    window = Design(("rtt_ratio",), 1, "200 ms", "window 1")
+    window = AgentDesign(("rtt_ratio",), 1, "200 ms", "window 1")
     environment = FlowEnv(SCENARIO, "learner", design=window)
     environment.reset(seed=1)
     _, _, _, _, about = environment.step([1.0])
@@ -228,7 +228,7 @@ def test_rewards_are_those_of_the_papers() -> None:
 
 
 def test_several_learn_in_one_run() -> None:
-    environment = FlowsEnv(SCENARIO, {"learner": AURORA, "other": ORCA})
+    environment = MultiFlowEnv(SCENARIO, {"learner": AURORA, "other": ORCA})
 
     def run() -> list[Any]:
         observations, _ = environment.reset(seed=3)
@@ -274,15 +274,15 @@ def test_mistakes_are_named() -> None:
             "features": AURORA.features, "history": 10, "interval": "1 rtt", "action": "cubic",
         }  # fmt: skip
         with pytest.raises(InputError, match=message):
-            Design(**{**given, **change})
-    several = FlowsEnv(SCENARIO, ["learner", "other"])
+            AgentDesign(**{**given, **change})
+    several = MultiFlowEnv(SCENARIO, ["learner", "other"])
     several.reset(seed=1)
     with pytest.raises(InputError, match="no interval of `other` has ended"):
         several.step({"other": [0.0]})
 
 
 def test_policies_are_written_and_asked(tmp_path: Path) -> None:
-    design = Design(("rtt_ratio", "loss_ratio"), 1, "1 rtt", "rate 0.1")
+    design = AgentDesign(("rtt_ratio", "loss_ratio"), 1, "1 rtt", "rate 0.1")
     random = np.random.default_rng(1)
     first, second = random.normal(size=(3, 2)), random.normal(size=(1, 3))
     layers = [("tanh", first, [0.1, 0.2, 0.3]), ("linear", second, [0.5])]

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from jostle.backends import SimBackend, load_engine
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.inference import surroundings
+from jostle.inference import run_context
 from jostle.inference.candidates import candidates, chosen_names
-from jostle.inference.curves import curve_distances
-from jostle.inference.identify import Identification, identify, probabilities, seen_of
-from jostle.inference.observation import Observation, observe
-from jostle.inference.warping import warped_distances
-from jostle.running.executors import local
-from jostle.running.session import Session
+from jostle.inference.curve_distance import curve_distances
+from jostle.inference.dynamic_time_warping import warped_distances
+from jostle.inference.identify import Identification, identify, observe_candidates, probabilities
+from jostle.inference.observed_flow import ObservedFlow, observe
+from jostle.runner.executors import local
+from jostle.runner.session import Session
 
 NAMES = ("reno", "cubic", "bbr", "vegas", "westwood")
 
@@ -34,7 +34,7 @@ def scenario(controller: str, **changes: Any) -> jostle.Scenario:
     return jostle.Scenario.from_dict(
         {
             "duration": "20 s",
-            "interval": "100 ms",
+            "sampling_interval": "100 ms",
             "seed": 7,
             "bottleneck": {
                 "rate": "10 Mbit/s",
@@ -55,7 +55,7 @@ def named(run: Any, names: Sequence[str], around: Any = None) -> Identification:
     executor = local(2)
     try:
         session = Session(SimBackend(load_engine()), executor, None)
-        given_around = around or surroundings.of_a_run(run, observed.flow)
+        given_around = around or run_context.spec_from_run(run, observed.flow)
         return identify(observed, given_around, names, session, replicas=2)
     finally:
         executor.shutdown()
@@ -81,8 +81,8 @@ def test_warping_is_what_its_definition_says(size: int, band: int, seed: int) ->
     assert warped_distances(curve, others, band) == pytest.approx(expected)
 
 
-def observation(curve: np.ndarray) -> Observation:
-    return Observation("f", 0.0, 0.1, 0.04 + curve / 1e3, 1e4 + 1e3 * curve, np.zeros_like(curve))
+def observation(curve: np.ndarray) -> ObservedFlow:
+    return ObservedFlow("f", 0.0, 0.1, 0.04 + curve / 1e3, 1e4 + 1e3 * curve, np.zeros_like(curve))
 
 
 def test_a_shifted_sawtooth_is_closer_than_one_of_another_form() -> None:
@@ -133,7 +133,7 @@ def test_a_link_file_stands_for_what_the_run_says(tmp_path: Path) -> None:
         'queue = { kind = "drop_tail", limit = "75 kB" }\n'
     )
     run = run_of("cubic")
-    around = surroundings.around_a_link(jostle_link(link), observe(run))
+    around = run_context.spec_from_link_file(jostle_link(link), observe(run))
     assert [one["name"] for one in around["links"]] == ["bottleneck", "reverse"]
     assert around["interval_ns"] == 100_000_000
     found = named(run, NAMES, around)
@@ -148,7 +148,7 @@ def jostle_link(path: Path) -> Any:
 
 
 def test_a_flow_is_seen_from_its_first_packet_to_its_last() -> None:
-    size = {"kind": "fixed", "bytes": "8 MB"}
+    size = {"kind": "fixed", "size": "8 MB"}
     flow = {"name": "download", "controller": "reno", "rtt": "40 ms", "start": "2 s"}
     run = run_of("reno", flows=[{**flow, "source": size}])
     seen = observe(run)
@@ -166,11 +166,11 @@ def test_what_cannot_be_seen_is_refused() -> None:
         observe(run, "ona")
     with pytest.raises(InputError, match="at least 40"):
         observe(run_of("reno", duration="3 s"))
-    source = {"kind": "ping", "bytes": "56 B", "every": "20 ms"}
+    source = {"kind": "ping", "size": "56 B", "period": "20 ms"}
     pings = [{"name": "p", "controller": "none", "source": source, "rtt": "40 ms"}]
     pinged = run_of("reno", flows=pings)
     with pytest.raises(InputError, match="not TCP"):
-        surroundings.of_a_run(pinged, "p")
+        run_context.spec_from_run(pinged, "p")
 
 
 def test_candidates_keep_the_flow_and_leave_out_what_needs_marks() -> None:
@@ -186,8 +186,8 @@ def test_candidates_keep_the_flow_and_leave_out_what_needs_marks() -> None:
 
 def test_a_link_is_shaken_by_less_than_anybody_measures() -> None:
     spec = scenario("cubic").plan().runs[0].spec
-    assert surroundings.shaken(spec, 0) == spec
-    up, down = (surroundings.shaken(spec, number)["links"][0] for number in (1, 2))
+    assert run_context.with_perturbed_links(spec, 0) == spec
+    up, down = (run_context.with_perturbed_links(spec, number)["links"][0] for number in (1, 2))
     assert up["capacity"] == {"kind": "constant", "rate_bps": 10_020_000}
     assert down["capacity"] == {"kind": "constant", "rate_bps": 9_980_000}
     assert up["queue"]["parameters"]["limit"] == {"bytes": 76_500}
@@ -239,9 +239,9 @@ def test_a_capture_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_a_flow_that_queues_nowhere_shows_no_bottleneck() -> None:
-    flat = Observation("f", 0.0, 0.1, np.full(50, 0.04), np.full(50, 3e4), np.full(50, 6e6))
+    flat = ObservedFlow("f", 0.0, 0.1, np.full(50, 0.04), np.full(50, 3e4), np.full(50, 6e6))
     with pytest.raises(InputError, match="--link"):
-        surroundings.estimated(flat)
+        run_context.spec_from_estimate(flat)
 
 
 @pytest.mark.parametrize("end", ["sender", "receiver"])
@@ -264,24 +264,24 @@ def test_a_few_bytes_before_all_others_do_not_shorten_the_round_trip(
     smallest_s = {"sender": 0.04 + (37 + 66) * 8 / 5e6, "receiver": 0.04 + packet_s}[end]
     assert row["phases"]["overall"]["rtt_min_s"] == pytest.approx(smallest_s, abs=1e-9)
     observed = observe(seen.run)
-    around = surroundings.estimated(observed)
+    around = run_context.spec_from_estimate(observed)
     (link,) = around["links"]
     (sender,) = around["flows"]
-    rtt_ns = link["delay"]["steps"][0]["delay_ns"] + sender["access_delay_ns"]
+    rtt_ns = link["delay"]["steps"][0]["delay_ns"] + sender["base_delay_ns"]
     assert rtt_ns == pytest.approx(40e6, rel=1e-4)
 
 
 def test_a_small_packet_bounds_the_round_trip_where_full_ones_met_a_queue() -> None:
     curve = np.linspace(0.05, 0.1, 50)
-    seen = Observation("f", 0.0, 0.1, curve, curve, curve, 0.041, least_full_rtt_s=0.05)
+    seen = ObservedFlow("f", 0.0, 0.1, curve, curve, curve, 0.041, least_full_rtt_s=0.05)
     assert seen.quiet_rtt_s(0.002) == pytest.approx(0.043)
-    seen = Observation("f", 0.0, 0.1, curve, curve, curve, 0.049, least_full_rtt_s=0.05)
+    seen = ObservedFlow("f", 0.0, 0.1, curve, curve, curve, 0.049, least_full_rtt_s=0.05)
     assert seen.quiet_rtt_s(0.002) == 0.05
 
 
 def test_what_a_full_packet_takes_to_be_sent_is_no_queue() -> None:
     curve = np.array([0.038, 0.04, 0.06])
-    seen = Observation("f", 0.0, 0.1, curve, curve, curve, 0.038, least_full_rtt_s=0.04)
+    seen = ObservedFlow("f", 0.0, 0.1, curve, curve, curve, 0.038, least_full_rtt_s=0.04)
     assert seen.queueing_delay_s == pytest.approx([0.0, 0.0, 0.02])
 
 
@@ -306,12 +306,12 @@ def test_intervals_that_a_busy_machine_moves_do_not_make_a_link_faster() -> None
     moved = 2e7 * (1 - np.diff(late) / 0.1)
     moved[::40] = 1.4e7
     curve = 40 * np.abs(np.sin(np.arange(300) / 10))
-    seen = Observation("f", 0.0, 0.1, 0.04 + curve / 1e3, 1e4 + 1e3 * curve, moved)
-    (link,) = surroundings.estimated(seen)["links"]
+    seen = ObservedFlow("f", 0.0, 0.1, 0.04 + curve / 1e3, 1e4 + 1e3 * curve, moved)
+    (link,) = run_context.spec_from_estimate(seen)["links"]
     assert link["capacity"]["rate_bps"] == pytest.approx(2e7, rel=0.005)
     # A link that is full now and then is as fast as it is then.
-    seen = Observation("f", 0.0, 0.1, 0.04 + curve / 1e3, 1e4 + curve, 1e7 + 2e5 * curve)
-    (link,) = surroundings.estimated(seen)["links"]
+    seen = ObservedFlow("f", 0.0, 0.1, 0.04 + curve / 1e3, 1e4 + curve, 1e7 + 2e5 * curve)
+    (link,) = run_context.spec_from_estimate(seen)["links"]
     assert link["capacity"]["rate_bps"] == pytest.approx(1.8e7, rel=0.04)
 
 
@@ -374,8 +374,8 @@ def test_bbr_over_a_path_that_is_late_is_bbr(
 
 def test_candidates_have_late_paths_where_nobody_knows_them_to_be_on_time() -> None:
     observed = observe(run_of("bbr"))
-    around = surroundings.estimated(observed)
-    late = surroundings.late(around, surroundings.LONE, 0.3e-3)
+    around = run_context.spec_from_estimate(observed)
+    late = run_context.with_random_delay(around, run_context.SINGLE_FLOW_NAME, 0.3e-3)
     jitter = late["links"][0]["delay"]["jitter"]
     assert jitter is not None
     times = [point["value_ns"] for point in jitter["quantiles"]]
@@ -385,17 +385,17 @@ def test_candidates_have_late_paths_where_nobody_knows_them_to_be_on_time() -> N
     assert times[-1] == 3e6
     assert around["links"][0]["delay"]["jitter"] is None
     # A path with jitter of its own keeps that.
-    assert surroundings.late(late, surroundings.LONE, 1e-3) == late
+    assert run_context.with_random_delay(late, run_context.SINGLE_FLOW_NAME, 1e-3) == late
     executor = local(2)
     try:
         session = Session(SimBackend(load_engine()), executor, None)
         runs = [
-            len(seen_of(around, observed.flow, ("bbr",), session, 2, on_time=on_time))
+            len(observe_candidates(around, observed.flow, ("bbr",), session, 2, on_time=on_time))
             for on_time in (True, False)
         ]
     finally:
         executor.shutdown()
-    assert runs == [2, 2 + len(surroundings.LATENESS_S)]
+    assert runs == [2, 2 + len(run_context.LATENESS_S)]
 
 
 def test_what_is_like_none_of_them_is_said_so(
@@ -415,7 +415,7 @@ def test_what_is_like_none_of_them_is_said_so(
 
 
 def test_a_connection_beside_it_that_carries_next_to_nothing_is_not_asked_about() -> None:
-    beside = {"kind": "request_response", "bytes": "300 B", "think": "1 s"}
+    beside = {"kind": "request_response", "size": "300 B", "think_time": "1 s"}
     flow = {"name": "download", "controller": "reno", "rtt": "40 ms"}
     run = run_of("reno", flows=[{**flow, "name": "control", "source": beside}, flow])
     assert observe(run).flow == "download"

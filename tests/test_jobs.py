@@ -23,13 +23,13 @@ from jostle.backends.kernel import KernelBackend
 from jostle.backends.registry import Option
 from jostle.errors import InputError, InterruptedRunError
 from jostle.kernel_images import Image
-from jostle.running.job import Job, Stop
-from jostle.running.session import Session
-from jostle.running.store import Store
+from jostle.runner.job import CancelFlag, Job
+from jostle.runner.session import Session
+from jostle.store.store import Store
 
 SCENARIO = """
 duration = "2 s"
-interval = "100 ms"
+sampling_interval = "100 ms"
 repeats = 2
 [bottleneck]
 rate = "10 Mbit/s"
@@ -45,7 +45,7 @@ MINE = """
 class Mine:
     cwnd = 12.0
     def on_ack(self, ack): ...
-    def on_congestion(self, event): ...
+    def on_congestion_event(self, event): ...
 """
 
 
@@ -114,7 +114,7 @@ def test_an_executor_knows_how_many_runs_it_takes(tmp_path, processes):
 
 
 def test_a_stop_is_heard_elsewhere():
-    stop = Stop()
+    stop = CancelFlag()
     elsewhere = pickle.loads(pickle.dumps(stop))
     assert not stop()
     assert not elsewhere()
@@ -127,13 +127,13 @@ def test_a_stop_is_heard_elsewhere():
 def test_the_stop_of_a_killed_process_goes_at_the_next_start(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     text = (
-        "import os, pickle, signal; from jostle.running.job import Stop; stop = Stop(); "
+        "import os, pickle, signal; from jostle.runner.job import CancelFlag; stop = CancelFlag(); "
         "pickle.dumps(stop); os.kill(os.getpid(), signal.SIGKILL)"
     )
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", text], env=environment, check=False)
     (left,) = tmp_path.iterdir()
-    stop = Stop()
+    stop = CancelFlag()
     pickle.dumps(stop)
     assert not left.exists()
     stop.close()
@@ -147,7 +147,7 @@ def test_an_interruption_reaches_other_processes(tmp_path, processes, monkeypatc
     path.write_text(text, "utf-8")
     processes.submit(abs, 1).result()
     # Ctrl-C comes while the session waits for the runs.
-    from jostle.running import session
+    from jostle.runner import session
 
     class Interrupted(queue.SimpleQueue):
         def get(self, block=True, timeout=None):
@@ -165,7 +165,7 @@ def test_an_interruption_reaches_other_processes(tmp_path, processes, monkeypatc
 def test_a_job_is_not_run_by_another_engine():
     backend = SimBackend()
     spec = make_plan(1).runs[0].spec
-    job = Job(backend, ["sim-of-yesterday"], None, [spec], Stop(), {})
+    job = Job(backend, ["sim-of-yesterday"], None, [spec], CancelFlag(), {})
     (done,) = job().done
     assert done.record is None
     assert done.error.endswith("sim-of-yesterday where the run was planned")
@@ -215,7 +215,7 @@ def test_plans_lose_conditions():
 
 def test_the_session_refuses_before_it_runs(engine):
     from fake_backend import FakeBackend
-    from jostle.running.executors import local
+    from jostle.runner.executors import local
 
     backend = FakeBackend("sim", refuses="bottleneck.rate: too fast")
     with pytest.raises(InputError, match=r"controller = cubic: bottleneck\.rate: too fast"):

@@ -9,12 +9,17 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from jostle.locked_folders import Partial, TemporaryFolder, _handed_over, temporary_folder
-from jostle.open_folder import OpenFolder
+from jostle.safe_io.open_folder import OpenFolder
+from jostle.safe_io.scratch_folder import (
+    PartialFolder,
+    TemporaryFolder,
+    _handed_over,
+    temporary_folder,
+)
 
 HOLDING = """
 import time
-from jostle.locked_folders import temporary_folder
+from jostle.safe_io.scratch_folder import temporary_folder
 with temporary_folder("run") as folder:
     (folder / "job.json").write_text("{}")
     print(folder, flush=True)
@@ -99,7 +104,7 @@ def test_all_that_is_handed_over_stays_until_it_is_taken(temporary: Path) -> Non
     # Whoever makes another one sweeps first.
     TemporaryFolder("capture").remove()
     assert [path for path in waiting if not path.is_dir()] == []
-    taken = [TemporaryFolder.taken_over(path) for path in waiting]
+    taken = [TemporaryFolder.adopt(path) for path in waiting]
     TemporaryFolder("capture").hand_over()
     assert len(_handed_over) == 1, "locks of those that were taken are given back"
     assert all(folder.path.is_dir() for folder in taken)
@@ -139,7 +144,7 @@ def test_a_partial_folder_that_was_taken_for_abandoned_is_made_again(
         return called(*words)
 
     monkeypatch.setattr(OpenFolder, before, remove)
-    with OpenFolder.at(temporary) as parent, Partial(parent, "run") as partial:
+    with OpenFolder.at(temporary) as parent, PartialFolder(parent, "run") as partial:
         partial.content.write_new("file", b"")
         assert len(removed) == 1
     assert list(temporary.iterdir()) == []
@@ -149,5 +154,5 @@ def test_a_partial_folder_needs_its_parent(temporary: Path) -> None:
     (temporary / "parent").mkdir()
     with OpenFolder.at(temporary / "parent") as parent:
         (temporary / "parent").rmdir()
-        with pytest.raises(FileNotFoundError), Partial(parent, "run"):
+        with pytest.raises(FileNotFoundError), PartialFolder(parent, "run"):
             pass

@@ -17,20 +17,20 @@ from pathlib import Path
 
 import fake_core
 import pytest
-from jostle import locks
 from jostle.backends import SimBackend
 from jostle.backends.kernel import runner
 from jostle.cli import status
 from jostle.errors import JostleError, RunCancelledError, StoreError
-from jostle.kernel_images import build as kernel_build
-from jostle.locks import LockFile
-from jostle.open_folder import OpenFolder
-from jostle.quic_programs import build as quic_build
-from jostle.running.segments.content import packed
-from jostle.running.store import Store
-from jostle.running.sweeps.recording import Recording
-from jostle.running.sweeps.records import Command, is_running, sweeps_of
-from jostle.running.upkeep.merge import tidy_up
+from jostle.kernel_images import build
+from jostle.quic import build as quic_build
+from jostle.runner.sweeps.heartbeat import SweepHeartbeat
+from jostle.runner.sweeps.sweep_files import SweepCommand, is_running, sweeps_of
+from jostle.safe_io import folder_lock
+from jostle.safe_io.folder_lock import LockFile
+from jostle.safe_io.open_folder import OpenFolder
+from jostle.store.maintenance.compaction import compact_store
+from jostle.store.segments.packing import packed
+from jostle.store.store import Store
 
 NOBODY = 65534
 GROUP = 54321
@@ -130,14 +130,14 @@ def bounded() -> Iterator[None]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "PATIENCE_S", 0.3)
-    monkeypatch.setattr(locks, "SAY_AFTER_S", 0.05)
+    monkeypatch.setattr(folder_lock, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(folder_lock, "SAY_AFTER_S", 0.05)
 
 
-def recording(store: Path, detached: bool = True) -> Recording:
-    command = Command(("sweep.toml",), "/", {}, "host", os.getpid(), 1.0, "store")
+def recording(store: Path, detached: bool = True) -> SweepHeartbeat:
+    command = SweepCommand(("sweep.toml",), "/", {}, "host", os.getpid(), 1.0, "store")
     plan = [("Swept", 10)]
-    return Recording(store, command, plan, detached=detached, stop=lambda: None)
+    return SweepHeartbeat(store, command, plan, detached=detached, stop=lambda: None)
 
 
 def mode_of(path: Path) -> int:
@@ -149,7 +149,7 @@ def test_a_reader_cannot_stop_those_who_run(
     open_to_all: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(open_to_all)
-    monkeypatch.setattr(locks, "SAY_AFTER_S", 0.0)
+    monkeypatch.setattr(folder_lock, "SAY_AFTER_S", 0.0)
     Path("scenario.toml").write_text(SCENARIO, "utf-8")
     commands = (("run", "scenario.toml", "--repeats", "3"), ("store", "gc", "--damaged"))
     for words in commands:
@@ -174,11 +174,11 @@ def test_a_member_of_the_group_can_only_delay(
     os.chown(root, -1, GROUP)
     root.chmod(0o2775)
     store = Store(root)
-    tidy_up(store)
+    compact_store(store)
     with other_user(hold_one, root / ".lock", GROUP) as (process, said):
         assert said == "held"
         with pytest.raises(StoreError) as raised:
-            tidy_up(store)
+            compact_store(store)
         holder = f"process {process} ("
         assert f"{root} is still locked after 0.3 s, by {holder}" in str(raised.value)
         assert "end it, then give the same command again" in str(raised.value)
@@ -186,7 +186,7 @@ def test_a_member_of_the_group_can_only_delay(
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"waiting for the lock of {root}, held by {holder}")
         assert "python" in line, "the command of the process"
-    tidy_up(store)
+    compact_store(store)
 
 
 @AS_ROOT
@@ -195,7 +195,7 @@ def test_who_is_no_member_of_the_group_cannot_lock(open_to_all: Path) -> None:
     root.mkdir()
     os.chown(root, -1, GROUP)
     root.chmod(0o2775)
-    tidy_up(Store(root))
+    compact_store(Store(root))
     with other_user(hold_one, root / ".lock") as (_, said):
         assert said == "", "the lock was opened"
 
@@ -218,7 +218,7 @@ def test_modes_are_those_of_the_store_whatever_the_umask(
             lock = sweep.place / "lock"
             shared = bool(mode & 0o020)
             assert mode_of(lock) == (0o660 if shared else 0o600)
-            tidy_up(store)
+            compact_store(store)
             assert mode_of(root / ".lock") == (0o660 if shared else 0o600)
             for path in (root / "segments", root / ".partial", root / ".sweeps", sweep.place):
                 usual = 0o777 & ~umask & (~0o022 | mode)
@@ -300,7 +300,7 @@ def test_nobody_waits_for_the_folder_that_earlier_versions_lock(tmp_path: Path) 
 
     def work() -> None:
         store.put_all([packed(record(), "series")])
-        tidy_up(Store(tmp_path))
+        compact_store(Store(tmp_path))
         with recording(tmp_path):
             pass
         done.set()
@@ -318,7 +318,7 @@ def test_a_build_waits_with_a_message_and_an_end(
 
     def alone() -> contextlib.AbstractContextManager[None]:
         kernel = what == "kernel"
-        return kernel_build._alone(folder) if kernel else quic_build._alone(folder, "name")
+        return build._alone(folder) if kernel else quic_build._alone(folder, "name")
 
     with alone():
         assert mode_of(tmp_path / "work.lock") == 0o600

@@ -19,16 +19,16 @@ from typing import Any, ClassVar
 
 import jostle
 import pytest
-from jostle.captures.ss import of_ss
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.inference.known_network import find_network
-from jostle.live import controllers
-from jostle.live.pinging import Pinger, Pings, open_socket
-from jostle.live.sampling import Sampler, of_peer, of_socket
-from jostle.live.sockets import Diagnosis
-from jostle.live.target import target_of
-from jostle.live.tcp_info import BYTES, Sample, decoded, line, text_of
+from jostle.inference.network_source import find_network
+from jostle.measurements.live import available_controllers
+from jostle.measurements.live.pinger import Pinger, Pings, open_socket
+from jostle.measurements.live.sock_diag import Diagnosis
+from jostle.measurements.live.target import target_of
+from jostle.measurements.live.tcp_info import BYTES, Sample, decoded, line, text_of
+from jostle.measurements.live.tcp_info_sampler import Sampler, of_peer, of_socket
+from jostle.measurements.ss import of_ss
 
 BLOCK = bytes(1 << 16)
 
@@ -128,7 +128,7 @@ def log_of_a_run(controller: str, *, received: bool) -> str:
     """What ss would have printed at either end of a simulated download."""
     scenario = {
         "duration": "20 s",
-        "interval": "100 ms",
+        "sampling_interval": "100 ms",
         "bottleneck": {"rate": "10 Mbit/s", "queue": {"kind": "drop_tail", "limit": "75 kB"}},
         "flows": [{"name": "download", "controller": controller, "rtt": "40 ms"}],
     }
@@ -211,7 +211,7 @@ def test_the_kernel_tells_of_connections_of_others(connected: Any) -> None:
         same = ("state", "snd_mss", "bytes_sent", "segs_out", "data_segs_out", "pmtu")
         assert {key: info[key] for key in same} == {key: own[key] for key in same}
         assert info["bytes_sent"] == 1000
-        assert controller == controllers.present()
+        assert controller == available_controllers.present()
         # What was there before is not what is measured.
         assert list(of_peer(diagnosis, socket.AF_INET, host, port)()) == []
         assert diagnosis.to(socket.AF_INET, "127.0.0.2", port) == []
@@ -369,7 +369,7 @@ def test_a_web_server_is_measured(
     web: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "seen"
-    words = ["--seconds", "2", "--out", str(out), "--controllers", controllers.present()]
+    words = ["--seconds", "2", "--out", str(out), "--controllers", available_controllers.present()]
     assert status(["measure", f"{web}/file", *words, "--json"]) == 0
     said = capsys.readouterr()
     manifest = json.loads(said.out)
@@ -391,7 +391,7 @@ def test_a_web_server_is_measured(
 def test_an_upload_has_the_controller_that_was_asked_for(
     web: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = controllers.chosen("available").used[:2]
+    names = available_controllers.chosen("available").used[:2]
     out = tmp_path / "seen"
     words = ["--seconds", "2", "--out", str(out), "--controllers", ",".join(names)]
     Web.taken.clear()
@@ -414,7 +414,7 @@ def test_a_server_that_closes_after_the_file_is_measured_up_to_there(
     web: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "seen"
-    words = ["--seconds", "2", "--out", str(out), "--controllers", controllers.present()]
+    words = ["--seconds", "2", "--out", str(out), "--controllers", available_controllers.present()]
     assert status(["measure", f"{web}/once", *words, "--json"]) == 0
     manifest = json.loads(capsys.readouterr().out)
     assert any("the server ended the connection after 0." in note for note in manifest["notes"])
@@ -428,10 +428,10 @@ def test_pings_that_have_no_way_are_lost(monkeypatch: pytest.MonkeyPatch) -> Non
             raise OSError(errno.ENETUNREACH, "Network is unreachable")
 
     monkeypatch.setattr(
-        "jostle.live.pinging.open_socket",
+        "jostle.measurements.live.pinger.open_socket",
         lambda family: Unreachable(family, socket.SOCK_DGRAM),
     )
-    monkeypatch.setattr("jostle.live.pinging.PATIENCE_S", 0.1)
+    monkeypatch.setattr("jostle.measurements.live.pinger.PATIENCE_S", 0.1)
     with Pinger(socket.AF_INET, "192.0.2.1") as pinger:
         threading.Event().wait(0.05)
     assert pinger.pings().lost >= 1
@@ -446,7 +446,7 @@ def free_port() -> int:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty current folder, and no time at rest."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("jostle.live.measurement.IDLE_S", 0.2)
+    monkeypatch.setattr("jostle.measurements.live.measurement.IDLE_S", 0.2)
     return tmp_path
 
 
@@ -478,7 +478,7 @@ def test_what_is_wrong_is_told(
 ) -> None:
     names = {"web": web, "there": str(here), "port": free_port()}
     given = [word.format(**names) for word in words]
-    own = [] if "--controllers" in words else ["--controllers", controllers.present()]
+    own = [] if "--controllers" in words else ["--controllers", available_controllers.present()]
     assert status(["measure", *given, *own, "--seconds", "2"]) == 2
     told = capsys.readouterr().err
     assert said in told
@@ -498,16 +498,18 @@ def test_who_may_not_set_a_controller_is_told_how_to_allow_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     names = {"tcp_allowed_congestion_control": ("reno",)}
-    monkeypatch.setattr(controllers, "listed", lambda name: names.get(name, ("reno", "bbr")))
-    said = controllers._said("bbr", errno.EPERM)
+    monkeypatch.setattr(
+        available_controllers, "listed", lambda name: names.get(name, ("reno", "bbr"))
+    )
+    said = available_controllers._said("bbr", errno.EPERM)
     assert 'sysctl net.ipv4.tcp_allowed_congestion_control="reno bbr"' in said
-    assert "modprobe tcp_vegas" in controllers._said("vegas", errno.ENOENT)
+    assert "modprobe tcp_vegas" in available_controllers._said("vegas", errno.ENOENT)
     refused = {"bbr": "no"}
-    monkeypatch.setattr(controllers, "refusal", refused.get)
-    found = controllers.chosen("available")
+    monkeypatch.setattr(available_controllers, "refusal", refused.get)
+    found = available_controllers.chosen("available")
     assert (found.used, found.left_out) == (("reno",), {"bbr": "no"})
     with pytest.raises(InputError, match="--controllers: no"):
-        controllers.chosen("reno, bbr")
+        available_controllers.chosen("reno, bbr")
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ import pytest
 from hostile_servers import HTTP, IPERF3, Peer, serving, serving_iperf3
 from jostle.cli import status
 from jostle.errors import InputError, JostleError
-from jostle.live import controllers, http, iperf3, measurement
-from jostle.live.limits import Limit, pause
-from jostle.live.target import target_of
-from jostle.live.transfer import Carried, Step
+from jostle.measurements.live import available_controllers, http, iperf3, measurement
+from jostle.measurements.live.target import target_of
+from jostle.measurements.live.time_limits import Limit, pause
+from jostle.measurements.live.transfer import Step, TransferResult
 
 SOON_S = hostile_servers.PATIENCE_S - 1
 """Every wait ends before the server does."""
@@ -38,7 +38,7 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measurement, "IDLE_S", 0.1)
 
 
-def broken_off(carry_out: Callable[..., Carried], target: str, step: Step) -> str:
+def broken_off(carry_out: Callable[..., TransferResult], target: str, step: Step) -> str:
     """Make a transfer that has to fail, and in time; what the error says."""
     by = "http" if "://" in target else "iperf3"
     began_s = time.monotonic()
@@ -111,8 +111,11 @@ def test_a_tls_handshake_ends_in_time(name: str) -> None:
         ("verbose results", "prints more than"),
     ],
 )
-def test_iperf3_ends_in_time(name: str, said: str) -> None:
+def test_iperf3_ends_in_time(name: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     iperf3.require()
+    if "did not end" not in said:
+        # The program's own limits end it first, on a busy machine, too.
+        monkeypatch.setattr(iperf3, "MARGIN_S", SOON_S / 2)
     with serving_iperf3(IPERF3[name]) as port:
         # A program whose memory is not limited reads for as long as the server sends.
         assert said in broken_off(iperf3.carry_out, f"127.0.0.1:{port}", Step("up", None, 1))
@@ -121,7 +124,7 @@ def test_iperf3_ends_in_time(name: str, said: str) -> None:
 def test_a_lookup_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     over = threading.Event()
     monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: over.wait(SOON_S))
-    monkeypatch.setattr("jostle.live.target._LOOKUP_S", 0.1)
+    monkeypatch.setattr("jostle.measurements.live.target._LOOKUP_S", 0.1)
     began_s = time.monotonic()
     with pytest.raises(InputError, match=r"slow: no address is found for this name .*timed out"):
         target_of("slow", None, None)
@@ -143,7 +146,7 @@ def test_of_a_name_with_a_thousand_addresses_a_few_are_tried(
         for number in range(1000)
     ]
     monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: ends)
-    monkeypatch.setattr("jostle.live.target.connect", refuse)
+    monkeypatch.setattr("jostle.measurements.live.target.connect", refuse)
     assert target_of("http://many/", None, None).address == "192.0.2.0"
     assert len(tried) == 8
 
@@ -194,12 +197,12 @@ def children() -> set[str]:
 @pytest.mark.parametrize(
     "last",
     [
-        "jostle.live.measurement.target_of",
-        "jostle.live.measurement.Partial.__enter__",
-        "jostle.live.measurement.Pinger.__enter__",
-        "jostle.live.measurement.Pinger.__exit__",
+        "jostle.measurements.live.measurement.target_of",
+        "jostle.measurements.live.measurement.PartialFolder.__enter__",
+        "jostle.measurements.live.measurement.Pinger.__enter__",
+        "jostle.measurements.live.measurement.Pinger.__exit__",
         "subprocess.Popen",
-        "jostle.live.iperf3.Sampler.__enter__",
+        "jostle.measurements.live.iperf3.Sampler.__enter__",
     ],
 )
 def test_wherever_a_signal_comes_nothing_is_left(
@@ -220,7 +223,7 @@ def test_wherever_a_signal_comes_nothing_is_left(
     before = children()
     with serving_iperf3(IPERF3["silent"]) as port:
         words = ["127.0.0.1", "--port", str(port), "--out", str(tmp_path / "seen")]
-        assert status(["measure", *words, "--controllers", controllers.present()]) == code
+        assert status(["measure", *words, "--controllers", available_controllers.present()]) == code
     signal.signal(signal.SIGHUP, hangup)
     assert list(tmp_path.iterdir()) == []
     assert children() == before
@@ -231,8 +234,8 @@ RANDOM = """
 import os, random, signal, sys, time
 from pathlib import Path
 from jostle.cli import status
-from jostle.live import controllers, measurement
-import jostle.captures
+from jostle.measurements.live import available_controllers as controllers, measurement
+import jostle.measurements
 measurement.IDLE_S = 0.1
 signal.alarm(60)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from jostle import _core
 from jostle.backends import RunRecord, SimBackend, canonical_json
 from jostle.results import ResultSet
-from jostle.results.finished import Result
-from jostle.results.formats import plain
+from jostle.results.finished_runs import ConditionRun
 from jostle.results.measures import Measure, measures
-from jostle.results.series import COUNTS, columns
+from jostle.results.number_format import plain
+from jostle.results.series_query import COUNTS, columns
 from jostle.results.tables import View, phase_tables
 from jostle.studies.models import Window
-from jostle.studies.windows import RunView
+from jostle.studies.time_windows import RunView
 
 DURATION_S = 6
 MEASURES = list(measures().values())
@@ -87,13 +87,16 @@ def by_name(frame: pl.DataFrame, scope: str) -> dict[str, dict[str, Any]]:
 @settings(max_examples=40, derandomize=True,
           suppress_health_check=[HealthCheck.too_slow])  # fmt: skip
 @given(specs())
+@pytest.mark.slow
 def test_every_measure_has_one_value(made: dict[str, Any]) -> None:
     record = SimBackend(_core).run(made)
-    results = ResultSet("", "sim", "1", conditions=[{}], results=[Result(0, made["seed"], record)])
+    results = ResultSet(
+        "", "sim", "1", conditions=[{}], results=[ConditionRun(0, made["seed"], record)]
+    )
     view = RunView(record)
     frames = {
         "fairness": ("run", results.fairness),
-        "totals": ("run", results.totals),
+        "totals": ("run", results.run_totals),
         "flow": ("flow", results.flows),
         "group": ("group", results.groups),
         "link": ("link", results.links),
@@ -151,7 +154,7 @@ def test_a_window_between_ends_of_intervals_has_what_a_phase_has(made: dict[str,
             continue
         for number, who in enumerate(whose(measure, record)):
             value = measure.of_summary(record.summary, "part", who)
-            again = view._series.over(measure.name, number, low_s, high_s)
+            again = view._series.window_measure(measure.name, number, low_s, high_s)
             where = (measure.name, who, made)
             # Sums of rates times lengths are exact but for rounding; counts are whole.
             close = None if value is None else pytest.approx(value, rel=1e-6, abs=1e-3)
@@ -170,7 +173,10 @@ def test_a_window_that_is_a_phase_is_that_phase() -> None:
     assert view.span("mine", Window(time=("5 s", "9 s")), "").phase == ""
     for measure in (m for m in MEASURES if m.place == "phases" and m.scope == "flow"):
         value = measure.of_summary(record.summary, "steady", "newcomer")
-        if measure.name.startswith(("response", "frame")) or measure.name in OF_DATAGRAMS:
+        if (
+            measure.name.startswith(("response", "frame", "late_frames"))
+            or measure.name in OF_DATAGRAMS
+        ):
             assert value is None
             continue
         assert value is not None
@@ -195,15 +201,15 @@ def test_what_cannot_be_asked_of_a_series_is_an_error() -> None:
     made = spec(1, ("cubic", "none"), 3)
     run = SimBackend(_core).run(made)
     series = RunView(run)._series
-    assert series.over("throughput", 1, 0.0, 3.0) is not None
+    assert series.window_measure("throughput", 1, 0.0, 3.0) is not None
     assert len(series.bins("utilisation", 0, 0.0, 3.0, 0.5)) == 6
     nan = float("nan")
     for ask, said in [
-        (lambda: series.over("throughput", 2, 0.0, 3.0), "position 2 of 2 flows"),
-        (lambda: series.over("utilisation", 1, 0.0, 3.0), "position 1 of 1 links"),
-        (lambda: series.over("jain", 1, 0.0, 3.0), "position 1 of 1 runs"),
-        (lambda: series.over("throughput", 0, nan, 3.0), "no stretch of time"),
-        (lambda: series.over("throughput", 0, 3.0, 0.0), "no stretch of time"),
+        (lambda: series.window_measure("throughput", 2, 0.0, 3.0), "position 2 of 2 flows"),
+        (lambda: series.window_measure("utilisation", 1, 0.0, 3.0), "position 1 of 1 links"),
+        (lambda: series.window_measure("jain", 1, 0.0, 3.0), "position 1 of 1 runs"),
+        (lambda: series.window_measure("throughput", 0, nan, 3.0), "no stretch of time"),
+        (lambda: series.window_measure("throughput", 0, 3.0, 0.0), "no stretch of time"),
         (lambda: series.bins("throughput", 2, 0.0, 3.0), "position 2 of 2 flows"),
         (lambda: series.span_of_shares(2, 0.0, 1.0), "position 2 of 2 flows"),
         *[
@@ -217,10 +223,10 @@ def test_what_cannot_be_asked_of_a_series_is_an_error() -> None:
 
 def test_columns_of_other_lengths_are_no_series() -> None:
     run = SimBackend(_core).run(spec(1, ("cubic",), 3))
-    facts = [{"start_s": 1e300, "completion_s": 1e300, "pings": None}]
+    facts = [{"start_s": 1e300, "completion_time_s": 1e300, "pings": None}]
     text = canonical_json(run.spec)
     flows, links = columns(run.flows, COUNTS), columns(run.links, COUNTS)
-    assert _core.Series(text, facts, flows, links).over("jain", 0, 0.0, 3.0) is None
+    assert _core.Series(text, facts, flows, links).window_measure("jain", 0, 0.0, 3.0) is None
     for table, column in [(flows, "lived_s"), (links, "dropped_overflow"), (links, "time_s")]:
         whole = table[column]
         table[column] = whole[:-1]

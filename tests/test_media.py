@@ -24,12 +24,16 @@ name = "video"
 controller = "cubic"
 rtt = "30 ms"
 transport = "{TRANSPORT}"
-source = { kind = "media", fps = 30, key = "37.5 kB", delta = "3.75 kB", deadline = "250 ms" }
+source.kind = "media"
+source.fps = 30
+source.key_frame_size = "37.5 kB"
+source.delta_frame_size = "3.75 kB"
+source.deadline = "250 ms"
 """
 
 
 def overall(text: str) -> Mapping[str, Any]:
-    (planned,) = scenario.loads(text).plan().runs
+    (planned,) = scenario.load_text(text).plan().runs
     (flow,) = json.loads(_core.run(json.dumps(planned.spec)).summary)["flows"]
     found: dict[str, Any] = flow["phases"]["overall"]
     return found
@@ -43,13 +47,13 @@ def video(rate: str, transport: str) -> Mapping[str, Any]:
 def test_a_frame_takes_its_way_and_its_sending(transport: str, wire_bytes: int):
     found = video('"100 Mbit/s"', transport)
     assert found["frames"] == 300
-    assert found["frames_late"] == 0
+    assert found["late_frames"] == 0
     # Nine in ten frames are of three packets that leave at once.
     expected_s = 0.015 + wire_bytes * 8 / 100e6
     assert found["frame_delay_p50_s"] == pytest.approx(expected_s, rel=0.02)
     # A key frame is more than the initial window: the first takes two round trips more.
     assert 0.04 < found["frame_delay_max_s"] < 0.25
-    assert found["response_mean_s"] is None
+    assert found["response_time_mean_s"] is None
     assert found["responses"] is None
 
 
@@ -58,7 +62,7 @@ def test_frames_that_never_come_are_late(transport: str):
     found = video('[["0 s", "100 Mbit/s"], ["5 s", "0 Mbit/s"]]', transport)
     # Frames 0 to 292 were due by 9.75 s; 0 to 149 were written before the link stopped.
     assert found["frames"] == pytest.approx(150, abs=1)
-    assert found["frames_late"] == pytest.approx(143 / 293, abs=0.005)
+    assert found["late_frames"] == pytest.approx(143 / 293, abs=0.005)
 
 
 def test_a_deep_buffer_makes_frames_late_and_fair_queues_keep_them():
@@ -83,7 +87,7 @@ def test_a_trace_is_replayed_and_ends():
     found = conversation["phases"]["overall"]
     assert found["frames"] == len(source["writes"])
     last_s = source["writes"][-1]["at_ns"] / 1e9
-    assert last_s < conversation["completion_s"] < last_s + 0.5
+    assert last_s < conversation["completion_time_s"] < last_s + 0.5
     assert found["frame_delay_p50_s"] > 0.02
 
 

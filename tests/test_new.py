@@ -6,8 +6,8 @@ from pathlib import Path
 
 import jostle
 import pytest
-from jostle import templates
 from jostle.cli import status
+from jostle.scenario import templates
 
 NAMES = templates.names()
 

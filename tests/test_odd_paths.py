@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from jostle.cli import status
-from jostle.running.store import Reader, Store
+from jostle.store.store import Reader, Store
 
 # Each would match the neighbours below, or is expanded, unescaped or cut by something.
 NAMES = [

@@ -8,7 +8,7 @@ import jostle
 import pytest
 from jostle.figures.style import LETTER_IN, wrapped
 from jostle.report import render
-from jostle.results.overview import overview
+from jostle.results.sweep_overview import overview
 
 DOWNLOAD = """
 duration = "8 s"
@@ -19,7 +19,7 @@ queue = { kind = "drop_tail", limit = "2 BDP" }
 name = "download"
 controller = "cubic"
 rtt = "20 ms"
-bytes = "100 kB"
+size = "100 kB"
 """
 SWEEP = """
 [grid]
@@ -39,20 +39,20 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> jostle.ResultSet:
 def test_what_is_compared_stands_beside_each_other(results: jostle.ResultSet) -> None:
     table = overview(results)
     assert table is not None
-    assert table.title == "Completion (s) by controller"
+    assert table.title == "Flow completion time (s) by controller"
     assert table.header == ("rtt", "rate", "cubic", "bbr")
     assert [row[:2] for row in table.rows[:3]] == [
         ("10 ms", "10 Mbit/s"), ("10 ms", "20 Mbit/s"), ("20 ms", "10 Mbit/s"),
     ]  # fmt: skip
     assert table.groups == (0, 2, 4, 6)
     where = {"controller": "bbr", "flows.download.rtt": "40 ms", "rate": "20 Mbit/s"}
-    (value,) = results.where(**where).estimate("completion")["value"]
+    (value,) = results.where(**where).estimate("completion_time")["value"]
     assert float(table.rows[5][3]) == pytest.approx(value, abs=0.001)
 
 
 def test_it_is_there_where_all_measures_would_fill_the_screen(results: jostle.ResultSet) -> None:
     page = render([results])
-    assert page.index("Completion (s) by controller") < page.index("<details")
+    assert page.index("Flow completion time (s) by controller") < page.index("<details")
     assert "<details><summary><strong>overall" in page
 
 

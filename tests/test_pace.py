@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from jostle.running.pace import Pace
+from jostle.runner.batch_size import BatchSizer
 
 
 def test_nothing_is_known_at_first() -> None:
-    pace = Pace()
+    pace = BatchSizer()
     assert (pace.runs_of_a_job(10_000), pace.ahead) == (1, 32)
 
 
 def test_short_runs_go_out_together() -> None:
-    pace = Pace()
+    pace = BatchSizer()
     pace.ended(1, 0.01)
     assert pace.runs_of_a_job(100_000) == 50
     pace.ended(50, 0.5)
@@ -24,7 +24,7 @@ def test_short_runs_go_out_together() -> None:
 
 @pytest.mark.parametrize("workers", [1, 40, 1000])
 def test_every_worker_has_a_job_and_another(workers: int) -> None:
-    pace = Pace(workers)
+    pace = BatchSizer(workers)
     assert pace.ahead >= 2 * workers
     for _ in range(5000):
         pace.ended(1, 60.0)
@@ -33,7 +33,7 @@ def test_every_worker_has_a_job_and_another(workers: int) -> None:
 
 
 def test_a_thousand_workers_get_longer_jobs() -> None:
-    few, many = Pace(4), Pace(1000)
+    few, many = BatchSizer(4), BatchSizer(1000)
     for pace in (few, many):
         pace.ended(1, 0.01)
     assert few.runs_of_a_job(1_000_000) == 50
@@ -44,15 +44,15 @@ def test_a_thousand_workers_get_longer_jobs() -> None:
 
 def test_slow_storing_makes_jobs_longer_and_not_shorter() -> None:
     # As on a disk where a sync takes seconds: jobs had ever fewer runs, each of which was synced.
-    pace = Pace(2)
+    pace = BatchSizer(2)
     for _ in range(30):
         pace.ended(pace.runs_of_a_job(10**6), pace.runs_of_a_job(10**6) * 0.01, storing_s=5.0)
     assert pace.runs_of_a_job(10**6) == 500
-    quick = Pace(2)
+    quick = BatchSizer(2)
     for _ in range(30):
         quick.ended(50, 50 * 0.01, storing_s=0.05)
     assert quick.runs_of_a_job(10**6) == 50
     # A job of a killed worker is lost whole: it lasts ten seconds for that, and no longer.
-    long = Pace(2)
+    long = BatchSizer(2)
     long.ended(1, 1.0, storing_s=60.0)
     assert long.runs_of_a_job(10**6) == 10

@@ -13,11 +13,11 @@ import parquet_bombs as bombs
 import polars as pl
 import pytest
 from jostle.errors import StoreError
-from jostle.running import parquet_files
-from jostle.running.disk import json_bytes
-from jostle.running.parquet_layout import LayoutError, measure
-from jostle.running.segments import index
-from jostle.running.store import Reader, Store
+from jostle.store import parquet_files
+from jostle.store.disk import json_bytes
+from jostle.store.parquet_layout import LayoutError, measure
+from jostle.store.segments import index
+from jostle.store.store import Reader, Store
 from limited import Limited
 from parquet_bombs import Column, Page, equal_texts, parquet
 from test_segments import record, segments, stored
@@ -278,10 +278,10 @@ def test_nobody_else_reads_parquet() -> None:
         for name in READERS.findall(path.read_text("utf-8"))
     }
     assert found == {
-        "running/parquet_files.py: read_parquet",
-        "running/parquet_files.py: read_parquet_schema",
-        "running/parquet_files.py: scan_parquet",
-        "running/upkeep/question.py: read_parquet",
+        "store/parquet_files.py: read_parquet",
+        "store/parquet_files.py: read_parquet_schema",
+        "store/parquet_files.py: scan_parquet",
+        "store/maintenance/sql_question.py: read_parquet",
     }
-    question = (PACKAGE / "running" / "upkeep" / "question.py").read_text("utf-8")
+    question = (PACKAGE / "store" / "maintenance" / "sql_question.py").read_text("utf-8")
     assert question.count("read_parquet") == question.count("read_parquet([{listed}]") == 2

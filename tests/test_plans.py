@@ -11,10 +11,10 @@ import pytest
 from fake_plan import make_plan
 from jostle.backends import SimBackend
 from jostle.errors import StoreError
-from jostle.running.executors import local
-from jostle.running.plans import MOST_RUNS, plan_names, read_plan, write_plan
-from jostle.running.session import Session
-from jostle.running.store import Store
+from jostle.runner.executors import local
+from jostle.runner.session import Session
+from jostle.store.store import Store
+from jostle.store.stored_plans import MOST_RUNS, plan_names, read_plan, write_plan
 
 
 def test_a_session_notes_its_plan_once(tmp_path: Path, engine) -> None:

@@ -15,13 +15,13 @@ from jostle.cli import status
 from jostle.cli.environment import Environment
 from jostle.errors import InputError
 from jostle.figures.data import CurvesData, GroupsData, HeatMapData, MapData, ScatterData
-from jostle.figures.drawn import drawn, rendered
-from jostle.results import pictures, plot_data
-from jostle.results.axis import Axis, without_unit
-from jostle.results.events import events_data
-from jostle.results.over_time import series_data
-from jostle.results.plot_data import Choice
+from jostle.figures.renderer import render_bytes, render_figure
+from jostle.results import figure_files, plot_data
+from jostle.results.cwnd_events import events_data
+from jostle.results.grid_axis import Axis, without_unit
+from jostle.results.plot_data import PlotSelection
 from jostle.results.plots import check
+from jostle.results.time_series_data import series_data
 from jostle.scenario import PlannedRun
 from jostle.stats import sigma_ellipse
 
@@ -74,7 +74,7 @@ def one(carry, made):
 
 def test_lines_over_a_key_are_its_estimates(sweep):
     data = plot_data.lines_data(
-        sweep, "limit", "share", ["newcomer.controller"], Choice(("steady",), ("newcomer",))
+        sweep, "limit", "share", ["newcomer.controller"], PlotSelection(("steady",), ("newcomer",))
     )
     ((title, part),) = data.parts
     assert title == ""
@@ -102,22 +102,22 @@ def test_what_is_not_asked_for_is_never_pooled(sweep):
 
 def test_heat_map_over_two_keys(sweep):
     data = plot_data.heat_map_data(
-        sweep, "limit", "queue", ["newcomer.controller"], Choice(("steady",))
+        sweep, "limit", "queue_length", ["newcomer.controller"], PlotSelection(("steady",))
     )
     ((_, part),) = data.parts
     assert isinstance(part, HeatMapData)
     assert part.rows == ("cubic", "bbr")
     assert (part.columns, part.column_label) == (("25", "50", "100"), "limit (kB)")
-    expected = sweep.estimate("queue", "steady")["value"].to_numpy() / 1e3
+    expected = sweep.estimate("queue_length", "steady")["value"].to_numpy() / 1e3
     assert part.values.ravel().tolist() == pytest.approx(expected.tolist())
     with pytest.raises(InputError, match="one of rows"):
-        plot_data.heat_map_data(sweep, "limit", "queue", [])
+        plot_data.heat_map_data(sweep, "limit", "queue_length", [])
     with pytest.raises(InputError, match="choose two keys"):
-        plot_data.heat_map_data(sweep, "limit", "queue", ["bottleneck.queue.limit"])
+        plot_data.heat_map_data(sweep, "limit", "queue_length", ["bottleneck.queue.limit"])
 
 
 def test_cdf_has_every_interval_or_every_flow(results, carry_out):
-    data = plot_data.cdf_data(results, "rtt", [KEY], Choice(("steady",), ("incumbent",)))
+    data = plot_data.cdf_data(results, "rtt", [KEY], PlotSelection(("steady",), ("incumbent",)))
     ((_, part),) = data.parts
     assert isinstance(part, CurvesData)
     rows = results.condition_series(0).filter(
@@ -125,13 +125,13 @@ def test_cdf_has_every_interval_or_every_flow(results, carry_out):
     )
     assert part.curves[0].x.tolist() == pytest.approx(sorted(1e3 * rows["rtt_mean_s"]))
     made = crowd(5, source={"kind": "fixed", "bytes": 50_000})
-    ((_, part),) = plot_data.cdf_data(one(carry_out, made), "completion").parts
+    ((_, part),) = plot_data.cdf_data(one(carry_out, made), "completion_time").parts
     assert part.curves[0].x.size == 5
     assert part.curves[0].y.tolist() == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
 
 
 def test_boxes_hold_every_run(sweep):
-    data = plot_data.box_data(sweep, "throughput", "limit", ["flow"], Choice(("steady",)))
+    data = plot_data.box_data(sweep, "throughput", "limit", ["flow"], PlotSelection(("steady",)))
     assert [title for title, _ in data.parts] == [
         "newcomer.controller cubic", "newcomer.controller bbr",
     ]  # fmt: skip
@@ -191,7 +191,7 @@ def test_more_flows_than_colours_become_groups_with_their_extremes(carry_out):
     # One of them is starved: it starts late.
     made["flows"][13]["start_ns"] += 8000 * MS
     results = one(carry_out, made)
-    data = series_data(results, 0, ("throughput", "cwnd", "queue"))
+    data = series_data(results, 0, ("throughput", "cwnd", "queue_length"))
     labels = [line.label for line in data.panels[0].lines]
     rates = results.flows.filter(phase="overall").sort("throughput_bps")["flow"].to_list()
     assert labels == [f"{rates[0]} (cubic)", f"{rates[-1]} (cubic)", "web ×20 (cubic)"]
@@ -237,7 +237,7 @@ def test_a_window_within_one_interval_is_drawn(carry_out):
     made = crowd(1, source={"kind": "fixed", "bytes": 20_000})
     data = series_data(one(carry_out, made), 0, ("cwnd",))
     assert np.isfinite(data.panels[0].lines[0].mean).sum() == 1
-    axis = drawn(data).axes[0]
+    axis = render_figure(data).axes[0]
     # A line through one point is none: it has a mark.
     assert any(line.get_marker() == "o" and line.get_xdata().size == 1 for line in axis.lines)
 
@@ -255,11 +255,11 @@ def test_bins_with_few_runs_are_told(carry_out):
 
 def test_events_of_a_window(carry_out):
     made = spec(1, ("cubic",))
-    made["trace"] = "acks"
+    made["record"] = "acks"
     results = one(carry_out, made)
     data = events_data(results, 0)
     (flow,) = data.flows
-    acks = results.of(0)[0].run.acks
+    acks = results.runs_of(0)[0].run.acks
     assert flow.lost_s.tolist() == acks.filter(pl.col("lost_packets") > 0)["time_s"].to_list()
     assert {span.mode for span in flow.modes} <= {"slow_start", "concave", "convex", "recovery"}
     assert all(a.to_s <= b.from_s for a, b in zip(flow.modes, flow.modes[1:], strict=False))
@@ -297,7 +297,7 @@ def test_every_kind_is_drawn_in_python(sweep):
         sweep.plot.series(condition={KEY: "bbr", "bottleneck.queue.limit": "50 kB"}),
         sweep.plot.series(condition=0, events=True),
         sweep.plot.lines("limit", "share", **by),
-        sweep.plot.heatmap("limit", "queue", **by),
+        sweep.plot.heatmap("limit", "queue_length", **by),
         sweep.plot.cdf("rtt", **by),
         sweep.plot.box("rtt", "limit", **by),
         sweep.plot.scatter(),
@@ -319,21 +319,21 @@ def test_eighty_conditions_fit_a_page(carry_out):
     names = tuple(f"rate {n} Mbit/s, controller newcomer" for n in range(80))
     data = HeatMapData("Jain's index", "", names, ("overall", "steady"),
                        np.full((80, 2), 0.5), 0.5, 1.0, False, ("a", "b"))  # fmt: skip
-    width, height = drawn(data).get_size_inches()
+    width, height = render_figure(data).get_size_inches()
     assert height <= 11
     assert width <= 8
     many = HeatMapData("Jain's index", "", tuple(map(str, range(300))), ("overall",),
                        np.full((300, 1), 0.5), 0.5, 1.0, False, ("a", "b"))  # fmt: skip
-    figure = drawn(many)
+    figure = render_figure(many)
     assert figure.get_size_inches()[1] <= 11
     assert sum(len(axis.get_yticklabels()) for axis in figure.axes) >= 300
 
 
 def test_other_processes_draw_the_same(results):
-    data = [make() for make in pictures.all_data(results).values()]
+    data = [make() for make in figure_files.all_data(results).values()]
     assert len(data) == 6
-    here = list(rendered(data, ("png",)))
-    assert list(rendered(data, ("png",), jobs=2)) == here
+    here = list(render_bytes(data, ("png",)))
+    assert list(render_bytes(data, ("png",), jobs=2)) == here
 
 
 def test_figures_only_where_they_mean_something(carry_out):
@@ -345,7 +345,7 @@ def test_figures_only_where_they_mean_something(carry_out):
                 made["flows"][1]["source"] = source
             runs.append(PlannedRun(at, 1, made))
         conditions = [{"k": "a"}, {"k": "b"}]
-        return list(pictures.all_data(carry_out(plan_of("", conditions, runs))))
+        return list(figure_files.all_data(carry_out(plan_of("", conditions, runs))))
 
     series = ["series-a", "series-b"]
     assert named(("cubic", "bbr")) == [*series, "jain", "throughput-difference"]
@@ -355,8 +355,8 @@ def test_figures_only_where_they_mean_something(carry_out):
 
 
 SCENARIO = """
-duration = "4 s"
-interval = "1 s"
+duration          = "4 s"
+sampling_interval = "1 s"
 [bottleneck]
 rate = "10 Mbit/s"
 queue = { kind = "drop_tail", limit = "1 BDP" }
@@ -394,7 +394,8 @@ def test_the_command_draws_and_names_its_files(jostle, engine):
     assert out == "figure: out/share.svg\n"
     assert "<svg" in Path("out/share.svg").read_text()
     code, out, _ = jostle("--where", "other.controller=bbr", "--where", "limit=1 BDP",
-                          "--y", "throughput", "--y", "queue", "--format", "png,pdf")  # fmt: skip
+                          "--y", "throughput", "--y", "queue_length",
+                          "--format", "png,pdf")  # fmt: skip
     assert out.split() == ["figure:", "series.png", "figure:", "series.pdf"]
     assert engine.calls == 4
 
@@ -404,7 +405,11 @@ def test_the_command_draws_and_names_its_files(jostle, engine):
     [
         ("series", ("--where", "limit=1 BDP", "--where", "other.controller=bbr"), {"x", "y"}),
         ("lines", ("--x", "limit", "--y", "rtt"), {"x", "y", "low", "high"}),
-        ("heatmap", ("--x", "limit", "--y", "queue", "--by", "other.controller"), {"row", "value"}),
+        (
+            "heatmap",
+            ("--x", "limit", "--y", "queue_length", "--by", "other.controller"),
+            {"row", "value"},
+        ),
         ("cdf", ("--y", "rtt"), {"x", "y"}),
         ("box", ("--y", "rtt", "--x", "limit"), {"group", "median", "outliers"}),
         ("scatter", (), {"label", "x", "y"}),
@@ -425,7 +430,7 @@ def test_distributions_of_rtts_are_of_all_acks_where_they_are_recorded(carry_out
     ((_, part),) = plot_data.cdf_data(results, "rtt").parts
     data = plot_data.cdf_data(results, "rtt")
     assert "Of all intervals of the series" in data.caption
-    assert 'trace = "acks"' in data.caption
+    assert 'record = "acks"' in data.caption
     frame = pl.DataFrame(
         {
             "time_s": [0.5, 1.0, 1.5, 2.0],
@@ -453,7 +458,7 @@ def test_distributions_of_rtts_are_of_all_acks_where_they_are_recorded(carry_out
         (("--kind", "box", "--y", "rtt", "--by", "flw"), "no key `flw`; did you mean `flow`?"),
         (("--kind", "cdf", "--y", "rtt", "--x", "limit"), "cdf has no --x"),
         (("--kind", "cdf", "--y", "rtt", "--phase", "later"), "no phase `later`"),
-        (("--kind", "cdf", "--y", "rtt", "--y", "queue"), "give --y once"),
+        (("--kind", "cdf", "--y", "rtt", "--y", "queue_length"), "give --y once"),
         (("--kind", "pie"), "Invalid value for '--kind'"),
         (("-o", "a.gif"), "no figure format `gif`"),
         (("--format", "gif"), "no figure format `gif`"),
@@ -496,8 +501,8 @@ def test_sampled_keys_have_a_map_of_points(sampled):
     assert not part.log_y
     assert part.values.shape == (6,)
     assert part.lowest <= part.values.min() <= part.values.max() <= part.highest
-    assert len(drawn(data).axes) == 2
-    assert len(drawn(part).axes) == 2
+    assert len(render_figure(data).axes) == 2
+    assert len(render_figure(part).axes) == 2
 
 
 def test_a_table_of_all_combinations_stays_a_table(sweep):
@@ -508,14 +513,14 @@ def test_a_table_of_all_combinations_stays_a_table(sweep):
 def test_between_points_of_a_sample_nothing_is_drawn(sampled, sweep):
     ((_, points),) = plot_data.lines_data(sampled, "rate", "jain").parts
     assert not points.joined
-    axis = drawn(points).axes[0]
+    axis = render_figure(points).axes[0]
     assert {line.get_linestyle() for line in axis.lines} == {"None"}
     for _, lines in plot_data.lines_data(sweep, "limit", "jain", [KEY]).parts:
         assert lines.joined
 
 
 def test_a_map_shows_the_nearest_point():
-    from jostle.figures.maps import _nearest
+    from jostle.figures.scatter_map import _nearest
 
     places = [(0.0, 10.0, np.array([0.0, 10.0])), (0.0, 1.0, np.array([0.0, 1.0]))]
     middles = [np.array([1.0, 4.0, 9.5]), np.array([0.2, 0.7])]

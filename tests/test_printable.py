@@ -12,11 +12,11 @@ from pathlib import Path
 import jostle
 import pytest
 from jostle.cli import status
-from jostle.printable import printable
 from jostle.report import assets
 from jostle.report.html import render
 from jostle.results import Failure
-from jostle.running.progress import BarProgress
+from jostle.runner.progress import BarProgress
+from jostle.safe_io.terminal_text import escape_control_characters
 from jostle.scenario import ScenarioError
 
 HOSTILE = "\\u001b]0;owned\\u0007\\u001b[2J\\u202ereversed\\u009b31m$\\\\frac$"
@@ -43,9 +43,9 @@ def scenario(tmp_path: Path) -> Path:
 
 def test_what_is_left_is_text_and_the_same_json() -> None:
     hostile = "a\x1b[31m\u202eb\tc\nd\x9b\u2066"
-    assert printable(hostile) == "a\\u001b[31m\\u202eb\tc\nd\\u009b\\u2066"
+    assert escape_control_characters(hostile) == "a\\u001b[31m\\u202eb\tc\nd\\u009b\\u2066"
     document = json.dumps({"title": hostile}, ensure_ascii=False)
-    assert json.loads(printable(document)) == {"title": hostile}
+    assert json.loads(escape_control_characters(document)) == {"title": hostile}
 
 
 def test_titles_are_printed_as_text(

@@ -38,7 +38,7 @@ class Reno:
             slow = self.ssthresh is None or self.cwnd < self.ssthresh
             self.cwnd += ack.acked if slow else ack.acked / self.cwnd
 
-    def on_congestion(self, signal):
+    def on_congestion_event(self, signal):
         self.ssthresh = max(2, int(self.cwnd / 2))
 '''
 
@@ -117,7 +117,7 @@ def test_a_mistake_names_file_and_line_and_stops_only_its_run(tmp_path: Path) ->
         results = jostle.run(path, allow_code=True)
     (failed,), (done,) = results.failures, results.results
     line = broken[: broken.index("1 / 0")].count("\n") + 1
-    assert f"{tmp_path.resolve() / 'mine.py'}, line {line}, in on_congestion" in failed.error
+    assert f"{tmp_path.resolve() / 'mine.py'}, line {line}, in on_congestion_event" in failed.error
     assert "ZeroDivisionError: division by zero" in failed.error
     assert '"one"' in failed.error
     assert done.run.summary["flows"][0]["controller"] == "reno"
@@ -132,7 +132,11 @@ def test_a_mistake_names_file_and_line_and_stops_only_its_run(tmp_path: Path) ->
         ("def on_ack", "def on_nothing", "Reno has no `on_ack`"),
         ("self.cwnd = start", "self.recovery = 'none'; self.cwnd = 1", 'it is "transport" or'),
         ("self.cwnd = start", "self.ecn = 'l4s'; self.cwnd = 1", 'ecn is "l4s": it is "none" or'),
-        ("self.cwnd = start", "self.burst_limit = 0; self.cwnd = 1", "burst_limit is 0"),
+        (
+            "self.cwnd = start",
+            "self.max_burst_packets = 0; self.cwnd = 1",
+            "max_burst_packets is 0",
+        ),
         ("class Reno:", "raise ImportError('not today')\nclass Reno:", "line 2, in <module>"),
     ],
 )
@@ -158,7 +162,7 @@ def test_pacing_and_wakeups_are_heeded(tmp_path: Path) -> None:
 
 DCTCP = '''
 class Dctcp:
-    """RFC 8257 by `on_marks`, as in Linux: one judgement of marks per window of data."""
+    """RFC 8257 by `on_ecn_feedback`, as in Linux: one judgement of marks per window of data."""
 
     ecn = "per-packet"
 
@@ -174,7 +178,7 @@ class Dctcp:
     def on_ack_event(self, now_s, slow_path):
         self.calls["ack_event"] += 1
 
-    def on_marks(self, event):
+    def on_ecn_feedback(self, event):
         self.calls["marks"] += 1
         if event.first_unacked > self.end:
             delivered = event.delivered - self.before[0]
@@ -182,7 +186,7 @@ class Dctcp:
             self.alpha += (marked / max(1, delivered) - self.alpha) / 16
             self.end, self.before = event.next_to_send, (event.delivered, event.marked)
 
-    def on_lost(self, event):
+    def on_packet_lost(self, event):
         assert event.lost_since_send >= 1 and event.in_flight_at_send >= 1
         self.calls["lost"] += 1
 
@@ -192,7 +196,7 @@ class Dctcp:
             self.fraction += ack.acked if slow else ack.acked / self.cwnd
             self.cwnd, self.fraction = self.cwnd + int(self.fraction), self.fraction % 1
 
-    def on_congestion(self, signal):
+    def on_congestion_event(self, signal):
         cut = self.alpha / 2 if signal.signal == "ecn" else 0.5
         self.ssthresh = max(2, int(self.cwnd * (1 - cut)))
 
@@ -240,11 +244,11 @@ class Asking:
         if self.cwnd >= 20:
             self.wants_reduction = True
 
-    def on_congestion(self, signal):
+    def on_congestion_event(self, signal):
         assert signal.signal == "request", signal.signal
         self.ssthresh = 10
 
-    def on_reduction_end(self, now_s):
+    def on_cwr_complete(self, now_s):
         self.ends += 1
 
     def observe(self):
@@ -266,7 +270,7 @@ IDLING = '''
 class Idling:
     """Knows what the transport takes away for silence, and how it sends."""
 
-    burst_limit = 1
+    max_burst_packets = 1
     pacing_rate = 4e6
 
     def __init__(self):
@@ -285,7 +289,7 @@ class Idling:
         assert ack.total_sent >= ack.delivered
         self.slowest = max(self.slowest, self.ssthresh)
 
-    def on_congestion(self, signal):
+    def on_congestion_event(self, signal):
         self.ssthresh = 20
 
     def observe(self):
@@ -295,7 +299,7 @@ class Idling:
 
 def test_silence_and_bursts_are_the_controllers_too(tmp_path: Path) -> None:
     path = write(tmp_path, IDLING, '"mine:Idling"', "20 s")
-    source = '{ kind = "request_response", bytes = "20 kB", think = "2 s" }'
+    source = '{ kind = "request_response", size = "20 kB", think_time = "2 s" }'
     path.write_text(f"{path.read_text('utf-8')}source = {source}\n", "utf-8")
     results = jostle.run(path, allow_code=True)
     assert not results.failures
@@ -387,7 +391,7 @@ def test_a_scenario_among_installed_packages_runs_none_of_them(tmp_path: Path) -
     packages = Path(sysconfig.get_path("purelib"))
     text = SCENARIO.format(controller='"pip.__main__:Reno"', duration="1 s")
     with pytest.raises(ScenarioError, match="belongs to Python or to an installed package"):
-        jostle.scenario.loads(text, name=str(packages / "scenario.toml"), allow_code=True)
+        jostle.scenario.load_text(text, name=str(packages / "scenario.toml"), allow_code=True)
 
 
 @pytest.mark.parametrize(

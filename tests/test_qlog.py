@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jostle.backends import RunRecord, SimBackend
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.scenario import loads
+from jostle.scenario import load_text
 
 SCENARIO = """
 title = "Logs"
@@ -33,7 +33,7 @@ transport = "quic"
 controller = "cubic"
 rtt = "40 ms"
 path = ["link"]
-source = { kind = "fixed", bytes = "3 MB" }
+source = { kind = "fixed", size = "3 MB" }
 [[flows]]
 name = "two"
 transport = "quic"
@@ -47,7 +47,7 @@ FLOWS = ("one", "two")
 
 @pytest.fixture(scope="module")
 def record() -> RunRecord:
-    return SimBackend().run(loads(SCENARIO).plan().runs[0].spec)
+    return SimBackend().run(load_text(SCENARIO).plan().runs[0].spec)
 
 
 def of_run(record: RunRecord, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -82,8 +82,8 @@ def test_a_senders_log_gives_what_the_run_measured(record, name):
     for rtt in ("rtt_mean_s", "rtt_p50_s", "rtt_p95_s"):
         assert seen[rtt] == pytest.approx(truth[rtt], rel=0.01), rtt
     assert one["start_s"] == flow["start_s"]
-    assert one["completion_s"] == flow["completion_s"]
-    assert (flow["completion_s"] is not None) == (name == "one")
+    assert one["completion_time_s"] == flow["completion_time_s"]
+    assert (flow["completion_time_s"] is not None) == (name == "one")
 
 
 def test_its_series_is_that_of_the_run(record):
@@ -160,7 +160,7 @@ def test_the_present_drafts_say_the_same(form, record, tmp_path):
     again, found, _ = measured(other)
     if form != "deltas":
         assert found == seen
-        assert again["completion_s"] == one["completion_s"]
+        assert again["completion_time_s"] == one["completion_time_s"]
         return
     # Sums of differences are no longer exact.
     for key, value in seen.items():

@@ -18,8 +18,10 @@ import jostle
 import pytest
 from dask_cluster import Cluster, check_strangers_are_refused, listening, serves_http
 from jostle.errors import InputError
-from jostle.running.executors import make
-from jostle.running.executors.cluster import DaskExecutor
+from jostle.runner.executors import make
+from jostle.runner.executors.dask_cluster import DaskExecutor
+
+pytestmark = pytest.mark.cluster
 
 SCENARIO = """
 duration = "1 s"
@@ -94,7 +96,7 @@ def test_jobs_of_slurm_carry_out_what_threads_do(slurm: dict[str, str], tmp_path
     assert len(submitted) == 2
     assert set(submitted) <= set((queue / "cancelled").read_text().split())
     scripts = [script.read_text() for script in queue.glob("*.sh")]
-    words = " -P -m jostle.running.executors.queue_worker "
+    words = " -P -m jostle.runner.executors.queue_worker "
     assert [words in script for script in scripts] == [True, True]
 
 
@@ -110,7 +112,7 @@ def test_while_a_queue_has_no_room_its_jobs_are_named(
     with dask.config.set({f"jobqueue.slurm.{key}": value for key, value in described.items()}):
         executor = DaskExecutor(jobs=1, queue="slurm")
         try:
-            assert "`squeue` lists their jobs" in str(executor.lack())
+            assert "`squeue` lists their jobs" in str(executor.missing_workers())
         finally:
             executor.shutdown()
 

@@ -11,10 +11,10 @@ from typing import Any
 import pcapng
 import pytest
 from jostle.backends import RunRecord, SimBackend
-from jostle.backends.kernel import qlogs
+from jostle.backends.kernel import qlog_reader
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.scenario import ScenarioError, loads
+from jostle.scenario import ScenarioError, load_text
 
 SCENARIO = """
 title = "Over QUIC"
@@ -50,7 +50,7 @@ WRONG = "_ws.malformed || ip.checksum.status == 0 || udp.checksum.status == 0"
 
 
 def run(text: str) -> RunRecord:
-    return SimBackend().run(loads(text).plan().runs[0].spec)
+    return SimBackend().run(load_text(text).plan().runs[0].spec)
 
 
 @pytest.fixture(scope="module")
@@ -262,7 +262,7 @@ def test_a_qlog_is_read_as_those_of_others_are(plain, tmp_path):
     """By what measures other implementations."""
     path = plain.captures["plain.sender.sqlog"]
     (tmp_path / "log.sqlog").write_bytes(path.read_bytes())
-    log = qlogs.read(tmp_path)
+    log = qlog_reader.read(tmp_path)
     assert log is not None
     assert not log.since_1970
     assert 3.9 < log.time_s[-1] <= 4.0
@@ -286,7 +286,7 @@ def test_the_command_says_where_they_are(tmp_path, capsys):
 
 def test_a_qlog_is_for_quic():
     with pytest.raises(ScenarioError, match=r"capture\.qlog: no flow is one over QUIC"):
-        loads(SCENARIO.replace('transport = "quic"', ""))
+        load_text(SCENARIO.replace('transport = "quic"', ""))
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_a_qlog_is_for_quic():
 def test_the_simulator_names_what_of_quic_it_cannot(transport, text):
     """`SimBackend.check`: everything of QUIC but the programs of others."""
     document = SCENARIO.replace('"quic"', transport)
-    spec = loads(document, allow_code=True).plan().runs[0].spec
+    spec = load_text(document, allow_code=True).plan().runs[0].spec
     with pytest.raises(InputError, match=re.escape(text)):
         SimBackend().check(spec)
-    SimBackend().check(loads(TLS).plan().runs[0].spec)
+    SimBackend().check(load_text(TLS).plan().runs[0].spec)

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jostle import cli, implementations
+from jostle import cli
 from jostle.errors import InputError
-from jostle.implementations import PLACES, VALUES, Building, Recipe, recipes, unknown_placeholders
-from jostle.quic_programs import build, folder, places, search_path, status, which
-from jostle.quic_programs.build import ProgramsBuildError
+from jostle.quic import build, find_program, folder, program_paths, search_path, status
+from jostle.quic import recipes as implementations
+from jostle.quic.build import ProgramsBuildError
+from jostle.quic.recipes import PLACES, VALUES, BuildRecipe, Recipe, recipes, unknown_placeholders
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -32,7 +33,7 @@ def recipe_of(command: str, needs: dict[str, str] | None = None) -> Recipe:
         client=["theirs-client"],
         controllers={"reno": "NewReno"},
         install="run `jostle quic build theirs`",
-        build=Building(
+        build=BuildRecipe(
             needs={"sh": "a shell"} if needs is None else needs,
             command=["sh", "-c", command],
             takes="a moment",
@@ -45,12 +46,12 @@ def recipe_of(command: str, needs: dict[str, str] | None = None) -> Recipe:
 def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Recipe], None]:
     """Let there be nothing but a recipe `theirs`, an empty cache, and sources of it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(places, "_SOURCES", tmp_path / "sources")
+    monkeypatch.setattr(program_paths, "_SOURCES", tmp_path / "sources")
     (tmp_path / "sources" / "theirs").mkdir(parents=True)
     (tmp_path / "sources" / "theirs" / "main.txt").write_text("#!/bin/sh\necho first\n")
 
     def know(recipe: Recipe) -> None:
-        for module in (implementations, places, build, status):
+        for module in (implementations, program_paths, build, status):
             monkeypatch.setattr(module, "recipes", lambda: {"theirs": recipe})
 
     return know
@@ -87,7 +88,7 @@ def test_versions_are_pinned():
     for name, recipe in recipes().items():
         if recipe.build is None:
             continue
-        ours = places.sources(name)
+        ours = program_paths.sources(name)
         if ours is None:
             assert "--version" in recipe.build.command
             version = recipe.build.command[recipe.build.command.index("--version") + 1]
@@ -104,13 +105,13 @@ def test_versions_are_pinned():
 
 def test_what_is_built_is_found_before_the_systems(theirs):
     theirs(recipe_of(MAKES))
-    assert which("theirs", "theirs-server") is None
+    assert find_program("theirs", "theirs-server") is None
     said: list[str] = []
     there = build.build("theirs", said.append)
     assert said == ["compiling in sources, blue"]
-    assert which("theirs", "theirs-server") == str(there / "bin" / "theirs-server")
+    assert find_program("theirs", "theirs-server") == str(there / "bin" / "theirs-server")
     assert search_path("theirs").startswith(f"{there}/bin:/usr/local/sbin:")
-    assert search_path("another") == places.SYSTEM_PATH
+    assert search_path("another") == program_paths.SYSTEM_PATH
     # Nothing else is left, and nothing is built twice.
     assert [path.name for path in there.parent.iterdir() if path.name != ".work"] == [there.name]
     assert [path.suffix for path in (there.parent / ".work").iterdir()] == [".lock"]
@@ -149,7 +150,9 @@ def test_what_failed_can_be_built_later(theirs):
     theirs(recipe_of("mkdir -p {into}/bin {work}/target; touch {into}/bin/half; exit 1"))
     with pytest.raises(ProgramsBuildError):
         build.build("theirs", lambda _line: None)
-    (work,) = (path for path in (places.programs_folder() / ".work").iterdir() if path.is_dir())
+    (work,) = (
+        path for path in (program_paths.programs_folder() / ".work").iterdir() if path.is_dir()
+    )
     assert (work / "target").is_dir()
     theirs(recipe_of(MAKES))
     there = build.build("theirs", lambda _line: None)
@@ -195,7 +198,7 @@ def test_what_comes_with_a_package_is_not_built(jostle):
 
 @pytest.mark.skipif(shutil.which("rustfmt") is None, reason="rustfmt is missing")
 def test_rust_is_formatted():
-    own = Path(places.__file__).parent / "sources"
+    own = Path(program_paths.__file__).parent / "sources"
     files = [str(path) for path in own.glob("*/src/*.rs")]
     command = ["rustfmt", "--check", "--edition", "2024", *files]
     done = subprocess.run(command, cwd=own, capture_output=True, text=True, check=False)
@@ -204,6 +207,6 @@ def test_rust_is_formatted():
 
 @pytest.mark.skipif(shutil.which("gofmt") is None, reason="gofmt is missing")
 def test_go_is_formatted():
-    own = Path(places.__file__).parent / "sources" / "quic-go"
+    own = Path(program_paths.__file__).parent / "sources" / "quic-go"
     done = subprocess.run(["gofmt", "-l", str(own)], capture_output=True, text=True, check=True)
     assert done.stdout == ""

@@ -116,16 +116,16 @@ def test_a_rule_for_repeats_is_refused_with_its_line(
         pytest.fail("a run was carried out first")
 
     monkeypatch.setattr("jostle.backends.sim.SimBackend.run", run)
-    Path("s.toml").write_text(f'title = "x"\nuntil = "{until}"\n{SCENARIO}')
+    Path("s.toml").write_text(f'title = "x"\nrepeat_until = "{until}"\n{SCENARIO}')
     assert status(["run", "s.toml", "--no-cache", "--jobs", "1"]) == 2
-    assert f"error: s.toml:2: until: {refusal}" in capsys.readouterr().err
+    assert f"error: s.toml:2: repeat_until: {refusal}" in capsys.readouterr().err
 
 
 def test_a_rule_of_the_command_line_has_no_line(capsys: pytest.CaptureFixture[str]) -> None:
     Path("s.toml").write_text(SCENARIO)
-    words = ["run", "s.toml", "--no-cache", "--set", "until=goodput ± 2 ms"]
+    words = ["run", "s.toml", "--no-cache", "--set", "repeat_until=goodput ± 2 ms"]
     assert status(words) == 2
-    assert "error: s.toml: until: `goodput` is in bit/s" in capsys.readouterr().err
+    assert "error: s.toml: repeat_until: `goodput` is in bit/s" in capsys.readouterr().err
 
 
 def test_long_names_of_columns_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,15 +7,15 @@ from pathlib import Path
 import jostle
 import pytest
 from jostle.errors import InputError
-from jostle.results.samples import samples
-from jostle.running.repeats import check, more_repeats
-from jostle.scenario.text.units import QuantityError
-from jostle.scenario.until import parse_until
+from jostle.results.measure_samples import samples
+from jostle.runner.adaptive_repeats import check, more_repeats
+from jostle.scenario.parsing.quantities import QuantityError
+from jostle.scenario.stopping_rule import parse_until
 
 SCENARIO = {
     "duration": "3 s",
-    "until": "goodput of second ± 2 %",
-    "most_repeats": 30,
+    "repeat_until": "goodput of second ± 2 %",
+    "max_repeats": 30,
     "bottleneck": {"rate": "5 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
     "flows": [
         {"name": "first", "controller": "reno", "rtt": "30 ms"},
@@ -31,7 +31,7 @@ def scenario() -> jostle.Scenario:
 
 
 def counts(results: jostle.ResultSet) -> list[int]:
-    return [len(results.of(at)) for at in range(len(results.conditions))]
+    return [len(results.runs_of(at)) for at in range(len(results.conditions))]
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_runs_are_where_they_are_needed(results: jostle.ResultSet) -> None:
         assert one.value is not None
         assert one.high is not None
         assert one.high - one.value <= 0.02 * one.value
-    assert [r.seed for r in results.of(1)] == list(range(1, made[1] + 1))
+    assert [r.seed for r in results.runs_of(1)] == list(range(1, made[1] + 1))
 
 
 def test_runs_are_the_same_whatever_carries_them_out(
@@ -81,10 +81,10 @@ def test_the_next_number_is_what_the_deviation_asks_for(
     longer = plan.repeated(more)
     assert len(longer.runs) == 5 + more.get(1, 5) + 10
     assert [run.seed for run in longer.runs][-10:] == list(range(1, 11))
-    assert [run.condition for run in longer.one_of_each()] == [0, 1, 2]
+    assert [run.condition for run in longer.first_run_of_each_condition()] == [0, 1, 2]
     left = longer.without({0})
     assert [left.repeats_of(at) for at in range(2)] == [more.get(1, 5), 10]
-    assert left.until == plan.until
+    assert left.repeat_until == plan.repeat_until
 
 
 @pytest.mark.parametrize(
@@ -107,24 +107,24 @@ def test_no_rules(text: object) -> None:
 
 
 def test_units_have_to_agree(scenario: jostle.Scenario) -> None:
-    check(scenario.set(until="goodput ± 1 kbit/s").plan())
+    check(scenario.set(repeat_until="goodput ± 1 kbit/s").plan())
     with pytest.raises(InputError, match="`goodput` is in bit/s"):
-        check(scenario.set(until="goodput ± 1 ms").plan())
+        check(scenario.set(repeat_until="goodput ± 1 ms").plan())
 
 
 def test_a_flow_that_is_not_there_is_named(scenario: jostle.Scenario) -> None:
     with pytest.raises(InputError, match="second"):
-        jostle.run(scenario.set(until="goodput of secnd ± 2 %"), store=False)
+        jostle.run(scenario.set(repeat_until="goodput of secnd ± 2 %"), store=False)
 
 
 def test_flows_of_one_entry_are_named_together(scenario: jostle.Scenario) -> None:
     many = scenario.set({"flows.second.count": 2})
-    check(many.set(until="goodput of second ± 2 %").plan())
+    check(many.set(repeat_until="goodput of second ± 2 %").plan())
     with pytest.raises(InputError, match="no flow `second-1`; did you mean `second`"):
-        check(many.set(until="goodput of second-1 ± 2 %").plan())
-    short = {"flows.second.arrivals": {"rate": "5 /s"}, "flows.second.bytes": "20 kB"}
-    check(scenario.set(short).set(until="completion_p50 of second ± 2 %").plan())
-    check(scenario.set(until="utilisation of bottleneck ± 2 %").plan())
+        check(many.set(repeat_until="goodput of second-1 ± 2 %").plan())
+    short = {"flows.second.arrivals": {"rate": "5 /s"}, "flows.second.size": "20 kB"}
+    check(scenario.set(short).set(repeat_until="completion_time_p50 of second ± 2 %").plan())
+    check(scenario.set(repeat_until="utilisation of bottleneck ± 2 %").plan())
 
 
 def test_shards_take_whole_conditions(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from jostle.errors import InputError
-from jostle.replaced_files import replace_file, replaced
+from jostle.safe_io.atomic_write import atomic_writer, write_atomically
 
 
 def test_a_named_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_a_named_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
     read: list[bytes] = []
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     reader.start()
-    replace_file(pipe, b"a page")
+    write_atomically(pipe, b"a page")
     reader.join(timeout=10)
     assert read == [b"a page"]
     assert pipe.is_fifo()
@@ -29,7 +29,7 @@ def test_what_a_link_points_to_is_replaced_and_not_the_link(tmp_path: Path) -> N
     target, link = tmp_path / "there" / "page.html", tmp_path / "page.html"
     target.write_bytes(b"the page of before")
     link.symlink_to(target)
-    replace_file(link, b"a page")
+    write_atomically(link, b"a page")
     assert link.is_symlink()
     assert target.read_bytes() == b"a page"
     assert list(target.parent.iterdir()) == [target]
@@ -38,7 +38,7 @@ def test_what_a_link_points_to_is_replaced_and_not_the_link(tmp_path: Path) -> N
 def test_a_link_that_points_to_itself_is_replaced(tmp_path: Path) -> None:
     link = tmp_path / "page.html"
     link.symlink_to(link)
-    replace_file(link, b"a page")
+    write_atomically(link, b"a page")
     assert link.read_bytes() == b"a page"
     assert list(tmp_path.iterdir()) == [link]
 
@@ -46,7 +46,7 @@ def test_a_link_that_points_to_itself_is_replaced(tmp_path: Path) -> None:
 def test_a_folder_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "page.html").mkdir()
     with pytest.raises(InputError, match=r"cannot write .*page\.html: Is a directory"):
-        replace_file(tmp_path / "page.html", b"a page")
+        write_atomically(tmp_path / "page.html", b"a page")
     assert list(tmp_path.iterdir()) == [tmp_path / "page.html"]
 
 
@@ -55,7 +55,7 @@ def test_what_ends_half_way_leaves_what_was_there(tmp_path: Path) -> None:
     page.write_bytes(b"the page of before")
 
     def interrupted() -> None:
-        with replaced(page) as partial:
+        with atomic_writer(page) as partial:
             partial.write_bytes(b"half a p")
             raise KeyboardInterrupt
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from jostle.cli import status
 from jostle.report import render
-from jostle.report.series import MOST_FLOWS, _kept_flows, charts
-from jostle.report.topology import MOST_LANES, topology
+from jostle.report.chart_data import MOST_FLOWS, _traced_flows, charts
+from jostle.report.topology_svg import MOST_LANES, topology
 from jostle.results import ResultSet
 
 SCENARIO = """\
@@ -24,10 +24,10 @@ SCENARIO = """\
 # what the incumbent had?
 #
 # Four seconds tell.
-title    = "A </script> & a $ title"
-duration = "4 s"
-repeats  = 3
-interval = "1 s"
+title             = "A </script> & a $ title"
+duration          = "4 s"
+repeats           = 3
+sampling_interval = "1 s"
 
 [phases]
 later = ["2 s", "4 s"]
@@ -132,7 +132,7 @@ def test_of_many_flows_the_extremes_are_drawn(tmp_path: Path) -> None:
     assert names[:2] == [got[0], got[-1]]
     spec = several.results[0].run.spec
     apart = [{**flow, "group": None} for flow in several.results[0].run.summary["flows"]]
-    kept, more = _kept_flows(apart)
+    kept, more = _traced_flows(apart)
     assert (len(kept), more) == (MOST_FLOWS, 40 - MOST_FLOWS)
     drawing = topology(spec)
     assert "web × 40 (reno)" in drawing

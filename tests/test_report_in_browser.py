@@ -11,6 +11,8 @@ from browser import opened
 from jostle.report import write_report
 from test_report import SCENARIO
 
+pytestmark = pytest.mark.browser
+
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:

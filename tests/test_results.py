@@ -11,7 +11,7 @@ from fake_plan import make_plan, plan_of
 from jostle.errors import InputError
 from jostle.results.harm import Harms
 from jostle.results.tables import View, phase_tables
-from jostle.results.tidy import tidy
+from jostle.results.tidy_frame import tidy
 from jostle.scenario import PlannedRun
 
 KEY = "flows.newcomer.controller"
@@ -26,11 +26,11 @@ def test_flows_have_a_row_per_run_flow_and_phase(results):
     assert results.flows.height == 4 * 3 * 2 * 3
     assert results.flows.columns[:11] == [
         "condition", KEY, "seed", "run_id", "flow", "group", "transport", "controller",
-        "completion_s", "completion_rate_bps", "unfinished",
+        "completion_time_s", "completion_rate_bps", "unfinished",
     ]  # fmt: skip
     first = results.flows.row(0, named=True)
     assert (first["condition"], first[KEY], first["seed"]) == ("cubic", "cubic", 1)
-    assert first["completion_s"] is None
+    assert first["completion_time_s"] is None
     assert first["throughput_bps"] > 0
 
 
@@ -45,7 +45,7 @@ def test_series_has_a_column_per_seed(results):
     assert series.columns == ["time_s", "seed_1", "seed_2", "seed_3"]
     assert series["time_s"].to_list() == [float(t) for t in range(1, 11)]
     assert series["seed_1"][0] is None
-    run = results.of(1)[0].run
+    run = results.runs_of(1)[0].run
     expected = run.flows.filter(flow="newcomer")["rtt_mean_s"]
     assert series["seed_1"].to_list() == expected.to_list()
 
@@ -116,7 +116,7 @@ def test_one_run_has_no_interval(carry_out):
 def test_document_is_the_documented_one(results):
     document = json.loads(results.to_json())
     assert list(document) == ["schema", "title", "backend", "conditions"]
-    assert document["schema"] == "jostle.summary/2"
+    assert document["schema"] == "jostle.summary/3"
     condition = document["conditions"][1]
     assert condition["condition"] == {KEY: "bbr"}
     run = condition["runs"][2]
@@ -124,8 +124,8 @@ def test_document_is_the_documented_one(results):
     assert run["seed"] == 3
     assert len(run["run_id"]) == 32
     assert set(run["flows"][0]) == {
-        "name", "group", "transport", "controller", "start_s", "completion_s",
-        "completion_rate_bps", "unfinished", "efficiency", "estimate_bps", "phases",
+        "name", "group", "transport", "controller", "start_s", "completion_time_s",
+        "completion_rate_bps", "unfinished", "efficiency", "bandwidth_estimate_bps", "phases",
     }  # fmt: skip
     # Flows start when it is over.
     assert run["flows"][0]["phases"]["startup"]["rtt_mean_s"] is None

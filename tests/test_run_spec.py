@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SCHEMA = ROOT / "crates/record/schema/run-spec.json"
+SCHEMA = ROOT / "crates/run-spec/schema/run-spec.json"
 TYPES = ROOT / "python/jostle/run_spec.py"
 HEADER = (
     '"""A run\'s specification as Python sees it: its schema in types.\n\n'

@@ -21,12 +21,12 @@ import pytest
 from jostle.backends import RunRecord, SimBackend, canonical_json
 from jostle.backends.base import named
 from jostle.errors import StoreError, StoreFullError
-from jostle.running import writer as writing
-from jostle.running.segments import folder as folders
-from jostle.running.segments import index
-from jostle.running.segments.content import packed
-from jostle.running.store import Reader, Store
-from jostle.running.writer import Writer
+from jostle.store import writer as writing
+from jostle.store.segments import folder as folders
+from jostle.store.segments import index
+from jostle.store.segments.packing import packed
+from jostle.store.store import Reader, Store
+from jostle.store.writer import Writer
 
 SERIES = ("flows", "links", "internals")
 
@@ -116,7 +116,7 @@ def test_measures_are_those_of_the_summary(tmp_path, records):
     )
     assert row["controller"] == "bbr"
     assert row["seed"] == 1
-    assert row["completion_s"] is flow["completion_s"] is None
+    assert row["completion_time_s"] is flow["completion_time_s"] is None
     for key, value in flow["phases"]["steady"].items():
         assert row[key] == value
     row = rows.row(
@@ -286,11 +286,11 @@ def test_what_is_being_written_when_ctrl_c_comes_is_written_by_the_next(tmp_path
 def test_a_writer_in_another_process_writes_when_its_work_ends(tmp_path, records):
     here = Writer(Store(tmp_path))
     here.put(records[0])
-    here.settle()
+    here.flush_in_worker()
     assert not (tmp_path / "segments").exists()
     there = pickle.loads(pickle.dumps(here))
     there.put(records[1])
-    there.settle()
+    there.flush_in_worker()
     assert Store(tmp_path).get(records[1].run_id) is not None
 
 
@@ -299,9 +299,9 @@ import sys
 sys.path.insert(0, {tests!r})
 import fake_core
 from jostle.backends import SimBackend
-from jostle.running import writer as writing
-from jostle.running.store import Store
-from jostle.running.writer import Writer
+from jostle.store import writer as writing
+from jostle.store.store import Store
+from jostle.store.writer import Writer
 writing.MOST_RUNS = 5
 writer = Writer(Store({root!r}))
 seed = {first}
@@ -324,7 +324,8 @@ def test_killed_in_the_middle_of_writing(tmp_path):
         assert process.stdout is not None
         process.stdout.readline()
         partial = tmp_path / ".partial"
-        deadline = time.monotonic() + 300
+        # On a busy machine no look may fall into the middle: then it is killed at another time.
+        deadline = time.monotonic() + 5
         while time.monotonic() < deadline and not list(partial.glob("segment-*/flows.parquet")):
             pass
         process.send_signal(signal.SIGKILL)
@@ -397,7 +398,7 @@ def test_a_manifest_says_what_is_there(tmp_path, records):
     stored(tmp_path, records[::2])
     (folder,) = segments(tmp_path)
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["format"] == "jostle.segment/1"
+    assert manifest["format"] == "jostle.segment/2"
     assert manifest["runs"] == 4
     assert {path.name for path in folder.glob("*.parquet")} == manifest["sha256"].keys()
 

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.figures.drawn import drawn
-from jostle.search.quantity import Quantity, parse_quantity
-from jostle.search.sensitivity import analyse, designed, figure, table
+from jostle.figures.renderer import render_figure
+from jostle.parameter_search.objective_quantity import ObjectiveQuantity, parse_quantity
+from jostle.parameter_search.sensitivity import analyse, designed, figure, table
 
 pytest.importorskip("SALib")
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "sensitivity.toml"
 
 
 @dataclass(frozen=True)
-class Known(Quantity):
+class Known(ObjectiveQuantity):
     """A function of the points instead of a measure of runs."""
 
     values: tuple[float | None, ...] = ()
@@ -88,7 +88,7 @@ def test_the_most_important_key_is_the_first_row(scenario: jostle.Scenario) -> N
     found = analyse(points, RUNS, known(points, lambda a, b, c: a + 9 * b + 3 * c), "sobol", 1)
     assert [row[0] for row in table(found).rows] == ["rtt", "limit", "rate"]
     assert figure(found).groups == ("rtt", "limit", "rate")
-    assert len(drawn(figure(found)).axes) == 1
+    assert len(render_figure(figure(found)).axes) == 1
 
 
 def test_what_has_no_answer_is_refused(scenario: jostle.Scenario) -> None:
@@ -124,11 +124,11 @@ def test_the_command(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = ["sensitivity", str(SCENARIO), "--method", "morris", "--points", "3", "--set",
-             "duration=2 s", "-m", "share of bbr", "-m", "queue"]  # fmt: skip
+             "duration=2 s", "-m", "share of bbr", "-m", "queue_length"]  # fmt: skip
     assert status([*words, "--json", "-o", "answer.svg"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["schema"] == "jostle.sensitivity/1"
-    assert [one["measure"] for one in told["measures"]] == ["share of bbr", "queue"]
+    assert [one["measure"] for one in told["measures"]] == ["share of bbr", "queue_length"]
     assert told["measures"][0]["conditions"] == 12
     for one in told["measures"]:
         assert max(key["mu_star"] for key in one["keys"].values()) > 0

@@ -18,11 +18,11 @@ from browser import opened
 from jostle.backends import SimBackend
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.figures.drawn import drawn
-from jostle.figures.sequence_data import SequencesData
-from jostle.report.sequence import fitting, packed
-from jostle.results.sequences import read, thinned
-from jostle.scenario import loads
+from jostle.figures.renderer import render_figure
+from jostle.figures.time_sequence_data import SequencesData
+from jostle.report.time_sequence import fitting, packed
+from jostle.results.time_sequence import downsample, read
+from jostle.scenario import load_text
 
 SCENARIO = """
 title = "One loses packets"
@@ -50,7 +50,7 @@ start = "2 s"
 
 @pytest.fixture(scope="module")
 def record():
-    return SimBackend().run(loads(SCENARIO).plan().runs[0].spec)
+    return SimBackend().run(load_text(SCENARIO).plan().runs[0].spec)
 
 
 def sender(record, flow: str = "one") -> Path:
@@ -107,7 +107,7 @@ def test_a_window_and_too_many_rows(record):
     assert few.is_cut
     assert few.packets.time_s.size == 100
     assert few.to_s <= whole.packets.time_s[101]
-    less = thinned(whole, 100)
+    less = downsample(whole, 100)
     assert less.is_cut
     assert max(part.time_s.size for part in (less.packets, less.answers, less.sacks)) <= 100
 
@@ -125,7 +125,7 @@ def test_what_is_not_there_is_said(flow, between, words, record):
 
 
 def test_results_draw_flows_of_runs_and_of_captures(record):
-    results = jostle.run(loads(SCENARIO), store=False)
+    results = jostle.run(load_text(SCENARIO), store=False)
     figure = results.plot.time_sequence(flows="one", from_s=1, to_s=2)
     assert figure.axes[0].get_ylabel() == "Sequence (kB)"
     assert figure.axes[0].get_xlim()[0] == pytest.approx(1, abs=0.05)
@@ -133,7 +133,7 @@ def test_results_draw_flows_of_runs_and_of_captures(record):
     assert both.axes[0].get_xlabel() == "Time since the flow began (s)"
     measured = jostle.analyze([sender(record), sender(record, "two")])
     assert measured.plot.time_sequence().axes[0].get_ylabel() == "Sequence (MB)"
-    quiet = jostle.run(loads(SCENARIO.replace("capture = true", "")), store=False)
+    quiet = jostle.run(load_text(SCENARIO.replace("capture = true", "")), store=False)
     with pytest.raises(InputError, match="capture = true"):
         quiet.plot.time_sequence()
     with pytest.raises(InputError, match="no flow `six`"):
@@ -145,7 +145,9 @@ def test_a_capture_and_a_simulation_lie_over_each_other(record, tmp_path):
     from test_analyze import foreign
 
     captured = foreign(sender(record), tmp_path / "captured.pcapng")
-    other = SimBackend().run(loads(SCENARIO.replace("seed = 3", "seed = 4")).plan().runs[0].spec)
+    other = SimBackend().run(
+        load_text(SCENARIO.replace("seed = 3", "seed = 4")).plan().runs[0].spec
+    )
     (measured, simulated) = read([captured, sender(other, "two")])
     assert measured.label.startswith("captured.pcapng: 10.1.0.1:40000")
     assert simulated.start_s == 2
@@ -157,7 +159,9 @@ def test_a_capture_and_a_simulation_lie_over_each_other(record, tmp_path):
 
 
 def test_files_of_the_same_name_are_told_apart(record):
-    other = SimBackend().run(loads(SCENARIO.replace("seed = 3", "seed = 4")).plan().runs[0].spec)
+    other = SimBackend().run(
+        load_text(SCENARIO.replace("seed = 3", "seed = 4")).plan().runs[0].spec
+    )
     both = read([sender(record), sender(other)])
     first = "one.sender.pcapng: one (cubic)"
     assert [one.label for one in both] == [first, f"{first} (2)"]
@@ -166,7 +170,7 @@ def test_files_of_the_same_name_are_told_apart(record):
 def test_the_figure_of_nothing_is_drawn(record):
     (found,) = read([sender(record)], "one", 0.0, 1e-6)
     assert found.packets.time_s.size == 0
-    assert drawn(SequencesData("", (found,))).axes
+    assert render_figure(SequencesData("", (found,))).axes
 
 
 def test_each_file_that_is_given_is_drawn(record, tmp_path):
@@ -248,10 +252,11 @@ def test_a_page_holds_exact_numbers_and_says_what_it_leaves_out(record):
     assert columns.size == 4 * flow["packets"] + 3 * flow["answers"] + 4 * flow["sacks"]
     assert json.dumps(data, allow_nan=False)
     assert fitting(SequencesData("", (whole,))).caption == ""
-    many = SequencesData("", (thinned(whole, 50),))
+    many = SequencesData("", (downsample(whole, 50),))
     assert "--from and --to choose" in fitting(many).caption
 
 
+@pytest.mark.browser
 def test_the_diagram_zooms_in_a_browser(record, tmp_path):
     page = tmp_path / "page.html"
     words = ["analyze", str(sender(record)), "--time-sequence", "--report", str(page)]

@@ -12,11 +12,11 @@ import pytest
 from fake_plan import make_plan, plan_of
 from jostle.backends import SimBackend
 from jostle.errors import InterruptedRunError, RunCancelledError, StoreError, StoreFullError
-from jostle.running.executors import available_cores, local
-from jostle.running.progress import Progress
-from jostle.running.session import Session
-from jostle.running.store import Store
+from jostle.runner.executors import available_cores, local
+from jostle.runner.progress import Progress
+from jostle.runner.session import Session
 from jostle.scenario import PlannedRun
+from jostle.store.store import Store
 
 
 class Heard(Progress):

@@ -11,11 +11,11 @@ import pytest
 from fake_plan import make_plan, plan_of
 from jostle.backends import SimBackend
 from jostle.errors import InputError, InterruptedRunError
-from jostle.running.executors import local
-from jostle.running.session import Session
-from jostle.running.shards import Shard
-from jostle.running.store import Store
+from jostle.runner.executors import local
+from jostle.runner.session import Session
+from jostle.runner.shards import Shard
 from jostle.scenario import PlannedRun
+from jostle.store.store import Store
 
 SCENARIO = {
     "duration": "1 s",

@@ -18,11 +18,11 @@ from fake_plan import make_plan
 from jostle.backends import SimBackend
 from jostle.cli import status
 from jostle.errors import InputError, StoreError
-from jostle.running.executors import local
-from jostle.running.session import Session
-from jostle.running.shared_store import SharedStore, copy_of, open_store
-from jostle.running.store import Store
-from jostle.running.writer import Writer
+from jostle.runner.executors import local
+from jostle.runner.session import Session
+from jostle.store.object_storage import SharedStore, copy_of, open_store
+from jostle.store.store import Store
+from jostle.store.writer import Writer
 from moto.server import ThreadedMotoServer
 from obstore.store import from_url
 from test_segments import record, segments, stored

@@ -20,7 +20,7 @@ def jostle() -> Iterator[Limited]:
 
 PING = SOUND.replace(
     'controller = "cubic"',
-    'controller = "none"\nsource = { kind = "ping", bytes = "20 B", every = "EVERY" }',
+    'controller = "none"\nsource = { kind = "ping", size = "20 B", period = "EVERY" }',
 )
 QUEUE = 'queue = { kind = "drop_tail", limit = "100 packets" }\n'
 LINK = 'rate = "10 Mbit/s"\n'
@@ -38,23 +38,24 @@ def phases(count: int) -> str:
 TEXTS = {
     "a ping each nanosecond": (
         PING.replace("EVERY", "1 ns"),
-        [":9: ", "flows.a.source.every", '"1 us"'],
+        [":9: ", "flows.a.source.period", '"1 us"'],
     ),
     "pings that are waited for": (
         PING.replace("EVERY", "1 us").replace('name = "a"', 'name = "a"\ncount = 2'),
-        ["flows.a.source.every", "10000000"],
+        ["flows.a.source.period", "10000000"],
     ),
     "bins of 200 ns": (
-        'interval = "200 ns"\n' + SOUND,
-        [":1: ", "interval", "at most 2000000 rows"],
+        'sampling_interval = "200 ns"\n' + SOUND,
+        [":1: ", "sampling_interval", "at most 2000000 rows"],
     ),
     "bins of a long run": (
-        'interval = "1.9 s"\n' + SOUND.replace("10 s", "9000000 s").replace("10 Mbit", "1 kbit"),
-        [":1: ", "interval", "at most 2000000 rows"],
+        'sampling_interval = "1.9 s"\n'
+        + SOUND.replace("10 s", "9000000 s").replace("10 Mbit", "1 kbit"),
+        [":1: ", "sampling_interval", "at most 2000000 rows"],
     ),
     "bins of many flows": (
-        'interval = "10 s"\n' + SOUND.replace("10 s", "9900 s") + "count = 9998\n",
-        [":1: ", "interval", "at most 2000000 rows", "9999 flows and links"],
+        'sampling_interval = "10 s"\n' + SOUND.replace("10 s", "9900 s") + "count = 9998\n",
+        [":1: ", "sampling_interval", "at most 2000000 rows", "9999 flows and links"],
     ),
     "10,000 flows under each of 100 conditions": (
         SOUND + f'count = 10000\n[grid]\n"flows.a.rtt" = {[f"{i} ms" for i in range(1, 101)]}\n',
@@ -77,8 +78,8 @@ TEXTS = {
         ["sample.where", "points that were drawn satisfy all of these"],
     ),
     "every ACK at 100 Gbit/s": (
-        'trace = "acks"\n' + SOUND.replace("10 Mbit/s", "100 Gbit/s"),
-        [":1: ", "trace", "50000000"],
+        'record = "acks"\n' + SOUND.replace("10 Mbit/s", "100 Gbit/s"),
+        [":1: ", "record", "50000000"],
     ),
     "jitter each nanosecond": (
         SOUND.replace(LINK, LINK + JITTER),
@@ -279,13 +280,13 @@ def test_what_is_no_link_file(how: str, jostle: Limited, tmp_path: Path) -> None
 def test_what_is_no_manifest(how: str, jostle: Limited, tmp_path: Path) -> None:
     short = SOUND.replace("10 s", "100 ms")
     (tmp_path / "s.toml").write_text(short)
-    from jostle.running.store import Store
-    from jostle.scenario import loads
+    from jostle.scenario import load_text
+    from jostle.store.store import Store
 
     store = Store(tmp_path / "store")
     from jostle.backends.sim import SimBackend
 
-    run = store.put(SimBackend().run(loads(short).plan().runs[0].spec))
+    run = store.put(SimBackend().run(load_text(short).plan().runs[0].spec))
     manifest = tmp_path / "store" / run.run_id / "manifest.json"
     manifest.unlink()
     expected = spoil(manifest, how)
@@ -296,8 +297,8 @@ def test_what_is_no_manifest(how: str, jostle: Limited, tmp_path: Path) -> None:
 
 def test_a_run_without_room_ends_alone(jostle: Limited, tmp_path: Path) -> None:
     # 500,000 bins of a flow and a link take 266 MB.
-    text = 'interval = "20 us"\n' + SOUND.replace('rate = "10', 'rate = "1')
-    grid = '[grid]\ninterval = ["20 us", "1 s"]\n'
+    text = 'sampling_interval = "20 us"\n' + SOUND.replace('rate = "10', 'rate = "1')
+    grid = '[grid]\nsampling_interval = ["20 us", "1 s"]\n'
     (tmp_path / "s.toml").write_text(text + grid)
     command = ["run", "--no-cache", "--jobs", "1", "s.toml"]
     code, said = jostle(command, tmp_path, cpu_s=60, memory_bytes=2 * 10**8)
@@ -334,8 +335,8 @@ def test_the_content_of_what_is_no_trace_is_not_printed(
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("rtt =", 'bytes = {{ distribution = "empirical", file = "{}" }}\nrtt ='),
-        ("rtt =", 'arrivals = {{ file = "{}" }}\nbytes = "1 kB"\nrtt ='),
+        ("rtt =", 'size = {{ distribution = "empirical", file = "{}" }}\nrtt ='),
+        ("rtt =", 'arrivals = {{ file = "{}" }}\nsize = "1 kB"\nrtt ='),
         ("rtt =", 'source = {{ kind = "trace", file = "{}" }}\nrtt ='),
         ('controller = "cubic"', 'controller = {{ name = "remy", table = "{}" }}'),
     ],

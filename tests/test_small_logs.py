@@ -257,20 +257,20 @@ def test_a_policy_is_a_regular_file_of_bounded_size(tmp_path: Path) -> None:
 
 
 def test_a_log_has_a_bounded_number_of_samples() -> None:
-    from jostle.captures import samples
+    from jostle.measurements import log_samples
 
-    samples.check_size(2_000_000, 1)
+    log_samples.check_size(2_000_000, 1)
     with pytest.raises(ValueError, match="4500 times of 500 flows: at most 2000000 samples"):
-        samples.check_size(4_500, 500)
+        log_samples.check_size(4_500, 500)
 
 
 def test_a_log_of_many_series_has_fewer_bins() -> None:
     """The engine makes a row per bin and flow: 1,000 flows have no 100,000 bins each."""
-    from jostle.captures import samples
+    from jostle.measurements import log_samples
 
-    flow = samples.flow_spec("a", "tcp", {"kind": "bulk"}, 1448)
-    made = samples.spec([0, 1, 2, 10**9], [flow] * 1_000)
-    assert made["duration_ns"] / made["interval_ns"] * 1_000 <= samples.MOST_SAMPLES
+    flow = log_samples.flow_spec("a", "tcp", {"kind": "bulk"}, 1448)
+    made = log_samples.spec([0, 1, 2, 10**9], [flow] * 1_000)
+    assert made["duration_ns"] / made["interval_ns"] * 1_000 <= log_samples.MOST_SAMPLES
 
 
 def test_a_sound_log_is_still_measured(jostle: Limited, tmp_path: Path) -> None:

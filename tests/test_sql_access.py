@@ -11,10 +11,10 @@ import pytest
 from fuzzing.seeds import repair_digests
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.running.plans import write_plan
-from jostle.running.store import Store
-from jostle.running.upkeep import question
-from jostle.running.upkeep.question import ask
+from jostle.store.maintenance import sql_question
+from jostle.store.maintenance.sql_question import ask
+from jostle.store.store import Store
+from jostle.store.stored_plans import write_plan
 from parquet_bombs import equal_texts, parquet
 from test_segments import record, segments, stored
 
@@ -178,7 +178,7 @@ def test_a_configuration_of_the_user_is_not_read(
 
 def test_an_answer_takes_bounded_memory(store: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(question, "_LEAST_BYTES", 50_000_000)
+    monkeypatch.setattr(sql_question, "_LEAST_BYTES", 50_000_000)
     text = "SELECT count(*) FROM (SELECT DISTINCT random() FROM range(20_000_000))"
     with pytest.raises(InputError, match="too much memory: ask for fewer rows or columns"):
         ask(store, text)
@@ -197,7 +197,7 @@ def test_texts_of_an_answer_are_bounded(tmp_path: Path) -> None:
 
 
 def test_files_that_take_long_to_check_are_counted(store: Path, monkeypatch) -> None:
-    monkeypatch.setattr(question, "_TELL_S", 0.0)
+    monkeypatch.setattr(sql_question, "_TELL_S", 0.0)
     said: list[str] = []
     ask(store, "SELECT count(*) FROM runs", said.append)
     assert said == ["checked 1 of 2 files", "checked 2 of 2 files"]

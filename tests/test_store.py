@@ -19,7 +19,7 @@ import fake_core
 import pytest
 from jostle.backends import RunRecord, SimBackend, run_id
 from jostle.errors import StoreError, StoreFullError
-from jostle.running.store import Reader, Store
+from jostle.store.store import Reader, Store
 
 FILES = {
     "spec.json", "summary.json", "provenance.json", "manifest.json", "timing.json",
@@ -146,7 +146,7 @@ import sys
 sys.path.insert(0, {tests!r})
 import fake_core
 from jostle.backends import SimBackend
-from jostle.running.store import Store
+from jostle.store.store import Store
 store = Store({root!r})
 print("ready", flush=True)
 for seed in range(1, 100000):
@@ -177,9 +177,9 @@ def test_killed_in_the_middle_of_writing(tmp_path):
 LOCKING = """
 import sys, time
 from pathlib import Path
-from jostle.locked_folders import Partial
-from jostle.open_folder import OpenFolder
-with OpenFolder.at(sys.argv[1]) as parent, Partial(parent, "written") as partial:
+from jostle.safe_io.scratch_folder import PartialFolder
+from jostle.safe_io.open_folder import OpenFolder
+with OpenFolder.at(sys.argv[1]) as parent, PartialFolder(parent, "written") as partial:
     partial.content.write_new("spec.json", b"{}")
     print(partial.content.path.parent, flush=True)
     time.sleep(60)

@@ -17,16 +17,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jostle.cli.detaching import last_lines, real_store
+from jostle.cli.detach import last_lines, real_store
 from jostle.errors import InputError, StoreError
-from jostle.locks import LockFile
 from jostle.results import Failure
-from jostle.running.plans import write_plan
-from jostle.running.progress import Progress, lasting
-from jostle.running.sweeps.plans import progress_by_plan
-from jostle.running.sweeps.recording import Recording
-from jostle.running.sweeps.records import Command, find, is_running, open_sweep_folder, sweeps_of
-from jostle.running.sweeps.state_folder import commands_of, make_record_folder, state_folder
+from jostle.runner.progress import Progress, lasting
+from jostle.runner.sweeps.heartbeat import SweepHeartbeat
+from jostle.runner.sweeps.plan_progress import progress_by_plan
+from jostle.runner.sweeps.state_folder import commands_of, make_record_folder, state_folder
+from jostle.runner.sweeps.sweep_files import (
+    SweepCommand,
+    find,
+    is_running,
+    open_sweep_folder,
+    sweeps_of,
+)
+from jostle.safe_io.folder_lock import LockFile
+from jostle.store.stored_plans import write_plan
 
 # Some 15 ms each in the simulator, all the same to the store.
 SCENARIO = """
@@ -82,17 +88,18 @@ def wait_until(holds: Callable[[], bool], what: str, patience_s: float = 60.0) -
         time.sleep(0.05)
 
 
-def command(folder: Path, *words: str, store: Path | None = None) -> Command:
+def command(folder: Path, *words: str, store: Path | None = None) -> SweepCommand:
     words = ("sweep.toml", *words)
-    return Command(words, str(folder), {}, "host", os.getpid(), 1.0, str(store or folder))
+    return SweepCommand(words, str(folder), {}, "host", os.getpid(), 1.0, str(store or folder))
 
 
-def record(store: Path, *words: str, folder: Path | None = None, **more: Any) -> Recording:
+def record(store: Path, *words: str, folder: Path | None = None, **more: Any) -> SweepHeartbeat:
     more.setdefault("stop", lambda: None)
     own = command(folder or store, *words, store=store)
-    return Recording(store, own, [("Swept", 10)], **more)
+    return SweepHeartbeat(store, own, [("Swept", 10)], **more)
 
 
+@pytest.mark.slow
 def test_a_detached_sweep_is_seen_stopped_and_resumed(
     jostle: Jostle, tmp_path: Path, state: Path
 ) -> None:
@@ -457,7 +464,7 @@ def test_shards_are_one_plan(tmp_path: Path) -> None:
         recording = record(tmp_path, "--shard", f"{number}/2", clock=lambda: next(clock))
         progress = recording.progress(0, Progress())
         with suppress(KeyboardInterrupt), recording:
-            progress.noted("0" * 32 + ".json")
+            progress.on_plan_stored("0" * 32 + ".json")
             progress.begin(10, 2)
             progress.advance()
             progress.quarantined(Failure(0, 1, "its worker died"))
@@ -479,7 +486,7 @@ def test_the_rate_is_that_of_the_last_minute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s = 0.0
-    monkeypatch.setattr("jostle.running.sweeps.recording._WRITE_EVERY_S", 0.0)
+    monkeypatch.setattr("jostle.runner.sweeps.heartbeat._WRITE_EVERY_S", 0.0)
     recording = record(tmp_path, clock=lambda: now_s)
     progress = recording.progress(0, Progress())
     with recording:
@@ -490,7 +497,7 @@ def test_the_rate_is_that_of_the_last_minute(
             progress.advance()
         told = sweeps_of(tmp_path)[0].progress
         assert told.rate == pytest.approx(10.0, rel=0.01)
-        assert (told.total, told.stored, told.done, told.left) == (1000, 100, 700, 200)
+        assert (told.total, told.stored, told.done, told.remaining_runs) == (1000, 100, 700, 200)
     assert sweeps_of(tmp_path) == []
 
 
@@ -554,7 +561,7 @@ def test_runs_that_failed_and_were_stored_since_are_done(tmp_path: Path) -> None
     recording = record(tmp_path)
     progress = recording.progress(0, Progress())
     with recording:
-        progress.noted(noted.path.name)
+        progress.on_plan_stored(noted.path.name)
         progress.begin(1, 0)
         progress.failed(Failure(0, 1, "its worker died"))
     (part,) = progress_by_plan(tmp_path, sweeps_of(tmp_path))

@@ -11,14 +11,14 @@ from fake_core import spec
 from fake_plan import make_plan, plan_of
 from jostle.cli import output
 from jostle.errors import InputError
-from jostle.results.formats import decimals, with_interval
-from jostle.results.glance import glance
-from jostle.results.groups import groups
+from jostle.results.flow_groups import flow_groups
+from jostle.results.measure_samples import find_key
 from jostle.results.measures import measure, measures
+from jostle.results.number_format import decimals, with_interval
 from jostle.results.pivot import pivot_tables
-from jostle.results.samples import find_key
+from jostle.results.sweep_matrix import sweep_matrix
 from jostle.results.tables import View, html_table, interval_note, phase_tables
-from jostle.results.tidy import tidy
+from jostle.results.tidy_frame import tidy
 from jostle.scenario import PlannedRun
 from jostle.stats import Estimate, estimate
 
@@ -47,7 +47,7 @@ def test_flows_of_a_phase(results):
     flows, links = phase_tables(results, "overall")
     assert flows.header[:3] == ("newcomer.controller", "flow", "controller")
     titles = [name.partition("\n")[0] for name in flows.header[3:]]
-    assert titles == ["throughput", "RTT", "retransmitted", "share", "Jain's index", "cwnd"]
+    assert titles == ["throughput", "RTT", "retransmission", "share", "Jain's index", "cwnd"]
     assert [row[0] for row in flows.rows] == ["cubic", "", "bbr", "", "vivace", "", "hybla", ""]
     shares = [float(row[6]) for row in flows.rows]
     assert np.array(shares).reshape(4, 2).sum(axis=1) == pytest.approx([100.0] * 4, abs=0.11)
@@ -108,11 +108,11 @@ def test_flows_of_count_are_one_row_with_their_spread(carry_out):
 
 def test_only_flows_alike_are_a_group():
     made = crowd(4)
-    made["flows"][2]["access_delay_ns"] += 1
-    assert [group.label for group in groups(made)] == ["web ×2", "web-3", "web-4"]
+    made["flows"][2]["base_delay_ns"] += 1
+    assert [group.label for group in flow_groups(made)] == ["web ×2", "web-3", "web-4"]
     made = crowd(3)
     made["flows"][1]["after"] = 0
-    assert [group.label for group in groups(made)] == ["web-1", "web-2", "web-3"]
+    assert [group.label for group in flow_groups(made)] == ["web-1", "web-2", "web-3"]
 
 
 def test_flows_that_end_show_when(carry_out):
@@ -121,7 +121,7 @@ def test_flows_that_end_show_when(carry_out):
     made["flows"][2]["source"] = {"kind": "fixed", "bytes": 900_000_000}
     results = of_one_run(carry_out, made)
     flows, _ = phase_tables(results, "overall")
-    assert flows.header[2].startswith("completion")
+    assert flows.header[2].startswith("flow\ncompletion")
     assert flows.rows[-1][2] == "–"
     steady, _ = phase_tables(results, "steady")
     assert "completion\ns" not in steady.header
@@ -130,9 +130,9 @@ def test_flows_that_end_show_when(carry_out):
 def test_what_is_no_part_of_a_mean_is_told(carry_out):
     made = crowd(3, source={"kind": "fixed", "bytes": 100_000})
     made["flows"][2]["start_ns"] = made["duration_ns"] - 1_000_000
-    (flows,) = phase_tables(of_one_run(carry_out, made), "overall", View(("completion",)))
+    (flows,) = phase_tables(of_one_run(carry_out, made), "overall", View(("completion_time",)))
     assert flows.rows[0][0] == "web ×3"
-    assert flows.notes == ("Completion: 2 of 3 of web have one.",)
+    assert flows.notes == ("Flow completion time: 2 of 3 of web have one.",)
 
 
 def test_kinds_of_flows_have_tables_of_their_own(carry_out):
@@ -170,9 +170,9 @@ def test_pivot_has_a_table_for_everything_that_it_would_pool(results):
         "Throughput (Mbit/s), incumbent", "Throughput (Mbit/s), newcomer",
     ]  # fmt: skip
     with pytest.raises(InputError, match="it is of each link"):
-        pivot_tables(results, "flow", KEY, "queue")
+        pivot_tables(results, "flow", KEY, "queue_length")
     with pytest.raises(InputError, match="choose two keys"):
-        pivot_tables(results, KEY, "newcomer.controller", "queue")
+        pivot_tables(results, KEY, "newcomer.controller", "queue_length")
 
 
 def test_pivot_too_wide_is_parted(results):
@@ -229,7 +229,7 @@ def test_intervals_end_where_a_measure_ends():
     ],
 )
 def test_digits_follow_the_interval(value, half, text):
-    shown = measure("completion")
+    shown = measure("completion_time")
     found = Estimate(value, value - half, value + half, 5, "s", "")
     assert with_interval(found, 1.0, decimals([found], shown)) == text
 
@@ -299,29 +299,33 @@ def test_percentiles_of_a_single_flow_are_over_its_runs(carry_out):
         runs.append(PlannedRun(0, seed, made))
     results = carry_out(plan_of("", [{}], runs))
     took = np.array(
-        [flow["completion_s"] for flow in results.flows.filter(phase="overall").to_dicts()]
+        [flow["completion_time_s"] for flow in results.flows.filter(phase="overall").to_dicts()]
     )
-    (found,) = results.estimate("completion_p50").to_dicts()
+    (found,) = results.estimate("completion_time_p50").to_dicts()
     assert found["value"] == pytest.approx(np.median(took))
     assert (found["low"], found["high"], found["n"]) == (min(took), max(took), 8)
     assert "over runs" in found["method"]
-    told = results.to_dict()["conditions"][0]["estimates"]["flows"][0]["completion_s"]
+    told = results.to_dict()["conditions"][0]["estimates"]["flows"][0]["completion_time_s"]
     assert told["p95"] == pytest.approx(np.percentile(took, 95))
-    assert tidy(results, ("completion_p95",))["mean"][0] == pytest.approx(told["p95"])
+    assert tidy(results, ("completion_time_p95",))["mean"][0] == pytest.approx(told["p95"])
     flows, _ = phase_tables(results, "overall")
-    assert "95th percentile of the completion s" in headings(flows)
+    assert "p95 flow completion time s" in headings(flows)
     # Of one run there is nothing to take a percentile of.
     one, _ = phase_tables(carry_out(plan_of("", [{}], runs[:1])), "overall")
-    assert "95th percentile of the completion s" not in headings(one)
+    assert "p95 flow completion time s" not in headings(one)
 
 
 def test_the_queue_is_told_in_bytes_and_as_time(results):
-    (table,) = phase_tables(results, "overall", View(("queue", "queue_time", "queue_time_p95")))
+    (table,) = phase_tables(
+        results,
+        "overall",
+        View(("queue_length", "queue_delay_estimate", "queue_delay_estimate_p95")),
+    )
     rate = results.spec_of(0)["links"][0]["capacity"]["rate_bps"]
     (kb, ms) = (float(cell.split()[0]) for cell in table.rows[0][2:4])
     assert ms == pytest.approx(kb * 8e6 / rate, rel=0.02)
-    series = results.series("bottleneck", "queue_time", condition=0)
-    waits = results.series("bottleneck", "queue", condition=0)
+    series = results.series("bottleneck", "queue_delay_estimate", condition=0)
+    waits = results.series("bottleneck", "queue_length", condition=0)
     assert series["seed_1"].to_list() == pytest.approx((waits["seed_1"] * 8 / rate).to_list())
 
 
@@ -329,24 +333,24 @@ def test_sweeps_beyond_the_limit_are_shown_at_a_glance(carry_out):
     rates, rtts = ("10 Mbit/s", "20 Mbit/s"), ("10 ms", "20 ms", "30 ms")
     grid = [{"bottleneck.rate": rate, "flows.a.rtt": rtt} for rate in rates for rtt in rtts]
     results = grid_of(carry_out, grid, [spec(1, ("cubic",)) for _ in grid])
-    assert glance(results, "overall", View(limit=6, width=80)) == []
-    flows, links = glance(results, "overall", View(limit=5, width=80))
+    assert sweep_matrix(results, "overall", View(limit=6, width=80)) == []
+    flows, links = sweep_matrix(results, "overall", View(limit=5, width=80))
     assert flows.title == "Throughput (Mbit/s) of incumbent, by rate"
     assert flows.header == ("rtt", *rates)
     assert [row[0] for row in flows.rows] == list(rtts)
     assert "6 conditions: --limit 0" in flows.notes[0]
-    assert links.title.startswith("Queue as time (ms) of bottleneck")
+    assert links.title.startswith("Estimated queueing delay (ms) of bottleneck")
     # The first key has no room: the second one has.
-    narrow = glance(results, "overall", View(limit=5, width=24))
+    narrow = sweep_matrix(results, "overall", View(limit=5, width=24))
     assert narrow == [] or narrow[0].header[0] == "rate"
     for asked in (View(("rtt",), limit=5, width=80), View(limit=0, width=80), View(limit=5)):
-        assert glance(results, "overall", asked) == []
+        assert sweep_matrix(results, "overall", asked) == []
 
 
 def test_what_is_above_is_not_repeated(carry_out):
     grid = [{"a": a, "b": b, "c": c} for a in "xy" for b in "12" for c in "34"]
     results = grid_of(carry_out, grid, [spec(1, ("cubic",)) for _ in grid])
-    flows, _ = glance(results, "overall", View(limit=5, width=80))
+    flows, _ = sweep_matrix(results, "overall", View(limit=5, width=80))
     assert [row[:2] for row in flows.rows] == [("1", "3"), ("", "4"), ("2", "3"), ("", "4")]
 
 

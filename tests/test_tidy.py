@@ -12,10 +12,10 @@ from fake_plan import plan_of
 from hypothesis import given
 from hypothesis import strategies as st
 from jostle.results import ResultSet
+from jostle.results.measure_samples import grid_keys, samples
 from jostle.results.measures import measures
-from jostle.results.samples import grid_keys, samples
-from jostle.results.tidy import tidy
-from jostle.running.progress import BarProgress
+from jostle.results.tidy_frame import tidy
+from jostle.runner.progress import BarProgress
 from jostle.scenario import PlannedRun
 from jostle.stats import estimate, estimates
 
@@ -61,7 +61,7 @@ def one_by_one(results: ResultSet, phases, each: bool) -> Iterator[tuple]:
 @pytest.mark.parametrize("phases", [None, ("steady",)])
 @pytest.mark.parametrize("block", [1, 50, 20_000])
 def test_rows_are_what_samples_are_estimated_as(results, phases, each, block, monkeypatch):
-    monkeypatch.setattr("jostle.results.tidy._BLOCK", block)
+    monkeypatch.setattr("jostle.results.tidy_frame._BLOCK", block)
     rows = list(one_by_one(results, phases, each))
     frame = tidy(results, phases=phases, each=each)
     # To the last bit, and in this order.

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from jostle import _core
 from jostle.cli import status
-from jostle.scenario import ScenarioError, loads
-from jostle.scenario.text.units import QuantityError
-from jostle.scenario.traces import synthesis
-from jostle.scenario.traces.numbers import ks_distance, quantiles, summary
-from jostle.scenario.traces.reading import read
+from jostle.scenario import ScenarioError, load_text
+from jostle.scenario.parsing.quantities import QuantityError
+from jostle.scenario.traces import markov_chain
+from jostle.scenario.traces.reader import read
 from jostle.scenario.traces.recording import Column, Recording, cut
-from jostle.scenario.traces.writing import as_mahimahi, as_table
+from jostle.scenario.traces.trace_summary import ks_distance, quantiles, summary
+from jostle.scenario.traces.writer import as_mahimahi, as_table
 
 Write = Callable[[str, str], Path]
 
@@ -204,7 +204,7 @@ LINK = "time_s,down_mbps,rtt_ms\n0,10,40\n1,20,60\n2,5,50\n"
 
 def test_a_link_follows_its_file_until_the_end_of_the_run(write: Write, tmp_path: Path) -> None:
     write("link.csv", LINK)
-    (run,) = loads(SCENARIO, name=str(tmp_path / "s.toml")).plan().runs
+    (run,) = load_text(SCENARIO, name=str(tmp_path / "s.toml")).plan().runs
     (link,) = run.spec["links"]
     steps = link["capacity"]["steps"]
     assert [(s["at_ns"] // 10**9, s["rate_bps"] // 10**6) for s in steps[:4]] == [
@@ -214,7 +214,7 @@ def test_a_link_follows_its_file_until_the_end_of_the_run(write: Write, tmp_path
     assert [s["delay_ns"] // 10**6 for s in link["delay"]["steps"][:4]] == [20, 30, 25, 20]
     # The rtt holds at the median delay of 25 ms, and a BDP is of the mean rate of 23.3 Mbit/s.
     (flow,) = run.spec["flows"]
-    assert flow["access_delay_ns"] == 35_000_000
+    assert flow["base_delay_ns"] == 35_000_000
     assert link["queue"]["parameters"]["limit"] == {"bytes": 23_333_333 * 60 // 8000}
     summary_of = json.loads(_core.run(json.dumps(run.spec)).summary)
     overall = summary_of["links"][0]["phases"]["overall"]
@@ -225,9 +225,9 @@ def test_losses_come_from_the_same_file_as_rate_and_delay(write: Write, tmp_path
     write("link.csv", "time_s,down_mbps,rtt_ms,lost_percent\n0,10,40,0\n1,20,60,50\n2,5,50,200\n")
     text = SCENARIO.replace("queue =", 'loss = { file = "link.csv" }\nqueue =')
     with pytest.raises(ScenarioError, match=r"bottleneck\.loss: .*a loss of 2"):
-        loads(text, name=str(tmp_path / "s.toml"))
+        load_text(text, name=str(tmp_path / "s.toml"))
     write("link.csv", "time_s,down_mbps,rtt_ms,lost_percent\n0,10,40,0\n1,20,60,50\n2,5,50,2\n")
-    (run,) = loads(text, name=str(tmp_path / "s.toml")).plan().runs
+    (run,) = load_text(text, name=str(tmp_path / "s.toml")).plan().runs
     (link,) = run.spec["links"]
     assert link["loss"] is None
     steps = [(it["at_ns"] // 10**9, it["probability"]) for it in link["loss_steps"]]
@@ -235,12 +235,12 @@ def test_losses_come_from_the_same_file_as_rate_and_delay(write: Write, tmp_path
     scaled = text.replace(
         'loss = { file = "link.csv" }', 'loss = { file = "link.csv", scale = 4.0 }'
     )
-    (more,) = loads(scaled, name=str(tmp_path / "s.toml")).plan().runs
+    (more,) = load_text(scaled, name=str(tmp_path / "s.toml")).plan().runs
     assert [it["probability"] for it in more.spec["links"][0]["loss_steps"][:3]] == [0.0, 1.0, 0.08]
     # 625 datagrams a second: three times 1 s at 50 % and at 2 % are 975.
-    source = 'source = { kind = "cbr", rate = "1 Mbit/s", bytes = "200 B" }'
+    source = 'source = { kind = "cbr", rate = "1 Mbit/s", size = "200 B" }'
     voice = text.replace('controller = "cubic"', f'controller = "none"\n{source}')
-    (run,) = loads(voice, name=str(tmp_path / "s.toml")).plan().runs
+    (run,) = load_text(voice, name=str(tmp_path / "s.toml")).plan().runs
     found = json.loads(_core.run(json.dumps(run.spec)).summary)["links"][0]["phases"]["overall"]
     assert 900 < found["dropped_loss_packets"] < 1_050
 
@@ -249,11 +249,11 @@ def test_opportunities_of_a_whole_file_stay_what_they_are(write: Write, tmp_path
     write("link.mahi", "1\n2\n4\n")
     text = SCENARIO.replace('"link.csv", column = "down_mbps", scale = 2.0', '"link.mahi"')
     text = text.replace('{ file = "link.csv", column = "rtt_ms", scale = 0.5 }', '"5 ms"')
-    (run,) = loads(text, name=str(tmp_path / "s.toml")).plan().runs
+    (run,) = load_text(text, name=str(tmp_path / "s.toml")).plan().runs
     assert run.spec["links"][0]["capacity"]["opportunities_ms"] == [1, 2, 4]
     scaled = text.replace('"link.mahi"', '"link.mahi", scale = 2.0')
     with pytest.raises(ScenarioError, match=r's.toml:4: bottleneck.rate: .*"scale" is not of'):
-        loads(scaled, name=str(tmp_path / "s.toml"))
+        load_text(scaled, name=str(tmp_path / "s.toml"))
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_mistakes_name_key_and_file(
 ) -> None:
     write("link.csv", LINK)
     with pytest.raises(ScenarioError, match=said):
-        loads(SCENARIO.replace(*change), name=str(tmp_path / "s.toml"))
+        load_text(SCENARIO.replace(*change), name=str(tmp_path / "s.toml"))
 
 
 def test_distributions_are_those_of_time() -> None:
@@ -309,7 +309,7 @@ def correlated(samples: int) -> Recording:
 
 def test_what_is_made_is_like_what_it_was_made_of() -> None:
     original = correlated(20_000)
-    chain = synthesis.fitted(original, 16)
+    chain = markov_chain.fit_chain(original, 16)
     made = chain.recording(2_000.0, seed=1)
     for old, new in zip(original.columns, made.columns, strict=True):
         parts = [cut(original, old, None), cut(made, new, None)]
@@ -329,7 +329,9 @@ def test_what_is_made_is_like_what_it_was_made_of() -> None:
 
 
 def test_rates_hold_as_long_as_they_are_told_to() -> None:
-    made = synthesis.between([1e6, 2e6, 4e6], stay_s=2.0, step_s=0.1).recording(20_000, seed=5)
+    made = markov_chain.chain_between_rates([1e6, 2e6, 4e6], stay_s=2.0, step_s=0.1).recording(
+        20_000, seed=5
+    )
     part = cut(made, made.columns[0], None)
     assert float(part.lasting_s.mean()) == pytest.approx(2.0, rel=0.05)
     assert summary(part).mean == pytest.approx(7e6 / 3, rel=0.03)
@@ -367,7 +369,7 @@ def test_measured_files_are_read() -> None:
     assert {one.quantity for one in pings.columns} == {"delay", "loss"}
     for path in sorted((SHARED / "traces").iterdir()):
         recording = read(path)
-        chain = synthesis.fitted(recording, 16).recording(recording.length_s * 4, seed=1)
+        chain = markov_chain.fit_chain(recording, 16).recording(recording.length_s * 4, seed=1)
         old, new = recording.columns[0], chain.columns[0]
         one, other = cut(recording, old, None), cut(chain, new, None)
         assert ks_distance(one.values, other.values, one.lasting_s, other.lasting_s) < 0.06, path

@@ -13,18 +13,27 @@ import pytest
 from jostle.backends import create
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.figures.drawn import drawn
-from jostle.running.executors import local
-from jostle.running.session import Session
-from jostle.scenario import Plan
-from jostle.search.objectives import parse_constraint, parse_objective
-from jostle.search.tuned import answer, baseline, figure, table
-from jostle.search.tuning import How, Score, Task, Trial, best, evaluate, fingerprint, tune
+from jostle.figures.renderer import render_figure
+from jostle.parameter_search.objectives import parse_constraint, parse_objective
+from jostle.parameter_search.tuning import (
+    Score,
+    SearchSettings,
+    Task,
+    Trial,
+    best,
+    evaluate,
+    fingerprint,
+    tune,
+)
+from jostle.parameter_search.tuning_report import baseline, evaluate_best, figure, table
+from jostle.runner.executors import local
+from jostle.runner.session import Session
+from jostle.scenario import RunPlan
 
 pytest.importorskip("optuna")
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "tune.toml"
 BETA = "flows.f.controller.beta"
-Carry = Callable[[Plan], jostle.ResultSet]
+Carry = Callable[[RunPlan], jostle.ResultSet]
 
 
 @pytest.fixture(scope="module")
@@ -126,12 +135,14 @@ def test_the_same_study_has_the_same_trials_interrupted_or_not(
     scenario: jostle.Scenario, carry: Carry, tmp_path: Path
 ) -> None:
     asked = task(scenario, constraints=(parse_constraint("rtt of f <= 100 ms"),))
-    whole = tune(asked, carry, How(9, seed=3))
-    assert whole == tune(asked, carry, How(9, seed=3))
-    assert [t.labels for t in whole] != [t.labels for t in tune(asked, carry, How(9, seed=4))]
+    whole = tune(asked, carry, SearchSettings(9, seed=3))
+    assert whole == tune(asked, carry, SearchSettings(9, seed=3))
+    assert [t.labels for t in whole] != [
+        t.labels for t in tune(asked, carry, SearchSettings(9, seed=4))
+    ]
     calls = 0
 
-    def interrupted(plan: Plan) -> jostle.ResultSet:
+    def interrupted(plan: RunPlan) -> jostle.ResultSet:
         nonlocal calls
         calls += 1
         if calls == 4:
@@ -140,9 +151,9 @@ def test_the_same_study_has_the_same_trials_interrupted_or_not(
 
     journal = tmp_path / "study.journal"
     with pytest.raises(KeyboardInterrupt):
-        tune(asked, interrupted, How(9, seed=3, journal=journal))
+        tune(asked, interrupted, SearchSettings(9, seed=3, journal=journal))
     told: list[Trial] = []
-    assert tune(asked, carry, How(9, seed=3, journal=journal, told=told.append)) == whole
+    assert tune(asked, carry, SearchSettings(9, seed=3, journal=journal, told=told.append)) == whole
     assert [one.number for one in told] == list(range(3, 9)), "the fourth is tried again"
 
 
@@ -153,9 +164,12 @@ def test_every_sampler_repeats_itself(
     bic = scenario.variable("flows.f.controller.bic_scale", {"from": 1, "to": 100})
     delay = scenario.variable("bottleneck.delay", {"from": "1 ms", "to": "9 ms"})
     asked = task(scenario, variables=(scenario.variable(BETA), bic, delay))
-    whole = tune(asked, carry, How(6, seed=1, sampler=sampler))
-    tune(asked, carry, How(4, seed=1, sampler=sampler, journal=tmp_path / "j"))
-    assert tune(asked, carry, How(6, seed=1, sampler=sampler, journal=tmp_path / "j")) == whole
+    whole = tune(asked, carry, SearchSettings(6, seed=1, sampler=sampler))
+    tune(asked, carry, SearchSettings(4, seed=1, sampler=sampler, journal=tmp_path / "j"))
+    assert (
+        tune(asked, carry, SearchSettings(6, seed=1, sampler=sampler, journal=tmp_path / "j"))
+        == whole
+    )
 
 
 def test_a_search_finds_what_is_best(scenario: jostle.Scenario, carry: Carry) -> None:
@@ -164,7 +178,7 @@ def test_a_search_finds_what_is_best(scenario: jostle.Scenario, carry: Carry) ->
     asked = task(
         scenario, variables=(limit,), objectives=(parse_objective("rtt of f", "minimize"),)
     )
-    (found, *_) = best(asked, tune(asked, carry, How(15, seed=1)))
+    (found, *_) = best(asked, tune(asked, carry, SearchSettings(15, seed=1)))
     assert float(found.labels["bottleneck.queue.limit"].split()[0]) < 1.4
 
 
@@ -173,7 +187,7 @@ def test_values_that_do_not_fit_together_fail_alone(
 ) -> None:
     rtt = scenario.variable("flows.f.rtt", {"from": "1 ms", "to": "40 ms"})
     asked = task(scenario.set({"bottleneck.delay": "20 ms"}), variables=(rtt,))
-    trials = tune(asked, carry, How(8, seed=1))
+    trials = tune(asked, carry, SearchSettings(8, seed=1))
     scores = [trial.score for trial in trials]
     assert None in scores
     assert any(score is not None for score in scores)
@@ -205,12 +219,14 @@ def test_what_is_held_out_is_not_tuned_on(scenario: jostle.Scenario, carry: Carr
     flow = tuned[0].runs[0].spec["flows"][0]
     assert flow["controller"]["parameters"]["beta"] == 500
     assert fingerprint(asked, "tpe", 1, "1") != fingerprint(asked, "tpe", 2, "1")
-    found = answer(asked, tune(asked, carry, How(3, seed=1)), baseline(asked, carry), carry)
+    found = evaluate_best(
+        asked, tune(asked, carry, SearchSettings(3, seed=1)), baseline(asked, carry), carry
+    )
     assert set(found.found[0].scores) == {"tuned", "fresh", "held"}
     again = evaluate(asked, found.found[0].trial.values, "tuned", carry)  # type: ignore[union-attr]
     assert again == found.found[0].scores["tuned"]
     assert table(found).rows[0][0] == "as written"
-    assert len(drawn(figure(found)).axes) == 1
+    assert len(render_figure(figure(found)).axes) == 1
 
 
 def test_nothing_left_is_told(scenario: jostle.Scenario, carry: Carry) -> None:

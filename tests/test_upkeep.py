@@ -12,20 +12,20 @@ import fake_core
 import polars as pl
 import pytest
 from fake_plan import make_plan
-from jostle import locks
 from jostle.backends import SimBackend
 from jostle.cli import status
 from jostle.errors import InputError, StoreError
-from jostle.open_folder import OpenFolder
-from jostle.running.executors import local
-from jostle.running.plans import write_plan
-from jostle.running.session import Session
-from jostle.running.store import Store
-from jostle.running.upkeep.check import check
-from jostle.running.upkeep.convert import convert
-from jostle.running.upkeep.merge import tidy_up
-from jostle.running.upkeep.question import ask
-from jostle.running.upkeep.tables import plans_frame, write_table
+from jostle.runner.executors import local
+from jostle.runner.session import Session
+from jostle.safe_io import folder_lock
+from jostle.safe_io.open_folder import OpenFolder
+from jostle.store.maintenance.check import check
+from jostle.store.maintenance.compaction import compact_store
+from jostle.store.maintenance.convert import convert
+from jostle.store.maintenance.export import plans_frame, write_table
+from jostle.store.maintenance.sql_question import ask
+from jostle.store.store import Store
+from jostle.store.stored_plans import write_plan
 from test_segments import forge, record, segments, stored
 
 
@@ -83,21 +83,21 @@ def test_merged_segments_are_as_if_written_together(tmp_path, records):
     store = Store(apart)
     names = [one.run_id for one in records]
     held = store.find(names, series=True)
-    done = tidy_up(store)
+    done = compact_store(store)
     assert (done.before, done.after, done.twice) == (9, 2, 3)
     assert done.freed_bytes > 0
     assert content(apart) == content(together)
     for one in records:
         assert held[one.run_id].flows.equals(one.flows), "what was looked up before is found again"
     assert list((apart / ".partial").iterdir()) == []
-    again = tidy_up(store)
+    again = compact_store(store)
     assert (again.before, again.after, again.twice, again.freed_bytes) == (2, 2, 0, 0)
 
 
 def test_runs_with_series_stay(tmp_path, records):
     stored(tmp_path, records[::2], "summary")
     stored(tmp_path, records[:1])
-    done = tidy_up(Store(tmp_path))
+    done = compact_store(Store(tmp_path))
     assert done.twice == 1
     store = Store(tmp_path)
     names = [one.run_id for one in records[::2]]
@@ -109,22 +109,22 @@ def test_what_was_moved_aside_goes_when_it_is_asked_for(tmp_path, records):
     stored(tmp_path, records[:1])
     os.truncate(segments(tmp_path)[0] / "flows.parquet", 3)
     store = Store(tmp_path, lambda _: None)
-    tidy_up(store)
+    compact_store(store)
     assert len(list((tmp_path / ".damaged").iterdir())) == 1
-    tidy_up(store, damaged=True)
+    compact_store(store, damaged=True)
     assert not (tmp_path / ".damaged").exists()
 
 
 def test_one_tidies_up_at_a_time(tmp_path, records, monkeypatch):
     store = stored(tmp_path, records)
-    monkeypatch.setattr(locks, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(folder_lock, "PATIENCE_S", 0.1)
     with OpenFolder.at(tmp_path) as folder:
-        lock = locks.LockFile.take(folder, ".lock")
+        lock = folder_lock.LockFile.take(folder, ".lock")
         assert lock is not None
         with pytest.raises(StoreError, match=rf"is still locked after 0\.1 s, by .*{os.getpid()}"):
-            tidy_up(store)
+            compact_store(store)
         lock.release()
-    tidy_up(store)
+    compact_store(store)
 
 
 def test_a_store_of_folders_becomes_one_of_segments(tmp_path, records, capsys):
@@ -219,7 +219,7 @@ def test_plans_and_measures_are_asked_in_sql(tmp_path, capsys):
     answer = ask(tmp_path, question)
     assert answer["rival"].to_list() == ["bbr", "cubic", "hybla", "vivace"]
     assert answer["n"].to_list() == [2] * 4
-    summaries = [r.run.summary for r in results.of(1)]
+    summaries = [r.run.summary for r in results.runs_of(1)]
     shares = [s["flows"][1]["phases"]["steady"]["share"] for s in summaries]
     assert answer["share"][0] == pytest.approx(sum(shares) / 2)
     store = ["--store", str(tmp_path)]
@@ -256,7 +256,7 @@ def test_plans_are_read_where_a_question_is_of_them(tmp_path, monkeypatch):
     def too_long(_root):
         raise AssertionError("plans were read")
 
-    monkeypatch.setattr("jostle.running.upkeep.question.plans_frame", too_long)
+    monkeypatch.setattr("jostle.store.maintenance.sql_question.plans_frame", too_long)
     assert ask(tmp_path, "SELECT 1 AS one")["one"].to_list() == [1]
 
 

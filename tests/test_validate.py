@@ -124,7 +124,7 @@ def test_json_is_one_document(jostle):
     code, out, err = jostle("validate", "grid.toml", "plain.toml", "--json", "--figures", "f")
     document = json.loads(out)
     assert code == 0
-    assert document["schema"] == "jostle.fidelity/1"
+    assert document["schema"] == "jostle.fidelity/2"
     assert document["cells"] == {"within": 1, "total": 3}
     assert [scenario["scenario"] for scenario in document["scenarios"]] == ["grid", "plain"]
     assert "figure: f/grid/overlay-bbr.png" in err

@@ -10,8 +10,8 @@ from jostle.cli import status
 
 SCENARIO = """
 title = "A short download"
-duration = "8 s"
-interval = "200 ms"
+duration          = "8 s"
+sampling_interval = "200 ms"
 [bottleneck]
 rate = "10 Mbit/s"
 queue = { kind = "drop_tail", limit = "1 BDP" }

@@ -28,9 +28,9 @@ from browser import BROWSER, opened
 from jostle.backends import RunRecord
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.running.store import Store
-from jostle.view import Viewer, redirect_file
-from jostle.view.library import Library
+from jostle.report.viewer import StoreServer, redirect_file
+from jostle.report.viewer.store_queries import StoreQueries
+from jostle.store.store import Store
 
 SCENARIO = """\
 title    = "Rate and <b>RTT</b>"
@@ -78,14 +78,14 @@ def folders(store: Path) -> Path:
 
 
 @pytest.fixture
-def viewer(store: Path) -> Iterator[Viewer]:
-    made = Viewer(store)
+def viewer(store: Path) -> Iterator[StoreServer]:
+    made = StoreServer(store)
     threading.Thread(target=made.serve, daemon=True).start()
     yield made
     made.close()
 
 
-def get(viewer: Viewer, name: str, host: str | None = None, method: str = "GET"):
+def get(viewer: StoreServer, name: str, host: str | None = None, method: str = "GET"):
     address = urlsplit(viewer.url + name)
     connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=20)
     given = {"Host": host} if host else {}
@@ -96,12 +96,12 @@ def get(viewer: Viewer, name: str, host: str | None = None, method: str = "GET")
     return answer, content
 
 
-def found(viewer: Viewer, name: str):
+def found(viewer: StoreServer, name: str):
     answer, content = get(viewer, name)
     return answer.status, json.loads(content)
 
 
-def test_plans_tables_and_charts(viewer: Viewer) -> None:
+def test_plans_tables_and_charts(viewer: StoreServer) -> None:
     _, (plan,) = found(viewer, "plans")
     assert (plan["title"], plan["runs"], plan["done"]) == ("Rate and <b>RTT</b>", 8, 8)
     _, table = found(viewer, f"table?plan={plan['name']}&phase=overall&measure=throughput")
@@ -118,7 +118,7 @@ def test_plans_tables_and_charts(viewer: Viewer) -> None:
     assert [(run["seed"], run["there"]) for run in runs] == [(1, True), (2, True)]
 
 
-def test_the_table_has_the_estimates_of_the_results(viewer: Viewer, store: Path) -> None:
+def test_the_table_has_the_estimates_of_the_results(viewer: StoreServer, store: Path) -> None:
     results = jostle.run(store.parent / "grid.toml", store=store)
     wanted = results.estimate("rtt").row(0, named=True)
     _, (plan,) = found(viewer, "plans")
@@ -130,14 +130,14 @@ def test_the_table_has_the_estimates_of_the_results(viewer: Viewer, store: Path)
 
 def test_segments_are_shown_as_far_as_they_are_whole(store: Path, tmp_path: Path) -> None:
     whole = Path(shutil.copytree(store, tmp_path / "whole"))
-    made = Viewer(whole)
+    made = StoreServer(whole)
     threading.Thread(target=made.serve, daemon=True).start()
     _, (plan,) = found(made, "plans")
     assert (plan["done"], plan["runs"]) == (8, 8)
     for victim in whole.glob("segments/*/runs.parquet"):
         victim.write_bytes(victim.read_bytes()[:-1] + b"x")
     made.close()
-    made = Viewer(whole)
+    made = StoreServer(whole)
     threading.Thread(target=made.serve, daemon=True).start()
     _, table = found(made, f"table?plan={plan['name']}&phase=overall&measure=rtt")
     assert table["rows"] == []
@@ -151,7 +151,7 @@ def test_a_sweep_is_shown_as_far_as_it_is(folders: Path, tmp_path: Path) -> None
     runs = sorted(path for path in part.iterdir() if not path.name.startswith("."))
     shutil.rmtree(runs[0])
     (runs[1] / "summary.json").write_text("[]")
-    made = Viewer(part)
+    made = StoreServer(part)
     threading.Thread(target=made.serve, daemon=True).start()
     _, (plan,) = found(made, "plans")
     assert (plan["done"], plan["runs"]) == (7, 8)
@@ -169,7 +169,7 @@ def test_a_summary_that_was_changed_is_in_no_table(folders: Path, tmp_path: Path
     run = min(path for path in copy.iterdir() if not path.name.startswith("."))
     path = run / "summary.json"
     path.write_text(path.read_text().replace('"goodput_bps": ', '"goodput_bps": 9'))
-    made = Viewer(copy)
+    made = StoreServer(copy)
     threading.Thread(target=made.serve, daemon=True).start()
     _, (plan,) = found(made, "plans")
     _, table = found(made, f"table?plan={plan['name']}&phase=overall&measure=goodput")
@@ -177,7 +177,7 @@ def test_a_summary_that_was_changed_is_in_no_table(folders: Path, tmp_path: Path
     made.close()
 
 
-def test_only_those_who_know_the_address_are_answered(viewer: Viewer) -> None:
+def test_only_those_who_know_the_address_are_answered(viewer: StoreServer) -> None:
     answer, content = get(viewer, "")
     assert answer.status == 200
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
@@ -208,7 +208,9 @@ def test_only_those_who_know_the_address_are_answered(viewer: Viewer) -> None:
         ("charts?" + "&".join(["of=PLAN:0"] * 13), "1 to 12"),
     ],
 )
-def test_a_wrong_question_is_answered_with_why(viewer: Viewer, question: str, why: str) -> None:
+def test_a_wrong_question_is_answered_with_why(
+    viewer: StoreServer, question: str, why: str
+) -> None:
     name = found(viewer, "plans")[1][0]["name"]
     code, told = found(viewer, question.replace("PLAN", name))
     assert code == 400
@@ -216,20 +218,22 @@ def test_a_wrong_question_is_answered_with_why(viewer: Viewer, question: str, wh
 
 
 def test_a_store_that_was_made_up_gives_an_error(
-    viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+    viewer: StoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = found(viewer, "plans")[1][0]["name"]
-    monkeypatch.setattr("jostle.view.library.topology", lambda spec: spec["no such key"])
+    monkeypatch.setattr(
+        "jostle.report.viewer.store_queries.topology", lambda spec: spec["no such key"]
+    )
     code, told = found(viewer, f"charts?of={name}:0")
     assert code == 500
     assert told["error"] == "what is stored cannot be shown (KeyError)"
 
 
-def test_no_store_and_no_port(tmp_path: Path, viewer: Viewer, capsys) -> None:
+def test_no_store_and_no_port(tmp_path: Path, viewer: StoreServer, capsys) -> None:
     assert status(["view", str(tmp_path / "none")]) == 2
     assert "there is no store" in capsys.readouterr().err
     with pytest.raises(InputError, match="choose another"):
-        Viewer(tmp_path, urlsplit(viewer.url).port)
+        StoreServer(tmp_path, urlsplit(viewer.url).port)
 
 
 def processes() -> str:
@@ -297,13 +301,13 @@ def test_no_process_shows_the_secret(shown: Shown, monkeypatch: pytest.MonkeyPat
     if BROWSER is None:
         pytest.skip("there is no Chromium here: apt-get install chromium")
     asked = threading.Event()
-    plans = Library.plans
+    plans = StoreQueries.plans
 
-    def noticed(library: Library) -> object:
+    def noticed(library: StoreQueries) -> object:
         asked.set()
         return plans(library)
 
-    monkeypatch.setattr(Library, "plans", noticed)
+    monkeypatch.setattr(StoreQueries, "plans", noticed)
 
     def browser(page: Path, url: str) -> None:
         words = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
@@ -343,7 +347,7 @@ def test_a_redirect_is_no_markup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         redirect_file("http://127.0.0.1/").__enter__()
 
 
-def unanswered(viewer: Viewer) -> socket.socket:
+def unanswered(viewer: StoreServer) -> socket.socket:
     """Begin a request."""
     made = socket.create_connection(("127.0.0.1", urlsplit(viewer.url).port), timeout=20)
     made.sendall(b"GET / HTTP/1.1\r\nX: ")
@@ -360,8 +364,8 @@ def is_closed(connection: socket.socket) -> bool:
 def test_a_request_that_never_ends_is_given_up(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jostle.view.server._REQUEST_S", 0.3)
-    made = Viewer(store)
+    monkeypatch.setattr("jostle.report.viewer.server._REQUEST_S", 0.3)
+    made = StoreServer(store)
     threading.Thread(target=made.serve, daemon=True).start()
     with unanswered(made) as slow:
         slow.settimeout(0.05)
@@ -381,9 +385,9 @@ def test_a_request_that_never_ends_is_given_up(
 
 
 def test_who_opens_many_connections_shuts_nobody_out(
-    viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+    viewer: StoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jostle.view.server._WAITING", 4)
+    monkeypatch.setattr("jostle.report.viewer.server._WAITING", 4)
     with contextlib.ExitStack() as stack:
         many = [stack.enter_context(unanswered(viewer)) for _ in range(12)]
         assert get(viewer, "plans")[0].status == 200
@@ -391,7 +395,7 @@ def test_who_opens_many_connections_shuts_nobody_out(
 
 
 def test_a_connection_that_breaks_is_not_told(
-    viewer: Viewer, capsys: pytest.CaptureFixture[str]
+    viewer: StoreServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for _ in range(5):
         with unanswered(viewer) as connection:
@@ -403,10 +407,11 @@ def test_a_connection_that_breaks_is_not_told(
 
 def test_no_name_of_this_machine_is_looked_up(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.getfqdn", lambda *_: pytest.fail("a resolver is asked"))
-    Viewer(store)
+    StoreServer(store)
 
 
-def test_the_page_drills_down(viewer: Viewer) -> None:
+@pytest.mark.browser
+def test_the_page_drills_down(viewer: StoreServer) -> None:
     with opened(viewer.url) as page:
         page.wait_for_selector("#charts[data-ready]")
         assert page.locator("#title").inner_text() == "Rate and <b>RTT</b>"
@@ -427,7 +432,8 @@ def test_the_page_drills_down(viewer: Viewer) -> None:
         assert page.said == []
 
 
-def test_on_a_narrow_screen_tables_say_that_they_go_on(viewer: Viewer) -> None:
+@pytest.mark.browser
+def test_on_a_narrow_screen_tables_say_that_they_go_on(viewer: StoreServer) -> None:
     with opened(viewer.url, viewport={"width": 360, "height": 900}) as page:
         page.wait_for_selector("#charts[data-ready]")
         page.wait_for_selector("#table.more-right[tabindex]")

@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from jostle.locks import LockFile
-from jostle.open_folder import OpenFolder
+from jostle.safe_io.folder_lock import LockFile
+from jostle.safe_io.open_folder import OpenFolder
 
 WINDOWS = """
 import errno, fcntl, os, pathlib, shutil, signal, sys, tempfile, types
@@ -86,21 +86,22 @@ for words in (
 """
 ABANDONED = """
 import os, pathlib, sys
-from jostle.locked_folders import Partial, TemporaryFolder, remove_abandoned, temporary_folder
-from jostle.locks import FolderLock, LockFile
-from jostle.open_folder import OpenFolder
+from jostle.safe_io.scratch_folder import PartialFolder, TemporaryFolder
+from jostle.safe_io.scratch_folder import remove_abandoned, temporary_folder
+from jostle.safe_io.folder_lock import FolderLock, LockFile
+from jostle.safe_io.open_folder import OpenFolder
 
 pathlib.Path("parent").mkdir(exist_ok=True)
 parent = OpenFolder.at("parent")
 if sys.argv[1] == "leave":
-    Partial(parent, "run").__enter__().content.write_new("file", b"")
+    PartialFolder(parent, "run").__enter__().content.write_new("file", b"")
     print(TemporaryFolder("run").path, flush=True)
     sys.stdin.read()
     os._exit(1)
 remove_abandoned(parent)
 with temporary_folder("run"), temporary_folder("run"):
     pass
-with Partial(parent, "kept") as partial:
+with PartialFolder(parent, "kept") as partial:
     partial.content.write_new("file", b"")
     partial.publish(OpenFolder.at("."), "moved")
 held = FolderLock.take(pathlib.Path("moved"))

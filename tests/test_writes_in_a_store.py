@@ -14,23 +14,23 @@ import fake_core
 import pytest
 from jostle.backends import RunRecord, SimBackend
 from jostle.errors import JostleError
-from jostle.locked_folders import Partial
-from jostle.open_folder import OpenFolder
-from jostle.running import plans, shared_store
-from jostle.running.disk import partial_folder
-from jostle.running.progress import Progress
-from jostle.running.quarantine import quarantine
-from jostle.running.segments import folder as segment_folders
-from jostle.running.segments import index
-from jostle.running.segments.content import packed, segment_tables
-from jostle.running.store import Store
-from jostle.running.sweeps.recording import Recording
-from jostle.running.sweeps.records import Command, sweeps_of
-from jostle.running.upkeep.convert import convert
-from jostle.running.upkeep.merge import tidy_up
-from jostle.search.journal import Journal
+from jostle.parameter_search.trial_journal import Journal
+from jostle.runner.progress import Progress
+from jostle.runner.sweeps.heartbeat import SweepHeartbeat
+from jostle.runner.sweeps.sweep_files import SweepCommand, sweeps_of
+from jostle.safe_io.open_folder import OpenFolder
+from jostle.safe_io.scratch_folder import PartialFolder
+from jostle.store import object_storage, stored_plans
+from jostle.store.disk import partial_folder
+from jostle.store.maintenance.compaction import compact_store
+from jostle.store.maintenance.convert import convert
+from jostle.store.quarantine import quarantine
+from jostle.store.segments import folder as segment_folders
+from jostle.store.segments import index
+from jostle.store.segments.packing import packed, segment_tables
+from jostle.store.store import Store
 
-RUNNING = Path(plans.__file__).parent
+PACKAGE = Path(stored_plans.__file__).parents[1]
 RUN = "0" * 32
 
 
@@ -54,10 +54,10 @@ def bounded() -> Iterator[None]:
     signal.alarm(0)
 
 
-def recording(store: Path) -> Recording:
+def recording(store: Path) -> SweepHeartbeat:
     words = ("sweep.toml", "--store", "store")
-    command = Command(words, "/", {}, "host", os.getpid(), 1.0, "store")
-    return Recording(store, command, [("Swept", 10)], detached=True, stop=lambda: None)
+    command = SweepCommand(words, "/", {}, "host", os.getpid(), 1.0, "store")
+    return SweepHeartbeat(store, command, [("Swept", 10)], detached=True, stop=lambda: None)
 
 
 class Bucket:
@@ -77,9 +77,9 @@ class Bucket:
     def get(self, path: str) -> bytes:
         return self.objects[path]
 
-    pull = shared_store.Bucket.pull
-    push = shared_store.Bucket.push
-    runs = shared_store.Bucket.runs
+    pull = object_storage.Bucket.pull
+    push = object_storage.Bucket.push
+    runs = object_storage.Bucket.runs
 
     def put(self, path: str, content: bytes, *, once: bool = False) -> None:
         self.objects[path] = content
@@ -96,17 +96,17 @@ def swept(root: Path) -> None:
 def shared(root: Path, record: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
     """Store a run on object storage, and fetch what is there."""
     Bucket.objects = {f".plans/{RUN}.json": b"{}"}
-    monkeypatch.setattr(shared_store, "Bucket", Bucket)
-    monkeypatch.setattr(shared_store, "copy_of", lambda _url: root)
-    store = shared_store.SharedStore("s3://bucket")
+    monkeypatch.setattr(object_storage, "Bucket", Bucket)
+    monkeypatch.setattr(object_storage, "copy_of", lambda _url: root)
+    store = object_storage.SharedStore("s3://bucket")
     store.put_all([packed(record, "series")])
-    shared_store.pull("s3://bucket", store)
+    object_storage.pull("s3://bucket", store)
 
 
 def forgotten(record: RunRecord) -> None:
     """Look a run up that somebody has removed from the object storage."""
     Bucket.objects = {}
-    shared_store.SharedStore("s3://bucket").count([record.run_id])
+    object_storage.SharedStore("s3://bucket").count([record.run_id])
 
 
 def steps(
@@ -134,17 +134,17 @@ def steps(
         "put": lambda: store().put(records[0]),
         "put_all": lambda: store().put_all([packed(records[1], "series")]),
         "index": lambda: index.write(root, frame),
-        "plan": lambda: plans.write_plan(root, "title", made_by, [{}], [(0, 1, RUN)]),
-        "plan again": lambda: plans.write_plan(root, "title", made_by, [{}], [(0, 1, RUN)]),
+        "plan": lambda: stored_plans.write_plan(root, "title", made_by, [{}], [(0, 1, RUN)]),
+        "plan again": lambda: stored_plans.write_plan(root, "title", made_by, [{}], [(0, 1, RUN)]),
         "quarantine": lambda: quarantine(store(), RUN, records[0].spec, 1.0),
         "sweep": lambda: swept(root),
         "convert": lambda: convert(store()),
-        "tidy up": lambda: tidy_up(store()),
+        "tidy up": lambda: compact_store(store()),
         "move aside": damage,
         "share": lambda: shared(root, records[2], monkeypatch),
         "forget": lambda: forgotten(records[2]),
         "tune": lambda: Journal(root / ".tuning" / "a.journal").append_logs([{"op": 1}]),
-        "remove damaged": lambda: tidy_up(store(), damaged=True),
+        "remove damaged": lambda: compact_store(store(), damaged=True),
         "wrong index": lambda: index.remove(root),
     }
 
@@ -218,7 +218,9 @@ def test_what_another_user_plants_is_not_followed(
         "SWEEP": recording(tmp_path).place.name,
     }
     if name == ".plans/RUN.json":
-        noted = plans.write_plan(tmp_path / "first", "title", ("sim", "1"), [{}], [(0, 1, RUN)])
+        noted = stored_plans.write_plan(
+            tmp_path / "first", "title", ("sim", "1"), [{}], [(0, 1, RUN)]
+        )
         assert noted is not None
         names["RUN"] = noted.path.stem
     # Disks take most of the time.
@@ -327,7 +329,7 @@ def test_what_is_removed_is_removed_without_following_links(tmp_path: Path) -> N
 def test_a_new_folder_is_private_until_it_is_published(tmp_path: Path) -> None:
     umask = os.umask(0o022)
     try:
-        with OpenFolder.at(tmp_path) as parent, Partial(parent, "new") as partial:
+        with OpenFolder.at(tmp_path) as parent, PartialFolder(parent, "new") as partial:
             (private,) = tmp_path.iterdir()
             assert private.stat().st_mode & 0o777 == 0o700
             partial.content.write_new("file", b"")
@@ -345,9 +347,9 @@ WRITES = {
 OF_OS = {"open", "replace", "remove", "link", "symlink", "mknod", "mkfifo", "truncate", "rename"}
 TABLES = {"write_parquet", "write_csv", "write_ipc", "sink_parquet", "sink_csv"}
 ELSEWHERE = {
-    "executors/queued.py": "the script and certificates of a job, in new temporary folders",
-    "job.py": "the file that stops a job, in a temporary folder",
-    "upkeep/tables.py": "what a question is answered with, and the file that the user names",
+    "runner/executors/batch_queue.py": "script and certificates of a job, in temporary folders",
+    "runner/job.py": "the file that stops a job, in a temporary folder",
+    "store/maintenance/export.py": "answers to questions, and the file that the user names",
 }
 
 
@@ -369,13 +371,16 @@ def writes(path: Path) -> Iterator[str]:
         of_os = owner == "os" and name in OF_OS
         moves = owner == "shutil"
         if name in WRITES or opens or replaces or tables or of_os or moves:
-            yield f"{path.relative_to(RUNNING)}:{node.lineno}: {called}"
+            yield f"{path.relative_to(PACKAGE)}:{node.lineno}: {called}"
 
 
 def test_stores_are_written_by_open_folders_alone() -> None:
     paths = [
-        path for path in RUNNING.rglob("*.py") if str(path.relative_to(RUNNING)) not in ELSEWHERE
+        path
+        for package in ("runner", "store")
+        for path in (PACKAGE / package).rglob("*.py")
+        if str(path.relative_to(PACKAGE)) not in ELSEWHERE
     ]
     assert len(paths) > 30
     assert [call for path in paths for call in writes(path)] == []
-    assert all(list(writes(RUNNING / name)) for name in ELSEWHERE), "no exception any more"
+    assert all(list(writes(PACKAGE / name)) for name in ELSEWHERE), "no exception any more"

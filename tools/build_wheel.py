@@ -1,10 +1,10 @@
 """Build a wheel for this machine: `make wheel`, and the releases.
 
-The engine is compiled twice where the compiler's `llvm-profdata` is at hand
-(`rustup component add llvm-tools`): first so that it counts which ways it takes through its code,
-then for the ways that it took in some scenarios. It is the same program and gives the same results;
-docs/performance.md says what is gained. Without that tool it is compiled once, as it is on Windows,
-where `profiled-rustc` is no program.
+If the compiler's `llvm-profdata` is installed (`rustup component add llvm-tools`), the engine is
+compiled twice with profile-guided optimisation: first to record a profile while it runs some
+scenarios, then with that profile. The results of runs do not change; docs/performance.md reports
+the gain. It is compiled once without that tool, and on Windows, which cannot execute
+`profiled-rustc`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# Two flows behind a drop-tail queue, as most runs are; window-based, rate-based and model-based
-# controllers over a long path; queues and their losses; short flows; QUIC beside TCP.
+# Two flows behind a drop-tail queue, the most common case; window-based, rate-based and model-based
+# controllers over a long path; queues and their losses; short flows; QUIC and TCP together.
 SCENARIOS = [
     "first",
     "geo-shared",
@@ -33,12 +33,12 @@ PIP_OF_OTHERS = {"PIP_CONSTRAINT", "PIP_REQUIRE_HASHES"}
 
 
 def output(*command: str | Path) -> str:
-    """Run a command; returns what it prints."""
+    """Run a command; return its output."""
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout
 
 
 def find_profdata() -> str | None:
-    """Look for the compiler's `llvm-profdata`, or one of the same LLVM: it has the same format."""
+    """Return the compiler's `llvm-profdata`, or one of the same LLVM version (same file format)."""
     about = output("rustc", "-vV")
     known = dict(re.findall(r"^(host|LLVM version): (.+)$", about, re.MULTILINE))
     sysroot = output("rustc", "--print", "sysroot").strip()
@@ -48,11 +48,11 @@ def find_profdata() -> str | None:
 
 
 def build(out: Path, options: list[str], flags: str | None = None) -> Path:
-    """Make the wheel; the project's own crates are compiled with `flags`."""
+    """Build the wheel; the project's own crates are compiled with `flags`."""
     environment = dict(os.environ)
     if flags is not None:
-        # Cargo does not know of the flags, and takes what it made with others for this: each build
-        # begins with nothing.
+        # Cargo does not detect changed flags and would reuse earlier outputs, so each build starts
+        # from scratch.
         target = ROOT / "target" / "profiled"
         shutil.rmtree(target, ignore_errors=True)
         environment["CARGO_TARGET_DIR"] = str(target)
@@ -65,20 +65,20 @@ def build(out: Path, options: list[str], flags: str | None = None) -> Path:
 
 
 def counts(wheel: Path) -> bool:
-    """Whether the engine in a wheel counts its ways, which makes it slower by a third."""
+    """Return whether the engine in a wheel records a profile, which makes it slower by a third."""
     with zipfile.ZipFile(wheel) as archive:
         engines = [name for name in archive.namelist() if "_core" in name]
         return any(b"__llvm_prf_cnts" in archive.read(name) for name in engines)
 
 
 def profile(folder: Path, profdata: str, options: list[str]) -> Path:
-    """Count the ways that the engine takes in runs of `SCENARIOS`."""
+    """Record a profile of the engine in runs of `SCENARIOS`."""
     package, runs, merged = folder / "package", folder / "runs", folder / "engine.profdata"
     wheel = build(folder / "wheel", options, f"-Cprofile-generate={folder / 'compiling'}")
     if not counts(wheel):
         raise SystemExit(f"{wheel}: the engine counts nothing")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(package)]
-    # Neither hashes nor versions of others are for the wheel that was just built.
+    # Hashes and constraints do not apply to the wheel that was just built.
     own = {key: it for key, it in os.environ.items() if key not in PIP_OF_OTHERS}
     subprocess.run([*pip, wheel], env=own, check=True)
     environment = dict(
@@ -98,7 +98,7 @@ def profile(folder: Path, profdata: str, options: list[str]) -> Path:
 
 
 def main(out: Path, options: list[str]) -> None:
-    """Build the wheel into `out`, which has no other; `options` are maturin's."""
+    """Build the wheel into `out`, which contains no other; `options` are maturin's."""
     out = out.resolve()
     profdata = None if os.name == "nt" else find_profdata()
     if profdata is None:

@@ -63,10 +63,10 @@ def import_all() -> None:
     """Import every module of jostle and what it needs: each case forks with all of it."""
     import jostle
     from jostle.results.measures import measures
-    from jostle.scenario import loads
+    from jostle.scenario import load_text
 
     for module in pkgutil.walk_packages(jostle.__path__, "jostle."):
-        if module.name.startswith(("jostle.live.", "jostle.backends.kernel.guest.")):
+        if module.name.startswith(("jostle.measurements.live.", "jostle.backends.kernel.guest.")):
             continue
         importlib.import_module(module.name)
     for name in _HEAVY:
@@ -75,7 +75,7 @@ def import_all() -> None:
         except ImportError:
             print(f"{name} is not installed: commands that need it are refused", file=sys.stderr)
     # Build caches, such as the scenario format, in the parent process.
-    assert loads(SOUND).plan().runs
+    assert load_text(SOUND).plan().runs
     assert measures()
     gc.collect()
     gc.freeze()

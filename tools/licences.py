@@ -1,4 +1,4 @@
-"""List the licences of all that is shipped with jostle; fail on one that is not permitted.
+"""List the licences of all code that is shipped with jostle; fail if one is not permitted.
 
 usage: python tools/licences.py
 """
@@ -20,12 +20,14 @@ PERMITTED_OF_PACKAGES = re.compile(
 
 
 def crates() -> list[tuple[str, str, str]]:
-    """Name, version and licence of every crate that is linked into the engine."""
+    """Return name, version and licence of every crate that is linked into the engine."""
     command = ["cargo", "metadata", "--format-version", "1", "--locked"]
     told = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
     packages = {package["id"]: package for package in told["packages"]}
     nodes = {node["id"]: node for node in told["resolve"]["nodes"]}
-    engine = next(i for i, package in packages.items() if package["name"] == "jostle-python")
+    engine = next(
+        i for i, package in packages.items() if package["name"] == "jostle-python-bindings"
+    )
     found, open_ = {engine}, [engine]
     while open_:
         for dependency in nodes[open_.pop()]["deps"]:
@@ -38,7 +40,7 @@ def crates() -> list[tuple[str, str, str]]:
 
 
 def packages() -> list[tuple[str, str, str]]:
-    """Name, version and licence of every Python package that jostle needs at run time."""
+    """Return name, version and licence of every Python package that jostle needs at run time."""
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     open_, found = [name_of(line) for line in wanted], {}
     while open_:
@@ -54,7 +56,7 @@ def packages() -> list[tuple[str, str, str]]:
 
 
 def scripts() -> list[tuple[str, str, str]]:
-    """Name, version and licence of every script of others that pages hold."""
+    """Return name, version and licence of every third-party script in generated pages."""
     folder = ROOT / "python" / "jostle" / "report" / "static"
     found = []
     for licence in sorted(folder.glob("*.LICENSE")):
@@ -66,12 +68,12 @@ def scripts() -> list[tuple[str, str, str]]:
 
 
 def name_of(requirement: str) -> str:
-    """Return the name that a requirement begins with."""
+    """Return the package name at the start of a requirement."""
     return re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0].lower()
 
 
 def installed(name: str) -> bool:
-    """Whether a package is there: those of other platforms are not."""
+    """Return whether a package is installed; packages for other platforms are not."""
     try:
         metadata.distribution(name)
     except metadata.PackageNotFoundError:
@@ -80,7 +82,7 @@ def installed(name: str) -> bool:
 
 
 def licence_of(distribution: metadata.Distribution) -> str:
-    """Return what a package says of its licence, in a line."""
+    """Return a package's declared licence in one line."""
     told = distribution.metadata
     expression = told.get("License-Expression")
     classified = [c.split(" :: ")[-1] for c in told.get_all("Classifier", []) if "License ::" in c]
@@ -89,7 +91,7 @@ def licence_of(distribution: metadata.Distribution) -> str:
 
 
 def main() -> int:
-    """Print both lists; 1 if a package has a licence that is not permitted."""
+    """Print both lists; return 1 if a licence is not permitted."""
     refused = []
     for title, rows in (
         ("Linked into the engine", crates()),

@@ -1,11 +1,11 @@
-"""Says which links of built pages lead nowhere.
+"""Check the links of built pages.
 
     python tools/links.py docs/_build/html [PAGE.html …]
 
-Links within what is given are followed, anchors included; those to other sites are judged by
-their form only, because a test may not depend on somebody else's server. Backticks that stand on a
-page as such are named, too: they are Markdown that nobody has read. Exit status 1 if there is
-something to mend.
+Links to the given files are checked with their anchors. Links to other sites are checked by their
+form only, because a test must not depend on other servers. Literal backticks on a page are
+reported, too, because they are Markdown that was not rendered. The exit status is 1 if there is a
+problem.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HOST = re.compile(r"[a-z0-9.-]+\.[a-z]{2,}(:\d+)?|localhost(:\d+)?|127\.0\.0\.1
 
 @dataclass
 class Link:
-    """A link, the line that it stands on, and whether a reader finds something to click."""
+    """A link, its line, and whether it has text to click on."""
 
     target: str
     line: int
@@ -34,7 +34,7 @@ class Link:
 
 @dataclass
 class Page:
-    """What of a page links can be judged by."""
+    """The parts of a page that are needed to check links."""
 
     links: list[Link] = field(default_factory=list)
     anchors: set[str] = field(default_factory=set)
@@ -82,7 +82,7 @@ class _Reader(HTMLParser):
 
 
 def read(text: str) -> Page:
-    """Collect the links and anchors of a page."""
+    """Return the links and anchors of a page."""
     reader = _Reader()
     reader.feed(text)
     reader.close()
@@ -90,12 +90,12 @@ def read(text: str) -> Page:
 
 
 def problems(places: Iterable[Path]) -> Iterator[str]:
-    """Say what is wrong with pages: files, or all in a folder.
+    """Yield the problems of pages, which are files or all files of a folder.
 
     Yields
     ------
     str
-        `FILE:LINE: what, and where it leads`.
+        `FILE:LINE: problem, and target of the link`.
     """
     files = [
         file
@@ -116,7 +116,7 @@ def problems(places: Iterable[Path]) -> Iterator[str]:
 
 
 def _wrong(link: Link, file: Path, pages: dict[Path, Page]) -> str | None:
-    """Say what is wrong with a link of a page; None if nothing is."""
+    """Return the problem of a link; None if there is none."""
     try:
         parts = urlsplit(link.target)
     except ValueError as error:
@@ -134,7 +134,7 @@ def _wrong(link: Link, file: Path, pages: dict[Path, Page]) -> str | None:
 
 
 def _missing(parts: SplitResult, file: Path, pages: dict[Path, Page]) -> str | None:
-    """Say whether the file that a link leads to is missing, or the anchor in it."""
+    """Return a message if the target file of a link, or the anchor in it, is missing."""
     target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
     if target.is_dir():
         target /= "index.html"
@@ -148,7 +148,7 @@ def _missing(parts: SplitResult, file: Path, pages: dict[Path, Page]) -> str | N
 
 
 def main() -> int:
-    """Check what the command line names."""
+    """Check the files that the command line names."""
     found = list(problems(map(Path, sys.argv[1:])))
     print("\n".join(found), end="\n" if found else "", file=sys.stderr)
     return 1 if found else 0

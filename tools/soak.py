@@ -1,12 +1,12 @@
-"""Kill and interrupt jostle at random instants, and see that nothing is lost and nothing is left.
+"""Kill and interrupt jostle at random times, and check that nothing is lost and nothing is left.
 
 usage: python tools/soak.py [--minutes M] [--only KIND] [--seed S]
 
-Each round starts a command, ends it by SIGKILL or SIGINT after a random time, and looks: every run
-that a store shows is whole, what was interrupted goes on, and in the end its results are those of a
-store that nobody disturbed. The next start removes what a killed process left: temporary folders,
-namespaces, guests. On a cluster of Dask the command is left alone, while its workers and its
-scheduler are killed.
+Each round starts a command, ends it by SIGKILL or SIGINT after a random time, and checks: every run
+in the store is complete, an interrupted command can be resumed, and the final results equal those
+of an undisturbed store. The next start removes the remains of a killed process: temporary folders,
+namespaces, guests. On a Dask cluster the command is left alone, while its workers and its scheduler
+are killed.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ LINK = '[bottleneck]\nrate = "10 Mbit/s"\nqueue = "fq_codel"\n'
 
 
 class SoakError(AssertionError):
-    """Something was lost, or left."""
+    """Results were lost, or remains were not removed."""
 
 
 class Soak:
-    """The folder that it happens in, and the random numbers that it happens by."""
+    """Folder and random numbers of the test."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
@@ -82,7 +82,7 @@ class Soak:
         )
 
     def disturb(self, *words: str, longest_s: float) -> bool:
-        """Start a command and end it at a random instant; true if it had not ended by itself."""
+        """Start a command and end it at a random time; return whether it was still running."""
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(
                 [*JOSTLE, *words], cwd=self.folder, env=self.environment, stdout=log, stderr=log
@@ -104,7 +104,7 @@ class Soak:
         self._sweep("kernel", duration="5 s", repeats=2, longest_s=8.0)
 
     def _sweep(self, backend: str, *, duration: str, repeats: int, longest_s: float) -> None:
-        disturbed, quiet = self._begun(duration=duration, repeats=repeats)
+        disturbed, quiet = self._write_scenario(duration=duration, repeats=repeats)
         command = ("run", "scenario.toml", "--backend", backend, "--json")
         for _ in range(6):
             if not self.disturb(*command, "--store", disturbed.name, longest_s=longest_s):
@@ -113,8 +113,8 @@ class Soak:
             self._check_store(disturbed)
         self._compare(command, disturbed, quiet)
 
-    def _begun(self, **scenario: object) -> tuple[Path, Path]:
-        """Write a scenario, and return where its two stores will be."""
+    def _write_scenario(self, **scenario: object) -> tuple[Path, Path]:
+        """Write a scenario, and return the paths of its two stores."""
         (self.folder / "scenario.toml").write_text(SCENARIO.format(**scenario), "utf-8")
         stores = self.folder / "disturbed", self.folder / "quiet"
         for store in stores:
@@ -122,7 +122,7 @@ class Soak:
         return stores
 
     def _compare(self, command: Sequence[str], disturbed: Path, quiet: Path) -> None:
-        """Carry a sweep out to its end, and see that it is as if nobody had disturbed it."""
+        """Complete a sweep, and compare its results with an undisturbed sweep."""
         ends = [self.call(*command, "--store", store.name) for store in (disturbed, quiet)]
         for end in ends:
             expect(end.returncode == 0, f"status {end.returncode}: {end.stderr[-500:]}")
@@ -130,17 +130,17 @@ class Soak:
         expect(ends[0].stdout == ends[1].stdout, "an interrupted sweep gave other results")
         expect(tables(disturbed) == tables(quiet), "an interrupted sweep stored other tables")
         self._check_store(disturbed)
-        self.nothing_left()
+        self.expect_clean()
 
     def _check_store(self, store: Path) -> None:
-        """See that every run that the store shows is whole."""
+        """Check that every run in the store is complete."""
         if store.is_dir():
             told = self.call("store", "check", "--store", store.name)
             expect(told.returncode == 0, told.stdout + told.stderr)
 
     def on_dask(self) -> None:
-        """Kill workers and the scheduler under a sweep until it is done."""
-        disturbed, quiet = self._begun(duration="20 s", repeats=400)
+        """Kill workers and the scheduler during a sweep until it is done."""
+        disturbed, quiet = self._write_scenario(duration="20 s", repeats=400)
         command = ("run", "scenario.toml", "--json")
         for _ in range(4):
             cluster = Cluster(self.folder)
@@ -156,7 +156,7 @@ class Soak:
         self._compare(command, disturbed, quiet)
 
     def _on_cluster(self, cluster: Cluster, *words: str) -> bool:
-        """Give a command while processes of its cluster die; true if it was done all the same."""
+        """Run a command while processes of its cluster are killed; return whether it succeeded."""
         there = ("--executor", f"dask={cluster.address}")
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(
@@ -175,7 +175,7 @@ class Soak:
                     time.sleep(self.random.uniform(0.0, 3.0))
                     self.rounds += 1
                     cluster.kill_scheduler()
-                # A command that hears of no scheduler any more has to end.
+                # A command that loses its scheduler must end.
                 return process.wait(600) == 0
             finally:
                 process.kill()
@@ -192,8 +192,8 @@ class Soak:
         listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         expect("jostle-" not in listed, f"namespaces are left: {listed}")
 
-    def nothing_left(self) -> None:
-        """See that no temporary folder and no guest outlives the next start."""
+    def expect_clean(self) -> None:
+        """Check that no temporary folder and no guest outlives the next start."""
         left = [path.name for path in self.temporary.glob("jostle-*")]
         expect(not left, f"temporary folders are left: {left}")
         guests = [pid for pid in processes() if f"{self.temporary}/" in command_line(pid)]
@@ -201,7 +201,7 @@ class Soak:
 
 
 def tables(store: Path) -> dict[str, str]:
-    """Return all that was measured, by table: a run that is there twice counts once."""
+    """Return all measures by table; a run that is stored twice counts once."""
     found = {}
     for name in ("runs", "measures", "flows", "links", "internals"):
         parts = []
@@ -215,14 +215,14 @@ def tables(store: Path) -> dict[str, str]:
 
 
 def processes() -> Iterator[int]:
-    """Yield the numbers of all processes but this one."""
+    """Yield the ids of all processes except this one."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             yield int(entry.name)
 
 
 def command_line(pid: int) -> str:
-    """Return the command line of a process; nothing if it has ended."""
+    """Return the command line of a process; empty if it has ended."""
     try:
         return Path("/proc", str(pid), "cmdline").read_bytes().decode("utf-8", "replace")
     except OSError:
@@ -230,21 +230,21 @@ def command_line(pid: int) -> str:
 
 
 def expect(holds: bool, why: str) -> None:
-    """Raise unless it holds."""
+    """Raise an error unless a condition holds."""
     if not holds:
         raise SoakError(why)
 
 
 @contextmanager
 def temporary() -> Iterator[Path]:
-    """Make a folder, which stays if something was wrong."""
+    """Create a folder, which is kept if there was an error."""
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     yield folder
     shutil.rmtree(folder)
 
 
 def kinds(soak: Soak) -> Sequence[str]:
-    """Say what can be disturbed on this machine."""
+    """Return the kinds of disturbances that this machine supports."""
     found = ["simulated"]
     told = json.loads(soak.call("kernel", "status", "--json").stdout)["kernels"]
     if any(one["kind"] == "virtual" and one["available"] for one in told):
@@ -257,7 +257,7 @@ def kinds(soak: Soak) -> Sequence[str]:
 
 
 def main() -> int:
-    """Go round until the time is over."""
+    """Run rounds until the time is over."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--minutes", type=float, default=10.0)
     options.add_argument("--only", help="one kind, such as on_dask")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from jostle.scenario import loads
+from jostle.scenario import load_text
 
 SCENARIO = """
 title = "for the kernel"
@@ -54,6 +54,6 @@ rtt = "20 ms"
 
 def spec_of(text: str = SCENARIO, overrides: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The RunSpec of a scenario, as a copy that may be changed."""
-    planned = loads(text, overrides=overrides, allow_code=True).plan(repeats=1)
+    planned = load_text(text, overrides=overrides, allow_code=True).plan(repeats=1)
     spec: dict[str, Any] = json.loads(json.dumps(planned.runs[0].spec))
     return spec

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from jostle import _core
-from jostle.backends.kernel import capabilities, controllers, queues
+from jostle.backends.kernel import capabilities, controllers, tc_queues
 from jostle.errors import InputError
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
@@ -22,7 +22,7 @@ rtt = "40 ms"
 
 # Override of the scenario → key that is named, and a word of the reason.
 REFUSED = {
-    "trace": ('"acks"', "trace", "per ACK"),
+    "record": ('"acks"', "record", "per ACK"),
     "bottleneck.delay": ('[["0 s", "5 ms"], ["5 s", "1 ms"]]', "bottleneck.delay", "reorder"),
     "bottleneck.jitter": (
         '{ quantiles = { "0 %" = "0 ms", "100 %" = "5 ms" }, correlation = "1 s" }',
@@ -31,8 +31,8 @@ REFUSED = {
     ),
     "bottleneck.outage": ('{ every = "5 s", durations = "1 s" }', "bottleneck.outage", "outages"),
     "bottleneck.quick_start": ('"5 Mbit/s"', "bottleneck.quick_start", "Quick-Start"),
-    "flows.one.memory": ('"stateful"', "flows.one.memory", "no such memory"),
-    "flows.one.receiver": ('"divided_acks"', "flows.one.receiver", "Linux's own"),
+    "flows.one.peer_cache": ('"stateful"', "flows.one.peer_cache", "no such memory"),
+    "flows.one.receiver": ('"ack_division"', "flows.one.receiver", "Linux's own"),
     "flows.one.initial_pacing": ("true", "flows.one.initial_pacing", "fq"),
     "flows.one.initial_receive_window": (
         '"1 MB"',
@@ -175,24 +175,24 @@ def test_a_queue_of_our_own_hides_no_other_key(defaults):
 
 
 def test_a_card_that_puts_segments_together_is_not_captured(defaults):
-    spec = spec_of(overrides={"flows.one.gro": "true"})
+    spec = spec_of(overrides={"flows.one.receiver_gro": "true"})
     assert capabilities.problems(spec, defaults, "virtual") == []
     spec["capture"] = {"scenario": "one"}
     (problem,) = capabilities.problems(spec, defaults, "virtual")
-    assert problem.key == "flows.one.gro"
+    assert problem.key == "flows.one.receiver_gro"
 
 
 def test_the_documentation_names_what_is_refused():
     page = (Path(__file__).parents[2] / "docs" / "kernel-backend.md").read_text("utf-8")
     section = page.split("## What it cannot do")[1].split("\n## ")[0]
-    assert '`trace = "acks"`' in section
-    named = set(re.findall(r"`(\w+)`", section)) | {"trace"}
+    assert '`record = "acks"`' in section
+    named = set(re.findall(r"`(\w+)`", section)) | {"record"}
     # Of the many parameters of controllers it says what they have in common.
     keys = {key for _, key, _ in REFUSED.values() if ".controller." not in key}
     last = {key.split(".")[-1] for key in keys} - {"kind", "linux"}
     assert last | {"correlation", "path"} <= named
     kinds = {row["name"] for row in json.loads(_core.registry())["queues"]}
-    assert kinds - queues.DISCIPLINES.keys() <= named, "queues"
+    assert kinds - tc_queues.DISCIPLINES.keys() <= named, "queues"
 
 
 def test_mahimahi_traces_are_refused(defaults):
@@ -260,8 +260,8 @@ def test_names_with_spaces_are_quoted(defaults):
 
 
 def test_everything_is_told_at_once(defaults):
-    overrides = {"trace": '"acks"', "flows.one.controller": '"vivace"'}
-    with pytest.raises(InputError, match=re.compile("trace: .*flows.one.controller: ", re.S)):
+    overrides = {"record": '"acks"', "flows.one.controller": '"vivace"'}
+    with pytest.raises(InputError, match=re.compile("record: .*flows.one.controller: ", re.S)):
         capabilities.check(spec_of(overrides=overrides), defaults, "native")
 
 
@@ -287,7 +287,7 @@ def test_everything_is_told_at_once(defaults):
         {"flows.one.controller": '{ name = "hybla", rtt0 = "30 ms" }'},
         {"flows.one.slow_start": '{ name = "hystart", detect = "delay" }'},
         {"flows.one.pacing": '"fq"', "flows.one.nic_rate": '"1 Gbit/s"'},
-        {"flows.one.bytes": '"1 MB"', "flows.one.count": "3", "flows.one.sequence": '"1 s"'},
+        {"flows.one.size": '"1 MB"', "flows.one.count": "3", "flows.one.one_at_a_time": '"1 s"'},
     ],
     ids=str,
 )
@@ -298,8 +298,12 @@ def test_what_the_kernel_can_do_is_accepted(overrides, defaults):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("frames", '{ contention = "2 ms" }', r"bottleneck\.frames: `tc` sends no packets"),
-        ("ack_thinning", "{ most = 8 }", r"bottleneck\.ack_thinning: .*cake with `ack_filter`"),
+        (
+            "frame_aggregation",
+            '{ access_delay = "2 ms" }',
+            r"bottleneck\.frame_aggregation: `tc` sends no packets",
+        ),
+        ("ack_thinning", "{ max_acks = 8 }", r"bottleneck\.ack_thinning: .*cake with `ack_filter`"),
         (None, None, r"bottleneck\.loss: netem's losses have one probability for the whole run"),
     ],
 )

@@ -16,14 +16,14 @@ import jostle
 import pcapng
 import pytest
 from jostle import _core
-from jostle.backends.captures import CaptureError
+from jostle.backends.capture_files import CaptureError
 from jostle.backends.kernel import KernelBackend, captures, job
-from jostle.backends.kernel.guest import capture, disciplines
+from jostle.backends.kernel.guest import capture, qdisc_check
 from jostle.backends.kernel.guest.capture import Capture
 from jostle.backends.kernel.guest.failure import GuestFailure
 from jostle.backends.kernel.guest.namespaces import Host, batch
 from jostle.kernel_images import Image
-from jostle.results.sequences import read
+from jostle.results.time_sequence import read
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
 
@@ -191,7 +191,7 @@ def left(folder: Path, blocks: bytes) -> None:
 def test_rings_become_files(tmp_path):
     left(tmp_path, b"")
     spec = spec_of(f"capture = true\n{SCENARIO}")
-    made = captures.captured(spec, tmp_path, IMAGE, _core)
+    made = captures.read_captures(spec, tmp_path, IMAGE, _core)
     assert made is not None
     sender = pcapng.read(made.files["one.sender"])
     assert (sender.packets, sender.received, sender.dropped) == ([], 3, 1)
@@ -203,10 +203,10 @@ def test_what_is_no_ring_is_told(tmp_path):
     left(tmp_path, b"packets, packets, packets, packets, packets, packets")
     spec = spec_of(f"capture = true\n{SCENARIO}")
     with pytest.raises(ValueError, match="something else where a block should begin"):
-        captures.captured(spec, tmp_path, IMAGE, _core)
+        captures.read_captures(spec, tmp_path, IMAGE, _core)
     (tmp_path / "s0.ring").unlink()
     with pytest.raises(CaptureError, match="No such file"):
-        captures.captured(spec, tmp_path, IMAGE, _core)
+        captures.read_captures(spec, tmp_path, IMAGE, _core)
 
 
 @pytest.fixture
@@ -261,7 +261,7 @@ def test_the_ring_of_this_machines_own_kernel(wire, tmp_path):
     told = taken.finish(start_ns)
     spec = spec_of(f"capture = true\n{SCENARIO}")
     (tmp_path / "events.json").write_text(json.dumps({"captures": told}))
-    made = captures.captured(spec, tmp_path, IMAGE, _core)
+    made = captures.read_captures(spec, tmp_path, IMAGE, _core)
     assert made is not None
     for end in ("sender", "receiver"):
         seen = pcapng.read(made.files[f"one.{end}"])
@@ -278,7 +278,7 @@ def test_a_full_disk_ends_the_capture_with_a_message(wire, tmp_path, monkeypatch
     def full(_tap: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(capture._Tap, "drain", full)
+    monkeypatch.setattr(capture._HostCapture, "drain", full)
     taken = Capture({"s0": ("s0.ring", 128)}, wire, tmp_path)
     talk(wire, 1000)
     with pytest.raises(GuestFailure, match="the capture failed: No space left on device"):
@@ -325,10 +325,10 @@ def test_disciplines_that_are_lacking_are_named_together(monkeypatch):
         asked.append(kind)
         return kind == "htb"
 
-    monkeypatch.setattr(disciplines, "_is_there", is_there)
+    monkeypatch.setattr(qdisc_check, "_is_there", is_there)
     try:
         with pytest.raises(GuestFailure) as told:
-            disciplines.check(hosts)
+            qdisc_check.check(hosts)
     except PermissionError:
         pytest.skip("only root makes network namespaces")
     assert asked == ["codel", "htb", "netem"]
@@ -338,7 +338,7 @@ def test_disciplines_that_are_lacking_are_named_together(monkeypatch):
 def test_the_kernel_is_asked_for_disciplines():
     try:
         with Host("probe").entered():
-            assert not disciplines._is_there("nonesuch")
+            assert not qdisc_check._is_there("nonesuch")
     except PermissionError:
         pytest.skip("only root makes network namespaces")
 

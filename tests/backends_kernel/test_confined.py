@@ -18,8 +18,8 @@ from types import SimpleNamespace
 
 import pytest
 from jostle.backends.kernel import KernelRunError
-from jostle.backends.kernel.guest import programs as guest_programs
-from jostle.backends.kernel.libraries import libraries_of
+from jostle.backends.kernel.elf_libraries import libraries_of
+from jostle.backends.kernel.guest import quic_programs
 from jostle.backends.kernel.runner import PROGRAM
 
 from backends_kernel.kernel_specs import spec_of
@@ -131,7 +131,7 @@ def test_a_program_beside_this_machines_kernel_is_a_plain_user(tmp_path):
 
 
 def confined(run: Path, writable: list[Path], words: list[object]) -> str:
-    launcher = [sys.executable, "-I", "-S", "-B", str(PROGRAM / "confined.py")]
+    launcher = [sys.executable, "-I", "-S", "-B", str(PROGRAM / "program_sandbox.py")]
     done = subprocess.run(
         [*launcher, "0", str(run), str(len(writable)), *map(str, (*writable, *words))],
         stdout=subprocess.PIPE,
@@ -194,7 +194,7 @@ def test_only_downloads_give_their_memory_back(kind, tmp_path):
             shutil.copy(large, download)
         case "pipe":
             os.mkfifo(download)
-    flow = guest_programs.ProgramFlow.__new__(guest_programs.ProgramFlow)
+    flow = quic_programs.ProgramFlow.__new__(quic_programs.ProgramFlow)
     flow._downloads = os.open(downloads, os.O_DIRECTORY)
     flow._user = SimpleNamespace(uid=65534)
     flow._punched_bytes = {}
@@ -216,7 +216,7 @@ def test_programs_get_no_variables_of_the_user(tmp_path, monkeypatch):
 
     monkeypatch.setenv("TOKEN", "secret")
     heard: list[str] = []
-    program = guest_programs.Program(
+    program = quic_programs.Program(
         "server",
         ["/usr/bin/env"],
         SimpleNamespace(entered=entered),
@@ -246,7 +246,7 @@ time.sleep(50)
 def test_a_program_leaves_no_process_on_this_machines_kernel(tmp_path):
     kept = tmp_path / "kept"
     kept.mkdir()
-    flow = guest_programs.ProgramFlow.__new__(guest_programs.ProgramFlow)
+    flow = quic_programs.ProgramFlow.__new__(quic_programs.ProgramFlow)
     flow._kept, flow._folder, flow._qlogs, flow._secrets = kept, kept, kept, kept / "keys"
     (kept / "work").mkdir()
     flow._secrets.touch()

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from jostle import _core
-from jostle.backends.kernel import transfers
+from jostle.backends.kernel import transfer_table
 from jostle.backends.kernel.arrivals import connections
 from jostle.backends.kernel.job import memory_mb, samples_per_interval
 
@@ -22,7 +22,7 @@ queue = { kind = "drop_tail", limit = "1 BDP" }
 name = "short"
 controller = "cubic"
 rtt = "40 ms"
-bytes = { distribution = "lognormal", median = "15 kB", sigma = 1.5, max = "2 MB" }
+size = { distribution = "lognormal", median = "15 kB", sigma = 1.5, max = "2 MB" }
 arrivals = { load = "60 %" }
 """
 
@@ -54,9 +54,9 @@ start = "2 s"
 stop = "19 s"
 source.kind = "sessions"
 source.rate = "2 /s"
-source.bytes = { distribution = "exponential", mean = "20 kB" }
-source.think = { distribution = "exponential", mean = "100 ms" }
-source.count = { distribution = "exponential", mean = "4" }
+source.size       = { distribution = "exponential", mean = "20 kB" }
+source.think_time = { distribution = "exponential", mean = "100 ms" }
+source.count      = { distribution = "exponential", mean = "4" }
 """
 
 
@@ -87,7 +87,7 @@ def test_sessions_are_those_of_the_simulator():
         begun += len(asked)
     assert begun == len(sizes)
     # Responses that were over at once were followed by those spans.
-    first = table["time_s"][numbers == 0], table["completion_s"][numbers == 0]
+    first = table["time_s"][numbers == 0], table["completion_time_s"][numbers == 0]
     thinks_s = np.diff(first[0]) - first[1][:-1]
     # Beside a think time, half a round trip until the sender knows of the last byte.
     assert thinks_s - np.array(drawn[0]["spans_ns"])[: len(thinks_s)] / 1e9 == pytest.approx(
@@ -111,12 +111,12 @@ def test_measures_are_those_of_the_engine(text):
     record = _core.run(json.dumps(spec))
     table, groups = record.transfers, json.loads(record.summary)["groups"]
     events = [{"transfers_ns": told(table, flow)} for flow in range(len(spec["flows"]))]
-    made = transfers.table(spec, events)
+    made = transfer_table.table(spec, events)
     assert list(made) == list(table)
     for name, column in table.items():
         assert made[name].dtype == column.dtype
         np.testing.assert_allclose(made[name], column, rtol=1e-9, err_msg=name)
-    for found, group in zip(transfers.told_to_groups(groups, spec, made), groups, strict=True):
+    for found, group in zip(transfer_table.add_transfers(groups, spec, made), groups, strict=True):
         assert measured(found) == pytest.approx(measured(group), rel=1e-9, nan_ok=True)
 
 
@@ -129,7 +129,7 @@ def measured(group):
 def told(table, flow):
     """Say of the transfers of a flow what the guest would say."""
     of_flow = table["flow"] == flow
-    columns = ("connection", "time_s", "bytes", "completion_s", "retransmitted_packets")
+    columns = ("connection", "time_s", "bytes", "completion_time_s", "retransmitted_packets")
     return [
         (
             number,
@@ -147,12 +147,12 @@ def told(table, flow):
 def test_what_is_not_known_of_a_run_without_transfers():
     spec = spec_of(SHORT)
     spec["flows"][0]["arrivals"] = {"kind": "poisson", "rate_per_s": 1e-9}
-    made = transfers.table(spec, [{}])
+    made = transfer_table.table(spec, [{}])
     assert [len(column) for column in made.values()] == [0] * 7
     groups = json.loads(_core.run(json.dumps(spec)).summary)["groups"]
-    (found,) = transfers.told_to_groups(groups, spec, made)
+    (found,) = transfer_table.add_transfers(groups, spec, made)
     assert measured(found) == pytest.approx(measured(groups[0]), nan_ok=True)
-    assert transfers.table(spec_of(), [{}]) is None
+    assert transfer_table.table(spec_of(), [{}]) is None
 
 
 def test_many_are_looked_at_less_often_and_have_room():
@@ -168,10 +168,10 @@ def test_short_flows_take_as_long_as_in_the_simulator(backend, simulator):
     assert theirs.transfers["bytes"].to_list() == ours.transfers["bytes"].to_list()
     (ours_in_all,), (theirs_in_all,) = ours.summary["groups"], theirs.summary["groups"]
     assert theirs_in_all["transfers_finished"] > 200
-    for name in ("completion_mean_s", "completion_p50_s", "small_slowdown_mean"):
+    for name in ("completion_time_mean_s", "completion_time_p50_s", "small_slowdown_mean"):
         assert theirs_in_all[name] == pytest.approx(ours_in_all[name], rel=0.03), name
-    assert theirs_in_all["completion_p95_s"] == pytest.approx(
-        ours_in_all["completion_p95_s"], rel=0.1
+    assert theirs_in_all["completion_time_p95_s"] == pytest.approx(
+        ours_in_all["completion_time_p95_s"], rel=0.1
     )
     phases = [run.summary["flows"][0]["phases"]["overall"] for run in (ours, theirs)]
     # Connections end without a packet, as the simulator's.
@@ -186,7 +186,9 @@ def test_sessions_take_as_long_as_in_the_simulator(backend, simulator):
     spec = spec_of(SESSIONS)
     ours, theirs = (run.summary["groups"][1] for run in (simulator.run(spec), backend.run(spec)))
     assert theirs["transfers"] == pytest.approx(ours["transfers"], abs=8)
-    assert theirs["completion_p50_s"] == pytest.approx(ours["completion_p50_s"], rel=0.1)
+    assert theirs["completion_time_p50_s"] == pytest.approx(ours["completion_time_p50_s"], rel=0.1)
     overall = ours["phases"]["overall"], theirs["phases"]["overall"]
     assert overall[1]["responses"] == theirs["transfers_finished"]
-    assert overall[1]["response_mean_s"] == pytest.approx(overall[0]["response_mean_s"], rel=0.15)
+    assert overall[1]["response_time_mean_s"] == pytest.approx(
+        overall[0]["response_time_mean_s"], rel=0.15
+    )

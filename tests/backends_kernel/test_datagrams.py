@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from jostle import _core
 from jostle.backends.kernel import capabilities
+from jostle.backends.kernel.engine_samples_datagrams import datagram_samples
 from jostle.backends.kernel.guest.datagrams import moments_ns
-from jostle.backends.kernel.guest.records import ARRIVAL, DEPARTURE
-from jostle.backends.kernel.measured_datagrams import seen_of_datagram_flow
+from jostle.backends.kernel.guest.sample_format import ARRIVAL, DEPARTURE
 
 from backends_kernel.kernel_specs import spec_of
 
@@ -60,7 +60,7 @@ def test_tiny_datagrams_are_refused(defaults):
     assert capabilities.problems(spec, defaults, "virtual") == []
     spec["flows"][1]["source"]["bytes"] = 10
     (problem,) = capabilities.problems(spec, defaults, "virtual")
-    assert problem.key == "flows.call.source.bytes"
+    assert problem.key == "flows.call.source.size"
 
 
 def test_a_call_beside_a_download_is_what_it_is_in_the_simulator(backend, simulator):
@@ -94,7 +94,7 @@ name = "ping"
 controller = "none"
 direction = "up"
 rtt = "30 ms"
-source = { kind = "ping", bytes = "56 B", every = "50 ms", timeout = "1 s" }
+source = { kind = "ping", size = "56 B", period = "50 ms", timeout = "1 s" }
 """
 
 
@@ -121,6 +121,6 @@ def test_a_ping_that_comes_too_late_is_lost(tmp_path):
     source = {"kind": "ping", "bytes": 56, "every_ns": 100, "timeout_ns": 60}
     flow = {"source": source, "after": None, "start_ns": 0}
     time_ns = np.array([100, 240, 400])
-    seen = seen_of_datagram_flow(flow, 0, time_ns, {}, tmp_path)
+    seen = datagram_samples(flow, 0, time_ns, {}, tmp_path)
     assert seen["pings_ns"] == [(40, 0, 40), (160, 1, None), (230, 2, 30), (360, 3, None)]
     assert seen["in_flight_bytes"].tolist() == [56, 0, 0]

@@ -8,13 +8,14 @@ from downloads import document
 from jostle.backends import SimBackend, load_engine
 from jostle.inference.fit import Experiment, fit
 from jostle.inference.free_keys import free_keys
-from jostle.running.executors import local
-from jostle.running.session import Session
+from jostle.runner.executors import local
+from jostle.runner.session import Session
 
 KEYS = "bottleneck.rate,bottleneck.queue.limit,flows.download.rtt,bottleneck.loss=0.005..3 %"
 RUN = {"duration": "20 s", "seed": 5}
 
 
+@pytest.mark.slow
 def test_known_keys_are_recovered_from_captures_of_linux(backend):
     truth = document("10 Mbit/s", "40 ms", "80 kB", "0.1 %", **RUN, capture=True)
     plan = jostle.Scenario.from_dict(truth).plan(1)

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from jostle.backends.kernel import captures, samples
-from jostle.backends.kernel.captures import captured
+from jostle.backends.kernel import captures, guest_samples
+from jostle.backends.kernel.captures import read_captures
 from jostle.kernel_images import Image
 
 
@@ -22,7 +22,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path, name: str, how: str) 
     else:
         (tmp_path / name).symlink_to("/dev/zero")
     with pytest.raises((OSError, ValueError), match="Not a regular file"):
-        samples.read(tmp_path, 0, 0)
+        guest_samples.read(tmp_path, 0, 0)
 
 
 def test_captures_that_are_no_file_either(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_captures_that_are_no_file_either(tmp_path: Path) -> None:
     spec = {"capture": {"scenario": ""}, "flows": [{}]}
     image = Image("virtual", tmp_path / "linux", "6.1.9")
     with pytest.raises(OSError, match="Not a regular file"):
-        captured(spec, tmp_path, image, None)
+        read_captures(spec, tmp_path, image, None)
     (tmp_path / "events.json").unlink()
     (tmp_path / "events.json").write_text(
         '{"captures": {"start_ns": 0, "hosts": {"s0": [0, 0], "r0": [0, 0]}}}'
@@ -38,4 +38,4 @@ def test_captures_that_are_no_file_either(tmp_path: Path) -> None:
     ring, _ = captures.wanted(spec)["s0"]
     os.mkfifo(tmp_path / ring)
     with pytest.raises(Exception, match="Not a regular file"):
-        captured(spec, tmp_path, image, None)
+        read_captures(spec, tmp_path, image, None)

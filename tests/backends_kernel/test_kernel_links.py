@@ -15,8 +15,8 @@ import pytest
 from backends_kernel.kernel_specs import spec_of
 
 CALL = """
-duration = "4 s"
-interval = "1 ms"
+duration          = "4 s"
+sampling_interval = "1 ms"
 [bottleneck]
 rate = "100 Mbit/s"
 queue = { kind = "drop_tail", limit = "100 kB" }
@@ -24,12 +24,12 @@ queue = { kind = "drop_tail", limit = "100 kB" }
 name = "one"
 controller = "none"
 rtt = "20 ms"
-source = { kind = "cbr", rate = "4 Mbit/s", bytes = "1000 B" }
+source = { kind = "cbr", rate = "4 Mbit/s", size = "1000 B" }
 """
 
 DOWNLOAD = """
-duration = "10 s"
-interval = "100 ms"
+duration          = "10 s"
+sampling_interval = "100 ms"
 capture = true
 [phases]
 late = ["2 s", "10 s"]
@@ -50,7 +50,7 @@ rtt = "40 ms"
 # With the headers of UDP, IP and Ethernet.
 PACKET_BYTES = 1042
 
-CROWDED = '{ contention = { "0 %" = "3 ms", "50 %" = "5 ms", "100 %" = "15 ms" }, packets = 8 }'
+CROWDED = '{ access_delay = { "0 %" = "3 ms", "50 %" = "5 ms", "100 %" = "15 ms" }, packets = 8 }'
 STEPS = [(0, 0.0), (1_000_000_000, 0.02), (2_000_000_000, 1.0), (2_100_000_000, 0.3)]
 
 
@@ -87,7 +87,7 @@ def is_conserved(record: Any) -> bool:
 def test_frames_are_those_of_the_simulator(rate, backend, simulator):
     """With 30 Mbit/s frames are full, and what waits meanwhile overflows the queue."""
     text = CALL.replace("4 Mbit/s", rate)
-    spec = spec_of(text, {"bottleneck.frames": CROWDED})
+    spec = spec_of(text, {"bottleneck.frame_aggregation": CROWDED})
     real, simulated = backend.run(spec), simulator.run(spec)
     theirs, ours = frames_of(real), frames_of(simulated)
     assert len(ours) > 300
@@ -109,7 +109,11 @@ def test_frames_are_those_of_the_simulator(rate, backend, simulator):
 
 def test_acks_in_frames_are_those_of_the_simulator(backend, simulator):
     spec = spec_of(
-        DOWNLOAD, {"uplink.frames": CROWDED, "downlink.frames": '{ contention = "1 ms" }'}
+        DOWNLOAD,
+        {
+            "uplink.frame_aggregation": CROWDED,
+            "downlink.frame_aggregation": '{ access_delay = "1 ms" }',
+        },
     )
     records = [run.run(spec) for run in (backend, simulator)]
     late = [overall(record, "flows", phase="late") for record in records]
@@ -137,8 +141,8 @@ def test_recorded_losses_are_of_the_same_packets(backend, simulator):
 
 @pytest.mark.parametrize("most", [2, 16])
 def test_acks_are_thinned_out_as_in_the_simulator(most, backend, simulator):
-    thinning = f'{{ most = {most}, hold = "10 ms" }}'
-    spec = spec_of(DOWNLOAD, {"uplink.ack_thinning": thinning, "flows.one.bytes": '"4 MB"'})
+    thinning = f'{{ max_acks = {most}, max_delay = "10 ms" }}'
+    spec = spec_of(DOWNLOAD, {"uplink.ack_thinning": thinning, "flows.one.size": '"4 MB"'})
     real, simulated = backend.run(spec), simulator.run(spec)
     theirs, ours = (overall(run, "links", 1) for run in (real, simulated))
     filtered = theirs["dropped_ack_filter_packets"]
@@ -146,7 +150,7 @@ def test_acks_are_thinned_out_as_in_the_simulator(most, backend, simulator):
     assert filtered > 500
     assert theirs["dropped_packets"] == filtered
     flows = [run.summary["flows"][0] for run in (real, simulated)]
-    assert flows[0]["completion_s"] == pytest.approx(flows[1]["completion_s"], rel=0.02)
+    assert flows[0]["completion_time_s"] == pytest.approx(flows[1]["completion_time_s"], rel=0.02)
     # What the receiver sent and the sender did not see is what was dropped in between.
     seen = [
         sum(not packet.payload for packet in pcapng.read(real.captures[f"one.{end}"]).of(2))

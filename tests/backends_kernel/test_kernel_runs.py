@@ -14,7 +14,7 @@ import pcapng
 import pytest
 from jostle.backends.kernel import KernelRunError
 from jostle.errors import RunCancelledError
-from jostle.kernel_images.images import version_key
+from jostle.kernel_images.image_paths import version_key
 from jostle.scenario import load
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
@@ -60,6 +60,7 @@ def test_a_flow_alone_has_packets_of_its_mtu(mtu, backend, simulator):
     assert sent["sent_packets"] == pytest.approx(expected["sent_packets"], rel=0.01, abs=halves)
 
 
+@pytest.mark.slow
 def test_flows_of_different_mtu_share_a_link(backend, simulator):
     second = PAIR.replace('"bbr"', '"cubic"\nmtu = "9000 B"')
     overrides = {"bottleneck.queue": '"fq_codel"', "bottleneck.rate": '"50 Mbit/s"'}
@@ -100,10 +101,10 @@ def test_a_flow_that_starts_later_shares_the_link(backend):
 
 
 def test_a_given_amount_completes(backend, simulator):
-    spec = spec_of(overrides={"flows.one.bytes": '"5 MB"', "flows.one.start": '"500 ms"'})
+    spec = spec_of(overrides={"flows.one.size": '"5 MB"', "flows.one.start": '"500 ms"'})
     real, simulated = backend.run(spec), simulator.run(spec)
-    expected_s = simulated.summary["flows"][0]["completion_s"]
-    assert real.summary["flows"][0]["completion_s"] == pytest.approx(expected_s, rel=0.03)
+    expected_s = simulated.summary["flows"][0]["completion_time_s"]
+    assert real.summary["flows"][0]["completion_time_s"] == pytest.approx(expected_s, rel=0.03)
     delivered = overall(real)["goodput_bps"] * 10 / 8
     assert delivered == pytest.approx(5_000_000, abs=1)
 
@@ -118,18 +119,18 @@ def test_a_flow_that_stops_leaves_the_link_idle(backend, simulator):
 
 
 def test_requests_are_answered_one_after_the_other(backend, simulator):
-    source = '{ kind = "request_response", bytes = "20 kB", think = "300 ms", count = 15 }'
+    source = '{ kind = "request_response", size = "20 kB", think_time = "300 ms", count = 15 }'
     spec = spec_of(overrides={"flows.one.source": source})
     real, simulated = backend.run(spec), simulator.run(spec)
-    expected_s = simulated.summary["flows"][0]["completion_s"]
-    assert real.summary["flows"][0]["completion_s"] == pytest.approx(expected_s, rel=0.02)
+    expected_s = simulated.summary["flows"][0]["completion_time_s"]
+    assert real.summary["flows"][0]["completion_time_s"] == pytest.approx(expected_s, rel=0.02)
     assert overall(real)["goodput_bps"] == pytest.approx(15 * 20_000 * 8 / 10)
 
 
 @pytest.mark.parametrize("choice", ["buffer", "throughput"])
 def test_a_film_is_watched_as_in_the_simulator(choice, backend, simulator):
     source = (
-        f'{{ kind = "video", choice = "{choice}", buffer = "24 s", segment = "1 s", '
+        f'{{ kind = "video", abr = "{choice}", buffer = "24 s", segment = "1 s", '
         'variation = "30 %", length = "30 s" }'
     )
     overrides = {"flows.one.source": source, "bottleneck.rate": '"8 Mbit/s"'}
@@ -143,21 +144,21 @@ def test_a_film_is_watched_as_in_the_simulator(choice, backend, simulator):
 
 
 def test_flows_wait_for_each_other(backend, simulator):
-    visits = {"bytes": '"300 kB"', "count": "3", "sequence": '"200 ms"', "start": '"100 ms"'}
+    visits = {"size": '"300 kB"', "count": "3", "one_at_a_time": '"200 ms"', "start": '"100 ms"'}
     spec = spec_of(overrides={f"flows.one.{key}": value for key, value in visits.items()})
     real, simulated = backend.run(spec), simulator.run(spec)
     for one, expected in zip(real.summary["flows"], simulated.summary["flows"], strict=True):
-        assert one["completion_s"] == pytest.approx(expected["completion_s"], rel=0.01)
+        assert one["completion_time_s"] == pytest.approx(expected["completion_time_s"], rel=0.01)
     sent = {flow["name"]: real.flows.filter(flow=flow["name"]) for flow in spec["flows"]}
     begins = [float(rows.filter(rows["sent_packets"] > 0)["time_s"][0]) for rows in sent.values()]
     assert begins == sorted(begins)
 
 
 def test_a_flow_waits_in_vain_for_one_that_does_not_complete(backend, simulator):
-    visits = {"bytes": '"30 MB"', "count": "2", "sequence": '"0 s"'}
+    visits = {"size": '"30 MB"', "count": "2", "one_at_a_time": '"0 s"'}
     spec = spec_of(overrides={f"flows.one.{key}": value for key, value in visits.items()})
     real, simulated = backend.run(spec), simulator.run(spec)
-    assert [flow["completion_s"] for flow in real.summary["flows"]] == [None, None]
+    assert [flow["completion_time_s"] for flow in real.summary["flows"]] == [None, None]
     assert overall(real, 1)["sent_packets"] == overall(simulated, 1)["sent_packets"] == 0
     assert real.summary["fairness"] == simulated.summary["fairness"]
 
@@ -166,14 +167,14 @@ def test_a_flow_waits_in_vain_for_one_that_does_not_complete(backend, simulator)
 def test_the_end_of_a_message_is_acknowledged_at_once(size, backend, simulator):
     overrides = {
         "bottleneck.rate": '"100 Mbit/s"',
-        "flows.one.bytes": f'"{size}"',
+        "flows.one.size": f'"{size}"',
         "flows.one.rtt": '"50 ms"',
         "flows.one.receive_window_autotuning": "true",
     }
     spec = spec_of(overrides=overrides)
-    expected_s = simulator.run(spec).summary["flows"][0]["completion_s"]
+    expected_s = simulator.run(spec).summary["flows"][0]["completion_time_s"]
     # A delayed ACK of the last segment would come 40 ms later.
-    real_s = backend.run(spec).summary["flows"][0]["completion_s"]
+    real_s = backend.run(spec).summary["flows"][0]["completion_time_s"]
     assert real_s == pytest.approx(expected_s, abs=0.003)
 
 
@@ -181,7 +182,9 @@ def test_codel_keeps_the_queue_short(backend, simulator):
     spec = spec_of(overrides={"bottleneck.queue": '"codel"'})
     real, simulated = backend.run(spec), simulator.run(spec)
     link, expected = (r.summary["links"][0]["phases"]["late"] for r in (real, simulated))
-    assert link["queue_mean_bytes"] == pytest.approx(expected["queue_mean_bytes"], rel=0.3)
+    assert link["queue_length_mean_bytes"] == pytest.approx(
+        expected["queue_length_mean_bytes"], rel=0.3
+    )
     assert real.links["dropped_codel"].sum() > 0
     assert real.links["dropped_overflow"].sum() == 0
     assert overall(real)["rtt_mean_s"] < 0.055
@@ -257,7 +260,9 @@ def test_dctcp_keeps_a_marking_queue_as_short_as_in_the_simulator(backend, simul
     link, expected = (r.summary["links"][0]["phases"]["late"] for r in (real, simulated))
     assert link["dropped_packets"] == expected["dropped_packets"] == 0
     assert link["marked_packets"] == pytest.approx(expected["marked_packets"], rel=0.1)
-    assert link["queue_mean_bytes"] == pytest.approx(expected["queue_mean_bytes"], rel=0.1)
+    assert link["queue_length_mean_bytes"] == pytest.approx(
+        expected["queue_length_mean_bytes"], rel=0.1
+    )
     assert real.links["marked_step"].sum() >= link["marked_packets"]
     # The average share of marks, as both show it.
     alphas = [r.internals.filter(quantity="alpha")["value"][-20:].mean() for r in (real, simulated)]
@@ -355,7 +360,10 @@ def test_a_random_rate_is_that_of_the_simulator(backend, simulator):
     assert sent == pytest.approx(expected, rel=0.02)
 
 
-@pytest.mark.parametrize(("name", "seconds"), [("recorded", 20), ("starlink", 20), ("abilene", 5)])
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [("recorded", 20), ("starlink", 20), pytest.param("abilene", 5, marks=pytest.mark.slow)],
+)
 def test_recorded_drawn_and_routed_links_are_those_of_the_simulator(
     name, seconds, backend, simulator
 ):

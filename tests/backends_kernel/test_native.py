@@ -11,8 +11,7 @@ import jostle
 import pcapng
 import pytest
 from jostle.backends.kernel import KernelBackend, KernelRunError
-from jostle.kernel_images import Image, run_guest
-from jostle.kernel_images import status as states
+from jostle.kernel_images import Image, run_guest, status
 
 from backends_kernel.kernel_specs import spec_of
 
@@ -126,7 +125,7 @@ def test_a_missing_controller_of_this_machine_is_named(native_kernel: Image):
 
 
 def test_disciplines_that_this_machine_lacks_are_named(native_kernel: Image):
-    lacking = states.to_dict()["kernels"][2]["lacking_disciplines"]
+    lacking = status.to_dict()["kernels"][2]["lacking_disciplines"]
     if "netem" not in lacking:
         pytest.skip("this machine has netem")
     with pytest.raises(KernelRunError, match=r"discipline.* netem.* \(module.* sch_netem"):

@@ -11,11 +11,13 @@ import jostle
 import pytest
 from dask_cluster import Cluster
 from jostle.backends.kernel import KernelBackend
-from jostle.backends.kernel.workers import KernelNeeds, Shipment
+from jostle.backends.kernel.remote_workers import KernelNeeds, KernelTransfer
 from jostle.errors import InputError
-from jostle.kernel_images import Image, KernelMissingError, images
-from jostle.kernel_images.images import _found_again
-from jostle.running.executors.cluster import DaskExecutor
+from jostle.kernel_images import Image, KernelMissingError, image_paths
+from jostle.kernel_images.image_paths import _resolve_image
+from jostle.runner.executors.dask_cluster import DaskExecutor
+
+pytestmark = pytest.mark.cluster
 
 SCENARIO = {
     "duration": "2 s",
@@ -28,7 +30,7 @@ ELSEWHERE = Path("/nowhere/linux")
 
 def from_afar(image: Image) -> tuple[object, ...]:
     """What a machine sends that has the kernel where workers have nothing."""
-    return _found_again, (image.kind, ELSEWHERE, image.version, image.modules, image.digest)
+    return _resolve_image, (image.kind, ELSEWHERE, image.version, image.modules, image.digest)
 
 
 @pytest.fixture
@@ -61,13 +63,13 @@ def test_workers_get_the_kernel(
     assert sent.read_bytes() == kernel.path.read_bytes()
 
 
-def test_a_kernel_is_found_again_by_its_digest(
+def test_a_kernel_is_resolve_image_by_its_digest(
     kernel: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert pickle.loads(pickle.dumps(kernel)) == kernel
     needs = KernelNeeds(kernel, kernel.identity)
     assert needs.lacks() is None
-    shipment = Shipment.of(kernel)
+    shipment = KernelTransfer.of(kernel)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     make, told = from_afar(kernel)
     lost = make(*told)
@@ -95,7 +97,7 @@ def test_what_cannot_be_sent_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     lack = KernelNeeds(image, "virtual-6.1.0-0123").lacks()
     assert lack is not None
     assert f"its kernel is {image.identity}, not virtual-6.1.0-0123" in lack.why
-    monkeypatch.setitem(images.TOOLS, "no-such-tool", "package")
+    monkeypatch.setitem(image_paths.TOOLS, "no-such-tool", "package")
     lack = KernelNeeds(image, image.identity).lacks()
     assert lack is not None
     assert not lack.can_be_sent

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 from jostle import _core
-from jostle.backends.kernel import playback
+from jostle.backends.kernel import impairment_playback
 from jostle.backends.kernel.guest.netlink import attributes
 
 from backends_kernel.kernel_specs import spec_of
@@ -24,11 +24,11 @@ OVERRIDES = {
 
 
 def impairments(spec, link=0):
-    return _core.draw_impairments(json.dumps(spec), link, playback.JITTER_POINTS)
+    return _core.draw_impairments(json.dumps(spec), link, impairment_playback.JITTER_POINTS)
 
 
 def files(spec):
-    return playback.files(spec, lambda link: impairments(spec, link))
+    return impairment_playback.files(spec, lambda link: impairments(spec, link))
 
 
 def options(content):
@@ -45,8 +45,8 @@ def options(content):
 def test_what_is_drawn_stays_the_same():
     """The store tells runs apart by this package's sources and not by the engine's.
 
-    Should this ever change on purpose, change something in `playback.py` as well, so that runs in
-    stores are not taken for runs with new impairments.
+    Should this ever change on purpose, change something in `impairment_playback.py` as well, so
+    that runs in stores are not taken for runs with new impairments.
     """
     drawn = impairments(spec_of(overrides=OVERRIDES))
     whole = hashlib.sha256(drawn["outages_ns"].tobytes() + drawn["jitter_ns"].tobytes())
@@ -62,7 +62,7 @@ def test_links_that_tc_can_have_no_file():
 
 def test_random_losses_are_those_of_the_simulator():
     """`netem` would lose as many, but other ones."""
-    assert playback.own_links(spec_of(overrides={"bottleneck.loss": '"1 %"'})) == {0}
+    assert impairment_playback.own_links(spec_of(overrides={"bottleneck.loss": '"1 %"'})) == {0}
 
 
 def test_options_of_a_link_and_its_queue():
@@ -96,8 +96,8 @@ def test_a_random_rate_is_played_back_as_steps():
     found = dict(options(files(spec)["jostle_link-0"])[0])
     assert found[2] == steps.tobytes()
     link = spec["links"][0]
-    assert playback.first_rate_bps(link) == 20_000_000
-    assert playback.peak_bps(link) == 35_000_000
+    assert impairment_playback.first_rate_bps(link) == 20_000_000
+    assert impairment_playback.peak_bps(link) == 35_000_000
 
 
 def test_long_lists_are_cut_between_items():
@@ -124,10 +124,10 @@ def test_jitter_per_packet_is_drawn_in_the_kernel():
 
 
 def test_frames_recorded_losses_and_ack_thinning():
-    contention = '{ contention = { "0 %" = "131 us", "100 %" = "266 us" }, packets = 32 }'
+    contention = '{ access_delay = { "0 %" = "131 us", "100 %" = "266 us" }, packets = 32 }'
     overrides = {
-        "bottleneck.frames": contention,
-        "bottleneck.ack_thinning": '{ most = 16, hold = "10 ms" }',
+        "bottleneck.frame_aggregation": contention,
+        "bottleneck.ack_thinning": '{ max_acks = 16, max_delay = "10 ms" }',
     }
     spec = spec_of(overrides=overrides)
     steps = [{"at_ns": 0, "probability": 0.0}, {"at_ns": 10**9, "probability": 0.5}]
@@ -147,10 +147,11 @@ def test_frames_recorded_losses_and_ack_thinning():
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("frames", '{ contention = "0 ms" }'), ("ack_thinning", "{ most = 1 }")]
+    ("key", "value"),
+    [("frame_aggregation", '{ access_delay = "0 ms" }'), ("ack_thinning", "{ max_acks = 1 }")],
 )
 def test_links_that_send_together_or_hold_back_are_ours(key, value):
-    assert playback.own_links(spec_of(overrides={f"bottleneck.{key}": value})) == {0}
+    assert impairment_playback.own_links(spec_of(overrides={f"bottleneck.{key}": value})) == {0}
 
 
 def test_traces():
@@ -160,8 +161,8 @@ def test_traces():
     found, _ = options(files(spec)["jostle_link-0"])
     # The size comes before the opportunities.
     assert found[:2] == [(4, struct.pack("=I", 1000)), (3, struct.pack("=3I", 1, 1, 4))]
-    assert playback.first_rate_bps(spec["links"][0]) == 6_000_000
-    assert playback.peak_bps(spec["links"][0]) == 6_000_000
+    assert impairment_playback.first_rate_bps(spec["links"][0]) == 6_000_000
+    assert impairment_playback.peak_bps(spec["links"][0]) == 6_000_000
 
 
 def test_the_engine_knows_its_links():
@@ -179,6 +180,6 @@ def test_drawing_stops_when_it_is_told_to():
         asked.append(None)
         return len(asked) == 3
 
-    with pytest.raises(_core.Cancelled):
-        _core.draw_impairments(json.dumps(spec), 0, playback.JITTER_POINTS, cancelled)
+    with pytest.raises(_core.CancelledError):
+        _core.draw_impairments(json.dumps(spec), 0, impairment_playback.JITTER_POINTS, cancelled)
     assert len(asked) == 3

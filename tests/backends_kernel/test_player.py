@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from jostle.backends.kernel.guest.player import Player, by_buffer
-from jostle.backends.kernel.spans import factors
+from jostle.backends.kernel.guest.video_player import VideoPlayer, by_buffer
+from jostle.backends.kernel.traffic_draws import factors
 
 S = 10**9
 LADDER = [1_000_000, 2_000_000, 4_000_000, 5_000_000]
@@ -27,7 +27,7 @@ def source(choice, **changes):
 
 @pytest.mark.parametrize(
     ("last", "above", "chosen"),
-    # Those of `the_buffer_chooses_as_in_algorithm_1` in crates/sim/src/viewer.rs.
+    # Those of `the_buffer_chooses_as_in_algorithm_1` in crates/traffic/src/video_player.rs.
     [
         (3, 0.0, 0),
         (0, 1.0, 3),
@@ -46,7 +46,7 @@ def test_the_buffer_chooses_as_in_algorithm_1(last, above, chosen):
 
 
 def test_throughputs_have_a_harmonic_mean():
-    player = Player(source({"kind": "throughput", "samples": 2, "safety": 0.5}), [1.0])
+    player = VideoPlayer(source({"kind": "throughput", "samples": 2, "safety": 0.5}), [1.0])
     player.open(0)
     assert player.bytes == 500_000
     assert player.loaded(S * 4 // 10) == 0
@@ -58,7 +58,7 @@ def test_throughputs_have_a_harmonic_mean():
 
 def test_a_full_buffer_makes_the_player_wait():
     choice = {"kind": "buffer", "reservoir_ns": 6 * S, "cushion_ns": 10 * S}
-    player = Player(source(choice), [1.0])
+    player = VideoPlayer(source(choice), [1.0])
     player.open(0)
     pauses = [player.loaded(n * S // 2) for n in range(1, 6)]
     assert pauses == [0, 0, 0, 0, 2 * S]
@@ -67,7 +67,7 @@ def test_a_full_buffer_makes_the_player_wait():
 
 def test_a_film_ends():
     choice = {"kind": "throughput", "samples": 20, "safety": 0.85}
-    player = Player(source(choice, segments=2), [1.0])
+    player = VideoPlayer(source(choice, segments=2), [1.0])
     player.open(0)
     assert player.loaded(S // 10) == 0
     assert player.loaded(S // 5) is None

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from jostle.backends.kernel import qlogs
+from jostle.backends.kernel import qlog_reader
 
 METRICS = [
     (0, {"smoothed_rtt": 333, "congestion_window": 12000, "bytes_in_flight": 0}),
@@ -54,7 +54,7 @@ def test_a_probe_for_the_mtu_is_no_loss(tmp_path):
     found = events(TIMES)
     found.insert(3, {"time": TIMES[1], "name": "recovery:packet_lost", "data": probe})
     (tmp_path / "one.sqlog").write_bytes(lines(header(), found, b"\x1e"))
-    log = qlogs.read(tmp_path)
+    log = qlog_reader.read(tmp_path)
     assert log is not None
     assert log.lost.max() == 1
 
@@ -62,7 +62,7 @@ def test_a_probe_for_the_mtu_is_no_loss(tmp_path):
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_says_the_same(form, tmp_path):
     (tmp_path / "one.sqlog").write_bytes(FORMS[form])
-    log = qlogs.read(tmp_path)
+    log = qlog_reader.read(tmp_path)
     assert log is not None
     start_s = 1.7e9 if log.since_1970 else 0.0
     assert log.since_1970 == (form in ("absolute", "reference"))
@@ -76,7 +76,7 @@ def test_every_form_says_the_same(form, tmp_path):
 def test_times_that_count_from_the_event_before(tmp_path):
     steps = lines(header(time_format="delta"), events([0, 40, 41]))
     (tmp_path / "one.sqlog").write_bytes(steps)
-    log = qlogs.read(tmp_path)
+    log = qlog_reader.read(tmp_path)
     assert log is not None
     # The packet between them counts, too.
     np.testing.assert_allclose(log.time_s, [0, 0.04, 0.121, 0.162])
@@ -85,7 +85,7 @@ def test_times_that_count_from_the_event_before(tmp_path):
 def test_what_a_killed_program_left_is_read_up_to_its_last_whole_line(tmp_path):
     whole = FORMS["lines, as ngtcp2"]
     (tmp_path / "one.sqlog").write_bytes(whole[:-20])
-    log = qlogs.read(tmp_path)
+    log = qlog_reader.read(tmp_path)
     assert log is not None
     assert len(log.time_s) == 3
 
@@ -93,17 +93,17 @@ def test_what_a_killed_program_left_is_read_up_to_its_last_whole_line(tmp_path):
 def test_of_several_connections_the_one_that_sent_most(tmp_path):
     (tmp_path / "a.sqlog").write_bytes(lines(header(), []))
     (tmp_path / "b.sqlog").write_bytes(FORMS["lines, as ngtcp2"])
-    log = qlogs.read(tmp_path)
+    log = qlog_reader.read(tmp_path)
     assert log is not None
     assert len(log.time_s) == 4
 
 
 def test_no_log_is_nothing_and_another_file_a_mistake(tmp_path):
-    assert qlogs.read(tmp_path) is None
-    assert qlogs.read(tmp_path / "absent") is None
+    assert qlog_reader.read(tmp_path) is None
+    assert qlog_reader.read(tmp_path / "absent") is None
     (tmp_path / "one.sqlog").write_text("no qlog at all\n")
     with pytest.raises(ValueError, match=r"one\.sqlog, line 1: no qlog"):
-        qlogs.read(tmp_path)
+        qlog_reader.read(tmp_path)
 
 
 def test_links_and_folders_are_no_logs(tmp_path):
@@ -112,13 +112,13 @@ def test_links_and_folders_are_no_logs(tmp_path):
     folder = tmp_path / "qlog"
     (folder / "folder").mkdir(parents=True)
     (folder / "link").symlink_to(secret)
-    assert qlogs.read(folder) is None
+    assert qlog_reader.read(folder) is None
     (folder / "log").write_bytes(FORMS["separators, as quiche"])
-    assert qlogs.read(folder) is not None
+    assert qlog_reader.read(folder) is not None
 
 
 def test_a_number_that_is_none_names_the_file(tmp_path):
     event = {"time": 1, "name": "recovery:metrics_updated", "data": {"congestion_window": [1]}}
     (tmp_path / "log.sqlog").write_bytes(lines(header(), [event], b"\x1e"))
     with pytest.raises(ValueError, match=r"log\.sqlog: congestion_window is no number: \[1\]"):
-        qlogs.read(tmp_path)
+        qlog_reader.read(tmp_path)

@@ -11,20 +11,19 @@ import numpy as np
 import pytest
 from jostle import _core
 from jostle.backends import SimBackend
-from jostle.backends.kernel import record as kernel_record
-from jostle.backends.kernel import samples
-from jostle.backends.kernel.guest import records, sampling
+from jostle.backends.kernel import guest_samples, run_record
+from jostle.backends.kernel.guest import sample_format, sampling
 
 from backends_kernel.kernel_specs import spec_of
 
-record = functools.partial(kernel_record.record, engine=_core)
+record = functools.partial(run_record.record, engine=_core)
 STEP_NS = 10_000_000
 INFO = np.dtype(
     {
-        "names": list(samples._TCP_INFO),
-        "formats": [kind for kind, _ in samples._TCP_INFO.values()],
-        "offsets": [offset for _, offset in samples._TCP_INFO.values()],
-        "itemsize": records.TCP_INFO_BYTES,
+        "names": list(guest_samples._TCP_INFO),
+        "formats": [kind for kind, _ in guest_samples._TCP_INFO.values()],
+        "offsets": [offset for _, offset in guest_samples._TCP_INFO.values()],
+        "itemsize": sample_format.TCP_INFO_BYTES,
     }
 )
 ESTABLISHED, SYN_SENT = 1, 2
@@ -40,10 +39,10 @@ def written(folder: Path, infos, queues, *, details=None, events=None, late_ns: 
             file.write(np.int64(number * STEP_NS + late_ns).tobytes())
             for _ in of_flows:
                 file.write(info(sender))
-                file.write((details or b"").ljust(records.DETAILS_BYTES, b"\0"))
+                file.write((details or b"").ljust(sample_format.DETAILS_BYTES, b"\0"))
                 file.write(info(receiver))
             file.write(
-                records.QUEUE.pack(
+                sample_format.QUEUE.pack(
                     queue.get("bytes", 0),
                     queue.get("packets", 0),
                     queue.get("backlog", 0),
@@ -114,7 +113,7 @@ def steady_record(spec, tmp_path):
 def test_measures_of_a_flow(steady_record):
     (flow,) = steady_record.summary["flows"]
     late = flow["phases"]["late"]
-    assert flow["completion_s"] is None
+    assert flow["completion_time_s"] is None
     assert late["sent_packets"] == 1000
     assert late["retransmitted_packets"] == 100
     assert late["retransmission_ratio"] == pytest.approx(0.1)
@@ -139,8 +138,8 @@ def test_measures_of_a_link(steady_record):
     (link,) = steady_record.summary["links"]
     late = link["phases"]["late"]
     assert late["utilisation"] == pytest.approx(1000 * 1514 * 8 / 20e6)
-    assert late["queue_mean_bytes"] == 3000
-    assert late["queue_p95_bytes"] == pytest.approx(3000, rel=1 / 64)
+    assert late["queue_length_mean_bytes"] == 3000
+    assert late["queue_length_p95_bytes"] == pytest.approx(3000, rel=1 / 64)
     assert (late["dropped_packets"], late["marked_packets"]) == (100, 0)
 
 
@@ -209,7 +208,7 @@ def test_completion_counts_from_the_start_of_the_flow(spec, tmp_path):
     infos = [steady(n) for n in range(201)]
     events = {"opened_ns": 500_000_000, "completed_ns": 1_250_000_000}
     folder = written(tmp_path, infos, [{}] * 201, events=events)
-    assert record(spec, folder, "kernel", "1", 0.5).summary["flows"][0]["completion_s"] == 0.75
+    assert record(spec, folder, "kernel", "1", 0.5).summary["flows"][0]["completion_time_s"] == 0.75
 
 
 def waiting(spec):
@@ -227,7 +226,7 @@ def test_a_flow_that_waits_starts_when_it_is_due(spec, tmp_path):
     folder = written(tmp_path, infos, [{}] * 201, events=events)
     summary = record(waiting(spec), folder, "kernel", "1", 0.5).summary
     assert [flow["start_s"] for flow in summary["flows"]] == [0, 0.6]
-    assert [flow["completion_s"] for flow in summary["flows"]] == [0.5, 0.65]
+    assert [flow["completion_time_s"] for flow in summary["flows"]] == [0.5, 0.65]
     # The first was gone when the late phase began.
     assert summary["fairness"]["late"]["jain"] == 1
     assert summary["fairness"]["overall"]["jain"] == 1
@@ -239,7 +238,7 @@ def test_a_flow_that_waits_to_the_end_has_no_share(spec, tmp_path):
     folder = written(tmp_path / "idle", [({}, {})] * 201, [{}] * 201, events=events)
     summary = record(waiting(spec), folder, "kernel", "1", 0.5).summary
     second = summary["flows"][1]
-    assert (second["start_s"], second["completion_s"]) == (None, None)
+    assert (second["start_s"], second["completion_time_s"]) == (None, None)
     assert summary["fairness"]["overall"]["jain"] is None
 
 
@@ -327,7 +326,7 @@ def test_acks_that_are_held_back_wait_and_those_replaced_are_dropped(tmp_path):
     names = ("ack_filter", "cobalt")
     assert made.links.select(*(f"dropped_{name}" for name in names)).sum().row(0) == (11, 6)
     late = made.summary["links"][0]["phases"]["late"]
-    assert late["queue_mean_bytes"] == 1132
+    assert late["queue_length_mean_bytes"] == 1132
 
 
 def test_a_trace_offers_its_opportunities(tmp_path):
@@ -358,19 +357,19 @@ def test_half_a_sample_is_an_error(spec, tmp_path):
     whole = (folder / "samples").read_bytes()
     (folder / "samples").write_bytes(whole[:-1])
     with pytest.raises(ValueError, match="not whole"):
-        samples.read(folder, 1, 1)
+        guest_samples.read(folder, 1, 1)
 
 
 def test_the_guest_writes_what_is_read(tmp_path):
     """A recording of sockets that do not exist and queues that stand still."""
-    absent = SimpleNamespace(sample=lambda: bytes(records.FLOW_BYTES))
-    counted = records.QUEUE.pack(1, 2, 3, 4, 5, 6, b"\x07", 8, 9, 10, 11)
+    absent = SimpleNamespace(sample=lambda: bytes(sample_format.FLOW_BYTES))
+    counted = sample_format.QUEUE.pack(1, 2, 3, 4, 5, 6, b"\x07", 8, 9, 10, 11)
     still = SimpleNamespace(sample=lambda: counted)
     with sampling.Recording(tmp_path / "samples", [absent, absent], [still]) as recording:
         moments_ns = [0, 1_000_000, 1_500_000, 2_000_000, 3_000_000]
         recording.follow(0, moments_ns, lambda: False)
     (tmp_path / "events.json").write_text('{"flows": [{}, {}]}')
-    seen = samples.read(tmp_path, 2, 1)
+    seen = guest_samples.read(tmp_path, 2, 1)
     assert len(seen.time_ns) == 5
     assert seen.flows.shape == (5, 2)
     queue = seen.queues[0, 0]

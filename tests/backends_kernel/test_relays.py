@@ -25,7 +25,7 @@ name = "flow"
 controller = "cubic"
 rtt = "120 ms"
 path = ["near", "far"]
-pep = { at = "far", controller = "hybla", buffer = "500 kB", rtt = "20 ms" }
+proxy = { link = "far", controller = "hybla", buffer = "500 kB", rtt = "20 ms" }
 """
 
 
@@ -45,16 +45,16 @@ def test_both_connections_are_those_of_the_simulator(backend, simulator):
 
 def test_a_download_is_over_when_the_last_receiver_has_it(backend, simulator):
     # Hybla's slow start floods the link, and how that is repaired differs from run to run.
-    cubic = {"flows.flow.bytes": '"2 MB"', "flows.flow.pep.controller": '"cubic"'}
+    cubic = {"flows.flow.size": '"2 MB"', "flows.flow.proxy.controller": '"cubic"'}
     spec = spec_of(SPLIT, cubic)
     ours, theirs = (run.summary["flows"] for run in (simulator.run(spec), backend.run(spec)))
-    assert theirs[0]["completion_s"] == pytest.approx(ours[0]["completion_s"], rel=0.03)
+    assert theirs[0]["completion_time_s"] == pytest.approx(ours[0]["completion_time_s"], rel=0.03)
     # 2 MB over 10 Mbit/s, long after the proxy has acknowledged them.
-    assert theirs[0]["completion_s"] > 1.6
+    assert theirs[0]["completion_time_s"] > 1.6
 
 
 def test_a_proxy_holds_no_more_than_its_buffer(backend):
-    spec = spec_of(SPLIT, {"flows.flow.pep.buffer": '"100 kB"'})
+    spec = spec_of(SPLIT, {"flows.flow.proxy.buffer": '"100 kB"'})
     flow, behind = (flow["phases"]["steady"] for flow in backend.run(spec).summary["flows"])
     # What is not acknowledged yet is held: 100 kB for each round trip of 100 ms.
     assert behind["goodput_bps"] == pytest.approx(100e3 * 8 / 0.1, rel=0.05)

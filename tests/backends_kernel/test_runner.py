@@ -16,7 +16,7 @@ from jostle.backends.kernel import runner
 from jostle.backends.kernel.guest import __main__ as guest_main
 from jostle.backends.kernel.guest import network
 from jostle.backends.kernel.guest.failure import GuestFailure
-from jostle.backends.kernel.runner import KernelRunError, carried_out
+from jostle.backends.kernel.runner import KernelRunError, run_job
 from jostle.errors import RunCancelledError
 from jostle.kernel_images import Image
 
@@ -38,7 +38,7 @@ def guest(tmp_path, monkeypatch):
 
 
 def carry_out(timeout_s: float = 20.0, cancelled=None) -> None:
-    done = carried_out(
+    done = run_job(
         {}, {"a-file": b"7"}, HERE, memory_mb=64, seed=1, timeout_s=timeout_s, cancelled=cancelled
     )
     with done as (folder, _wall_s):

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from jostle import _core
-from jostle.backends.kernel.spans import sizes_bytes, spans_ns
+from jostle.backends.kernel.traffic_draws import sizes_bytes, spans_ns
 
 from backends_kernel.kernel_specs import SCENARIO, spec_of
 

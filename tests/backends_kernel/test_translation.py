@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 
 import pytest
-from jostle.backends.kernel import capabilities, controllers, job, modules, playback, queues
+from jostle.backends.kernel import (
+    capabilities,
+    controllers,
+    impairment_playback,
+    job,
+    kernel_modules,
+    tc_queues,
+)
 from jostle.backends.kernel.guest.sampling import moments_ns
 from jostle.backends.kernel.topology import Burst, Machine, topology
 from jostle.kernel_images import Image
@@ -169,9 +176,9 @@ def test_devices_of_a_flow_have_its_mtu_and_those_of_links_the_largest():
 
 def test_links_with_packets_of_other_sizes_are_disciplines_of_our_own():
     spec = spec_of(MTUS)
-    assert playback.own_links(spec) == {0, 1}
+    assert impairment_playback.own_links(spec) == {0, 1}
     spec["flows"][1]["mtu_bytes"] = 1500
-    assert playback.own_links(spec) == {0}
+    assert impairment_playback.own_links(spec) == {0}
     # They hand packets over when their sending ends; of the card, tbf does so when it begins.
     (command,) = topology(spec, OWN).hosts["r0"].tc
     assert command.endswith(f"delay {35_000 + round(9014 * 8 / 100)}us")
@@ -207,7 +214,7 @@ def test_only_the_receivers_card_puts_segments_together():
         gro: {
             name: host.merging
             for name, host in topology(
-                spec_of(overrides={"flows.one.gro": gro}), MACHINE
+                spec_of(overrides={"flows.one.receiver_gro": gro}), MACHINE
             ).hosts.items()
         }
         for gro in ("true", "false")
@@ -296,7 +303,7 @@ def test_shapers_inside_of_classes_are_refused(queue, defaults):
 
 def test_the_number_of_buckets_of_sfq_is_a_power_of_two():
     queue = spec_of(overrides={"bottleneck.queue": '{ kind = "sfq", divisor = 1000 }'})
-    (found,) = queues.problems(queue["links"][0]["queue"], {1514})
+    (found,) = tc_queues.problems(queue["links"][0]["queue"], {1514})
     assert found.key == "divisor"
 
 
@@ -338,8 +345,8 @@ def test_steps_of_a_rate_are_played_back_where_that_can_be():
 
 def test_pie_is_asked_for_a_tick_less_where_ticks_are_known():
     queue = spec_of(overrides={"bottleneck.queue": '"pie"'})["links"][0]["queue"]
-    assert "tupdate 14000us" in queues.command(queue, queues.Place(10**7, 1_000_000))
-    assert "tupdate 15000us" in queues.command(queue, queues.Place(10**7, None))
+    assert "tupdate 14000us" in tc_queues.command(queue, tc_queues.QueueContext(10**7, 1_000_000))
+    assert "tupdate 15000us" in tc_queues.command(queue, tc_queues.QueueContext(10**7, None))
 
 
 @pytest.mark.parametrize(
@@ -381,24 +388,24 @@ def test_pie_is_asked_for_a_tick_less_where_ticks_are_known():
 )
 def test_queues(queue, words):
     spec = spec_of(overrides={"bottleneck.queue": queue})
-    assert words in queues.command(spec["links"][0]["queue"], queues.Place(20_000_000))
+    assert words in tc_queues.command(spec["links"][0]["queue"], tc_queues.QueueContext(20_000_000))
 
 
 def test_limits_in_bytes_are_as_many_packets_as_the_flows_have():
-    jumbo = queues.Place(20_000_000, None, 9014)
+    jumbo = tc_queues.QueueContext(20_000_000, None, 9014)
     limit = {"limit": {"bytes": 90_140}}
     queue = spec_of(overrides={"bottleneck.queue": '"codel"'})["links"][0]["queue"]
     queue["parameters"] |= limit
-    assert queues.problems(queue, {9014}) == []
-    assert queues.command(queue, jumbo).startswith("codel limit 10 ")
+    assert tc_queues.problems(queue, {9014}) == []
+    assert tc_queues.command(queue, jumbo).startswith("codel limit 10 ")
     for sizes in ({1514}, {1514, 9014}):
-        (problem,) = queues.problems(queue, sizes)
+        (problem,) = tc_queues.problems(queue, sizes)
         assert problem.key == "limit"
 
 
 def test_fq_codel_has_memory_for_the_largest_packets():
     queue = spec_of(overrides={"bottleneck.queue": '"fq_codel"'})["links"][0]["queue"]
-    words = queues.command(queue, queues.Place(20_000_000, None, 65_549)).split()
+    words = tc_queues.command(queue, tc_queues.QueueContext(20_000_000, None, 65_549)).split()
     limit = int(words[words.index("limit") + 1])
     # Linux counts what a packet occupies, which is more than its length.
     assert int(words[words.index("memory_limit") + 1]) > 1.5 * limit * 65_549
@@ -428,13 +435,13 @@ def test_red_is_told_the_burst_of_which_tc_makes_the_weight(weight, min_bytes):
             "ecn": False,
         },
     }
-    found = queues.problems(queue, {1514})
+    found = tc_queues.problems(queue, {1514})
     if found:
         assert [problem.key for problem in found] == ["weight"]
         # A lower threshold of one packet or of thousands leaves no burst that gives the weight.
         assert min_bytes != 30_000 or weight == 0.25
         return
-    words = queues.command(queue, queues.Place(10**7)).split()
+    words = tc_queues.command(queue, tc_queues.QueueContext(10**7)).split()
     burst = int(words[words.index("burst") + 1])
     assert 2.0 ** -tc_red_eval_ewma(burst) == pytest.approx(weight, rel=math.sqrt(2) - 1)
 
@@ -502,19 +509,21 @@ def test_the_cubic_of_linux_4_15_is_a_module_of_its_own(defaults):
 
 
 def test_the_bbr_of_linux_4_15_is_a_module_of_its_own(defaults):
-    old = {"flows.one.controller": '"bbr"', "flows.one.linux": '"4.15"'}
+    old = {"flows.one.controller": '"bbr"', "flows.one.linux_version": '"4.15"'}
     flows = spec_of(overrides=old)["flows"]
     virtual = controllers.plan(flows, defaults, "virtual")
     assert (virtual.names, virtual.parameters, virtual.problems) == (["bbr_415"], {}, [])
     (problem,) = controllers.plan(flows, defaults, "realtime").problems
-    assert problem.key == "flows.one.linux"
+    assert problem.key == "flows.one.linux_version"
     new = spec_of(overrides={"flows.one.controller": '"bbr"'})["flows"]
     assert controllers.plan(new, defaults, "virtual").names == ["bbr"]
 
 
 def test_the_hosts_of_linux_4_15_burst_and_acknowledge_as_it_did(defaults):
     def sysctls(linux: str) -> list[tuple[str | None, str | None]]:
-        made = job.build(spec_of(overrides={"flows.one.linux": f'"{linux}"'}), VIRTUAL, defaults)
+        made = job.build(
+            spec_of(overrides={"flows.one.linux_version": f'"{linux}"'}), VIRTUAL, defaults
+        )
         names = ("net.ipv4.tcp_tso_rtt_log", "net.ipv4.tcp_comp_sack_nr")
         found = [tuple(host["sysctls"].get(name) for name in names) for host in made["hosts"]]
         return [pair for pair in found if pair != (None, None)]
@@ -555,7 +564,7 @@ def test_ends_of_intervals_and_phases_are_sampled(defaults):
 def test_a_guest_has_memory_for_what_is_in_flight():
     small, large = spec_of(), spec_of()
     large["links"][0]["capacity"]["rate_bps"] = 10**9
-    large["flows"][0]["access_delay_ns"] = 600_000_000
+    large["flows"][0]["base_delay_ns"] = 600_000_000
     large["flows"][0]["receive_window_bytes"] = 300 * 10**6
     in_flight_mb = 10**9 / 8 * 0.6 / 2**20
     assert job.memory_mb(small) < 600
@@ -576,11 +585,11 @@ def test_modules_are_loaded_after_those_they_depend_on(tmp_path):
         "kernel/tcp_yeah.ko: kernel/tcp_vegas.ko\nkernel/tcp_vegas.ko:\nkernel/sch-htb.ko:\n"
     )
     spec = spec_of(overrides={"bottleneck.queue": '"pie"', "flows.one.pacing": '"fq"'})
-    assert modules.needed(spec) == [
+    assert kernel_modules.needed(spec) == [
         "veth", "sch_htb", "sch_netem", "sch_pie", "tcp_cubic", "sch_fq"
     ]  # fmt: skip
     # What is not listed is built in.
-    assert modules.files(["veth", "sch_htb", "tcp_yeah", "tcp_vegas"], tmp_path) == [
+    assert kernel_modules.files(["veth", "sch_htb", "tcp_yeah", "tcp_vegas"], tmp_path) == [
         str(tmp_path / "kernel" / name) for name in ("sch-htb.ko", "tcp_vegas.ko", "tcp_yeah.ko")
     ]
 

@@ -307,11 +307,13 @@ def test_the_next_start_removes_what_a_killed_one_left(start: Start) -> None:
 
 
 CALLERS = (
-    {"SUDO_UID": "65534", "SUDO_GID": "65534"}, {"DOAS_USER": "nobody"}, {"PKEXEC_UID": "65534"}
-)  # fmt: skip
+    {"SUDO_UID": "65534", "SUDO_GID": "65534"},
+    pytest.param({"DOAS_USER": "nobody"}, marks=pytest.mark.slow),
+    pytest.param({"PKEXEC_UID": "65534"}, marks=pytest.mark.slow),
+)
 
 
-@pytest.mark.parametrize("variables", CALLERS, ids=lambda variables: next(iter(variables)))
+@pytest.mark.parametrize("variables", CALLERS, ids=["sudo", "doas", "pkexec"])
 def test_the_command_has_the_rights_and_the_home_of_the_caller(
     variables: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,11 +19,11 @@ import numpy as np
 import polars as pl
 import pytest
 from jostle.cli import status
-from jostle.emulate import emulation, journal, lines, nat
+from jostle.emulate import emulation, event_log, lines, nat
 from jostle.emulate.caller import account_of, environment_of
-from jostle.emulate.commands import available
 from jostle.emulate.namespaces import Owner
-from jostle.emulate.wiring import Ends, free_subnet
+from jostle.emulate.network_setup import EndpointAddresses, free_subnet
+from jostle.emulate.system_commands import available
 from jostle.errors import EmulationError, InputError
 
 LINK = '[bottleneck]\nrate = "1 Mbit/s"\nqueue = "fq_codel"\n'
@@ -36,7 +36,7 @@ def test_subnets_avoid_what_the_host_has() -> None:
 
 
 def test_both_ends_learn_addresses_from_their_own_side() -> None:
-    ends = Ends("100.64.0.2", "100.64.0.1", None, None)
+    ends = EndpointAddresses("100.64.0.2", "100.64.0.1", None, None)
     assert ends.environment(from_inside=True) == {
         "JOSTLE_ADDRESS": "100.64.0.2",
         "JOSTLE_PEER": "100.64.0.1",
@@ -191,7 +191,7 @@ def kept() -> Any:
 
 
 def test_the_log_names_what_the_engine_counts(tmp_path: Path) -> None:
-    log = journal.frame(kept(), [("to_command", ["a", "b"]), ("from_command", ["c"])])
+    log = event_log.frame(kept(), [("to_command", ["a", "b"]), ("from_command", ["c"])])
     tcp, gre = ("tcp", "100.64.0.1", 80, "100.64.0.2", 4000), ("47", "fd00::2", 0, "fd00::1", 0)
     nothing = (None,) * 5
     assert log.rows() == [
@@ -200,15 +200,15 @@ def test_the_log_names_what_the_engine_counts(tmp_path: Path) -> None:
         (1.0, "to_command", "a", "drop", "codel", 114, *nothing),
     ]
     for name in ("log.csv", "log.parquet"):
-        journal.write(log, tmp_path / name)
+        event_log.write(log, tmp_path / name)
     assert pl.read_parquet(tmp_path / "log.parquet").equals(log)
     assert pl.read_csv(tmp_path / "log.csv").rows() == log.rows()
 
 
 def test_a_log_has_a_known_format() -> None:
-    journal.check(Path("log.csv"))
+    event_log.check(Path("log.csv"))
     with pytest.raises(InputError, match=r"ends in \.parquet or \.csv"):
-        journal.check(Path("log.txt"))
+        event_log.check(Path("log.txt"))
 
 
 def document(verdict: str, dropped: dict[str, int], unseen: int = 0) -> dict[str, Any]:
@@ -389,7 +389,7 @@ input()
     reason="root and PID namespaces are needed",
 )
 def test_owners_in_other_pid_namespaces_are_alive() -> None:
-    script = Path(emulation.__file__).parents[1] / "pid_namespace.py"
+    script = Path(emulation.__file__).parents[1] / "safe_io" / "pid_namespace.py"
     words = [sys.executable, "-I", "-S", "-B", str(script), str(os.getpid()), "-"]
     with subprocess.Popen(
         [*words, sys.executable, "-c", NESTED],

@@ -141,7 +141,7 @@ def test_without_a_way_back_a_row_of_links_gets_the_narrowest_rate(tmp_path: Pat
             ONE.replace(
                 '"drop_tail", limit = "1 BDP" }',
                 '"cake", isolation = "dual-srchost", ack_filter = "filter" }\n'
-                "ack_thinning = { most = 8 }",
+                "ack_thinning = { max_acks = 8 }",
             ),
             [
                 '5: bottleneck.queue.ack_filter: "filter": emulated links tell flows apart '

@@ -16,9 +16,9 @@ from jostle.backends import SimBackend, load_engine
 from jostle.cli import status
 from jostle.inference.fit import Experiment, fit
 from jostle.inference.free_keys import free_keys
-from jostle.inference.known_network import find_network
-from jostle.running.executors import local
-from jostle.running.session import Session
+from jostle.inference.network_source import find_network
+from jostle.runner.executors import local
+from jostle.runner.session import Session
 from test_emulate_live import JOSTLE, can_emulate, command
 
 pytestmark = [
@@ -64,6 +64,7 @@ def measured(folder: Path, *words: str) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.slow
 def test_what_was_emulated_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = measured(tmp_path, "--seconds", str(SECONDS), "--controllers", "reno")
     assert manifest["idle"]["rtt_p50_s"] == pytest.approx(0.0405, abs=0.002)
@@ -150,6 +151,7 @@ server.serve_forever()
 """
 
 
+@pytest.mark.slow
 def test_a_web_server_is_measured_over_ipv6_and_tls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

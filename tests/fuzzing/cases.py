@@ -223,7 +223,7 @@ def _environment(folder: Path) -> dict[str, str]:
 def _stop_simulating(told: Path, simulated_s: float, facts: dict[str, Any]) -> None:
     """End the process when its simulations have taken their time."""
     from jostle.backends import sim
-    from jostle.running import session
+    from jostle.runner import session
 
     plain, plain_name = sim.SimBackend.run, session.run_id
     names = itertools.count()

@@ -78,7 +78,7 @@ queue = { kind = "drop_tail", limit = "50 kB" }
 name = "one"
 controller = "cubic"
 rtt = "40 ms"
-source = { kind = "fixed", bytes = "BYTES" }
+source = { kind = "fixed", size = "BYTES" }
 TRANSPORT
 """
 _SS: Final = """{at}
@@ -160,13 +160,13 @@ def _ss() -> str:
 def _captured(transport: str = "", *, is_long: bool = False) -> dict[str, bytes]:
     """Run a flow and return its captures, by the end of their names."""
     from jostle.backends import SimBackend
-    from jostle.scenario import loads
+    from jostle.scenario import load_text
 
     capture = "{ qlog = true }" if transport else "true"
     text = _CAPTURED.replace("TRANSPORT", transport).replace("CAPTURE", capture)
     duration, size = ("10 s", "10 MB") if is_long else ("2 s", "200 kB")
     text = text.replace("DURATION", duration).replace("BYTES", size)
-    record = SimBackend().run(loads(text).plan().runs[0].spec)
+    record = SimBackend().run(load_text(text).plan().runs[0].spec)
     return {name: path.read_bytes() for name, path in record.captures.items()}
 
 
@@ -216,8 +216,8 @@ def _flent() -> bytes:
 def _stored(folder: Path) -> None:
     """Write a store with a segment, an index, a plan, a sweep and a run in a folder of its own."""
     from jostle.cli import status
-    from jostle.running.segments import index
-    from jostle.running.store import Store
+    from jostle.store.segments import index
+    from jostle.store.store import Store
 
     _write(folder, {"s.toml": _scenario(more='[grid]\n"flows.a.controller" = ["cubic", "reno"]')})
     captured = _scenario().replace("[bottleneck]", "capture = true\n[bottleneck]", 1)
@@ -343,8 +343,8 @@ def _defaults(name: str) -> bytes:
 
 def _empirical() -> str:
     return (
-        'source = { kind = "request_response", think = "50 ms", '
-        'bytes = { distribution = "empirical", file = "sizes.cdf" } }'
+        'source = { kind = "request_response", think_time = "50 ms", '
+        'size = { distribution = "empirical", file = "sizes.cdf" } }'
     )
 
 

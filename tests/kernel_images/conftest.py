@@ -9,10 +9,6 @@ from fake_toolchain import FakeToolchain, fake_toolchain
 from jostle.kernel_images import debian
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: takes minutes, and runs only when asked for")
-
-
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of kernels."""

@@ -9,7 +9,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from jostle.kernel_images import config, edits
+from jostle.kernel_images import config, source_patches
 
 VERSION = "6.1.99"
 
@@ -79,15 +79,15 @@ def kernel_script(behaviour: str = _GOOD, version: str = VERSION) -> str:
     """Text of a program that looks like a User-Mode Linux from outside."""
     text = KERNEL.replace("BEHAVIOUR", behaviour)
     return text.replace("VERSION", version).replace(
-        "CONTROLLERS", " ".join([*config.CONTROLLERS, *edits.COPIES])
+        "CONTROLLERS", " ".join([*config.CONTROLLERS, *source_patches.COPIES])
     )
 
 
 def edited_files() -> dict[str, str]:
     """Files with the texts that edits replace, and nothing else."""
     found: dict[str, str] = {}
-    copied = (edit for _, changes in edits.COPIES.values() for edit in changes)
-    for edit in (*edits.EDITS, *copied):
+    copied = (edit for _, changes in source_patches.COPIES.values() for edit in changes)
+    for edit in (*source_patches.EDITS, *copied):
         text = found.get(edit.file, "")
         found[edit.file] = text if edit.before in text else text + edit.before
     return found

@@ -15,7 +15,7 @@ import pytest
 from fake_toolchain import kernel_script, write_program
 from jostle.errors import RunCancelledError
 from jostle.kernel_images import GuestError, GuestTimeoutError, Image, boot, run_guest
-from jostle.kernel_images.processes import Group, members, running
+from jostle.kernel_images.process_group import Group, members, running
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_many_at_a_time(tmp_path: Path, script: Path) -> None:
 
 def test_the_group_dies_with_whoever_started_it() -> None:
     program = (
-        "import sys, time; from jostle.kernel_images.processes import Group; "
+        "import sys, time; from jostle.kernel_images.process_group import Group; "
         "group = Group(['sh', '-c', 'sleep 300 & sleep 300']); "
         "print(group.id, flush=True); time.sleep(300)"
     )

@@ -17,12 +17,21 @@ from pathlib import Path
 
 import pytest
 from fake_toolchain import VERSION, FakeToolchain, write_program
-from jostle import locks
 from jostle.errors import InputError, JostleError
-from jostle.kernel_images import build, config, debian, edits, images, source, toolchain, verify
+from jostle.kernel_images import (
+    build,
+    config,
+    debian,
+    image_paths,
+    kernel_source,
+    source_patches,
+    toolchain,
+    verify,
+)
 from jostle.kernel_images.build import BuildError, Request
-from jostle.kernel_images.source import SourceError
+from jostle.kernel_images.kernel_source import SourceError
 from jostle.kernel_images.verify import UnfitKernelError
+from jostle.safe_io import folder_lock
 
 
 class Heard:
@@ -41,7 +50,7 @@ class Heard:
         self.counts.append((done, expected))
 
 
-def carry_out(**wishes: object) -> tuple[images.Built, Heard]:
+def carry_out(**wishes: object) -> tuple[image_paths.BuiltKernel, Heard]:
     heard = Heard()
     return build.build(Request(**wishes), heard), heard  # type: ignore[arg-type]
 
@@ -66,7 +75,7 @@ def test_a_build_ends_in_the_cache(tools: FakeToolchain, cache: Path) -> None:
     digest = hashlib.sha256(tools.package.read_bytes()).hexdigest()
     assert Path(facts["source"]["file"]).name == tools.package.name
     assert facts["source"]["sha256"] == digest
-    assert images.find("virtual") == done.image
+    assert image_paths.find("virtual") == done.image
     assert sorted(path.name for path in (cache / ".work").iterdir()) == ["6.1.lock"]
 
 
@@ -109,7 +118,7 @@ def test_a_failed_compilation_names_the_error_and_the_log(
     assert "CC " not in text
     assert text.endswith(f"the whole log: {log}")
     assert log.is_file()
-    assert images.built() == []
+    assert image_paths.built() == []
     tools.make("good")
     _, heard = carry_out()
     assert heard.steps == ["fetching", "compiling", "booting"]
@@ -186,7 +195,7 @@ def test_a_kernel_that_is_not_fit_is_not_installed(
         carry_out()
     assert unfit.value.exit_status == 1
     assert "nothing was installed" in str(unfit.value)
-    assert images.built() == []
+    assert image_paths.built() == []
 
 
 @pytest.mark.parametrize(
@@ -318,10 +327,10 @@ def test_a_disk_that_fills_up_meanwhile(
     def extract(_tarball: Path, folder: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
-    monkeypatch.setattr(source, "extract", extract)
+    monkeypatch.setattr(kernel_source, "extract", extract)
     with pytest.raises(BuildError, match=r"the disk of .* is full"):
         carry_out()
-    assert images.built() == []
+    assert image_paths.built() == []
 
 
 def test_tar_without_room(tools: FakeToolchain, cache: Path) -> None:
@@ -358,7 +367,7 @@ def test_two_builds_at_a_time(
     try:
         log = cache / ".work" / "6.1" / "build.log"
         until(lambda: log.exists() and "hang.o" in log.read_text())
-        monkeypatch.setattr(locks, "PATIENCE_S", 0.1)
+        monkeypatch.setattr(folder_lock, "PATIENCE_S", 0.1)
         with pytest.raises(BuildError, match=f"another jostle .* by process {first.pid} "):
             carry_out()
         first.terminate()
@@ -400,7 +409,7 @@ def test_own_queueing_disciplines_are_built_in(
     schedulers = cache / ".work" / "6.1" / "source" / "net" / "sched"
     assert (schedulers / "Makefile").read_text().count("obj-y += jostle/\n") == 1
     made = (schedulers / "jostle" / "Makefile").read_text()
-    copies = [f"tcp_{name}" for name in edits.COPIES]
+    copies = [f"tcp_{name}" for name in source_patches.COPIES]
     assert made == "".join(f"obj-y += {name}.o\n" for name in sorted(["sch_own", *copies]))
     for name in ("sch_own.c", "own.h"):
         assert (schedulers / "jostle" / name).read_text() == "int own;\n"
@@ -412,18 +421,25 @@ def test_the_kernels_files_are_edited_once(tools: FakeToolchain, cache: Path) ->
         with pytest.raises(BuildError):
             carry_out()
     tree = cache / ".work" / "6.1" / "source"
-    for edit in edits.EDITS:
+    for edit in source_patches.EDITS:
         assert (tree / edit.file).read_text().count(edit.after) == 1, edit
-    for name in edits.COPIES:
-        assert f'"{name}"' in (tree / edits.OWN_FOLDER / f"tcp_{name}.c").read_text()
+    for name in source_patches.COPIES:
+        assert f'"{name}"' in (tree / source_patches.OWN_FOLDER / f"tcp_{name}.c").read_text()
 
 
 @pytest.mark.parametrize(
-    "edit", [*edits.EDITS, *edits.COPIES["cubic_415"][1], *edits.COPIES["bbr_415"][1]]
+    "edit",
+    [
+        *source_patches.EDITS,
+        *source_patches.COPIES["cubic_415"][1],
+        *source_patches.COPIES["bbr_415"][1],
+    ],
 )
-def test_a_source_that_has_moved_on_is_refused(tools: FakeToolchain, edit: edits.Edit) -> None:
+def test_a_source_that_has_moved_on_is_refused(
+    tools: FakeToolchain, edit: source_patches.SourcePatch
+) -> None:
     tools.source(without=edit.before)
-    with pytest.raises(edits.MovedSourceError) as moved:
+    with pytest.raises(source_patches.PatchContextError) as moved:
         carry_out()
     assert moved.value.exit_status == 2
     assert edit.file in str(moved.value)
@@ -437,7 +453,7 @@ def test_edits_of_another_version_are_not_built_upon(
     with pytest.raises(BuildError):
         carry_out()
     tools.make("good")
-    monkeypatch.setattr(edits, "EDITS", edits.EDITS[:1])
+    monkeypatch.setattr(source_patches, "EDITS", source_patches.EDITS[:1])
     _, heard = carry_out()
     assert heard.steps[:2] == ["fetching", "extracting"]
 
@@ -520,7 +536,7 @@ def test_a_real_build(cache: Path) -> None:
     done, _ = carry_out(jobs=len(os.sched_getaffinity(0)))
     assert done.version.startswith("6.1.")
     assert config.lacking(done.facts["controllers"]) == []
-    assert images.image_version(done.folder / "linux") == done.version
+    assert image_paths.image_version(done.folder / "linux") == done.version
 
 
 def until(true: object, timeout_s: float = 20.0) -> None:

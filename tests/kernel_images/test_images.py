@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from fake_toolchain import kernel_script, write_program
-from jostle.kernel_images import KernelMissingError, config, find, images
-from jostle.kernel_images import status as states
+from jostle.kernel_images import KernelMissingError, config, find, image_paths, status
 from jostle.kernel_images.status import to_dict
 
 
@@ -32,9 +31,9 @@ def record(folder: Path, facts: dict[str, str]) -> None:
 @pytest.fixture
 def realtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the distribution's kernel is looked for."""
-    monkeypatch.setattr(images, "REALTIME_IMAGE", tmp_path / "linux.uml")
-    monkeypatch.setattr(images, "REALTIME_MODULES", tmp_path / "modules")
-    monkeypatch.setattr(images, "CPU_FACTS", tmp_path / "cpuinfo")
+    monkeypatch.setattr(image_paths, "REALTIME_IMAGE", tmp_path / "linux.uml")
+    monkeypatch.setattr(image_paths, "REALTIME_MODULES", tmp_path / "modules")
+    monkeypatch.setattr(image_paths, "CPU_FACTS", tmp_path / "cpuinfo")
     return tmp_path / "linux.uml"
 
 
@@ -76,7 +75,7 @@ def test_what_is_not_whole_does_not_count(cache: Path, damage: str) -> None:
     else:
         text = {"no json": "{", "no object": "[]", "no version": "{}"}[damage]
         (folder / "build.json").write_text(text)
-    assert images.built() == []
+    assert image_paths.built() == []
 
 
 def test_one_that_was_built_elsewhere(
@@ -120,19 +119,19 @@ def test_realtime(realtime: Path) -> None:
 
 
 def test_native(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images.platform, "release", lambda: "6.1.0-21-amd64")
-    monkeypatch.setattr(images.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(image_paths.platform, "release", lambda: "6.1.0-21-amd64")
+    monkeypatch.setattr(image_paths.os, "geteuid", lambda: 0)
     assert find("native", "6.1").path is None
     assert find("native").version == "6.1.0-21-amd64"
     with pytest.raises(KernelMissingError, match="runs Linux"):
         find("native", "6.12")
-    monkeypatch.setattr(images.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(image_paths.os, "geteuid", lambda: 1000)
     with pytest.raises(KernelMissingError, match="as root"):
         find("native")
 
 
 def test_tools_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "SYSTEM_PATH", str(tmp_path))
+    monkeypatch.setattr(image_paths, "SYSTEM_PATH", str(tmp_path))
     with pytest.raises(KernelMissingError, match="apt-get install ethtool iproute2"):
         find("virtual")
 
@@ -171,9 +170,9 @@ def test_status(cache: Path, realtime: Path) -> None:
 
 
 def test_a_machine_without_netem_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(image_paths.os, "geteuid", lambda: 0)
     for lacking, available in ((["codel"], True), (["netem", "codel"], False)):
-        monkeypatch.setattr(states, "_lacking_disciplines", lambda lacking=lacking: lacking)
+        monkeypatch.setattr(status, "_lacking_disciplines", lambda lacking=lacking: lacking)
         native = to_dict()["kernels"][2]
         assert native["available"] is available
         assert native["lacking_disciplines"] == lacking

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from fake_toolchain import VERSION, FakeToolchain, write_program
 from jostle.cli import status
-from jostle.kernel_images import KernelMissingError, images, toolchain
+from jostle.kernel_images import KernelMissingError, image_paths, toolchain
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -103,11 +103,11 @@ def test_a_source_that_is_not_what_it_should_be(jostle: Run, tools: FakeToolchai
 
 def test_a_kernel_that_was_changed_does_not_boot(jostle: Run, tools: FakeToolchain) -> None:
     assert jostle("kernel", "build")[0] == 0
-    (kernel,) = images.built()
+    (kernel,) = image_paths.built()
     with kernel.image.path.open("ab") as program:
         program.write(b"# more\n")
     with pytest.raises(KernelMissingError, match="is not the program that was built"):
-        images.find("virtual")
+        image_paths.find("virtual")
 
 
 def test_status(jostle: Run, tools: FakeToolchain) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from jostle import _core
-from jostle.scenario import loads
+from jostle.scenario import load_text
 
 RECORDED = Path(__file__).parent / "recorded"
 SOLO = ("reno", "cubic", "bbr", "hybla", "vegas")
@@ -108,12 +108,12 @@ def run_spec(setup: dict[str, Any], later_s: float = 0.0) -> dict[str, Any]:
         """
         for position, flow in enumerate(setup["flows"])
     )
-    scenario = loads(
+    scenario = load_text(
         f"""
         title = "as recorded"
-        trace = "acks"
+        record = "acks"
         duration = "{setup["duration_s"]} s"
-        interval = "{SAMPLE_S * 1e3:.0f} ms"
+        sampling_interval = "{SAMPLE_S * 1e3:.0f} ms"
         [bottleneck]
         rate = "{setup["rate_mbit"]} Mbit/s"
         queue = {{ kind = "drop_tail", limit = "{setup["buffer_bytes"]} B" }}
@@ -122,8 +122,8 @@ def run_spec(setup: dict[str, Any], later_s: float = 0.0) -> dict[str, Any]:
     )
     spec: dict[str, Any] = scenario.plan().runs[0].spec
     for position, flow in enumerate(spec["flows"]):
-        resolved_ns = flow["start_ns"] + flow["access_delay_ns"]
-        wait = [{"at_ns": 0, "delay_ns": flow["access_delay_ns"]}]
+        resolved_ns = flow["start_ns"] + flow["base_delay_ns"]
+        wait = [{"at_ns": 0, "delay_ns": flow["base_delay_ns"]}]
         wait.append({"at_ns": resolved_ns, "delay_ns": 0})
         link = json.loads(json.dumps(spec["links"][0]))
         link["name"] = f"address-resolution-{position}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from jostle import _core
-from jostle.scenario import Registry, Scenario, loads
+from jostle.scenario import Registry, Scenario, load_text
 
 HERE = Path(__file__).parent
 RECORDED = json.loads((HERE / "registry.json").read_text())
@@ -53,6 +53,6 @@ def read(registry: Registry) -> Callable[..., Scenario]:
         for old, new in pairs:
             assert old in text
             text = text.replace(old, new, 1)
-        return loads(text + add, registry=registry, **overrides)
+        return load_text(text + add, registry=registry, **overrides)
 
     return read

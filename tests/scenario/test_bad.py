@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jostle.scenario import Registry, ScenarioError, load, loads
+from jostle.scenario import Registry, ScenarioError, load, load_text
 
 BAD = Path(__file__).parent / "bad"
 FILES = sorted(BAD.glob("*.toml"))
@@ -87,7 +87,7 @@ def test_whatever_is_written_is_read_or_refused_with_a_reason(
         else:
             lines[at] = data.draw(st.sampled_from(lines))
     try:
-        scenario = loads("\n".join(lines), name=str(SCENARIOS / "x.toml"), registry=registry)
+        scenario = load_text("\n".join(lines), name=str(SCENARIOS / "x.toml"), registry=registry)
     except ScenarioError as error:
         assert error.problems  # noqa: PT017 (either outcome is right)
     else:

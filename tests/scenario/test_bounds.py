@@ -10,7 +10,7 @@ from jostle import _core
 from jostle.backends.sim import SimBackend
 from jostle.cli import status
 from jostle.errors import InputError
-from jostle.scenario import ScenarioError, loads
+from jostle.scenario import ScenarioError, load_text
 
 BAD = Path(__file__).parent / "bad"
 
@@ -47,22 +47,23 @@ flow_keys = st.one_of(
     st.builds('receive_window = "{}"'.format, sizes),
     st.builds('receive_window = "{}"\ninitial_receive_window = "{}"'.format, sizes, sizes),
     st.builds('nic_rate = "{}"'.format, rates),
-    st.builds('bytes = "{}"'.format, sizes),
+    st.builds('size = "{}"'.format, sizes),
     st.builds('source = {{ kind = "on_off", on = "{}", off = "{}" }}'.format, spans, spans),
     st.builds(
-        'source = {{ kind = "request_response", bytes = "{}", think = "{}", count = 3 }}'.format,
+        'source = {{ kind = "request_response", size = "{}", think_time = "{}", '
+        "count = 3 }}".format,
         sizes,
         spans,
     ),
     st.builds(
-        'source = {{ kind = "video", ladder = ["{}"], segment = "{}", buffer = "{}" }}'.format,
+        'source = {{ kind = "video", bitrates = ["{}"], segment = "{}", buffer = "{}" }}'.format,
         rates,
         spans,
         spans,
     ),
     st.builds(
-        'source = {{ kind = "video", length = "{}", startup = "{}", choice = {{ kind = "buffer", '
-        'reservoir = "{}", cushion = "{}" }} }}'.format,
+        'source = {{ kind = "video", length = "{}", startup_buffer = "{}", abr = {{ '
+        'kind = "buffer", reservoir = "{}", cushion = "{}" }} }}'.format,
         spans,
         spans,
         spans,
@@ -72,7 +73,7 @@ flow_keys = st.one_of(
 scenarios = st.builds(
     """
     duration = "{}"
-    interval = "{}"
+    sampling_interval = "{}"
     [bottleneck]
     rate = "{}"
     queue = {}
@@ -113,13 +114,13 @@ likely = st.builds(
 @given(st.one_of(scenarios, likely))
 def test_whatever_loads_is_accepted_by_the_engine(text: str) -> None:
     try:
-        scenario = loads(text)
+        scenario = load_text(text)
     except ScenarioError as error:
         for problem in error.problems:
             assert problem.line > 0
             assert problem.key
         return
-    for runs in (scenario.plan(repeats=3).runs, scenario.jittered().plan(repeats=3).runs):
+    for runs in (scenario.plan(repeats=3).runs, scenario.with_start_jitter().plan(repeats=3).runs):
         for run in runs:
             _core.check(json.dumps(run.spec))
 
@@ -133,7 +134,7 @@ def test_bounds_are_a_mistake_of_the_file(path: Path, capfd: pytest.CaptureFixtu
 
 def test_the_simulator_checks_what_it_is_given() -> None:
     spec = (
-        loads("""
+        load_text("""
         duration = "1 s"
         [bottleneck]
         rate = "1 Mbit/s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from jostle.scenario import ScenarioError, loads
+from jostle.scenario import ScenarioError, load_text
 from jostle.scenario.schema import json_schema
 
 LINK = """
@@ -28,13 +28,13 @@ rtt = "40 ms"
 
 
 def classes_of(classes: str, flows: str = FLOWS) -> list[dict[str, Any]]:
-    found = loads(LINK.format(classes) + flows).plan(repeats=1).runs[0].spec["links"][0]
+    found = load_text(LINK.format(classes) + flows).plan(repeats=1).runs[0].spec["links"][0]
     return list(found["classes"] or ())
 
 
 def problem(classes: str, flows: str = FLOWS) -> str:
     with pytest.raises(ScenarioError) as caught:
-        loads(LINK.format(classes) + flows)
+        load_text(LINK.format(classes) + flows)
     return str(caught.value)
 
 
@@ -88,7 +88,7 @@ def test_what_is_wrong_with_classes(classes, flows, words):
 def test_only_some_queues_have_classes():
     text = LINK.replace('"drr"', '"codel"').replace(', quantum = "1000 B"', "")
     with pytest.raises(ScenarioError, match='"codel" has no classes — kinds that have: drr'):
-        loads(text.format("{ default = {} }") + FLOWS)
+        load_text(text.format("{ default = {} }") + FLOWS)
 
 
 def test_a_class_that_no_queue_has():
@@ -97,7 +97,7 @@ def test_a_class_that_no_queue_has():
     assert words in problem("{ calls = {}, default = {} }", flows)
     # A queue without classes is another condition of the same scenario.
     text = LINK.replace(", classes = {}", "").format() + flows
-    assert loads(text).plan(repeats=1).runs[0].spec["links"][0]["classes"] is None
+    assert load_text(text).plan(repeats=1).runs[0].spec["links"][0]["classes"] is None
 
 
 def test_editors_know_classes():

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from jostle import _core
-from jostle.scenario.distributions import Drawn, parse_quantity, quantity_spec
-from jostle.scenario.text.units import QuantityError
+from jostle.scenario.distributions import RandomQuantity, parse_quantity, quantity_spec
+from jostle.scenario.parsing.quantities import QuantityError
 
 from .test_resolve import spec
 
@@ -129,8 +129,8 @@ def test_a_file_in_percent_and_in_its_own_unit(tmp_path: Path) -> None:
 def test_a_missing_file_is_an_error_of_its_key(read: Callable[..., Any]) -> None:
     from jostle.scenario import ScenarioError
 
-    written = 'bytes = { distribution = "empirical", file = "none.cdf" }'
-    with pytest.raises(ScenarioError, match=r'bytes\.file: "none\.cdf": no such file'):
+    written = 'size = { distribution = "empirical", file = "none.cdf" }'
+    with pytest.raises(ScenarioError, match=r'size\.file: "none\.cdf": no such file'):
         spec(read(('rtt = "40 ms"', f'rtt = "40 ms"\n{written}')))
 
 
@@ -142,7 +142,7 @@ def test_published_workloads_have_their_mean(
     name: str, mean_bytes: float, median_bytes: float
 ) -> None:
     quantity = parse_quantity("size", {"distribution": name})
-    assert isinstance(quantity, Drawn)
+    assert isinstance(quantity, RandomQuantity)
     resolved = quantity_spec(quantity, Path("/nowhere"))
     assert isinstance(resolved, dict)
     points = [tuple(point.values()) for point in resolved["law"]["points"]]

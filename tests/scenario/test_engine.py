@@ -10,7 +10,7 @@ import jostle
 import jsonschema
 import pytest
 from jostle import _core
-from jostle.scenario import Registry, load, loads
+from jostle.scenario import Registry, load, load_text
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
@@ -61,7 +61,7 @@ def test_every_row_of_the_registry_can_be_named(schema: dict[str, Any]) -> None:
         controller = "{name}"
         rtt = "100 ms"
         """
-        jsonschema.validate(loads(text).plan().runs[0].spec, schema)
+        jsonschema.validate(load_text(text).plan().runs[0].spec, schema)
 
 
 def test_importing_scenarios_stays_cheap() -> None:
@@ -75,7 +75,7 @@ def test_importing_scenarios_stays_cheap() -> None:
 def test_goodput_is_what_headers_leave_of_the_link(mtu_bytes: int) -> None:
     """52 bytes of every packet are headers that its MTU counts, and 14 more are on the wire."""
     results = jostle.run(
-        loads(f"""
+        load_text(f"""
         duration = "300 ms"
         [phases]
         late = ["200 ms", "300 ms"]

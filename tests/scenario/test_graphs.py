@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from jostle import _core
-from jostle.report.topology import topology
-from jostle.scenario import ScenarioError, load, loads
-from jostle.scenario.text.graph_files import read_graph
-from jostle.scenario.text.units import QuantityError
+from jostle.report.topology_svg import topology
+from jostle.scenario import ScenarioError, load, load_text
+from jostle.scenario.parsing.graph_files import read_graph
+from jostle.scenario.parsing.quantities import QuantityError
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 GML = """
@@ -61,7 +61,7 @@ PLAIN = 'rate = "10 Mbit/s"\ndelay = "4 ms"'
 
 
 def spec(graph: str = PLAIN, long: str = "20 ms", flow: str = 'from = "A"\nto = "C"') -> dict:
-    (run,) = loads(SCENARIO.format(graph=graph, long=long, flow=flow)).plan().runs
+    (run,) = load_text(SCENARIO.format(graph=graph, long=long, flow=flow)).plan().runs
     return run.spec
 
 
@@ -133,13 +133,13 @@ def test_flows_take_the_shortest_way_and_come_back_by_it() -> None:
     run = spec()
     assert way(run) == ["A to B", "B to C"]
     assert way(run, "reverse_path") == ["C to B", "B to A"]
-    assert run["flows"][0]["access_delay_ns"] == 0
+    assert run["flows"][0]["base_delay_ns"] == 0
     assert {link["name"] for link in run["links"]} == {"A to B", "B to C", "C to B", "B to A"}
     # Of ways as long the one with fewer links.
     assert way(spec(long="9 ms")) == ["A to C"]
     assert way(spec(long="9001 us")) == ["A to B", "B to C"]
     longer = spec(flow='from = "A"\nto = "C"\nrtt = "30 ms"')
-    assert longer["flows"][0]["access_delay_ns"] == 12_000_000
+    assert longer["flows"][0]["base_delay_ns"] == 12_000_000
 
 
 def test_delays_are_those_of_light_in_fibre(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_delays_are_those_of_light_in_fibre(tmp_path: Path) -> None:
     from = "A"
     to = "A 5"
     """
-    (run,) = loads(text, name=str(tmp_path / "s.toml")).plan().runs
+    (run,) = load_text(text, name=str(tmp_path / "s.toml")).plan().runs
     first, second = (run.spec["links"][at] for at in run.spec["flows"][0]["path"])
     # A degree of the equator is 111.195 km; light takes 4.8967 us for one of them in fibre.
     assert first["delay"]["steps"][0]["delay_ns"] == pytest.approx(2 * 111.195 * 4896.7, rel=1e-3)
@@ -222,14 +222,14 @@ def test_a_graph_stands_alone_and_its_keys_need_it() -> None:
     both = SCENARIO.format(graph=PLAIN, long="9 ms", flow='from = "A"\nto = "C"')
     both += '[bottleneck]\nrate = "1 Mbit/s"\nqueue = "codel"\n'
     with pytest.raises(ScenarioError, match="there is bottleneck as well"):
-        loads(both)
+        load_text(both)
     text = 'duration = "1 s"\nbottleneck = { rate = "1 Mbit/s", queue = "codel" }\n'
     text += '[[flows]]\nname = "f"\ncontroller = "cubic"\nrtt = "9 ms"\nfrom = "A"\n'
     with pytest.raises(ScenarioError, match=r"flows.f.from: there is no .graph."):
-        loads(text)
+        load_text(text)
     wrong = SCENARIO.format(graph=PLAIN, long="9 ms", flow='from = "A"\nto = "C"')
     with pytest.raises(ScenarioError, match=r'graph.queue: there is no queue "codell"'):
-        loads(wrong.replace('"codel"', '"codell"'))
+        load_text(wrong.replace('"codel"', '"codell"'))
 
 
 def large_graph(nodes: int, edges: int) -> str:
@@ -271,7 +271,7 @@ def test_flows_begin_and_end_at_few_nodes_of_a_large_graph(tmp_path: Path) -> No
         ends = f'from = "N{at}"\nto = "N{at + 1000}"\n'
         text += f'[[flows]]\nname = "f{at}"\ncontroller = "cubic"\n{ends}'
     with pytest.raises(ScenarioError, match=r"at 800 nodes of a network with .* at most"):
-        loads(text, name=str(tmp_path / "s.toml"))
+        load_text(text, name=str(tmp_path / "s.toml"))
 
 
 def test_no_two_links_have_one_name(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_no_two_links_have_one_name(tmp_path: Path) -> None:
     for pairs, said in ((edges, 'would be called "a to b to c"'), (twice, "by an edge above")):
         listed = "".join(f"[[graph.edges]]\nbetween = {json.dumps(one)}\n" for one in pairs)
         with pytest.raises(ScenarioError, match=said):
-            loads(text + listed + flow)
+            load_text(text + listed + flow)
 
 
 def test_a_place_that_is_no_number_is_no_place(tmp_path: Path) -> None:
@@ -293,4 +293,4 @@ def test_a_place_that_is_no_number_is_no_place(tmp_path: Path) -> None:
     text = 'duration = "1 s"\n[graph]\nfile = "nan.gml"\nrate = "1 Mbit/s"\nqueue = "codel"\n'
     text += '[[flows]]\nname = "f"\ncontroller = "cubic"\nfrom = "a"\nto = "b"\n'
     with pytest.raises(ScenarioError, match=r"graph.file: .*Latitude nan is not"):
-        loads(text, name=str(tmp_path / "s.toml"))
+        load_text(text, name=str(tmp_path / "s.toml"))

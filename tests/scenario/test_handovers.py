@@ -7,7 +7,7 @@ from typing import Any
 
 import jostle
 import pytest
-from jostle.scenario import ScenarioError, loads
+from jostle.scenario import ScenarioError, load_text
 
 SCENARIO = """
 duration = "8 s"
@@ -20,7 +20,7 @@ queue = {{ kind = "drop_tail", limit = "400 kB" }}
 name = "voice"
 controller = "none"
 rtt = "160 ms"
-source = {{ kind = "cbr", rate = "1 Mbit/s", bytes = "1000 B" }}
+source = {{ kind = "cbr", rate = "1 Mbit/s", size = "1000 B" }}
 """
 
 
@@ -29,7 +29,7 @@ def text(link: str, rate: str = '"20 Mbit/s"', delay: str = '"80 ms"') -> str:
 
 
 def link_of(link: str, **others: str) -> dict[str, Any]:
-    return dict(loads(text(link, **others)).plan(repeats=1).runs[0].spec["links"][0])
+    return dict(load_text(text(link, **others)).plan(repeats=1).runs[0].spec["links"][0])
 
 
 def steps(link: dict[str, Any]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -86,7 +86,7 @@ def test_reordering_is_a_jitter_of_nothing():
             {"rate": '{ mean = "9 Mbit/s", deviation = "1 Mbit/s", correlation = "1 s" }'},
             "they are of a rate that is constant or has steps",
         ),
-        (TWO + '\nslots = { every = "1 s" }', {}, "there are `slots` as well"),
+        (TWO + '\nreassignment = { every = "1 s" }', {}, "there are `reassignment` as well"),
         (
             'handovers = [{ at = "2 s", delay = "10 ms", reorder = true }]\njitter = '
             '{ quantiles = { "0 %" = "0 ms", "100 %" = "1 ms" }, correlation = "0 s" }',
@@ -97,7 +97,7 @@ def test_reordering_is_a_jitter_of_nothing():
 )
 def test_what_cannot_be_is_said(link: str, others: dict[str, str], message: str):
     with pytest.raises(ScenarioError, match="bottleneck") as caught:
-        loads(text(link, **others))
+        load_text(text(link, **others))
     assert message in str(caught.value)
 
 
@@ -105,7 +105,9 @@ def arrivals(reorder: bool, folder: Path) -> list[int]:
     """Datagrams that arrive in every 10 ms around a handover at 4 s from 80 ms to 20 ms."""
     word = str(reorder).lower()
     link = f'handovers = [{{ at = "4 s", gap = "10 ms", delay = "20 ms", reorder = {word} }}]'
-    scenario = loads(text(f"{link}").replace("[bottleneck]", 'interval = "10 ms"\n[bottleneck]'))
+    scenario = load_text(
+        text(f"{link}").replace("[bottleneck]", 'sampling_interval = "10 ms"\n[bottleneck]')
+    )
     series = jostle.run(scenario, store=folder).series("voice", "throughput")
     rows = [(round(at * 100), bps) for at, bps in series.rows() if 4.0 < at < 4.145]
     bits = (1000 + 42) * 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jostle.scenario import loads
+from jostle.scenario import load_text
 from jostle.scenario.schema import json_schema
 
 LINKS = """
@@ -36,17 +36,17 @@ name = "f"
 controller = "cubic"
 rtt = "600 ms"
 path = ["lan", "sat", "home"]
-pep = {}
+proxy = {}
 """
-PEP = '{ at = "sat", controller = "hybla", buffer = "4 MB" }'
+PEP = '{ link = "sat", controller = "hybla", buffer = "4 MB" }'
 
 
 def flows_of(text: str) -> list[dict[str, Any]]:
-    return list(loads(text).plan(repeats=1).runs[0].spec["flows"])
+    return list(load_text(text).plan(repeats=1).runs[0].spec["flows"])
 
 
 def ways(flows: list[dict[str, Any]]) -> list[tuple[str, list[int], list[int], int]]:
-    keys = ("name", "path", "reverse_path", "access_delay_ns")
+    keys = ("name", "path", "reverse_path", "base_delay_ns")
     return [tuple(flow[key] for key in keys) for flow in flows]
 
 
@@ -69,11 +69,11 @@ def test_a_proxy_makes_two_connections_with_a_part_of_the_way_each():
 
 def test_it_stands_at_the_slowest_link_unless_it_says_where():
     at_sat = flows_of(LINKS + FLOW.format(PEP))
-    assert flows_of(LINKS + FLOW.format(PEP.replace('at = "sat", ', ""))) == at_sat
+    assert flows_of(LINKS + FLOW.format(PEP.replace('link = "sat", ', ""))) == at_sat
 
 
 def test_several_stand_in_a_row():
-    second = '{ at = "home", controller = "bbr", buffer = "1 MB", rtt = "520 ms" }'
+    second = '{ link = "home", controller = "bbr", buffer = "1 MB", rtt = "520 ms" }'
     flows = flows_of(LINKS + FLOW.format(f"[{PEP}, {second}]"))
     assert ways(flows) == [
         ("f", [0], [], 0),
@@ -93,7 +93,7 @@ def test_the_way_back_is_split_at_the_mirrored_place_or_where_it_is_said():
     ]
     said = FLOW + 'reverse_path = ["back"]\n'
     for back, expected in (("back", [[3], []]),):
-        flows = flows_of(LINKS + said.format(PEP.replace("{ ", f'{{ back = "{back}", ')))
+        flows = flows_of(LINKS + said.format(PEP.replace("{ ", f'{{ reverse_link = "{back}", ')))
         assert [flow["reverse_path"] for flow in flows] == expected
 
 
@@ -107,7 +107,7 @@ queue = {{ kind = "drop_tail", limit = "1 BDP" }}
 name = "f"
 controller = "cubic"
 rtt = "600 ms"
-pep = {{ controller = "hybla", buffer = "1 BDP"{} }}
+proxy = {{ controller = "hybla", buffer = "1 BDP"{} }}
 """
     flows = flows_of(text.format(""))
     assert ways(flows) == [
@@ -137,14 +137,16 @@ def test_a_connection_is_of_its_flow_s_class():
         '"250 ms"\nqueue = { kind = "drop_tail", limit = "1 MB" }', '"250 ms"\n' + classes
     )
     text = links + FLOW.format(PEP) + 'class = "mine"\n'
-    spec = loads(text).plan(repeats=1).runs[0].spec
+    spec = load_text(text).plan(repeats=1).runs[0].spec
     assert [one["flows"] for one in spec["links"][1]["classes"]] == [[1], []]
 
 
 def test_none_is_no_proxy():
-    assert flows_of(LINKS + FLOW.format('"none"')) == flows_of(LINKS + FLOW.replace("pep = {}", ""))
+    assert flows_of(LINKS + FLOW.format('"none"')) == flows_of(
+        LINKS + FLOW.replace("proxy = {}", "")
+    )
 
 
 def test_the_schema_knows_one_and_several():
-    pep = json_schema()["$defs"]["Flow"]["properties"]["pep"]["anyOf"]
-    assert pep[:2] == [{"const": "none"}, {"$ref": "#/$defs/Pep"}]
+    pep = json_schema()["$defs"]["Flow"]["properties"]["proxy"]["anyOf"]
+    assert pep[:2] == [{"const": "none"}, {"$ref": "#/$defs/Proxy"}]

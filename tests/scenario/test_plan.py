@@ -76,7 +76,7 @@ def test_a_key_below_another_varies_what_the_other_sets(read: Read) -> None:
 def test_the_grid_can_give_what_the_file_lacks(read: Read) -> None:
     grid = '[grid]\n"flows.second.rtt" = ["10 ms", "20 ms"]\n'
     runs = read(('rtt = "80 ms"\n', ""), add=grid).plan().runs
-    assert [run.spec["flows"][1]["access_delay_ns"] for run in runs] == [10_000_000, 20_000_000]
+    assert [run.spec["flows"][1]["base_delay_ns"] for run in runs] == [10_000_000, 20_000_000]
 
 
 def test_overrides_are_values_or_words(read: Read) -> None:
@@ -186,7 +186,10 @@ def test_start_jitter_is_drawn_from_seed_and_name_alone(read: Read) -> None:
 
 def test_flows_are_jittered_by_one_shortest_round_trip(read: Read) -> None:
     scenario = read(add='[grid]\n"flows.*.rtt" = ["40 ms", "20 ms"]\n')
-    plain, jittered = scenario.plan(repeats=100).runs, scenario.jittered().plan(repeats=100).runs
+    plain, jittered = (
+        scenario.plan(repeats=100).runs,
+        scenario.with_start_jitter().plan(repeats=100).runs,
+    )
     starts = [[flow["start_ns"] for flow in run.spec["flows"]] for run in jittered]
     near, far = starts[100:], starts[:100]
     assert all(0 <= start <= 20_000_000 for both in near for start in both)
@@ -197,18 +200,18 @@ def test_flows_are_jittered_by_one_shortest_round_trip(read: Read) -> None:
 
 
 def test_the_shortest_round_trip_is_that_of_the_nearest_flow(read: Read) -> None:
-    runs = read().jittered().plan(repeats=100).runs
+    runs = read().with_start_jitter().plan(repeats=100).runs
     assert max(flow["start_ns"] for run in runs for flow in run.spec["flows"]) <= 40_000_000
 
 
 def test_a_scenario_with_start_jitter_keeps_its_own(read: Read) -> None:
     scenario = read(('rtt = "80 ms"', 'rtt = "80 ms"\nstart_jitter = "100 ms"'))
-    assert scenario.jittered().plan(repeats=5) == scenario.plan(repeats=5)
+    assert scenario.with_start_jitter().plan(repeats=5) == scenario.plan(repeats=5)
 
 
 def test_a_flow_without_room_to_start_later_is_left_where_it_is(read: Read) -> None:
     short = ('rtt = "80 ms"', 'rtt = "80 ms"\nstart = "1 s"\nstop = "1040 ms"')
-    runs = read(short).jittered().plan(repeats=20).runs
+    runs = read(short).with_start_jitter().plan(repeats=20).runs
     assert {run.spec["flows"][1]["start_ns"] for run in runs} == {10**9}
     assert len({run.spec["flows"][0]["start_ns"] for run in runs}) == 20
 

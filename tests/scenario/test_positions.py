@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jostle.scenario.text.document import parse
-from jostle.scenario.text.positions import KeyPath, Lines, line_of, positions
-from jostle.scenario.text.problems import ScenarioError
+from jostle.scenario.parsing.key_lines import KeyPath, Lines, line_of, positions
+from jostle.scenario.parsing.problems import ScenarioError
+from jostle.scenario.parsing.toml_document import parse
 
 TEXT = '''# comment [not.a.table]
 title = "a # b [c] = d"

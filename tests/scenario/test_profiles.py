@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from jostle import _core
-from jostle.scenario import Registry, loads
+from jostle.scenario import Registry, load_text
 
 BASE_MS = 564.0
 PING_MS = 200.0
@@ -20,7 +20,7 @@ def table(points: list[dict]) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-@pytest.mark.parametrize("every_ms", [20, 200])
+@pytest.mark.parametrize("every_ms", [200, pytest.param(20, marks=pytest.mark.slow)])
 def test_the_quiet_round_trip_has_the_published_distribution(
     registry: Registry, every_ms: int
 ) -> None:
@@ -33,10 +33,10 @@ def test_the_quiet_round_trip_has_the_published_distribution(
     [[flows]]
     name = "pings"
     controller = "none"
-    source = {{ kind = "ping", bytes = "20 B", every = "{every_ms} ms" }}
+    source = {{ kind = "ping", size = "20 B", period = "{every_ms} ms" }}
     """
     counts: dict[int, int] = {}
-    for run in loads(text, registry=registry).plan().runs:
+    for run in load_text(text, registry=registry).plan().runs:
         (flow,) = json.loads(_core.run(json.dumps(run.spec)).summary)["flows"]
         for ms, count in flow["pings"]["echoes_by_ms"]:
             counts[ms] = counts.get(ms, 0) + count
@@ -63,7 +63,7 @@ def with_fades(registry: Registry, fade: str, **keys: str) -> dict:
     text = f"""
     duration = "{keys.get("duration", "1 s")}"
     seed = {keys.get("seed", "1")}
-    interval = "1 s"
+    sampling_interval = "1 s"
     [bottleneck]
     profile = "viasat-2"
     outage = {{ fade = "{fade}" }}
@@ -71,9 +71,9 @@ def with_fades(registry: Registry, fade: str, **keys: str) -> dict:
     [[flows]]
     name = "pings"
     controller = "none"
-    source = {{ kind = "ping", bytes = "20 B", every = "200 ms" }}
+    source = {{ kind = "ping", size = "20 B", period = "200 ms" }}
     """
-    return loads(text, registry=registry).plan().runs[0].spec
+    return load_text(text, registry=registry).plan().runs[0].spec
 
 
 @pytest.mark.parametrize("fade", FADES)
@@ -96,7 +96,9 @@ def test_the_outages_lose_the_published_pings(registry: Registry, fade: str) -> 
     assert np.max(ms) == 2200
 
 
-@pytest.mark.parametrize("fade", FADES)
+@pytest.mark.parametrize(
+    "fade", [FADES[0], *(pytest.param(fade, marks=pytest.mark.slow) for fade in FADES[1:])]
+)
 def test_pings_over_the_link_are_lost_as_published(registry: Registry, fade: str) -> None:
     """Four weeks of them; without jitter, which loses none."""
     single = several = lost = 0

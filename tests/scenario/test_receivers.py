@@ -19,10 +19,13 @@ ecn = true
 """
 
 SAID = {
-    '"divided_acks"': {"kind": "divided_acks", "pieces": 16},
-    '{ kind = "repeated_acks", copies = 3 }': {"kind": "repeated_acks", "copies": 3},
-    '{ kind = "optimistic_acks", lead = "25 %" }': {"kind": "optimistic_acks", "lead": 0.25},
-    '"hidden_marks"': {"kind": "hidden_marks"},
+    '"ack_division"': {"kind": "ack_division", "pieces": 16},
+    '{ kind = "dupack_spoofing", copies = 3 }': {"kind": "dupack_spoofing", "copies": 3},
+    '{ kind = "optimistic_acking", lead_rtts = "25 %" }': {
+        "kind": "optimistic_acking",
+        "lead": 0.25,
+    },
+    '"hidden_ecn_marks"': {"kind": "hidden_ecn_marks"},
     '{ kind = "rledbat", target = "30 ms" }': {
         "kind": "rledbat",
         "target_ns": 30_000_000,
@@ -50,13 +53,13 @@ def test_a_receiver_that_lies_in_nothing_is_that_of_a_flow_without_the_key(tmp_p
 
 def test_a_grid_has_honest_and_lying_receivers(tmp_path):
     path = tmp_path / "grid.toml"
-    grid = '[grid]\n"flows.download.receiver" = ["none", "optimistic_acks"]\n'
+    grid = '[grid]\n"flows.download.receiver" = ["none", "optimistic_acking"]\n'
     path.write_text(f'{SCENARIO}receive_window = "256 kB"\n{grid}')
     honest, lied_to = jostle.run(jostle.load(path), store=False).flows["retransmission_ratio"]
     assert honest > 0 == lied_to
 
 
-@pytest.mark.parametrize("receiver", ['"optimistic_acks"', '"rledbat"'])
+@pytest.mark.parametrize("receiver", ['"optimistic_acking"', '"rledbat"'])
 def test_senders_that_may_not_heed_the_window_are_refused(tmp_path, receiver):
     with pytest.raises(ScenarioError, match="send beyond the window, which alone bounds"):
-        spec_of(tmp_path, f'{receiver}\nmemory = "stateful"')
+        spec_of(tmp_path, f'{receiver}\npeer_cache = "stateful"')

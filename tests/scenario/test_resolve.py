@@ -6,8 +6,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from jostle.implementations import recipes
-from jostle.scenario import Registry, Scenario, ScenarioError, load, loads
+from jostle.quic.recipes import recipes
+from jostle.scenario import Registry, Scenario, ScenarioError, load, load_text
 
 Read = Callable[..., Scenario]
 QUEUE = 'queue = { kind = "drop_tail", limit = "1 BDP" }'
@@ -22,14 +22,14 @@ def test_a_plain_scenario(read: Read, run_spec_schema: dict[str, Any]) -> None:
     jsonschema.validate(run, run_spec_schema)
     assert run["phases"] == [{"name": "overall", "from_ns": 0, "to_ns": 10_000_000_000}]
     assert run["interval_ns"] == 1_000_000_000
-    assert (run["seed"], run["trace"]) == (1, "none")
+    assert (run["seed"], run["record"]) == (1, "none")
     link = run["links"][0]
     assert link["capacity"] == {"kind": "constant", "rate_bps": 10_000_000}
     # 1 BDP is that of the largest round trip: 10 Mbit/s × 80 ms.
     assert link["queue"] == {"kind": "drop_tail", "parameters": {"limit": {"bytes": 100_000}}}
     first, second = run["flows"]
     assert (first["path"], first["reverse_path"]) == ([0], [])
-    assert (first["access_delay_ns"], second["access_delay_ns"]) == (40_000_000, 80_000_000)
+    assert (first["base_delay_ns"], second["base_delay_ns"]) == (40_000_000, 80_000_000)
     assert first["receive_window_bytes"] == 32 * 2**20
     assert (first["initial_window_packets"], first["ecn"], first["pacing"]) == (10, False, False)
     assert first["source"] == {"kind": "bulk"}
@@ -73,8 +73,8 @@ def test_a_profile_carries_the_quiet_link(read: Read) -> None:
     link, flow = run["links"][0], run["flows"][0]
     quantiles = [point["value_ns"] for point in link["delay"]["jitter"]["quantiles"]]
     delay = link["delay"]["steps"][0]["delay_ns"]
-    assert delay + flow["access_delay_ns"] + quantiles[0] == 564_000_000
-    assert delay + flow["access_delay_ns"] + 24_000_000 == 588_000_000
+    assert delay + flow["base_delay_ns"] + quantiles[0] == 564_000_000
+    assert delay + flow["base_delay_ns"] + 24_000_000 == 588_000_000
     assert link["queue"]["parameters"]["limit"] == {"bytes": 36_000_000}
     assert flow["receive_window_bytes"] == 2 * (144_000_000 * 588 // 8000 + 36_000_000)
 
@@ -150,7 +150,7 @@ def test_a_default_limit_in_packets_is_counted_in_packets(registry: Registry) ->
     controller = "reno"
     rtt = "50 ms"
     """
-    (link,) = spec(loads(text, registry=registry))["links"]
+    (link,) = spec(load_text(text, registry=registry))["links"]
     assert link["queue"]["parameters"]["limit"] == 10_240
 
 
@@ -176,11 +176,11 @@ def test_links_of_a_path_share_the_round_trip(registry: Registry) -> None:
     reverse_path = ["a"]
     rtt = "50 ms"
     """
-    run = spec(loads(text, registry=registry))
+    run = spec(load_text(text, registry=registry))
     (flow,) = run["flows"]
     assert (flow["path"], flow["reverse_path"]) == ([1], [0])
     # The links' first delays and the jitter's median are part of the 50 ms.
-    assert flow["access_delay_ns"] == (50 - 5 - 7 - 2) * 10**6
+    assert flow["base_delay_ns"] == (50 - 5 - 7 - 2) * 10**6
     assert run["links"][1]["capacity"]["steps"][1] == {"at_ns": 500_000_000, "rate_bps": 0}
     # 2 BDP = 125,000 B, in whole packets of 1514 B.
     assert run["links"][1]["queue"]["parameters"]["limit"] == 83
@@ -283,15 +283,15 @@ def test_outages_of_one_length(read: Read) -> None:
 @pytest.mark.parametrize(
     ("written", "resolved"),
     [
-        ('bytes = "1 GB"', {"kind": "fixed", "bytes": 10**9}),
-        ('source = { kind = "fixed", bytes = "1 kB" }', {"kind": "fixed", "bytes": 1000}),
+        ('size = "1 GB"', {"kind": "fixed", "bytes": 10**9}),
+        ('source = { kind = "fixed", size = "1 kB" }', {"kind": "fixed", "bytes": 1000}),
         ('source = "bulk"', {"kind": "bulk"}),
         (
             'source = { kind = "on_off", on = "1 s", off = "2 s" }',
             {"kind": "on_off", "on_ns": 10**9, "off_ns": 2 * 10**9},
         ),
         (
-            'source = { kind = "request_response", bytes = "1 kB", think = "0 s", count = 3 }',
+            'source = { kind = "request_response", size = "1 kB", think_time = "0 s", count = 3 }',
             {
                 "kind": "request_response",
                 "bytes": 1000,
@@ -320,8 +320,8 @@ def test_outages_of_one_length(read: Read) -> None:
             },
         ),
         (
-            'source = { kind = "video", ladder = ["1 Mbit/s"], choice = "throughput", segment = '
-            '"2 s", startup = "5 s" }',
+            'source = { kind = "video", bitrates = ["1 Mbit/s"], abr = "throughput", segment = '
+            '"2 s", startup_buffer = "5 s" }',
             {
                 "kind": "video",
                 "bitrates_bps": [10**6],
@@ -334,8 +334,9 @@ def test_outages_of_one_length(read: Read) -> None:
             },
         ),
         (
-            'source = { kind = "web", main = "10 kB", objects = 0, object = "1 kB", parse = "0 s", '
-            'think = "5 s", multiplexed = true, pages = 7 }',
+            'source = { kind = "web", main_object = "10 kB", object_count = 0, '
+            'object_size = "1 kB", parse_time = "0 s", '
+            'think_time = "5 s", multiplexed = true, pages = 7 }',
             {
                 "kind": "web",
                 "pages": 7,
@@ -360,7 +361,7 @@ def test_sources(
 
 
 def test_pings_have_no_controller(read: Read, run_spec_schema: dict[str, Any]) -> None:
-    source = 'source = { kind = "ping", bytes = "20 B", every = "200 ms" }'
+    source = 'source = { kind = "ping", size = "20 B", period = "200 ms" }'
     run = spec(
         read(
             ('rtt = "40 ms"', f'rtt = "40 ms"\n{source}'),
@@ -520,7 +521,7 @@ def test_the_other_keys_of_a_flow(read: Read) -> None:
     receive_window = "2 BDP"
     initial_receive_window = "1 BDP"
     nic_rate = "1 Gbit/s"
-    linux = "4.15"
+    linux_version = "4.15"
     """
     flows = spec(read(('rtt = "40 ms"', keys)))["flows"]
     assert [flow["name"] for flow in flows] == ["first-1", "first-2", "first-3", "second"]
@@ -537,10 +538,10 @@ def test_the_other_keys_of_a_flow(read: Read) -> None:
 def test_flows_follow_each_other(read: Read) -> None:
     keys = """rtt = "40 ms"
     start = "1 s"
-    bytes = "1 MB"
+    size = "1 MB"
     count = 3
-    sequence = "100 ms"
-    memory = { name = "stateful", slots = 16 }
+    one_at_a_time = "100 ms"
+    peer_cache = { name = "stateful", slots = 16 }
     """
     last = 'rtt = "80 ms"\nafter = "first"\nstart = "2 s"\npeer = "192.168.0.1"'
     flows = spec(read(('rtt = "40 ms"', keys), ('rtt = "80 ms"', last)))["flows"]
@@ -557,10 +558,10 @@ def test_flows_follow_each_other(read: Read) -> None:
         ('after = "third"', 'there is no flow "third" before this one'),
         ('after = "second"', 'there is no flow "second" before this one'),
         ('after = "first"', '"first" has no end'),
-        ('count = 2\nsequence = "0 s"', "the flows have no end"),
-        ('bytes = "1 MB"\nsequence = "0 s"', "there is a single flow"),
+        ('count = 2\none_at_a_time = "0 s"', "the flows have no end"),
+        ('size = "1 MB"\none_at_a_time = "0 s"', "there is a single flow"),
         ('peer = "300.1.1.1"', "is no IPv4 address"),
-        ('memory = "statefull"', 'did you mean "stateful"'),
+        ('peer_cache = "statefull"', 'did you mean "stateful"'),
     ],
 )
 def test_what_cannot_follow_is_said(read: Read, keys: str, problem: str) -> None:
@@ -582,16 +583,19 @@ def test_parameters_are_all_there(read: Read, registry: Registry) -> None:
 
 
 def test_a_controller_has_the_linux_of_its_flow_unless_it_names_one(read: Read) -> None:
-    chosen, start = controller(read, 'controller = "cubic"\nlinux = "4.15"')
+    chosen, start = controller(read, 'controller = "cubic"\nlinux_version = "4.15"')
     assert start is not None
     assert chosen["parameters"]["linux"] == start["parameters"]["linux"] == "4.15"
-    named = 'controller = { name = "cubic", linux = "6.1" }\nlinux = "4.15"'
+    named = 'controller = { name = "cubic", linux = "6.1" }\nlinux_version = "4.15"'
     assert controller(read, named)[0]["parameters"]["linux"] == "6.1"
-    assert "linux" not in controller(read, 'controller = "reno"\nlinux = "4.15"')[0]["parameters"]
+    assert (
+        "linux"
+        not in controller(read, 'controller = "reno"\nlinux_version = "4.15"')[0]["parameters"]
+    )
 
 
 def test_a_slow_start_has_the_linux_of_its_flow_whatever_the_controller(read: Read) -> None:
-    reno = 'controller = "reno"\nlinux = "4.15"\nslow_start = '
+    reno = 'controller = "reno"\nlinux_version = "4.15"\nslow_start = '
     _, start = controller(read, f'{reno}"hystart"')
     assert start is not None
     assert start["parameters"]["linux"] == "4.15"

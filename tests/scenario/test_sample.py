@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jostle.scenario import Scenario, ScenarioError
-from jostle.scenario.resolving.constraints import parse_constraint
-from jostle.scenario.resolving.ranges import parse_range
-from jostle.scenario.text.units import QuantityError, parse_quantity, parse_rate, parse_span
+from jostle.scenario.parsing.quantities import QuantityError, parse_quantity, parse_rate, parse_span
+from jostle.scenario.resolve.sample_constraints import parse_constraint
+from jostle.scenario.resolve.sample_ranges import parse_range
 
 Read = Callable[..., Scenario]
 SAMPLE = """
@@ -31,8 +31,8 @@ def test_each_point_is_a_condition_with_its_values_in_its_name_and_in_its_runs(r
         capacity = planned.spec["links"][0]["capacity"]
         assert capacity["rate_bps"] == parse_rate(condition["bottleneck.rate"])
         first, second = planned.spec["flows"]
-        assert first["access_delay_ns"] == second["access_delay_ns"]
-        assert first["access_delay_ns"] == parse_span(condition["flows.*.rtt"])
+        assert first["base_delay_ns"] == second["base_delay_ns"]
+        assert first["base_delay_ns"] == parse_span(condition["flows.*.rtt"])
         assert second["controller"]["name"] == condition["flows.second.controller"]
 
 
@@ -99,7 +99,7 @@ def test_the_same_point_is_one_condition(read: Read) -> None:
 
 
 def test_points_can_be_given(read: Read) -> None:
-    scenario = read(add=SAMPLE).at(((0.0, 0.0, 0.0), (1.0, 0.5, 1.0)))
+    scenario = read(add=SAMPLE).with_points(((0.0, 0.0, 0.0), (1.0, 0.5, 1.0)))
     assert [tuple(c.values()) for c in scenario.conditions] == [
         ("1 Mbit/s", "20 ms", "cubic"),
         ("1 Gbit/s", "40 ms", "reno"),
@@ -107,7 +107,7 @@ def test_points_can_be_given(read: Read) -> None:
 
 
 def test_given_points_stay_when_a_key_is_set(read: Read) -> None:
-    scenario = read(add=SAMPLE).at(((0.0, 0.5, 1.0), (0.25, 1.0, 0.0)))
+    scenario = read(add=SAMPLE).with_points(((0.0, 0.5, 1.0), (0.25, 1.0, 0.0)))
     assert [tuple(c.values()) for c in scenario.set(duration="3 s").conditions] == [
         tuple(c.values()) for c in scenario.conditions
     ]
@@ -115,7 +115,7 @@ def test_given_points_stay_when_a_key_is_set(read: Read) -> None:
     assert [tuple(c.values()) for c in fixed.conditions] == [("40 ms", "reno"), ("60 ms", "cubic")]
     for points in (((0.0, 0.5),), ((0.0, 0.5, 1.5),), ((0.0, 0.5, float("nan")),)):
         with pytest.raises(ValueError, match="is no point"):
-            scenario.at(points)
+            scenario.with_points(points)
 
 
 ENDS = st.sampled_from(["3 ms", "1 s", "17 ns", "1.234567 ms", "2 h"])

@@ -45,6 +45,6 @@ def test_mistakes_within_one_key_do_not(name: str, validator: Any) -> None:
 
 def test_keys_are_described(registry: Registry) -> None:
     flow = json_schema(registry)["$defs"]["Flow"]["properties"]
-    assert flow["rtt"]["description"].startswith("Round trip of the quiet path")
+    assert flow["rtt"]["description"].startswith("Base RTT of the path")
     assert "default" not in flow["start"]
     assert "null" not in str(flow)

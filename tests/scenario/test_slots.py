@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 from jostle import _core
-from jostle.scenario import Registry, ScenarioError, loads
-from jostle.scenario.resolving.profiles import profiles
+from jostle.scenario import Registry, ScenarioError, load_text
+from jostle.scenario.resolve.profiles import profiles
 
 SCENARIO = """
 duration = "{duration}"
@@ -23,15 +23,15 @@ controller = "cubic"
 SLOTS = """
 queue = "fq_codel"
 delay = "5 ms"
-[bottleneck.slots]
+[bottleneck.reassignment]
 every = "15 s"
 gap = "100 ms"
-lasting = {lasting}
-lasting_for = "100 s"
+variance_share = {lasting}
+variance_share_time = "100 s"
 correlation = "5 s"
 rate = {{ "0 %" = "0 bit/s", "100 %" = "100 Mbit/s" }}
 delay = {{ "0 %" = "0 ms", "100 %" = "20 ms" }}
-place = {{ "0 %" = "1 ms", "100 %" = "3 ms" }}
+per_run_delay = {{ "0 %" = "1 ms", "100 %" = "3 ms" }}
 """
 
 
@@ -41,7 +41,7 @@ def links(
     text = SCENARIO.format(link=link, duration=duration, seed=seed, repeats=repeats)
     if "profile" not in link:
         text += 'rtt = "60 ms"\n'
-    return [run.spec["links"][0] for run in loads(text, registry=registry).plan().runs]
+    return [run.spec["links"][0] for run in load_text(text, registry=registry).plan().runs]
 
 
 def by_second(link: dict, seconds: int, every_ms: int = 1000) -> np.ndarray:
@@ -81,7 +81,7 @@ def test_a_seed_has_its_own_rates_and_links_one_clock(registry: Registry) -> Non
     ]
     flows = [{ name = "a", controller = "cubic", path = ["down"], reverse_path = ["up"] }]
     """
-    (run,) = loads(text, registry=registry).plan().runs
+    (run,) = load_text(text, registry=registry).plan().runs
     stops = [
         [s["at_ns"] for s in link["capacity"]["steps"] if s["rate_bps"] == 0]
         for link in run.spec["links"]
@@ -117,19 +117,19 @@ def test_starlinks_rates_are_those_that_were_measured(registry: Registry) -> Non
 def test_starlinks_pings_are_those_that_were_measured(registry: Registry) -> None:
     """Of 25 s each: means 58.3 ms, half of the longest above 106 ms, half without a loss."""
     text = """
-    duration = "126 s"
-    interval = "63 s"
-    repeats  = 120
+    duration          = "126 s"
+    sampling_interval = "63 s"
+    repeats           = 120
     bottleneck = { profile = "starlink" }
     [[flows]]
     name = "pings"
     controller = "none"
-    source = { kind = "ping", bytes = "56 B", every = "100 ms" }
+    source = { kind = "ping", size = "56 B", period = "100 ms" }
     start = "100 s"
     stop = "125 s"
     """
     means, longest, lost = [], [], []
-    for run in loads(text, registry=registry).plan().runs:
+    for run in load_text(text, registry=registry).plan().runs:
         (flow,) = json.loads(_core.run(json.dumps(run.spec)).summary)["flows"]
         seen = np.array(flow["pings"]["echoes_by_ms"]).reshape(-1, 2)
         lost.append(flow["pings"]["lost"])
@@ -146,7 +146,7 @@ def test_a_rate_beside_a_profile_takes_that_of_its_slots_out(registry: Registry)
     (link,) = links(registry, 'profile = "starlink"\nrate = "50 Mbit/s"')
     assert link["capacity"] == {"kind": "constant", "rate_bps": 50_000_000}
     assert len(link["delay"]["steps"]) > 30
-    (calm,) = links(registry, 'profile = "starlink"\nrate = "50 Mbit/s"\nslots = "none"')
+    (calm,) = links(registry, 'profile = "starlink"\nrate = "50 Mbit/s"\nreassignment = "none"')
     assert calm["delay"]["steps"] == [{"at_ns": 0, "delay_ns": 20_000_000}]
 
 
@@ -155,11 +155,17 @@ def test_a_rate_beside_a_profile_takes_that_of_its_slots_out(registry: Registry)
     [
         (
             'rate = "1 Mbit/s"' + SLOTS.format(lasting=0.5),
-            "bottleneck.slots.rate: there is another",
+            "bottleneck.reassignment.rate: there is another",
         ),
-        (SLOTS.format(lasting=2), "bottleneck.slots.lasting: 2 is out of range"),
-        (SLOTS.format(lasting=0).replace("100 ms", "15 s"), "bottleneck.slots.gap: .* is not less"),
-        (SLOTS.format(lasting=0).replace("every", "evry"), 'slots.evry: .*did you mean "every"'),
+        (SLOTS.format(lasting=2), "bottleneck.reassignment.variance_share: 2 is out of range"),
+        (
+            SLOTS.format(lasting=0).replace("100 ms", "15 s"),
+            "bottleneck.reassignment.gap: .* is not less",
+        ),
+        (
+            SLOTS.format(lasting=0).replace("every", "evry"),
+            'reassignment.evry: .*did you mean "every"',
+        ),
         ('profile = "dsl"', "bottleneck.queue: missing"),
     ],
 )
@@ -173,6 +179,6 @@ def test_every_profile_carries_a_download(name: str) -> None:
     table = profiles()[name]
     queue = "" if "queue" in table else 'queue = { kind = "drop_tail", limit = "1 BDP" }'
     text = SCENARIO.format(link=f'profile = "{name}"\n{queue}', duration="2 s", seed=1, repeats=1)
-    (run,) = loads(text).plan().runs
+    (run,) = load_text(text).plan().runs
     summary = json.loads(_core.run(json.dumps(run.spec)).summary)
     assert summary["flows"][0]["phases"]["overall"]["goodput_bps"] > 0

@@ -4,7 +4,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jostle.scenario.text.units import (
+from jostle.scenario.parsing.quantities import (
     Amount,
     QuantityError,
     format_amount,

@@ -8,8 +8,8 @@ import math
 import random
 
 import pytest
-from jostle.scenario import ScenarioError, loads
-from jostle.scenario.wifi import jitter_quantiles
+from jostle.scenario import ScenarioError, load_text
+from jostle.scenario.wifi_jitter import jitter_quantiles
 
 SCENARIO = """
 duration = "5 s"
@@ -55,7 +55,7 @@ def test_the_table_is_the_distribution_of_the_definition(average_ms):
 
 def test_a_link_has_it_for_every_packet_and_in_order():
     text = SCENARIO.format('{ model = "wifi", average = "7 ms" }')
-    jitter = loads(text).plan(repeats=1).runs[0].spec["links"][0]["delay"]["jitter"]
+    jitter = load_text(text).plan(repeats=1).runs[0].spec["links"][0]["delay"]["jitter"]
     assert (jitter["correlation_ns"], jitter["reorder"]) == (0, False)
     assert jitter["quantiles"][1] == {"probability": pytest.approx(0.343, abs=0.001), "value_ns": 0}
     assert 200e6 < jitter["quantiles"][-1]["value_ns"] < 312e6
@@ -72,5 +72,5 @@ def test_a_link_has_it_for_every_packet_and_in_order():
 )
 def test_what_is_wrong_with_it(jitter, words):
     with pytest.raises(ScenarioError) as caught:
-        loads(SCENARIO.format(jitter))
+        load_text(SCENARIO.format(jitter))
     assert words in str(caught.value)

@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 from jostle import _core
 from jostle.backends.sim import SimBackend
-from jostle.figures.drawn import drawn
-from jostle.running.executors import local
-from jostle.running.session import Session
+from jostle.figures.renderer import render_figure
+from jostle.runner.executors import local
+from jostle.runner.session import Session
 from jostle.scenario import ScenarioError
 from jostle.studies import Runs, load
-from jostle.studies.carry_out import carry_out, work_of
 from jostle.studies.evaluate import value_estimate
 from jostle.studies.figures import figure_data
 from jostle.studies.models import Curve, FigureSpec, Value
+from jostle.studies.run_study import run_study, work_of
 
 EXPERIMENTS = """
 [experiments.acks]
 scenario = "transfer.toml"
 repeats = 1
-changes = [{ set = { trace = "acks" } }]
+changes = [{ set = { record = "acks" } }]
 [experiments.acks.windows]
 half = { bytes = ["50 %", "100 %"] }
 [experiments.queues]
@@ -41,8 +41,8 @@ parameters = { rate_bps = "10 Mbit/s", rtt_s = "20 ms", bbr_flows = 1, packet_by
 """
 QUEUES = """
 title = "Two flows"
-duration = "2 s"
-interval = "100 ms"
+duration          = "2 s"
+sampling_interval = "100 ms"
 [bottleneck]
 rate = "10 Mbit/s"
 queue = { kind = "drop_tail", limit = "1 BDP" }
@@ -78,11 +78,11 @@ def runs(folder) -> Runs:
     backend = SimBackend(_core)
     session = Session(backend, local(1), None)
     wanted = [one for one in work_of(study, backend, None) if one.experiment in ("acks", "queues")]
-    done = carry_out(wanted, lambda one: session.carry_out(one.plan))
+    done = run_study(wanted, lambda one: session.carry_out(one.plan))
     return Runs(study, done["small", "described"])
 
 
-ACKS = Value(experiment="acks", flow="download", measure="ack_rtt", window="half", bin="ack")
+ACKS = Value(experiment="acks", flow="download", measure="segment_rtt", window="half", bin="ack")
 
 
 def test_bins_of_acks_are_all_acks_of_the_window(runs):
@@ -90,7 +90,7 @@ def test_bins_of_acks_are_all_acks_of_the_window(runs):
     span = view.span("half", runs.study.file.experiments["acks"].windows["half"], "download")
     acks = view._run.acks
     there = acks.filter((acks["time_s"] >= span.from_s) & (acks["time_s"] < span.to_s))
-    wanted = there["ack_rtt_s"].drop_nulls().drop_nans().to_numpy() * 1e3
+    wanted = there["segment_rtt_s"].drop_nulls().drop_nans().to_numpy() * 1e3
     assert np.sort(runs.per_bin(ACKS)) == pytest.approx(np.sort(wanted))
     # 1 MB are 690 packets and about half as many ACKs.
     assert 300 < wanted.size < 800
@@ -142,7 +142,7 @@ def test_a_formula_is_drawn_beside_the_runs(runs):
     assert formula.y[0] == pytest.approx(100 * (1 - 0.024))
     assert formula.y[-1] == pytest.approx(100 * (1 - 0.315) * (1 - 0.03))
     assert formula.x.size > 50
-    assert drawn(data).axes
+    assert render_figure(data).axes
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_formula_is_drawn_beside_the_runs(runs):
         (
             'measure = "rtt", bin = "200 ms"',
             'measure = "rtt", bin = "ack"',
-            "records no ACKs — its scenario needs trace",
+            "records no ACKs — its scenario needs record",
         ),
         (
             'measure = "rtt", bin = "200 ms"',

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from jostle import _core
 from jostle.backends.sim import SimBackend
-from jostle.figures.drawn import drawn
+from jostle.figures.renderer import render_figure
 from jostle.results.measures import measure
-from jostle.running.executors import local
-from jostle.running.session import Session
+from jostle.runner.executors import local
+from jostle.runner.session import Session
 from jostle.studies import Runs, evaluate, load
-from jostle.studies.carry_out import carry_out, work_of
-from jostle.studies.document import _finite
 from jostle.studies.evaluate import _numbers, _tested, value_estimate
 from jostle.studies.figures import figure_data
+from jostle.studies.json_document import _finite
+from jostle.studies.models import ClaimPart, FigureSpec, Number, Value
 from jostle.studies.models import Curve as CurveSpec
-from jostle.studies.models import FigureSpec, Number, Part, Value
-from jostle.studies.windows import Asked, Span
-from jostle.studies.wording import digits
+from jostle.studies.number_text import digits
+from jostle.studies.run_study import run_study, work_of
+from jostle.studies.time_windows import MeasureArguments, TimeWindow
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def runs(folder) -> Runs:
     study = load("small", folder)
     backend = SimBackend(_core)
     session = Session(backend, local(1), None)
-    done = carry_out(work_of(study, backend, None), lambda one: session.carry_out(one.plan))
+    done = run_study(work_of(study, backend, None), lambda one: session.carry_out(one.plan))
     return Runs(study, done["small", "described"])
 
 
@@ -59,22 +59,25 @@ def test_a_backend_without_runs_judges_nothing(runs):
 def test_windows_by_time_and_by_bytes(runs):
     (view,) = runs.views("transfer", 0)
     half = view.span("half", runs.study.file.experiments["transfer"].windows["half"], "download")
-    whole = Span(0.0, 0.0)
-    completion_s = view.value(measure("completion"), "download", whole)
+    whole = TimeWindow(0.0, 0.0)
+    completion_time_s = view.value(measure("completion_time"), "download", whole)
     # The last ACK is half a round trip younger than the last byte; bins are 50 ms long.
-    assert half.to_s == pytest.approx(completion_s, abs=0.07)
+    assert half.to_s == pytest.approx(completion_time_s, abs=0.07)
     rate = view.value(measure("goodput"), "download", half)
     assert rate * (half.to_s - half.from_s) * 1e6 / 8 == pytest.approx(1e6, rel=0.05)
     download = measure("download_time")
-    assert view.value(download, "download", whole, Asked(1_000_000)) == pytest.approx(half.from_s)
-    assert view.value(download, "download", whole, Asked(3_000_000)) is None
+    assert view.value(download, "download", whole, MeasureArguments(1_000_000)) == pytest.approx(
+        half.from_s
+    )
+    assert view.value(download, "download", whole, MeasureArguments(3_000_000)) is None
 
 
 def test_partial_bins_count_in_part(runs):
     view = runs.views("flow", 0)[0]
     rate = measure("throughput")
     whole, *parts = [
-        view.value(rate, "download", Span(a, b)) for a, b in ((1.0, 1.2), (1.0, 1.05), (1.05, 1.2))
+        view.value(rate, "download", TimeWindow(a, b))
+        for a, b in ((1.0, 1.2), (1.0, 1.05), (1.05, 1.2))
     ]
     assert whole == pytest.approx(0.25 * parts[0] + 0.75 * parts[1])
 
@@ -108,7 +111,7 @@ def test_every_figure_is_drawn(runs):
     for spec in runs.study.file.figures:
         data = figure_data(runs, spec)
         assert data is not None, spec.id
-        assert drawn(data).axes, spec.id
+        assert render_figure(data).axes, spec.id
 
 
 def test_the_run_of_median_represents_a_curve(runs):
@@ -141,7 +144,7 @@ def test_the_run_of_median_represents_a_curve(runs):
     line = data.panels[0].lines[0]
     assert 0 <= line.time_s[0] < 0.1
     assert 3.7 < line.time_s[-1] < 4.0
-    assert drawn(data).axes
+    assert render_figure(data).axes
 
 
 def test_panels_of_all_flows(runs):
@@ -151,7 +154,7 @@ def test_panels_of_all_flows(runs):
         kind="series",
         experiment="flow",
         where={"controller": "reno"},
-        panels=("throughput", "jain", "total"),
+        panels=("throughput", "jain", "total_throughput"),
     )
     data = figure_data(runs, figure)
     assert [panel.unit for panel in data.panels] == ["Mbit/s", "1", "Mbit/s"]
@@ -166,7 +169,7 @@ def test_a_p_agrees_if_both_are_significant_or_neither_is(runs):
         experiment="flow",
         flow="download",
         measure="throughput",
-        by="controller",
+        measured_by="controller",
         statistic="p",
         against={"controller": "reno"},
         published={"bbr": 0.0001, "vivace": 0.02},
@@ -190,7 +193,7 @@ def test_a_ratio_to_nothing_is_infinite_and_absent_in_json(runs):
     )
     vivace = reno.model_copy(update={"where": {"controller": "vivace"}, "window": "late"})
     assert set(runs.summary(vivace)) == {0.0}
-    (tested,) = _tested(runs, Part(left=reno, relation="above", right=vivace, factor=5))
+    (tested,) = _tested(runs, ClaimPart(left=reno, relation="above", right=vivace, factor=5))
     assert (tested.ours.value, tested.holds) == (float("inf"), True)
     assert digits(tested.ours.value) == "∞"
     assert _finite(tested.ours) is None

@@ -29,14 +29,14 @@ text = "Throughput of {controller}"
 flow = "download"
 measure = "throughput"
 window = "late"
-by = "controller"
+measured_by = "controller"
 [[numbers]]
 id = "of-reno"
 text = "Throughput of {controller}, of Reno's"
 flow = "download"
 measure = "throughput"
 window = "late"
-by = "controller"
+measured_by = "controller"
 relative_to = { controller = "reno" }
 [[figures]]
 id = "bars"
@@ -122,13 +122,13 @@ class Finished:
         self.conditions = [{key: name} for name in seconds]
         self._seconds = list(seconds.values())
 
-    def of(self, condition: int) -> list[SimpleNamespace]:
+    def runs_of(self, condition: int) -> list[SimpleNamespace]:
         phases = [{"name": "overall", "from_ns": 0, "to_ns": 10**10}]
         return [
             SimpleNamespace(
                 run=SimpleNamespace(
                     spec={"seed": seed, "phases": phases},
-                    summary={"flows": [{"name": "download", "completion_s": seconds}]},
+                    summary={"flows": [{"name": "download", "completion_time_s": seconds}]},
                 )
             )
             for seed, seconds in self._seconds[condition].items()
@@ -145,7 +145,7 @@ def test_a_run_is_divided_by_that_of_its_seed(folder):
         value = Value(
             where=where,
             flow="download",
-            measure="completion",
+            measure="completion_time",
             relative_to={"controller": "reno"},
         )
         return runs.per_run(value)

@@ -11,13 +11,13 @@ import pytest
 from jostle import _core
 from jostle.backends.sim import SimBackend
 from jostle.errors import InputError
-from jostle.running.executors import local
-from jostle.running.session import Session
+from jostle.runner.executors import local
+from jostle.runner.session import Session
 from jostle.studies import Runs, load
 from jostle.studies.figures import figure_data
-from jostle.studies.keeping_points import points_document
-from jostle.studies.kept_points import FILE, PARTS, kept_points
 from jostle.studies.models import Curve, FigureSpec, Reference, Value
+from jostle.studies.operating_points_archive import FILE, PARTS, read_archived_points
+from jostle.studies.operating_points_export import operating_points_document
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -66,7 +66,7 @@ def written(study, runs):
     """Keep what a run of another seed gave as Linux's."""
     (folder := study.folder / FILE).write_text(
         script().points(
-            {"versions": {"kernel": "virtual-6.1"}, "points": points_document(runs)},
+            {"versions": {"kernel": "virtual-6.1"}, "points": operating_points_document(runs)},
             "2026-11-22",
             {},
         )
@@ -78,7 +78,7 @@ def test_what_is_kept_stands_for_runs(study):
     ours, linux = carried_out(study, 1), carried_out(study, 9)
     live = Runs(study, {"flow": ours}, {"sim": {"flow": ours}, "kernel": {"flow": linux}})
     written(study, live)
-    kept = kept_points(study)
+    kept = read_archived_points(study)
     assert (kept.version, kept.date) == ("virtual-6.1", "2026-11-22")
     alone = Runs(study, {"flow": ours}, {"sim": {"flow": ours}}, kept)
 
@@ -100,9 +100,9 @@ def test_what_is_kept_stands_for_runs(study):
     assert alone.per_run(shift) == pytest.approx(live.per_run(shift), abs=100 / PARTS)
 
     # Only what is held against Linux is kept, and no other backend has it.
-    assert {run["condition"]["flows.download.controller"] for run in points_document(live)} == {
-        "reno"
-    }
+    assert {
+        run["condition"]["flows.download.controller"] for run in operating_points_document(live)
+    } == {"reno"}
     other = AGAINST_LINUX.model_copy(update={"where": {"controller": "bbr"}})
     assert alone.per_run(other) == []
 
@@ -111,7 +111,7 @@ def test_runs_that_come_later_join_those_that_are_kept(study):
     def document(seed, version):
         linux = carried_out(study, seed)
         live = Runs(study, {"flow": linux}, {"kernel": {"flow": linux}})
-        return {"versions": {"kernel": version}, "points": points_document(live)}
+        return {"versions": {"kernel": version}, "points": operating_points_document(live)}
 
     points = script().points
     # Three runs each, two of which are the same.
@@ -141,7 +141,7 @@ def test_envelopes_are_drawn_of_what_is_kept(study):
     ]  # fmt: skip
     figure = FigureSpec(id="e", caption="e", kind="envelopes", curves=tuple(curves))
     data = figure_data(
-        Runs(study, {"flow": ours}, {"sim": {"flow": ours}}, kept_points(study)), figure
+        Runs(study, {"flow": ours}, {"sim": {"flow": ours}}, read_archived_points(study)), figure
     )
     ((_, scatter),) = data.parts
     assert [cloud.label for cloud in scatter.clouds] == ["sim", "kernel"]
@@ -151,7 +151,7 @@ def test_what_ran_comes_before_what_is_kept(study):
     ours, linux = carried_out(study, 1), carried_out(study, 9)
     by_backend = {"sim": {"flow": ours}, "kernel": {"flow": linux}}
     written(study, Runs(study, {"flow": ours}, {"kernel": {"flow": ours}}))
-    fresh = Runs(study, {"flow": ours}, by_backend, kept_points(study))
+    fresh = Runs(study, {"flow": ours}, by_backend, read_archived_points(study))
     assert fresh.per_run(AGAINST_LINUX) == Runs(study, {"flow": ours}, by_backend).per_run(
         AGAINST_LINUX
     )
@@ -171,4 +171,4 @@ def test_what_ran_comes_before_what_is_kept(study):
 def test_a_file_that_is_none(study, text, why):
     (study.folder / FILE).write_text(text)
     with pytest.raises(InputError, match=why):
-        kept_points(study)
+        read_archived_points(study)

@@ -14,6 +14,8 @@ from test_links import check
 
 from .test_readings import READINGS
 
+pytestmark = pytest.mark.browser
+
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
@@ -22,7 +24,7 @@ def file(tmp_path_factory):
     shutil.copytree(Path(__file__).parent / "small", folder / "studies" / "small")
     path = folder / "studies" / "small" / "study.toml"
     head, _, rest = path.read_text().partition("[experiments.flow]")
-    first, *tables = READINGS.partition("[[readings]]")
+    first, *tables = READINGS.partition("[[setups]]")
     path.write_text(f"{head}{first}[experiments.flow]{rest}{''.join(tables)}")
     words = ["study", str(path.parent), "--jobs", "1", "--output", str(folder / "reports")]
     assert status(words, Environment(_core)) == 0

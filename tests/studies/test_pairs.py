@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from jostle import _core
 from jostle.backends.sim import SimBackend
-from jostle.figures.drawn import drawn
+from jostle.figures.renderer import render_figure
 from jostle.results import ResultSet
-from jostle.results.conformance import conformed
-from jostle.running.executors import local
-from jostle.running.session import Session
+from jostle.results.conformance import conformance_results
+from jostle.runner.executors import local
+from jostle.runner.session import Session
 from jostle.studies import Runs, Study, load
 from jostle.studies.evaluate import value_estimate
 from jostle.studies.figures import figure_data
@@ -42,7 +42,9 @@ def test_a_flow_against_another_condition(study, results):
     runs = Runs(study, {"flow": results})
     against_bbr = Reference(where={"controller": "bbr"})
     value = of(RENO, measure="conformance", reference=against_bbr)
-    (expected,) = conformed(results.where(controller="reno"), results.where(controller="bbr"))
+    (expected,) = conformance_results(
+        results.where(controller="reno"), results.where(controller="bbr")
+    )
     assert runs.per_run(value) == expected.values("conformance")
     shift = of(value, measure="delay_shift")
     assert runs.per_run(shift) == pytest.approx([100 * v for v in expected.values("delay_shift")])
@@ -56,7 +58,9 @@ def test_a_flow_against_another_condition(study, results):
 def test_repeatability_is_of_the_other_runs(study, results):
     runs = Runs(study, {"flow": results})
     found = runs.per_run(of(RENO, measure="repeatability"))
-    (same,) = conformed(results.where(controller="reno"), results.where(controller="reno"))
+    (same,) = conformance_results(
+        results.where(controller="reno"), results.where(controller="reno")
+    )
     assert np.mean(found) == pytest.approx(same.itself)
     assert 0.3 < np.mean(found) < 1.0
 
@@ -67,7 +71,9 @@ def test_a_reference_of_another_backend(study, results):
     by_backend = {"sim": {"flow": results}, "kernel": {"flow": others}}
     runs = Runs(study, {"flow": results}, by_backend)
     value = of(RENO, measure="conformance", reference=Reference(backend="kernel"))
-    (expected,) = conformed(results.where(controller="reno"), others.where(controller="reno"))
+    (expected,) = conformance_results(
+        results.where(controller="reno"), others.where(controller="reno")
+    )
     assert runs.per_run(value) == expected.values("conformance")
     assert runs.per_run(value) != [1.0] * 3
     # In the kernel's own column it is the same reference.
@@ -95,7 +101,7 @@ def test_envelopes(study, results):
     assert [[cloud.label for cloud in part.clouds] for _, part in data.parts] == [
         ["reno", "bbr"], ["reno", "vivace"],
     ]  # fmt: skip
-    assert drawn(data).axes
+    assert render_figure(data).axes
     assert figure_data(Runs(study, {}), figure) is None
 
 
@@ -111,4 +117,4 @@ def test_heat_maps_of_pairs_have_one_scale(study, results):
     assert [title for title, _ in data.parts] == ["against reno", "against bbr"]
     assert {(part.lowest, part.highest) for _, part in data.parts} == {(0.0, 1.0)}
     assert data.parts[0][1].values[0, 0] == 1.0
-    assert drawn(data).axes
+    assert render_figure(data).axes

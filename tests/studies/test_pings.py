@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from jostle import _core
 from jostle.backends.sim import SimBackend
-from jostle.running.executors import local
-from jostle.running.session import Session
+from jostle.runner.executors import local
+from jostle.runner.session import Session
 from jostle.studies import Runs, load
-from jostle.studies.carry_out import carry_out, work_of
 from jostle.studies.models import Value
+from jostle.studies.run_study import run_study, work_of
 
 SCENARIO = """
 title = "Pings over a link that is out for a second now and then"
@@ -22,7 +22,7 @@ outage = { every = "30 s", durations = "1 s" }
 name = "pings"
 controller = "none"
 rtt = "40 ms"
-source = { kind = "ping", bytes = "20 B", every = "200 ms" }
+source = { kind = "ping", size = "20 B", period = "200 ms" }
 """
 STUDY = """
 title = "Pings"
@@ -41,7 +41,7 @@ def test_measures_of_pings(tmp_path):
     study = load("pings", tmp_path / "studies")
     backend = SimBackend(_core)
     session = Session(backend, local(1), None)
-    done = carry_out(work_of(study, backend, None), lambda one: session.carry_out(one.plan))
+    done = run_study(work_of(study, backend, None), lambda one: session.carry_out(one.plan))
     runs = Runs(study, done["pings", "described"])
 
     def of(measure: str, **keys: object) -> float:

@@ -9,14 +9,14 @@ import pytest
 from jostle import _core
 from jostle.cli import status
 from jostle.cli.environment import Environment
-from jostle.studies.carry_out import readings_on
 from jostle.studies.load import load
 from jostle.studies.models import Value
+from jostle.studies.run_study import readings_on
 
 READINGS = """
-learned = ["Reno has {throughput.reno}, {throughput.reno@slow} when slow, {rtt@later} later."]
+findings = ["Reno has {throughput.reno}, {throughput.reno@slow} when slow, {rtt@later} later."]
 described = "as printed"
-[[readings]]
+[[setups]]
 id = "slow"
 title = "slower link"
 text = "The link has half the rate."
@@ -24,13 +24,13 @@ support = [{ quote = "about 5 Mbit/s", source = "section 3" }]
 changes = [{ set = { "bottleneck.rate" = "5 Mbit/s" }, experiments = ["flow"] }]
 repeats = 2
 figures = ["1-series"]
-[[readings]]
+[[setups]]
 id = "later"
 title = "slower for BBR"
 text = "And BBR's link is slower still."
 support = [{ quote = "slower", source = "section 4" }]
 over = ["slow"]
-[[readings.changes]]
+[[setups.changes]]
 set = { "bottleneck.rate" = "2 Mbit/s" }
 where = { controller = "bbr" }
 experiments = ["flow"]
@@ -55,7 +55,7 @@ def study(folder):
     """The small study with two readings and a list of figures."""
     path = folder / "small" / "study.toml"
     head, _, rest = path.read_text().partition("[experiments.flow]")
-    first, *tables = READINGS.partition("[[readings]]")
+    first, *tables = READINGS.partition("[[setups]]")
     path.write_text(f"{head}{first}[experiments.flow]{rest}{''.join(tables)}")
     return load("small", folder)
 
@@ -78,7 +78,10 @@ def jostle(folder, study, monkeypatch, capsys):
 def rates(study, reading):
     """Rate of the bottleneck by condition of the experiment `flow`."""
     scenario = study.as_read(reading).scenarios["flow"]
-    return [planned.spec["links"][0]["capacity"] for planned in scenario.plan().one_of_each()]
+    return [
+        planned.spec["links"][0]["capacity"]
+        for planned in scenario.plan().first_run_of_each_condition()
+    ]
 
 
 def test_a_reading_changes_what_it_says_and_where(study) -> None:
@@ -90,6 +93,7 @@ def test_a_reading_changes_what_it_says_and_where(study) -> None:
     assert all(one is transfers[0] for one in transfers)
 
 
+@pytest.mark.slow
 def test_what_a_reading_leaves_alone_is_run_once(jostle) -> None:
     code, out, err = jostle("--json")
     assert code == 0, err
@@ -101,13 +105,11 @@ def test_what_a_reading_leaves_alone_is_run_once(jostle) -> None:
         "[4/4] small: transfer (sim, 1 runs)",
     ]
     (found,) = json.loads(out)["studies"]
-    assert [(one["id"], one["title"]) for one in found["readings"]] == [
+    assert [(one["id"], one["title"]) for one in found["setups"]] == [
         ("described", "as printed"), ("slow", "slower link"), ("later", "slower for BBR"),
     ]  # fmt: skip
     numbers = {one["id"]: one for one in found["numbers"]}
-    reno = {
-        name: one["sim"]["ours"] for name, one in numbers["throughput.reno"]["readings"].items()
-    }
+    reno = {name: one["sim"]["ours"] for name, one in numbers["throughput.reno"]["setups"].items()}
     assert reno == {
         "described": pytest.approx(10, rel=0.03),
         "slow": pytest.approx(5, rel=0.03),
@@ -115,9 +117,9 @@ def test_what_a_reading_leaves_alone_is_run_once(jostle) -> None:
     }
     assert numbers["throughput.reno"]["ours"] == reno["described"]
     # Reno fills the link of 10 Mbit/s; by the other reading there is none.
-    claims = {one["id"]: one for one in found["claims"]}["true"]["readings"]
+    claims = {one["id"]: one for one in found["claims"]}["true"]["setups"]
     assert [one["sim"]["holds"] for one in claims.values()] == [True, False, False]
-    assert [one["claims"] for one in found["readings"]] == [[1, 2], [0, 2], [1, 2]]
+    assert [one["claims"] for one in found["setups"]] == [[1, 2], [0, 2], [1, 2]]
     (sentence,) = found["learned"]
     assert sentence.startswith("Reno has 9.9")
     assert " Mbit/s, 4.9" in sentence
@@ -138,11 +140,12 @@ def test_the_page_has_a_column_for_each(jostle, folder) -> None:
     assert "1-series-later.png" not in drawn
 
 
+@pytest.mark.slow
 def test_one_reading_alone(jostle, folder) -> None:
     code, out, err = jostle("--reading", "slow", "--json")
     assert code == 0, err
     (found,) = json.loads(out)["studies"]
-    assert [one["id"] for one in found["readings"]] == ["slow"]
+    assert [one["id"] for one in found["setups"]] == ["slow"]
     assert found["learned"][0].endswith("when slow, – later.")
     page = (folder.parent / "reports" / "small.html").read_text()
     assert "--backend sim --reading slow" in page

@@ -43,6 +43,7 @@ def jostle(folder, monkeypatch, capsys):
     return run
 
 
+@pytest.mark.slow
 def test_a_column_has_what_is_kept(jostle, folder):
     code, out, _ = jostle("--json")
     assert code == 0
@@ -55,7 +56,7 @@ def test_a_column_has_what_is_kept(jostle, folder):
     path.write_text(text.replace("faster than the link.", "faster, {throughput.reno@linux} here."))
 
     found = json.loads(jostle("--json")[1])["studies"][0]
-    assert [(one["backend"], one["title"]) for one in found["readings"]] == [
+    assert [(one["backend"], one["title"]) for one in found["setups"]] == [
         ("sim", "simulator"),
         ("kernel", "Linux, 2026-11-22"),
     ]
@@ -86,7 +87,7 @@ def test_what_the_study_asks_for_today_is_not_answered_by_what_it_asked_for_then
     assert numbers["round"]["ours"] is None
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"schema": "jostle.study/1"}', '{"schema": NaN}'])
+@pytest.mark.parametrize("text", ["", "{}", '{"schema": "jostle.study/2"}', '{"schema": NaN}'])
 def test_a_file_that_is_no_recording_is_told(jostle, folder, text):
     (folder / "small" / "linux.json").write_text(text)
     code, _, err = jostle("--json")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 from jostle import Scenario, _core, run
-from jostle.studies.check import value_mistakes
+from jostle.studies.consistency_check import value_mistakes
+from jostle.studies.controller_states import ControllerStates, Seconds, internal_unit
 from jostle.studies.models import Value
-from jostle.studies.states import Seconds, States, internal_unit
 
 WHOLE = (0.0, 12.0)
 
@@ -19,7 +19,7 @@ def finished():
     scenario = Scenario.from_dict(
         {
             "duration": "12 s",
-            "interval": "5 ms",
+            "sampling_interval": "5 ms",
             "bottleneck": {
                 "rate": "20 Mbit/s",
                 "queue": {"kind": "drop_tail", "limit": "2 BDP"},
@@ -33,10 +33,12 @@ def finished():
 @pytest.fixture(scope="module")
 def states(finished):
     """Its states."""
-    return States(finished, "test")
+    return ControllerStates(finished, "test")
 
 
-def taken(states: States, measure: str, span: Seconds = WHOLE, **keys: str | float) -> float | None:
+def taken(
+    states: ControllerStates, measure: str, span: Seconds = WHOLE, **keys: str | float
+) -> float | None:
     return states.value(Value(measure=measure, **keys), span)  # type: ignore[arg-type]
 
 
@@ -101,9 +103,9 @@ def test_a_bound_that_is_not_set_is_left_out(states):
 
 def test_a_controller_without_such_modes_has_no_value(states):
     assert taken(states, "mode_visits", mode="probe_up") == 0
-    assert taken(states, "mode_visits", mode="probe_up", shown="probe_bw") == 0
-    assert taken(states, "mode_visits", mode="probe_up", shown="slow_start") is None
-    assert taken(states, "mode_time", mode="drain", shown="slow_start") is None
+    assert taken(states, "mode_visits", mode="probe_up", display="probe_bw") == 0
+    assert taken(states, "mode_visits", mode="probe_up", display="slow_start") is None
+    assert taken(states, "mode_time", mode="drain", display="slow_start") is None
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_the_unit_ends_the_name(name, unit):
         ({"measure": "throughput", "mode": "drain"}, "of no matter"),
         ({"measure": "mode_time", "mode": "drain", "quantity": "x"}, "of no matter"),
         ({"measure": "mode_time", "mode": "drain", "unset": 0}, "`unset` is of no matter"),
-        ({"measure": "throughput", "shown": "drain"}, "`shown` is of no matter"),
+        ({"measure": "throughput", "display": "drain"}, "`display` is of no matter"),
     ],
 )
 def test_what_does_not_go_together_is_told(given, said):

@@ -10,7 +10,7 @@ from jostle.studies import load, names
 from jostle.studies.findings import references
 from jostle.studies.load import paragraphs
 from jostle.studies.models import StudyFile
-from jostle.studies.recorded import Recording
+from jostle.studies.recorded_results import RecordedStudy
 
 STUDIES = Path(__file__).parents[2] / "studies"
 
@@ -104,7 +104,7 @@ def test_what_linux_gave_is_there_where_it_is_quoted(name: str) -> None:
         assert not recorded.exists()
         assert quoted == set()
         return
-    kept = Recording.model_validate_json(recorded.read_text("utf-8"))
+    kept = RecordedStudy.model_validate_json(recorded.read_text("utf-8"))
     there = set(kept.numbers) | {
         name
         for claim, row in kept.claims.items()

@@ -54,7 +54,7 @@ def test_the_json_document(jostle):
     code, out, _ = jostle("study", "./studies/small", "--json", "--repeats", "2")
     assert code == 0
     document = json.loads(out)
-    assert document["schema"] == "jostle.study/1"
+    assert document["schema"] == "jostle.study/2"
     (study,) = document["studies"]
     assert study["id"] == "small"
     assert [claim["holds"] for claim in study["claims"]] == [True, False]
@@ -85,10 +85,10 @@ def test_list_studies(jostle):
         ('measure = "rtt"\npublished', 'measure = "rt"\npublished', "did you mean `rtt`"),
         ('where = { controller = "reno" }\nmeasure', 'where = { kind = "reno" }\nmeasure',
          "key `kind`"),
-        ('by = "controller"\n', "", "`by` goes with"),
+        ('measured_by = "controller"\n', "", "`measured_by` goes with"),
         ("published = { reno = 10, bbr = 1000 }", "published = { reno = 10, bbrr = 1000 }",
          "did you mean `bbr`"),
-        ('window = "late"\nby', 'window = "lat"\nby', "did you mean `late`"),
+        ('window = "late"\nmeasured_by', 'window = "lat"\nmeasured_by', "did you mean `late`"),
         ('{ bytes = ["50 %", "100 %"] }', "{ }", "either `time` or `bytes`"),
         ('relation = "about", right = 10, tolerance = 0.05', 'relation = "about", right = 10',
          "`tolerance` or `within`"),

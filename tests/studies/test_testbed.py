@@ -13,17 +13,17 @@ from jostle import _core
 from jostle.cli import status
 from jostle.cli.environment import Environment
 from jostle.errors import InputError
+from jostle.parameter_search.testbed_fit import fingerprint, lost
 from jostle.scenario import ScenarioError
-from jostle.search.testbed import fingerprint, lost
 from jostle.stats import Estimate
 from jostle.studies import ClaimRow, load, names
 from jostle.studies import verdicts as groups
-from jostle.studies.document import Column
+from jostle.studies.evaluate import ClaimTest as Part
 from jostle.studies.evaluate import Evaluation
-from jostle.studies.evaluate import Tested as Part
-from jostle.studies.fitted import Fitted, document
-from jostle.studies.halves import Halves, draw
+from jostle.studies.fitted_network import FittedNetwork, document
+from jostle.studies.json_document import Column
 from jostle.studies.testbed import FILE, load_testbed
+from jostle.studies.train_test_split import ClaimSplit, draw
 from jostle.studies.verdicts import verdicts
 
 STUDIES = Path(__file__).parents[2] / "studies"
@@ -42,7 +42,7 @@ text = "whether lumps are put together"
 values = [false, true]
 [[changes]]
 experiments = ["flow"]
-set = { "bottleneck.rate" = "{rate}", "flows.*.gro" = "{lumps}" }
+set = { "bottleneck.rate" = "{rate}", "flows.*.receiver_gro" = "{lumps}" }
 [[required]]
 study = "small"
 experiment = "flow"
@@ -101,7 +101,7 @@ def test_a_search_finds_the_network_and_keeps_it(jostle, small):
     asked = ("testbed", "./studies/small", "--trials", "8", "--write")
     code, out, err = jostle(*asked)
     assert code == 0, err
-    kept = Fitted.model_validate_json((small / "fitted.json").read_text())
+    kept = FittedNetwork.model_validate_json((small / "fitted.json").read_text())
     assert 4.4 < float(kept.values["rate"].value.split()[0]) < 5.6
     assert kept.search.lost == 0
     # What the search never saw holds as well, and none of it as described.
@@ -136,7 +136,11 @@ def test_no_network_without_what_is_required(jostle, small):
     ("old", "new", "words"),
     [
         ('"{rate}"', '"{rat}"', "changes.0.set: no free quantity `rat`"),
-        ('"flows.*.gro" = "{lumps}"', '"flows.*.gro" = true', "free.lumps: no change sets a key"),
+        (
+            '"flows.*.receiver_gro" = "{lumps}"',
+            '"flows.*.receiver_gro" = true',
+            "free.lumps: no change sets a key",
+        ),
         ('from = "2 Mbit/s"', 'from = "2 ms"', "free.rate.range"),
         ("values = [false, true]", "values = [false]", "either `range`, or two `values`"),
         ('scale = "log" }', 'scale = "log" }\nvalues = [1]', "either `range`, or two `values`"),
@@ -161,7 +165,7 @@ def test_what_is_wrong_is_told(small, old, new, words):
 def test_other_claims_in_the_fit_are_another_search(small):
     one = load_testbed(small)
     (name, halves), *_ = one.halves.items()
-    other = replace(one, halves={name: Halves(halves.held_out, halves.fit)})
+    other = replace(one, halves={name: ClaimSplit(halves.held_out, halves.fit)})
     asked = ("tpe", 1, "version")
     assert fingerprint(one, *asked) == fingerprint(load_testbed(small), *asked)
     assert fingerprint(one, *asked) != fingerprint(other, *asked)
@@ -245,8 +249,8 @@ def test_a_claim_that_only_the_fit_gives_stands_apart() -> None:
     columns = [Column("sim", name, name) for name in ("described", "fades", "fitted")]
     for truths, group in (
         ((False, False, True), groups.BY_FIT),
-        ((False, True, True), groups.BY_READING),
-        ((False, False, False), groups.BY_NONE),
+        ((False, True, True), groups.HOLDS_IN_OTHER_SETUP),
+        ((False, False, False), groups.HOLDS_IN_NO_SETUP),
     ):
         shown = {
             column: evaluation(holds=holds) for column, holds in zip(columns, truths, strict=True)
@@ -264,5 +268,5 @@ def test_the_testbeds_here(name: str) -> None:
             continue
         assert fitted.values.keys() == testbed.file.free.keys()
         drawn = dict.fromkeys(halves.fit, "fit") | dict.fromkeys(halves.held_out, "held out")
-        assert fitted.halves == drawn
+        assert fitted.split_by_claim == drawn
         assert all(one.holds for one in fitted.required.values())

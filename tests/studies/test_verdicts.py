@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from jostle.stats import Estimate
 from jostle.studies import verdicts as groups
-from jostle.studies.document import Column
 from jostle.studies.evaluate import ClaimRow, Evaluation
-from jostle.studies.evaluate import Tested as Part
-from jostle.studies.prose import inline, whole
+from jostle.studies.evaluate import ClaimTest as Part
+from jostle.studies.json_document import Column
+from jostle.studies.text_markup import inline, render_page
 from jostle.studies.verdicts import in_short, verdicts
 
 DESCRIBED = Column("sim", "described", "as described")
@@ -30,12 +30,12 @@ def evaluation(holds: bool | None, *, parts: int = 1) -> Evaluation:
     [
         (True, None, None, groups.HOLDS),
         (True, False, True, groups.HOLDS),
-        (True, True, False, groups.LINUX),
-        (False, True, False, groups.LINUX),
+        (True, True, False, groups.LINUX_CONTRADICTS),
+        (False, True, False, groups.LINUX_CONTRADICTS),
         (False, True, True, groups.LINUX_ONLY),
-        (False, True, None, groups.BY_READING),
-        (None, True, None, groups.BY_READING),
-        (False, False, None, groups.BY_NONE),
+        (False, True, None, groups.HOLDS_IN_OTHER_SETUP),
+        (None, True, None, groups.HOLDS_IN_OTHER_SETUP),
+        (False, False, None, groups.HOLDS_IN_NO_SETUP),
         (None, None, None, groups.UNKNOWN),
     ],
 )
@@ -52,7 +52,7 @@ def test_a_claim_stands_in_one_group(
 
 def test_without_readings_it_does_not_hold_and_linux_may_stand_alone() -> None:
     assert [one.title for one in verdicts({DESCRIBED: evaluation(False)})] == [groups.NOT]
-    assert [one.title for one in verdicts({LINUX: evaluation(False)})] == [groups.LINUX]
+    assert [one.title for one in verdicts({LINUX: evaluation(False)})] == [groups.LINUX_CONTRADICTS]
 
 
 def test_another_part_that_decides_is_named() -> None:
@@ -76,7 +76,7 @@ def test_sentences_have_code_and_nothing_else() -> None:
 
 def test_a_setup_links_to_other_sites_only() -> None:
     text = "# Setup\n[RFC](https://www.rfc-editor.org/) [beside](../simulator.md#x) <b> ![i](x.png)"
-    html = whole(text)
+    html = render_page(text)
     assert "<h2>Setup</h2>" in html
     assert '<a href="https://www.rfc-editor.org/">RFC</a> <span>beside</span>' in html
     assert "&lt;b&gt;" in html

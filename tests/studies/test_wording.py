@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from jostle.stats import Estimate
-from jostle.studies.wording import with_interval
+from jostle.studies.number_text import with_interval
 
 
 @pytest.mark.parametrize(

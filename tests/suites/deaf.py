@@ -15,5 +15,5 @@ class Deaf:
     def on_ack(self, event: Any) -> None:
         """Take no notice."""
 
-    def on_congestion(self, event: Any) -> None:
+    def on_congestion_event(self, event: Any) -> None:
         """Take no notice."""

@@ -8,17 +8,17 @@ from dataclasses import replace
 import pytest
 from browser import opened
 from jostle.stats import Estimate
-from jostle.studies.evaluate import Tested as Comparison
-from jostle.suites.judge import Card, Decided, Judged
-from jostle.suites.league import chance, entries, league
+from jostle.studies.evaluate import ClaimTest as Comparison
+from jostle.suites.evaluate import ComparisonResult, CriterionResult, SuiteResult
 from jostle.suites.models import Criterion
+from jostle.suites.ranking import entries, pass_probability, rank_controllers
 
 
-def compared(value: float, half: float, *, by_one: bool = False) -> Decided:
+def compared(value: float, half: float, *, by_one: bool = False) -> ComparisonResult:
     """Give a comparison with a bound of 10 ms, of five runs."""
     ours = Estimate(value, value - half, value + half, 5, "ms", "")
     tested = Comparison("≤ 10 ms", 10.0, ours, value <= 10, abs(value - 10) > half)
-    return Decided({}, 0, tested, by_one=by_one)
+    return ComparisonResult({}, 0, tested, by_one=by_one)
 
 
 def test_what_misses_its_bound_by_less_than_its_interval_is_unknown():
@@ -31,35 +31,41 @@ def test_what_misses_its_bound_by_less_than_its_interval_is_unknown():
     row = judged(10.5, 1.0)
     unknown = replace(row, verdict="unknown", comparisons=(found[10.5],))
     # It counts in a league table, by its chance, as what has no value does not.
-    assert chance(unknown) == pytest.approx(0.16, abs=0.01)
+    assert pass_probability(unknown) == pytest.approx(0.16, abs=0.01)
 
 
-def judged(value: float, half: float, bound: float = 10.0, *, level: str = "must") -> Judged:
+def judged(
+    value: float, half: float, bound: float = 10.0, *, level: str = "must"
+) -> CriterionResult:
     ours = Estimate(value, value - half, value + half, 5, "ms", "")
     tested = Comparison(f"≤ {bound:g} ms", bound, ours, value <= bound, abs(value - bound) > half)
-    criterion = Criterion.model_construct(id="a", title="A", level=level, section="1", asks="")
+    criterion = Criterion.model_construct(
+        id="a", title="A", level=level, section="1", requirement=""
+    )
     verdict = "pass" if value <= bound else "fail"
-    return Judged(criterion, verdict, (Decided({}, 0, tested),))
+    return CriterionResult(criterion, verdict, (ComparisonResult({}, 0, tested),))
 
 
-def card(controller: str, *rows: Judged, suite: str = "one") -> Card:
-    return Card(suite, "", controller, "cubic", "sim", False, rows)
+def card(controller: str, *rows: CriterionResult, suite: str = "one") -> SuiteResult:
+    return SuiteResult(suite, "", controller, "cubic", "sim", False, rows)
 
 
 def test_a_verdict_has_the_chance_that_its_interval_leaves_it():
-    assert chance(judged(10.0, 1.0)) == pytest.approx(0.5)
+    assert pass_probability(judged(10.0, 1.0)) == pytest.approx(0.5)
     # The end of a 95 % interval at the bound: one in forty.
-    assert chance(judged(9.0, 1.0)) == pytest.approx(0.975, abs=1e-3)
-    assert chance(judged(11.0, 1.0)) == pytest.approx(0.025, abs=1e-3)
+    assert pass_probability(judged(9.0, 1.0)) == pytest.approx(0.975, abs=1e-3)
+    assert pass_probability(judged(11.0, 1.0)) == pytest.approx(0.025, abs=1e-3)
     single = replace(judged(9.0, 1.0).comparisons[0].tested.ours, low=None, high=None)
     row = judged(9.0, 1.0)
     decided = replace(row.comparisons[0], tested=replace(row.comparisons[0].tested, ours=single))
-    assert chance(replace(row, comparisons=(decided,))) == 1.0
+    assert pass_probability(replace(row, comparisons=(decided,))) == 1.0
 
 
 def test_ranks_have_intervals_where_verdicts_are_open():
     sure, lost, open_ = judged(1, 0.1), judged(90, 0.1), judged(10, 5)
-    places = league([card("a", sure, sure), card("b", sure, open_), card("c", lost, lost)])
+    places = rank_controllers(
+        [card("a", sure, sure), card("b", sure, open_), card("c", lost, lost)]
+    )
     assert [one.controller for one in places] == ["a", "b", "c"]
     assert [(one.low, one.high) for one in places] == [(1, 1), (1, 2), (3, 3)]
     assert places[0].score == 1.0
@@ -70,7 +76,7 @@ def test_equal_scores_have_one_rank_and_levels_have_weights():
     good, bad = judged(1, 0.1), judged(90, 0.1)
     small = judged(1, 0.1, level="explore")
     lost = judged(90, 0.1, level="explore")
-    places = league([card("a", good, lost), card("b", bad, small), card("c", good, lost)])
+    places = rank_controllers([card("a", good, lost), card("b", bad, small), card("c", good, lost)])
     assert [(one.controller, one.rank) for one in places] == [("a", 1), ("c", 1), ("b", 3)]
     assert [one.score for one in places] == [0.75, 0.75, 0.25]
 
@@ -86,13 +92,14 @@ def test_the_document_has_cards_and_ranks(jostle):
     code, out, err = jostle("scorecard", "reno", "cubic", "--suite", "./suites/small", "--json")
     assert code == 0, err
     document = json.loads(out)
-    assert document["schema"] == "jostle.scorecard/1"
+    assert document["schema"] == "jostle.scorecard/2"
     assert [one["controller"] for one in document["cards"]] == ["reno", "cubic"]
     assert [one["controller"] for one in document["league"]] == ["cubic", "reno"]
     assert all(len(one["rank_interval"]) == 2 for one in document["league"])
     assert {one["judged"] for one in document["league"]} == {3}
 
 
+@pytest.mark.browser
 def test_the_page_shows_what_decides_and_ranks_by_the_readers_weights(jostle, folder):
     code, out, err = jostle(
         "scorecard", "reno", "cubic", "--suite", "./suites/small", "-o", "card.html"

@@ -20,7 +20,7 @@ def test_a_card_has_each_criterion_with_value_bound_and_verdict(jostle):
     code, out, err = jostle("suite", "./suites/small", "--controller", "reno", "--json")
     assert code == 0, err
     document = json.loads(out)
-    assert document["schema"] == "jostle.suite/1"
+    assert document["schema"] == "jostle.suite/2"
     assert (document["suite"], document["controller"], document["baseline"]) == (
         "small", "reno", "cubic",
     )  # fmt: skip
@@ -165,7 +165,9 @@ def test_a_scenario_with_keys_of_tcp_has_another_one_over_quic(jostle, folder):
     assert (code, "initial_receive_window" in err) == (2, True), err
     (folder / "small" / "alone-quic.toml").write_text(of_quic)
     at = 'scenario = "alone.toml"\n'
-    suite.write_text(suite.read_text().replace(at, at + 'over = { quic = "alone-quic.toml" }\n'))
+    suite.write_text(
+        suite.read_text().replace(at, at + 'scenario_for = { quic = "alone-quic.toml" }\n')
+    )
 
     def value(*options: str) -> float:
         code, out, err = jostle(*arguments, *options)
@@ -179,7 +181,10 @@ def test_a_scenario_with_keys_of_tcp_has_another_one_over_quic(jostle, folder):
     (folder / "small" / "alone-quic.toml").write_text(of_quic.replace(', "4 BDP"', ""))
     code, _, err = jostle(*arguments)
     assert code == 2
-    assert "suites/small/suite.toml:10: experiments.alone.over.quic: alone-quic.toml has" in err
+    assert (
+        "suites/small/suite.toml:10: experiments.alone.scenario_for.quic: alone-quic.toml has"
+        in err
+    )
 
 
 def test_a_row_that_a_transport_refuses_says_why(jostle):
@@ -225,7 +230,7 @@ def test_what_is_no_controller_is_an_error(jostle):
             22,
             "did you mean",
         ),
-        (('subject  = ["test"]', 'subject  = ["tests"]'), 10, "no flow `tests`"),
+        (('flows_under_test = ["test"]', 'flows_under_test = ["tests"]'), 10, "no flow `tests`"),
         (('id      = "1-goodput"', 'id      = "4-text"'), 15, "is there 2 times"),
         (('why     = "Nine tenths."', 'whi = "Nine tenths."'), 20, "or `why`"),
         (('buffer = ["1 BDP"]', 'buffer = ["2 BDP"]'), 12, "no buffer `2 BDP`"),
