@@ -1,9 +1,9 @@
-"""Carries the cookbook's commands out and writes the page: `cookbook.md` and its pictures.
+"""Runs the cookbook's commands and writes the page: `cookbook.md` and its pictures.
 
     python docs/cook.py
 
-The questions stand in `cookbook.toml`. Every number of the page is an estimate over the runs of its
-scenario, and every picture is drawn by the command that stands above it.
+`cookbook.toml` contains the questions. Every number of the page is an estimate over the runs of its
+scenario, and every picture is drawn by the command above it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def questions() -> list[dict[str, Any]]:
 
 
 def commands(question: Mapping[str, Any]) -> Iterator[list[str]]:
-    """Words of a question's commands; the last one draws the picture."""
+    """Yield the words of a question's commands; the last one draws the picture."""
     scenario = str(SCENARIOS / question["scenario"])
     if question.get("validate"):
         yield ["validate", scenario, "--figures", "pictures"]
@@ -55,14 +55,14 @@ def commands(question: Mapping[str, Any]) -> Iterator[list[str]]:
 
 
 def number(results: ResultSet, wanted: Mapping[str, Any]) -> str:
-    """Write a value of the results as people read it: mean ± half of the interval, and the unit."""
+    """Format a value of the results: mean ± half of the interval, and the unit."""
     found = results.estimate(wanted["measure"], wanted["phase"])
     rows = found.to_dicts()
     where = wanted["where"]
     if isinstance(where, str):
         rows = [row for row in rows if row["condition"] == where]
     else:
-        at = results.position({key_of(results, key): value for key, value in where.items()})
+        at = results.condition_index({key_of(results, key): value for key, value in where.items()})
         rows = [row for row in rows if row["condition"] == results.labels[at]]
     for scope in ("flow", "group", "link"):
         if scope in wanted:
@@ -72,26 +72,26 @@ def number(results: ResultSet, wanted: Mapping[str, Any]) -> str:
 
 
 def key_of(results: ResultSet, name: str) -> str:
-    """Find the key of the grid that ends with a name."""
+    """Return the grid key that ends with a name."""
     keys = list(results.conditions[0])
     return next(key for key in keys if key == name or key.endswith(f".{name}"))
 
 
 def written(row: Mapping[str, Any], shown: Any, part: str) -> str:
-    """Mean and half of the interval with as many digits as the interval allows."""
+    """Format mean and half of the interval with the precision of the interval."""
     value = row["value"] * shown.factor
     half = (row["high"] - row["low"]) / 2 * shown.factor
     decimals = 0 if half >= 9.5 else 1 if half >= 0.95 else 2 if half >= 0.095 else 3
-    unit = f" {shown.reads}" if shown.reads else ""
+    unit = f" {shown.display_unit}" if shown.display_unit else ""
     if part == "half":
         return f"{half:.{decimals}f}{unit}"
-    # Where nothing is random there is no interval to speak of.
+    # Without randomness there is no interval.
     interval = f" ± {half:.{decimals}f}" if half >= 0.0005 else ""
     return f"{value:.{decimals}f}{interval}{unit}"
 
 
 def page(question: Mapping[str, Any], results: ResultSet) -> str:
-    """Write a question's part of the page."""
+    """Return a question's section of the page."""
     values = question.get("values", {})
     text = re.sub(r"\{(\w+)\}", lambda found: number(results, values[found[1]]), question["text"])
     lines = "\n".join("$ " + shlex.join(["jostle", *words]) for words in commands(question))
@@ -101,7 +101,7 @@ def page(question: Mapping[str, Any], results: ResultSet) -> str:
 
 
 def main() -> int:
-    """Carry everything out and write the page."""
+    """Run all commands and write the page."""
     parts = [INTRODUCTION]
     PICTURES.mkdir(parents=True, exist_ok=True)
     for question in questions():

@@ -1,4 +1,4 @@
-"""Draws who is taken for whom, from `identify-results.inc`: `images/identify-matrix.png`.
+"""Draws the confusion matrix of `identify-results.inc`: `images/identify-matrix.png`.
 
 python docs/draw_identification.py
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from jostle.figures.data import HeatMapData
-from jostle.figures.drawn import drawn
+from jostle.figures.renderer import render_figure
 from jostle.figures.save import save
 
 DOCS = Path(__file__).parent
@@ -18,7 +18,7 @@ TAKEN = re.compile(r"\| (\S+) \| ((?:\S+ \d+(?:, )?)+) \| \d+% \|")
 
 
 def matrix(text: str) -> HeatMapData:
-    """Read the last table: senders in rows, what they are taken for in columns."""
+    """Parse the last table: senders in rows, identified controllers in columns."""
     rows = {sender: taken.split(", ") for sender, taken in TAKEN.findall(text)}
     names = list(rows)
     values = np.zeros((len(names), len(names)))
@@ -37,7 +37,7 @@ def matrix(text: str) -> HeatMapData:
 def draw() -> None:
     """Write the figure."""
     text = (DOCS / "identify-results.inc").read_text("utf-8")
-    save(drawn(matrix(text)), DOCS / "images" / "identify-matrix")
+    save(render_figure(matrix(text)), DOCS / "images" / "identify-matrix")
 
 
 if __name__ == "__main__":

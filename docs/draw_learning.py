@@ -1,8 +1,8 @@
-"""Draw what the example of learning learnt: the figure of the manual.
+"""Draw the result of the learning example: the figure of the manual.
 
-`python examples/learn/learn.py trained.policy --curve curve.csv` trains, and writes how the reward
-grew; `python docs/draw_learning.py curve.csv [STORE]` runs the policy that comes with the example
-beside Cubic, and draws both.
+`python examples/learn/learn.py trained.policy --curve curve.csv` trains, and records the reward;
+`python docs/draw_learning.py curve.csv [STORE]` runs the example's policy together with Cubic, and
+draws both.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ def draw_curve(axis: Axes, curve: Path) -> None:
 
 
 def draw_run(axis: Axes, results: jostle.ResultSet, policy: str) -> None:
-    """Draw both flows of one path over time, the mean over its runs."""
+    """Draw both flows on one path over time, as mean over its runs."""
     condition = {CONTROLLER: policy, **SHOWN}
     for at, (flow, words) in enumerate((("first", "learned"), ("second", "Cubic"))):
         series = results.series(flow, "throughput", condition=condition)
         values = series.select(pl.exclude("time_s")).mean_horizontal().to_numpy()
         seconds = series["time_s"].to_numpy()
-        # Means of whole seconds.
+        # Means over seconds.
         whole = np.floor(seconds - 1e-9).astype(int)
         means = [values[whole == second].mean() / 1e6 for second in np.unique(whole)]
         axis.plot(np.unique(whole) + 0.5, means, linestyle=DASHES[at], color=COLOURS[at],
                   label=words)  # fmt: skip
     axis.legend(loc="center left")
     axis.set(xlabel="time (s)", ylabel="throughput (Mbit/s)", ylim=(0, None),
-             title=f"{SHOWN[RATE]}, {SHOWN[LIMIT]}, {len(results.of(0))} runs")  # fmt: skip
+             title=f"{SHOWN[RATE]}, {SHOWN[LIMIT]}, {len(results.runs_of(0))} runs")  # fmt: skip
 
 
 def draw_shares(axis: Axes, results: jostle.ResultSet) -> None:
-    """Draw the share that each controller keeps on each path when Cubic has opened."""
+    """Draw the share that each controller keeps on each path after a Cubic flow has started."""
     found = results.estimate("share", "together").filter(flow="first")
     controllers = list(dict.fromkeys(one[CONTROLLER] for one in results.conditions))
     paths = list(dict.fromkeys((one[RATE], one[LIMIT]) for one in results.conditions))
@@ -76,7 +76,7 @@ def draw_shares(axis: Axes, results: jostle.ResultSet) -> None:
 
 
 def main() -> None:
-    """Write the figure, and say what it shows."""
+    """Write the figure, and print its numbers."""
     store = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(".jostle")
     results = jostle.run(SCENARIO, store=store)
     policy = next(one[CONTROLLER] for one in results.conditions if "learned" in one[CONTROLLER])

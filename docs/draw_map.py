@@ -1,7 +1,7 @@
-"""Draw the map of BBRv3's share beside Cubic: two figures and a table of the manual.
+"""Draw the map of BBRv3's share in competition with Cubic: two figures and a table of the manual.
 
-`jostle run docs/bbr3-map.toml --keep summary --store MAP` carries out the 100,000 runs;
-`python docs/draw_map.py MAP` asks that store for their shares, and draws them.
+`jostle run docs/bbr3-map.toml --keep summary --store MAP` carries out the 100,000 runs.
+`python docs/draw_map.py MAP` queries that store for the shares, and draws them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 import numpy as np
 import polars as pl
-from jostle.figures.maps import log_ticks
 from jostle.figures.save import save
+from jostle.figures.scatter_map import log_ticks
 from jostle.figures.style import GREY, RC
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm, Normalize
@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 if TYPE_CHECKING:
-    from jostle.stats.describe import Floats
+    from jostle.stats.descriptive import Floats
     from matplotlib.axes import Axes
 
 HERE = Path(__file__).parent
@@ -35,19 +35,19 @@ SELECT labels['bottleneck.rate'] AS rate, labels['flows.*.rtt'] AS rtt,
 FROM measures JOIN plans USING (run) WHERE scope = 'flow' AND name = 'bbr3' AND phase = 'steady'
 """
 EVEN = 0.5
-# Of the buffers, those with a map of their own.
+# Buffers that have their own map.
 SHOWN_BDP = (0.25, 0.57, 1.0, 1.7, 3.0, 5.3, 9.2, 16.0)
 
 
 def shares(store: str) -> tuple[list[Floats], Floats, Floats]:
-    """Read BBRv3's share of what both flows get.
+    """Read BBRv3's share of the throughput of both flows.
 
     Returns
     -------
     axes
-        Rates in Mbit/s, round trips in ms, buffers in BDP.
+        Rates in Mbit/s, RTTs in ms, buffers in BDP.
     share
-        Mean over the seeds; shape (rates, round trips, buffers).
+        Mean over the seeds; shape (rates, RTTs, buffers).
     interval
         Half of its 95 % confidence interval (Student t); same shape.
     """
@@ -69,9 +69,9 @@ def shares(store: str) -> tuple[list[Floats], Floats, Floats]:
 
 
 def even_buffer(buffers: Floats, share: Floats) -> Floats:
-    """Return the buffer at which both flows get the same, interpolated; NaN where there is none.
+    """Return the buffer at which both flows have equal shares, interpolated; NaN if there is none.
 
-    Where shares cross more than once, the deepest crossing counts: beyond it Cubic leads for good.
+    If there are several such buffers, the largest counts: with larger buffers Cubic always leads.
     """
     found = np.full(share.shape[:2], np.nan)
     logs = np.log(buffers)
@@ -86,7 +86,7 @@ def even_buffer(buffers: Floats, share: Floats) -> Floats:
 
 
 def edges(points: Floats) -> Floats:
-    """Edges of cells around points that lie evenly on a logarithmic axis."""
+    """Return the edges of cells around points at even distances on a logarithmic axis."""
     logs = np.log(points)
     between = (logs[1:] + logs[:-1]) / 2
     ends = [2 * logs[0] - between[0], 2 * logs[-1] - between[-1]]
@@ -95,7 +95,7 @@ def edges(points: Floats) -> Floats:
 
 
 def plane(axis: Axes, rates: Floats, rtts: Floats) -> None:
-    """Make rate over round trip the axes, both logarithmic."""
+    """Set up logarithmic axes of RTT and rate."""
     axis.set(xscale="log", yscale="log", xlim=(rates[0], rates[-1]), ylim=(rtts[0], rtts[-1]))
     axis.grid(visible=False)
     for one in (axis.xaxis, axis.yaxis):
@@ -103,7 +103,7 @@ def plane(axis: Axes, rates: Floats, rtts: Floats) -> None:
 
 
 def draw_shares(at: list[Floats], share: Floats) -> Figure:
-    """Draw a map per buffer, with the boundary at which both get the same."""
+    """Draw a map per buffer, with the boundary of equal shares."""
     rates, rtts, buffers = at
     with mpl.rc_context(RC):  # type: ignore[arg-type]
         figure = Figure(figsize=(7.0, 4.6), layout="constrained")
@@ -133,7 +133,7 @@ def draw_shares(at: list[Floats], share: Floats) -> Figure:
 
 
 def draw_boundary(at: list[Floats], boundary: Floats) -> Figure:
-    """Draw the buffer beyond which Cubic gets more than BBRv3."""
+    """Draw the buffer above which Cubic gets more than BBRv3."""
     rates, rtts, _ = at
     with mpl.rc_context(RC):  # type: ignore[arg-type]
         figure = Figure(figsize=(3.6, 3.1), layout="constrained")
@@ -152,7 +152,7 @@ def draw_boundary(at: list[Floats], boundary: Floats) -> Figure:
 
 
 def table(at: list[Floats], share: Floats, interval: Floats, boundary: Floats) -> str:
-    """Write what the maps show as a table, a row per buffer."""
+    """Return the data of the maps as a table, a row per buffer."""
     buffers = at[2]
     lines = [
         "| buffer (BDP) | share of BBRv3, median | smallest | largest | more than half at |",

@@ -1,7 +1,7 @@
-"""Hold the profile of Starlink against what was measured: a figure and a table of the manual.
+"""Compare the Starlink profile with measurements: a figure and a table of the manual.
 
-Run `python docs/draw_profiles.py FOLDER`, the folder being that of both tables of Starlink on the
-Road (its README says where to get them).
+Run `python docs/draw_profiles.py FOLDER`, where FOLDER contains both tables of Starlink on the Road
+(its README names the source).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 from jostle import _core
-from jostle.figures.recorded import RecordedPanel, Steps, recorded
 from jostle.figures.save import save
-from jostle.scenario import loads
-from jostle.scenario.traces.numbers import distribution, ks_distance
+from jostle.figures.trace_figure import RecordedPanel, Steps, recorded
+from jostle.scenario import load_text
+from jostle.scenario.traces.trace_summary import distribution, ks_distance
 
 RUNS = 300
 SECONDS = 25
@@ -32,23 +32,23 @@ RATES = {"download_mbps": ("rate down", "starlink"), "upload_mbps": ("rate up", 
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    """Rows of a car that stands; of pings those that came back."""
+    """Return rows of a parked car; only pings with a reply."""
     with path.open(newline="") as file:
         found = [row for row in csv.DictReader(file) if row["average_speed"]]
     return [r for r in found if float(r["average_speed"]) == 0 and r.get("ping_best") != "0"]
 
 
 def pings() -> np.ndarray:
-    """Return what 250 pings in 25 s met in each run; shape (runs, PINGS)."""
-    scenario = loads(f"""
+    """Return the RTTs of 250 pings in 25 s of each run; shape (runs, PINGS)."""
+    scenario = load_text(f"""
 duration = "126 s"
-interval = "63 s"
+sampling_interval = "63 s"
 repeats  = {RUNS}
 bottleneck = {{ profile = "starlink" }}
 [[flows]]
 name = "pings"
 controller = "none"
-source = {{ kind = "ping", bytes = "56 B", every = "100 ms" }}
+source = {{ kind = "ping", size = "56 B", period = "100 ms" }}
 start = "100 s" # the first outage may have begun
 stop = "125 s"
 """)
@@ -65,8 +65,8 @@ stop = "125 s"
 
 
 def rates(profile: str) -> np.ndarray:
-    """Return what the link carries in each second, in Mbit/s."""
-    scenario = loads(f"""
+    """Return the capacity of the link in each second, in Mbit/s."""
+    scenario = load_text(f"""
 duration = "{SECONDS} s"
 repeats  = {RUNS}
 bottleneck = {{ profile = "{profile}" }}

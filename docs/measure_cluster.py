@@ -1,13 +1,13 @@
-"""What a cluster costs: per task, per result, per segment, and in the scheduler's memory.
+"""Measures the costs of a cluster: per task, result and segment, and the scheduler's memory.
 
     python docs/measure_cluster.py tasks [TASKS]     # empty tasks: the scheduler alone
-    python docs/measure_cluster.py sizes             # bytes of a job and of what comes back
+    python docs/measure_cluster.py sizes             # bytes of a job and of its result
     python docs/measure_cluster.py segments [PUTS]   # segments of one run each, synced
-    python docs/measure_cluster.py memory [RUNS]     # memory and CPU of everybody over a sweep
+    python docs/measure_cluster.py memory [RUNS]     # memory and CPU of all processes in a sweep
     python docs/measure_cluster.py workers [RUNS]    # CPU of 1, 2 and 4 workers, and of threads
 
-Scheduler and workers are processes of this machine. Seconds of CPU do not depend on how busy it is,
-but for what others do to its caches.
+Scheduler and workers are processes of this machine. CPU seconds depend on the load of the machine
+only through its caches.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from pathlib import Path
 import cloudpickle
 import jostle
 from jostle.backends import SimBackend
-from jostle.running.executors.cluster import DaskExecutor
-from jostle.running.job import Job, Stop
-from jostle.running.store import Store
-from jostle.running.writer import Writer
+from jostle.runner.executors.dask_cluster import DaskExecutor
+from jostle.runner.job import CancelFlag, Job
+from jostle.store.store import Store
+from jostle.store.writer import Writer
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "tests"))
@@ -43,13 +43,13 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_s(pid: int) -> float:
-    """Seconds of CPU that a process has used."""
+    """Return the CPU time of a process in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def memory_mb(pid: int) -> float:
-    """Memory of a process, in MB."""
+    """Return the memory of a process in MB."""
     lines = Path(f"/proc/{pid}/status").read_text("utf-8").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1e3
 
@@ -74,7 +74,7 @@ def connected(folder: Path, workers: int) -> Iterator[tuple[Cluster, DaskExecuto
 
 
 def tasks(folder: Path, count: int) -> None:
-    """Pass empty tasks through the scheduler, as many at a time as a sweep does."""
+    """Submit empty tasks to the scheduler, as many at a time as a sweep does."""
     with connected(folder, 2) as (cluster, executor):
         assert cluster.scheduler is not None
         ahead = threading.Semaphore(1024)
@@ -96,11 +96,11 @@ def tasks(folder: Path, count: int) -> None:
 
 
 def sizes(folder: Path) -> None:
-    """Say how much goes out and comes back."""
+    """Print the sizes of a job and of its result."""
     store = Store(folder / "store")
     plan = jostle.Scenario.from_dict(SCENARIO).plan(repeats=500)
     specs = [planned.spec for planned in plan.runs]
-    stop = Stop()
+    stop = CancelFlag()
     try:
         for count in (1, 100, 500):
             job = Job.of(SimBackend(), Writer(store), specs[:count], stop)
@@ -129,7 +129,7 @@ def segments(folder: Path, puts: int) -> None:
 
 
 def memory(folder: Path, runs: int) -> None:
-    """Follow the memory of scheduler and command over a sweep, tenth by tenth of its time."""
+    """Sample the memory of scheduler and command during a sweep, in tenths of its duration."""
     scenario = jostle.Scenario.from_dict(SCENARIO)
     with connected(folder, 2) as (cluster, executor):
         assert cluster.scheduler is not None
@@ -165,7 +165,7 @@ def memory(folder: Path, runs: int) -> None:
 
 
 def workers(folder: Path, runs: int) -> None:
-    """Compare the CPU of workers with that of threads, for the same runs."""
+    """Compare the CPU time of workers with the CPU time of threads, for the same runs."""
     scenario = jostle.Scenario.from_dict({**SCENARIO, "duration": "100 s"})
     before_s = time.process_time()
     jostle.run(scenario, store=folder / "threads", repeats=runs, jobs=2, keep="summary")
@@ -185,7 +185,7 @@ def workers(folder: Path, runs: int) -> None:
 
 
 def main() -> None:
-    """Measure what was asked for."""
+    """Run the requested measurement."""
     asked, *number = sys.argv[1:] or [""]
     count = int(number[0]) if number else 0
     with tempfile.TemporaryDirectory() as made:

@@ -17,8 +17,8 @@ MANY = 16
 STEPS = 1500
 
 
-def one(scenario: jostle.Scenario) -> float:
-    """Return the steps per second of an environment, of a whole episode."""
+def flow_env_rate(scenario: jostle.Scenario) -> float:
+    """Return the steps per second of an environment, over a complete episode."""
     environment = FlowEnv(scenario, "learner", design=ORCA)
     environment.reset(seed=1)
     action, steps, over = np.zeros(1), 0, False
@@ -29,7 +29,7 @@ def one(scenario: jostle.Scenario) -> float:
     return steps / (time.process_time() - start)
 
 
-def many(scenario: jostle.Scenario) -> float:
+def vector_env_rate(scenario: jostle.Scenario) -> float:
     """Return the steps per second of several episodes at once, on all cores."""
     environment = FlowVectorEnv(scenario, "learner", design=ORCA, num_envs=MANY)
     environment.reset(seed=1)
@@ -44,7 +44,8 @@ def main() -> None:
     """Print a row for each rate."""
     for rate in ("10 Mbit/s", "50 Mbit/s"):
         scenario = SCENARIO.set({"bottleneck.rate": rate})
-        print(f"{rate}: FlowEnv {one(scenario):,.0f}, FlowVectorEnv {many(scenario):,.0f} steps/s")
+        single, vector = flow_env_rate(scenario), vector_env_rate(scenario)
+        print(f"{rate}: FlowEnv {single:,.0f}, FlowVectorEnv {vector:,.0f} steps/s")
 
 
 if __name__ == "__main__":

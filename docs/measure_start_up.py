@@ -3,9 +3,9 @@
     python docs/measure_start_up.py
 
 Every method of the registry starts one Cubic flow on each path of `scenarios/start-up.toml`: with
-100 kB, 1 MB and 10 MB, whose completion is timed, and without end for 60 round trips, in which
-the peak of the queue and the losses of the start-up are found. What was measured goes to
-`start-up.csv`, the tables made of it to `start-up.inc`, the figure to `images/start-up.svg`.
+100 kB, 1 MB and 10 MB, whose completion is timed, and as a bulk flow for 60 RTTs, which gives the
+peak queue and the losses of slow start. Results are written to `start-up.csv`, tables to
+`start-up.inc`, and the figure to `images/start-up.svg`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 from jostle import _core
 from jostle.figures import save, style
-from jostle.scenario.text.units import PACKET_BYTES
+from jostle.scenario.parsing.quantities import PACKET_BYTES
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -39,25 +39,25 @@ SIZES = {"100 kB": 0.1, "1 MB": 1.0, "10 MB": 10.0}
 ENDLESS_ROUND_TRIPS = 60
 SAMPLES_PER_RTT = 20
 VARIANTS = {"search, delivered": '{ name = "search", compare = "delivered" }'}
-"""Methods beside those of the registry: their parameters make another method of them."""
+"""Variants of methods in the registry, with other parameters."""
 
 PACKET_BITS = 8 * PACKET_BYTES
 
 
 @dataclass(frozen=True)
 class Start:
-    """What one method did on one path.
+    """Result of one method on one path.
 
     Attributes
     ----------
     over_s
-        Time from the first data to the end of slow start; None if 60 round trips were not enough.
+        Time from the first data to the end of slow start; None if it exceeds 60 RTTs.
     peak_bdp
-        Largest queue until two round trips after that, in BDPs.
+        Largest queue until two RTTs after that, in BDPs.
     lost_packets
         Packets dropped in the same time.
     completion_100_kb_s, completion_1_mb_s, completion_10_mb_s
-        Time from the SYN until all was acknowledged; None if that took more than a minute.
+        Time from the SYN until all data were acknowledged; None if it exceeds a minute.
     """
 
     method: str
@@ -78,21 +78,21 @@ class Start:
 
 
 def methods() -> dict[str, str]:
-    """Give the methods by name, each as a scenario writes it."""
+    """Return the methods by name, each as in a scenario."""
     rows = json.loads(_core.registry())["slow_starts"]
     return {row["name"]: f'"{row["name"]}"' for row in rows} | VARIANTS
 
 
 def endless(method: str, rtt_ms: int, rate_mbps: int) -> tuple[float | None, float, int]:
-    """Run without end: when slow start was over, the peak of the queue in BDPs, packets lost."""
+    """Run a bulk flow; return the end of slow start, the peak queue in BDPs, packets lost."""
     rtt_us = rtt_ms * 1000
     overrides = {
         "flows.download.slow_start": method,
         "flows.download.rtt": f'"{rtt_ms} ms"',
         "bottleneck.rate": f'"{rate_mbps} Mbit/s"',
-        "flows.download.bytes": '"1000 GB"',
+        "flows.download.size": '"1000 GB"',
         "duration": f'"{rtt_us * ENDLESS_ROUND_TRIPS} us"',
-        "interval": f'"{rtt_us // SAMPLES_PER_RTT} us"',
+        "sampling_interval": f'"{rtt_us // SAMPLES_PER_RTT} us"',
     }
     run = jostle.run(jostle.load(SCENARIO, overrides), jobs=1).results[0].run
     left = run.flows.filter(pl.col("cwnd_bytes") >= pl.col("ssthresh_bytes"))
@@ -109,16 +109,18 @@ def endless(method: str, rtt_ms: int, rate_mbps: int) -> tuple[float | None, flo
 
 
 def completions(method: str, rtt_ms: int) -> dict[tuple[int, str], float | None]:
-    """Time downloads: by rate and size."""
+    """Return completion times of downloads by rate and size."""
     overrides = {
         "flows.download.slow_start": method,
         "flows.download.rtt": f'"{rtt_ms} ms"',
-        "interval": '"60 s"',
+        "sampling_interval": '"60 s"',
     }
     results = jostle.run(jostle.load(SCENARIO, overrides))
     flows = results.flows.filter(pl.col("phase") == "overall")
     return {
-        (int(row["bottleneck.rate"].split()[0]), row["flows.download.bytes"]): row["completion_s"]
+        (int(row["bottleneck.rate"].split()[0]), row["flows.download.size"]): row[
+            "completion_time_s"
+        ]
         for row in flows.iter_rows(named=True)
     }
 
@@ -135,7 +137,7 @@ def measure() -> Iterator[Start]:
 
 
 def ideal_s(rtt_ms: int, rate_mbps: int, size_mb: float) -> float:
-    """Time of the handshake, of sending it all at the path's rate, and of the last ACK."""
+    """Return the time of the handshake, of sending at the path's rate, and of the last ACK."""
     return 2 * rtt_ms / 1e3 + size_mb * 8 / rate_mbps
 
 
@@ -175,7 +177,7 @@ def _seconds(time_s: float | None) -> str:
 
 
 def draw(starts: Sequence[Start]) -> Figure:
-    """Draw what each method costs and gains: a panel per quantity, a cell per method and path."""
+    """Draw the costs and benefits: a panel per quantity, a cell per method and path."""
     names = list(dict.fromkeys(start.method for start in starts))
     paths = [(rtt_ms, rate_mbps) for rtt_ms in RTTS_MS for rate_mbps in RATES_MBPS]
     with mpl.rc_context(style.RC):  # type: ignore[arg-type]
@@ -225,7 +227,7 @@ def _lost_bdp(start: Start) -> float:
 
 
 def _relative(size: str) -> Callable[[Start], float]:
-    """Completion time of a download, over the ideal."""
+    """Return the completion time of a download, relative to the ideal."""
 
     def relative(start: Start) -> float:
         time_s = start.completions[size]

@@ -1,13 +1,12 @@
-"""What a store costs: many small runs, looking finished ones up, asking a million.
+"""Measures the costs of a store: many small runs, lookups, queries over a million runs.
 
     python docs/measure_store.py sweep [RUNS]      # runs of 2 s, into a new store
     python docs/measure_store.py lookup [RUNS]     # the names of a store's runs, checked
     python docs/measure_store.py ask [RUNS]        # lazily opened, and grouped in SQL
     python docs/measure_store.py table [RUNS]      # every measure of as many conditions, as Parquet
 
-Seconds of CPU do not depend on how busy the machine is, but for what others do to its caches.
-The stores of the last two are made up: 1,000 runs that were carried out, again and again with other
-seeds, and summaries alone.
+CPU seconds depend on the load of the machine only through its caches. The stores of the last two
+are synthetic: copies of 1,000 runs with other seeds, with summaries only.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from pathlib import Path
 import jostle
 import polars as pl
 from jostle.backends.base import named
-from jostle.results.tidy import tidy
-from jostle.running.segments import folder as folders
-from jostle.running.store import Store
-from jostle.running.upkeep.question import ask
+from jostle.results.tidy_frame import tidy
+from jostle.store.maintenance.sql_question import ask
+from jostle.store.segments import folder as folders
+from jostle.store.store import Store
 
 SCENARIO = """
 title    = "Many small runs"
@@ -48,7 +47,7 @@ SEGMENT = 1_000
 
 
 def measured(what: str, do: Callable[[], object]) -> None:
-    """Do something, and say what it took."""
+    """Call a function, and print its duration and memory."""
     wall_s, cpu_s = time.perf_counter(), time.process_time()
     do()
     wall_s, cpu_s = time.perf_counter() - wall_s, time.process_time() - cpu_s
@@ -57,13 +56,13 @@ def measured(what: str, do: Callable[[], object]) -> None:
 
 
 def sweep(root: Path, runs: int, keep: str = "series") -> None:
-    """Carry out runs of the scenario."""
+    """Run the scenario many times."""
     (root / "small.toml").write_text(SCENARIO, "utf-8")
     jostle.run(root / "small.toml", store=root / keep, repeats=runs // 4, keep=keep)
 
 
-def made_up(root: Path, runs: int) -> list[str]:
-    """Write a store of so many runs; returns their names."""
+def write_synthetic_store(root: Path, runs: int) -> list[str]:
+    """Write a store with a number of synthetic runs; return their names."""
     sweep(root, SEGMENT, "summary")
     store = Store(root / "summary")
     old = store.root / folders.FOLDER / "*"
@@ -89,21 +88,23 @@ def made_up(root: Path, runs: int) -> list[str]:
 
 
 def lookup(root: Path, runs: int) -> None:
-    """Look runs up that are all there."""
-    names = made_up(root, runs)
+    """Measure lookups of runs that all exist."""
+    names = write_synthetic_store(root, runs)
     for when in ("first", "second"):
         store = Store(root / "summary")
-        measured(f"{runs} finished runs looked up, {when} time", lambda s=store: found(s, names))
+        measured(
+            f"{runs} finished runs looked up, {when} time", lambda s=store: check_lookup(s, names)
+        )
 
 
-def found(store: Store, names: list[str]) -> None:
-    """Look runs up, all of which are there."""
+def check_lookup(store: Store, names: list[str]) -> None:
+    """Look up runs, all of which exist."""
     assert len(store.find(names, series=False)) == len(names)
 
 
-def asked(root: Path, runs: int) -> None:
-    """Open and ask a store."""
-    made_up(root, runs)
+def measure_queries(root: Path, runs: int) -> None:
+    """Measure opening and querying a store."""
+    write_synthetic_store(root, runs)
     files = str(root / "summary" / "segments" / "*" / "measures.parquet")
     measured("polars: opened", lambda: pl.scan_parquet(files).collect_schema())
     flows = pl.scan_parquet(files).filter(scope="flow").group_by(pl.col("seed") % 10)
@@ -114,7 +115,7 @@ def asked(root: Path, runs: int) -> None:
 
 
 def table(root: Path, runs: int) -> None:
-    """Write the table of all measures of runs, each of which is a condition."""
+    """Measure writing the table of all measures, with one run per condition."""
     rates = [f"{2 + 22 * at / runs:.4f} Mbit/s" for at in range(runs)]
     grid = "\n".join(["[grid]", f'"bottleneck.rate" = {rates}']).replace("'", '"')
     (root / "wide.toml").write_text(SCENARIO.partition("[grid]")[0] + grid, "utf-8")
@@ -127,7 +128,7 @@ def table(root: Path, runs: int) -> None:
 
 
 def main() -> None:
-    """Measure what is named first."""
+    """Run the requested measurement."""
     what = sys.argv[1] if len(sys.argv) > 1 else "sweep"
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -142,7 +143,7 @@ def main() -> None:
         elif what == "table":
             table(root, int(sys.argv[2]) if len(sys.argv) > 2 else 10_000)
         else:
-            asked(root, int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000)
+            measure_queries(root, int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000)
 
 
 if __name__ == "__main__":

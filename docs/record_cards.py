@@ -1,13 +1,13 @@
-"""Writes the cards of controllers into the page on suites.
+"""Writes the cards of controllers for the page on suites.
 
     jostle suite rfc9743 --controller bbr --quick --json > bbr.json
     jostle suite rfc9743 --controller bbr --quick --json --backend kernel > bbr-linux.json
     jostle suite rfc9743 --controller bbr3 --json > bbr3-all-runs.json
     python docs/record_cards.py bbr.json bbr-linux.json bbr3-all-runs.json …
 
-Takes any number of documents, each a card or a scorecard; those that are recorded already and not
-among them stay. Writes `cards.json`, what is kept of each card, and `cards.inc`, the tables of the
-page, in the order of the registry.
+Takes any number of documents, each a card or a scorecard. Recorded cards that are not in the
+documents are kept. Writes `cards.json`, the recorded data of each card, and `cards.inc`, the tables
+of the page, in the order of the registry.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Card = Mapping[str, Any]
 
 
 def main() -> None:
-    """Read the documents, write what is kept and the tables."""
+    """Read the documents, write recorded data and tables."""
     kept = json.loads(KEPT.read_text("utf-8")) if KEPT.exists() else []
     cards = {key(card): card for card in kept}
     for name in sys.argv[1:]:
@@ -41,26 +41,26 @@ def main() -> None:
         for card in document.get("cards", [document]):
             if not card["failures"]:
                 cards[key(card)] = short(card)
-    ordered = sorted(cards.values(), key=place)
+    ordered = sorted(cards.values(), key=sort_key)
     lines = ",\n".join(json.dumps(card, ensure_ascii=False) for card in ordered)
     KEPT.write_text(f"[\n{lines}\n]\n", "utf-8")
     TARGET.write_text("\n".join(tables(ordered)) + "\n", "utf-8")
 
 
 def key(card: Card) -> tuple[str, str, str, bool]:
-    """Give suite, controller and backend, and whether the card is a quick look."""
+    """Return suite, controller and backend, and whether the card is of a quick run."""
     return card["suite"], card["controller"], card["backend"], card["quick"]
 
 
-def place(card: Card) -> tuple[str, int, str, str, bool]:
-    """Give what cards are sorted by: variants follow what they are variants of."""
+def sort_key(card: Card) -> tuple[str, int, str, str, bool]:
+    """Return the sort key of a card: variants follow their controllers."""
     name = re.split(r", | \(", card["controller"])[0]
     at = next((at for at, row in enumerate(REGISTERED) if row == name), len(REGISTERED))
     return card["suite"], at, card["controller"], card["backend"], not card["quick"]
 
 
 def short(card: Card) -> dict[str, Any]:
-    """Keep of each criterion the value that decides, its bound and the verdict."""
+    """Return the deciding value, the bound and the verdict of each criterion."""
     names = ("suite", "title", "controller", "baseline", "backend", "version", "quick")
     return {name: card[name] for name in names} | {
         "criteria": {
@@ -71,12 +71,12 @@ def short(card: Card) -> dict[str, Any]:
 
 
 def number(value: float | None) -> float | None:
-    """Keep three digits of a number."""
+    """Round a number to three digits."""
     return None if value is None else float(f"{value:.3g}")
 
 
 def tables(cards: Sequence[Card]) -> Iterator[str]:
-    """Say suite by suite how many criteria each controller meets, and which it does not."""
+    """Yield, by suite, how many criteria each controller meets, and which ones it misses."""
     for suite in dict.fromkeys(card["suite"] for card in cards):
         here = [card for card in cards if card["suite"] == suite]
         yield f"**{suite}** ({here[0]['title']})"
@@ -96,12 +96,12 @@ def tables(cards: Sequence[Card]) -> Iterator[str]:
 
 
 def beyond(row: Sequence[Any]) -> bool:
-    """Whether a value is beyond its bound: a fail, or unknown in spite of a value."""
+    """Return whether a value is beyond its bound: a fail, or unknown despite a value."""
     return row[3] == "fail" or (row[3] == "unknown" and row[1] is not None)
 
 
 def not_met(name: str, row: Sequence[Any]) -> str:
-    """Write the name of a criterion that is not met, in bold if it must be, or that is open."""
+    """Format the name of a missed criterion, in bold for a `must`, or of an open one."""
     if row[3] == "unknown":
         return f"{name} (open)"
     strong = "**" if row[0] == "must" else ""
@@ -109,7 +109,7 @@ def not_met(name: str, row: Sequence[Any]) -> str:
 
 
 def count(verdicts: Sequence[str]) -> str:
-    """Write how many are met, of those that are known."""
+    """Format how many criteria are met, of those that are known."""
     known = [one for one in verdicts if one != "unknown"]
     return f"{known.count('pass')} of {len(known)}" if known else "–"
 

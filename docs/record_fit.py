@@ -16,8 +16,8 @@ import jostle
 from jostle.backends import SimBackend, load_engine
 from jostle.inference.fit import Experiment, Fit, fit
 from jostle.inference.free_keys import free_keys
-from jostle.running.executors import local
-from jostle.running.session import Session
+from jostle.runner.executors import local
+from jostle.runner.session import Session
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from downloads import document

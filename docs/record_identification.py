@@ -1,11 +1,11 @@
-"""Writes what the page on naming controllers says: who is taken for whom, and two constants.
+"""Writes the results of the page on identifying controllers: confusions, and two constants.
 
     python docs/record_identification.py STORE
 
-runs every controller of Linux on the kernel in virtual time, as far as STORE has not, over links
-that calibrate probabilities and over others that only test. Writes `identify-results.inc` with its
-figure, and prints the constants of `jostle/inference/identify.py` that the first links make
-likeliest.
+runs every controller of Linux on the kernel in virtual time, unless STORE contains the runs, on
+links that calibrate probabilities and on links that only test. Writes `identify-results.inc` with
+its figure, and prints the most likely constants of `jostle/inference/identify.py` for the first
+links.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import jostle
 import numpy as np
 from draw_identification import draw
 from jostle.backends import SimBackend, load_engine
-from jostle.inference import surroundings
+from jostle.inference import run_context
 from jostle.inference.candidates import chosen_names
-from jostle.inference.curves import curve_distances
-from jostle.inference.identify import probabilities, seen_of
-from jostle.inference.observation import observe
-from jostle.running.executors import local
-from jostle.running.session import Session
+from jostle.inference.curve_distance import curve_distances
+from jostle.inference.identify import observe_candidates, probabilities
+from jostle.inference.observed_flow import observe
+from jostle.runner.executors import local
+from jostle.runner.session import Session
 from scipy.optimize import minimize
 
 TARGET = Path(__file__).parent / "identify-results.inc"
@@ -35,9 +35,9 @@ SENDERS = [
     "yeah", "illinois", "cdg", "lp", "nv", "bbr",
 ]  # fmt: skip
 ASKED = ("reno", "cubic", "bbr", "vegas", "hybla", "westwood", "illinois", "htcp")
-"""Those that people ask for."""
+"""Controllers that users commonly ask for."""
 ALIKE = {"reno": ("lp",), "lp": ("reno",)}
-"""Candidates that do the same on a queue of their own."""
+"""Candidates that behave identically on a separate queue."""
 
 Link = tuple[str, str, str, str]
 CALIBRATING: tuple[Link, ...] = (
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def distances(link: Link, names: Sequence[str], store: str, *, capture: bool) -> list[Unknown]:
-    """Hold every sender's run on the kernel against the candidates on the same link."""
+    """Compare every sender's run on the kernel with the candidates on the same link."""
     rate, rtt, limit, loss = link
     bottleneck: dict[str, Any] = {
         "rate": rate,
@@ -81,7 +81,7 @@ def distances(link: Link, names: Sequence[str], store: str, *, capture: bool) ->
     document = {
         "title": f"{rate}, {rtt}, {limit}",
         "duration": "60 s",
-        "interval": "100 ms",
+        "sampling_interval": "100 ms",
         "bottleneck": bottleneck,
         "flows": [
             {"name": "download", "controller": "cubic", "rtt": rtt, "start_jitter": "100 ms"}
@@ -93,10 +93,10 @@ def distances(link: Link, names: Sequence[str], store: str, *, capture: bool) ->
     unknown = jostle.run(scenario, backend="kernel", store=store, repeats=1)
     executor = local()
     session = Session(SimBackend(load_engine()), executor, None)
-    # Another seed than that of the runs in question: nobody knows which packets were lost.
-    around = surroundings.of_a_run(unknown.results[0].run, "download")
+    # Use another seed than the kernel's run, because its random losses are not known.
+    around = run_context.spec_from_run(unknown.results[0].run, "download")
     around["seed"] += 1000
-    seen = seen_of(around, "download", names, session, on_time=True)
+    seen = observe_candidates(around, "download", names, session, on_time=True)
     executor.shutdown()
     found = []
     for result in unknown.results:
@@ -110,7 +110,7 @@ def distances(link: Link, names: Sequence[str], store: str, *, capture: bool) ->
 
 
 def constants(known: Sequence[Unknown]) -> tuple[float, float]:
-    """Find the likeliest constants; in half of the cases the sender is not among the candidates."""
+    """Return the most likely constants; in half of the cases the sender is no candidate."""
 
     def surprise(at: np.ndarray) -> float:
         sharpness, strange = np.exp(at)
@@ -129,7 +129,7 @@ def constants(known: Sequence[Unknown]) -> tuple[float, float]:
 def page(
     tested: Mapping[Link, Sequence[Unknown]], known: Sequence[Unknown], fitted: tuple[float, float]
 ) -> Iterator[str]:
-    """Write the tables."""
+    """Yield the lines of the tables."""
     every = [one for found in tested.values() for one in found]
     yield "| link | right of 8 that are asked for | right of all 16 | taken for another |"
     yield "| --- | ---: | ---: | --- |"
@@ -174,18 +174,18 @@ def page(
 
 
 def without(sender: str, closest: Mapping[str, float]) -> dict[str, float]:
-    """Leave the sender out of the candidates, and those that do the same."""
+    """Return the candidates without the sender and those with identical behaviour."""
     gone = (sender, *ALIKE.get(sender, ()))
     return {name: distance for name, distance in closest.items() if name not in gone}
 
 
 def first(closest: Mapping[str, float]) -> str:
-    """Name the closest candidate."""
+    """Return the closest candidate."""
     return min(closest, key=lambda name: closest[name])
 
 
 def right(found: Sequence[Unknown]) -> int:
-    """Count the senders that are named."""
+    """Count the senders that are identified correctly."""
     return sum(first(closest) == sender for sender, closest in found)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import jostle
 import polars as pl
 from jostle.backends.kernel.controllers import NAMES
-from jostle.backends.kernel.packets import PAYLOAD_BYTES
+from jostle.backends.kernel.packet_sizes import PAYLOAD_BYTES
 
 HERE = Path(__file__).parent / "algorithms"
 

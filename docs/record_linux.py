@@ -1,12 +1,12 @@
-"""Keeps beside each study what Linux gave, for the pages of those who do not run it.
+"""Records results on Linux for each study, for pages of users who do not run the kernel.
 
     jostle study all --backend kernel --json > kernel.json
     python docs/record_linux.py kernel.json 2026-11-22
 
-The second is the day of the runs. Of every study in the document that measures conformance it
-writes `studies/ID/linux-points.json`, where runs that the document does not have stay; of every
-other one of which Linux has given a number, `studies/ID/linux.json`, where values that the document
-does not have stay as they were kept, and of one that measures conformance, too, if it has claims.
+The second argument is the date of the runs. The script writes `studies/ID/linux-points.json` for
+every study that measures conformance, and `studies/ID/linux.json` for every study that has claims,
+or that has numbers from Linux and does not measure conformance. Recorded runs and values that are
+not in the document are kept.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def main() -> None:
 
 
 def any_number(study: Mapping[str, Any]) -> bool:
-    """Tell whether the runs gave a number that the study asks for."""
+    """Return whether the runs gave a number that the study requests."""
     return any(one["ours"] is not None for one in study["numbers"])
 
 
 def recording(study: Mapping[str, Any], date: str) -> dict[str, Any]:
-    """Take from a study's document what runs gave that none of a page would repeat."""
+    """Return the results in a study's document that a page would not compute again."""
     return {
         "schema": "jostle.recorded/1",
         "version": study["versions"]["kernel"],
@@ -71,7 +71,7 @@ def recording(study: Mapping[str, Any], date: str) -> dict[str, Any]:
 
 
 def beside(new: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Add what was kept before, of which the new recording has nothing; versions stand both."""
+    """Add earlier values that the new recording does not have, with both versions."""
     tables = ("numbers", "claims", "orders")
     merged = {name: dict(before.get(name, {})) | dict(new[name]) for name in tables}
     if all(merged[name].keys() == new[name].keys() for name in tables):
@@ -80,10 +80,10 @@ def beside(new: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def points(study: Mapping[str, Any], date: str, before: Mapping[str, Any]) -> str:
-    """Write what the flows' operating points were, a line for each flow of a run.
+    """Return the operating points, a line for each flow of a run.
 
-    Runs of QUIC on Linux take their time, and come a few at a time: those kept before of which the
-    document has nothing stay.
+    QUIC runs on Linux take long and are recorded a few at a time, so earlier runs that are not in
+    the document are kept.
     """
     kept = {run_of(one): one for one in before.get("runs", ())}
     new = {run_of(one): one for one in study["points"]}
@@ -98,18 +98,18 @@ def points(study: Mapping[str, Any], date: str, before: Mapping[str, Any]) -> st
 
 
 def run_of(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Say whose points they are: of which flow and phase, in which run."""
+    """Return the key of operating points: flow, phase and run."""
     labels = json.dumps(row["condition"], sort_keys=True)
     return row["experiment"], labels, row["flow"], row["phase"], str(row["seed"])
 
 
 def versions(before: str, new: str) -> str:
-    """Name the versions of both, each once."""
+    """Join both versions without duplicates."""
     return ", ".join(dict.fromkeys([*before.split(", "), new]))
 
 
 def rounded(value: Any) -> Any:
-    """Leave six digits of a number: a page shows three or four."""
+    """Round a number to six digits; a page shows three or four."""
     match value:
         case bool() | None | str():
             return value

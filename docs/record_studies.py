@@ -1,10 +1,10 @@
-"""Writes what became of the published claims into the page on studies.
+"""Writes the outcomes of published claims into the page on studies.
 
     jostle study all --json > sim.json
     python docs/record_studies.py sim.json
 
-What is kept of Linux (`record_linux.py`) is in the document. Several documents are one: what each
-backend says of a claim stands side by side, in the order of the files. Writes
+The document contains the recorded results on Linux (`record_linux.py`). Several documents are
+merged: the results of each backend are shown side by side, in the order of the files. Writes
 `studies-results.inc`.
 """
 
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def merged(documents: Rows) -> list[dict[str, Any]]:
-    """Studies of the first document, their claims with the answers of all."""
+    """Return the studies of the first document, with the results of all documents."""
     studies = [study for study in documents[0]["studies"] if study["claims"]]
     for study in studies:
         others = [
@@ -43,7 +43,7 @@ def merged(documents: Rows) -> list[dict[str, Any]]:
             claim["columns"] = {
                 TITLES[backend] if backend != "sim" else title: values
                 for reading, title in titles(study).items()
-                for backend, values in claim["readings"].get(reading, {}).items()
+                for backend, values in claim["setups"].get(reading, {}).items()
             }
             for other in others:
                 for backend, values in other.get(claim["id"], {"backends": {}})["backends"].items():
@@ -52,20 +52,20 @@ def merged(documents: Rows) -> list[dict[str, Any]]:
 
 
 def titles(study: Mapping[str, Any]) -> dict[str, str]:
-    """Heads of the columns of a study's readings in the simulator."""
-    found = {one["id"]: one["title"] for one in study["readings"] if one["backend"] == "sim"}
+    """Return the column titles of a study's setups in the simulator."""
+    found = {one["id"]: one["title"] for one in study["setups"] if one["backend"] == "sim"}
     return found if len(found) > 1 else dict.fromkeys(found, TITLES["sim"])
 
 
 def summary(studies: Rows) -> Iterator[str]:
-    """How much holds, study by study and reading by reading, in the simulator."""
+    """Yield the share of claims that hold in the simulator, by study and setup."""
     yield "| Study | Reading | claims that hold | published numbers reproduced |"
     yield "| --- | --- | --- | --- |"
     for study in studies:
         published = [row for row in study["numbers"] if row["published"] is not None]
         for at, (reading, title) in enumerate(titles(study).items()):
             cells = [
-                share(sum(row["readings"][reading]["sim"]["holds"] is True for row in rows), rows)
+                share(sum(row["setups"][reading]["sim"]["holds"] is True for row in rows), rows)
                 for rows in (study["claims"], published)
             ]
             name = "" if at else f"`{study['id']}`"
@@ -73,12 +73,12 @@ def summary(studies: Rows) -> Iterator[str]:
 
 
 def share(held: int, of: Rows) -> str:
-    """Write how many of how many."""
+    """Format a number of claims that hold."""
     return f"{held} of {len(of)}" if of else "–"
 
 
 def map_claims(studies: Rows) -> Iterator[str]:
-    """Every claim, and the comparison that decides on it."""
+    """Yield every claim, and its deciding comparison."""
     for study in studies:
         columns = list(dict.fromkeys(name for one in study["claims"] for name in one["columns"]))
         yield ""
@@ -90,12 +90,12 @@ def map_claims(studies: Rows) -> Iterator[str]:
         yield "| Claim | asks for | " + " | ".join(columns) + " |"
         yield "| --- | --- |" + " --- |" * len(columns)
         for claim in study["claims"]:
-            cells = [answer(claim["columns"].get(name)) for name in columns]
+            cells = [verdict(claim["columns"].get(name)) for name in columns]
             yield f"| {claim['text']} | {claim['published']} | " + " | ".join(cells) + " |"
 
 
-def answer(found: Mapping[str, Any] | None) -> str:
-    """Write whether a claim holds, and by which number."""
+def verdict(found: Mapping[str, Any] | None) -> str:
+    """Format whether a claim holds, and the deciding number."""
     if found is None or found["holds"] is None:
         return "–"
     word = "yes" if found["holds"] else "**no**"
@@ -103,7 +103,7 @@ def answer(found: Mapping[str, Any] | None) -> str:
 
 
 def digits(value: float) -> str:
-    """Write a number with three digits."""
+    """Format a number with three digits."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 

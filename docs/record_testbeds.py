@@ -1,4 +1,4 @@
-"""Writes what fits of testbeds found into the page on studies, from what is kept beside each study.
+"""Writes the results of testbed fits into the page on studies, from the files of the studies.
 
     jostle testbed geo-shared --write
     python docs/record_testbeds.py
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.studies import load
-from jostle.studies.fitted import FILE, Answer, Fitted
+from jostle.studies.fitted_network import FILE, ClaimOutcome, FittedNetwork
 from record_studies import digits
 
 HERE = Path(__file__).parent
@@ -23,12 +23,12 @@ TARGET = HERE / "testbeds-results.inc"
 
 
 def main() -> None:
-    """Read what is kept, write the tables."""
+    """Read the files, write the tables."""
     kept = {
-        path.parent.name: Fitted.model_validate_json(path.read_text("utf-8"))
+        path.parent.name: FittedNetwork.model_validate_json(path.read_text("utf-8"))
         for path in sorted(STUDIES.glob(f"*/{FILE}"))
     }
-    lines = [*halves(kept)]
+    lines = [*claims_by_subset(kept)]
     for testbed in dict.fromkeys(one.testbed for one in kept.values()):
         of = {name: one for name, one in kept.items() if one.testbed == testbed}
         lines += values(next(iter(of.values())))
@@ -37,8 +37,8 @@ def main() -> None:
     TARGET.write_text("\n".join(lines) + "\n", "utf-8")
 
 
-def halves(kept: Mapping[str, Fitted]) -> Iterator[str]:
-    """How many claims of each half hold, as described and fitted."""
+def claims_by_subset(kept: Mapping[str, FittedNetwork]) -> Iterator[str]:
+    """Yield how many claims of each subset hold, as described and fitted."""
     yield "| Study | network | of the fit's half | of the half held out |"
     yield "| --- | --- | --- | --- |"
     for name, one in kept.items():
@@ -52,8 +52,8 @@ def halves(kept: Mapping[str, Fitted]) -> Iterator[str]:
             yield f"| {shown} | {title} | " + " | ".join(cells) + " |"
 
 
-def values(one: Fitted) -> Iterator[str]:
-    """List what was free, what was tried and found, and which numbers had to be reproduced."""
+def values(one: FittedNetwork) -> Iterator[str]:
+    """Yield free parameters with their values, and the numbers that had to be reproduced."""
     yield ""
     yield f"**{one.title}** (`{one.testbed}`; {one.search.trials} networks tried)"
     yield ""
@@ -73,21 +73,21 @@ def values(one: Fitted) -> Iterator[str]:
         )
 
 
-def claims(name: str, one: Fitted) -> Iterator[str]:
-    """Every claim: as described, fitted, on Linux."""
+def claims(name: str, one: FittedNetwork) -> Iterator[str]:
+    """Yield every claim: as described, fitted, on Linux."""
     linux = _linux(name)
     texts = {claim.id: claim.text for claim in load(name, STUDIES).file.claims}
     yield ""
     yield f"| `{name}` | half | asks for | as described | fitted | Linux 6.1 |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for claim, row in one.claims.items():
-        cells = [_answer(row.described), _answer(row.fitted), linux.get(claim, "–")]
+        cells = [_outcome(row.described), _outcome(row.fitted), linux.get(claim, "–")]
         text = texts.get(claim, claim)
         yield f"| {text} | {row.half} | {row.asked} | " + " | ".join(cells) + " |"
 
 
 def _linux(name: str) -> dict[str, str]:
-    """Read what is kept of Linux's answers, by claim."""
+    """Return the recorded results on Linux, by claim."""
     path = STUDIES / name / "linux.json"
     if not path.is_file():
         return {}
@@ -95,11 +95,11 @@ def _linux(name: str) -> dict[str, str]:
     found = {}
     for claim, row in document["claims"].items():
         part = next((part for part in row["parts"] if part["holds"] is not True), row["parts"][0])
-        found[claim] = _answer(Answer(holds=row["holds"], ours=part["ours"]))
+        found[claim] = _outcome(ClaimOutcome(holds=row["holds"], ours=part["ours"]))
     return found
 
 
-def _answer(one: Answer) -> str:
+def _outcome(one: ClaimOutcome) -> str:
     if one.holds is None:
         return "–"
     word = "yes" if one.holds else "**no**"

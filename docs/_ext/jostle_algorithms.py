@@ -17,8 +17,8 @@ import jostle
 import numpy as np
 import polars as pl
 from jostle import _core
-from jostle.backends.kernel.packets import PAYLOAD_BYTES
-from jostle.figures import PanelData, StackedData, draw, family, save
+from jostle.backends.kernel.packet_sizes import PAYLOAD_BYTES
+from jostle.figures import PanelData, StackedData, draw, family_tree, save
 from jostle.figures.data import Line
 from jostle_reference import _facts, _Markdown, _parameters, _plain
 from sphinx.application import Sphinx
@@ -28,12 +28,12 @@ RECORDED = HERE / "recorded"
 _LINKS = {
     "controllers": "controller.toml",
     "slow_starts": "slow-start.toml",
-    "memories": "memory.toml",
+    "peer_caches": "memory.toml",
 }
 _KEYS = {
     "controllers": "flows.flow.controller",
     "slow_starts": "flows.flow.slow_start",
-    "memories": "flows.flow.memory",
+    "peer_caches": "flows.flow.peer_cache",
 }
 
 
@@ -84,7 +84,7 @@ class FamilyTree(_Markdown):
 
     def _markdown(self) -> Iterator[str]:
         stem = Path(self.env.srcdir) / "_build" / "figures" / "family-tree"
-        data = family.family_tree(json.loads(_core.registry())["controllers"])
+        data = family_tree.family_tree(json.loads(_core.registry())["controllers"])
         save.save(draw.family(data), stem, ("svg",))
         yield "```{image} /_build/figures/family-tree.svg\n:width: 100%\n:alt: Family tree\n```\n"
 
@@ -143,14 +143,14 @@ def _overlay(name: str, results: jostle.ResultSet) -> StackedData:
 
 
 def _alt(kind: str, name: str) -> str:
-    role = {"controllers": "", "slow_starts": " as its slow start", "memories": " as its memory"}
+    role = {"controllers": "", "slow_starts": " as its slow start", "peer_caches": " as its memory"}
     return f"Window and RTT over time of one flow with {name}{role[kind]}"
 
 
 def _caption(kind: str, name: str) -> str:
     if kind == "slow_starts":
         return "*One Reno flow with this slow start: 50 Mbit/s, 100 ms, a buffer of one BDP.*\n"
-    if kind == "memories":
+    if kind == "peer_caches":
         return (
             "*The third of three Cubic flows to one peer: 50 Mbit/s, 100 ms, one BDP of buffer.*\n"
         )

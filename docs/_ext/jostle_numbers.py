@@ -1,9 +1,9 @@
-"""Roles that write numbers of generated files into a page, so that no page can fall behind them.
+"""Roles that insert numbers from generated files into a page, so that pages stay up to date.
 
-`` {cells}`cubic alone` `` is how many cells of fidelity.md with that controller are within the
-tolerances, as in "16 of 16"; kinds are `alone`, `lossy` and `sharing`, and `all` stands for every
-controller. `` {per-ack}`bbr3` `` is what an ACK costs a controller by per-ack.inc, in words, and
-`` {instructions}`bbr3` `` the number alone.
+`` {cells}`cubic alone` `` is the number of cells of fidelity.md with that controller that are
+within the tolerances, such as "16 of 16". Kinds are `alone`, `lossy` and `sharing`; `all` selects
+every controller. `` {per-ack}`bbr3` `` is the cost of an ACK for a controller from per-ack.inc, in
+words, and `` {instructions}`bbr3` `` the number only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COLUMNS = {"alone": 1, "lossy": 2, "sharing": 3}
 
 
 class _Number(SphinxRole, ABC):
-    """A role that is replaced by what a generated file says."""
+    """A role that is replaced by a value from a generated file."""
 
     source: str
 
@@ -36,7 +36,7 @@ class _Number(SphinxRole, ABC):
 
     @abstractmethod
     def words(self, text: str) -> str:
-        """Look up in the file's text what the role asks for."""
+        """Return the role's value from the text of the file."""
 
 
 class Cells(_Number):
@@ -45,7 +45,7 @@ class Cells(_Number):
     source = "fidelity.md"
 
     def words(self, text: str) -> str:
-        """Add up the cells in which a controller is, alone or with others."""
+        """Count the cells with a controller, alone or with others."""
         name, _, kind = self.text.partition(" ")
         if kind not in _COLUMNS:
             raise ValueError(f"no kind of cells `{kind}`: one of {', '.join(_COLUMNS)}")
@@ -71,7 +71,7 @@ class Instructions(_Number):
     source = "per-ack.inc"
 
     def words(self, text: str) -> str:
-        """Say the number alone."""
+        """Return the number only."""
         return self._row(text)[0]
 
     def _row(self, text: str) -> list[str]:
@@ -83,10 +83,10 @@ class Instructions(_Number):
 
 
 class PerAck(Instructions):
-    """What an ACK costs a controller."""
+    """Cost of an ACK for a controller."""
 
     def words(self, text: str) -> str:
-        """Say it beside Reno."""
+        """Return the number of instructions, compared with Reno."""
         alone, ratio, _, with_transport, *_ = self._row(text)
         return (
             f"{alone} instructions per ACK, {ratio} times Reno and {with_transport} times with the "

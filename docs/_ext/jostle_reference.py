@@ -1,7 +1,7 @@
 """Directives that write the reference from the engine's registries and the scenario schema.
 
-What they print is what `jostle explain`, `jostle --help` and the scenario reader use, so that it
-cannot be out of date.
+`jostle explain`, `jostle --help` and the scenario reader use the same data, so the reference cannot
+be out of date.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import click
 from docutils import nodes
 from jostle import _core
 from jostle.cli import cli
-from jostle.cli.show import _default, _range
+from jostle.cli.list_and_explain import _default, _range
 from jostle.results.measures import measures
 from jostle.scenario import fields, models
-from jostle.scenario.resolving.profiles import profiles
+from jostle.scenario.resolve.profiles import profiles
 from jostle.scenario.schema import json_schema
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -34,7 +34,7 @@ _UNITS = {
 }
 
 _FEW = 2
-"""Words that are listed where they may be written; more are told elsewhere."""
+"""Largest number of accepted words that are listed; longer lists are documented elsewhere."""
 _TYPES = {
     "array": "list",
     "boolean": "`true` or `false`",
@@ -52,7 +52,7 @@ class _Markdown(SphinxDirective):
 
     @abstractmethod
     def _markdown(self) -> Iterator[str]:
-        """Yield the lines that take the directive's place."""
+        """Yield the lines that replace the directive."""
 
     def run(self) -> list[nodes.Node]:
         lines = "\n".join(self._markdown())
@@ -60,7 +60,7 @@ class _Markdown(SphinxDirective):
 
 
 class Rows(_Markdown):
-    """Every row of a registry, which is one of those that `jostle list` knows."""
+    """Every entry of a registry, which is one of the registries of `jostle list`."""
 
     required_arguments = 1
 
@@ -73,7 +73,7 @@ class Rows(_Markdown):
 
 
 class Measures(_Markdown):
-    """The measures of one scope that the summary has at one place."""
+    """The measures of one scope and one position in the summary."""
 
     required_arguments = 2
 
@@ -87,15 +87,15 @@ class Measures(_Markdown):
         yield "| --- " * (4 if keyed else 3) + "|"
         for row in rows:
             key = f"| `{row.key}` " if keyed else ""
-            yield f"| `{row.name}` {key}| {row.reads or '–'} | {row.definition} |"
+            yield f"| `{row.name}` {key}| {row.display_unit or '–'} | {row.definition} |"
         yield ""
 
 
 class Keys(_Markdown):
     """Every key of a table of the scenario file; the body has a line for each.
 
-    A line is `key: meaning`, or `key (default): meaning`. Keys that the file format does not have,
-    and keys that the body leaves out, break the build.
+    A line is `key: meaning`, or `key (default): meaning`. Keys in the body that the file format
+    does not have, and keys that the body omits, are errors of the build.
     """
 
     required_arguments = 1
@@ -130,7 +130,7 @@ class Profiles(_Markdown):
 
 
 class Help(_Markdown):
-    """What `jostle COMMAND --help` prints."""
+    """Output of `jostle COMMAND --help`."""
 
     optional_arguments = 2
 
@@ -146,7 +146,7 @@ class Help(_Markdown):
 
 
 class Scenario(_Markdown):
-    """An example as it stands in `scenarios/`."""
+    """An example from `scenarios/`."""
 
     required_arguments = 1
 
@@ -157,7 +157,7 @@ class Scenario(_Markdown):
 
 
 def _facts(row: Mapping[str, Any]) -> Iterator[str]:
-    """Class, origin and source of a row."""
+    """Yield class, origin and source of an entry."""
     facts = [("Class", row["class"])]
     if row["based_on"]:
         facts.append(("Based on", ", ".join(row["based_on"])))
@@ -169,7 +169,7 @@ def _facts(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _parameters(row: Mapping[str, Any]) -> Iterator[str]:
-    """Table of a row's parameters, if it has any."""
+    """Yield the table of an entry's parameters, if it has any."""
     if row["parameters"]:
         cells = [
             (f"`{p['name']}`", _written(_default(p)), _plain(_range(p)), _plain(p["summary"]))
@@ -179,7 +179,7 @@ def _parameters(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _form(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """Say what a value looks like, in a few words."""
+    """Describe the format of a value in a few words."""
     bare = {key: value for key, value in schema.items() if key not in ("description", "default")}
     unit = _UNITS.get(json.dumps(bare, sort_keys=True))
     match bare:
@@ -212,22 +212,22 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str
 
 
 def _plain(text: str) -> str:
-    """Text in which nothing is markup."""
+    """Escape markup."""
     return "".join(f"\\{c}" if c in "\\`*_{}[]<>#$" else c for c in text)
 
 
 def _written(default: str) -> str:
-    """Return a default as code, or in words where a scenario cannot write it."""
+    """Return a default as code, or in words if a scenario cannot express it."""
     return _plain(default.strip("()")) if default.startswith("(") else f"`{default}`"
 
 
 class Features(_Markdown):
-    """What learners can observe."""
+    """Features that learners can observe."""
 
     def _markdown(self) -> Iterator[str]:
         yield "| Feature | What it is | From | To | Before the first interval |"
         yield "| --- | --- | --- | --- | --- |"
-        for name, about, low, high, rest in _core.learning()[0]:
+        for name, about, low, high, rest in _core.learning_features()[0]:
             yield f"| `{name}` | {_plain(about)} | {low:g} | {high:g} | {rest:g} |"
         yield ""
 
