@@ -4,7 +4,7 @@
     python tools/migrate_keys.py FILE…          rewrites scenarios, studies, suites and testbeds
     python tools/migrate_keys.py --check FILE…  lists what would change; exit status 1 if anything
 
-Comments, order and layout stay as they are. Files of other kinds are left alone. A file that is not
+Comments, order and layout stay. Files of other kinds are left alone. A file that is not
 valid TOML, or whose names cannot all be changed, is reported and left alone; the exit status is 2.
 """
 
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jostle.scenario.parsing.renamed_keys import FileKind, Place, file_kind, renames_in
+from jostle.scenario.parsing.renamed_keys import FileKind, Position, file_kind, renames_in
 
 _BLANK = re.compile(r"[ \t]*")
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -62,7 +62,7 @@ class Assignment:
 
 @dataclass
 class Scan:
-    """What is found in a text: names that change, and the lines with keys."""
+    """Names that change in a text, and the lines with keys."""
 
     text: str
     kind: FileKind
@@ -72,13 +72,13 @@ class Scan:
 
     def run(self) -> None:
         """Read the whole text."""
-        table = Place(self.kind)
+        table = Position(self.kind)
         self._skip(_SPACE)
         while self.position < len(self.text):
             if self.text.startswith("[", self.position):
                 array = self.text.startswith("[[", self.position)
                 self.position += 2 if array else 1
-                table = self._key(Place(self.kind))
+                table = self._key(Position(self.kind))
                 if array:
                     table = table.below(0)
                 self.position += 2 if array else 1
@@ -86,7 +86,7 @@ class Scan:
                 self._assignment(table, is_line=True)
             self._skip(_SPACE)
 
-    def _assignment(self, table: Place, *, is_line: bool) -> None:
+    def _assignment(self, table: Position, *, is_line: bool) -> None:
         start = self.position
         place = self._key(table)
         key_end = len(self.text[: self.position].rstrip(" \t"))
@@ -97,7 +97,7 @@ class Scan:
         if is_line:
             self.assignments.append(Assignment(start, key_end, equals, self.position))
 
-    def _key(self, place: Place) -> Place:
+    def _key(self, place: Position) -> Position:
         """Read a key with its dots; return the place of what it names."""
         while True:
             self._skip(_BLANK)
@@ -115,7 +115,7 @@ class Scan:
                 return place
             self.position += 1
 
-    def _value(self, place: Place) -> None:
+    def _value(self, place: Position) -> None:
         start = self.position
         head = self.text[start : start + 1]
         if head == "[":

@@ -35,7 +35,7 @@ pub struct GroupTransfers {
 /// Transfers of multi-connection flows, by size.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TransfersBySize {
-    /// All transfers, then those of each size class.
+    /// All transfers, then the transfers of each size class.
     pub classes: [SizeClass; 1 + SIZES_BYTES.len()],
     /// Length of the run.
     pub duration_s: f64,

@@ -87,7 +87,7 @@ class Task:
         found = []
         for scenario in self.scenarios:
             whole = self._planned(scenario, values, fresh=part == "fresh")
-            held = {at for at, one in enumerate(whole.conditions) if self._is_held_out(one)}
+            held = {at for at, one in enumerate(whole.conditions) if self._matches_hold(one)}
             every = set(range(len(whole.conditions)))
             left_out = every - held if part == "held" else held
             if left_out != every:
@@ -105,7 +105,7 @@ class Task:
         most = max(plan.repeats_of(at) for at in range(len(plan.conditions)))
         return made.plan(repeats=self.repeats, seed=first + max(most, plan.max_repeats))
 
-    def _is_held_out(self, condition: Mapping[str, str]) -> bool:
+    def _matches_hold(self, condition: Mapping[str, str]) -> bool:
         return any(condition.get(key) == label for key, label in self.hold.items())
 
 

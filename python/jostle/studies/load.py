@@ -107,7 +107,7 @@ def with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
     def filled(table: Any) -> Any:
         return {**defaults, **table} if isinstance(table, dict) else table
 
-    def part_with_defaults(part: Any) -> Any:
+    def filled_part(part: Any) -> Any:
         if not isinstance(part, dict):
             return part
         values = {key: filled(part[key]) for key in ("left", "right") if key in part}
@@ -122,8 +122,8 @@ def with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
     if "numbers" in whole:
         whole["numbers"] = each(whole["numbers"], filled)
     for name, key, function in (
-        ("claims", "parts", part_with_defaults),
-        ("criteria", "parts", part_with_defaults),
+        ("claims", "parts", filled_part),
+        ("criteria", "parts", filled_part),
         ("figures", "curves", filled),
     ):
         if name in whole:

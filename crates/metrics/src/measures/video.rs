@@ -17,7 +17,7 @@ measures_of_a_run! {
     rebufferings: Option<f64>, "rebufferings", "rebufferings", NUMBER; rebufferings;
     /// Mean encoding bitrate of the segments received; the sizes of the segments do not matter.
     video_bitrate_bps: Option<f64>, "bitrate", "bitrate", RATE; bitrate;
-    /// Number of video segments with a bitrate other than that of the previous segment.
+    /// Number of video segments whose bitrate differs from the previous segment's.
     bitrate_switches: Option<f64>, "bitrate_switches", "bitrate switches", NUMBER; switches;
     /// Video segments received.
     video_segments: Option<f64>, "video_segments", "video segments", NUMBER; segments;

@@ -19,7 +19,7 @@ __all__ = [
     "MIGRATE",
     "SCENARIO_FORMAT",
     "FileKind",
-    "Place",
+    "Position",
     "Renamed",
     "file_kind",
     "renamed_key_path",
@@ -28,10 +28,10 @@ __all__ = [
 ]
 
 SCENARIO_FORMAT: Final = "jostle.scenario/2"
-"""Of the scenarios that this version reads."""
+"""Format of the scenarios that this version reads."""
 OLD_SCENARIO_FORMAT: Final = "jostle.scenario/1"
 MIGRATE: Final = "run `python tools/migrate_keys.py FILE`"
-"""What changes a file of the earlier format."""
+"""Advice in errors on files of the earlier format."""
 LIST_KINDS: Final[Mapping[str, str]] = {"memories": "peer-caches"}
 """Arguments of `jostle list`."""
 MEASURES: Final[Mapping[str, str]] = {
@@ -81,7 +81,7 @@ RECEIVERS: Final[Mapping[str, str]] = {
 
 FileKind = Literal["scenario", "study", "suite", "testbed"]
 Rule = Literal["", "format", "measure", "receiver", "rule", "path", "constraint"]
-"""What a text is: the name of a measure or a receiver, or a text that names keys or a measure."""
+"""Kind of a text: the name of a measure or a receiver, or a text that names keys or a measure."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ class Table:
     tables
         Key → name of the table below it, in `TABLES`.
     texts
-        Key → what its texts are.
+        Key → kind of its texts.
     others
         Name of the table below every other key.
     other_texts
-        What the texts of every other key are.
+        Kind of the texts of every other key.
     varies
         Whether its keys are key paths of the scenario, each with the values that it takes.
     sets
@@ -243,15 +243,15 @@ _PATH: Final = re.compile(r'[A-Za-z_][\w-]*(?:\.(?:"[^"]*"|[\w*-]+))+')
 _NAMED: Final = ("flows", "links")
 
 
-class Place(NamedTuple):
-    """A place in a file: the table there, or what its texts are.
+class Position(NamedTuple):
+    """A position in a file: the table there, or the kind of its texts.
 
     Attributes
     ----------
     table
         Name of the table, in `TABLES`.
     rule
-        What texts are.
+        Kind of the texts.
     levels
         Whether values of a key that varies are below, in a list or by their labels.
     """
@@ -260,18 +260,20 @@ class Place(NamedTuple):
     rule: Rule = ""
     levels: bool = False
 
-    def below(self, step: str | int) -> Place:
+    def below(self, step: str | int) -> Position:
         """Return the place of a key, by its old or new name, or of an element of a list."""
         if isinstance(step, int) or self.levels:
-            return Place(self.table, self.rule)
+            return Position(self.table, self.rule)
         table = TABLES[self.table]
         if step in table.texts and step not in table.tables:
-            return Place("", table.texts[step])
+            return Position("", table.texts[step])
         if table.varies or table.sets:
             target, _ = _walk(step)
             return target._replace(levels=table.varies)
         key = table.keys.get(step, step)
-        return Place(table.tables.get(key, table.others), table.texts.get(key, table.other_texts))
+        return Position(
+            table.tables.get(key, table.others), table.texts.get(key, table.other_texts)
+        )
 
     def renamed_key(self, key: str) -> str | None:
         """Return the new name of a key here; None if it has none."""
@@ -312,7 +314,7 @@ class Renamed:
     path
         Where it is.
     message
-        What it is called now.
+        Text with the new name.
     """
 
     path: KeyPath
@@ -321,7 +323,7 @@ class Renamed:
 
 def renames_in(document: Any, kind: FileKind) -> Iterator[Renamed]:
     """Find all keys, values and measures of a document that have another name now."""
-    yield from _renames(document, Place(kind), ())
+    yield from _renames(document, Position(kind), ())
 
 
 def renamed_key_path(path: str) -> str | None:
@@ -332,7 +334,7 @@ def renamed_key_path(path: str) -> str | None:
 
 def with_new_names(path: KeyPath) -> KeyPath:
     """Return a place in a scenario with the new names of its keys."""
-    place, new = Place("scenario"), list[str | int]()
+    place, new = Position("scenario"), list[str | int]()
     for step in path:
         key = step if isinstance(step, int) else place.renamed_key(step)
         new.append(step if key is None else key)
@@ -356,9 +358,9 @@ def file_kind(name: str, document: Mapping[str, Any]) -> FileKind | None:
     return "scenario" if keys & scenario else None
 
 
-def _walk(path: str) -> tuple[Place, str]:
+def _walk(path: str) -> tuple[Position, str]:
     """Follow a key path of a scenario: the place that it names, and the path with new names."""
-    place, parts, first, end = Place("scenario"), list[str](), "", 0
+    place, parts, first, end = Position("scenario"), list[str](), "", 0
     for index, step in enumerate(_STEP.finditer(path)):
         key = step[0].strip("\"'")
         parts.append(path[end : step.start()])
@@ -375,7 +377,7 @@ def _walk(path: str) -> tuple[Place, str]:
     return place, "".join([*parts, path[end:]])
 
 
-def _renames(node: Any, place: Place, path: KeyPath) -> Iterator[Renamed]:
+def _renames(node: Any, place: Position, path: KeyPath) -> Iterator[Renamed]:
     if isinstance(node, Mapping):
         for key, value in node.items():
             at = (*path, key)
