@@ -66,7 +66,7 @@ class Algorithm(_Markdown):
 
 
 class AlgorithmTable(_Markdown):
-    """All controllers, slow starts or memories, with links to their pages."""
+    """All controllers, slow starts or peer caches, with links to their pages."""
 
     required_arguments = 1
 
