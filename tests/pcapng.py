@@ -59,10 +59,13 @@ class Capture:
     def retransmitted(self) -> int:
         """Data packets that begin before the end of what was sent before."""
         end, again = 0, 0
-        for packet in self.of(1):
+        sent = self.of(1)
+        for packet in sent:
             if packet.payload:
-                again += packet.sequence < end
-                end = max(end, packet.sequence + packet.payload)
+                # A kernel's first sequence number is random, and 2³² follows soon after some.
+                sequence = (packet.sequence - sent[0].sequence) % 2**32
+                again += sequence < end
+                end = max(end, sequence + packet.payload)
         return again
 
 
