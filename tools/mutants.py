@@ -21,6 +21,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 TESTS: Final = {
     "stats": (
+        "tests/test_stats_numbers.py",
         "tests/test_stats.py",
         "tests/test_stats_studies.py",
         "tests/test_envelope.py",
