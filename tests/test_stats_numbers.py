@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -64,6 +65,10 @@ def test_difference_of_few_or_constant_values() -> None:
     words = "difference of means, Welch 95 % interval"
     constant = stats.difference([2.0, 2.0], [5.0, 5.0, 5.0], "s")
     assert constant == stats.Estimate(-3.0, -3.0, -3.0, 2, "s", words)
+    # Other units change the numbers by their factor only.
+    assert ends(stats.difference([10.0, 20.0, 30.0], [40.0, 60.0, 80.0, 100.0], "s"))[:3] == (
+        pytest.approx([10 * end for end in ends(stats.difference(FIRST, SECOND, "s"))[:3]])
+    )
 
 
 def test_ellipse_by_hand() -> None:
@@ -144,7 +149,8 @@ def test_estimates_are_those_of_single_samples() -> None:
     flat = np.array([value for sample in samples for value in sample])
     sizes = np.array([len(sample) for sample in samples])
     for least, most, confidence in ((None, None, 0.95), (0.0, 4.5, 0.95), (None, None, 0.8)):
-        found = stats.estimates(flat, sizes, least, most, confidence)
+        with warnings.catch_warnings(action="error"):
+            found = stats.estimates(flat, sizes, least, most, confidence)
         for at, sample in enumerate(samples):
             one = stats.estimate(sample, "s", confidence=confidence, bounds=(least, most))
             row = [found.value[at], found.low[at], found.high[at], found.n[at]]
@@ -174,6 +180,7 @@ def test_ends_stay_within_bounds_and_values(
     end: float, value: float, least: float | None, most: float | None, expected: float
 ) -> None:
     assert stats.within(end, value, least, most) == expected
+    assert stats.within(int(end), value, None, None).dtype == np.float64
 
 
 def test_half_widths_by_the_table() -> None:
@@ -213,6 +220,8 @@ def test_percentile_estimates_by_hand() -> None:
     # Binomial(7, 1/2): P(0) = 1/128 and P(≤ 1) = 8/128 > 5 %, so the ends are the outermost.
     words = f"{words}, order statistics 90 % interval"
     assert found == stats.Estimate(4.0, 1.0, 7.0, 7, "s", words)
+    # Binomial(2, 1/2): P(0) is exactly the tail of a 50 % interval.
+    assert ends(stats.percentile_estimate([1.0, 2.0], 50, "s", 0.5)) == (1.5, 1.0, 2.0, 2)
     # The values up to the median are finite; the next one is not.
     assert stats.percentile_estimate([1.0, 2.0, None], 50, "s").value == 2.0
     assert stats.percentile_estimate([1.0, 2.0, 3.0], 100, "s").value == 3.0
@@ -227,6 +236,7 @@ def test_whiskers_reach_values_at_their_limit() -> None:
 
 def test_distribution_of_one_value() -> None:
     assert stats.ecdf([3.0])[1].tolist() == [1.0]
+    assert stats.ecdf([3])[0].dtype == np.float64
 
 
 def test_bins_without_values_stay_empty_without_a_warning() -> None:
@@ -269,6 +279,12 @@ def test_tolerance_around_one_point(value: float, scale: float) -> None:
     assert found is not None
     points = np.array([[value + 0.5e-9 * scale, value], [value, value + 2e-9 * scale]])
     assert found.count_inside(points) == 1
+
+
+def test_tolerance_includes_its_ends() -> None:
+    found = envelope(np.zeros(3), np.zeros(3))
+    assert found is not None
+    assert found.count_inside(np.array([[-1e-9, 0.0], [1e-9, 0.0]])) == 2
 
 
 def test_envelope_by_hand() -> None:
