@@ -304,6 +304,14 @@ def test_envelope_by_hand() -> None:
     assert envelope(x[:2], y[:2]) is None
 
 
+def test_envelope_keeps_the_first_of_equally_distant_points() -> None:
+    x, y = np.tile([3.0, 0.0, -3.0, 0.0], 10), np.tile([0.0, 1.0, 0.0, -1.0], 10)
+    found = envelope(x, y, keep=0.6)
+    assert found is not None
+    near = [[0.0, 1.0], [0.0, -1.0]] * 10
+    assert found.kept.tolist() == near + [[3.0, 0.0], [-3.0, 0.0]] * 2
+
+
 @pytest.mark.parametrize("keep", [0.0, 1.01])
 def test_envelope_keeps_a_share(keep: float) -> None:
     with pytest.raises(ValueError, match=r"^keep must lie above 0 and not beyond 1$"):
