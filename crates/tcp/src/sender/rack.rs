@@ -121,3 +121,93 @@ impl Sender {
         self.board.return_newly_lost(lost);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jostle_congestion::PacketDeliveryState;
+
+    use super::*;
+    use crate::sender::scoreboard::Scoreboard;
+
+    const MIN_RTT: Span = Span::from_ms(40);
+
+    fn ms(ms: u64) -> Time {
+        Time::ZERO + Span::from_ms(ms)
+    }
+
+    /// Advances `rack` by segment 0, sent at `sent_ms` and delivered at `now_ms`.
+    fn deliver(rack: &mut Rack, sent_ms: u64, now_ms: u64, end: u32, retransmitted: bool) {
+        let mut stamp = PacketDeliveryState::default();
+        stamp.sent_at = ms(sent_ms);
+        let mut board = Scoreboard::default();
+        board.push(stamp, 1448);
+        if retransmitted {
+            board.retransmit(0, stamp);
+        }
+        rack.advance(ms(now_ms), board.slot(0), end, MIN_RTT);
+    }
+
+    /// RFC 8985 §6.2 step 2: an ACK within the minimum RTT is not of the retransmission.
+    #[test]
+    fn a_retransmission_counts_from_the_minimum_rtt_on() {
+        for (rtt_ms, retransmitted, counts) in
+            [(39, true, false), (40, true, true), (41, true, true), (39, false, true)]
+        {
+            let mut rack = Rack::default();
+            deliver(&mut rack, 10, 10 + rtt_ms, 1, retransmitted);
+            let expected = if counts {
+                (Span::from_ms(rtt_ms), ms(10), 1)
+            } else {
+                (Span::ZERO, Time::ZERO, 0)
+            };
+            assert_eq!((rack.rtt, rack.sent_at, rack.end), expected, "{rtt_ms} ms");
+            assert_eq!(rack.advanced, counts);
+        }
+    }
+
+    /// RFC 8985 §6.2 step 2: the end decides between packets sent at the same time.
+    #[test]
+    fn the_packet_sent_last_is_kept() {
+        let mut rack = Rack::default();
+        for (sent_ms, end, expected) in [
+            (10, 5, (10, 5)),
+            (9, 8, (10, 5)),
+            (10, 4, (10, 5)),
+            (10, 6, (10, 6)),
+            (11, 2, (11, 2)),
+        ] {
+            deliver(&mut rack, sent_ms, 60, end, false);
+            assert_eq!((rack.sent_at, rack.end), (ms(expected.0), expected.1));
+        }
+    }
+
+    /// RFC 8985 §6.2 step 4: at most one increase per round, kept for 16 recoveries.
+    #[test]
+    fn the_window_grows_once_per_round_with_a_duplicate() {
+        let mut rack = Rack::default();
+        rack.duplicate_seen = true;
+        rack.update_window(0, 100);
+        assert_eq!((rack.steps, rack.persist, rack.last_delivered), (2, 16, 100));
+        rack.duplicate_seen = true;
+        rack.update_window(99, 110);
+        assert_eq!((rack.steps, rack.duplicate_seen), (2, false), "the same round");
+        rack.duplicate_seen = true;
+        rack.update_window(100, 110);
+        assert_eq!((rack.steps, rack.last_delivered), (3, 110));
+        rack.persist = 1;
+        rack.update_window(110, 120);
+        assert_eq!(rack.steps, 3);
+        rack.persist = 0;
+        rack.update_window(110, 120);
+        assert_eq!(rack.steps, 1);
+    }
+
+    #[test]
+    fn an_undone_recovery_does_not_count() {
+        let mut rack = Rack { persist: 14, ..Rack::default() };
+        for persist in [15, 16, 16] {
+            rack.note_recovery_undone();
+            assert_eq!(rack.persist, persist);
+        }
+    }
+}

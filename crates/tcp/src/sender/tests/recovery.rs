@@ -292,3 +292,63 @@ fn an_old_ack_with_news_starts_recovery() {
     assert_eq!(script.state(), RecoveryState::Recovery);
     assert_eq!(script.numbers()[0], 4);
 }
+
+/// RFC 8985 §6.2 step 4 and `tcp_rack_reo_wnd`: the window is 0 in recovery and after three SACKs.
+#[test]
+fn the_reordering_window_is_a_quarter_of_the_rtt_before_three_sacks() {
+    let mut script = twenty();
+    script.receive(script.sack(0, &[(1, 3)]));
+    assert_eq!(script.sender.reordering_window(), Span::from_ms(10));
+    script.receive(script.sack(0, &[(1, 4)]));
+    assert_eq!(script.sender.reordering_window(), Span::ZERO);
+    let mut script = twenty();
+    script.receive(script.sack(0, &[(1, 2)]));
+    script.until(ms(92));
+    assert_eq!((script.state(), script.sender.board.sacked()), (RecoveryState::Recovery, 1));
+    assert_eq!(script.sender.reordering_window(), Span::ZERO);
+}
+
+/// `tcp_check_sack_reordering`: the degree is the distance to the highest SACKed segment.
+#[test]
+fn the_reordering_degree_is_the_distance_and_at_most_300() {
+    let mut script = twenty();
+    script.receive(script.ack(2));
+    script.receive(script.sack(2, &[(7, 8)]));
+    script.receive(script.ack(3));
+    assert_eq!(script.sender.reordering, 8 - 2);
+    let mut script = Script::bulk(400);
+    script.until(ms(80));
+    script.receive(script.sack(0, &[(399, 400)]));
+    script.receive(script.ack(1));
+    assert_eq!(script.sender.reordering, 300);
+}
+
+/// `tcp_enter_loss`: a timeout despite three SACKs resets the degree of reordering.
+#[test]
+fn a_timeout_after_three_sacks_lowers_the_reordering_degree() {
+    for (end, degree) in [(7, 4), (8, 3)] {
+        let mut script = reordered();
+        assert_eq!(script.sender.reordering, 4);
+        script.receive(script.sack(4, &[(5, end)]));
+        assert_eq!(script.state(), RecoveryState::Disorder);
+        script.sender.enter_loss(script.now);
+        assert_eq!(script.sender.reordering, degree);
+    }
+}
+
+/// RFC 5682 §3.2: no F-RTO after a recovery. ssthresh is reduced once per window of data.
+#[test]
+fn a_timeout_in_recovery_keeps_ssthresh_and_runs_no_frto() {
+    let mut script = twenty();
+    script.receive(script.sack(0, &[(1, 4)]));
+    assert_eq!((script.state(), script.sender.ssthresh), (RecoveryState::Recovery, 10));
+    while script.state() == RecoveryState::Recovery {
+        script.until(script.deadline());
+    }
+    assert_eq!((script.state(), script.sender.rto.expiries()), (RecoveryState::Loss, 1));
+    assert_eq!((script.sender.ssthresh, script.sender.frto), (10, false));
+    while script.sender.rto.expiries() == 1 {
+        script.until(script.deadline());
+    }
+    assert_eq!((script.sender.ssthresh, script.sender.frto), (10, true), "a repeated timeout");
+}
