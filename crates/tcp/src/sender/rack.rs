@@ -184,8 +184,7 @@ mod tests {
     /// RFC 8985 §6.2 step 4: at most one increase per round, kept for 16 recoveries.
     #[test]
     fn the_window_grows_once_per_round_with_a_duplicate() {
-        let mut rack = Rack::default();
-        rack.duplicate_seen = true;
+        let mut rack = Rack { duplicate_seen: true, ..Rack::default() };
         rack.update_window(0, 100);
         assert_eq!((rack.steps, rack.persist, rack.last_delivered), (2, 16, 100));
         rack.duplicate_seen = true;
