@@ -46,6 +46,39 @@ def test_one_key_is_bisected() -> None:
     assert [one.point for one in places] == sorted(one.point for one in places)
 
 
+@pytest.mark.parametrize(
+    ("tolerance", "points"), [(0.126, 9), (0.124, 10), (0.063, 10), (0.062, 11)]
+)
+def test_an_interval_is_halved_until_it_is_not_wider_than_the_tolerance(
+    tolerance: float, points: int
+) -> None:
+    places = explore(Known(lambda a: a < 0.37), 1, 50, seed=1, tolerance=tolerance)
+    assert len(places) == points
+    ((below, above),) = changes(places)
+    assert above.point[0] - below.point[0] <= tolerance
+
+
+def test_a_judgement_is_certain_if_its_whole_interval_is_on_one_side() -> None:
+    scenario = jostle.load(SCENARIO, {"duration": "2 s"}).with_points(((0.5, 0.5, 0.5),))
+    results = jostle.run(scenario, store=False, repeats=3)
+    found = samples(results, "share", ["overall"])
+    share = next(one for one in found if one.place["flow"] == "bbr").estimate()
+    assert share.low is not None
+    assert share.high is not None
+    low, value, high = (100 * end for end in (share.low, share.value or 0.0, share.high))
+    assert low < value < high
+    for bound, holds, certain in (
+        (low - 1, False, True),
+        ((low + value) / 2, False, False),
+        ((value + high) / 2, True, False),
+        (high + 1, True, True),
+    ):
+        (most,) = judged(scenario, results, read_claim(f"share of bbr <= {bound:.6f} %"))
+        assert (most.holds, most.certain) == (holds, certain)
+        (least,) = judged(scenario, results, read_claim(f"share of bbr >= {bound:.6f} %"))
+        assert (least.holds, least.certain) == (not holds, certain)
+
+
 def test_several_changes_are_all_followed_and_points_are_bounded() -> None:
     judge = Known(lambda a: 0.2 < a < 0.6)
     found = changes(explore(judge, 1, 100, seed=1, tolerance=0.01))

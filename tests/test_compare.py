@@ -13,14 +13,17 @@ from jostle.cli import status
 from jostle.cli.environment import Environment
 from jostle.errors import InputError
 from jostle.results.compare import (
+    ComparisonResult,
+    Difference,
     FailCondition,
     between,
     compare,
     comparison_note,
     comparison_table,
 )
+from jostle.results.measures import measure
 from jostle.scenario import PlannedRun
-from jostle.stats import welch_test
+from jostle.stats import Estimate, holm, welch_test
 from scipy import stats
 
 KEY = "flows.newcomer.controller"
@@ -59,7 +62,9 @@ def test_conditions_compared(results):
         (bbr.mean() - cubic.mean(), low, high)
     )
     assert one.p == pytest.approx(theirs.pvalue)
-    assert one.corrected == pytest.approx(min(1.0, 4 * theirs.pvalue))
+    assert [d.corrected for d in found.differences] == pytest.approx(
+        holm([d.p for d in found.differences if d.p is not None])
+    )
     assert one.relative == pytest.approx(one.change.value / cubic.mean())
     ranks = [(not d.resolved, -abs(d.relative or 0)) for d in found.differences]
     assert ranks == sorted(ranks)
@@ -103,10 +108,51 @@ def test_one_run_says_nothing_of_chance(carry_out):
     ],
 )
 def test_relations(carry_out, text, broken):
-    results = carry_out(make_plan(4, ("cubic", "bbr")))
+    results = carry_out(make_plan(12, ("cubic", "bbr")))
     first, second = between(results, KEY, ("cubic", "bbr"))
     found = compare(first, second, ("throughput", "share"), ("steady",))
     assert bool(FailCondition.parse(text).broken_by(found.differences)) is broken
+
+
+def borderline(corrected: float | None) -> Difference:
+    """Return a difference whose interval excludes 0, whatever its adjusted p-value is."""
+    mean, change = (
+        Estimate(10.0, 9.0, 11.0, 5, "bit/s", ""),
+        Estimate(2.0, 0.5, 3.5, 5, "bit/s", ""),
+    )
+    return Difference(measure("throughput"), {"flow": "a"}, mean, mean, change, 0.02, corrected)
+
+
+@pytest.mark.parametrize("corrected", [0.78, 0.05, 0.049, None])
+def test_one_rule_decides_mark_count_order_and_bound(corrected):
+    one = borderline(corrected)
+    significant = None if corrected is None else corrected < 0.05
+    compared = ComparisonResult(("A", "B"), (one,))
+    ((*_, change, _),) = comparison_table(compared, 0, None).rows
+    assert one.resolved is significant
+    assert change.endswith("?") is (significant is False)
+    assert compared.resolved == int(significant is True)
+    # A difference that no test could judge is beyond its bound.
+    broken = FailCondition.parse("throughput > 5 %").broken_by([one])
+    assert bool(broken) is (significant is not False)
+
+
+def test_no_row_is_marked_against_its_p_value(results):
+    first, second = between(results, "newcomer.controller", ("cubic", "bbr"))
+    for test in ("welch", "mann-whitney"):
+        found = compare(first, second, test=test)
+        tested = [one for one in found.differences if one.p is not None]
+        assert tested
+        assert found.resolved == sum(one.corrected < 0.05 for one in tested)
+        rows = comparison_table(found, 0, None).rows
+        assert any(row[-1] != "–" for row in rows)
+        for *_, change, p in rows:
+            if p != "–":
+                # At three digits 0.050 can be either.
+                assert p == "0.050" or change.endswith("?") is (p > "0.050" and p != "<0.001")
+        note = comparison_note(found)
+        assert f"{found.resolved} of {len(tested)} tested differences" in note
+        assert "not adjusted" in note
 
 
 def test_what_may_be_chance_breaks_nothing(results):
@@ -175,7 +221,7 @@ def test_conditions_on_the_command_line(jostle):
                           "--csv", "d.csv")  # fmt: skip
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
-    assert "bbr less cubic" in out
+    assert "bbr minus cubic" in out
     frame = pl.read_csv("d.csv")
     assert {"measure", "first", "second", "difference", "p_corrected"} <= set(frame.columns)
     # A place has one number of each measure.
@@ -204,7 +250,7 @@ def test_stores_and_versions(jostle, engine):
     assert engine.calls > calls
     code, out, _ = jostle("compare", "a")
     assert code == 0
-    assert "after less before" in out
+    assert "after minus before" in out
     assert "the same on both sides" in out
     code, _, _ = jostle("compare", "b", "grid.toml", "--fail-on", "throughput > 10 %")
     assert code == 1
@@ -277,7 +323,7 @@ def test_ranks_ask_nothing_of_distributions(results):
         expected = stats.mannwhitneyu(right, left, method="exact").pvalue
         if one.p is not None and len({*left, *right}) == 8:
             assert one.p == pytest.approx(expected)
-            assert one.resolved is (expected < 0.05)
+    assert all(one.resolved == (one.corrected < 0.05) for one in found.differences if one.p)
     assert any(one.p is not None for one in found.differences)
     assert "Mann and Whitney's U test" in comparison_note(found)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import jostle
 import pytest
 from jostle.errors import InputError
-from jostle.results.measure_samples import samples
+from jostle.results.measure_samples import MeasureSample, samples
+from jostle.results.measures import measure
+from jostle.runner import adaptive_repeats
 from jostle.runner.adaptive_repeats import check, more_repeats
 from jostle.scenario.parsing.quantities import QuantityError
 from jostle.scenario.stopping_rule import parse_until
@@ -85,6 +88,34 @@ def test_the_next_number_is_what_the_deviation_asks_for(
     left = longer.without({0})
     assert [left.repeats_of(at) for at in range(2)] == [more.get(1, 5), 10]
     assert left.repeat_until == plan.repeat_until
+
+
+def wide(half: float) -> MeasureSample:
+    """Return five values around 100 Mbit/s whose 95 % interval is ± `half` Mbit/s."""
+    away = half * 10**0.5 / 2.7764451051977987  # Student's t of 4 degrees of freedom.
+    values = tuple(1e6 * (100 + shift) for shift in (-away, away, 0.0, 0.0, 0.0))
+    place = {"flow": "second", "phase": "overall"}
+    flows = tuple((value,) for value in values)
+    return MeasureSample(measure("goodput"), 0, place, (1, 2, 3, 4, 5), values, flows)
+
+
+@pytest.mark.parametrize(
+    ("half", "runs"), [(1.0, None), (1.99, None), (2.01, 6), (2.4, 8), (3.9, 10), (40.0, 10)]
+)
+@pytest.mark.parametrize("rule", ["goodput of second ± 2 %", "goodput of second ± 2 Mbit/s"])
+def test_an_interval_stops_when_half_of_it_is_within_the_bound_and_not_before(
+    rule: str, half: float, runs: int | None, monkeypatch: pytest.MonkeyPatch,
+    scenario: jostle.Scenario,
+) -> None:  # fmt: skip
+    plan = scenario.set(repeat_until=rule).plan()
+    sample = wide(half)
+    low, high = sample.estimate().low, sample.estimate().high
+    assert low == pytest.approx(1e6 * (100 - half))
+    assert high == pytest.approx(1e6 * (100 + half))
+    monkeypatch.setattr(adaptive_repeats, "samples", lambda *_: [sample])
+    results = SimpleNamespace(failures=[], results=[None], labels=["", "", ""])
+    assert more_repeats(plan, results) == ({} if runs is None else {0: runs})
+    assert bool(adaptive_repeats.unsettled(plan, results)) is (runs is not None)
 
 
 @pytest.mark.parametrize(

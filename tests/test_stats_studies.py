@@ -44,11 +44,13 @@ def test_what_cannot_be_tested() -> None:
     assert stats.t_test([1.0, None, 2.0], [float("nan"), 3.0, 5.0]) is not None
 
 
-def test_bonferroni() -> None:
-    assert stats.bonferroni(0.0129, 3) == pytest.approx(0.0387)
-    assert stats.bonferroni(0.5, 3) == 1.0
-    with pytest.raises(ValueError, match="one test"):
-        stats.bonferroni(0.5, 0)
+def test_holm() -> None:
+    # R: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm").
+    assert stats.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    # Never smaller than a smaller p-value's, never above 1.
+    assert stats.holm([0.02, 0.011, 0.9]) == pytest.approx([0.04, 0.033, 0.9])
+    assert stats.holm([0.5, 0.6]) == [1.0, 1.0]
+    assert stats.holm([]) == []
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,13 @@ def test_flows_of_a_phase(results):
     flows, links = phase_tables(results, "overall")
     assert flows.header[:3] == ("newcomer.controller", "flow", "controller")
     titles = [name.partition("\n")[0] for name in flows.header[3:]]
-    assert titles == ["throughput", "RTT", "retransmission", "share", "Jain's index", "cwnd"]
+    assert titles == [
+        "goodput", "RTT", "retransmission", "share", "Jain's index", "throughput", "cwnd",
+    ]  # fmt: skip
     assert [row[0] for row in flows.rows] == ["cubic", "", "bbr", "", "vivace", "", "hybla", ""]
     shares = [float(row[6]) for row in flows.rows]
     assert np.array(shares).reshape(4, 2).sum(axis=1) == pytest.approx([100.0] * 4, abs=0.11)
-    mean = results.estimate("throughput").filter(condition="bbr", flow="newcomer")["value"][0]
+    mean = results.estimate("goodput").filter(condition="bbr", flow="newcomer")["value"][0]
     assert float(flows.rows[3][3].split()[0]) == pytest.approx(mean / 1e6, abs=0.06)
     assert links.title == "links"
     assert [row[1] for row in links.rows] == ["bottleneck"] * 4
@@ -335,7 +337,7 @@ def test_sweeps_beyond_the_limit_are_shown_at_a_glance(carry_out):
     results = grid_of(carry_out, grid, [spec(1, ("cubic",)) for _ in grid])
     assert sweep_matrix(results, "overall", View(limit=6, width=80)) == []
     flows, links = sweep_matrix(results, "overall", View(limit=5, width=80))
-    assert flows.title == "Throughput (Mbit/s) of incumbent, by rate"
+    assert flows.title == "Goodput (Mbit/s) of incumbent, by rate"
     assert flows.header == ("rtt", *rates)
     assert [row[0] for row in flows.rows] == list(rtts)
     assert "6 conditions: --limit 0" in flows.notes[0]

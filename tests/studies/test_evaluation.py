@@ -10,8 +10,9 @@ from jostle.figures.renderer import render_figure
 from jostle.results.measures import measure
 from jostle.runner.executors import local
 from jostle.runner.session import Session
+from jostle.stats import Estimate
 from jostle.studies import Runs, evaluate, load
-from jostle.studies.evaluate import _numbers, _tested, value_estimate
+from jostle.studies.evaluate import _above, _judged, _numbers, _tested, value_estimate
 from jostle.studies.figures import figure_data
 from jostle.studies.json_document import _finite
 from jostle.studies.models import ClaimPart, FigureSpec, Number, Value
@@ -181,6 +182,67 @@ def test_a_p_agrees_if_both_are_significant_or_neither_is(runs):
     assert [row.holds for row in rows] == [value <= 0.025 for value in values]
     changed = number.model_copy(update={"published": {"bbr": 0.0001, "vivace": 0.03}})
     assert list(_numbers(runs, changed))[1].holds == (values[1] > 0.025)
+
+
+def between(value: float, low: float | None, high: float | None) -> Estimate:
+    return Estimate(value, low, high, 5, "ms", "")
+
+
+@pytest.mark.parametrize(
+    ("ours", "above"),
+    [
+        ((20, 19, 21), (True, True)),
+        ((12, 9, 15), (True, False)),
+        ((12, 10.1, 30), (True, True)),
+        ((8, -5, 11), (False, False)),
+        ((8, -5, 9.9), (False, True)),
+        ((12, None, None), (True, False)),
+    ],
+)
+def test_a_verdict_is_certain_if_both_ends_of_the_interval_agree(ours, above):
+    left = Value(measure="rtt")
+    bounded = ClaimPart(left=left, relation="above", right=10.0)
+    found = _judged(between(*ours), 10.0, bounded, ratio=False)
+    assert (found.holds, found.certain) == above
+    # The mirror image, below −10.
+    value, low, high = (None if end is None else -end for end in ours)
+    mirrored = bounded.model_copy(update={"relation": "below"})
+    found = _judged(between(value, high, low), -10.0, mirrored, ratio=False)
+    assert (found.holds, found.certain) == above
+
+
+@pytest.mark.parametrize(
+    ("ours", "holds", "certain"),
+    [
+        ((10.5, 10.2, 10.8), True, True),
+        ((10.5, 9.5, 11.5), True, False),
+        ((11.5, 11.1, 12), False, True),
+        ((8.5, 8, 8.9), False, True),
+        # The interval contains the bound, although both of its ends are beyond the tolerance.
+        ((11.5, 8.5, 14.5), False, False),
+    ],
+)
+def test_a_verdict_about_a_number_needs_both_ends_within_the_tolerance(ours, holds, certain):
+    part = ClaimPart(left=Value(measure="rtt"), relation="about", right=10.0, within=1.0)
+    found = _judged(between(*ours), 10.0, part, ratio=False)
+    assert (found.holds, found.certain) == (holds, certain)
+
+
+@pytest.mark.parametrize(
+    ("other", "above"),
+    [
+        ((8, 7, 8.9), True),
+        ((8, 7, 9), False),
+        # The lower ends are apart and the intervals overlap.
+        ((8, 7, 9.5), False),
+        ((8, 7, 30), False),
+        ((8, None, None), True),
+        ((10, 9, 11), False),
+        ((12, 11.5, 12.5), False),
+    ],
+)
+def test_an_order_is_wrong_only_if_intervals_do_not_overlap(other, above):
+    assert _above(between(10, 9, 11), between(*other)) is above
 
 
 def test_a_ratio_to_nothing_is_infinite_and_absent_in_json(runs):

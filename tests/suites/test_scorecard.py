@@ -9,9 +9,15 @@ import pytest
 from browser import opened
 from jostle.stats import Estimate
 from jostle.studies.evaluate import ClaimTest as Comparison
-from jostle.suites.evaluate import ComparisonResult, CriterionResult, SuiteResult
-from jostle.suites.models import Criterion
+from jostle.suites.evaluate import (
+    ComparisonResult,
+    CriterionResult,
+    SuiteResult,
+    measured_quantity,
+)
+from jostle.suites.models import Criterion, SuitePart, SuiteValue
 from jostle.suites.ranking import entries, pass_probability, rank_controllers
+from jostle.suites.result_documents import in_words
 
 
 def compared(value: float, half: float, *, by_one: bool = False) -> ComparisonResult:
@@ -32,6 +38,27 @@ def test_what_misses_its_bound_by_less_than_its_interval_is_unknown():
     unknown = replace(row, verdict="unknown", comparisons=(found[10.5],))
     # It counts in a league table, by its chance, as what has no value does not.
     assert pass_probability(unknown) == pytest.approx(0.16, abs=0.01)
+
+
+def test_a_verdict_states_measure_value_and_bound():
+    there = {"flow": "there", "measure": "throughput"}
+    baseline = SuiteValue(**there, of="baseline")
+    ratio = SuitePart(left=SuiteValue(**there), relation="above", right=baseline, factor=0.5)
+    measured = measured_quantity(ratio)
+    assert measured == "throughput of there compared with the baseline's"
+    tested = Comparison("≥ 0.5 ×", 0.5, Estimate(0.7, 0.65, 0.75, 5, "×", ""), True, True)
+    criterion = Criterion.model_construct(id="a", title="A", level="must")
+    one = ComparisonResult({"buffer": "1 BDP"}, 0, tested, measured=measured)
+    assert in_words(CriterionResult(criterion, "pass", (one,))) == (
+        "throughput of there compared with the baseline's: 0.70 ± 0.05 × (bound ≥ 0.5 ×), "
+        "buffer 1 BDP"
+    )
+    worst = SuitePart(left=SuiteValue(flow="main", measure="frame_delay", summary="max"),
+                      relation="below", right=250.0)  # fmt: skip
+    assert measured_quantity(worst) == "max over the runs of frame delay of main"
+    alone = SuiteValue(**there, experiment="itself")
+    harm = SuitePart(left=SuiteValue(**there, experiment="beside"), relation="below", right=alone)
+    assert measured_quantity(harm) == "throughput of there compared with experiment itself"
 
 
 def judged(

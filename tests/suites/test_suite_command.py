@@ -62,7 +62,7 @@ def test_what_never_comes_fails_and_has_no_number(jostle, folder):
     row = by_id(json.loads(out))["2-in-time"]
     assert (row["verdict"], row["value"], row["never"]) == ("fail", None, True)
     _, out, _ = jostle("suite", "./suites/small", "--controller", "reno")
-    assert "never (≤ 1 s)" in out
+    assert "never (bound ≤ 1 s)" in out
 
 
 @pytest.mark.parametrize(("level", "expected"), [("must", 0), ("should", 1), ("never", 0)])
@@ -129,7 +129,7 @@ def test_junit_tells_failures_of_must_from_the_rest(jostle, folder):
     (whole,) = root
     assert (whole.get("tests"), whole.get("failures"), whole.get("skipped")) == ("4", "1", "3")
     (failure,) = root.iter("failure")
-    assert "(≥ 9 ×)" in failure.get("message", "")
+    assert "(bound ≥ 9 ×)" in failure.get("message", "")
 
 
 def test_a_variant_of_a_controller_is_judged(jostle):

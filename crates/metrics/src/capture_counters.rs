@@ -30,12 +30,6 @@ pub struct CaptureCounters {
     pub marked: u64,
     /// ACKs with ECN-Echo.
     pub echoes: u64,
-    /// Time in which the sender was application-limited.
-    pub application_limited_s: Option<f64>,
-    /// Time in which the sender was receive-window-limited.
-    pub receiver_limited_s: Option<f64>,
-    /// Time from the first to the last data packet.
-    pub lived_s: f64,
     /// Number of times that the receiver closed its window.
     pub zero_windows: u64,
     /// Data packets counted at both ends: sent, received.

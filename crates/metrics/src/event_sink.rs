@@ -1,7 +1,7 @@
 //! Events that a simulator reports to the recorder of a run.
 
 use jostle_link::Ecn;
-use jostle_units::{Rate, Span, Time};
+use jostle_units::{Rate, SendLimit, Span, Time};
 
 /// State of a flow at the end of an interval.
 #[derive(Clone, Copy, Debug)]
@@ -214,6 +214,8 @@ events! {
     fn qlog_records(flow: u32, end: EndpointRole, records: &str);
     /// A sender sent a burst of `packets` packets with `wire_bytes` in total.
     fn sent(now: Time, flow: u32, packets: u32, wire_bytes: u64, retransmission: bool);
+    /// From `now` on, `limit` keeps the sender of a flow from sending. Called only if it changes.
+    fn send_limit(now: Time, flow: u32, limit: SendLimit);
     /// A data packet reached the receiver.
     fn received(now: Time, flow: u32, wire_bytes: u32);
     /// The packet that reached the receiver left the sender's host `delay` before, and waited
@@ -319,6 +321,7 @@ mod tests {
         sink.secrets(47, "CLIENT_TRAFFIC_SECRET_0 48 49");
         sink.qlog_records(50, EndpointRole::Sender, "{}");
         sink.sent(now, 3, 4, 5, true);
+        sink.send_limit(now, 51, SendLimit::Pacing);
         sink.received(now, 6, 7);
         sink.packet_transit(now, 39, Span::from_ns(40), Span::from_ns(41));
         sink.datagram_received(now, 44, 45, Span::from_ns(46));

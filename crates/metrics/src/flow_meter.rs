@@ -1,6 +1,6 @@
 //! Counters and distributions of one flow.
 
-use jostle_units::{HEADER_BYTES, Rate, Span, Time};
+use jostle_units::{HEADER_BYTES, Rate, SendLimit, Span, Time};
 
 use crate::datagram_meter::{DatagramCounters, DatagramMeter};
 use crate::event_sink::{AckEvent, FlowState};
@@ -126,6 +126,8 @@ pub(crate) struct FlowTotals {
     pub late: u64,
     /// Counters of one-way datagrams, if the flow sends them.
     pub datagrams: Option<DatagramCounters>,
+    /// Time during which each [`SendLimit`] held.
+    pub limited_ns: [u64; SendLimit::COUNT],
     /// ∫ cwnd dt over the flow's lifetime.
     pub cwnd_bytes_ns: u128,
     /// Length of the flow's lifetime.
@@ -147,6 +149,9 @@ impl FlowTotals {
         self.late += other.late;
         if let Some(datagrams) = &other.datagrams {
             self.datagrams.get_or_insert_default().add(datagrams);
+        }
+        for (sum, ns) in self.limited_ns.iter_mut().zip(other.limited_ns) {
+            *sum += ns;
         }
         self.cwnd_bytes_ns += other.cwnd_bytes_ns;
         self.life_ns += other.life_ns;
@@ -212,6 +217,9 @@ pub(crate) struct FlowMeter {
     cwnd_bytes: u64,
     /// Time until which `cwnd_bytes` is integrated; [`Time::NEVER`] before the first ACK.
     cwnd_until: Time,
+    /// What limits the sender. `None` before the handshake is complete, or if unknown.
+    limit: Option<SendLimit>,
+    limit_since: Time,
     /// Current segment. Its counters are filled in at its end.
     segment: FlowTotals,
     segment_start: FlowCounters,
@@ -251,6 +259,8 @@ impl FlowMeter {
             first_sent: Some(FirstSent::default()),
             cwnd_bytes: 0,
             cwnd_until: Time::NEVER,
+            limit: None,
+            limit_since: Time::ZERO,
             segment: FlowTotals::default(),
             segment_start: FlowCounters::default(),
             bin_start: FlowCounters::default(),
@@ -383,6 +393,28 @@ impl FlowMeter {
         self.rtt_last = Some(rtt);
     }
 
+    /// Changes what limits the sender.
+    #[inline]
+    pub(crate) fn limited(&mut self, now: Time, limit: SendLimit) {
+        self.hold_limit(now);
+        self.limit = Some(limit);
+    }
+
+    /// Adds a time during which a limit held, for a flow whose changes are not reported.
+    pub(crate) fn limited_for(&mut self, limit: SendLimit, length: Span) {
+        self.segment.limited_ns[limit as usize] += length.as_ns();
+    }
+
+    /// Counts the time until `now`, or until the end of the flow.
+    #[inline]
+    fn hold_limit(&mut self, now: Time) {
+        if let Some(limit) = self.limit {
+            let held = now.min(self.ends).since(self.limit_since);
+            self.segment.limited_ns[limit as usize] += held.as_ns();
+        }
+        self.limit_since = now;
+    }
+
     pub(crate) fn echoed(&mut self, rtt: Span) {
         self.sample(rtt);
         if let Some(pings) = &mut self.pings {
@@ -439,6 +471,7 @@ impl FlowMeter {
     }
 
     pub(crate) fn completed(&mut self, now: Time, after: Span) {
+        self.hold_limit(now);
         self.completion = Some(after);
         self.ends = self.ends.min(now);
     }
@@ -473,6 +506,7 @@ impl FlowMeter {
     /// Ends the current segment at `now`.
     pub(crate) fn close_segment(&mut self, now: Time) {
         self.live_until(now);
+        self.hold_limit(now);
         self.earlier = self.life();
         let mut totals = std::mem::take(&mut self.segment);
         totals.counters = self.total.since(&self.segment_start);

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use jostle_link::DropReason;
+use jostle_units::SendLimit;
 
 use crate::tables::FlowTable;
 
@@ -15,6 +16,8 @@ pub struct FlowIntervalStats {
     /// Whether the flow counts in shares and fairness. Pings do not, because they have no
     /// controller.
     pub counts_for_share: bool,
+    /// Number of the set of flows that compete for links. Shares are computed within it.
+    pub contest: usize,
     /// Whether the flow was active during part of the interval: between its start and its stop or
     /// completion.
     pub is_active: bool,
@@ -48,6 +51,8 @@ pub struct FlowIntervalStats {
     pub segment_rtt_p95_s: Option<f64>,
     /// Largest RTT of ACKs of new data; unknown in the series.
     pub segment_rtt_max_s: Option<f64>,
+    /// Time during which each [`SendLimit`] held; all zero if unknown, as in the series.
+    pub limited_ns: [f64; SendLimit::COUNT],
     /// Time-weighted mean of cwnd during the flow's lifetime.
     pub cwnd_mean_bytes: Option<f64>,
     /// Whether the source always has data to send.
@@ -88,6 +93,16 @@ pub struct FlowIntervalStats {
     pub response_time_p95_s: Option<f64>,
     /// 99th percentile of the response times; unknown in the series.
     pub response_time_p99_s: Option<f64>,
+}
+
+impl FlowIntervalStats {
+    /// Returns the share of the time during which one of `limits` held. `None` if no limit is
+    /// known, or if one of the `lumped` limits held, which can include the ones in question.
+    pub(crate) fn limited(&self, limits: &[SendLimit], lumped: &[SendLimit]) -> Option<f64> {
+        let of = |limits: &[SendLimit]| limits.iter().map(|it| self.limited_ns[*it as usize]).sum();
+        let hidden: f64 = of(lumped);
+        if hidden > 0.0 { None } else { ratio(of(limits), self.limited_ns.iter().sum()) }
+    }
 }
 
 /// Delays of the frames of a media source, or of the writes of a trace.
@@ -178,7 +193,10 @@ pub struct IntervalStats<'a> {
     pub links: Vec<LinkIntervalStats>,
     /// Throughput of each flow in the rows of the series whose midpoint is in the interval.
     pub rates: ThroughputSeries<'a>,
-    /// Throughput of all flows that count in shares. Stored because every flow's share needs it.
+    /// Throughput of all flows that count in shares, by contest. Stored because every flow's share
+    /// needs it.
+    contest_bps: Vec<f64>,
+    /// Throughput of all flows that count in shares.
     throughput_bps: f64,
 }
 
@@ -241,11 +259,20 @@ impl<'a> IntervalStats<'a> {
         links: Vec<LinkIntervalStats>,
         rates: ThroughputSeries<'a>,
     ) -> Self {
-        let competing = flows.iter().filter(|flow| flow.counts_for_share);
-        let all = competing.map(|flow| bits_per_s(flow.received_bytes, flow.length_ns));
-        // `sum` of an empty iterator would be −0.
-        let throughput_bps = all.fold(0.0, |sum, flow_bps| sum + flow_bps);
-        Self { flows, groups, links, rates, throughput_bps }
+        let contests = flows.iter().map(|flow| flow.contest + 1).max().unwrap_or(0);
+        let mut contest_bps = vec![0.0; contests];
+        let mut throughput_bps = 0.0;
+        for flow in flows.iter().filter(|flow| flow.counts_for_share) {
+            let flow_bps = bits_per_s(flow.received_bytes, flow.length_ns);
+            contest_bps[flow.contest] += flow_bps;
+            throughput_bps += flow_bps;
+        }
+        Self { flows, groups, links, rates, contest_bps, throughput_bps }
+    }
+
+    /// Returns the throughput of all flows that compete with `flow`, including itself, in bit/s.
+    pub(crate) fn contest_bps(&self, flow: &FlowIntervalStats) -> f64 {
+        self.contest_bps.get(flow.contest).copied().unwrap_or(0.0)
     }
 
     /// Returns the throughput of all flows that count in shares, in bit/s.

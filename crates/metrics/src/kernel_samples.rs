@@ -6,7 +6,7 @@
 //! intervals and phases, but may be late. Each of these times therefore uses the nearest sample.
 
 use jostle_link::{Capacity, DropReason, Error};
-use jostle_units::{RandomStream, Rate, Span, Time};
+use jostle_units::{RandomStream, Rate, SendLimit, Span, Time};
 
 use crate::event_sink::{AckEvent, EventSink, FlowState};
 use crate::{Recorder, RunRecord};
@@ -42,6 +42,8 @@ pub struct SampledFlow {
     pub sent_packets: Vec<f64>,
     /// Packets retransmitted so far.
     pub retransmitted_packets: Vec<f64>,
+    /// Time so far, in ns, during which each limit held; empty if unknown.
+    pub limited_ns: Vec<(SendLimit, Vec<f64>)>,
     /// RTT reported by ACKs since the previous sample.
     pub rtt_s: Vec<f64>,
     /// Smoothed RTT.
@@ -178,6 +180,7 @@ fn moments(spec: &RunSpec) -> Vec<(Time, bool, bool)> {
 /// Counters of a flow that were already reported to the recorder.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReportedFlow {
+    limited_ns: [u64; SendLimit::COUNT],
     sent_bytes: u64,
     received_bytes: u64,
     delivered_bytes: u64,
@@ -343,6 +346,10 @@ impl Reporter<'_> {
                 self.recorder.received(moment, number, part);
             }
             self.recorder.delivered(moment, number, delivered);
+            for (limit, counter) in &seen.limited_ns {
+                let held_ns = grown(counter, &mut reported.limited_ns[*limit as usize]);
+                self.recorder.limited_for(number, *limit, Span::from_ns(held_ns));
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! result is a [`RunRecord`].
 
 mod capture_counters;
+mod contest;
 mod datagram_meter;
 mod e_model;
 mod event_sink;

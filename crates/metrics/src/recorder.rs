@@ -1,6 +1,6 @@
 //! The event sink that measures a run.
 
-use jostle_units::{Span, Time};
+use jostle_units::{SendLimit, Span, Time};
 
 use crate::event_sink::{AckEvent, EventSink, FlowState};
 use crate::flow_meter::FlowMeter;
@@ -131,6 +131,12 @@ impl Recorder {
         self.meter(flow).sent_payload(now, amount, retransmission);
     }
 
+    /// Records that `limit` kept the sender of a flow from sending for `length` up to now. For
+    /// sources that report sums instead of changes.
+    pub fn limited_for(&mut self, flow: u32, limit: SendLimit, length: Span) {
+        self.meter(flow).limited_for(limit, length);
+    }
+
     /// Ends the run and returns the measures and all series.
     pub fn finish(mut self) -> RunRecord {
         while self.closed < self.run.timeline.segments() {
@@ -185,6 +191,14 @@ impl EventSink for Recorder {
             self.run.connections.repeated(flow, packets);
         }
         self.meter(flow).sent(now, packets, wire_bytes, retransmission);
+    }
+
+    /// Connections of one flow have limits at the same time, which its meter cannot tell apart.
+    #[inline]
+    fn send_limit(&mut self, now: Time, flow: u32, limit: SendLimit) {
+        if let Some(meter) = self.run.flows.get_mut(flow as usize) {
+            meter.limited(now, limit);
+        }
     }
 
     #[inline]

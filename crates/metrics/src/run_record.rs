@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use jostle_units::{Span, Time, mss_of};
 
+use crate::contest::contests;
 use crate::datagram_meter::voice_quality;
 use crate::flow_groups::Group;
 use crate::flow_meter::{FlowMeter, FlowTotals};
@@ -59,6 +60,8 @@ pub(crate) struct FlowIdentity {
     pub run_end: Time,
     /// Minimum propagation delay of the path.
     pub propagation: Span,
+    /// Number of the set of flows that compete, directly or through other flows, for links.
+    pub contest: usize,
     /// The source always has data to send.
     pub is_bulk: bool,
     /// Payload of a full-sized segment.
@@ -110,10 +113,12 @@ impl FlowIdentity {
     /// Returns the properties of all flows.
     pub(crate) fn all(spec: &RunSpec) -> Vec<Self> {
         let continuations = spec.continuations();
-        (0..spec.flows.len()).map(|flow| Self::of(spec, flow, &continuations)).collect()
+        let contests = contests(spec, &continuations);
+        let identities = contests.into_iter().enumerate();
+        identities.map(|(flow, contest)| Self::of(spec, flow, contest, &continuations)).collect()
     }
 
-    fn of(spec: &RunSpec, position: usize, continuations: &[Option<u32>]) -> Self {
+    fn of(spec: &RunSpec, position: usize, contest: usize, continuations: &[Option<u32>]) -> Self {
         let flow = &spec.flows[position];
         let is_many = flow.is_many();
         let is_relay = flow.source.relays().is_some();
@@ -136,6 +141,7 @@ impl FlowIdentity {
             stop: flow.stop_ns.map_or(Time::NEVER, Time::from_ns),
             run_end: Time::from_ns(spec.duration_ns),
             propagation: propagation(spec, flow),
+            contest,
             is_bulk: flow.source == SourceSpec::Bulk,
             segment_bytes: mss_of(flow.mtu_bytes),
             responds: matches!(flow.source, SourceSpec::RequestResponse { .. }),
@@ -470,6 +476,7 @@ fn flow_stats(
     let (from, to) = (Time::from_ns(phase.from_ns), Time::from_ns(phase.to_ns));
     FlowIntervalStats {
         counts_for_share: identity.competes(),
+        contest: identity.contest,
         is_active: identity.is_there(completed, from, to),
         length_ns: (phase.to_ns - phase.from_ns) as f64,
         sent_bytes: counters.sent_bytes as f64,
@@ -486,6 +493,7 @@ fn flow_stats(
         segment_rtt_p50_s: ack_quantile_s(0.5),
         segment_rtt_p95_s: ack_quantile_s(0.95),
         segment_rtt_max_s: totals.segment_rtt_ns.max().map(|ns| ns as f64 / 1e9),
+        limited_ns: totals.limited_ns.map(|ns| ns as f64),
         cwnd_mean_bytes: totals.cwnd_mean_bytes(),
         is_bulk: identity.is_bulk,
         segment_bytes: f64::from(identity.segment_bytes),

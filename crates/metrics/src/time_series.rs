@@ -239,6 +239,7 @@ impl TimeSeries {
         });
         let mut sum = FlowIntervalStats {
             counts_for_share: identity.competes(),
+            contest: identity.contest,
             is_active: identity.is_there(completed, time(from_s), time(to_s)),
             responds: identity.responds,
             is_bulk: identity.is_bulk,

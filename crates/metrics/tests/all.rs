@@ -5,5 +5,6 @@
 #[path = "../../run-spec/tests/common/mod.rs"]
 mod common;
 
+mod limits;
 mod measures;
 mod properties;

@@ -42,8 +42,6 @@ pub(crate) struct CapturedReceiver {
     burst_end: u64,
     seen: CaptureCounters,
     opening: HandshakeTimes,
-    first_data_ns: Option<u64>,
-    last_data_ns: u64,
 }
 
 impl CapturedReceiver {
@@ -71,8 +69,6 @@ impl CapturedReceiver {
                 ..CaptureCounters::default()
             },
             opening: HandshakeTimes::default(),
-            first_data_ns: None,
-            last_data_ns: 0,
         }
     }
 
@@ -107,8 +103,6 @@ impl CapturedReceiver {
         if segment.payload_bytes == 1 && end <= next {
             return None;
         }
-        self.first_data_ns.get_or_insert(now_ns);
-        self.last_data_ns = now_ns;
         let packets = segment.payload_bytes.div_ceil(self.given.mss_bytes);
         self.received_packets += u64::from(packets);
         self.seen.capable += u64::from(packet.understands_marks) * u64::from(packets);
@@ -292,11 +286,9 @@ impl CapturedReceiver {
 
     /// Returns the counters of the flow.
     pub fn finish(self) -> CaptureCounters {
-        let lived_ns = self.last_data_ns - self.first_data_ns.unwrap_or(self.last_data_ns);
         CaptureCounters {
             handshake_s: self.opening.took_ns.map(seconds),
             full_rtt_min_s: self.least.full_ns.map(seconds),
-            lived_s: seconds(lived_ns),
             ..self.seen
         }
     }

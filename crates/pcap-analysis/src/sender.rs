@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use jostle_metrics::{AckEvent, CaptureCounters, EventSink, FlowState, Recorder};
-use jostle_units::{Span, Time};
+use jostle_units::{SendLimit, Span, Time};
 
 use crate::byte_ranges::{Range, Ranges};
 use crate::packet::{Packet, Segment};
@@ -64,8 +64,7 @@ pub(crate) struct CapturedSender {
     spurious_packets: u64,
     sent_packets: u64,
     opening: HandshakeTimes,
-    first_data_ns: Option<u64>,
-    last_data_ns: u64,
+    sent_data: bool,
 }
 
 /// Times of the TCP handshake.
@@ -127,32 +126,31 @@ impl InFlightMaximum {
     }
 }
 
-/// Durations during which the application or the receive window limited the sender.
+/// Durations since the last data packet during which each limit held.
 #[derive(Clone, Copy, Debug, Default)]
 struct LimitedTimes {
-    since_ns: Option<u64>,
-    state: Limit,
-    application_ns: u64,
-    receiver_ns: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Limit {
-    #[default]
-    None,
-    Application,
-    Receiver,
+    since_ns: u64,
+    /// What limits the sender. `None` before the first data packet.
+    state: Option<SendLimit>,
+    pending_ns: [u64; SendLimit::COUNT],
 }
 
 impl LimitedTimes {
     fn until(&mut self, now_ns: u64) {
-        let passed_ns = now_ns.saturating_sub(self.since_ns.unwrap_or(now_ns));
-        match self.state {
-            Limit::Application => self.application_ns += passed_ns,
-            Limit::Receiver => self.receiver_ns += passed_ns,
-            Limit::None => {}
+        if let Some(limit) = self.state {
+            self.pending_ns[limit as usize] += now_ns.saturating_sub(self.since_ns);
         }
-        self.since_ns = Some(now_ns);
+        self.since_ns = now_ns;
+    }
+
+    /// Reports the durations when a data packet follows. The wait after the last packet is never
+    /// reported: the capture does not show what ends it.
+    fn report(&mut self, flow: u32, to: &mut Recorder) {
+        let limits = [SendLimit::Application, SendLimit::ReceiveWindow, SendLimit::Other];
+        for limit in limits {
+            let pending_ns = std::mem::take(&mut self.pending_ns[limit as usize]);
+            to.limited_for(flow, limit, Span::from_ns(pending_ns));
+        }
     }
 }
 
@@ -182,8 +180,7 @@ impl CapturedSender {
             spurious_packets: 0,
             sent_packets: 0,
             opening: HandshakeTimes::default(),
-            first_data_ns: None,
-            last_data_ns: 0,
+            sent_data: false,
         }
     }
 
@@ -225,8 +222,8 @@ impl CapturedSender {
             return None;
         }
         self.limits.until(now_ns);
-        self.first_data_ns.get_or_insert(now_ns);
-        self.last_data_ns = now_ns;
+        self.limits.report(self.given.flow, to);
+        self.sent_data = true;
         let packets = segment.payload_bytes.div_ceil(self.given.mss_bytes);
         self.header_bytes = packet.wire_bytes.saturating_sub(segment.payload_bytes).min(256);
         self.seen.capable += u64::from(packet.understands_marks) * u64::from(packets);
@@ -485,16 +482,16 @@ impl CapturedSender {
     fn judge_limits(&mut self) {
         let full = u64::from(self.given.mss_bytes);
         let has_room = self.right_edge.is_none_or(|edge| self.high + full <= edge);
-        self.limits.state = if self.first_data_ns.is_none() {
-            Limit::None
+        self.limits.state = if !self.sent_data {
+            None
         } else if !has_room {
-            Limit::Receiver
+            Some(SendLimit::ReceiveWindow)
         } else if self.last_is_short && self.outstanding.lost_bytes() == 0 {
             // As `tcp_rate_check_app_limited`: less than a packet waits, cwnd and window allow
             // more, and no lost data remains to be retransmitted.
-            Limit::Application
+            Some(SendLimit::Application)
         } else {
-            Limit::None
+            Some(SendLimit::Other)
         };
     }
 
@@ -517,9 +514,9 @@ impl CapturedSender {
             in_flight_bytes: self.outstanding.in_flight_bytes(),
             pacing_rate: None,
             mode: match self.limits.state {
-                Limit::None => "",
-                Limit::Application => "application_limited",
-                Limit::Receiver => "receiver_limited",
+                Some(SendLimit::Application) => "application_limited",
+                Some(SendLimit::ReceiveWindow) => "receiver_limited",
+                _ => "",
             },
         }
     }
@@ -535,10 +532,7 @@ impl CapturedSender {
     }
 
     /// Returns the counters of the flow.
-    pub fn finish(mut self) -> CaptureCounters {
-        // The wait after the last packet is not counted: the capture does not show what ends it.
-        self.limits.until(self.last_data_ns.max(self.limits.since_ns.unwrap_or(0)));
-        let lived_ns = self.last_data_ns - self.first_data_ns.unwrap_or(self.last_data_ns);
+    pub fn finish(self) -> CaptureCounters {
         CaptureCounters {
             handshake_s: self.opening.took_ns.map(seconds),
             full_rtt_min_s: self.least.full_ns.map(seconds),
@@ -547,9 +541,6 @@ impl CapturedSender {
             probe: Some(self.seen.probe.unwrap_or(0)),
             spurious: Some(self.spurious_packets),
             loss_bursts: Some(self.seen.loss_bursts.unwrap_or(0)),
-            application_limited_s: Some(seconds(self.limits.application_ns.min(lived_ns))),
-            receiver_limited_s: Some(seconds(self.limits.receiver_ns.min(lived_ns))),
-            lived_s: seconds(lived_ns),
             ..self.seen
         }
     }

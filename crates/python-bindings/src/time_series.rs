@@ -6,7 +6,7 @@ use jostle_metrics::measures::{self, Measure, MeasureArguments};
 use jostle_metrics::{
     FlowFacts, FlowTable, KernelSamples, LinkTable, Pings, SampledFlow, SampledLink,
 };
-use jostle_units::{Span, Time};
+use jostle_units::{SendLimit, Span, Time};
 use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -217,7 +217,8 @@ fn counts(columns: &Bound<'_, PyDict>, name: &str, intervals: usize) -> PyResult
 /// flows, links : list of dict
 ///     Per flow and link, arrays with a value per sample: see `jostle_metrics::SampledFlow` and
 ///     `SampledLink`. Flows also have `mode` (list of str), `internals` (arrays by name),
-///     `start_ns`, `completed_ns`, `initial_cwnd_bytes`, and lists of tuples: `responses_ns`
+///     `start_ns`, `completed_ns`, `initial_cwnd_bytes`, optionally `limited_ns` (arrays by name of
+///     the limit), and lists of tuples: `responses_ns`
 ///     (completion time, duration of each response), `datagrams_ns` (arrival time, number, one-way
 ///     delay of each CBR datagram), `pings_ns` (time of the echo or timeout, number, RTT or None of
 ///     each ping), and `segments_ns` (completion time, bitrate in bit/s of each video segment).
@@ -300,6 +301,7 @@ fn sampled_flow(flow: &Bound<'_, PyDict>, samples: usize) -> PyResult<SampledFlo
         delivered_bytes: seen("delivered_bytes")?,
         sent_packets: seen("sent_packets")?,
         retransmitted_packets: seen("retransmitted_packets")?,
+        limited_ns: limited_ns(flow, samples)?,
         rtt_s: seen("rtt_s")?,
         srtt_s: seen("srtt_s")?,
         rtt_min_s: seen("rtt_min_s")?,
@@ -314,6 +316,19 @@ fn sampled_flow(flow: &Bound<'_, PyDict>, samples: usize) -> PyResult<SampledFlo
             .collect::<PyResult<_>>()?,
         initial_cwnd_bytes: value(flow, "initial_cwnd_bytes")?,
     })
+}
+
+/// Returns the time during which each limit held, by the names that the kernel backend uses.
+fn limited_ns(flow: &Bound<'_, PyDict>, samples: usize) -> PyResult<Vec<(SendLimit, Vec<f64>)>> {
+    let Some(counters) = flow.get_item("limited_ns")? else { return Ok(Vec::new()) };
+    let counters = counters.cast_into::<PyDict>()?;
+    let limits = [
+        ("application", SendLimit::Application),
+        ("receive_window", SendLimit::ReceiveWindow),
+        ("send_buffer", SendLimit::SendBuffer),
+        ("cwnd_or_pacing", SendLimit::CwndOrPacing),
+    ];
+    limits.iter().map(|&(name, limit)| Ok((limit, values(&counters, name, samples)?))).collect()
 }
 
 fn sampled_link(link: &Bound<'_, PyDict>, samples: usize) -> PyResult<SampledLink> {

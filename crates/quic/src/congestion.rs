@@ -19,7 +19,7 @@ use jostle_congestion::{
     CongestionController, CwndReductionBy, DeliveryRateSampler, EcnFeedback, EstablishedEvent,
     FirstFlightLimits, LostPacket, RecoveryState, RttEstimator,
 };
-use jostle_units::{Rate, Span, Time};
+use jostle_units::{Rate, SendLimit, Span, Time};
 
 use crate::crypto::{EncryptionLevel, PacketInspector};
 use crate::frames::{self, AckFrame, SentOffsets};
@@ -31,6 +31,7 @@ use sent_packets::SentPackets;
 
 pub use ack_report::AckOutcome;
 pub(crate) use ack_report::FlushReport;
+pub(crate) use pacing::WrittenData;
 
 /// Congestion state, shared by the stack's hooks and the endpoint. The lock is never contended,
 /// because one thread processes a connection. It exists because the stack requires `Sync`.
@@ -152,6 +153,8 @@ pub(crate) struct CongestionState {
     held: bool,
     /// cwnd prevented a packet when the endpoint sent last.
     window_limited: bool,
+    /// What ended the last round of sending. `None` before the handshake is complete.
+    limit: Option<SendLimit>,
     /// One packet may exceed cwnd (RFC 9002, B.6: `MaybeSendOnePacket`).
     extra_packet: bool,
 
@@ -217,6 +220,7 @@ impl CongestionState {
             now: Time::ZERO,
             held: false,
             window_limited: false,
+            limit: None,
             extra_packet: false,
             state: RecoveryState::Open,
             high: 0,
@@ -254,6 +258,10 @@ impl CongestionState {
 
     pub fn min_rtt(&self) -> Span {
         self.rtt.min_rtt()
+    }
+
+    pub const fn send_limit(&self) -> Option<SendLimit> {
+        self.limit
     }
 
     pub const fn cwnd(&self) -> u32 {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use jostle_congestion::peer_cache::{PeerCache, PeerCacheContext};
 use jostle_congestion::{CongestionController, EcnFeedback, FirstFlightLimits};
-use jostle_units::{Ecn, Rate, Span, Time};
+use jostle_units::{Ecn, Rate, SendLimit, Span, Time};
 use noq_proto::{
     Connection, ConnectionError, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint,
     EndpointEvent, Event, FourTuple, PathId, StreamEvent, VarInt,
@@ -419,8 +419,7 @@ impl QuicEndpoint {
         let Some(transmit) = transmit else {
             if let Some(sending) = &self.sending {
                 let mut congestion = sending.congestion.lock();
-                let sent = congestion.totals().stream_bytes;
-                congestion.end_sending(sending.writing.is_sent(sent));
+                congestion.end_sending(sending.writing.written(self.settings.send_buffer_bytes));
             }
             self.log_state(None);
             return None;
@@ -459,6 +458,12 @@ impl QuicEndpoint {
             mode: if established { congestion.mode() } else { "handshake" },
             datagram_bytes: congestion.datagram_bytes(),
         })
+    }
+
+    /// Returns what limited the sender when it sent last; `None` for a server, and before the
+    /// handshake is complete.
+    pub fn send_limit(&self) -> Option<SendLimit> {
+        self.congestion()?.send_limit()
     }
 
     /// Returns the counters of the sender; `None` for a server.

@@ -5,7 +5,7 @@ use jostle_link::Ecn;
 use jostle_metrics::{AckEvent, EndpointRole as Side, EventSink, FlowState};
 use jostle_quic::{AckOutcome, Error, QuicEndpoint, SenderObserver, Transmission};
 use jostle_tcp::SegmentSink;
-use jostle_units::{Span, Time};
+use jostle_units::{SendLimit, Span, Time};
 
 use crate::event_queue::{Deadline, Event, Timer};
 use crate::packet::{Body, QuicDatagram, frame_bytes};
@@ -43,6 +43,8 @@ pub(crate) struct QuicConnection {
     /// Whether the flow was stopped before all of its data was sent.
     cut: bool,
     closed: bool,
+    /// What limits the client, as reported.
+    limit: Option<SendLimit>,
     /// Messages whose completion time is measured.
     messages: MessageTracker,
     failure: Option<Error>,
@@ -82,6 +84,7 @@ impl QuicConnection {
             early,
             cut: false,
             closed: false,
+            limit: None,
             messages: MessageTracker::default(),
             failure: None,
         }
@@ -106,6 +109,11 @@ impl QuicConnection {
                 host.port().send(now, body, sent.ecn);
             }
         }
+        let limit = self.client.send_limit();
+        if let Some(limit) = limit.filter(|_| limit != self.limit) {
+            host.sink.send_limit(now, host.flow, limit);
+        }
+        self.limit = limit;
         let at = soonest(self.client.next_time(), now);
         self.client_timer.arm(at, &mut host.network.agenda, Event::Retransmission(host.flow));
         self.forward_qlog(Side::Sender, host);

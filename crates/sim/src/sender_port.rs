@@ -3,7 +3,7 @@
 use jostle_link::Ecn;
 use jostle_metrics::EventSink;
 use jostle_tcp::{Segment, SegmentSink};
-use jostle_units::Time;
+use jostle_units::{SendLimit, Time};
 
 use crate::event_queue::Event;
 use crate::network::{Network, leave, packet};
@@ -68,5 +68,10 @@ impl<S: EventSink> SegmentSink for SenderPort<'_, S> {
     #[inline]
     fn note_sent(&mut self, now: Time, packets: u32, wire_bytes: u64, retransmission: bool) {
         self.sink.sent(now, self.flow, packets, wire_bytes, retransmission);
+    }
+
+    #[inline]
+    fn note_limit(&mut self, now: Time, limit: SendLimit) {
+        self.sink.send_limit(now, self.flow, limit);
     }
 }

@@ -34,7 +34,7 @@ use jostle_congestion::{
     CongestionController, CongestionEvent, CongestionSignal, CwndReductionBy, DeliveryRateSampler,
     RecoveryState, RttEstimator,
 };
-use jostle_units::{Ecn, Rate, Span, Time};
+use jostle_units::{Ecn, Rate, SendLimit, Span, Time};
 
 use crate::reciprocal_division::ReciprocalDivisor;
 use crate::segment::{Segment, timestamp_ms};
@@ -57,6 +57,9 @@ pub trait SegmentSink {
 
     /// Records a burst before it is sent.
     fn note_sent(&mut self, now: Time, packets: u32, wire_bytes: u64, retransmission: bool);
+
+    /// Records what limits the sender from now on. Called only if it changes.
+    fn note_limit(&mut self, now: Time, limit: SendLimit);
 }
 
 /// Configuration of a sender.
@@ -177,6 +180,8 @@ pub struct Sender {
     frto: bool,
     /// Whether TCP small queues are delaying packets.
     throttled: bool,
+    /// What limits the sender. `None` before the handshake is complete.
+    limit: Option<SendLimit>,
 
     rack: Rack,
     /// `reordering`: maximum observed reordering in packets, at least 3.
@@ -232,6 +237,7 @@ impl Sender {
             undo: UndoState::default(),
             frto: false,
             throttled: false,
+            limit: None,
             rack: Rack::default(),
             reordering: 3,
             reordering_seen: false,

@@ -1,5 +1,6 @@
 //! Types that all crates share: points and spans of virtual time, rates, random streams that depend
-//! only on a seed and a name, the ECN field of a packet, and the queue in which packets wait.
+//! only on a seed and a name, the ECN field of a packet, the queue in which packets wait, and what
+//! limits a sender.
 //!
 //! Amounts of data are plain integers with the unit at the end of their name (`size_bytes`).
 
@@ -7,12 +8,14 @@ mod ecn;
 mod random_stream;
 mod rate;
 mod ring_buffer;
+mod send_limit;
 mod time;
 
 pub use ecn::Ecn;
 pub use random_stream::{RandomStream, RandomStreamName};
 pub use rate::Rate;
 pub use ring_buffer::RingBuffer;
+pub use send_limit::SendLimit;
 pub use time::{Span, Time};
 
 /// Ethernet header. `tc` counts it, an MTU does not.

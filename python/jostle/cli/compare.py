@@ -33,8 +33,8 @@ LIMIT = 20
     type=click.Choice(["welch", "mann-whitney"]),
     default="welch",
     show_default=True,
-    help="What tells differences from chance: a test of means, or one of ranks, for distributions "
-    "with outliers. Neither pairs runs.",
+    help="Test of significance: of means, or of ranks, for distributions with outliers. p-values "
+    "are adjusted for the number of tests (Holm). Neither test pairs runs.",
 )
 @click.option(
     "--limit",
@@ -48,8 +48,8 @@ LIMIT = 20
     "fail_on",
     metavar="RELATION",
     multiple=True,
-    help='End with 1 if a difference is more than chance and beyond a bound: "goodput < -5 %", '
-    '"rtt_p95 of web in steady > 10 ms".',
+    help="End with 1 if a difference is beyond a bound and statistically significant (adjusted p "
+    'below 0.05), or untestable: "goodput < -5 %", "rtt_p95 of web in steady > 10 ms".',
 )
 @click.pass_obj
 def compare(

@@ -16,7 +16,7 @@ from jostle.results.measure_samples import OWN_KEYS, MeasureSample, find_key, gr
 from jostle.results.measures import Measure, measure
 from jostle.results.number_format import count, decimals, plain, signed, with_interval
 from jostle.results.tables import Table, applicable_measures
-from jostle.stats import Estimate, bonferroni, difference, estimate, mann_whitney, welch_test
+from jostle.stats import Estimate, difference, estimate, holm, mann_whitney, welch_test
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Test = Literal["welch", "mann-whitney"]
 """Welch's t test compares means with unequal variances, Mann and Whitney's U test ranks."""
 _LEVEL: Final = 0.05
+"""A difference with an adjusted p-value below this level is statistically significant."""
 _TESTS: Final = {"welch": "Welch's t test", "mann-whitney": "Mann and Whitney's U test"}
 
 Side = TypeVar("Side", bound="FinishedRuns")
@@ -45,16 +46,16 @@ class Difference:
     place
         Keys and values that both sides have.
     first, second
-        Mean over the runs of each side, with its 95 % interval.
+        Mean over the runs of each side, with its own 95 % interval.
     change
-        Second mean minus first mean, with Welch's interval.
+        Second mean minus first mean, with Welch's 95 % interval of this difference alone. Neither
+        interval takes into account how many differences are compared.
     p
         Two-tailed p-value of the comparison's test; None if a side has fewer than two runs or
         nothing varies.
     corrected
-        p-value with Bonferroni's correction for all tests of the comparison.
-    by_ranks
-        Whether the test compares ranks; then `p` decides whether the change is significant.
+        p-value adjusted for all tests of the comparison (Holm). It alone decides whether the
+        change is significant: in the mark, in the count and for `FailCondition`.
     """
 
     measure: Measure
@@ -64,7 +65,6 @@ class Difference:
     change: Estimate
     p: float | None
     corrected: float | None = None
-    by_ranks: bool = False
 
     @cached_property
     def relative(self) -> float | None:
@@ -75,14 +75,8 @@ class Difference:
 
     @property
     def resolved(self) -> bool | None:
-        """Whether the change is statistically significant; None if that is unknown.
-
-        A test of ranks requires p below 5 %. Otherwise the interval of the change must exclude 0.
-        """
-        if self.by_ranks and self.p is not None:
-            return self.p < _LEVEL
-        low, high = self.change.low, self.change.high
-        return None if low is None or high is None else not low <= 0.0 <= high
+        """Whether the change is statistically significant; None if there was no test."""
+        return None if self.corrected is None else self.corrected < _LEVEL
 
     @property
     def where(self) -> str:
@@ -228,10 +222,8 @@ def compare(
     found = [one for one in found if one.first.n or one.second.n]
     if not found:
         raise InputError(f"{names[0]} and {names[1]} have no condition and flow in common")
-    tests = sum(one.p is not None for one in found) or 1
-    corrected = [
-        one if one.p is None else replace(one, corrected=bonferroni(one.p, tests)) for one in found
-    ]
+    adjusted = iter(holm([one.p for one in found if one.p is not None]))
+    corrected = [one if one.p is None else replace(one, corrected=next(adjusted)) for one in found]
     left_out = [f"{name} alone has {count(n, 'value')}." for name, n in alone.items() if n]
     return ComparisonResult(names, tuple(sorted(corrected)), (*differs, *left_out), test)
 
@@ -290,7 +282,6 @@ def _difference(
         second,
         difference(right.values, left.values, shown.unit),
         None if found is None else found.p,
-        by_ranks=test == "mann-whitney",
     )
 
 
@@ -322,7 +313,7 @@ def comparison_table(compared: ComparisonResult, limit: int, width: int | None) 
     """Return a table of the `limit` largest differences, or of all if `limit` is 0."""
     changed = [one for one in compared.differences if one.change.value != 0.0]
     shown = changed[:limit] if limit else changed
-    header = ("measure", "where", *compared.names, "difference", "p")
+    header = ("measure", "where", *compared.names, "difference", "adjusted p")
     rows = [
         (_title(one.measure), one.where, *_sides(one), _change(one), _p(one.corrected))
         for one in shown
@@ -378,19 +369,20 @@ def _p(p: float | None) -> str:
 
 def comparison_note(compared: ComparisonResult) -> str:
     """Return a note that explains the table."""
-    several = any(one.p is not None for one in compared.differences)
-    total = len(compared.differences)
-    if not several:
+    tested = sum(one.p is not None for one in compared.differences)
+    minus = f"{compared.names[1]} minus {compared.names[0]}"
+    if not tested:
         return (
-            f"{compared.names[1]} less {compared.names[0]}. One run on a side, or nothing random: "
-            "no test can say what is chance; give --repeats."
+            f"{minus}. One run on a side, or nothing random: no test is possible; give --repeats."
         )
-    by_ranks = compared.test == "mann-whitney"
-    chance = "p (uncorrected) is 5 % or more" if by_ranks else "its 95 % interval (Welch) reaches 0"
+    others = len(compared.differences) - tested
+    untested = f" {count(others, 'value')} without variation or repeats had no test." * bool(others)
     return (
-        f"{compared.names[1]} less {compared.names[0]}, of runs that are not paired; ? where "
-        f"{chance}: {compared.resolved} of {total} are more than chance. p: "
-        f"{_TESTS[compared.test]}, corrected for all of them (Bonferroni)."
+        f"{minus}, of runs that are not paired. {compared.resolved} of {tested} tested differences "
+        f"are statistically significant: adjusted p below {_LEVEL:g} "
+        f"({_TESTS[compared.test]}, Holm's adjustment for {count(tested, 'test')}); "
+        f"? marks the others.{untested} ± and [ ]: 95 % confidence interval of each mean "
+        "by itself, not adjusted."
     )
 
 
@@ -463,7 +455,7 @@ class FailCondition:
         return cls(text, shown, match["who"] or "", match["phase"] or "", beyond)
 
     def broken_by(self, differences: Iterable[Difference]) -> list[Difference]:
-        """Return the differences beyond the bound, except those that are not significant.
+        """Return the differences beyond the bound, except those that a test found insignificant.
 
         Raises
         ------

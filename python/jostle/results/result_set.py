@@ -454,8 +454,9 @@ class ResultSet(FinishedRuns):
         -------
         polars.DataFrame
             Differences (`other` minus this), significant ones first, then by size: both means
-            with their intervals, `difference` with Welch's (`low`, `high`), `relative`, `p` and
-            `p_corrected` for all tests (Bonferroni).
+            with their intervals, `difference` with Welch's 95 % interval (`low`, `high`), which is
+            not adjusted for the number of differences, `relative`, `p` and `p_corrected`, adjusted
+            for all tests (Holm): below 0.05 a difference is statistically significant.
 
         Examples
         --------

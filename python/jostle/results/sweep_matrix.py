@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from jostle.results.condition_names import short_names
+from jostle.results.flow_notes import flow_notes
 from jostle.results.measure_samples import MeasureSample, grid_keys, samples
 from jostle.results.measures import Measure, measure
 from jostle.results.number_format import ABSENT, count, decimals, with_interval
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from jostle.results.finished_runs import FinishedRuns
 
 _DEFAULT_MEASURE: Final[Mapping[str, str]] = {
-    "bulk": "throughput",
+    "bulk": "goodput",
     "transfers": "completion_time",
     "requests": "response_time",
     "pings": "rtt",
@@ -65,6 +67,10 @@ def sweep_matrix(results: FinishedRuns, phase: str, view: View) -> list[Table]:
         table = _table(results, wanted, taken, varying, view)
         if table is None:
             return []
+        if kind != "link":
+            flows = [(row.condition, row.who) for row in rows[kind]]
+            notes = flow_notes(results, phase, kind, flows, each=False)
+            table = replace(table, notes=(*table.notes, *notes))
         found.append(table)
     return found
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from jostle.results import condition_names
 from jostle.results.finished_runs import OVERALL
 from jostle.results.flow_groups import TrafficKind, flow_groups
+from jostle.results.flow_notes import flow_notes
 from jostle.results.measure_samples import MeasureSample, full_key, grid_keys, samples
 from jostle.results.measures import Measure, measure, measures
 from jostle.results.number_format import count, decimals, plain, spread, with_interval
@@ -85,7 +86,8 @@ class View:
 
 _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "bulk": (
-        "throughput", "rtt", "retransmission_ratio", "harm", "share", "jain", "cwnd", "starvation",
+        "goodput", "rtt", "retransmission_ratio", "harm", "share", "jain", "throughput", "cwnd",
+        "starvation",
     ),
     "transfers": (
         "completion_time", "completion_time_p50", "completion_time_p95", "unfinished",
@@ -194,7 +196,12 @@ def phase_tables(results: FinishedRuns, phase: str, view: View | None = None) ->
             # Captures have no links.
             continue
         title = _TITLES[kind] if len(kinds) > 1 or kind == "link" else ""
-        found += _tables(results, phase, rows, of_kind, title=title, view=view)
+        made = _tables(results, phase, rows, of_kind, title=title, view=view)
+        if kind != "link":
+            flows = [(row.condition, row.who) for row in rows]
+            notes = flow_notes(results, phase, kind, flows, each=view.each)
+            made[-1] = replace(made[-1], notes=(*made[-1].notes, *notes))
+        found += made
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -195,18 +195,26 @@ def _exact_p(u: float, m: int, n: int) -> float:
     return float(orders[far].sum() / orders.sum())
 
 
-def bonferroni(p: float, tests: int) -> float:
-    """Return a p-value corrected for several tests: p times their number, at most 1.
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted for their number (Holm 1979), in the given order.
+
+    The smallest is multiplied by the number of tests, the next by one less, and so on; none becomes
+    smaller than the one before it, or larger than 1. All with an adjusted p below α are significant
+    with a probability of at most α that a single one of them is so by chance. The method makes no
+    assumption about the dependence of the tests, and rejects whatever Bonferroni's correction does.
 
     Examples
     --------
-    >>> from jostle.stats import bonferroni
-    >>> bonferroni(0.01, tests=3)
-    0.03
+    >>> from jostle.stats import holm
+    >>> holm([0.04, 0.01, 0.02])
+    [0.04, 0.03, 0.04]
     """
-    if tests < 1:
-        raise ValueError("there was one test at least")
-    return min(1.0, p * tests)
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for rank, at in enumerate(sorted(range(len(p_values)), key=lambda at: p_values[at])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[at]))
+        adjusted[at] = largest
+    return adjusted
 
 
 def effect_size(d: float) -> EffectSize:

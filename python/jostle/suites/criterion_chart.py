@@ -62,7 +62,7 @@ def _line(at: int, name: str, one: ComparisonResult, *, several: bool) -> Markup
         )
     middle = _x(_share(ours.value, bound))
     low, high = (middle if end is None else _x(_share(end, bound)) for end in (ours.low, ours.high))
-    said = f"{label}: {format_value(ours)} ({one.tested.relation})"
+    said = f"{label}: {one.measured} {format_value(ours)} (bound {one.tested.relation})"
     return text + Markup(
         '<g class="{}"><title>{}</title><line x1="{}" x2="{}" y1="{}" y2="{}"/>'
         '<circle cx="{}" cy="{}" r="4"/></g>'

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from jostle.results.measures import measure
 from jostle.studies import Runs, evaluate
 from jostle.studies.evaluate import ClaimTest, value_estimate
 from jostle.studies.models import ClaimPart, Value
 from jostle.studies.number_text import digits
 from jostle.studies.time_windows import RunView, TimeWindow
-from jostle.suites.models import Criterion
+from jostle.suites.models import Criterion, SuitePart, SuiteValue
 from jostle.suites.suite import Cell, Labels
 
 Verdict = Literal["pass", "fail", "unknown"]
@@ -45,6 +46,8 @@ class ComparisonResult:
         Difference from the values of the other comparisons of the criterion, in words.
     by_one
         Whether a single run beyond the bound decides, as in “all runs end within 5 s”.
+    measured
+        The quantity and what it is compared with, in words.
     """
 
     where: Labels
@@ -52,6 +55,7 @@ class ComparisonResult:
     tested: ClaimTest
     what: str = ""
     by_one: bool = False
+    measured: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -190,6 +194,7 @@ def evaluate_suite(
                 _as_read(runs, part, tested),
                 said[at],
                 _is_decided_by_worst_run(part),
+                measured_quantity(criteria[cell.criterion].parts[at]),
             )
             for at, (part, tested) in enumerate(zip(claim.parts, row.parts, strict=True))
         )
@@ -216,6 +221,39 @@ def distinguishing_labels(criterion: Criterion) -> list[str]:
 
 _TOLD: Final = ("experiment", "where", "flow", "measure", "quantity", "mode", "then", "window")
 """Keys of a value that identify it for a reader."""
+
+
+def measured_quantity(part: SuitePart) -> str:
+    """Return the quantity of a comparison: `throughput of there compared with the baseline's`."""
+    if part.left is None:
+        return ""
+    text = _quantity(part.left)
+    if not isinstance(part.right, SuiteValue):
+        return text
+    other = _quantity(part.right)
+    if part.right.of != part.left.of:
+        return text + f" compared with the {part.right.of}'s" + f" {other}" * (other != text)
+    if other != text:
+        return f"{text} compared with {other}"
+    differing = [key for key in _TOLD if getattr(part.left, key) != getattr(part.right, key)]
+    words = [(key, _word(getattr(part.right, key))) for key in differing]
+    place = ", ".join(word if key == "where" else f"{key} {word}" for key, word in words)
+    return f"{text} compared with {place}" if place else text
+
+
+def _quantity(value: Value) -> str:
+    """Return the measure, its summaries over time and runs, and the flow or link."""
+    name = value.quantity or measure(value.measure).title
+    if value.mode:
+        name += f" ({value.mode})"
+    if value.percentile is not None:
+        name = f"p{value.percentile:g} of {name}"
+    elif value.bins_above is not None:
+        name = f"time with {name} ≥ {value.bins_above:g}"
+    name = f"{name} of {value.flow}" if value.flow else name
+    if value.summary == "share":
+        return f"share of runs with {name} in the limits"
+    return name if value.summary == "mean" else f"{value.summary} over the runs of {name}"
 
 
 def _word(given: str | Mapping[str, str]) -> str:

@@ -23,8 +23,8 @@ SCHEMA: Final = "jostle.suite/2"
 def document(card: SuiteResult) -> dict[str, Any]:
     """Give a card as plain data, `jostle.suite/2`.
 
-    A criterion has at its top the comparison that is worst off: `value`, `interval`, `unit`,
-    `relation`, `bound`, `where`, and `what` if it is one of several; all of them are under
+    A criterion has at its top the comparison that is worst off: `measured`, `value`, `interval`,
+    `unit`, `relation`, `bound`, `where`, and `what` if it is one of several; all of them are under
     `comparisons`. A value is null if nothing gave one, and if it never came, which `never` says.
     """
     return {
@@ -79,7 +79,7 @@ def _criterion(card: SuiteResult, row: CriterionResult) -> dict[str, Any]:
 
 
 _KEYS: Final = (
-    "value", "interval", "unit", "n", "never", "relation", "bound", "certain", "where",
+    "measured", "value", "interval", "unit", "n", "never", "relation", "bound", "certain", "where",
     "what",
 )  # fmt: skip
 
@@ -89,6 +89,7 @@ def _comparison(one: ComparisonResult) -> dict[str, Any]:
     never = ours.value is not None and math.isinf(ours.value)
     ends = (ours.low, ours.high)
     return {
+        "measured": one.measured,
         "value": None if never else ours.value,
         "interval": None if None in ends else list(ends),
         "unit": ours.unit,
@@ -139,11 +140,16 @@ def junit(cards: Sequence[SuiteResult]) -> str:
 
 
 def in_words(row: CriterionResult) -> str:
-    """Write the value that decides and its bound: `3.1 ± 0.2 % (≤ 5 %), buffer 0.5 BDP`."""
+    """Write what was measured, the value that decides, its bound and its place.
+
+    `retransmission rate of web: 3.1 ± 0.2 % (bound ≤ 5 %), buffer 0.5 BDP`
+    """
     one = row.deciding
     if one is None:
         return ABSENT
-    return f"{format_value(one.tested.ours)} ({one.tested.relation}){comparison_label(one, ', ')}"
+    value = f"{format_value(one.tested.ours)} (bound {one.tested.relation})"
+    measured = f"{one.measured}: " if one.measured else ""
+    return f"{measured}{value}{comparison_label(one, ', ')}"
 
 
 def comparison_label(one: ComparisonResult, before: str = "") -> str:

@@ -51,15 +51,6 @@ measures_of_a_run! {
     /// Capture of an ECN-capable flow: ACKs with ECN-Echo.
     congestion_echoes: Option<u64>, "congestion_echoes", "ECN-Echo ACKs", PACKETS;
         |seen| (seen.capable > 0).then(|| count(seen.echoes));
-    /// Capture near the sender: time in which the sender was application-limited ÷ time from the
-    /// first to the last data packet. It is application-limited if its last packet was not
-    /// full-sized, the receive window had room for a packet and no retransmission was due.
-    application_limited: Option<f64>, "application_limited", "application-limited", PERCENT;
-        |seen| ratio(seen.application_limited_s?, seen.lived_s);
-    /// Capture near the sender: time in which the receive window had no room for a full-sized
-    /// packet ÷ time from the first to the last data packet.
-    receive_window_limited: Option<f64>, "receive_window_limited", "receive-window-limited", PERCENT;
-        |seen| ratio(seen.receiver_limited_s?, seen.lived_s);
     /// Capture: number of times that the receiver closed its window.
     zero_windows: Option<u64>, "zero_windows", "zero windows", NUMBER;
         |seen| Some(count(seen.zero_windows));

@@ -2,6 +2,8 @@
 
 use crate::e_model;
 use crate::interval_stats::{FlowIntervalStats, bits_per_s, known, ratio};
+use SendLimit::{Application, Cwnd, CwndOrPacing, Other, Pacing, ReceiveWindow, SendBuffer};
+use jostle_units::SendLimit;
 
 super::definition::measures! {
     /// The measures of a flow in a phase.
@@ -73,6 +75,45 @@ super::definition::measures! {
     cwnd_mean_bytes: Option<f64>, "cwnd", "cwnd", SIZE, any, "cwnd_bytes";
     |flow, _| flow.cwnd_mean_bytes;
 
+    /// Share of the time in which the application had no unsent data and no lost packet waited for
+    /// its retransmission. The time counts from the end of the handshake until the flow completed
+    /// or stopped. Kernel: the time in which the connection was not busy (nothing unsent or
+    /// unacknowledged), and the busy time at whose samples nothing was unsent. Capture near the
+    /// sender: the last packet was not full-sized, the receive window had room for a packet and no
+    /// retransmission was due; the time counts from the first to the last data packet.
+    application_limited: Option<f64>, "application_limited", "application-limited", PERCENT, phase;
+    |flow, _| flow.limited(&[Application], &[]);
+
+    /// Share of the time in which cwnd had no room for the next packet, including the wait for the
+    /// detection of a loss or a timeout. Pacing is checked first, as in Linux. Unknown on the kernel
+    /// and in captures.
+    cwnd_limited: Option<f64>, "cwnd_limited", "cwnd-limited", PERCENT, phase;
+    |flow, _| flow.limited(&[Cwnd], &[CwndOrPacing, Other]);
+
+    /// Share of the time in which cwnd had room and the receive window, or flow control of QUIC, had
+    /// none (`tcpi_rwnd_limited` of Linux). Capture near the sender: the receive window had no room
+    /// for a full-sized packet.
+    receive_window_limited: Option<f64>, "receive_window_limited", "receive-window-limited", PERCENT,
+        phase;
+    |flow, _| flow.limited(&[ReceiveWindow], &[]);
+
+    /// Share of the time in which all data in the send buffer were sent, and the buffer was full of
+    /// unacknowledged data (`tcpi_sndbuf_limited` of Linux). Simulated TCP has no such limit. Unknown
+    /// in captures.
+    send_buffer_limited: Option<f64>, "send_buffer_limited", "send-buffer-limited", PERCENT, phase;
+    |flow, _| flow.limited(&[SendBuffer], &[Other]);
+
+    /// Share of the time in which the next packet waited for its departure time under pacing, or for
+    /// space in the host's own queue (TCP small queues). Unknown on the kernel and in captures.
+    pacing_limited: Option<f64>, "pacing_limited", "pacing-limited", PERCENT, phase;
+    |flow, _| flow.limited(&[Pacing], &[CwndOrPacing, Other]);
+
+    /// Share of the time in which cwnd or pacing limited the sender. Kernel: busy, and not limited
+    /// by the receive window, the send buffer or the application. Unknown in captures.
+    cwnd_or_pacing_limited: Option<f64>, "cwnd_or_pacing_limited", "limited by cwnd or pacing", PERCENT,
+        phase;
+    |flow, _| flow.limited(&[Cwnd, Pacing, CwndOrPacing], &[Other]);
+
     /// Data packets sent, including retransmissions.
     sent_packets: u64, "sent", "packets sent", PACKETS, any, "sent_packets";
     |flow, _| Some(flow.sent_packets);
@@ -92,20 +133,22 @@ super::definition::measures! {
     power_bits: Option<f64>, "power", "power", POWER, any;
     |flow, _| ratio(bits_per_s(flow.received_bytes, flow.length_ns), flow.rtt_mean_s?);
 
-    /// Throughput ÷ throughput of all flows together. Pings have no share and do not reduce the
-    /// share of other flows, because their rate is fixed.
+    /// Throughput ÷ throughput of all competing flows: those whose data cross a common link, directly
+    /// or through other flows. A flow in the opposite direction does not count. Pings have no share
+    /// and do not reduce the share of other flows, because their rate is fixed.
     share: Option<f64>, "share", "share", PERCENT, any;
     |flow, all| {
         let own_bps = bits_per_s(flow.received_bytes, flow.length_ns);
-        if flow.counts_for_share { ratio(own_bps, all.throughput_bps()) } else { None }
+        if flow.counts_for_share { ratio(own_bps, all.contest_bps(flow)) } else { None }
     };
 
-    /// Throughput minus the throughput of all other flows together, without pings.
+    /// Throughput minus the throughput of all other flows that compete for its links (see `share`)
+    /// together, without pings.
     lead_bps: f64, "lead", "throughput lead", RATE, any;
     |flow, all| {
         let own_bps = bits_per_s(flow.received_bytes, flow.length_ns);
         let of_all_bps = if flow.counts_for_share { own_bps } else { 0.0 };
-        Some(own_bps - (all.throughput_bps() - of_all_bps))
+        Some(own_bps - (all.contest_bps(flow) - of_all_bps))
     };
 
     /// Mean one-way delay of data packets, from leaving the sender's host for the first link until
@@ -269,5 +312,24 @@ mod tests {
         assert_eq!(of("share"), [Some(0.75), Some(0.25), None]);
         assert_eq!(of("lead"), [Some(200.0), Some(-200.0), Some(-350.0)]);
         assert_eq!(of("total_throughput"), [Some(400.0); 3]);
+    }
+
+    #[test]
+    fn flows_in_other_contests_have_their_own_shares() {
+        let flow = |received_bytes, contest| FlowIntervalStats {
+            received_bytes,
+            contest,
+            counts_for_share: true,
+            length_ns: 8e9,
+            ..FlowIntervalStats::default()
+        };
+        let flows = vec![flow(300.0, 0), flow(50.0, 4), flow(100.0, 0)];
+        let table = FlowTable::default();
+        let series = ThroughputSeries::between(&table, 3, 0.0, 8.0);
+        let all = IntervalStats::new(flows, vec![], vec![], series);
+        let of = |name| [0, 1, 2].map(|at| named(name).unwrap().over(&all, at));
+        assert_eq!(of("share"), [Some(0.75), Some(1.0), Some(0.25)]);
+        assert_eq!(of("lead"), [Some(200.0), Some(50.0), Some(-200.0)]);
+        assert_eq!(of("total_throughput"), [Some(450.0); 3]);
     }
 }

@@ -1,7 +1,7 @@
 //! Send permission: cwnd in bytes, pacing, bursts.
 
 use jostle_congestion::{CwndReductionBy, SendEvent};
-use jostle_units::{Rate, Time};
+use jostle_units::{Rate, SendLimit, Time};
 
 use super::CongestionState;
 use crate::crypto::EncryptionLevel;
@@ -13,6 +13,17 @@ const BURST_SHIFT: u32 = 10;
 /// Minimum burst, if the controller sets no other minimum.
 const BURST_MIN_PACKETS: u32 = 2;
 
+/// Data that the application has written, at the end of a round of sending.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WrittenData {
+    /// Bytes that the stack has accepted.
+    pub accepted_bytes: u64,
+    /// The application has data that the stack has not accepted.
+    pub has_more: bool,
+    /// Maximum unacknowledged data in the stack.
+    pub buffer_bytes: u64,
+}
+
 impl CongestionState {
     /// Starts a round of sending. The endpoint asks the stack for datagrams next.
     pub fn begin_sending(&mut self, now: Time) {
@@ -21,14 +32,16 @@ impl CongestionState {
         self.window_limited = false;
     }
 
-    /// Ends a round of sending: the stack has nothing to send or is not allowed to send. `drained`
-    /// is true if the application has no data either.
-    pub fn end_sending(&mut self, drained: bool) {
+    /// Ends a round of sending: the stack has nothing to send or is not allowed to send.
+    pub fn end_sending(&mut self, written: WrittenData) {
         self.end_burst();
         let in_flight = self.flights.count();
         if !self.established {
             return;
         }
+        let is_pending = written.accepted_bytes > self.totals.stream_bytes;
+        let drained = !written.has_more && !is_pending;
+        self.limit = Some(self.limit_of(written, is_pending));
         // RFC 9002 §7.8: "A sender SHOULD NOT consider itself application limited if it would have
         // fully utilized the congestion window without pacing delay". A round in which pacing
         // delayed packets is therefore ignored. For a controller that paces by itself only cwnd
@@ -45,6 +58,27 @@ impl CongestionState {
         // in flight and cwnd has room.
         if drained && !self.held && in_flight < self.cwnd {
             self.sampler.set_app_limited(in_flight);
+        }
+    }
+
+    /// Returns what ended a round of sending. `is_pending` is true if the stack has accepted data
+    /// that it has not sent.
+    const fn limit_of(&self, written: WrittenData, is_pending: bool) -> SendLimit {
+        let unacked_bytes = written.accepted_bytes.saturating_sub(self.totals.acked_bytes);
+        if self.window_limited {
+            SendLimit::Cwnd
+        } else if is_pending {
+            // Pacing of this state, or of the stack for its own controllers.
+            SendLimit::Pacing
+        } else if !written.has_more {
+            SendLimit::Application
+        } else if self.held {
+            SendLimit::Pacing
+        } else if unacked_bytes >= written.buffer_bytes {
+            SendLimit::SendBuffer
+        } else {
+            // The stack accepts what the flow control windows of stream and connection allow.
+            SendLimit::ReceiveWindow
         }
     }
 
@@ -194,5 +228,42 @@ impl CongestionState {
     /// Returns the retransmitted bytes in the datagrams since the last call.
     pub fn take_retransmitted_bytes(&mut self) -> u32 {
         std::mem::take(&mut self.repeated_in_datagram)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+    use crate::virtual_clock::Clock;
+
+    /// Limit after 1000 bytes were sent and `acked_bytes` of them acknowledged.
+    fn limit(
+        written: WrittenData,
+        acked_bytes: u64,
+        change: fn(&mut CongestionState),
+    ) -> SendLimit {
+        let mut state = CongestionState::new(&Settings::default(), Clock::new(), None, None);
+        state.established = true;
+        state.totals.stream_bytes = 1_000;
+        state.totals.acked_bytes = acked_bytes;
+        change(&mut state);
+        state.end_sending(written);
+        state.send_limit().unwrap()
+    }
+
+    #[test]
+    fn what_ends_a_round_of_sending_is_the_limit() {
+        let all = WrittenData { accepted_bytes: 1_000, has_more: false, buffer_bytes: 1_000 };
+        let more = WrittenData { has_more: true, ..all };
+        let pending = WrittenData { accepted_bytes: 1_500, ..more };
+        assert_eq!(limit(all, 0, |_| ()), SendLimit::Application);
+        assert_eq!(limit(more, 0, |_| ()), SendLimit::SendBuffer);
+        assert_eq!(limit(more, 1, |_| ()), SendLimit::ReceiveWindow);
+        assert_eq!(limit(more, 1, |state| state.held = true), SendLimit::Pacing);
+        assert_eq!(limit(pending, 0, |_| ()), SendLimit::Pacing);
+        assert_eq!(limit(pending, 0, |state| state.window_limited = true), SendLimit::Cwnd);
+        // Lost data wait for cwnd although the application has no more.
+        assert_eq!(limit(all, 0, |state| state.window_limited = true), SendLimit::Cwnd);
     }
 }

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use noq_proto::{Connection, Dir, StreamId};
 
+use crate::congestion::WrittenData;
+
 /// Data that are passed to the stack in one call. The contents do not matter.
 static BLOCK: [u8; 1 << 14] = [0; 1 << 14];
 
@@ -114,10 +116,9 @@ impl StreamWriter {
         self.unfinished = self.unfinished.saturating_sub(1);
     }
 
-    /// Returns whether the stack has accepted all data and sent them. `sent` is the number of bytes
-    /// that it has sent.
-    pub fn is_sent(&self, sent: u64) -> bool {
-        !self.has_unsent_data() && self.taken <= sent
+    /// Returns what the application has written. The stack stores at most `buffer_bytes`.
+    pub fn written(&self, buffer_bytes: u64) -> WrittenData {
+        WrittenData { accepted_bytes: self.taken, has_more: self.has_unsent_data(), buffer_bytes }
     }
 
     /// Returns whether there are data that the stack has not accepted yet.

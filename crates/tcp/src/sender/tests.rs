@@ -4,6 +4,7 @@ mod controller_calls;
 mod ecn;
 mod forged_acks;
 mod invariants;
+mod limits;
 mod recovery;
 mod stream;
 mod timers;
@@ -19,7 +20,7 @@ use jostle_congestion::{
 use jostle_controllers::WindowBasedController;
 use jostle_controllers::algorithms::Reno;
 use jostle_controllers::slow_start::Standard;
-use jostle_units::{Ecn, Span, Time};
+use jostle_units::{Ecn, SendLimit, Span, Time};
 
 use super::rto::RTO_MAX;
 use super::timers::PendingTimer;
@@ -91,6 +92,8 @@ struct Wire {
     /// Packets per burst.
     bursts: Vec<u32>,
     retransmitted: u32,
+    /// Each change of what limits the sender.
+    limits: Vec<(Time, SendLimit)>,
     /// What waits in a network card; `None`: there is none.
     card_bytes: Option<u64>,
 }
@@ -113,6 +116,10 @@ impl SegmentSink for Wire {
         } else {
             self.bursts.push(packets);
         }
+    }
+
+    fn note_limit(&mut self, at: Time, limit: SendLimit) {
+        self.limits.push((at, limit));
     }
 }
 

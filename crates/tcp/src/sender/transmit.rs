@@ -1,7 +1,7 @@
 //! Transmission of new data, limited by the window, pacing and TCP small queues.
 
 use jostle_congestion::{SendEvent, TcpExtension};
-use jostle_units::{HEADER_BYTES, Time};
+use jostle_units::{HEADER_BYTES, SendLimit, Time};
 
 use super::timers::PendingTimer;
 use super::{Connection, SegmentSink, Sender, timestamp_ms};
@@ -21,6 +21,18 @@ enum WriteMode {
     Normal,
     /// Sends one packet regardless of the window, as a loss probe.
     Probe,
+}
+
+/// Returns what a burst that is deferred waits for (the three cases of `tcp_tso_should_defer`). A
+/// burst can only wait for the application if it would end the data.
+const fn deferral_limit(room: u32, offered: u32, buffered: u32) -> SendLimit {
+    if room < offered && room <= buffered {
+        SendLimit::Cwnd
+    } else if offered <= room && offered <= buffered {
+        SendLimit::ReceiveWindow
+    } else {
+        SendLimit::Application
+    }
 }
 
 impl Sender {
@@ -45,9 +57,10 @@ impl Sender {
         }
         let burst_max = self.burst_segments();
         let mut sent = 0;
-        let mut cwnd_limited = false;
+        let (mut cwnd_limited, mut limit) = (false, SendLimit::Application);
         while self.has_data() {
             if self.must_wait(now) {
+                limit = SendLimit::Pacing;
                 break;
             }
             let in_flight = self.board.in_flight();
@@ -55,6 +68,7 @@ impl Sender {
             // "ensure we have at least 2 GSO packets in flight"
             quota = quota.min((self.cwnd / 2).max(1));
             if quota == 0 {
+                limit = SendLimit::Cwnd;
                 if push == WriteMode::Normal {
                     break;
                 }
@@ -63,6 +77,7 @@ impl Sender {
             let next = self.board.next();
             let offered = self.offered(next);
             if offered == 0 {
+                limit = SendLimit::ReceiveWindow;
                 self.await_window(now);
                 break;
             }
@@ -74,11 +89,13 @@ impl Sender {
             {
                 let room = self.cwnd - in_flight;
                 cwnd_limited |= room < offered && room <= buffered;
+                limit = deferral_limit(room, offered, buffered);
                 break;
             }
             let burst = quota.min(burst_max).min(offered).min(buffered);
             let burst = if push == WriteMode::Probe { 1 } else { burst };
             if self.host_queue_is_full(burst, 1, out) {
+                limit = SendLimit::Pacing;
                 break;
             }
             self.send_burst(now, burst, out);
@@ -86,6 +103,9 @@ impl Sender {
             if push == WriteMode::Probe {
                 break;
             }
+        }
+        if push == WriteMode::Normal {
+            self.note_limit(now, limit, out);
         }
         debug_assert!(self.board.is_consistent() && self.board.next() <= self.written);
         cwnd_limited |= self.board.in_flight() >= self.cwnd;
@@ -99,6 +119,24 @@ impl Sender {
             if push == WriteMode::Normal {
                 self.schedule_probe(now, false);
             }
+        }
+    }
+
+    /// Records what ended the transmission of new data. Without new data the application is the
+    /// limit, unless a lost segment waits for cwnd (as in `tcp_rate_check_app_limited`).
+    #[inline]
+    fn note_limit(&mut self, now: Time, ended_by: SendLimit, out: &mut impl SegmentSink) {
+        let repairs = self.board.lost() > self.board.retransmitted();
+        let limit = match ended_by {
+            SendLimit::Application if repairs => {
+                let waits = self.throttled || self.deadlines.pacing < Time::NEVER;
+                if waits { SendLimit::Pacing } else { SendLimit::Cwnd }
+            }
+            limit => limit,
+        };
+        if self.limit != Some(limit) {
+            self.limit = Some(limit);
+            out.note_limit(now, limit);
         }
     }
 

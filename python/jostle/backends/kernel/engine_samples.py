@@ -67,6 +67,8 @@ class _Flow:
     ----------
     spec
         Specification of the flow.
+    time_ns
+        Times of the samples.
     sender, details, receiver
         The kernel's information about both ends and the controller.
     events
@@ -74,6 +76,7 @@ class _Flow:
     """
 
     spec: FlowSpec
+    time_ns: NDArray[np.int64]
     sender: NDArray[np.void]
     details: NDArray[np.void]
     receiver: NDArray[np.void]
@@ -98,6 +101,41 @@ class _Flow:
             "sent_packets": sent,
             "retransmitted_packets": self.sender["total_retrans"].astype(float),
         }
+
+    @property
+    def limited_ns(self) -> dict[str, Array]:
+        """Time so far during which each limit held, from the kernel's chronographs.
+
+        The time counts from the first sample after the handshake until the flow completed or
+        stopped. The kernel's busy time (`tcpi_busy_time`) includes the wait for the ACK of the last
+        data. If nothing is unsent at the end of a sampling interval, its busy time counts as
+        limited by the application.
+        """
+        import numpy as np
+
+        ends_ns = [ns for ns in (self.events.get("completed_ns"), self.spec["stop_ns"])
+                   if ns is not None]  # fmt: skip
+        until_ns = np.minimum(self.time_ns, min(ends_ns, default=self.time_ns[-1]))
+        length_ns = np.diff(until_ns, prepend=until_ns[:1]).astype(float)
+        length_ns[~self.connected | ~np.roll(self.connected, 1)] = 0.0
+
+        def during(name: str) -> Array:
+            total_ns = self.sender[name].astype(float) * 1e3
+            grown = np.diff(total_ns, prepend=total_ns[:1])
+            return np.where(length_ns > 0, np.clip(grown, 0, None), 0.0)
+
+        busy, window, buffer = (during(f"{name}_us") for name in
+                                ("busy", "rwnd_limited", "sndbuf_limited"))  # fmt: skip
+        network = np.clip(busy - window - buffer, 0, None)
+        unsent = self.sender["notsent_bytes"] > 0
+        idle = np.clip(length_ns - busy, 0, None)
+        parts = {
+            "application": idle + np.where(unsent, 0.0, network),
+            "receive_window": window,
+            "send_buffer": buffer,
+            "cwnd_or_pacing": np.where(unsent, network, 0.0),
+        }
+        return {name: np.cumsum(part) for name, part in parts.items()}
 
     @cached_property
     def connected(self) -> NDArray[np.bool_]:
@@ -230,6 +268,7 @@ class _Flow:
 
         return {
             **self.counters,
+            "limited_ns": self.limited_ns,
             "rtt_s": np.where(self.fresh, self.srtt_s, np.nan),
             "srtt_s": self.srtt_s,
             "rtt_min_s": self.min_rtt_s,
@@ -265,13 +304,14 @@ def _bbr_mode(details: np.void) -> str:
 
 def flow_samples(
     spec: FlowSpec,
+    time_ns: NDArray[np.int64],
     sender: NDArray[np.void],
     details: NDArray[np.void],
     receiver: NDArray[np.void],
     events: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the samples of a TCP flow; see `_Flow`."""
-    return _Flow(spec, sender, details, receiver, events).to_dict()
+    return _Flow(spec, time_ns, sender, details, receiver, events).to_dict()
 
 
 def link_samples(spec: LinkSpec, queue: NDArray[np.void]) -> dict[str, Array]:

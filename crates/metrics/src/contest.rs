@@ -1,0 +1,55 @@
+//! Flows that compete for links.
+
+use jostle_run_spec::RunSpec;
+
+/// Returns for each flow the number of its contest: flows whose data cross a common link, directly
+/// or through other flows, are in the same one. So an upload does not compete with a download,
+/// whose ACKs alone use its links. Flows without links, as in captures, are in one contest, and all
+/// legs of a split flow are in the same.
+pub(crate) fn contests(spec: &RunSpec, continuations: &[Option<u32>]) -> Vec<usize> {
+    let paths: Vec<&[u32]> = spec.flows.iter().map(|flow| flow.path.as_slice()).collect();
+    contests_of(spec.links.len(), &paths, continuations)
+}
+
+/// `no_link` is the number of links, and stands for the link of flows without any.
+fn contests_of(no_link: usize, paths: &[&[u32]], continuations: &[Option<u32>]) -> Vec<usize> {
+    let mut contest_of_link: Vec<usize> = (0..=no_link).collect();
+    let links = |flow: usize| match paths[flow] {
+        [] => vec![no_link],
+        path => path.iter().map(|link| *link as usize).collect(),
+    };
+    let mut merge = |links: &[usize]| {
+        let contests: Vec<usize> = links.iter().map(|link| contest_of_link[*link]).collect();
+        let least = contests.iter().copied().min().unwrap_or(no_link);
+        for contest in contest_of_link.iter_mut().filter(|it| contests.contains(*it)) {
+            *contest = least;
+        }
+    };
+    for (flow, next) in continuations.iter().enumerate() {
+        let mut together = links(flow);
+        together.extend(next.iter().flat_map(|next| links(*next as usize)));
+        merge(&together);
+    }
+    (0..paths.len()).map(|flow| contest_of_link[links(flow)[0]]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_compete_if_a_chain_of_common_links_connects_them() {
+        let none = [None; 3];
+        // Upload and downloads.
+        assert_eq!(contests_of(2, &[&[1], &[0], &[0]], &none), [1, 0, 0]);
+        // A parking lot: the first flow meets the others on different links.
+        assert_eq!(contests_of(3, &[&[0, 1, 2], &[1], &[2]], &none), [0, 0, 0]);
+        // The last flow connects the others.
+        assert_eq!(contests_of(3, &[&[2], &[0], &[0, 2]], &none), [0, 0, 0]);
+        // Without links, as in captures.
+        assert_eq!(contests_of(0, &[&[], &[], &[]], &none), [0, 0, 0]);
+        assert_eq!(contests_of(2, &[&[], &[1], &[0]], &none), [2, 1, 0]);
+        // Legs of a split flow.
+        assert_eq!(contests_of(3, &[&[0], &[1], &[2]], &[Some(1), None, None]), [0, 0, 2]);
+    }
+}
