@@ -56,7 +56,9 @@ def recording(study: Mapping[str, Any], date: str) -> dict[str, Any]:
             one["id"]: {
                 "holds": one["holds"],
                 "parts": [
-                    {key: rounded(value) for key, value in part.items()} for part in one["parts"]
+                    # A claim with failed runs is not judged, and so not recorded.
+                    {key: rounded(part[key]) for key in part.keys() - {"incomplete"}}
+                    for part in one["parts"]
                 ],
             }
             for one in study["claims"]

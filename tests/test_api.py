@@ -135,7 +135,9 @@ def test_report_names_failures(carry_out):
     from jostle.runner.session import Session
 
     results = Session(SimBackend(engine), local(2), None).carry_out(make_plan(2))
-    assert render([results]).count("upside down") == 4
+    page = render([results])
+    assert page.count("Run failed (") == 4
+    assert "1 of 2 runs, 1 failed: link `bottleneck`: the queue is upside down" in page
 
 
 def test_a_scenario_of_a_dictionary_is_the_one_of_the_file(tmp_path):

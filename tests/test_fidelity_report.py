@@ -101,7 +101,9 @@ def test_page_of_runs_that_failed() -> None:
         executor.shutdown()
     text = page([compare("broken", *sides)], (), "jostle validate")
     assert ["not compared: runs failed", "1", "0", "0.0 %"] in tables(text)[0]
-    assert ["`broken`", "runs failed", "unexplained"] in [
+    sides = (f"{name}: 0 of 1 run, 1 failed: the {at} is out of order"
+             for name, at in (("simulator", "sim"), ("kernel", "kernel")))  # fmt: skip
+    assert ["`broken`", f"runs failed: {'; '.join(sides)}", "unexplained"] in [
         row for table in tables(text) for row in table
     ]
 

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import Any
 
+import jostle
 import pcapng
 import pytest
 from jostle.backends import RunRecord, SimBackend
@@ -310,3 +311,20 @@ def test_the_simulator_names_what_of_quic_it_cannot(transport, text):
     with pytest.raises(InputError, match=re.escape(text)):
         SimBackend().check(spec)
     SimBackend().check(load_text(TLS).plan().runs[0].spec)
+
+
+@pytest.mark.parametrize("controller", ["cubic", "noq:cubic"])
+def test_a_slow_start_that_leaves_thousands_of_gaps_ends_no_connection(controller):
+    # noq closes a connection with more than 1,024 pieces in a stream that it puts in order.
+    document = {
+        "duration": "3 s",
+        "bottleneck": {"rate": "200 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
+        "flows": [
+            {"name": "dl", "controller": controller, "rtt": "80 ms", "transport": "quic"},
+        ],
+    }
+    results = jostle.run(jostle.Scenario.from_dict(document), store=False)
+    assert results.failures == ()
+    (flow,) = results.results[0].run.summary["flows"]
+    assert flow["phases"]["overall"]["goodput_bps"] > 120e6
+    assert flow["phases"]["overall"]["retransmission_ratio"] > 0.001

@@ -274,9 +274,10 @@ def test_nothing_finished(engine, carry_out):
     assert len(results) == 0
     assert results.flows.height == 0
     assert results.phases == ()
-    assert results.notes == ()
+    (note,) = results.notes
+    assert note.startswith("each of 4 conditions: 0 of 1 run, 1 failed: link `bottleneck`")
     assert json.loads(results.to_json())["conditions"][0]["runs"] == []
-    assert results._repr_html_() == ""
+    assert results._repr_html_() == f'<p class="note">{note}</p>'
 
 
 def test_html_of_a_notebook(results):

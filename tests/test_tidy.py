@@ -54,6 +54,7 @@ def one_by_one(results: ResultSet, phases, each: bool) -> Iterator[tuple]:
                 len(sample.flows[0]) if sample.measure.scope == "flow" else None,
                 place.get("controller"), place.get("link"), name, sample.measure.unit,
                 found.value, found.low, found.high, found.n, *(sample.spread or (None, None)),
+                0, None,
             )  # fmt: skip
 
 

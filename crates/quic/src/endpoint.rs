@@ -25,6 +25,7 @@ use crate::settings::{Congestion, Settings, StackController};
 use crate::stats::{SenderCounters, SenderState, Transmission};
 use crate::virtual_clock::Clock;
 use crate::{Error, Handshake};
+use stream_reader::StreamReader;
 use stream_writer::StreamWriter;
 
 /// Block size of the receive buffer. A block is reused when nothing refers to it any more.
@@ -58,6 +59,7 @@ pub struct QuicEndpoint {
     endpoint: Endpoint,
     live: Option<ActiveConnection>,
     sending: Option<SenderSide>,
+    reading: StreamReader,
     delivered: u64,
     /// ECN codepoint that the peer used last. An endpoint that only sends ACKs uses the same.
     echoed: Ecn,
@@ -113,6 +115,7 @@ impl QuicEndpoint {
             endpoint,
             live: None,
             sending: None,
+            reading: StreamReader::new(settings),
             delivered: 0,
             echoed: Ecn::NotCapable,
             arena: BytesMut::new(),
@@ -188,6 +191,7 @@ impl QuicEndpoint {
     }
 
     fn forget(&mut self) {
+        self.reading = StreamReader::new(&self.settings);
         if let Some(live) = self.live.take() {
             self.endpoint.handle_event(live.handle, EndpointEvent::drained());
         }
@@ -576,10 +580,10 @@ impl QuicEndpoint {
                 }
             }
             Event::Stream(StreamEvent::Opened { dir }) => {
-                self.delivered += stream_reader::opened(&mut live.connection, dir);
+                self.delivered += self.reading.read_opened(&mut live.connection, dir);
             }
             Event::Stream(StreamEvent::Readable { id }) => {
-                self.delivered += stream_reader::read(&mut live.connection, id);
+                self.delivered += self.reading.read(&mut live.connection, id);
             }
             _ => {}
         }

@@ -78,3 +78,42 @@ fn what_is_lost_is_sent_again() {
     assert!(counters.retransmitted_bytes >= counters.lost_packets * 900, "{counters:?}");
     assert_eq!(counters.acked_bytes, MEGABYTE, "{counters:?}");
 }
+
+#[test]
+fn a_stream_with_thousands_of_gaps_is_delivered() {
+    // Slow start that overshoots: every second packet of a window of 6,000 is lost.
+    let settings = Settings { initial_window_packets: 6_000, pacing: false, ..Settings::default() };
+    let fated = Link::new(Rate::from_mbps(1_000), Span::from_ms(80), 2.0)
+        .with(|number, _| if number < 6_000 && number % 2 == 1 { Fate::Drop } else { Fate::Pass });
+    let mut world = World::new(&settings, ours("cubic"), fated);
+    world.transfer(12 * MEGABYTE);
+    assert_eq!(world.delivered, 12 * MEGABYTE);
+    assert!(world.dropped > 2_500, "{} packets were lost", world.dropped);
+}
+
+#[test]
+fn data_beyond_a_gap_occupy_the_receive_window() {
+    let window = 65_536;
+    // The window of the connection, and that of a stream, limits the sender.
+    for connection_window_bytes in [window, 16 * window] {
+        let settings = Settings {
+            stream_window_bytes: window,
+            connection_window_bytes,
+            ..Settings::default()
+        };
+        let fated =
+            link().with(|number, _| if number % 100 == 60 { Fate::Drop } else { Fate::Pass });
+        let mut world = World::new(&settings, ours("cubic"), fated);
+        world.start(Some(MEGABYTE));
+        let (mut most, end) = (0, world.now + Span::from_secs(60));
+        world.run(end, |world| {
+            // A 32nd of the window and a datagram more: smaller parts are not withheld, and credit
+            // is withheld after a datagram was read.
+            most = most.max(world.counters().new_bytes - world.delivered);
+            world.client.is_drained()
+        });
+        assert_eq!(world.delivered, MEGABYTE);
+        assert!(world.dropped >= 5, "{} packets were lost", world.dropped);
+        assert!((window / 2..window + window / 32 + 1_500).contains(&most), "{most} bytes");
+    }
+}

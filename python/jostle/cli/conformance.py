@@ -150,6 +150,7 @@ def _document(found: Found) -> dict[str, Any]:
                         "itself": one.itself,
                         "base_rtt_s": one.pairs[0].reference.base_rtt_s,
                         "rate_bps": one.pairs[0].reference.rate_bps,
+                        "incomplete": one.incomplete or None,
                     }
                     | {
                         name: {

@@ -85,8 +85,9 @@ def print_note(to: Console, note: str) -> None:
 
 
 def print_notes(results: ResultSet, err: bool) -> None:
-    """Print the notes on the results."""
-    for note in results.notes:
+    """Print the notes on the results; remarks on failed runs only where no table has them."""
+    tabled = results.failure_notes if results.results and not err else ()
+    for note in (one for one in results.notes if one not in tabled):
         echo(single_line(f"note: {note}"), err=err)
 
 

@@ -133,7 +133,7 @@ def plot(
         if kind in _OF_ONE and len(chosen.conditions) > 1:
             raise InputError(_several_conditions(kind, chosen))
         data = data_of(chosen, kind, asked)
-    quiet = write_frame(lambda: _frame(data), into)
+    quiet = write_frame(lambda: _frame(data, chosen), into)
     for path in save(render_figure(data), stem, endings):
         echo(f"figure: {path}", err=quiet)
     return 1 if results.failures else 0
@@ -146,10 +146,16 @@ for _option in reversed(file_options("what it shows")):
 _OF_ONE = ("series", "phase", "rrul", "time-sequence")
 
 
-def _frame(data: FigureData) -> pl.DataFrame:
+def _frame(data: FigureData, results: ResultSet) -> pl.DataFrame:
+    """Return what is drawn, with a column that says how many runs failed, if any."""
+    import polars as pl
+
     from jostle.figures.data_frame import figure_frame
 
-    return figure_frame(data)
+    frame = figure_frame(data)
+    if not results.failures:
+        return frame
+    return frame.with_columns(pl.lit(str(results.run_counts)).alias("incomplete"))
 
 
 def _several_conditions(kind: str, results: ResultSet) -> str:

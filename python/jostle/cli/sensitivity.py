@@ -72,8 +72,7 @@ def sensitivity(
         quantity.check(plan)
     (results,) = carry_out(environment, [plan], **options)
     if results.failures:
-        failed = f"{len(results.failures)} runs failed: no index without them"
-        raise InputError(f"{scenario.source}: {failed}")
+        raise InputError(f"{scenario.source}: {results.run_counts}; no index without all runs")
     found = [analyse(scenario, results, quantity, method, seed) for quantity in quantities]
     if as_json:
         print_document({"schema": DOCUMENT, "title": scenario.title,

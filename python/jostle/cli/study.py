@@ -327,6 +327,7 @@ def _pictures(
 def _print(one: Study, evaluations: Evaluations) -> None:
     from jostle.cli import output
     from jostle.results.number_format import ABSENT
+    from jostle.studies.evaluate import decisive
     from jostle.studies.findings import findings, learned, not_run
     from jostle.studies.fitted_network_tables import half_rows
     from jostle.studies.json_document import (
@@ -361,7 +362,9 @@ def _print(one: Study, evaluations: Evaluations) -> None:
     for column, evaluation in evaluations.items():
         if evaluation.claims:
             held, judged = score(evaluation.claims)
-            to.print(f"{held} of {judged} claims hold ({column.title}).", style="bold")
+            left = sum(decisive(row).ours.incomplete != "" for row in evaluation.claims)
+            failed = f" Not judged, because runs failed: {left}." if left else ""
+            to.print(f"{held} of {judged} claims hold ({column.title}).{failed}", style="bold")
 
 
 def print_rows(made: Table) -> None:

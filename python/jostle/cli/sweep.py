@@ -245,7 +245,8 @@ def _root(path: str) -> Path:
 def _plan_line(plan: PlanProgress) -> str:
     title = plan.title or "(no title)"
     words = [f"{title}: {plan.done} of {plan.total} runs"]
-    words += [f"{plan.failed} failed"] if plan.failed else []
+    reason = f" ({_in_line(plan.failure)})" if plan.failure else ""
+    words += [f"{plan.failed} failed{reason}"] if plan.failed else []
     words += [f"{plan.quarantined} set aside"] if plan.quarantined else []
     words += [f"{plan.left} left"] if plan.left else []
     return ", ".join([*words, *pace_words(plan.rate, plan.left)])
@@ -274,7 +275,7 @@ def _in_line(text: str) -> str:
 def _plan_document(plan: PlanProgress, own: Mapping[str, SweepCommand]) -> dict[str, Any]:
     from jostle.runner.sweeps.state_folder import log_of
 
-    keys = ("title", "plan", "total", "done", "failed", "quarantined", "left", "rate")
+    keys = ("title", "plan", "total", "done", "failed", "failure", "quarantined", "left", "rate")
     document = {key: getattr(plan, key) for key in keys}
     document["sweeps"] = []
     for sweep in plan.sweeps:

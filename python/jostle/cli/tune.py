@@ -11,11 +11,12 @@ from jostle.cli.environment import Environment
 from jostle.cli.options import keyed, plan_options, search_seed_option
 from jostle.cli.search_options import draw, load, print_document, search_output_options, session_of
 from jostle.errors import InputError, name_source
-from jostle.safe_io.terminal_text import echo
+from jostle.safe_io.terminal_text import echo, single_line
 
 if TYPE_CHECKING:
     from jostle.parameter_search.tuning import Task, Trial
-    from jostle.scenario import Scenario
+    from jostle.results import ResultSet
+    from jostle.scenario import RunPlan, Scenario
 
 DOCUMENT = "jostle.tuning/1"
 FOLDER = ".tuning"
@@ -89,10 +90,19 @@ def tune(
     from jostle.parameter_search.tuning import SearchSettings, fingerprint
     from jostle.parameter_search.tuning import tune as search
     from jostle.parameter_search.tuning_report import baseline, evaluate_best, figure, table
+    from jostle.results.run_count import RunCount
 
     task = _task(environment, parameters, options)
     with session_of(environment, options) as session:
-        carry = session.carry_out
+        carried: list[RunCount] = []
+
+        def carry(plan: RunPlan) -> ResultSet:
+            results = session.carry_out(plan)
+            carried.append(results.run_counts)
+            if results.failures:
+                echo(single_line(f"not judged: {results.run_counts}"), err=True)
+            return results
+
         with name_source(", ".join(options["files"])):
             written = baseline(task, carry)
         journal = None
@@ -102,13 +112,15 @@ def tune(
         how = SearchSettings(trials, search_seed, sampler, journal, _trial_printer(task, trials))
         made = search(task, carry, how)
         found = evaluate_best(task, made, written, carry)
+    incomplete = RunCount.sum_of(carried).incomplete
     if as_json:
-        print_document({"schema": DOCUMENT, **found.to_dict()})
+        print_document({"schema": DOCUMENT, **found.to_dict(), "incomplete": incomplete or None})
     else:
         to = shown.console()
         to.print(" · ".join(one.title for one in task.scenarios), style="bold")
         for part in shown.fitting(table(found), shown.width()):
             shown.print_table(to, part)
+        shown.print_note(to, incomplete and f"Trials with failed runs are not judged: {incomplete}")
     if output is not None:
         draw(figure(found), output, formats, quiet=as_json)
     return 0 if found.found else 1

@@ -112,11 +112,14 @@ class ComparisonCell:
     condition, label
         Grid values and name of the condition.
     kind
-        Kind of the cell, which selects the judged quantities; None if a side has no run.
+        Kind of the cell, which selects the judged quantities; None if it is not compared.
     flows
-        Flows in the order of the scenario; empty if a side has no run.
+        Flows in the order of the scenario; empty if it is not compared, because a run failed or a
+        side has no run.
     runs
         Number of runs of the simulator and of the kernel.
+    incomplete
+        How many runs of each side failed, and why; empty if none failed.
     """
 
     condition: Condition
@@ -124,11 +127,17 @@ class ComparisonCell:
     kind: Kind | None
     flows: tuple[FlowComparison, ...]
     runs: tuple[int, int]
+    incomplete: str = ""
 
     @property
     def compared(self) -> bool:
-        """Whether both sides have a run."""
+        """Whether both sides have runs, of which none failed."""
         return bool(self.flows)
+
+    @property
+    def why_not_compared(self) -> str:
+        """Why it is not compared."""
+        return f"runs failed: {self.incomplete}" if self.incomplete else "runs failed"
 
     @property
     def judged(self) -> tuple[tuple[FlowComparison, MeasureComparison], ...]:
@@ -218,8 +227,13 @@ def _cell(simulator: ResultSet, kernel: ResultSet, condition: int, label: str) -
     ours = [observe(result.run) for result in simulator.runs_of(condition)]
     theirs = [observe(result.run) for result in kernel.runs_of(condition)]
     place, runs = simulator.conditions[condition], (len(ours), len(theirs))
-    if not ours or not theirs:
-        return ComparisonCell(place, label, None, (), runs)
+    failed = [
+        f"{name}: {text}"
+        for name, side in (("simulator", simulator), ("kernel", kernel))
+        if (text := side.incomplete(condition))
+    ]
+    if not ours or not theirs or failed:
+        return ComparisonCell(place, label, None, (), runs, "; ".join(failed))
     spec = simulator.runs_of(condition)[0].run.spec
     kind = _kind(spec)
     if kind == "lossy":

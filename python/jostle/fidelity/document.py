@@ -63,6 +63,7 @@ def _cell(cell: ComparisonCell) -> dict[str, Any]:
         "condition": dict(cell.condition),
         "runs": dict(zip(("simulator", "kernel"), cell.runs, strict=True)),
         "within": cell.within,
+        "incomplete": cell.incomplete or None,
         "flows": [
             {
                 "name": flow.name,

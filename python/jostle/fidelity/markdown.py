@@ -226,7 +226,7 @@ def _worst(placed: Sequence[tuple[str, ComparisonCell]], causes: Sequence[Cause]
 
 def _worst_difference(cell: ComparisonCell) -> str:
     if not cell.compared:
-        return "runs failed"
+        return cell.why_not_compared
     flow, measure = max(cell.judged, key=_excess)
     return (
         f"{flow.name}: {measure.quantity.title} {difference_text(measure)}: "
@@ -254,7 +254,7 @@ def _every_cell(comparison: Comparison) -> str:
         for number, flow in enumerate(cell.flows):
             rows.append(_flow_row(cell if number == 0 else None, flow, judged, alone))
         if not cell.compared:
-            rows.append((cell.label, "", *["runs failed"] * (2 * len(judged))))
+            rows.append((cell.label, "", cell.why_not_compared, *[""] * (2 * len(judged) - 1)))
     names = [_title(name) for name in judged]
     header = (
         "condition",
@@ -270,7 +270,7 @@ def _every_application(comparison: Comparison) -> str:
     for cell in comparison.cells:
         label = cell.label
         if not cell.compared:
-            rows.append((label, "", "runs failed", "", ""))
+            rows.append((label, "", cell.why_not_compared, "", ""))
         name = ""
         for flow, one in cell.judged:
             shown = one.quantity

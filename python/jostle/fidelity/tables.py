@@ -74,7 +74,8 @@ def _cell_rows(cell: ComparisonCell) -> Iterator[tuple[str, ...]]:
     if not cell.compared:
         sides = zip(("the simulator", "the kernel"), cell.runs, strict=True)
         missing = " or ".join(side for side, runs in sides if not runs)
-        yield (f"no run of {missing}", *[""] * (len(HEADER) + len(NUMBERS) - 2))
+        why = cell.incomplete or f"no run of {missing}"
+        yield (why, *[""] * (len(HEADER) + len(NUMBERS) - 2))
     for flow in cell.flows:
         for number, row in enumerate(_flow_rows(cell, flow)):
             yield (*((flow.name, flow.sender) if number == 0 else ("", "")), *row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jostle.figures.data import (
@@ -36,6 +37,17 @@ FigureData = (
 
 _FEWEST = 6
 """Minimum number of figures for which worker processes are used; each takes 1 s to start."""
+
+
+def with_remarks(data: FigureData, remarks: Sequence[str]) -> FigureData:
+    """Return figure data with remarks at the end of the caption."""
+    told = " ".join(
+        [
+            *([data.caption] if data.caption else []),
+            *(f"{one.removesuffix('.')}." for one in remarks),
+        ]
+    )
+    return replace(data, caption=told) if remarks else data
 
 
 def render_figure(data: FigureData) -> Figure:

@@ -147,7 +147,7 @@ class _Trial:
         conditions = tuple(Condition(at, {"choice": c.label}) for at, c in enumerate(choices))
         results = self.session.carry_out(RunPlan("advice", conditions, runs))
         if results.failures:
-            raise JostleError(f"a candidate failed: {results.failures[0].error}")
+            raise JostleError(f"candidates cannot be compared: {results.run_counts}")
         taken: dict[tuple[int, int], Measured] = {
             (result.condition, result.run.spec["seed"]): self.goal.measure(result.run)
             for result in results.results

@@ -368,8 +368,8 @@ def compare(
         ]
         guessed = RunPlan("fit", (Condition(0, {}),), runs, source=scenario.source)
         results = session.carry_out(guessed)
-        if not results.results:
-            raise JostleError(f"the fitted scenario cannot be run: {results.failures[0].error}")
+        if results.failures:
+            raise JostleError(f"the fitted scenario cannot be judged: {results.run_counts}")
         rtts = rtts_known(experiment.run)
         values = [{f.name: f.value for f in features(r.run, rtts)} for r in results.results]
         rows = []

@@ -25,6 +25,8 @@ __all__ = ["BoundaryResult", "checked"]
 
 _CELLS: Final = 120
 _SLABS: Final = 3
+_NAMED: Final = 5
+"""Number of points with failed runs that are named."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class BoundaryResult:
                     "certain": one.judgement.certain,
                     "value": _finite(one.judgement.value),
                     "bound": one.judgement.bound,
+                    "incomplete": one.judgement.incomplete or None,
                 }
                 for one in self.places
             ],
@@ -82,8 +85,10 @@ class BoundaryResult:
             f"{len(self.places)} points: the claim holds at {yes}, at {len(known) - yes} it does "
             f"not; at {unsure} the interval leaves it open (or one run gives none).",
         ]
-        if len(known) < len(self.places):
-            notes.append(f"At {len(self.places) - len(known)} points a value is missing.")
+        missing = len(self.places) - len(known) - len(self._incomplete)
+        if missing:
+            notes.append(f"At {missing} points a value is missing.")
+        notes += self._failure_notes()
         if len(self.variables) == 1:
             return self._changes(notes)
         notes.append(
@@ -93,6 +98,31 @@ class BoundaryResult:
         rows = (("holds", f"{100 * found.holds:.0f}"), ("open", f"{100 * found.open:.0f}"))
         header = ("by the nearest points", "% of the ranges")
         return Table(header, rows, (), 1, self.claim.text, notes=tuple(notes))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no run failed."""
+        return not self._incomplete
+
+    @property
+    def _incomplete(self) -> list[SamplePoint]:
+        return [one for one in self.places if one.judgement.incomplete]
+
+    def _failure_notes(self) -> list[str]:
+        """Return remarks on the points with failed runs, of which the first are named."""
+        failed = self._incomplete
+        if not failed:
+            return []
+        more = len(failed) - _NAMED
+        return [
+            f"At {len(failed)} points runs failed, so that they are not judged.",
+            *(
+                f"{', '.join(f'{key} {label}' for key, label in one.labels.items())}: "
+                f"{one.judgement.incomplete}"
+                for one in failed[:_NAMED]
+            ),
+            *([f"and {more} more points"] if more > 0 else []),
+        ]
 
     def _changes(self, notes: Sequence[str]) -> Table:
         (key,) = (variable.key for variable in self.variables)
@@ -106,12 +136,17 @@ class BoundaryResult:
             for a, b in changes(self.places)
         ]
         header = (f"{name} from", "to", "the claim")
-        if not rows:
+        if not rows and any(one.judgement.holds is not None for one in self.places):
             notes = ["It is the same over the whole range.", *notes]
         return Table(header, tuple(rows), (), 3, self.claim.text, notes=tuple(notes))
 
     def figure(self) -> FigureData:
         """Return the map; over one key, the value and its bound."""
+        from jostle.figures.renderer import with_remarks
+
+        return with_remarks(self._figure(), self._failure_notes())
+
+    def _figure(self) -> FigureData:
         if len(self.variables) == 1:
             return self._line()
         caption = f"{self.claim.text}. Line: where the nearest points are of two minds."

@@ -33,17 +33,20 @@ class ClaimJudgement:
     Attributes
     ----------
     holds
-        Whether it holds; None if a value is missing.
+        Whether it holds; None if a value is missing or a run failed.
     certain
         Whether the complete confidence interval agrees.
     value, bound
         Value and bound of its first comparison.
+    incomplete
+        How many runs failed, and why; then the claim is not judged. Empty if no run failed.
     """
 
     holds: bool | None
     certain: bool
     value: float | None
     bound: float
+    incomplete: str = ""
 
 
 def read_claim(text: str) -> Claim:
@@ -162,6 +165,7 @@ def judged(scenario: Scenario, results: ResultSet, claim: Claim) -> list[ClaimJu
             row.holds is not None and all(part.certain for part in row.parts),
             row.parts[0].ours.value,
             row.parts[0].bound,
+            next((text for part in row.parts if (text := part.ours.incomplete)), ""),
         )
         for row in rows
     ]

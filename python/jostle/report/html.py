@@ -112,7 +112,7 @@ def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
         "source": source,
         "backend": results.backend,
         "backend_version": results.backend_version,
-        "runs": "1 run" if len(results) == 1 else f"{len(results)} runs",
+        "runs": str(results.run_counts),
         "conditions": [label for label in results.labels if label],
         "notes": results.notes,
         "failures": [(results.labels[f.condition], f.seed, f.error) for f in results.failures],
@@ -122,7 +122,7 @@ def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
         "legend": interval_note(results),
         "links": [(phase, _html(tables, LINKS, of=True)) for phase, tables in every],
         "charts": None if packed is None else data_block(packed.data, packed.values),
-        "chart_notes": () if packed is None else packed.notes,
+        "chart_notes": () if packed is None else (*packed.notes, *results.failure_notes),
         "figures": [
             (name, base64.b64encode(to_bytes(draw(), "svg")).decode())
             for name, draw in figure_files.all_figures(results).items()

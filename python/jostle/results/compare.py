@@ -66,6 +66,11 @@ class Difference:
     p: float | None
     corrected: float | None = None
 
+    @property
+    def incomplete(self) -> bool:
+        """Whether a run of a side failed, so that no difference is called significant."""
+        return bool(self.first.incomplete or self.second.incomplete)
+
     @cached_property
     def relative(self) -> float | None:
         """Change divided by the first mean; None if that mean is 0 or a side has no value."""
@@ -75,8 +80,11 @@ class Difference:
 
     @property
     def resolved(self) -> bool | None:
-        """Whether the change is statistically significant; None if there was no test."""
-        return None if self.corrected is None else self.corrected < _LEVEL
+        """Whether the change is statistically significant; None if that is unknown.
+
+        That is so without a test, and if a run of a side failed.
+        """
+        return None if self.incomplete or self.corrected is None else self.corrected < _LEVEL
 
     @property
     def where(self) -> str:
@@ -96,7 +104,8 @@ class Difference:
         """Sort key: significant differences first, then by decreasing size."""
         changed = abs(self.change.value or 0.0)
         size = abs(self.relative) if self.relative is not None else (float("inf") if changed else 0)
-        return (not (self.resolved or (self.resolved is None and changed > 0)), -size)
+        unknown = self.resolved is None and not self.incomplete
+        return (not (self.resolved or (unknown and changed > 0)), -size)
 
 
 @dataclass(frozen=True)
@@ -129,13 +138,17 @@ class ComparisonResult:
         """Return all differences, unrounded, one per row."""
         keys = list(dict.fromkeys(key for one in self.differences for key in one.place))
         rows = [_row(one, keys) for one in self.differences]
-        return table(rows, [*keys, "measure", "unit", *_NUMBERS, "n_first", "n_second"], _NUMBERS)
+        columns = [*keys, "measure", "unit", *_NUMBERS, *_RUNS]
+        return table(rows, columns, _NUMBERS)
 
 
 _NUMBERS: Final = (
     "first", "first_low", "first_high", "second", "second_low", "second_high",
     "difference", "low", "high", "relative", "p", "p_corrected",
 )  # fmt: skip
+
+
+_RUNS: Final = ("n_first", "n_second", "incomplete_first", "incomplete_second")
 
 
 def _row(one: Difference, keys: Sequence[str]) -> dict[str, Any]:
@@ -157,6 +170,8 @@ def _row(one: Difference, keys: Sequence[str]) -> dict[str, Any]:
         "p_corrected": one.corrected,
         "n_first": one.first.n,
         "n_second": one.second.n,
+        "incomplete_first": one.first.incomplete or None,
+        "incomplete_second": one.second.incomplete or None,
     }
 
 
@@ -197,6 +212,7 @@ def compare(
     InputError
         When a measure or a phase is not known, or the sides have nothing in common.
     """
+    failed = _failure_notes(first, second, names)
     first, second, differs = _matched(first, second, names)
     same_flow = _same_flow(first, second)
     differs += [f"The flow is called {one} in {names[0]} and {other} in {names[1]}."
@@ -225,7 +241,22 @@ def compare(
     adjusted = iter(holm([one.p for one in found if one.p is not None]))
     corrected = [one if one.p is None else replace(one, corrected=next(adjusted)) for one in found]
     left_out = [f"{name} alone has {count(n, 'value')}." for name, n in alone.items() if n]
-    return ComparisonResult(names, tuple(sorted(corrected)), (*differs, *left_out), test)
+    return ComparisonResult(names, tuple(sorted(corrected)), (*differs, *left_out, *failed), test)
+
+
+def _failure_notes(
+    first: FinishedRuns, second: FinishedRuns, names: tuple[str, str]
+) -> tuple[str, ...]:
+    """Return remarks on failed runs of both sides; raise an error if no run of a side finished."""
+    sides = tuple(zip(names, (first, second), strict=True))
+    for name, side in sides:
+        if side.failures and not side.results:
+            raise InputError(f"{name}: {side.run_counts}")
+    return tuple(
+        f"{name}: {note}; no verdict on the remaining runs."
+        for name, side in sides
+        for note in side.failure_notes
+    )
 
 
 def _matched(
@@ -270,11 +301,10 @@ def _comparable_keys(
 def _difference(
     shown: Measure, left: MeasureSample, right: MeasureSample, test: Test
 ) -> Difference:
-    first, second = (
-        estimate(side.values, shown.unit, bounds=side.bounds) for side in (left, right)
-    )
+    first, second = left.mean(), right.mean()
     made = welch_test if test == "welch" else mann_whitney
-    found = made(right.values, left.values)
+    judged = not (left.incomplete or right.incomplete)
+    found = made(right.values, left.values) if judged else None
     return Difference(
         shown,
         dict(_comparable_keys(left, {})),
@@ -355,6 +385,7 @@ def _change(one: Difference) -> str:
     if one.change.value is None:
         return plain(None, 1.0, 0)
     sure = "" if one.resolved or one.resolved is None else " ?"
+    sure = " (runs failed)" if one.incomplete else sure
     if one.relative is None:
         places = decimals((one.second,), one.measure)
         return signed(one.change.value * one.measure.factor, places) + sure
@@ -371,6 +402,8 @@ def comparison_note(compared: ComparisonResult) -> str:
     """Return a note that explains the table."""
     tested = sum(one.p is not None for one in compared.differences)
     minus = f"{compared.names[1]} minus {compared.names[0]}"
+    if all(one.incomplete for one in compared.differences):
+        return f"{minus}. Not tested, because runs failed."
     if not tested:
         return (
             f"{minus}. One run on a side, or nothing random: no test is possible; give --repeats."
@@ -455,7 +488,9 @@ class FailCondition:
         return cls(text, shown, match["who"] or "", match["phase"] or "", beyond)
 
     def broken_by(self, differences: Iterable[Difference]) -> list[Difference]:
-        """Return the differences beyond the bound, except those that a test found insignificant.
+        """Return the differences of complete runs that are beyond the bound.
+
+        Those that a test found insignificant are left out.
 
         Raises
         ------
@@ -471,4 +506,5 @@ class FailCondition:
         ]
         if not meant:
             raise InputError(f'--fail-on "{self.text}": no such value was compared')
-        return [one for one in meant if one.resolved is not False and self.beyond(one)]
+        judged = (one for one in meant if not one.incomplete)
+        return [one for one in judged if one.resolved is not False and self.beyond(one)]

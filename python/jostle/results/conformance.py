@@ -9,7 +9,7 @@ baseline, because two runs with different seeds never have the same points.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +28,7 @@ from jostle.results.operating_points import (
     OperatingPoints,
     operating_points,
 )
+from jostle.results.run_count import RunCount
 from jostle.results.tables import Table
 from jostle.stats import Estimate, Method, conformance, deviation, estimate, mean
 
@@ -85,12 +86,15 @@ class ConformanceResult:
         Names of the two flows.
     pairs
         One pair for each run.
+    incomplete
+        See `Estimate`; of both sides.
     """
 
     condition: Condition
     flow: str
     reference: str
     pairs: tuple[Pair, ...]
+    incomplete: str = ""
 
     def values(self, name: str) -> list[float | None]:
         """Return a measure of pairs for each run, in its unit."""
@@ -99,7 +103,8 @@ class ConformanceResult:
     def estimate(self, name: str, method: Method = "t", confidence: float = 0.95) -> Estimate:
         """Estimate a measure of pairs over the runs."""
         shown = measure(name)
-        return estimate(self.values(name), shown.unit, method, confidence, bounds=shown.bounds)
+        found = estimate(self.values(name), shown.unit, method, confidence, bounds=shown.bounds)
+        return replace(found, incomplete=self.incomplete)
 
     @cached_property
     def itself(self) -> float | None:
@@ -145,7 +150,9 @@ def conformance_results(
                        for run, who in ((one, name), (two, theirs))))
                 for one, two in zip(_runs(test, at), _runs(reference, other), strict=False)
             ]  # fmt: skip
-            found.append(ConformanceResult(condition, name, theirs, tuple(pairs)))
+            sides = (test.run_count(at), reference.run_count(other))
+            incomplete = RunCount.sum_of(sides).incomplete
+            found.append(ConformanceResult(condition, name, theirs, tuple(pairs), incomplete))
     return found
 
 
@@ -165,8 +172,11 @@ def conformance_frame(
             | {"conformance": main.value, "low": main.low, "high": main.high, "itself": one.itself}
             | {name: one.estimate(name).value for name in NAMES[1:]}
             | {"n": main.n, "unit": main.unit, "method": main.method}
+            | {"incomplete": one.incomplete or None}
         )
-    columns = ["condition", *keys, "flow", "reference", *numbers, "n", "unit", "method"]
+    columns = [
+        "condition", *keys, "flow", "reference", *numbers, "n", "unit", "method", "incomplete",
+    ]  # fmt: skip
     return table(rows, columns, numbers)
 
 
@@ -195,7 +205,8 @@ def conformance_figure(found: Sequence[ConformanceResult], names: tuple[str, str
         parts.append((", ".join(filter(None, words)), ScatterData(DELAY_AXIS, RATE_AXIS, clouds)))
     runs = count(max(len(one.pairs) for one in found), "run")
     several_runs = "" if runs == "1 run" else f" Conformance: mean over {runs}; drawn is the first."
-    return Multiples(tuple(parts), f"{ENVELOPE_CAPTION}{several_runs}")
+    failed = "".join(f" {note}." for note in _failure_notes(found))
+    return Multiples(tuple(parts), f"{ENVELOPE_CAPTION}{several_runs}{failed}")
 
 
 def conformance_table(found: Sequence[ConformanceResult]) -> Table:
@@ -223,7 +234,19 @@ def conformance_table(found: Sequence[ConformanceResult]) -> Table:
         tuple(tuple(row[at] for at in picked) for row in rows),
         (),
         len(wanted),
+        notes=_failure_notes(found),
     )
+
+
+def _failure_notes(found: Sequence[ConformanceResult]) -> tuple[str, ...]:
+    """Return remarks on failed runs of both sides."""
+    labels = condition_names.labels([one.condition for one in found])
+    told = (
+        f"{label}: {one.incomplete}" if label else one.incomplete
+        for label, one in zip(labels, found, strict=True)
+        if one.incomplete
+    )
+    return tuple(dict.fromkeys(told))
 
 
 def _mean(found: Estimate, factor: float, places: int) -> str:

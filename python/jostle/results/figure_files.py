@@ -66,25 +66,34 @@ def difference_data(results: FinishedRuns) -> HeatMapData:
     )
 
 
+def remarked(results: FinishedRuns, data: FigureData, condition: int | None = None) -> FigureData:
+    """Return figure data with remarks on failed runs of one condition, or of all of them."""
+    from jostle.figures.renderer import with_remarks
+
+    if condition is None:
+        return with_remarks(data, results.failure_notes)
+    return with_remarks(data, [text] if (text := results.incomplete(condition)) else [])
+
+
 def series(results: FinishedRuns, condition: int) -> Figure:
     """Draw the stacked time series of one condition."""
-    from jostle.figures import draw
-
-    return draw.stacked(series_data(results, condition))
+    return _drawn(results, series_data(results, condition), condition)
 
 
 def jain(results: FinishedRuns) -> Figure:
     """Draw the heat map of Jain's index."""
-    from jostle.figures import heat_map as heat
-
-    return heat.heat_map(jain_data(results))
+    return _drawn(results, jain_data(results))
 
 
 def difference(results: FinishedRuns) -> Figure:
     """Draw the heat map of the throughput difference between the first two flows."""
-    from jostle.figures import heat_map as heat
+    return _drawn(results, difference_data(results))
 
-    return heat.heat_map(difference_data(results))
+
+def _drawn(results: FinishedRuns, data: FigureData, condition: int | None = None) -> Figure:
+    from jostle.figures.renderer import render_figure
+
+    return render_figure(remarked(results, data, condition))
 
 
 def all_data(results: FinishedRuns) -> dict[str, Callable[[], FigureData]]:
@@ -98,14 +107,22 @@ def all_data(results: FinishedRuns) -> dict[str, Callable[[], FigureData]]:
     for index, slug in enumerate(condition_names.slugs(results.conditions)):
         if results.runs_of(index):
             name = f"series-{slug}" if slug else "series"
-            found[name] = partial(series_data, results, index)
+            found[name] = partial(_of_condition, results, index)
     shown = [c for c in range(len(results.conditions)) if results.runs_of(c)]
     bulk = [_bulk_flows(results, c) for c in shown]
     if len(shown) > 1 and min(bulk) > 1:
-        found["jain"] = partial(jain_data, results)
+        found["jain"] = partial(_of_all, jain_data, results)
         if max(bulk) == 2 and all(len(_competitors(results, c)) == 2 for c in shown):
-            found["throughput-difference"] = partial(difference_data, results)
+            found["throughput-difference"] = partial(_of_all, difference_data, results)
     return found
+
+
+def _of_condition(results: FinishedRuns, condition: int) -> FigureData:
+    return remarked(results, series_data(results, condition), condition)
+
+
+def _of_all(make: Callable[[FinishedRuns], FigureData], results: FinishedRuns) -> FigureData:
+    return remarked(results, make(results))
 
 
 def all_figures(results: FinishedRuns) -> dict[str, Callable[[], Figure]]:

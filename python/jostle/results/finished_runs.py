@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from jostle.errors import InputError, unknown
 from jostle.results import condition_names
 from jostle.results.condition_names import Condition
+from jostle.results.run_count import RunCount
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 OVERALL = "overall"
 """Name of the phase that every run has: the complete run."""
+_NAMED = 8
+"""Number of remarks on failed runs; further conditions share one."""
+_LISTED = 3
+"""Number of conditions that a remark on failed runs names; the remaining ones are counted."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,54 @@ class FinishedRuns:
     def runs_of(self, condition: int) -> list[ConditionRun]:
         """Finished runs of a condition, given by its position."""
         return self._by_condition.get(condition, [])
+
+    def run_count(self, condition: int) -> RunCount:
+        """Return how many runs of a condition finished, and why the others failed."""
+        return RunCount(len(self.runs_of(condition)), self._errors.get(condition, ()))
+
+    @property
+    def run_counts(self) -> RunCount:
+        """Return how many runs of all conditions finished, and why the others failed."""
+        return RunCount(len(self.results), tuple(failure.error for failure in self.failures))
+
+    def incomplete(self, *conditions: int) -> str:
+        """Return how many runs of some conditions finished, if any of them failed; else nothing."""
+        return RunCount.sum_of(map(self.run_count, conditions)).incomplete
+
+    @cached_property
+    def failure_notes(self) -> tuple[str, ...]:
+        """Remarks on failed runs: `controller bbr: 15 of 20 runs, 5 failed: reason`.
+
+        They are part of every output, because means of the remaining runs are biased. Conditions
+        with equal numbers and reasons share a remark.
+        """
+        alike: dict[str, list[int]] = {}
+        for at in sorted(self._errors):
+            alike.setdefault(str(self.run_count(at)), []).append(at)
+        told = list(alike.items())
+        named = told if len(told) <= _NAMED + 1 else told[:_NAMED]
+        notes = [f"{self._names(conditions)}{text}" for text, conditions in named]
+        if others := [at for _, conditions in told[len(named) :] for at in conditions]:
+            notes.append(f"{len(others)} more conditions together: {self.incomplete(*others)}")
+        return tuple(notes)
+
+    def _names(self, conditions: Sequence[int]) -> str:
+        """Return the names of some conditions as the start of a remark on each of them."""
+        labels = [self.labels[at] for at in conditions if self.labels[at]]
+        if not labels:
+            return ""
+        if len(conditions) == len(self.conditions) > 1:
+            return f"each of {len(conditions)} conditions: "
+        more = len(labels) - _LISTED
+        listed = [*labels[:_LISTED], *([f"{more} more conditions"] if more > 0 else [])]
+        return "; ".join(listed) + (", each: " if len(labels) > 1 else ": ")
+
+    @cached_property
+    def _errors(self) -> dict[int, tuple[str, ...]]:
+        found: dict[int, tuple[str, ...]] = {}
+        for failure in self.failures:
+            found[failure.condition] = (*found.get(failure.condition, ()), failure.error)
+        return found
 
     @cached_property
     def _by_condition(self) -> dict[int, list[ConditionRun]]:

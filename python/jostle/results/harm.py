@@ -8,7 +8,7 @@ is better. 0: the newcomer takes nothing; 1: it takes everything; below 0: the f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -87,6 +87,7 @@ def harms(
             values = [run[0] for run in every.by_seed(wanted, phase, (flow,), index).values()]
             harm = estimate(values, "1", method, confidence, bounds=measure("harm").bounds)
             assert alone is not None
+            harm = replace(harm, incomplete=results.incomplete(index, alone))
             found.append(Harm(index, alone, flow, harm))
     return found
 

@@ -7,7 +7,7 @@ grid is given by its full name or by its shortest unique ending.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -52,6 +52,8 @@ class MeasureSample:
         Smallest and largest possible value.
     single
         Whether a group consists of one flow.
+    incomplete
+        See `Estimate`.
     """
 
     measure: Measure
@@ -63,12 +65,19 @@ class MeasureSample:
     group: str = ""
     bounds: Bounds = (None, None)
     single: bool = False
+    incomplete: str = ""
 
     def estimate(self) -> Estimate:
         """Estimate the mean over runs, or a single flow's percentile over runs."""
         if self.single and self.measure.percent is not None:
-            return percentile_estimate(self.values, self.measure.percent, self.measure.unit)
-        return estimate(self.values, self.measure.unit, bounds=self.bounds)
+            found = percentile_estimate(self.values, self.measure.percent, self.measure.unit)
+            return replace(found, incomplete=self.incomplete)
+        return self.mean()
+
+    def mean(self) -> Estimate:
+        """Estimate the mean over runs."""
+        found = estimate(self.values, self.measure.unit, bounds=self.bounds)
+        return replace(found, incomplete=self.incomplete)
 
     @cached_property
     def missing(self) -> int:
@@ -126,7 +135,7 @@ def chosen_phases(
         if not one.tabled:
             raise InputError(one.elsewhere)
     known = [phase.name for phase in results.phases]
-    for name in phases or ():
+    for name in (phases or ()) if results.results else ():
         if name not in known:
             raise InputError(unknown("phase", name, known))
     return tuple(phases or known)
@@ -157,6 +166,7 @@ def _of_conditions(
                     flows,
                     of_group.get(place["flow"], place["flow"]),
                     wanted.bounds,
+                    incomplete=results.incomplete(index, alone),
                 )
 
 
@@ -167,6 +177,7 @@ def _samples(
         if not results.runs_of(index):
             continue
         cells = Cells(results, index, phases, each=each)
+        incomplete = results.incomplete(index)
         for cell in cells.of(wanted):
             flows = cell.flows(wanted)
             yield MeasureSample(
@@ -179,6 +190,7 @@ def _samples(
                 cell.group,
                 wanted.bounds_among(cells.senders),
                 cell.single,
+                incomplete,
             )
 
 

@@ -117,4 +117,5 @@ def _pivot(
     corner = f"{short.get(row_key, row_key)} \\ {short.get(column_key, column_key)}"
     where = facet_title(place)
     title = wanted.axis + (f", {where}" if where else "")
-    return Table((corner, *columns), tuple(lines), (), 1, title)
+    notes = results.failure_notes
+    return Table((corner, *columns), tuple(lines), (), 1, title, notes=notes)

@@ -96,7 +96,8 @@ class PlotSelection:
             ]
         present = [s for s in found if any(value is not None for value in s.values)]
         if not present:
-            raise InputError(f"nothing to draw: no run has a `{wanted.name}` there")
+            failed = f" ({results.run_counts})" if results.failures else ""
+            raise InputError(f"nothing to draw: no run has a `{wanted.name}` there{failed}")
         return present
 
 

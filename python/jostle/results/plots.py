@@ -57,11 +57,16 @@ class Plots:
     def __init__(self, results: FinishedRuns) -> None:
         self._results = results
 
-    @staticmethod
-    def _drawn(data: FigureData) -> Figure:
+    def _drawn(self, data: FigureData, condition: int | None = None) -> Figure:
+        """Draw data of one condition or, without `condition`, of all of them."""
         from jostle.figures.renderer import render_figure
 
-        return render_figure(data)
+        return render_figure(self._remarked(data, condition))
+
+    def _remarked(self, data: FigureData, condition: int | None) -> FigureData:
+        from jostle.results.figure_files import remarked
+
+        return remarked(self._results, data, condition)
 
     def __call__(
         self,
@@ -113,9 +118,9 @@ class Plots:
         if events:
             from jostle.results.cwnd_events import events_data
 
-            return self._drawn(events_data(self._results, at, _several(flows)))
+            return self._drawn(events_data(self._results, at, _several(flows)), at)
         return self._drawn(
-            time_series_data.series_data(self._results, at, _several(y), _several(flows))
+            time_series_data.series_data(self._results, at, _several(y), _several(flows)), at
         )
 
     def lines(
@@ -167,12 +172,12 @@ class Plots:
     ) -> Figure:  # fmt: skip
         """Draw the trajectory over time in the plane of two flows (or, with `x`, two measures)."""
         at = self._results.condition_index(condition)
-        return self._drawn(plot_data.phase_data(self._results, at, x, y, _several(flows)))
+        return self._drawn(plot_data.phase_data(self._results, at, x, y, _several(flows)), at)
 
     def rrul(self, *, condition: int | str | Condition | None = None) -> Figure:
         """Draw response under load like flent; see `rrul.rrul_data`."""
         at = self._results.condition_index(condition)
-        return self._drawn(load_response.rrul_data(self._results, at))
+        return self._drawn(load_response.rrul_data(self._results, at), at)
 
     def time_sequence(
         self, *, condition: int | str | Condition | None = None, flows: Keys = (),
@@ -181,15 +186,16 @@ class Plots:
         """Draw each packet of captured TCP flows over time; see `sequences.sequences_data`."""
         at = 0 if self._results.sources else self._results.condition_index(condition)
         several = _several(flows)
-        return self._drawn(sequences.sequences_data(self._results, at, several, from_s, to_s))
+        return self._drawn(sequences.sequences_data(self._results, at, several, from_s, to_s), at)
 
 
 class _Data(Plots):
     """The same methods, but they return the data instead of a drawing."""
 
-    @staticmethod
-    def _drawn(data: FigureData) -> FigureData:  # type: ignore[override]
-        return data
+    def _drawn(  # type: ignore[override]
+        self, data: FigureData, condition: int | None = None
+    ) -> FigureData:
+        return self._remarked(data, condition)
 
 
 def data_of(results: FinishedRuns, kind: Kind, given: Mapping[str, object]) -> FigureData:

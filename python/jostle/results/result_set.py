@@ -227,16 +227,17 @@ class ResultSet(FinishedRuns):
         Returns
         -------
         polars.DataFrame
-            condition, grid keys, `flow` (or `group`, or `link`), value, low, high, n, unit, method;
-            low and high are null if only one run has a value, and are clipped to the possible
-            range of the measure. Completion percentiles of a single flow are over its runs.
+            condition, grid keys, `flow` (or `group`, or `link`), value, low, high, n, unit, method,
+            incomplete; low and high are null if only one run has a value, and are clipped to the
+            possible range of the measure. Completion percentiles of a single flow are over its
+            runs. `incomplete` says how many runs failed, and why; it is null if none did.
 
         Examples
         --------
         >>> import jostle
         >>> results = jostle.run("scenarios/first.toml", store=False)
         >>> results.estimate("throughput", phase="together").columns[1:]
-        ['flow', 'value', 'low', 'high', 'n', 'unit', 'method']
+        ['flow', 'value', 'low', 'high', 'n', 'unit', 'method', 'incomplete']
         """
         import polars as pl
 
@@ -256,15 +257,17 @@ class ResultSet(FinishedRuns):
         rows = []
         selected = table.filter(pl.col("phase") == phase)
         for place, group in selected.group_by(by, maintain_order=True):
-            spec = self.spec_of(self.labels.index(str(place[0])))
+            index = self.labels.index(str(place[0]))
+            spec = self.spec_of(index)
             if wanted.percent is not None and group["flows"].max() == 1:
                 values = group[wanted.key]
                 found = percentile_estimate(values, wanted.percent, wanted.unit, confidence)
             else:
                 bounds = wanted.bounds_in(spec)
                 found = estimate(group[wanted.key], wanted.unit, method, confidence, bounds=bounds)
-            rows.append(dict(zip(by, place, strict=True)) | vars(found))
-        columns = [*by, "value", "low", "high", "n", "unit", "method"]
+            incomplete = {"incomplete": self.incomplete(index) or None}
+            rows.append(dict(zip(by, place, strict=True)) | vars(found) | incomplete)
+        columns = [*by, "value", "low", "high", "n", "unit", "method", "incomplete"]
         return frames.table(rows, columns, ("value", "low", "high"))
 
     def harm(
@@ -291,8 +294,8 @@ class ResultSet(FinishedRuns):
         -------
         polars.DataFrame
             condition, grid keys, `alone` (the condition without the newcomer), `flow`, value, low,
-            high (shares of what the flow has alone), n, unit, method; no row without such
-            conditions.
+            high (shares of what the flow has alone), n, unit, method, incomplete (see `estimate`);
+            no row without such conditions.
 
         Examples
         --------
@@ -313,11 +316,12 @@ class ResultSet(FinishedRuns):
                 "flow": one.flow,
             }
             | vars(one.harm)
+            | {"incomplete": one.harm.incomplete or None}
             for one in harms(self, name, phase, method, confidence)
         ]
         columns = [
             "condition", *self._grid_keys, "alone", "flow",
-            "value", "low", "high", "n", "unit", "method",
+            "value", "low", "high", "n", "unit", "method", "incomplete",
         ]  # fmt: skip
         return frames.table(rows, columns, ("value", "low", "high"))
 
@@ -355,7 +359,8 @@ class ResultSet(FinishedRuns):
         polars.DataFrame
             condition, grid keys, flow, reference (its flow), conformance (0 … 1) with its interval
             (low, high), itself (conformance of the reference's runs to each other), deviation and
-            throughput_shift (relative to the rate), delay_shift (base RTTs), n, unit, method.
+            throughput_shift (relative to the rate), delay_shift (base RTTs), n, unit, method,
+            incomplete (see `estimate`).
 
         Raises
         ------
@@ -388,7 +393,7 @@ class ResultSet(FinishedRuns):
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks that the user needs to interpret the numbers."""
-        return (*self.said, *self._identical)
+        return (*self.failure_notes, *self.said, *self._identical)
 
     @cached_property
     def _identical(self) -> tuple[str, ...]:
@@ -520,6 +525,8 @@ class ResultSet(FinishedRuns):
     def _tables_html(self) -> str:
         from jostle.results.tables import html_table, phase_tables
 
+        if not self.results:
+            return "".join(f'<p class="note">{escape(note)}</p>' for note in self.failure_notes)
         return "".join(
             f"<strong>{phase.name}</strong>"
             + "".join(html_table(table) for table in phase_tables(self, phase.name))

@@ -40,7 +40,8 @@ def document(results: FinishedRuns, phases: Sequence[str] = ()) -> dict[str, Any
         replaced by mean, low, high (null for fewer than two values) and n. Completion times also
         have p50, p95 and p99 over the runs; an unfinished transfer counts as the longest. If a
         condition without a newcomer exists, a flow has `harm` next to its measures, and that
-        condition is `alone`.
+        condition is `alone`. `failures` has seed and error of each failed run, and `incomplete`
+        says how many failed and why (null if none did): then estimates are of the other runs only.
     """
     from jostle.results.harm import Harms
 
@@ -52,6 +53,12 @@ def document(results: FinishedRuns, phases: Sequence[str] = ()) -> dict[str, Any
         "conditions": [
             {
                 "condition": condition,
+                "incomplete": results.incomplete(index) or None,
+                "failures": [
+                    {"seed": failure.seed, "error": failure.error}
+                    for failure in results.failures
+                    if failure.condition == index
+                ],
                 "runs": [_run(result, phases) for result in results.runs_of(index)],
                 "estimates": _estimates(results, index, phases, harms),
             }

@@ -114,7 +114,8 @@ def _table(
             f"{more}{count(len(results.conditions), 'condition')}: --limit 0 shows each by itself."
         )
         title = f"{wanted.axis}{who}, by {short[column]}"
-        return Table(header, tuple(shown), tuple(starts), len(rest), title, notes=(note,))
+        notes = (note, *results.failure_notes)
+        return Table(header, tuple(shown), tuple(starts), len(rest), title, notes=notes)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jostle.results.condition_names import short_names
@@ -39,7 +40,8 @@ def overview(results: FinishedRuns) -> Table | None:
     found = _completions(results) or samples(results, measure("throughput"), [OVERALL])
     flows = list(dict.fromkeys(one.place["flow"] for one in found))
     apart = [*(key for key in varied if key != columns), *(["flow"] if len(flows) > 1 else [])]
-    return _table(found, apart, columns, short_names(keys))
+    table = _table(found, apart, columns, short_names(keys))
+    return replace(table, notes=results.failure_notes)
 
 
 def _completions(results: FinishedRuns) -> list[MeasureSample]:

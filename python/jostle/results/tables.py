@@ -141,6 +141,7 @@ _GAP: Final = 2
 _NAMED: Final = 3
 """Number of names that a note lists; the remaining ones are counted."""
 SPREAD: Final = "  min–max"
+_RUNS: Final = "runs"
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,10 @@ def rows_of(results: FinishedRuns, kind: str, each: bool) -> list[Row]:
                 for group in flow_groups(spec, each=each)
                 if group.kind == kind
             ]
-        rows += [Row(index, {**condition, **words}, who) for words, who in names]
+        runs = results.run_count(index)
+        # If runs failed, every row says how many its values are of.
+        finished = {_RUNS: f"{runs.finished} of {runs.total}"} if results.failures else {}
+        rows += [Row(index, {**condition, **words, **finished}, who) for words, who in names]
     return rows
 
 
@@ -325,7 +329,7 @@ def _words(results: FinishedRuns, rows: Sequence[Row]) -> list[str]:
     varying = [key for key in grid_keys(results) if len({r.words.get(key) for r in rows}) > 1]
     # TCP is the default and is not mentioned.
     named = any(row.words.get("transport", "").startswith("QUIC") for row in rows)
-    own = ("flow", "link", "controller", *(("transport",) if named else ()))
+    own = ("flow", "link", "controller", _RUNS, *(("transport",) if named else ()))
     return [key for key in words if key in varying or key in own]
 
 
@@ -502,6 +506,7 @@ def _table(
             blank[who] = SPREAD
             lines.append((*blank, *spreads))
     header = (*(short[key] for key in words), *(column.heading for column in columns))
+    notes += results.failure_notes
     return Table(
         header,
         tuple(lines),

@@ -59,7 +59,8 @@ def tidy(
         Grid keys, `phase` (empty for measures of the complete run), `flow` or group, `flows`
         (number of flows) and `controller`, or `link`, `measure`, `unit`, `mean`, `low`, `high` and
         `n` (runs with a value), and for groups the `smallest` and `largest` flow, each a mean over
-        runs.
+        runs; number of `failed` runs of the condition, and `incomplete`: how many failed, and why
+        (null if none did). A condition of which no run finished has one row without measure.
     """
     import polars as pl
 
@@ -67,14 +68,23 @@ def tidy(
     every = [measure(name) for name in names]
     among = chosen_phases(results, every, phases)
     keys = grid_keys(results)
+    counts = [results.run_count(at) for at in range(len(results.conditions))]
     grid = [pl.Series(key, [c.get(key) for c in results.conditions], pl.String) for key in keys]
+    grid += [
+        pl.Series("failed", [one.failed for one in counts], pl.UInt32),
+        pl.Series("incomplete", [one.incomplete or None for one in counts], pl.String),
+    ]
     made: list[list[pl.DataFrame]] = [[] for _ in every]
     for block in _blocks(results, every, among, each=each, advance=advance):
         for rows in block.values():
             rows.end(grid)
         for one, frames in zip(every, made, strict=True):
             frames.append(block[kind_of(one)].frame(one))
-    return pl.concat([frame for frames in made for frame in frames], rechunk=True)
+    whole = pl.concat([frame for frames in made for frame in frames], rechunk=True)
+    lost = [at for at, one in enumerate(counts) if one.failed and not one.finished]
+    absent = pl.DataFrame([column.gather(lost) for column in grid]) if lost else None
+    found = whole if absent is None else pl.concat([whole, absent], how="diagonal")
+    return found.select(pl.exclude("failed", "incomplete"), "failed", "incomplete")
 
 
 def _blocks(

@@ -13,6 +13,7 @@ from jostle.errors import InputError, name_source, unknown
 from jostle.results.finished_runs import OVERALL
 from jostle.results.measure_samples import MeasureSample, samples
 from jostle.results.measures import Measure, measure
+from jostle.results.number_format import count
 from jostle.results.summary_values import measure_owners
 from jostle.stats import estimate
 
@@ -84,24 +85,34 @@ def more_repeats(plan: RunPlan, results: ResultSet) -> dict[int, int]:
 
 
 def unsettled(plan: RunPlan, results: ResultSet) -> tuple[str, ...]:
-    """Return a remark that names the conditions whose interval is still too wide, if any."""
+    """Return remarks on conditions whose interval is still too wide, and on failed runs, if any."""
     until = plan.repeat_until
     if until is None:
         return ()
+    failed = {failure.condition for failure in results.failures}
+    told = _not_repeated(until, len(failed))
     wide = [
         at
         for at, found in _by_condition(until, results).items()
-        if any(_ratio(sample, until) > 1.0 for sample in found)
+        if at not in failed and any(_ratio(sample, until) > 1.0 for sample in found)
     ]
     if not wide:
-        return ()
+        return told
     labels = [results.labels[at] for at in wide[:3] if results.labels[at]]
     which = f" ({'; '.join(labels)}{' …' if len(wide) > len(labels) else ''})" if labels else ""
     are = "condition is" if len(wide) == 1 else "conditions are"
     return (
         f'{len(wide)} {are} still wider than "{until.text}" after {plan.max_repeats} runs{which}; '
         "raise max_repeats",
+        *told,
     )
+
+
+def _not_repeated(until: Until, failed: int) -> tuple[str, ...]:
+    if not failed:
+        return ()
+    which = f"{count(failed, 'condition')} with failed runs"
+    return (f'{which} got no more repeats, and may be wider than "{until.text}"',)
 
 
 def _by_condition(until: Until, results: ResultSet) -> dict[int, list[MeasureSample]]:

@@ -35,6 +35,9 @@ class Estimate:
         Unit of value, low and high.
     method
         How value and interval were computed, in words.
+    incomplete
+        How many runs failed, and why: then the value is of the remaining runs only, and allows no
+        verdict. Empty if no run failed.
     """
 
     value: float | None
@@ -43,6 +46,7 @@ class Estimate:
     n: int
     unit: str
     method: str
+    incomplete: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jostle.errors import StoreError
-from jostle.results import ConditionRun, ResultSet
+from jostle.results import ConditionRun, Failure, ResultSet
 from jostle.store.store import Store
 from jostle.store.stored_plans import StoredPlan, plan_names, read_plan
+
+_MISSING = "not in the store, because they failed or were not carried out"
 
 
 def stored_plans(root: Path) -> dict[str, list[StoredPlan]]:
@@ -34,7 +36,7 @@ def stored_plans(root: Path) -> dict[str, list[StoredPlan]]:
 
 
 def stored_results(root: Path, plan: StoredPlan, warn: Callable[[str], object]) -> ResultSet:
-    """Look up the runs of a plan; those that are not stored are not there."""
+    """Look up the runs of a plan. Those that are not stored count as failed."""
     store = Store(root, warn=warn)
     there = store.find([name for _, _, name in plan.runs], series=False)
     found = [ConditionRun(at, seed, there[name]) for at, seed, name in plan.runs if name in there]
@@ -44,4 +46,5 @@ def stored_results(root: Path, plan: StoredPlan, warn: Callable[[str], object]) 
         plan.backend_version,
         conditions=plan.conditions,
         results=found,
+        failures=[Failure(at, seed, _MISSING) for at, seed, name in plan.runs if name not in there],
     )

@@ -26,12 +26,13 @@ def study_frame(done: Sequence[tuple[Study, Evaluations]]) -> pl.DataFrame:
     polars.DataFrame
         `study`, `backend`, `reading`, `kind` (`number` or `claim`), `id`, `text`, `asks` (what a
         part of a claim asks for), `unit`, `published`, `published_sd`, ours as `value`, `low`,
-        `high` and `n`, and whether it `holds`: `yes`, `no`, or null.
+        `high` and `n`, whether it `holds`: `yes`, `no`, or null, and `incomplete`: how many runs
+        failed, and why, or null.
     """
     rows = [row for study, evaluations in done for row in _rows(study, evaluations)]
     header = [
         "study", "backend", "reading", "kind", "id", "text", "asks", "unit", *_NUMBERS, "n",
-        "holds",
+        "holds", "incomplete",
     ]  # fmt: skip
     return table(rows, header, _NUMBERS)
 
@@ -53,5 +54,5 @@ def _rows(study: Study, evaluations: Evaluations) -> Iterator[dict[str, Any]]:
 def _ours(found: Estimate, holds: bool | None) -> dict[str, Any]:
     return {
         "unit": found.unit, "value": found.value, "low": found.low, "high": found.high,
-        "n": found.n, "holds": _HOLDS[holds],
+        "n": found.n, "holds": _HOLDS[holds], "incomplete": found.incomplete or None,
     }  # fmt: skip

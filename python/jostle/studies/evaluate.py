@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,7 +35,8 @@ class NumberRow:
     holds
         Whether the published number is inside our interval, or our value is within the study's
         tolerance of it. For p-values: whether both are significant or both are not, with
-        Bonferroni's correction for the numbers of the table. None if a value is missing.
+        Bonferroni's correction for the numbers of the table. None if a value is missing or a run
+        failed.
     finding
         Explanation for the report.
     """
@@ -60,7 +61,7 @@ class RankingRow:
         Labels from the largest value to the smallest.
     holds
         Whether the orders are equal, except for pairs whose difference is within our confidence
-        intervals; None if a value is missing.
+        intervals; None if a value is missing or a run failed.
     """
 
     id: str
@@ -84,7 +85,7 @@ class ClaimTest:
     ours
         The quantity: the value, or the ratio (or difference) of two values from our runs.
     holds
-        Whether the relation is true of the estimate; None if a value is missing.
+        Whether the relation is true of the estimate; None if a value is missing or a run failed.
     certain
         Whether the complete confidence interval agrees with `holds`.
     miss
@@ -142,6 +143,10 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     Means and shares have Student's t interval. The others have a bootstrap interval, because their
     distribution is not known.
     """
+    return replace(_value_estimate(runs, value), incomplete=runs.incomplete(value))
+
+
+def _value_estimate(runs: Runs, value: Value) -> Estimate:
     wanted = measure(value.measure)
     divided = bool(value.relative_to) and wanted.name != "harm"
     unit = "×" if divided else _unit(value)
@@ -197,7 +202,9 @@ def _number(
     plain = value.statistic == "value"
     ours = value_estimate(runs, value) if plain else _statistic(runs, value)
     holds = None
-    if ours.value is not None and published is not None and value.statistic == "p":
+    if ours.incomplete:
+        pass
+    elif ours.value is not None and published is not None and value.statistic == "p":
         level = _LEVEL / len(number.published) if isinstance(number.published, dict) else _LEVEL
         holds = (ours.value <= level) == (published <= level)
     elif ours.value is not None and published is not None:
@@ -211,9 +218,10 @@ def _number(
 def _statistic(runs: Runs, value: Number) -> Estimate:
     other = value.model_copy(update={"where": {**value.where, **value.against}})
     found = t_test(runs.per_run(value), runs.per_run(other))
-    n = len(runs.per_run(value))
+    n, incomplete = len(runs.per_run(value)), runs.incomplete(value, other)
     if found is None:
-        return Estimate(None, None, None, n, "", "two samples that vary are needed")
+        words = "two samples that vary are needed"
+        return Estimate(None, None, None, n, "", words, incomplete)
     words = f"Student's t on {found.freedom} degrees of freedom, p = {found.p:.2g}"
     given = {
         "t": (abs(found.t), words),
@@ -221,7 +229,7 @@ def _statistic(runs: Runs, value: Number) -> Estimate:
         "d": (abs(found.d), "Cohen's d, pooled deviation"),
     }
     result, method = given[value.statistic]
-    return Estimate(result, None, None, n, "", method)
+    return Estimate(result, None, None, n, "", method, incomplete)
 
 
 def _ranking(number: Number, rows: list[NumberRow]) -> RankingRow:
@@ -234,7 +242,7 @@ def _ranking(number: Number, rows: list[NumberRow]) -> RankingRow:
 
     published, ours = labels("published"), labels("ours")
     by_label = dict(zip((row.id.removeprefix(f"{number.id}.") for row in rows), rows, strict=True))
-    missing = any(row.ours.value is None for row in rows)
+    missing = any(row.ours.value is None or row.ours.incomplete for row in rows)
     wrong = any(
         _above(by_label[lower].ours, by_label[upper].ours)
         for at, upper in enumerate(published)
@@ -279,18 +287,19 @@ def _compared(runs: Runs, left: Value, right: float | Value, part: ClaimPart) ->
     if not isinstance(right, Value):
         bound = right * part.factor + part.margin
         return _judged(value_estimate(runs, left), bound, part, ratio=False)
+    incomplete = runs.incomplete(left, right)
     if part.margin or part.within:
         ours = _combined(runs, left, right, difference=True, factor=part.factor)
-        return _judged(ours, part.margin, part, ratio=False)
+        return _judged(replace(ours, incomplete=incomplete), part.margin, part, ratio=False)
     ours = _combined(runs, left, right, difference=False)
-    return _judged(ours, part.factor, part, ratio=True)
+    return _judged(replace(ours, incomplete=incomplete), part.factor, part, ratio=True)
 
 
 def _judged(ours: Estimate, bound: float, part: ClaimPart, *, ratio: bool) -> ClaimTest:
     unit = "×" if ratio else ours.unit
     words = {"above": "≥", "below": "≤", "about": "about"}[part.relation]
     relation = f"{words} {bound:g} {unit}".strip()
-    if ours.value is None:
+    if ours.value is None or ours.incomplete:
         return ClaimTest(relation, bound, ours, None, certain=False)
     margin = part.within or part.tolerance * abs(bound)
 

@@ -49,7 +49,15 @@ _SIZES: Final = tuple(f"{megabytes} MB" for megabytes in range(1, 51))
 
 def figure_data(runs: Runs, figure: FigureSpec) -> FigureData | None:
     """Return the data of a figure; None if the backend ran none of its runs."""
-    return _KINDS[figure.kind](runs, figure)
+    data = _KINDS[figure.kind](runs, figure)
+    if data is None:
+        return None
+    from jostle.figures.renderer import with_remarks
+
+    failed = {
+        name: results.run_counts for name, results in runs.results.items() if results.failures
+    }
+    return with_remarks(data, [f"{name}: {told}" for name, told in failed.items()])
 
 
 def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:

@@ -155,12 +155,14 @@ def _claim(row: ClaimRow) -> dict[str, Any]:
         "published": part.relation,
         "ours": _finite(part.ours),
         "interval": _interval(part.ours),
+        "incomplete": part.ours.incomplete or None,
         "holds": row.holds,
         "parts": [
             {
                 "relation": one.relation,
                 "ours": _finite(one.ours),
                 "interval": _interval(one.ours),
+                "incomplete": one.ours.incomplete or None,
                 "holds": one.holds,
                 "certain": one.certain,
             }
@@ -170,7 +172,12 @@ def _claim(row: ClaimRow) -> dict[str, Any]:
 
 
 def _number(row: NumberRow) -> dict[str, Any]:
-    return {"ours": row.ours.value, "interval": _interval(row.ours), "holds": row.holds}
+    return {
+        "ours": row.ours.value,
+        "interval": _interval(row.ours),
+        "incomplete": row.ours.incomplete or None,
+        "holds": row.holds,
+    }
 
 
 def _finite(estimate: Estimate) -> float | None:

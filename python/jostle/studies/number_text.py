@@ -12,9 +12,13 @@ _ROUNDING = 1e-9
 
 
 def with_interval(estimate: Estimate, *, unit: bool = False) -> str:
-    """Format a value with half of its interval, or with both ends if it is asymmetric."""
+    """Format a value with half of its interval, or with both ends if it is asymmetric.
+
+    If runs failed, the text says how many, and why.
+    """
+    failed = f" ({estimate.incomplete})" if estimate.incomplete else ""
     if estimate.value is None:
-        return ABSENT
+        return f"{ABSENT}{failed}"
     text = digits(estimate.value)
     if estimate.low is not None and estimate.high is not None:
         half = (estimate.high - estimate.low) / 2
@@ -25,7 +29,7 @@ def with_interval(estimate: Estimate, *, unit: bool = False) -> str:
             text += f" ± {digits(half)}"
         else:
             text += f" ({digits(estimate.low)} … {digits(estimate.high)})"
-    return f"{text} {estimate.unit}" if unit and estimate.unit else text
+    return (f"{text} {estimate.unit}" if unit and estimate.unit else text) + failed
 
 
 def digits(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from jostle.results.conformance import Pair, repeatabilities
 from jostle.results.finished_runs import OVERALL
 from jostle.results.measures import Bounds, measure
+from jostle.results.run_count import RunCount
 from jostle.scenario.parsing.quantities import parse_size, parse_span
 from jostle.stats.descriptive import Floats, drop_missing
 from jostle.studies.models import EACH_ACK
@@ -141,6 +143,40 @@ class Runs:
         whole: Floats = np.concatenate(found) if found else np.array([])
         return drop_missing(whole)
 
+    def incomplete(self, *values: Value) -> str:
+        """Return how many runs of some values finished if any of them failed; else nothing."""
+        if not self._any_failed:
+            return ""
+        counts: dict[tuple[int, int], RunCount] = {}
+        for value in (other for one in values for other in self._related(one)):
+            name, _ = self.study.experiment_of(value)
+            results = self._done(value.backend).get(name)
+            if results is None:
+                continue
+            for condition in self.study.conditions(value):
+                at = self._position(results, (name, condition))
+                counts[id(results), at] = results.run_count(at)
+        return RunCount.sum_of(counts.values()).incomplete
+
+    def _done(self, backend: str) -> Mapping[str, ResultSet]:
+        """Return the results of a backend, or of this one, by name of the experiment."""
+        return self._elsewhere.get(backend, {}) if backend else self.results
+
+    @cached_property
+    def _any_failed(self) -> bool:
+        every = (self.results, *self._elsewhere.values())
+        return any(results.failures for done in every for results in done.values())
+
+    def _related(self, value: Value) -> Iterator[Value]:
+        """Yield a value and the values by which it is divided or with which it is compared."""
+        yield value
+        if value.relative_to:
+            where = {**value.where, **value.relative_to}
+            yield value.model_copy(update={"where": where, "relative_to": {}})
+        if value.reference is not None:
+            for condition in self.study.conditions(value):
+                yield self.study.reference_of(value, condition)
+
     def bounds(self, value: Value) -> Bounds:
         """Return the smallest and largest possible value, in the measure's own unit."""
         wanted = measure(value.measure)
@@ -181,8 +217,7 @@ class Runs:
         """Return the runs of a condition on a backend; empty if it ran none."""
         key = (backend, experiment, condition)
         if key not in self._views:
-            done = self._elsewhere.get(backend, {}) if backend else self.results
-            results = done.get(experiment)
+            results = self._done(backend).get(experiment)
             self._views[key] = [] if results is None else [
                 RunView(one.run) for one in results.runs_of(self._position(results, key[1:]))
             ]  # fmt: skip

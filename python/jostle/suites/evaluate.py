@@ -71,7 +71,8 @@ class ComparisonResult:
     @property
     def is_open(self) -> bool:
         """Whether the interval also allows the other verdict."""
-        return self.tested.ours.low is not None and not self.is_certain
+        known = self.tested.holds is not None
+        return known and self.tested.ours.low is not None and not self.is_certain
 
     @property
     def is_doubtful(self) -> bool:
@@ -105,8 +106,8 @@ class CriterionResult:
     criterion
         The criterion.
     verdict
-        `fail` if a comparison fails, else `unknown` if one has no value or is a miss whose interval
-        contains the bound, else `pass`.
+        `fail` if a comparison fails, else `unknown` if one has no value, has failed runs or is a
+        miss whose interval contains the bound, else `pass`.
     comparisons
         All comparisons.
     reason
@@ -307,6 +308,8 @@ def _reason(comparisons: Sequence[ComparisonResult], worst: Verdict, refused: Se
     if worst != "unknown":
         return ""
     doubts = [one for one in comparisons if one.verdict == "unknown"]
+    if any(one.tested.ours.incomplete for one in doubts):
+        return "; ".join(["not judged, because runs failed", *refused])
     missing = next((one for one in doubts if one.tested.ours.value is None), None)
     if missing is not None:
         return "; ".join([missing.tested.ours.method, *refused])

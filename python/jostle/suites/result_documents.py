@@ -79,8 +79,8 @@ def _criterion(card: SuiteResult, row: CriterionResult) -> dict[str, Any]:
 
 
 _KEYS: Final = (
-    "measured", "value", "interval", "unit", "n", "never", "relation", "bound", "certain", "where",
-    "what",
+    "measured", "value", "interval", "unit", "n", "incomplete", "never", "relation", "bound",
+    "certain", "where", "what",
 )  # fmt: skip
 
 
@@ -94,6 +94,7 @@ def _comparison(one: ComparisonResult) -> dict[str, Any]:
         "interval": None if None in ends else list(ends),
         "unit": ours.unit,
         "n": ours.n,
+        "incomplete": ours.incomplete or None,
         "never": never,
         "relation": one.tested.relation,
         "bound": one.tested.bound,
@@ -162,7 +163,8 @@ def comparison_label(one: ComparisonResult, before: str = "") -> str:
 def format_value(estimate: Estimate) -> str:
     """Write a value with its interval, and one that never came."""
     if estimate.value is not None and math.isinf(estimate.value):
-        return "never" if estimate.unit != "×" else "∞ ×"
+        text = "never" if estimate.unit != "×" else "∞ ×"
+        return f"{text} ({estimate.incomplete})" if estimate.incomplete else text
     return with_interval(estimate, unit=True)
 
 

@@ -128,7 +128,7 @@
       button.addEventListener("click", () => choose(row.condition, false));
       const add = make("button", { type: "button", title: "lay it over what is chosen", "aria-label": `lay ${label} over what is chosen` }, "+");
       add.addEventListener("click", () => choose(row.condition, true));
-      const runs = make("button", { type: "button", class: "plain", "aria-label": `single runs of ${label}` }, String(row.n));
+      const runs = make("button", { type: "button", class: "plain", "aria-label": `single runs of ${label}` }, row.n < row.planned ? `${row.n} of ${row.planned}` : String(row.n));
       runs.addEventListener("click", () => singly(row.condition).catch(told));
       const cells = [...who.keys()].map((name) => {
         const cell = row.cells.find((one) => one.name === name);

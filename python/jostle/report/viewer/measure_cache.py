@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,7 @@ class MeasureCache:
         """Return one row per condition: estimates of a measure for all owners, in its unit."""
         at = [m.name for m in shown_measures()].index(shown.name)
         by_condition: dict[int, list[_CachedRun]] = {}
+        planned = Counter(condition for condition, _, _ in self.plan.runs)
         for condition, _, run in self.plan.runs:
             kept = self._kept.get(run)
             if kept is not None:
@@ -109,6 +111,7 @@ class MeasureCache:
             {
                 "condition": condition,
                 "n": len(every),
+                "planned": planned[condition],
                 "more": every[0].more,
                 "cells": [
                     _cell(

@@ -203,10 +203,12 @@ class SweepHeartbeat:
             self._begin()
         self._write()
 
-    def advanced(self, *, failed: bool = False, quarantined: bool = False) -> None:
-        """Record that a run ended."""
+    def advanced(self, failure: str | None = None, *, quarantined: bool = False) -> None:
+        """Record that a run ended, and the error of one that failed."""
         self._progress.done += 1
-        self._progress.failed += failed
+        if failure is not None:
+            self._progress.failed += 1
+            self._progress.failure = failure
         self._progress.quarantined += quarantined
         if time.monotonic() - self._written_s >= _WRITE_EVERY_S:
             self._write()
@@ -258,12 +260,12 @@ class _RecordedProgress(Progress):
 
     def failed(self, failure: Failure) -> None:
         """Record that a run failed; see `Progress`."""
-        self._recording.advanced(failed=True)
+        self._recording.advanced(failure.error)
         self._shown.failed(failure)
 
     def quarantined(self, failure: Failure) -> None:
         """Record that a run was set aside; see `Progress`."""
-        self._recording.advanced(failed=True, quarantined=True)
+        self._recording.advanced(failure.error, quarantined=True)
         self._shown.quarantined(failure)
 
     def end(self) -> None:

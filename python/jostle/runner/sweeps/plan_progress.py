@@ -29,6 +29,8 @@ class PlanProgress:
         Different runs of the plan, and how many of them are stored.
     failed
         Runs that failed in the latest sweeps and are not stored.
+    failure
+        The error of one of them; empty if none failed.
     quarantined
         Runs of the plan that were set aside and are not stored; `failed` includes them if the
         latest sweeps set them aside.
@@ -45,6 +47,7 @@ class PlanProgress:
     total: int
     done: int
     failed: int
+    failure: str
     quarantined: int
     left: int
     rate: float | None
@@ -98,9 +101,9 @@ def _plan_progress(
         # Another sweep may have stored runs that failed here.
         failed = min(failed, total - done)
     left = max(total - done - failed, 0)
-    return PlanProgress(
-        title, name, total, done, failed, set_aside, left, sum(rates) if rates else None, sweeps
-    )
+    failure = next((progress.failure for progress in every if failed and progress.failure), "")
+    rate = sum(rates) if rates else None
+    return PlanProgress(title, name, total, done, failed, failure, set_aside, left, rate, sweeps)
 
 
 def _runs_of(store: Path, name: str) -> frozenset[str] | None:

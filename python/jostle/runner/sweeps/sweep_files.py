@@ -112,6 +112,8 @@ class SweepProgress:
         How it ended; None until then.
     why
         The error that ended it.
+    failure
+        The error of the run that failed last.
     """
 
     titles: list[str] = field(default_factory=list)
@@ -126,6 +128,7 @@ class SweepProgress:
     since_done: int = 0
     ended: Literal["finished", "stopped", "failed"] | None = None
     why: str = ""
+    failure: str = ""
 
     @property
     def remaining_runs(self) -> int:
@@ -304,6 +307,7 @@ def _progress(record: Mapping[str, Any]) -> SweepProgress:
         since_s=_time_s(record["since_s"]),
         ended=record["ended"] if record["ended"] in _ENDS else None,
         why=str(record["why"]),
+        failure=str(record.get("failure", "")),
     )
 
 
