@@ -39,7 +39,7 @@ CRATE_MAY_USE = {
     "python-bindings": "units toml-lines registry congestion controllers link run-spec metrics "
     "pcap pcap-analysis sim emulator quic-endpoint",
 }
-TESTS_MAY_USE = {"tcp": "controllers", "quic": "controllers"}
+TESTS_MAY_USE = {"tcp": "controllers", "quic": "controllers registry"}
 """Crates that only the tests of a crate use: a transport is tested with an algorithm."""
 # From the bottom up. A package may import packages of lower layers and, within its layer, the
 # packages to its left.

@@ -241,6 +241,7 @@ class QuicSpec(TypedDict):
     """A QUIC connection (RFC 9000) from the flow's sender to its receiver."""
 
     ack_frequency: NotRequired[AckFrequencySpec | None]
+    burst_limit_packets: NotRequired[int | None]
     crypto: QuicCrypto
     gso_packets: int
     handshake: QuicHandshake

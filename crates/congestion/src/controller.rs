@@ -48,7 +48,8 @@ macro_rules! controller_methods {
                 fn on_undo(&mut self, now: Time);
 
                 /// Sets cwnd. The transport calls this for PRR, after a timeout, after a long idle
-                /// time, and when the packet size changes.
+                /// time, and when the packet size changes. QUIC also takes back the increase of a
+                /// window that is not used.
                 fn set_cwnd(&mut self, cwnd: u32);
 
                 /// Returns the congestion window, at least 1.

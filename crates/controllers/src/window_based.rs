@@ -127,7 +127,13 @@ impl<L: CongestionAvoidance> CongestionController for WindowBasedController<L> {
         self.law.on_ack(&mut self.window, ack);
         self.slow_start.on_ack(&mut self.window, ack);
         if ack.can_increase_cwnd {
+            let before = self.window.cwnd;
             self.law.on_cwnd_limited_ack(&mut self.window, self.slow_start.as_mut(), ack);
+            // Half of the window is enough: pacing can prevent that a flight fills it.
+            let used = ack.cwnd_limited || ack.prior_in_flight >= before.div_ceil(2);
+            if !used && self.law.keeps_unused_window() {
+                self.window.cwnd = self.window.cwnd.min(before);
+            }
         }
         self.check();
     }

@@ -26,7 +26,7 @@ use crate::frames::{self, AckFrame, SentOffsets};
 use crate::qlog::QlogWriter;
 use crate::settings::{Recovery, Settings};
 use crate::virtual_clock::Clock;
-use burst::Burst;
+use burst::{Burst, UnpacedBurst};
 use sent_packets::SentPackets;
 
 pub use ack_report::AckOutcome;
@@ -120,6 +120,8 @@ pub(crate) struct CongestionState {
     recovery: Recovery,
     paced: bool,
     burst_max: u32,
+    /// Maximum number of packets sent at one instant without pacing.
+    unpaced_burst_max: u32,
     initial_window: u32,
     /// `max_datagram_size`.
     datagram_bytes: u32,
@@ -148,8 +150,9 @@ pub(crate) struct CongestionState {
 
     pacer: Pacer,
     burst: Burst,
+    unpaced: UnpacedBurst,
     now: Time,
-    /// Pacing delayed a packet.
+    /// Pacing or the limit of unpaced bursts delayed a packet.
     held: bool,
     /// cwnd prevented a packet when the endpoint sent last.
     window_limited: bool,
@@ -198,6 +201,9 @@ impl CongestionState {
             // The stack paces its own controllers.
             paced: settings.pacing && !of_stack,
             burst_max: u32::from(settings.burst_datagrams),
+            unpaced_burst_max: settings
+                .unpaced_burst_packets
+                .unwrap_or(settings.initial_window_packets),
             initial_window: settings.initial_window_packets,
             datagram_bytes: u32::from(settings.datagram_bytes),
             established: false,
@@ -217,6 +223,7 @@ impl CongestionState {
             stack_rate: None,
             pacer: Pacer::new(settings.pacing && !of_stack || required),
             burst: Burst::default(),
+            unpaced: UnpacedBurst::default(),
             now: Time::ZERO,
             held: false,
             window_limited: false,

@@ -106,6 +106,9 @@ pub struct Settings {
     /// Whether packets of window-based controllers are paced (RFC 9002 §7.7: "SHOULD pace"). Only
     /// for [`Congestion::Ours`], because the stack always paces its own controllers.
     pub pacing: bool,
+    /// Maximum number of packets that are sent at once without pacing. `None`: the initial window
+    /// (RFC 9002 §7.7: "Senders SHOULD limit bursts to the initial congestion window").
+    pub unpaced_burst_packets: Option<u32>,
     /// Maximum number of datagrams in a burst: the datagrams that a host passes on in one call
     /// (GSO) and that pacing sends together.
     pub burst_datagrams: u8,
@@ -150,6 +153,7 @@ impl Default for Settings {
             ack_frequency: None,
             recovery: Recovery::default(),
             pacing: true,
+            unpaced_burst_packets: None,
             burst_datagrams: 10,
             initial_window_packets: 10,
             streams: 1,
@@ -200,6 +204,9 @@ impl Settings {
         }
         if self.burst_datagrams == 0 {
             return refuse("burst_datagrams", 0, "at least 1");
+        }
+        if self.unpaced_burst_packets == Some(0) {
+            return refuse("unpaced_burst_packets", 0, "at least 1");
         }
         if self.initial_window_packets == 0 {
             return refuse("initial_window_packets", 0, "at least 1");

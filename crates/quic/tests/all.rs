@@ -4,6 +4,7 @@
 
 mod common;
 
+mod congestion_events;
 mod golden;
 mod registry;
 mod rfc9002;

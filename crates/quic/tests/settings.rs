@@ -106,6 +106,49 @@ fn a_window_leaves_at_once_without_pacing() {
     }
 }
 
+/// RFC 9002 §7.7: "Senders MUST either use pacing or limit such bursts. Senders SHOULD limit bursts
+/// to the initial congestion window". A window that was idle does not leave at once, unless the
+/// setting says so.
+#[test]
+fn an_unpaced_burst_is_limited_to_the_initial_window() {
+    let largest_burst = |change: fn(&mut Settings)| {
+        let mut settings = Settings { pacing: false, ..full_sized() };
+        change(&mut settings);
+        let link = Link::new(Rate::from_mbps(100), Span::from_ms(40), 4.0);
+        let mut world = World::new(&settings, ours("reno"), link);
+        world.transfer(6_000_000);
+        world.run_for(Span::from_secs(10));
+        let sent = world.departures.len();
+        world.client.supply(Some(3_000_000));
+        world.kick();
+        world.run_for(Span::from_secs(20));
+        assert_eq!(world.delivered, 9_000_000, "{settings:?}");
+        let mut counts = std::collections::BTreeMap::new();
+        for (at, _) in &world.departures[sent..] {
+            *counts.entry(*at).or_insert(0) += 1;
+        }
+        counts.into_values().max().unwrap()
+    };
+    assert_eq!(largest_burst(|_| ()), 10);
+    assert_eq!(largest_burst(|it| it.initial_window_packets = 32), 32);
+    assert_eq!(largest_burst(|it| it.unpaced_burst_packets = Some(3)), 3);
+    let lifted = largest_burst(|it| it.unpaced_burst_packets = Some(10_000));
+    assert!(lifted > 300, "{lifted}");
+    let few_acks = AckFrequency {
+        eliciting_threshold: 99,
+        max_ack_delay: Some(Span::from_ms(10)),
+        reordering_threshold: 3,
+    };
+    let thinned = {
+        let mut settings = Settings { pacing: false, ..full_sized() };
+        settings.ack_frequency = Some(few_acks);
+        let link = Link::new(Rate::from_mbps(100), Span::from_ms(40), 4.0);
+        World::new(&settings, ours("reno"), link).transfer(1_000_000)
+    };
+    // A burst per ACK delay and round trip at least.
+    assert!(thinned < Span::from_secs(4), "{thinned:?}");
+}
+
 /// RFC 9000 §4.1: the receiver bounds what is sent: a window per RTT.
 #[test]
 fn flow_control_bounds_the_rate() {
@@ -200,6 +243,7 @@ fn what_quic_cannot_have_is_refused_by_name() {
     refused(|it| it.datagram_bytes = 1199, "datagram_bytes");
     refused(|it| it.discover_up_to_bytes = Some(1400), "discover_up_to_bytes");
     refused(|it| it.burst_datagrams = 0, "burst_datagrams");
+    refused(|it| it.unpaced_burst_packets = Some(0), "unpaced_burst_packets");
     refused(|it| it.streams = 101, "streams");
     refused(|it| it.packet_threshold = 2, "packet_threshold");
     refused(|it| it.initial_window_packets = 0, "initial_window_packets");

@@ -249,6 +249,7 @@ fn quic_settings(spec: &FlowSpec, run: &RunSpec) -> Result<Settings, Error> {
             QuicRecovery::Prr => Recovery::Prr,
         },
         pacing: quic.pacing,
+        unpaced_burst_packets: quic.burst_limit_packets,
         burst_datagrams: quic.gso_packets as u8,
         initial_window_packets: spec.initial_window_packets,
         // RFC 9114 §4.1: each response uses a separate stream.

@@ -71,6 +71,8 @@ class Quic(ScenarioTable):
     """Maximum number of packets that the sender passes to its host at once (GSO)."""
     pacing: bool = True
     """Whether packets of window-based controllers are paced."""
+    burst_limit: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
+    """Maximum number of packets sent at once if `pacing = false`; by default the initial window."""
     streams: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of streams that carry the data; each response uses one stream."""
     stream_receive_window: fields.PositiveAmount | None = None

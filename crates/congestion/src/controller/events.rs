@@ -138,7 +138,9 @@ pub struct RawAckSample {
     pub sacked: u32,
     /// Timestamps option of the ACK; `None` for a transport without this option.
     pub timestamps: Option<Timestamps>,
-    /// First packet that is not acknowledged (`snd_una`), counted from the connection's start.
+    /// First packet that is not acknowledged (`snd_una`), counted from the connection's start. The
+    /// packets from here to `next_to_send` are FlightSize (RFC 5681 §2): also those that the ACK is
+    /// about to mark lost.
     pub first_unacked: u64,
     /// Next packet to be sent for the first time (`snd_nxt`).
     pub next_to_send: u64,

@@ -154,6 +154,10 @@ impl CongestionAvoidance for NewVegas {
         window.additive_increase(window.cwnd, acked);
     }
 
+    fn keeps_unused_window(&self) -> bool {
+        true
+    }
+
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         self.rtts.on_congestion_event(congestion);
         (self.signs, self.draining) = (0, false);

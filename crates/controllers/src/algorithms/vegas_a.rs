@@ -162,6 +162,10 @@ impl CongestionAvoidance for VegasA {
         window.additive_increase(window.cwnd, acked);
     }
 
+    fn keeps_unused_window(&self) -> bool {
+        true
+    }
+
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         self.rtts.on_congestion_event(congestion);
         (window.cwnd / 2).max(2)

@@ -120,6 +120,10 @@ impl CongestionAvoidance for VegasPlus {
         self.vegas.increase_cwnd(window, acked, ack);
     }
 
+    fn keeps_unused_window(&self) -> bool {
+        true
+    }
+
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         (self.count, self.last, self.aggressive) = (0, None, false);
         self.vegas.ssthresh_after(window, congestion)

@@ -111,6 +111,12 @@ pub trait CongestionAvoidance: Send {
         }
     }
 
+    /// Returns whether the window does not increase while the flow does not use it (RFC 7661, RFC
+    /// 9002 §7.8), although [`on_cwnd_limited_ack`](Self::on_cwnd_limited_ack) does not check this.
+    fn keeps_unused_window(&self) -> bool {
+        false
+    }
+
     /// Applies congestion avoidance for `acked` packets.
     fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, ack: &AckSample);
 

@@ -1,4 +1,4 @@
-//! Bursts of paced packets.
+//! Bursts of packets, with and without pacing.
 
 use jostle_units::Time;
 
@@ -11,4 +11,13 @@ pub(super) struct Burst {
     pub bytes: u64,
     /// Departure time of the burst.
     pub departure: Time,
+}
+
+/// Packets that were sent at one instant. Without pacing, their number is limited.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct UnpacedBurst {
+    /// Time of the latest send opportunity.
+    pub at: Time,
+    /// Packets sent then.
+    pub packets: u32,
 }

@@ -109,6 +109,7 @@ impl CongestionState {
     fn report_raw_ack(&mut self, now: Time, rtt: Option<Span>, state: RecoveryState) {
         let prior = self.sampler.newest_prior_delivered();
         let delivered = prior.map_or(0, |prior| (self.sampler.delivered() - prior) as u32);
+        let first_unacked = self.first_unacked_before_losses();
         if let Some(controller) = &mut self.controller {
             controller.on_ack_before_loss_detection(&RawAckSample {
                 now,
@@ -117,12 +118,20 @@ impl CongestionState {
                 delivered,
                 sacked: 0,
                 timestamps: None,
-                first_unacked: self.flights.first_number(),
+                first_unacked,
                 next_to_send: self.flights.next_number(),
                 state,
                 pacing_rate: self.pacer.visible_rate(),
             });
         }
+    }
+
+    /// Returns the oldest packet that is not acknowledged, before loss detection processes the ACK
+    /// (`snd_una` in TCP). Packets that were just declared lost are outstanding until then, so that
+    /// FlightSize (RFC 5681 §2, RFC 9438 §4.6) is the same as over TCP.
+    fn first_unacked_before_losses(&self) -> u64 {
+        let lost = self.news.lost.iter().map(|lost| lost.number);
+        lost.min().unwrap_or(u64::MAX).min(self.flights.first_number())
     }
 
     /// Returns the number of packets that the ACK newly reports as CE-marked.
@@ -157,9 +166,10 @@ impl CongestionState {
         }
         self.read_controller();
         if let Some(number) = self.news.congestion.take() {
-            self.on_congestion_event(now, CongestionSignal::Loss, number, report);
             if std::mem::take(&mut self.news.persistent) {
-                self.on_persistent_congestion(now, report);
+                self.on_persistent_congestion(now, number, report);
+            } else {
+                self.on_congestion_event(now, CongestionSignal::Loss, number, report);
             }
         }
         // RFC 9002, B.7: an increase of the CE count is a congestion event, with the send time of
@@ -184,7 +194,11 @@ impl CongestionState {
             controller.on_ack(&sample);
             let wants = controller.take_cwr_request();
             let limits_flight_on_purpose = controller.limits_flight_on_purpose();
+            let before = self.cwnd;
             self.read_controller();
+            if !sample.cwnd_limited {
+                self.keep_unused_window(before);
+            }
             if wants {
                 self.on_congestion_event(
                     now,

@@ -4,6 +4,7 @@ use jostle_congestion::{CwndReductionBy, SendEvent};
 use jostle_units::{Rate, SendLimit, Time};
 
 use super::CongestionState;
+use super::burst::UnpacedBurst;
 use crate::crypto::EncryptionLevel;
 
 /// Packets that are sent before pacing begins, one initial window, like `fq` in jostle's TCP.
@@ -28,6 +29,9 @@ impl CongestionState {
     /// Starts a round of sending. The endpoint asks the stack for datagrams next.
     pub fn begin_sending(&mut self, now: Time) {
         self.now = now;
+        if now > self.unpaced.at {
+            self.unpaced = UnpacedBurst { at: now, packets: 0 };
+        }
         self.held = false;
         self.window_limited = false;
     }
@@ -102,9 +106,10 @@ impl CongestionState {
         self.window_limited |= !self.held;
     }
 
-    /// Returns the departure time of the next packet, if pacing delays it.
+    /// Returns the departure time of the next packet, if pacing delays it. After an unpaced burst,
+    /// the next ACK or timer lets packets leave.
     pub const fn departure(&self) -> Time {
-        if self.held { self.pacer.departure } else { Time::NEVER }
+        if self.held && self.pacer.on { self.pacer.departure } else { Time::NEVER }
     }
 
     /// Returns the wake-up time that the controller requested.
@@ -122,9 +127,16 @@ impl CongestionState {
         }
     }
 
-    /// Returns whether pacing delays the next packet.
+    /// Returns whether pacing or the limit of unpaced bursts delays the next packet. RFC 9002 §7.7:
+    /// "Senders MUST either use pacing or limit such bursts".
     fn must_wait(&mut self) -> bool {
-        if self.controller.is_none() || self.burst.left > 0 {
+        if self.controller.is_none() {
+            return false;
+        }
+        if !self.pacer.on && self.unpaced.packets >= self.unpaced_burst_max {
+            return true;
+        }
+        if self.burst.left > 0 {
             return false;
         }
         self.end_burst();
@@ -164,6 +176,7 @@ impl CongestionState {
         self.flights.push(packet, stamp, bytes, sealed.stream_bytes as u16);
         self.burst.left = self.burst.left.saturating_sub(1);
         self.burst.bytes += u64::from(bytes);
+        self.unpaced.packets += 1;
         self.totals.sent += 1;
         self.totals.sent_bytes += u64::from(bytes);
         self.extra_packet = false;

@@ -82,12 +82,24 @@ impl CongestionState {
     }
 
     /// RFC 9002 §7.6.2: "When persistent congestion is declared, the sender's congestion window
-    /// MUST be reduced to the minimum congestion window". B.8 also sets
-    /// `congestion_recovery_start_time` to 0, so that ACKs of packets sent from now on may increase
-    /// cwnd.
-    pub(super) fn on_persistent_congestion(&mut self, now: Time, report: &mut FlushReport) {
+    /// MUST be reduced to the minimum congestion window". `number` is the last of the lost packets.
+    ///
+    /// The losses are one congestion event: B.8 reduces ssthresh at most once, in
+    /// `OnCongestionEvent`, and not at all in a recovery period (as `tcp_enter_loss` in Linux). A
+    /// controller that sets cwnd itself is also told in a recovery period. B.8 then sets
+    /// `congestion_recovery_start_time` to 0, so that ACKs may increase cwnd.
+    pub(super) fn on_persistent_congestion(
+        &mut self,
+        now: Time,
+        number: u64,
+        report: &mut FlushReport,
+    ) {
+        if number >= self.high {
+            self.on_congestion_event(now, CongestionSignal::Timeout, number, report);
+        } else if !self.owns_window() {
+            self.report_congestion_event(now, CongestionSignal::Timeout, report);
+        }
         self.reversible = false;
-        self.report_congestion_event(now, CongestionSignal::Timeout, report);
         self.set_cwnd(MIN_WINDOW_PACKETS);
         self.high = self.flights.next_number();
         self.set_state(now, RecoveryState::Loss, report);
@@ -135,6 +147,15 @@ impl CongestionState {
         self.usage.since = now;
         self.set_state(now, RecoveryState::Open, report);
         self.read_controller();
+    }
+
+    /// Takes back an increase of a window that the flow does not use. RFC 9002 §7.8: "the congestion
+    /// window SHOULD NOT be increased". Most controllers do not increase it; Vegas of Linux does. A
+    /// start-up that paces its flights is limited by its pacing.
+    pub(super) fn keep_unused_window(&mut self, before: u32) {
+        if self.cwnd > before && self.owns_window() && !self.rate_required {
+            self.set_cwnd(before);
+        }
     }
 
     /// Updates cwnd by PRR after an ACK.

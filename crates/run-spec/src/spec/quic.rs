@@ -23,6 +23,9 @@ pub struct QuicSpec {
     pub gso_packets: u32,
     /// Whether packets are paced (RFC 9002 §7.7).
     pub pacing: bool,
+    /// Maximum number of packets sent at one instant if packets are not paced (absent: the flow's
+    /// initial window).
+    pub burst_limit_packets: Option<u32>,
     /// Number of streams for unlimited data. Each response has a separate stream.
     pub streams: u32,
     /// Flow control window of each stream; the connection's window is the flow's

@@ -16,6 +16,8 @@ use crate::{
 const MAX_ACK_THRESHOLD: u32 = 1 << 20;
 /// Maximum number of segments per call of a socket (Linux's `UDP_MAX_SEGMENTS`).
 const MAX_GSO_PACKETS: u32 = 64;
+/// Maximum number of packets in an unpaced burst; no receive window holds more.
+const MAX_BURST_PACKETS: u32 = 1 << 20;
 /// Maximum number of open streams that a peer with the built-in implementation allows.
 const MAX_STREAMS: u32 = 100;
 
@@ -29,6 +31,7 @@ pub(super) fn check(at: SpecPath<'_>, flow: &FlowSpec) -> Result<(), SpecError> 
     window(format_args!("{place}.stream_receive_window_bytes"), flow, quic)?;
     within(format_args!("{place}.gso_packets"), quic.gso_packets, 1..=MAX_GSO_PACKETS)?;
     within(format_args!("{place}.streams"), quic.streams, 1..=MAX_STREAMS)?;
+    burst_limit(format_args!("{place}.burst_limit_packets"), quic)?;
     if let Some(asked) = &quic.ack_frequency {
         ack_frequency(format_args!("{place}.ack_frequency"), asked)?;
     }
@@ -85,6 +88,15 @@ fn payload(at: SpecPath<'_>, flow: &FlowSpec, quic: &QuicSpec) -> Result<(), Spe
 fn window(at: SpecPath<'_>, flow: &FlowSpec, quic: &QuicSpec) -> Result<(), SpecError> {
     let least = u64::from(quic.initial_mtu_bytes);
     within(at, quic.stream_receive_window_bytes, least..=flow.receive_window_bytes.min(MAX_BYTES))
+}
+
+/// Checks the limit of unpaced bursts, which has no effect on paced packets.
+fn burst_limit(at: SpecPath<'_>, quic: &QuicSpec) -> Result<(), SpecError> {
+    let Some(packets) = quic.burst_limit_packets else { return Ok(()) };
+    if quic.pacing {
+        return Err(SpecError::unfit(at, packets, "absent: paced packets leave one by one"));
+    }
+    within(at, packets, 1..=MAX_BURST_PACKETS)
 }
 
 fn ack_frequency(at: SpecPath<'_>, asked: &AckFrequencySpec) -> Result<(), SpecError> {

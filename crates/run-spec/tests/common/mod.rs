@@ -295,7 +295,8 @@ pub fn quic_flow(name: &str, source: Value) -> Value {
     flow["initial_receive_window_bytes"] = flow["receive_window_bytes"].clone();
     flow["quic"] = json!({
         "implementation": null, "initial_mtu_bytes": 1_200, "mtu_discovery": true,
-        "ack_frequency": null, "recovery": "rfc9002", "gso_packets": 10, "pacing": true, "streams": 1,
+        "ack_frequency": null, "recovery": "rfc9002", "gso_packets": 10, "pacing": true,
+        "burst_limit_packets": null, "streams": 1,
         "stream_receive_window_bytes": 1_000_000, "handshake": "1rtt", "crypto": "none",
     });
     flow

@@ -121,6 +121,9 @@ def _quic_spec(
     if quic.crypto == "tls" and quic.handshake == "0rtt":
         message = '"0rtt" needs a session to resume, which TLS has not here — write "1rtt"'
         report.add((*where, "handshake"), message, (*where, "crypto"))
+    if quic.burst_limit is not None and quic.pacing:
+        message = "paced packets do not leave in bursts — remove this key, or write pacing = false"
+        report.add((*where, "burst_limit"), message, (*where, "pacing"))
     asked = quic.ack_frequency
     return {
         "initial_mtu_bytes": quic.initial_mtu,
@@ -134,6 +137,7 @@ def _quic_spec(
         "recovery": quic.recovery,
         "gso_packets": quic.gso,
         "pacing": quic.pacing,
+        "burst_limit_packets": quic.burst_limit,
         "streams": quic.streams,
         "stream_receive_window_bytes": _stream_window(quic, path, sizes, report),
         "handshake": quic.handshake,

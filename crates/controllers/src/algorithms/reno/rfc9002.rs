@@ -1,13 +1,9 @@
 //! NewReno as specified in RFC 9002, section 7. The RFC counts the window in bytes; here it has
 //! packets and a fraction.
 
-use jostle_units::Time;
-
 use crate::cwnd::{CongestionWindow, FractionalWindow};
 use crate::window_based::CongestionAvoidance;
-use jostle_congestion::{
-    AckSample, CongestionEvent, CongestionSignal, EstablishedEvent, RecoveryState,
-};
+use jostle_congestion::{AckSample, CongestionEvent, CongestionSignal, EstablishedEvent};
 
 /// "kLossReductionFactor" (B.1; §7.3.2: "half the value of the congestion window").
 const LOSS_REDUCTION_FACTOR: f64 = 0.5;
@@ -19,8 +15,6 @@ const MINIMUM_WINDOW: f64 = 2.0;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rfc9002 {
     fraction: FractionalWindow,
-    /// Whether a recovery period is in progress.
-    recovering: bool,
 }
 
 impl CongestionAvoidance for Rfc9002 {
@@ -37,40 +31,18 @@ impl CongestionAvoidance for Rfc9002 {
         }
     }
 
-    /// B.6: "ssthresh = congestion_window * kLossReductionFactor", but "no reaction if already in a
-    /// recovery period". Persistent congestion, here called a timeout, also sets the window to the
-    /// minimum (B.8), and does not change ssthresh.
+    /// B.6: "ssthresh = congestion_window * kLossReductionFactor". After persistent congestion, here
+    /// called a timeout, the transport sets the window to the minimum (B.8).
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
-        if congestion.signal == CongestionSignal::Timeout {
-            self.fraction.clear();
-            if self.recovering {
-                // PRR may have reduced cwnd further.
-                return window.ssthresh.min(window.cwnd).max(2);
-            }
-        }
         let half = self.fraction.of(window) * LOSS_REDUCTION_FACTOR;
         let whole = half.max(MINIMUM_WINDOW).floor();
-        if congestion.signal != CongestionSignal::Timeout {
+        if congestion.signal == CongestionSignal::Timeout {
+            self.fraction.clear();
+        } else {
             // Half a packet counts in bytes; the transport sets cwnd to whole packets.
             self.fraction.set((half - whole).max(0.0));
         }
         whole as u32
-    }
-
-    /// The RFC does not describe an undo. After an undo by the transport, the recovery period has
-    /// ended.
-    fn cwnd_after_undo(&mut self, window: &CongestionWindow, prior_cwnd: u32) -> u32 {
-        self.recovering = false;
-        window.cwnd.max(prior_cwnd)
-    }
-
-    fn on_recovery_state(
-        &mut self,
-        _window: &mut CongestionWindow,
-        _now: Time,
-        state: RecoveryState,
-    ) {
-        self.recovering = matches!(state, RecoveryState::Cwr | RecoveryState::Recovery);
     }
 }
 
@@ -113,19 +85,11 @@ mod tests {
         assert_eq!(after(&mut law, &mut window, CongestionSignal::Ecn), 12.5);
     }
 
-    /// The losses that begin a recovery period and establish persistent congestion are one congestion
-    /// event: ssthresh is half of the window, where Linux's Reno would come to a quarter.
+    /// B.8: the fraction of a window that is set to its minimum does not stay.
     #[test]
-    fn persistent_congestion_does_not_halve_again() {
-        let (mut law, mut window) = (Rfc9002::default(), avoiding(100));
-        after(&mut law, &mut window, CongestionSignal::Loss);
-        law.on_recovery_state(&mut window, Time::ZERO, RecoveryState::Recovery);
+    fn persistent_congestion_leaves_two_packets() {
+        let (mut law, mut window) = (Rfc9002::default(), avoiding(25));
         assert_eq!(after(&mut law, &mut window, CongestionSignal::Timeout), 2.0);
-        assert_eq!((window.cwnd, window.ssthresh), (2, 50));
-        // Outside of a recovery period it is an event.
-        law.on_recovery_state(&mut window, Time::ZERO, RecoveryState::Open);
-        window.cwnd = 40;
-        after(&mut law, &mut window, CongestionSignal::Timeout);
-        assert_eq!(window.ssthresh, 20);
+        assert_eq!((window.cwnd, window.ssthresh), (2, 12));
     }
 }
