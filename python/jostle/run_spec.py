@@ -192,6 +192,9 @@ class PlayoutSpec3(TypedDict):
 PlayoutSpec: TypeAlias = PlayoutSpec1 | PlayoutSpec2 | PlayoutSpec3
 
 
+Prr: TypeAlias = Literal["linux", "rfc9937"]
+
+
 class Quantile(TypedDict):
     """A point of a quantile function."""
 
@@ -346,6 +349,13 @@ SourceSpec11 = TypedDict(
         "kind": Literal["relay"],
     },
 )
+
+
+class TcpSpec(TypedDict):
+    """Properties of a TCP connection that differ from Linux's."""
+
+    accecn_option: bool
+    prr: Prr
 
 
 TraceLevel: TypeAlias = Literal["none", "acks"]
@@ -572,6 +582,7 @@ class FlowSpec(TypedDict):
     source: SourceSpec
     start_ns: int
     stop_ns: NotRequired[int | None]
+    tcp: NotRequired[TcpSpec | None]
     transport: Transport
 
 

@@ -33,6 +33,11 @@ REFUSED = {
     "bottleneck.quick_start": ('"5 Mbit/s"', "bottleneck.quick_start", "Quick-Start"),
     "flows.one.peer_cache": ('"stateful"', "flows.one.peer_cache", "no such memory"),
     "flows.one.receiver": ('"ack_division"', "flows.one.receiver", "Linux's own"),
+    "flows.one.transport": (
+        '{ kind = "tcp", prr = "rfc9937" }',
+        "flows.one.transport.prr",
+        "the kernel has its own",
+    ),
     "flows.one.initial_pacing": ("true", "flows.one.initial_pacing", "fq"),
     "flows.one.initial_receive_window": (
         '"1 MB"',

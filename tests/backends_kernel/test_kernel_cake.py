@@ -151,3 +151,33 @@ def test_hosts_share_as_on_linux(isolation, least, most, backend: KernelBackend)
         shares.append(goodputs[0] / sum(goodputs))
         assert least < shares[-1] < most
     assert shares[0] == pytest.approx(shares[1], rel=0.05)
+
+
+OVERLOAD = """
+duration = "1 s"
+sampling_interval = "10 ms"
+[bottleneck]
+rate = "1 Gbit/s"
+queue = { kind = "cake", rate = "100 Mbit/s" }
+[[flows]]
+name = "heavy"
+controller = "none"
+transport = "udp"
+rtt = "20 ms"
+source = { kind = "cbr", rate = "150 Mbit/s", size = "1400 B" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "memory_limit", "rate"), [("1400 B", "0 B", 150), ("400 B", "300 kB", 60)]
+)
+def test_memory_limits_the_queue_as_on_linux(size, memory_limit, rate, backend: KernelBackend):
+    """By default 5 MB for this shaper, of which a datagram of 1400 bytes occupies 2304 bytes."""
+    text = OVERLOAD.replace("1400 B", size).replace("150 Mbit", f"{rate} Mbit")
+    text = text.replace(
+        '"100 Mbit/s"', f'"{rate * 2 // 3} Mbit/s", memory_limit = "{memory_limit}"'
+    )
+    if memory_limit == "300 kB":
+        text = text.replace("1 s", "200 ms")
+    longest = [one.run(spec_of(text)).links["queue_bytes"].max() for one in (backend, SimBackend())]
+    assert longest[0] == pytest.approx(longest[1], rel=0.02)

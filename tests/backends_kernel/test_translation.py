@@ -372,9 +372,13 @@ def test_pie_is_asked_for_a_tick_less_where_ticks_are_known():
         ),
         (
             '{ kind = "cake", rate = "5 Mbit/s", isolation = "none", overhead = 44 }',
-            "cake bandwidth 5000000bit besteffort flowblind rtt 100000us overhead 44 memlimit ",
+            "cake bandwidth 5000000bit besteffort flowblind rtt 100000us overhead 44",
         ),
-        ('"cake"', "cake unlimited besteffort flows rtt 100000us overhead 14 memlimit "),
+        (
+            '{ kind = "cake", mpu = 84, memory_limit = "2 MB" }',
+            "cake unlimited besteffort flows rtt 100000us overhead 14 mpu 84 memlimit 2000000",
+        ),
+        ('"cake"', "cake unlimited besteffort flows rtt 100000us overhead 14"),
         ('"sfq"', "sfq limit 127 depth 127 flows 128 divisor 1024 quantum 1514"),
         (
             '{ kind = "fq_pie", ecn = true }',

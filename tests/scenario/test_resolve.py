@@ -491,6 +491,20 @@ def test_quic(
     assert quic["initial_window_packets"] == 10
 
 
+def test_tcp_has_keys_of_its_own(read: Read) -> None:
+    keys = 'rtt = "40 ms"\ntransport = { kind = "tcp", prr = "rfc9937" }'
+    first, second = spec(read(('rtt = "40 ms"', keys)))["flows"]
+    assert (first["transport"], first["tcp"]) == ("tcp", {"prr": "rfc9937", "accecn_option": True})
+    # Linux's settings, said or not, leave a run and its name as they were.
+    assert "tcp" not in second
+    keys = 'rtt = "40 ms"\ntransport = { kind = "tcp", accecn_option = true, prr = "linux" }'
+    assert spec(read(('rtt = "40 ms"', keys))) == spec(read())
+    grid = '[grid]\n"flows.first.transport.accecn_option" = [true, false]\n'
+    scenario = read(('rtt = "40 ms"', 'rtt = "40 ms"\ntransport = "tcp"'), add=grid)
+    flows = [run.spec["flows"][0] for run in scenario.plan().runs]
+    assert [flow.get("tcp", {}).get("accecn_option") for flow in flows] == [None, False]
+
+
 def test_controllers_of_quic_implementations(read: Read) -> None:
     keys = 'rtt = "40 ms"\ntransport = "quic"'
     run = spec(read(('rtt = "40 ms"', keys), ('"cubic"', '"noq:bbr3"')))

@@ -7,4 +7,4 @@ mod prr;
 
 pub use cwnd_validation::CwndUsage;
 pub use pacer::Pacer;
-pub use prr::ProportionalRateReduction;
+pub use prr::{ProportionalRateReduction, RecoverFlightSize};

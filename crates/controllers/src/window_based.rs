@@ -32,7 +32,7 @@ pub struct WindowBasedController<L> {
     last_sent_at: Option<Time>,
     next_to_send: u64,
     /// Whether slow start is notified of sent packets.
-    spaces_packets: bool,
+    observes_sends: bool,
     /// Alternative Backoff with ECN.
     abe: Abe,
 }
@@ -49,7 +49,7 @@ impl<L: CongestionAvoidance> WindowBasedController<L> {
             prior_ssthresh: 0,
             last_sent_at: None,
             next_to_send: 0,
-            spaces_packets: false,
+            observes_sends: false,
             abe: Abe::default(),
         }
     }
@@ -94,7 +94,7 @@ impl<L: CongestionAvoidance> CongestionController for WindowBasedController<L> {
         };
         self.law.on_established(&mut self.window, established);
         self.slow_start.on_established(&mut self.window, established);
-        self.spaces_packets = self.slow_start.next_packet_gap().is_some();
+        self.observes_sends = self.slow_start.observes_sends();
     }
 
     fn on_mss_change(&mut self, mss_bytes: u32) {
@@ -108,7 +108,7 @@ impl<L: CongestionAvoidance> CongestionController for WindowBasedController<L> {
             self.law.on_flight_start(&mut self.window, sent.now, idle);
         }
         self.last_sent_at = Some(sent.now);
-        if self.spaces_packets {
+        if self.observes_sends {
             self.slow_start.on_send(&mut self.window, sent);
         }
     }
@@ -146,6 +146,7 @@ impl<L: CongestionAvoidance> CongestionController for WindowBasedController<L> {
             CongestionSignal::Ecn | CongestionSignal::Request => 0,
             CongestionSignal::Loss | CongestionSignal::Timeout => self.current_ssthresh(),
         };
+        self.slow_start.before_congestion_event(&mut self.window, congestion);
         let left = self.abe.cwnd_after_mark(&self.window, congestion);
         self.window.ssthresh = self.law.ssthresh_after(&self.window, congestion).max(left).max(2);
         self.window.count = 0;
@@ -209,6 +210,10 @@ impl<L: CongestionAvoidance> CongestionController for WindowBasedController<L> {
 
     fn next_packet_gap(&self) -> Option<Span> {
         self.slow_start.next_packet_gap()
+    }
+
+    fn max_burst_packets(&self) -> Option<u32> {
+        self.slow_start.max_burst_packets()
     }
 
     fn recovery_owner(&self) -> CwndReductionBy {

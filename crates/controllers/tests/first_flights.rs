@@ -78,7 +78,7 @@ fn suss_quadruples_while_there_is_room() {
 /// Round trips of no more than 10 ms are left alone.
 #[test]
 fn suss_leaves_short_paths_alone() {
-    let path = Path::new(Rate::from_mbps(1_000), Span::from_ms(10), 10_000);
+    let path = Path::new(Rate::from_mbps(1_000), Span::from_us(9_900), 10_000);
     let (hystart_s, _) = finish_s("hystart", 691, path);
     let (suss_s, _) = finish_s("suss", 691, path);
     assert!((suss_s - hystart_s).abs() < 1e-4, "{suss_s} s and {hystart_s} s");

@@ -54,7 +54,8 @@ fn life(controller: &str, slow_start: &str, path: Path) -> (Vec<Shown>, bool) {
     transfer.offer(u64::MAX);
     let mut shown = Vec::new();
     let mut left = false;
-    let end = jostle_units::Time::ZERO + Span::from_secs(8);
+    // Libra hardly grows after a loss in a small window.
+    let end = jostle_units::Time::ZERO + Span::from_secs(10);
     while transfer.next_time() <= end {
         transfer.step();
         let controller = &transfer.controller;
@@ -62,7 +63,8 @@ fn life(controller: &str, slow_start: &str, path: Path) -> (Vec<Shown>, bool) {
         left |= !in_slow_start(&transfer);
         shown.push((controller.cwnd(), controller.ssthresh(), controller.mode()));
     }
-    assert!(transfer.delivered() > 1_000, "{} delivered", transfer.delivered());
+    let delivered = transfer.delivered();
+    assert!(delivered > 1_000, "{controller} with {slow_start}: {delivered} delivered");
     (shown, left)
 }
 

@@ -26,6 +26,7 @@ pub use ack_thinning::AckThinning;
 pub use drr::{Class, Drr, MAX_QUANTUM_BYTES, MIN_QUANTUM_BYTES};
 pub use jostle_registry::QueueLimit;
 
+pub use cake::CAKE_MEMORY_MAX_BYTES;
 pub(crate) use cake::Cake;
 pub(crate) use codel::Codel;
 pub(crate) use drop_tail::DropTail;

@@ -70,6 +70,9 @@ pub struct SegmentHeader {
     pub ecn: Ecn,
     /// Data: CWR (RFC 3168). ACK: ECN-Echo. SYN and SYN-ACK: the end supports ECN.
     pub ecn_flag: bool,
+    /// ACK with AccECN feedback (RFC 9768): marked packets modulo 8, and those that its option
+    /// counts, if it has one.
+    pub accecn: Option<(u8, Option<u16>)>,
     /// Timestamp, in milliseconds.
     pub tsval_ms: u32,
     /// Echoed timestamp, in milliseconds.
@@ -297,6 +300,7 @@ mod tests {
         lost_packets: 0,
     };
     const HEADER: SegmentHeader = SegmentHeader {
+        accecn: None,
         kind: HeaderKind::Data,
         number: 1,
         payload_bytes: 1_448,

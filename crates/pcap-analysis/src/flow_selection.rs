@@ -404,6 +404,7 @@ fn flow_spec(flow: &Flow) -> FlowSpec {
         name: flow.name.clone(),
         group: None,
         transport: flow.transport,
+        tcp: None,
         quic: None,
         controller: Algorithm { name: flow.controller.clone(), parameters: Default::default() },
         slow_start: None,

@@ -41,6 +41,10 @@ const SCALE_MAX: u32 = 14;
 /// Payloads are zeros, so a checksum depends only on their length.
 static ZEROS: [u8; MAX_MTU_BYTES as usize] = [0; MAX_MTU_BYTES as usize];
 
+/// `s.cep` of a new connection (RFC 9768 §3.2.1).
+const ACE_INITIAL: u8 = 5;
+/// Kind of the AccECN option that begins with ECT(0) bytes.
+const ACCECN_OPTION: u8 = 172;
 /// Number of recent short segments, far more than can be outstanding.
 const SHORT_SEGMENTS_MAX: usize = 64;
 
@@ -255,9 +259,34 @@ impl FrameBuilder {
                         tcp.set_options(&[Noop, Noop, stamps, Noop, Noop, sack])?;
                     }
                 }
+                if let Some((marks, option)) = header.accecn {
+                    self.add_accecn(&mut tcp, marks, option)?;
+                }
             }
         }
         Ok(tcp)
+    }
+
+    /// Adds AccECN feedback (RFC 9768): the ACE field, which begins with 5, and the option with two
+    /// of its counters. The one of ECT(0) bytes stays at its initial value of 1; the one of ECT(1)
+    /// bytes is left out. Padding brings it to the size on the wire.
+    fn add_accecn(
+        &self,
+        tcp: &mut TcpHeader,
+        marks: u8,
+        option: Option<u16>,
+    ) -> Result<(), TcpOptionWriteError> {
+        let ace = marks.wrapping_add(ACE_INITIAL);
+        (tcp.ns, tcp.cwr, tcp.ece) = (ace & 4 != 0, ace & 2 != 0, ace & 1 != 0);
+        let Some(marked) = option else { return Ok(()) };
+        let mut options = tcp.options.as_slice().to_vec();
+        let marked_bytes = u32::from(marked).wrapping_mul(self.numbering.mss_bytes);
+        options.extend_from_slice(&[ACCECN_OPTION, 8, 0, 0, 1]);
+        options.extend_from_slice(&marked_bytes.to_be_bytes()[1..]);
+        if options.len() < 40 {
+            options.extend_from_slice(&[1; 4]);
+        }
+        tcp.set_options_raw(&options)
     }
 
     fn sack(&self, header: &SegmentHeader) -> Option<TcpOptionElement> {

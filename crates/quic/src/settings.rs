@@ -51,7 +51,7 @@ pub enum Recovery {
     /// recovery.
     #[default]
     Rfc9002,
-    /// By Proportional Rate Reduction (RFC 6937), like Linux TCP. RFC 9002 §7.3.2: "MAY reduce the
+    /// By Proportional Rate Reduction (RFC 9937), like Linux TCP. RFC 9002 §7.3.2: "MAY reduce the
     /// congestion window immediately ... or use other mechanisms, such as Proportional Rate
     /// Reduction".
     Prr,

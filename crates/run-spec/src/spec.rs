@@ -324,6 +324,9 @@ pub struct FlowSpec {
     pub group: Option<String>,
     /// Transport protocol.
     pub transport: Transport,
+    /// Properties of the TCP connection that differ from Linux's (absent: none).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpSpec>,
     /// Properties of the QUIC connection; absent for other transports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<QuicSpec>,
@@ -393,6 +396,27 @@ pub struct FlowSpec {
     pub linux: LinuxRelease,
     /// Rate of the sender's network card (absent: infinite).
     pub nic_rate_bps: Option<u64>,
+}
+
+/// Properties of a TCP connection that differ from Linux's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TcpSpec {
+    /// Proportional Rate Reduction.
+    pub prr: Prr,
+    /// Whether ACKs with AccECN feedback carry the AccECN option (RFC 9768 §3.2.3).
+    pub accecn_option: bool,
+}
+
+/// Variant of Proportional Rate Reduction. They differ in the data from which the reduction is
+/// proportional.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Prr {
+    /// The congestion window before the reduction, as in Linux.
+    Linux,
+    /// The outstanding packets that are not selectively acknowledged (RFC 9937).
+    Rfc9937,
 }
 
 /// Transport protocol of a flow.

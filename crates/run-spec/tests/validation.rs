@@ -69,6 +69,11 @@ fn quic_is_told_what_it_can_do_and_nothing_of_tcp() {
         ("/flows/0/quic/stream_receive_window_bytes", json!(60_000_001), "1200 to 60000000"),
         ("/flows/0/quic/gso_packets", json!(0), "expected 1 to 64"),
         ("/flows/0/quic/burst_limit_packets", json!(100), "100: expected absent: paced packets"),
+        (
+            "/flows/0/tcp",
+            json!({"prr": "linux", "accecn_option": true}),
+            "`flows[0].tcp` cannot be there: expected absent",
+        ),
         ("/flows/0/quic/streams", json!(101), "expected 1 to 100"),
         ("/flows/0/quic/recovery", json!("fast"), "unknown variant `fast`"),
         (

@@ -149,7 +149,7 @@ impl TransportHeader for Body {
         Some(PureAck {
             number: ack.number,
             tsecr_ms: ack.tsecr_ms,
-            marks: (ack.ece, ack.marks),
+            marks: (ack.ece, ack.accecn.bits()),
             blocks: ack.blocks.map(|block| (block.start, block.end)),
             block_count: ack.block_count,
         })
@@ -171,6 +171,7 @@ pub(crate) fn header(segment: &Segment, now: Time, ecn: Ecn) -> SegmentHeader {
         payload_bytes: 0,
         ecn,
         ecn_flag: false,
+        accecn: None,
         tsval_ms: 0,
         tsecr_ms: 0,
         window_packets: 0,
@@ -200,11 +201,23 @@ pub(crate) fn header(segment: &Segment, now: Time, ecn: Ecn) -> SegmentHeader {
                 ..none
             }
         }
-        Segment::Ack(Ack { ece, block_count, clock, number, tsecr_ms, window, blocks, .. }) => {
+        Segment::Ack(Ack {
+            ece,
+            block_count,
+            accecn,
+            clock,
+            number,
+            tsecr_ms,
+            window,
+            blocks,
+            ..
+        }) => {
+            let counters = (accecn.ace() as u8, accecn.option());
             SegmentHeader {
                 kind: HeaderKind::Ack,
                 number,
                 ecn_flag: ece,
+                accecn: accecn.is_used().then_some(counters),
                 tsval_ms: clock.tsval_ms(now),
                 tsecr_ms,
                 window_packets: window,

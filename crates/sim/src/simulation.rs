@@ -448,7 +448,7 @@ impl<S: EventSink> Simulation<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use jostle_tcp::{Ack, AckTag, Data, SackBlock, TimestampClock, TransitTimes};
+    use jostle_tcp::{AccEcnFeedback, Ack, AckTag, Data, SackBlock, TimestampClock, TransitTimes};
 
     use super::*;
 
@@ -480,7 +480,7 @@ mod tests {
             ece: false,
             duplicate: false,
             block_count: 0,
-            marks: 0,
+            accecn: AccEcnFeedback::NONE,
             clock: TimestampClock::at(Time::ZERO),
             number: 6,
             tsecr_ms: 3,

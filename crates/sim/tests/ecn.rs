@@ -3,7 +3,7 @@
 use crate::common::*;
 use jostle_metrics::{EventSink, LinkPhase, Summary};
 use jostle_registry::ParameterValue;
-use jostle_run_spec::{FlowSpec, LinkPart, LinkSpec};
+use jostle_run_spec::{FlowSpec, LinkPart, LinkSpec, Prr, TcpSpec};
 use jostle_units::{FULL_PACKET_BYTES, Time};
 
 fn settled_link(summary: &Summary) -> &LinkPhase {
@@ -152,6 +152,25 @@ fn prague_keeps_the_queue_below_two_milliseconds() {
         let utilisation = settled_link(&measure(&spec)).utilisation.unwrap();
         assert!(utilisation > 0.9, "{utilisation} at {rate_bps} bit/s, {rtt_ns} ns");
     }
+}
+
+/// RFC 9768 §3.2.2.5: if ACKs are lost, the three bits of the header may have wrapped, and the sender
+/// assumes as many marks as possible. The option counts further.
+#[test]
+fn lost_acks_cost_prague_rate_only_without_the_accecn_option() {
+    let goodput = |ack_loss: f64, accecn_option: bool| {
+        let forward = stepping(50 * MBPS, 1_000, MS);
+        let back = LinkSpec { loss: lost(ack_loss), ..link("back", 50 * MBPS, 1_000_000) };
+        let mut only = capable("only", "prague", 20 * MS);
+        only.reverse_path = vec![1];
+        only.tcp = Some(TcpSpec { prr: Prr::Linux, accecn_option });
+        settled(&measure(&run(20 * S, vec![forward, back], vec![only])), 0).goodput_bps / 1e6
+    };
+    for accecn_option in [true, false] {
+        assert!(goodput(0.0, accecn_option) > 45.0, "every ACK arrives");
+    }
+    let (with, without) = (goodput(0.4, true), goodput(0.4, false));
+    assert!(with > 43.0 && without < 0.6 * with, "{with} and {without} Mbit/s");
 }
 
 /// A run of Prague beside Cubic through a dual queue.

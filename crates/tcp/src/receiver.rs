@@ -79,6 +79,8 @@ pub struct Receiver {
     marked: bool,
     /// Number of data segments that arrived marked.
     marks: u64,
+    /// Whether ACKs of AccECN carry its option.
+    accecn_option: bool,
     /// Whether further segments merged by the NIC follow. The receiver decides on an ACK after the
     /// last of them.
     merging: bool,
@@ -145,6 +147,7 @@ impl Receiver {
             ece: false,
             marked: false,
             marks: 0,
+            accecn_option: true,
             merging: false,
             compresses: true,
             at_once: false,
@@ -173,6 +176,12 @@ impl Receiver {
     /// Acknowledges each out-of-order segment immediately, like Linux before 4.18.
     pub const fn uncompressed(mut self) -> Self {
         self.compresses = false;
+        self
+    }
+
+    /// Sends AccECN feedback without its option, as if a middlebox removed it (RFC 9768 §3.2.3.2).
+    pub const fn without_accecn_option(mut self) -> Self {
+        self.accecn_option = false;
         self
     }
 

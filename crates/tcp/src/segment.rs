@@ -161,6 +161,88 @@ pub enum AckTag {
     Ack = 3,
 }
 
+/// AccECN feedback of an ACK (RFC 9768): the ACE field of the header, which counts marked packets
+/// modulo 8, and the AccECN option, which counts them by their bytes modulo 2²⁴. Because the sender
+/// counts full-sized segments, so does the option here, modulo 2¹⁴. The default value is that of a
+/// connection without AccECN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccEcnFeedback(u16);
+
+impl AccEcnFeedback {
+    const HAS_OPTION: u16 = 1 << 15;
+    const IS_USED: u16 = 1 << 14;
+    const COUNTER_MASK: u16 = Self::IS_USED - 1;
+    const ACE_MASK: u16 = 7;
+
+    /// The value without AccECN.
+    pub const NONE: Self = Self(0);
+
+    /// Returns the feedback of `marks` marked packets by the header alone.
+    #[inline]
+    pub const fn in_header(marks: u64) -> Self {
+        Self(marks as u16 & Self::ACE_MASK | Self::IS_USED)
+    }
+
+    /// Returns the feedback of `marks` marked packets by the header and the option.
+    #[inline]
+    pub const fn with_option(marks: u64) -> Self {
+        Self(marks as u16 & Self::COUNTER_MASK | Self::IS_USED | Self::HAS_OPTION)
+    }
+
+    /// Returns the header's counter, 0 … 7.
+    #[inline]
+    pub const fn ace(self) -> u32 {
+        (self.0 & Self::ACE_MASK) as u32
+    }
+
+    /// Returns the packets that the option counts beyond `known`; `None` without the option.
+    #[inline]
+    pub const fn option_beyond(self, known: u64) -> Option<u32> {
+        if self.0 & Self::HAS_OPTION == 0 {
+            return None;
+        }
+        Some((self.0.wrapping_sub(known as u16) & Self::COUNTER_MASK) as u32)
+    }
+
+    /// Returns this feedback without the option.
+    #[inline]
+    pub const fn without_option(self) -> Self {
+        Self(self.0 & (Self::ACE_MASK | Self::IS_USED))
+    }
+
+    /// Returns the bytes of the option beside `blocks` SACK blocks. Two blocks leave space for two
+    /// of its three counters, of which the marks' is one (`tcp_options_fit_accecn`).
+    #[inline]
+    const fn option_bytes(self, blocks: u8) -> u32 {
+        match (self.0 & Self::HAS_OPTION, blocks) {
+            (0, _) => 0,
+            (_, 2) => 8,
+            _ => 12,
+        }
+    }
+
+    /// Returns whether the connection uses AccECN.
+    #[inline]
+    pub const fn is_used(self) -> bool {
+        self.0 & Self::IS_USED != 0
+    }
+
+    /// Returns the option's counter; `None` without the option.
+    #[inline]
+    pub const fn option(self) -> Option<u16> {
+        match self.0 & Self::HAS_OPTION {
+            0 => None,
+            _ => Some(self.0 & Self::COUNTER_MASK),
+        }
+    }
+
+    /// Returns the word that changes with the feedback.
+    #[inline]
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+}
+
 /// An ACK from the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
@@ -172,8 +254,8 @@ pub struct Ack {
     pub duplicate: bool,
     /// Number of blocks.
     pub block_count: u8,
-    /// Number of packets that arrived marked, modulo 2¹⁶ (RFC 9768).
-    pub marks: u16,
+    /// Feedback of marks by AccECN (RFC 9768).
+    pub accecn: AccEcnFeedback,
     /// TSval.
     pub clock: TimestampClock,
     /// First segment that has not arrived.
@@ -191,14 +273,6 @@ impl Ack {
     #[inline]
     pub fn blocks(&self) -> &[SackBlock] {
         &self.blocks[..usize::from(self.block_count)]
-    }
-
-    /// Returns the number of marked packets beyond the `known` number reported by earlier ACKs.
-    #[inline]
-    pub const fn newly_marked(&self, known: u64) -> u16 {
-        let news = self.marks.wrapping_sub(known as u16);
-        // An ACK that arrives after later ACKs has a smaller counter, so that the difference wraps.
-        if news < 1 << 15 { news } else { 0 }
     }
 }
 
@@ -229,8 +303,11 @@ impl Segment {
             }
             Self::Data(data) => HEADER_BYTES + data.payload_bytes as u32,
             // A SACK option of n blocks takes 2 + 8·n bytes, padded to a multiple of 4.
-            Self::Ack(Ack { block_count: 0, .. }) => HEADER_BYTES,
-            Self::Ack(ack) => HEADER_BYTES + 4 + 8 * ack.block_count as u32,
+            Self::Ack(Ack { block_count: 0, accecn, .. }) => HEADER_BYTES + accecn.option_bytes(0),
+            Self::Ack(ack) => {
+                let option_bytes = ack.accecn.option_bytes(ack.block_count);
+                HEADER_BYTES + 4 + 8 * ack.block_count as u32 + option_bytes
+            }
         }
     }
 }
@@ -271,11 +348,23 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_marks_wrap_and_do_not_go_back() {
-        let told = |marks, known| Ack { marks, ..ACK }.newly_marked(known);
-        assert_eq!(told(7, 5), 2);
-        assert_eq!(told(1, 65_535), 2);
-        assert_eq!(told(4, 5), 0, "an ACK that was overtaken");
+    fn the_header_counts_marks_modulo_eight_and_the_option_further() {
+        let (header, option) = (AccEcnFeedback::in_header(21), AccEcnFeedback::with_option(21));
+        assert_eq!((header.ace(), header.option_beyond(4)), (5, None));
+        assert_eq!((option.ace(), option.option_beyond(4)), (5, Some(17)));
+        assert_eq!(option.without_option(), header);
+        assert_eq!(AccEcnFeedback::with_option(16_390).option_beyond(16_380), Some(10));
+        assert!(header.is_used() && !AccEcnFeedback::default().is_used());
+    }
+
+    /// 40 bytes of options: 12 for timestamps, 12 for AccECN, and the rest for SACK blocks.
+    #[test]
+    fn the_accecn_option_has_its_size() {
+        let bytes =
+            |block_count, accecn| Segment::Ack(Ack { block_count, accecn, ..ACK }).wire_bytes();
+        let option = AccEcnFeedback::with_option(0);
+        assert_eq!([0, 1, 2].map(|blocks| bytes(blocks, option)), [78, 90, 94]);
+        assert_eq!(bytes(2, option.without_option()), 86);
     }
 
     #[test]

@@ -29,7 +29,9 @@ mod undo;
 mod tests;
 
 use jostle_congestion::peer_cache::PeerAddress;
-use jostle_congestion::transport::{CwndUsage, Pacer, ProportionalRateReduction};
+use jostle_congestion::transport::{
+    CwndUsage, Pacer, ProportionalRateReduction, RecoverFlightSize,
+};
 use jostle_congestion::{
     CongestionController, CongestionEvent, CongestionSignal, CwndReductionBy, DeliveryRateSampler,
     RecoveryState, RttEstimator,
@@ -78,6 +80,8 @@ pub struct SenderConfig {
     pub initial_pacing: bool,
     /// Sends larger bursts on very short paths (`tcp_tso_rtt_log`, since Linux 5.18).
     pub short_path_bursts: bool,
+    /// RecoverFS of Proportional Rate Reduction.
+    pub recover_flight_size: RecoverFlightSize,
     /// Address of the receiver.
     pub peer: PeerAddress,
     /// Payload of a full-sized segment ([`jostle_units::mss_of`] the MTU).
@@ -175,6 +179,8 @@ pub struct Sender {
     /// `high_seq`: `snd_nxt` when the current state was entered.
     high: u32,
     reduction: ProportionalRateReduction,
+    /// Packets delivered before the ACK that is being processed.
+    delivered_before_ack: u64,
     undo: UndoState,
     /// `frto`: the timeout may prove to be spurious (RFC 5682).
     frto: bool,
@@ -234,6 +240,7 @@ impl Sender {
             state: RecoveryState::Open,
             high: 0,
             reduction: ProportionalRateReduction::default(),
+            delivered_before_ack: 0,
             undo: UndoState::default(),
             frto: false,
             throttled: false,

@@ -16,7 +16,7 @@ from jostle.results.measure_samples import OWN_KEYS, MeasureSample, find_key, gr
 from jostle.results.measures import Measure, measure
 from jostle.results.number_format import count, decimals, plain, signed, with_interval
 from jostle.results.tables import Table, applicable_measures
-from jostle.stats import Estimate, difference, estimate, holm, mann_whitney, welch_test
+from jostle.stats import Estimate, difference, holm, mann_whitney, welch_test
 
 if TYPE_CHECKING:
     import polars as pl

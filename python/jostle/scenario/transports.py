@@ -16,6 +16,11 @@ class Tcp(ScenarioTable):
     """TCP, the default of all flows except pings and constant rates."""
 
     kind: Literal["tcp"]
+    prr: Literal["linux", "rfc9937"] = "linux"
+    """Data from which Proportional Rate Reduction is proportional: cwnd (`linux`), or what is
+    outstanding and not selectively acknowledged (`rfc9937`)."""
+    accecn_option: bool = True
+    """Whether ACKs with AccECN feedback carry its option, besides the three bits of the header."""
 
 
 class Udp(ScenarioTable):

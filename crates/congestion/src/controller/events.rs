@@ -22,7 +22,7 @@ pub enum RecoveryState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CwndReductionBy {
     /// The transport reduces cwnd to the controller's ssthresh with Proportional Rate Reduction
-    /// (RFC 6937), as Linux does for window-based controllers.
+    /// (RFC 9937), as Linux does for window-based controllers.
     Transport,
     /// The controller sets cwnd on every ACK (`cong_control` in Linux).
     Controller,

@@ -1,10 +1,23 @@
-//! Proportional Rate Reduction (RFC 6937): reduces cwnd gradually during recovery.
+//! Proportional Rate Reduction (RFC 9937, which replaces RFC 6937): reduces cwnd gradually during
+//! recovery.
+
+/// RecoverFS: the data from which a reduction to ssthresh is proportional.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecoverFlightSize {
+    /// cwnd before the reduction, as in Linux (`prior_cwnd`). If the sender did not use its whole
+    /// window, less is sent than RFC 9937 allows.
+    #[default]
+    PriorCwnd,
+    /// The packets that recovery can deliver (RFC 9937 §6.1): those outstanding and not selectively
+    /// acknowledged before the ACK that starts the reduction.
+    Outstanding,
+}
 
 /// A reduction of cwnd in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProportionalRateReduction {
-    /// `prior_cwnd`, RecoverFS: cwnd before the reduction.
-    pub prior_cwnd: u32,
+    /// RecoverFS in packets.
+    recover_flight_size: u32,
     /// `prr_delivered`: packets delivered since the reduction began.
     delivered: u32,
     /// `prr_out`: packets sent since the reduction began.
@@ -12,9 +25,9 @@ pub struct ProportionalRateReduction {
 }
 
 impl ProportionalRateReduction {
-    /// Starts a reduction.
-    pub const fn new(prior_cwnd: u32) -> Self {
-        Self { prior_cwnd, delivered: 0, out: 0 }
+    /// Starts a reduction from `recover_flight_size` packets, RecoverFS.
+    pub const fn new(recover_flight_size: u32) -> Self {
+        Self { recover_flight_size, delivered: 0, out: 0 }
     }
 
     /// Counts packets sent during the reduction.
@@ -32,7 +45,7 @@ impl ProportionalRateReduction {
         let mut send = if room < 0 {
             // "sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out"
             let due = (u64::from(ssthresh) * u64::from(self.delivered))
-                .div_ceil(u64::from(self.prior_cwnd.max(1)));
+                .div_ceil(u64::from(self.recover_flight_size.max(1)));
             due as i64 - i64::from(self.out)
         } else {
             let conserved = i64::from(self.delivered) - i64::from(self.out);
@@ -54,7 +67,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// RFC 6937 §3, the proportional part: one packet leaves for every two that are delivered when
+    /// RFC 9937 §6.2, the proportional part: one packet leaves for every two that are delivered when
     /// the window halves, the first at once.
     #[test]
     fn every_second_delivery_lets_one_leave() {
@@ -71,7 +84,7 @@ mod tests {
         assert_eq!(sent, [1, 0, 1, 0, 1, 0, 1, 0]);
     }
 
-    /// §3.1, the bound: below ssthresh as much leaves as was delivered, and one more with progress.
+    /// The bound PRR-SSRB: below ssthresh as much leaves as was delivered, and one more with progress.
     #[test]
     fn below_the_threshold_it_grows_as_slow_start() {
         let mut reduction = ProportionalRateReduction::new(20);

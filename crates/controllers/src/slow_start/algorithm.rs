@@ -25,8 +25,14 @@ pub trait SlowStart: Send {
     /// the same.
     fn on_mss_change(&mut self, _mss_bytes: u32) {}
 
-    /// Called after packets were sent, but only if the method has a
-    /// [`next_packet_gap`](Self::next_packet_gap) when the connection is established.
+    /// Returns whether [`on_send`](Self::on_send) must be called. Asked once, when the connection is
+    /// established.
+    fn observes_sends(&self) -> bool {
+        self.next_packet_gap().is_some()
+    }
+
+    /// Called after packets were sent, but only if the method
+    /// [`observes_sends`](Self::observes_sends).
     fn on_send(&mut self, _window: &mut CongestionWindow, _sent: &SendEvent) {}
 
     /// Called when an ACK arrived, in slow start or later, before loss detection processes it. May
@@ -45,6 +51,14 @@ pub trait SlowStart: Send {
     /// Increases the window for `ack.acked` packets. Returns the packets left over for congestion
     /// avoidance.
     fn grow(&mut self, window: &mut CongestionWindow, ack: &AckSample) -> u32;
+
+    /// Called at a congestion signal, before congestion avoidance computes ssthresh from the window.
+    fn before_congestion_event(
+        &mut self,
+        _window: &mut CongestionWindow,
+        _congestion: &CongestionEvent,
+    ) {
+    }
 
     /// Called at a congestion signal, after congestion avoidance has set ssthresh.
     fn on_congestion_event(
@@ -70,6 +84,11 @@ pub trait SlowStart: Send {
     /// spacing of each pair of packets. Packets are then sent one by one. Only used while there is
     /// a [`pacing_rate`](Self::pacing_rate). May change with each packet.
     fn next_packet_gap(&self) -> Option<Span> {
+        None
+    }
+
+    /// Returns the largest number of packets that may be sent at once, if the method limits it.
+    fn max_burst_packets(&self) -> Option<u32> {
         None
     }
 

@@ -50,6 +50,11 @@ impl PacedFirstFlight {
         self.end
     }
 
+    /// Returns the packets of the flight that were acknowledged cumulatively.
+    pub(super) fn acknowledged(&self) -> u64 {
+        self.first_unacked.min(self.end)
+    }
+
     pub(super) fn initial_window(&self) -> u32 {
         self.initial_window
     }

@@ -150,6 +150,15 @@ pub(super) enum AckTrainShare {
     None,
 }
 
+/// Exit conditions that an ACK meets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ExitConditions {
+    /// Closely spaced ACKs have lasted long enough.
+    pub ack_train: bool,
+    /// The delay of the round has increased.
+    pub delay: bool,
+}
+
 impl HyStart {
     /// Creates HyStart with the parameters of its registry entry.
     pub fn new(values: &ParameterValues) -> Self {
@@ -285,28 +294,59 @@ impl HyStart {
         self.round_min > baseline + margin
     }
 
-    /// Checks the exit conditions. Not inlined, because most ACKs of a connection arrive after slow
-    /// start.
+    /// Adds an RTT sample to the minimum of the connection. Returns whether it is a new minimum.
+    pub(super) fn add_rtt(&mut self, rtt: Span) -> bool {
+        let delay = self.delay_of(rtt).max(1);
+        let is_lower = self.delay_min.is_none_or(|min| delay < min);
+        if is_lower {
+            self.delay_min = Some(delay);
+        }
+        is_lower
+    }
+
+    /// Returns the minimum RTT of the connection.
+    pub(super) fn min_rtt(&self) -> Option<Span> {
+        self.delay_min.map(|delay| Span::from_us(delay * self.delay_unit_us()))
+    }
+
+    /// Returns the minimum RTT of the round (`curr_rtt`), if it has samples.
+    pub(super) fn round_min_rtt(&self) -> Option<Span> {
+        (self.samples > 0).then(|| Span::from_us(self.round_min * self.delay_unit_us()))
+    }
+
+    /// Checks the exit conditions, unless slow start was left. The sample `rtt` has been added. Not
+    /// inlined, because most ACKs of a connection arrive after slow start.
     #[inline(never)]
-    fn watch(
+    pub(super) fn watch(
         &mut self,
-        window: &mut CongestionWindow,
+        cwnd: u32,
         measurement: &RawAckSample,
-        (rtt, delay, delay_min): (Span, u64, u64),
-    ) {
+        rtt: Span,
+    ) -> ExitConditions {
         if self.kernel == LinuxRelease::V6_1 && measurement.first_unacked > self.round_end {
             self.start_round(measurement.now, measurement.next_to_send);
         }
-        if window.cwnd < self.low_window {
-            return;
+        let delay = self.delay_of(rtt).max(1);
+        let delay_min = self.delay_min.unwrap_or(delay);
+        if cwnd < self.low_window {
+            return ExitConditions::default();
         }
-        let limit_us = self.train_limit_us(delay_min, window.cwnd, rtt, measurement.pacing_rate);
-        let by_train = self.detects_train && self.detects_ack_train(measurement.now, limit_us);
-        let by_delay = self.detects_delay && self.detects_delay_increase(delay, delay_min);
-        if by_train || by_delay {
-            self.found = true;
-            window.ssthresh = window.cwnd;
+        let limit_us = self.train_limit_us(delay_min, cwnd, rtt, measurement.pacing_rate);
+        ExitConditions {
+            ack_train: self.detects_train && self.detects_ack_train(measurement.now, limit_us),
+            delay: self.detects_delay && self.detects_delay_increase(delay, delay_min),
         }
+    }
+
+    /// Leaves slow start.
+    pub(super) fn exit(&mut self, window: &mut CongestionWindow) {
+        self.found = true;
+        window.ssthresh = window.cwnd;
+    }
+
+    /// Returns whether an exit condition was met, so that there are no further checks.
+    pub(super) const fn has_exited(&self) -> bool {
+        self.found
     }
 }
 
@@ -349,11 +389,12 @@ impl SlowStart for HyStart {
         measurement: &RawAckSample,
     ) {
         let Some(rtt) = measurement.rtt else { return };
-        let delay = self.delay_of(rtt).max(1);
-        let delay_min = self.delay_min.map_or(delay, |min| min.min(delay));
-        self.delay_min = Some(delay_min);
+        self.add_rtt(rtt);
         if !self.found && window.in_slow_start() {
-            self.watch(window, measurement, (rtt, delay, delay_min));
+            let ExitConditions { ack_train, delay } = self.watch(window.cwnd, measurement, rtt);
+            if ack_train || delay {
+                self.exit(window);
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use crate::cwnd::CongestionWindow;
 use crate::registry_rows::SlowStartEntry;
 use jostle_congestion::QuickStartRate;
 use jostle_congestion::{
-    AckSample, CongestionEvent, CongestionSignal, EstablishedEvent, RawAckSample,
+    AckSample, CongestionEvent, CongestionSignal, EstablishedEvent, RawAckSample, RecoveryState,
 };
 
 pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
@@ -43,8 +43,8 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
 };
 
 /// The SYN requests a rate, each router on the path may reduce it, and the SYN-ACK returns it. The
-/// sender uses the granted rate for one round trip and then continues with slow start. A loss among
-/// these packets reverts the grant.
+/// sender uses the granted rate for one round trip and then continues with slow start. A loss or
+/// mark among these packets reverts the grant.
 pub struct QuickStart {
     request: QuickStartRate,
     then: Box<dyn SlowStart>,
@@ -79,6 +79,11 @@ fn packets(established: &EstablishedEvent) -> u32 {
     u32::try_from(rate.bytes_in(rtt) / wire_bytes).unwrap_or(u32::MAX)
 }
 
+/// Returns half of a number of packets as a slow-start threshold.
+fn half(packets: u64) -> u32 {
+    u32::try_from(packets / 2).unwrap_or(u32::MAX).max(2)
+}
+
 impl SlowStart for QuickStart {
     fn set_linux_release(&mut self, kernel: LinuxRelease) {
         self.then.set_linux_release(kernel);
@@ -109,10 +114,11 @@ impl SlowStart for QuickStart {
 
     fn on_ack(&mut self, window: &mut CongestionWindow, ack: &AckSample) {
         self.flight.ends_with(ack, window);
-        if ack.recovery_ended
+        if matches!(ack.state, RecoveryState::Open | RecoveryState::Disorder)
             && let Some(threshold) = self.threshold.take()
         {
-            window.ssthresh = window.ssthresh.max(threshold);
+            let delivered = self.flight.end().saturating_sub(ack.total_lost);
+            window.ssthresh = threshold.min(half(delivered));
         }
         self.then.on_ack(window, ack);
     }
@@ -121,13 +127,18 @@ impl SlowStart for QuickStart {
         self.then.grow(window, ack)
     }
 
-    /// A loss in the flight restores the state without a grant: recovery reduces the window to the
-    /// initial window, and slow start continues from there. The RFC's text on ssthresh was not
-    /// available, so the ssthresh of congestion avoidance is used.
+    /// RFC 4782 §4.6.2: a loss or mark in the flight restores the state without a grant. Recovery
+    /// reduces the window to the initial window, and slow start continues from there. Because the
+    /// flight was too large, slow start then ends at half of the flight's packets that arrived, or
+    /// at the ssthresh of congestion avoidance if this is lower.
     fn on_congestion_event(&mut self, window: &mut CongestionWindow, congestion: &CongestionEvent) {
-        if self.flight.concerns(congestion) && congestion.signal != CongestionSignal::Timeout {
-            self.threshold = Some(window.ssthresh);
-            window.ssthresh = window.ssthresh.min(self.flight.initial_window().max(2));
+        if self.flight.concerns(congestion) {
+            if congestion.signal == CongestionSignal::Timeout {
+                window.ssthresh = window.ssthresh.min(half(self.flight.acknowledged()));
+            } else {
+                self.threshold = Some(window.ssthresh);
+                window.ssthresh = window.ssthresh.min(self.flight.initial_window().max(2));
+            }
         }
         self.then.on_congestion_event(window, congestion);
     }
@@ -198,22 +209,40 @@ mod tests {
         assert_eq!((window.cwnd, quick.pacing_rate()), (85, None));
     }
 
+    /// RFC 4782 §4.6.2: slow start from the initial window, up to half of the 84 packets that
+    /// arrived, or to the law's threshold of 58 if this is lower.
     #[test]
     fn a_loss_takes_it_back() {
+        for (signal, lost, threshold) in [
+            (CongestionSignal::Loss, 4, 40),
+            (CongestionSignal::Loss, 60, 12),
+            (CongestionSignal::Loss, 82, 2),
+            (CongestionSignal::Ecn, 0, 42),
+        ] {
+            let (mut quick, mut window) = start(QuickStartRate::from_bits(8).rate());
+            window.ssthresh = 58;
+            let event =
+                CongestionEvent { now: Time::ZERO, signal, in_flight: 80, next_to_send: 84 };
+            quick.on_congestion_event(&mut window, &event);
+            assert_eq!(window.ssthresh, 10, "what recovery goes down to");
+            window.cwnd = 10;
+            let state = RecoveryState::Cwr;
+            quick.on_ack(&mut window, &AckSample { state, total_lost: lost, ..ack(60) });
+            assert_eq!(window.ssthresh, 10, "until the reduction is over");
+            quick.on_ack(&mut window, &AckSample { total_lost: lost, ..ack(84) });
+            assert_eq!((window.cwnd, window.ssthresh), (10, threshold), "{signal:?}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_in_the_flight_counts_what_arrived() {
         let (mut quick, mut window) = start(QuickStartRate::from_bits(8).rate());
-        window.ssthresh = 42;
-        let congestion = CongestionEvent {
-            now: Time::ZERO,
-            signal: CongestionSignal::Loss,
-            in_flight: 80,
-            next_to_send: 84,
-        };
-        quick.on_congestion_event(&mut window, &congestion);
-        assert_eq!(window.ssthresh, 10, "what recovery goes down to");
-        window.cwnd = 10;
-        quick.on_ack(&mut window, &AckSample { recovery_ended: true, ..ack(84) });
-        assert_eq!((window.cwnd, window.ssthresh), (10, 42));
-        assert_eq!(quick.grow(&mut window, &ack(85)), 0, "slow start again");
-        assert_eq!(window.cwnd, 11);
+        window.ssthresh = 58;
+        let raw = RawAckSample { first_unacked: 30, next_to_send: 84, ..RawAckSample::default() };
+        quick.on_ack_before_loss_detection(&mut window, &raw);
+        let signal = CongestionSignal::Timeout;
+        let event = CongestionEvent { now: Time::ZERO, signal, in_flight: 0, next_to_send: 84 };
+        quick.on_congestion_event(&mut window, &event);
+        assert_eq!(window.ssthresh, 15);
     }
 }

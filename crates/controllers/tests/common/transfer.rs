@@ -388,6 +388,7 @@ impl Transfer {
         let left = u32::try_from(self.offered - self.total_sent).unwrap_or(u32::MAX);
         let mut packets = room.min(left);
         self.held_by_pacing = false;
+        let mut is_paced = false;
         if packets > 0
             && let Some(rate) = self.controller.pacing_rate()
         {
@@ -396,8 +397,8 @@ impl Transfer {
                 return;
             }
             let burst = self.controller.min_burst_packets().unwrap_or(1).max(1);
-            self.held_by_pacing = packets > burst;
             packets = packets.min(burst);
+            is_paced = true;
             // Linux paces payload: `tcp_update_skb_after_send` charges skb->len before the headers.
             let size_bytes = u64::from(packets) * u64::from(FULL_PAYLOAD_BYTES);
             self.next_departure = self.now + rate.time_for(size_bytes);
@@ -407,9 +408,12 @@ impl Transfer {
             // A start-up that chooses every gap lets the next packet out as this one leaves.
             if let Some(gap) = self.controller.next_packet_gap() {
                 self.next_departure = self.now + gap;
-                self.held_by_pacing =
-                    self.offered > self.total_sent && self.controller.cwnd() > self.in_flight;
+                is_paced = true;
             }
+            // The controller may have opened the window for the packet.
+            self.held_by_pacing = is_paced
+                && self.offered > self.total_sent
+                && self.controller.cwnd() > self.in_flight;
         }
         let limited = self.in_flight >= self.controller.cwnd();
         if packets > 0 {

@@ -3,11 +3,12 @@
 //! a shaper without bursts, flow isolation, and COBALT in each queue.
 //!
 //! Not implemented: tins by DSCP, because packets here have none; ATM framing; `ingress` and
-//! `autorate-ingress`. The limit counts packets, while Linux limits memory.
+//! `autorate-ingress`.
 
 mod ack_filter;
 mod cobalt;
 mod host_isolation;
+mod memory;
 mod set_associative_hash;
 
 use std::collections::VecDeque;
@@ -17,9 +18,11 @@ use jostle_units::{LINK_HEADER_BYTES, RandomStream, Rate, RingBuffer, Time};
 
 use super::{Backlog, QueueDiscipline, mark};
 use crate::packet::{DropReason, Ecn, Packet, PacketOutcome};
-use crate::parameters::{FASTEST_BPS, LARGEST_PACKETS, MS, span};
+use crate::parameters::{FASTEST_BPS, MS, span};
 use crate::registry::{QueueEntry, unrelated};
 use crate::transport_headers::{FlowHosts, TransportHeader};
+pub use memory::CAKE_MEMORY_MAX_BYTES;
+
 use ack_filter::{Filter, superfluous};
 use cobalt::{CobaltAction, CobaltParameters, CobaltState};
 use host_isolation::{HostLoads, Isolation, MODES, ends_of};
@@ -55,11 +58,21 @@ const ENTRY: RegistryEntry = RegistryEntry {
             summary: "bytes that the shaper counts beside the IP packet; 14: its Ethernet header",
             kind: ParameterType::Integer { default: LINK_HEADER_BYTES as i64, min: -64, max: 256 },
         },
+        Parameter {
+            name: "mpu",
+            summary: "least bytes that the shaper counts for a packet, overhead included",
+            kind: ParameterType::Integer { default: 0, min: 0, max: 256 },
+        },
         span("rtt", "round trip that is usual: COBALT's interval, 20 times its target", 100 * MS),
         Parameter {
-            name: "limit",
-            summary: "most that all its queues hold together, in packets",
-            kind: ParameterType::Packets { default: 10_240, min: 1, max: LARGEST_PACKETS },
+            name: "memory_limit",
+            summary: "kernel memory that all its queues hold together, more than the bytes of \
+                      their packets; 0: that of tc, four `rtt` at `rate`, from 4 MiB to 15.5 MB",
+            kind: ParameterType::Size {
+                default_bytes: Some(0),
+                min_bytes: 0,
+                max_bytes: memory::LARGEST_BYTES,
+            },
         },
     ],
 };
@@ -67,7 +80,9 @@ const ENTRY: RegistryEntry = RegistryEntry {
 /// Queues behind a shaper.
 #[derive(Debug)]
 pub struct Cake<B> {
-    limit_packets: u64,
+    /// `buffer_limit` and `buffer_used`.
+    memory_limit_bytes: u64,
+    memory_used_bytes: u64,
     isolation: Isolation,
     /// Hosts by flow number, if the isolation uses hosts.
     hosts: Vec<FlowHosts>,
@@ -124,16 +139,17 @@ struct Queue<B> {
 struct Shaper {
     rate: Rate,
     overhead_bytes: i64,
+    min_bytes: i64,
     next: Time,
     /// Like `next` at two thirds of the rate, counted only for packets that are sent.
     failsafe: Time,
 }
 
 impl Shaper {
-    /// Returns the size of a packet including the overhead.
+    /// Returns the size of a packet including the overhead, at least `mpu`.
     fn counted_bytes(&self, size_bytes: u32) -> u32 {
         let bytes = i64::from(size_bytes) + self.overhead_bytes - i64::from(LINK_HEADER_BYTES);
-        u32::try_from(bytes.max(0)).unwrap_or(u32::MAX)
+        u32::try_from(bytes.max(self.min_bytes)).unwrap_or(u32::MAX)
     }
 
     #[inline]
@@ -160,7 +176,14 @@ impl<B> Cake<B> {
     fn new(values: &ParameterValues, random: RandomStream) -> Self {
         let rate = Some(values.rate("rate")).filter(|rate| rate.as_bps() > 0);
         let overhead_bytes = values.integer("overhead");
-        let shaper = |rate| Shaper { rate, overhead_bytes, next: Time::ZERO, failsafe: Time::ZERO };
+        let min_bytes = values.integer("mpu");
+        let shaper = |rate| Shaper {
+            rate,
+            overhead_bytes,
+            min_bytes,
+            next: Time::ZERO,
+            failsafe: Time::ZERO,
+        };
         let empty = |_| Queue {
             packets: RingBuffer::default(),
             cobalt: CobaltState::default(),
@@ -172,7 +195,12 @@ impl<B> Cake<B> {
         };
         let isolation = Isolation::of(values.choice("isolation"));
         Self {
-            limit_packets: values.amount("limit"),
+            memory_limit_bytes: memory::limit_bytes(
+                values.amount("memory_limit"),
+                rate,
+                values.span("rtt"),
+            ),
+            memory_used_bytes: 0,
             isolation,
             hosts: Vec::new(),
             loads: HostLoads::new(isolation),
@@ -257,8 +285,7 @@ impl<B> Cake<B> {
         let packets = &mut self.queues[index].packets;
         let Some(position) = superfluous(packets, filter) else { return };
         if let Some(packet) = packets.remove(position) {
-            self.bytes[index] -= u64::from(packet.size_bytes);
-            self.total.remove(packet.size_bytes);
+            self.remove(index, packet.size_bytes);
             outcome.dropped(now, &packet, DropReason::AckFilter);
         }
     }
@@ -269,9 +296,16 @@ impl<B> Cake<B> {
         B: Copy,
     {
         let packet = self.queues[index].packets.pop_front()?;
-        self.bytes[index] -= u64::from(packet.size_bytes);
-        self.total.remove(packet.size_bytes);
+        self.remove(index, packet.size_bytes);
         Some(packet)
+    }
+
+    /// Counts a packet that left queue `index`.
+    #[inline]
+    fn remove(&mut self, index: usize, size_bytes: u32) {
+        self.bytes[index] -= u64::from(size_bytes);
+        self.total.remove(size_bytes);
+        self.memory_used_bytes -= memory::of_packet(size_bytes);
     }
 
     /// `cake_drop`: drops the oldest packet of the queue with the most bytes.
@@ -364,6 +398,7 @@ impl<B: TransportHeader + Copy + Send> QueueDiscipline<B> for Cake<B> {
         }
         self.bytes[index] += u64::from(packet.size_bytes);
         self.total.add(packet.size_bytes);
+        self.memory_used_bytes += memory::of_packet(packet.size_bytes);
         self.queues[index].packets.push_back(packet);
         if let Some(filter) = self.ack_filter {
             self.filter_acks(now, index, filter, outcome);
@@ -380,7 +415,7 @@ impl<B: TransportHeader + Copy + Send> QueueDiscipline<B> for Cake<B> {
             FlowSet::Old => self.share(index, true),
             FlowSet::New => {}
         }
-        while self.total.packets > self.limit_packets {
+        while self.memory_used_bytes > self.memory_limit_bytes {
             self.drop_from_fattest(now, outcome);
         }
     }

@@ -9,7 +9,8 @@
 //!
 //! Details follow `net/sched/sch_dualpi2.c` in Linux 6.17 with its defaults: drops on dequeue,
 //! random decisions instead of `recur`, no coupled action while fewer than two packets wait. The
-//! ramp of RFC 9332 (`laqm`) is available in addition to Linux's step.
+//! ramp of RFC 9332 (`laqm`) is available in addition to Linux's step. Linux applies the step to
+//! every L4S packet, while RFC 9332 (`Th_len`) exempts a queue of one packet: `min_qlen_step`.
 
 mod pi2;
 mod scheduler;
@@ -21,7 +22,9 @@ use jostle_units::{FULL_PACKET_BYTES, RandomStream, Span, Time};
 
 use super::{Backlog, Fifo, QueueDiscipline, mark};
 use crate::packet::{DropReason, Ecn, Packet, PacketOutcome};
-use crate::parameters::{LONGEST_DELAY_NS, MS, limit_of, number, period, probability, span};
+use crate::parameters::{
+    LARGEST_PACKETS, LONGEST_DELAY_NS, MS, limit_of, number, period, probability, span,
+};
 use crate::registry::{QueueEntry, unrelated};
 use pi2::Pi2;
 use scheduler::{DualQueue, Scheduler, Scheduling};
@@ -40,6 +43,12 @@ const ENTRY: RegistryEntry = RegistryEntry {
         number("beta", "weight of the delay's trend, per s", 3.2, (0.0, 1000.0)),
         number("coupling", "L4S marks per square root of a classic drop", 2.0, (0.0, 100.0)),
         span("threshold", "L4S packets that have waited longer are marked", MS),
+        Parameter {
+            name: "min_qlen_step",
+            summary: "L4S packets that must wait ahead of an arriving one so that the threshold \
+                      applies to it; 0: it always applies",
+            kind: ParameterType::Packets { default: 0, min: 0, max: LARGEST_PACKETS },
+        },
         Parameter {
             name: "ramp",
             summary: "delay above the threshold over which marks become certain; 0: a step",
@@ -67,9 +76,10 @@ struct DualPi2Parameters {
     /// Limit of both queues together.
     limit: QueueLimit,
     control: pi2::Parameters,
-    /// Marking threshold: L4S packets that waited longer are marked, if another L4S packet waited
-    /// when they arrived.
+    /// Marking threshold: L4S packets that waited longer are marked.
     threshold: Span,
+    /// Length of the L4S queue, in packets, from which the threshold applies to an arriving packet.
+    min_qlen_step: u64,
     /// Range above the threshold in which the marking probability increases from 0 to 1; zero for a
     /// step.
     ramp: Span,
@@ -89,6 +99,7 @@ impl DualPi2Parameters {
                 coupling: values.number("coupling"),
             },
             threshold: values.span("threshold"),
+            min_qlen_step: values.amount("min_qlen_step"),
             ramp: values.span("ramp"),
             scheduling: match values.choice("scheduler") {
                 "time_shifted" => Scheduling::TimeShifted(values.span("time_shift")),
@@ -103,6 +114,7 @@ impl DualPi2Parameters {
 pub struct DualPi2<B> {
     limit: QueueLimit,
     threshold: Span,
+    min_qlen_step: u64,
     ramp: Span,
     control: Pi2,
     scheduler: Scheduler,
@@ -116,8 +128,8 @@ pub struct DualPi2<B> {
 #[derive(Debug)]
 struct QueuedPacket<B> {
     packet: Packet<B>,
-    /// Whether another L4S packet waited when it arrived, so that its delay includes queueing.
-    behind: bool,
+    /// `skb_apply_step`: whether the L4S queue had reached `min_qlen_step` when it arrived.
+    apply_step: bool,
 }
 
 /// Decision on a packet.
@@ -140,6 +152,7 @@ impl<B: Copy> DualPi2<B> {
         Self {
             limit: parameters.limit,
             threshold: parameters.threshold,
+            min_qlen_step: parameters.min_qlen_step,
             ramp: parameters.ramp,
             control: Pi2::new(parameters.control),
             scheduler: Scheduler::new(parameters.scheduling),
@@ -167,7 +180,7 @@ impl<B: Copy> DualPi2<B> {
 
     fn judge_l4s(&mut self, now: Time, waiting: &QueuedPacket<B>) -> DualPi2Action {
         let waited = now.since(waiting.packet.queued_at);
-        let native = if waiting.behind { self.native(waited) } else { 0.0 };
+        let native = if waiting.apply_step { self.native(waited) } else { 0.0 };
         let coupled = if self.total.bytes < QUIET_BYTES { 0.0 } else { self.control.coupled() };
         // RFC 9332, appendix A.2: in overload, drops in both queues keep the delay at the target.
         if coupled > 1.0 && self.control.hits_squared(&mut self.random) {
@@ -204,7 +217,8 @@ impl<B: Copy + Send> QueueDiscipline<B> for DualPi2<B> {
         self.total.add(packet.size_bytes);
         // RFC 9331 §5.1: ECT(1) is L4S, and so is CE, because its original codepoint is unknown.
         if matches!(packet.ecn, Ecn::L4s | Ecn::Marked) {
-            self.l4s.push_back(QueuedPacket { packet, behind: !self.l4s.is_empty() });
+            let apply_step = self.l4s.len() as u64 >= self.min_qlen_step;
+            self.l4s.push_back(QueuedPacket { packet, apply_step });
         } else {
             self.classic.push(packet);
         }

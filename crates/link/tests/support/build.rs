@@ -62,6 +62,10 @@ pub fn queue(
                 kept = QueueLimit::Packets(packets * each);
                 Some(ParameterValue::Integer(packets as i64))
             }
+            ("memory_limit", _) => {
+                kept = QueueLimit::Bytes(packets * 1_514);
+                Some(ParameterValue::Integer((packets * 1_514) as i64))
+            }
             ("gro_max_size", _) => Some(ParameterValue::Integer(3_100)),
             ("threshold", ParameterType::Size { .. }) => Some(ParameterValue::Integer(8_000)),
             ("threshold", _) => Some(ParameterValue::Integer(300_000)),

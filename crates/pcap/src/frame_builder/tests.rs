@@ -10,6 +10,7 @@ fn framer() -> FrameBuilder {
         name: "one".to_owned(),
         group: None,
         transport: Transport::Tcp,
+        tcp: None,
         quic: None,
         controller: Algorithm { name: "reno".to_owned(), parameters: Default::default() },
         slow_start: None,
@@ -48,6 +49,7 @@ fn header(kind: HeaderKind) -> SegmentHeader {
         payload_bytes: 0,
         ecn: Ecn::NotCapable,
         ecn_flag: false,
+        accecn: None,
         tsval_ms: 7,
         tsecr_ms: 5,
         window_packets: 0,
@@ -172,5 +174,33 @@ fn acknowledgements_carry_blocks_and_marks() {
         let marked = SegmentHeader { ecn, ecn_flag: true, ..data(0, FULL) };
         let (ip, tcp, _) = read(framer.frame(EndpointRole::Receiver, &marked).unwrap());
         assert_eq!((ip.ecn, tcp.cwr), (shown, true));
+    }
+}
+
+/// RFC 9768 §3.2: 21 marks and the initial value of 5 are 26, 2 modulo 8; the option counts their
+/// bytes from 0. The frame has the size of the packet on the wire.
+#[test]
+fn accecn_feedback_is_in_the_header_and_its_option() {
+    let mut framer = framer();
+    for (block_count, option, size_bytes) in
+        [(0, None, 66), (0, Some(21), 78), (1, Some(21), 90), (2, Some(21), 94), (3, None, 94)]
+    {
+        let blocks = [(3, 4), (7, 8), (9, 12)];
+        let ack = SegmentHeader {
+            ecn: Ecn::L4s,
+            accecn: Some((5, option)),
+            blocks,
+            block_count,
+            ..header(HeaderKind::Ack)
+        };
+        let (frame, size) = framer.frame(EndpointRole::Receiver, &ack).unwrap();
+        assert_eq!((frame.len(), size), (size_bytes, size_bytes as u32));
+        let sliced = LaxSlicedPacket::from_ethernet(frame).unwrap();
+        let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!("{sliced:?}") };
+        assert_eq!((tcp.ns(), tcp.cwr(), tcp.ece()), (false, true, false));
+        let marked_bytes = (21 * u32::from(FULL)).to_be_bytes();
+        let expected = [&[172, 8, 0, 0, 1][..], &marked_bytes[1..]].concat();
+        let carried = tcp.options().windows(8).any(|words| words == expected);
+        assert_eq!(carried, option.is_some());
     }
 }

@@ -123,7 +123,7 @@ impl CongestionState {
         self.set_state(now, RecoveryState::Open, report);
         if was_reduction && self.owner == CwndReductionBy::Transport {
             if self.recovery == Recovery::Prr && self.ssthresh < u32::MAX {
-                // RFC 6937 §3: "At the end of recovery, cwnd is set to ssthresh".
+                // RFC 9937: cwnd is ssthresh at the end of recovery.
                 self.set_cwnd(self.ssthresh);
             }
             if let Some(controller) = &mut self.controller {

@@ -87,7 +87,7 @@ pub struct AckFrequencySpec {
 pub enum QuicRecovery {
     /// Immediately (RFC 9002 §7.3.2).
     Rfc9002,
-    /// Packet by packet, as in TCP (RFC 6937).
+    /// Packet by packet, as in TCP (RFC 9937).
     Prr,
 }
 

@@ -115,7 +115,7 @@ fn path(at: SpecPath<'_>, path: &[u32], links: usize) -> Result<(), SpecError> {
 }
 
 /// Checks that pings and constant bit rate sources use datagrams and no others do, and that only
-/// QUIC flows have QUIC options.
+/// QUIC flows have QUIC options, and TCP flows TCP options.
 fn transport(at: SpecPath<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
     let place = format_args!("{at}.transport");
     let datagrams = match flow.source {
@@ -134,9 +134,12 @@ fn transport(at: SpecPath<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
         }
         _ => {}
     }
+    let expected = "absent: the transport is another one";
     if flow.quic.is_some() && flow.transport != Transport::Quic {
-        let expected = "absent: the transport is another one";
         return Err(SpecError::unfit(format_args!("{at}.quic"), "there", expected));
+    }
+    if flow.tcp.is_some() && flow.transport != Transport::Tcp {
+        return Err(SpecError::unfit(format_args!("{at}.tcp"), "there", expected));
     }
     Ok(())
 }

@@ -288,6 +288,14 @@ fn limit_bytes(link: &LinkSpec, flows: usize) -> u128 {
 fn queue_limit_bytes(queue: &LinkPart) -> u128 {
     let Some((row, values)) = row_of(queue) else { return 0 };
     let limit = row.entry.parameters.iter().find(|parameter| parameter.name == "limit");
+    let memory = row.entry.parameters.iter().any(|parameter| parameter.name == "memory_limit");
+    if memory {
+        // The bytes of packets are less than the memory that they occupy.
+        return u128::from(match values.amount("memory_limit") {
+            0 => jostle_link::queue::CAKE_MEMORY_MAX_BYTES,
+            limit => limit,
+        });
+    }
     match limit.map(|parameter| parameter.kind) {
         Some(ParameterType::Limit { .. }) => u128::from(values.limit("limit").full_bytes()),
         Some(ParameterType::Packets { .. } | ParameterType::Integer { .. }) => {

@@ -196,9 +196,10 @@ pub fn classes() -> Value {
     spec
 }
 
-/// Flows of one host, on a link that thins their ACKs out.
+/// Flows of one host, on a link that thins their ACKs out; the TCP of one differs from Linux's.
 pub fn hosts() -> Value {
     let mut spec = dumbbell();
+    spec["flows"][0]["tcp"] = json!({"prr": "rfc9937", "accecn_option": false});
     spec["links"][0]["ack_thinning"] = json!({"most": 8, "hold_ns": 5 * MS});
     spec["flows"][0]["receiver_host"] = json!("tv");
     spec["flows"][1]["sender_host"] = json!("tv");

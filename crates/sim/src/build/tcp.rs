@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use jostle_congestion::transport::RecoverFlightSize;
 use jostle_congestion::{CongestionController, EcnFeedback};
-use jostle_run_spec::{FlowRandomStreams, FlowSpec, LinuxRelease, ReceiverSpec, RunSpec};
+use jostle_run_spec::{FlowRandomStreams, FlowSpec, LinuxRelease, Prr, ReceiverSpec, RunSpec};
 use jostle_tcp::{Receiver, Sender, SenderConfig};
 use jostle_units::{RandomStream, Span, mss_of};
 
@@ -30,6 +31,8 @@ pub(crate) struct TcpPlan {
     /// Behaviour of the receiver. `None` for Linux's receiver.
     receiver: Option<ReceiverSpec>,
     linux: LinuxRelease,
+    /// Whether ACKs with AccECN feedback carry its option.
+    accecn_option: bool,
 }
 
 impl TcpPlan {
@@ -52,6 +55,10 @@ impl TcpPlan {
                 timestamp_offset: 0,
                 initial_pacing: spec.initial_pacing,
                 short_path_bursts: spec.linux == LinuxRelease::V6_1,
+                recover_flight_size: match spec.tcp.map(|tcp| tcp.prr) {
+                    Some(Prr::Rfc9937) => RecoverFlightSize::Outstanding,
+                    Some(Prr::Linux) | None => RecoverFlightSize::PriorCwnd,
+                },
                 peer: spec.peer,
                 mss_bytes,
             },
@@ -62,6 +69,7 @@ impl TcpPlan {
             autotuned: spec.receive_window_autotuning,
             receiver: spec.receiver.clone(),
             linux: spec.linux,
+            accecn_option: spec.tcp.is_none_or(|tcp| tcp.accecn_option),
         })
     }
 
@@ -105,6 +113,7 @@ impl TcpPlan {
             Receiver::new(options.mss_bytes, self.receive_window_bytes, self.rtt, feedback)
                 .offering(self.initial_receive_window_bytes);
         let receiver = if self.autotuned { receiver.autotuned() } else { receiver };
+        let receiver = if self.accecn_option { receiver } else { receiver.without_accecn_option() };
         let receiver = match self.linux {
             LinuxRelease::V4_15 => receiver.uncompressed(),
             LinuxRelease::V6_1 => receiver,

@@ -4,6 +4,7 @@ use jostle_congestion::CwndReductionBy;
 use jostle_controllers::registry;
 use jostle_controllers::slow_start::Standard;
 use jostle_link::DropReason;
+use jostle_link::queue::CAKE_MEMORY_MAX_BYTES;
 use jostle_link::registry::queue as queue_row;
 use jostle_metrics::{AckEvent, EventSink, FlowState};
 use jostle_registry::ParameterType;
@@ -241,7 +242,13 @@ fn most_on(link: &LinkSpec, flows: usize) -> QueueLimit {
 fn limit(queue: &LinkPart, flows: usize) -> QueueLimit {
     let row = queue_row::<()>(&queue.kind).unwrap();
     let values = row.resolve(&queue.parameters).unwrap();
-    let parameter = row.entry.parameters.iter().find(|it| it.name == "limit").unwrap();
+    let Some(parameter) = row.entry.parameters.iter().find(|it| it.name == "limit") else {
+        // CAKE's packets occupy more memory than their bytes.
+        return QueueLimit::Bytes(match values.amount("memory_limit") {
+            0 => CAKE_MEMORY_MAX_BYTES,
+            bytes => bytes,
+        });
+    };
     match parameter.kind {
         // Every flow has a queue of its own.
         ParameterType::Limit { .. } if row.entry.class == "classful" => match values.limit("limit")

@@ -94,6 +94,7 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
         name: name.to_owned(),
         group: None,
         transport: Transport::Tcp,
+        tcp: None,
         quic: None,
         controller: algorithm(controller),
         slow_start: slow_start(controller),

@@ -1,9 +1,10 @@
 //! Delayed ACKs, compression of ACKs of out-of-order data, and the contents of ACKs.
 
+use jostle_congestion::EcnFeedback;
 use jostle_units::{Span, Time};
 
 use super::{QUICK_ACKS_MAX, Receiver};
-use crate::segment::{Ack, AckTag, MAX_BLOCKS, SackBlock, TimestampClock};
+use crate::segment::{AccEcnFeedback, Ack, AckTag, MAX_BLOCKS, SackBlock, TimestampClock};
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
 const DELAYED_ACK_MIN: Span = Span::from_ms(40);
@@ -160,6 +161,10 @@ impl Receiver {
         if self.has_sack_blocks() {
             ack.duplicate = self.duplicate.is_some();
             (ack.block_count, ack.blocks) = self.blocks();
+            if usize::from(ack.block_count) == MAX_BLOCKS {
+                // The options of the header are full.
+                ack.accecn = ack.accecn.without_option();
+            }
         }
         ack
     }
@@ -179,12 +184,22 @@ impl Receiver {
             ece: self.ece,
             duplicate: false,
             block_count: 0,
-            marks: self.marks as u16,
+            accecn: self.accecn_feedback(),
             clock: TimestampClock::at(now),
             number: self.acked,
             tsecr_ms: self.echo_ms,
             window: self.window.end() - self.acked,
             blocks: [SackBlock { start: 0, end: 0 }; MAX_BLOCKS],
+        }
+    }
+
+    /// Returns the AccECN feedback of an ACK built now.
+    #[inline]
+    const fn accecn_feedback(&self) -> AccEcnFeedback {
+        match (self.feedback, self.accecn_option) {
+            (EcnFeedback::AccEcn, true) => AccEcnFeedback::with_option(self.marks),
+            (EcnFeedback::AccEcn, false) => AccEcnFeedback::in_header(self.marks),
+            _ => AccEcnFeedback::NONE,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::test_support::{ArrivalWithAcks, take};
 use super::*;
-use crate::segment::test_support::{ack, data, syn};
+use crate::segment::test_support::{data, syn};
 
 /// Where the time does not matter.
 const NOW: Time = Time::ZERO;
@@ -109,21 +109,30 @@ fn a_mark_beyond_a_gap_is_told_after_what_was_delayed() {
 fn counts_grow_with_every_mark_and_the_first_of_a_run_is_told_at_once() {
     let (mut receiver, next) = settled(EcnFeedback::AccEcn);
     assert!(arrive(&mut receiver, next, false).ack.is_none());
+    let counts = |ack: &Ack| (ack.accecn.ace(), ack.accecn.option_beyond(0));
     let first = arrive(&mut receiver, next + 1, true).ack.unwrap();
-    assert_eq!((first.ece, first.newly_marked(0)), (false, 1));
+    assert_eq!((first.ece, counts(&first)), (false, (1, Some(1))));
     assert!(arrive(&mut receiver, next + 2, true).ack.is_none(), "delayed as ever");
     let third = arrive(&mut receiver, next + 3, true).ack.unwrap();
-    assert_eq!((third.newly_marked(0), third.newly_marked(1)), (3, 2));
+    assert_eq!(counts(&third), (3, Some(3)));
     let last = arrive(&mut receiver, next + 5, false).ack.unwrap();
-    assert_eq!(last.newly_marked(3), 0, "a duplicate ACK brings no news");
+    assert_eq!(counts(&last), (3, Some(3)), "a duplicate ACK brings no news");
 }
 
+/// Three SACK blocks and timestamps fill the header's options.
 #[test]
-fn counts_wrap_and_old_ones_are_no_news() {
-    let ack = Ack { marks: 5, ..ack(0, 0, 0, false) };
-    assert_eq!(ack.newly_marked(65_534), 7);
-    assert_eq!(ack.newly_marked(3 * 65_536 + 4), 1);
-    assert_eq!(ack.newly_marked(7), 0);
+fn the_option_gives_way_to_sack_blocks_and_may_be_off() {
+    let (mut receiver, next) = settled(EcnFeedback::AccEcn);
+    let mut has_option = Vec::new();
+    for gap in 1..=3 {
+        let ack = arrive(&mut receiver, next + 2 * gap, true).ack.unwrap();
+        assert_eq!((u32::from(ack.block_count), ack.accecn.ace()), (gap, gap));
+        has_option.push(ack.accecn.option_beyond(0).is_some());
+    }
+    assert_eq!(has_option, [true, true, false]);
+    let mut bare = receiver.without_accecn_option();
+    let ack = arrive(&mut bare, next, true).ack.unwrap();
+    assert_eq!((ack.accecn.ace(), ack.accecn.option_beyond(0)), (4, None));
 }
 
 /// Who does not offer ECN gets none; a repeated SYN without the offer changes nothing.

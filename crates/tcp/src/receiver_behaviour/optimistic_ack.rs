@@ -2,7 +2,7 @@
 
 use jostle_units::{Span, Time};
 
-use crate::segment::{Ack, AckTag, Data, MAX_BLOCKS, SackBlock, TimestampClock};
+use crate::segment::{AccEcnFeedback, Ack, AckTag, Data, MAX_BLOCKS, SackBlock, TimestampClock};
 
 /// Result of a segment that was processed in place of the receiver.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ impl OptimisticAcker {
             ece: false,
             duplicate: false,
             block_count: 0,
-            marks: 0,
+            accecn: AccEcnFeedback::NONE,
             clock: TimestampClock::at(now),
             number,
             tsecr_ms: self.echo_ms,

@@ -2,7 +2,9 @@
 
 use jostle_congestion::QuickStartRate;
 
-use super::{Ack, AckTag, Data, MAX_BLOCKS, SackBlock, Syn, TimestampClock, TransitTimes};
+use super::{
+    AccEcnFeedback, Ack, AckTag, Data, MAX_BLOCKS, SackBlock, Syn, TimestampClock, TransitTimes,
+};
 
 pub const fn syn(ecn: bool, tsval_ms: u32) -> Syn {
     Syn { ecn, rate: QuickStartRate::NONE, tsval_ms }
@@ -19,7 +21,7 @@ pub const fn ack(number: u32, tsecr_ms: u32, window: u32, ece: bool) -> Ack {
         ece,
         duplicate: false,
         block_count: 0,
-        marks: 0,
+        accecn: AccEcnFeedback::NONE,
         clock: TimestampClock(0),
         number,
         tsecr_ms,

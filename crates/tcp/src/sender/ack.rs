@@ -46,6 +46,7 @@ impl Sender {
             return None;
         }
         let before = self.before();
+        self.delivered_before_ack = before.delivered;
         let mut findings = self.read_header(now, ack, &before);
         let mut sack_ends = FirstTransmissions::NONE;
         if ack.block_count > 0 {
@@ -83,7 +84,7 @@ impl Sender {
         {
             tcp.on_ack_event(now, slow_path);
         }
-        let marked = self.note_marks(now, ack, before.delivered);
+        let marked = self.note_marks(now, ack, before.delivered, &mut findings);
         self.take_window();
         if self.tail_probe.is_out() {
             self.on_probe_acknowledged(now, ack.number, &findings);
@@ -121,14 +122,17 @@ impl Sender {
     /// Processes the header without the SACK blocks.
     #[inline]
     fn read_header(&mut self, now: Time, ack: &Ack, before: &StateBeforeAck) -> AckFindings {
-        self.echo_ms = self.echo_ms.max(ack.clock.tsval_ms(now));
-        // Ignore the ECE flag and the mark counter of an ACK that later ACKs overtook.
+        let tsval_ms = ack.clock.tsval_ms(now);
+        let newer = tsval_ms > self.echo_ms;
+        self.echo_ms = self.echo_ms.max(tsval_ms);
+        // Ignore the ECE flag of an ACK that later ACKs overtook.
         let current = ack.number >= before.first;
         let findings = AckFindings {
             prior_first: before.first,
             advanced: ack.number > before.first,
             window_update: self.peer_window.extend(ack.number, ack.window),
-            ecn_echo: current && self.ecn.reports_marks(ack),
+            timestamp_advanced: newer,
+            ecn_echo: current && self.ecn.echoes_mark(ack),
             ..AckFindings::default()
         };
         if findings.advanced {
@@ -163,7 +167,7 @@ impl Sender {
         mut findings: AckFindings,
         out: &mut impl SegmentSink,
     ) {
-        self.note_marks(now, ack, before.delivered);
+        self.note_marks(now, ack, before.delivered, &mut findings);
         if findings.duplicate {
             self.advance_recovery(now, ack.tsecr_ms, &mut findings);
         }
@@ -286,12 +290,21 @@ impl Sender {
 
     /// Counts the packets that an ACK reports as marked, and reports them to the controller.
     #[inline]
-    fn note_marks(&mut self, now: Time, ack: &Ack, prior_delivered: u64) -> u32 {
+    fn note_marks(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        prior_delivered: u64,
+        findings: &mut AckFindings,
+    ) -> u32 {
         if self.ecn.feedback() == EcnFeedback::None {
             return 0;
         }
         let delivered = self.sampler.delivered();
-        let marked = self.ecn.count(ack, (delivered - prior_delivered) as u32);
+        // `FLAG_FORWARD_PROGRESS | FLAG_TS_PROGRESS`: an ACK without either may be an old one.
+        let current = findings.advanced || findings.sacked || findings.timestamp_advanced;
+        let marked = self.ecn.count(ack, (delivered - prior_delivered) as u32, current);
+        findings.ecn_echo |= self.ecn.feedback() == EcnFeedback::AccEcn && marked > 0;
         self.controller.on_ecn_feedback(&EcnMarks {
             now,
             delivered,

@@ -3,7 +3,10 @@
 use jostle_congestion::EcnFeedback;
 use jostle_units::Ecn;
 
-use crate::segment::Ack;
+use crate::segment::{AccEcnFeedback, Ack};
+
+/// The ACE field has three bits.
+const ACE_MODULUS: u32 = 8;
 
 /// ECN state of the sender.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +16,9 @@ pub(super) struct EcnState {
     feedback: EcnFeedback,
     /// Number of packets reported as marked (`delivered_ce`).
     marked: u64,
+    /// AccECN: number of packets that the option has reported as marked
+    /// (`delivered_ecn_bytes[INET_ECN_CE - 1]`).
+    marked_by_option: u64,
     /// RFC 3168: whether the next new segment carries CWR.
     cwr_due: bool,
 }
@@ -20,7 +26,7 @@ pub(super) struct EcnState {
 impl EcnState {
     /// `needed`: the feedback that the controller requires.
     pub const fn new(needed: EcnFeedback) -> Self {
-        Self { feedback: needed, marked: 0, cwr_due: false }
+        Self { feedback: needed, marked: 0, marked_by_option: 0, cwr_due: false }
     }
 
     /// Returns the kind of ECN feedback.
@@ -56,26 +62,45 @@ impl EcnState {
         }
     }
 
-    /// Returns whether an ACK reports marked packets.
+    /// Returns whether the flags of an ACK echo a mark. With AccECN they are a counter, which
+    /// [`count`](Self::count) evaluates.
     #[inline]
-    pub const fn reports_marks(&self, ack: &Ack) -> bool {
-        match self.feedback {
-            EcnFeedback::None => false,
-            EcnFeedback::Classic | EcnFeedback::DctcpEcho => ack.ece,
-            EcnFeedback::AccEcn => ack.newly_marked(self.marked) > 0,
-        }
+    pub const fn echoes_mark(&self, ack: &Ack) -> bool {
+        matches!(self.feedback, EcnFeedback::Classic | EcnFeedback::DctcpEcho) && ack.ece
     }
 
     /// Counts the packets that an ACK reports as marked. With ECE, these are all packets that it
-    /// `delivered` (`tcp_count_delivered`).
-    pub fn count(&mut self, ack: &Ack, delivered: u32) -> u32 {
+    /// `delivered` (`tcp_count_delivered`). `current`: no later ACK has overtaken it.
+    pub fn count(&mut self, ack: &Ack, delivered: u32, current: bool) -> u32 {
         let marked = match self.feedback {
-            EcnFeedback::AccEcn => u32::from(ack.newly_marked(self.marked)),
+            EcnFeedback::AccEcn if current => self.newly_marked(ack.accecn, delivered),
+            EcnFeedback::AccEcn => 0,
             _ if ack.ece => delivered,
             _ => 0,
         };
         self.marked += u64::from(marked);
         marked
+    }
+
+    /// Returns the number of newly marked packets (RFC 9768 §3.2.2.5 and appendix A,
+    /// `__tcp_accecn_process` in Linux 7.0). The ACE field may have wrapped if other ACKs were lost
+    /// and many packets were delivered. Without the option, the largest possible number is assumed.
+    fn newly_marked(&mut self, feedback: AccEcnFeedback, delivered: u32) -> u32 {
+        let by_option = feedback.option_beyond(self.marked_by_option);
+        self.marked_by_option += u64::from(by_option.unwrap_or(0));
+        let least = feedback.ace().wrapping_sub(self.marked as u32) % ACE_MODULUS;
+        if delivered < ACE_MODULUS {
+            return least;
+        }
+        let most = delivered - (delivered - least) % ACE_MODULUS;
+        match by_option {
+            Some(0) => least,
+            Some(marked) if delivered >= 2 * ACE_MODULUS => {
+                most.min(least + marked / ACE_MODULUS * ACE_MODULUS)
+            }
+            Some(marked) if marked <= least && 2 * marked < most => least,
+            _ => most,
+        }
     }
 
     /// Schedules CWR after a reduction of the window (`tcp_ecn_queue_cwr`). AccECN does not use
@@ -119,13 +144,54 @@ mod tests {
 
     #[test]
     fn marks_are_counted_as_they_are_told() {
-        let ack = Ack { ece: true, marks: 3, ..test_support::ack(5, 0, 9, false) };
+        let accecn = AccEcnFeedback::with_option(3);
+        let ack = Ack { ece: true, accecn, ..test_support::ack(5, 0, 9, false) };
         let mut classic = EcnState::new(EcnFeedback::Classic);
-        assert!(classic.reports_marks(&ack));
-        assert_eq!((classic.count(&ack, 2), classic.marked()), (2, 2));
+        assert!(classic.echoes_mark(&ack));
+        assert_eq!((classic.count(&ack, 2, true), classic.marked()), (2, 2));
         let mut counted = EcnState::new(EcnFeedback::AccEcn);
-        assert_eq!((counted.count(&ack, 2), counted.marked()), (3, 3));
-        assert!(!counted.reports_marks(&ack), "it is known");
+        assert!(!counted.echoes_mark(&ack));
+        assert_eq!((counted.count(&ack, 3, true), counted.marked()), (3, 3));
+        assert_eq!(counted.count(&ack, 3, true), 0, "it is known");
+        let overtaken = Ack { accecn: AccEcnFeedback::with_option(2), ..ack };
+        assert_eq!((counted.count(&overtaken, 0, false), counted.marked()), (0, 3));
+    }
+
+    /// One ACK for `delivered` packets, of which `marked` were, after `known` marks.
+    fn counted(known: u64, delivered: u32, marked: u64, option: bool) -> u32 {
+        let feedback = |marks| match option {
+            true => AccEcnFeedback::with_option(marks),
+            false => AccEcnFeedback::in_header(marks),
+        };
+        let mut state = EcnState::new(EcnFeedback::AccEcn);
+        (state.marked, state.marked_by_option) = (known, known);
+        state.newly_marked(feedback(known + marked), delivered)
+    }
+
+    /// RFC 9768 §3.2.2.5.1: up to seven packets the ACE field is unambiguous. Beyond them it may
+    /// have wrapped, and the sender assumes as many marks as are possible. Ten packets with two
+    /// marks may have been ten with ten.
+    #[test]
+    fn without_the_option_a_wrapped_counter_means_the_most_marks() {
+        for delivered in 0..8 {
+            for marked in 0..=u64::from(delivered) {
+                assert_eq!(u64::from(counted(6, delivered, marked, false)), marked);
+            }
+        }
+        assert_eq!(counted(6, 10, 2, false), 10);
+        assert_eq!(counted(6, 10, 3, false), 3);
+        assert_eq!(counted(6, 40, 0, false), 40);
+    }
+
+    /// The option resolves the ambiguity, whatever number of ACKs was lost.
+    #[test]
+    fn with_the_option_no_wrap_is_missed_or_invented() {
+        for delivered in 0..100 {
+            for marked in 0..=u64::from(delivered) {
+                let found = u64::from(counted(16_370, delivered, marked, true));
+                assert_eq!(found, marked, "of {delivered}");
+            }
+        }
     }
 
     #[test]

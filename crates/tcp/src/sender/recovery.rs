@@ -1,6 +1,6 @@
 //! The recovery states: start of a reduction, reduction by PRR, and undo.
 
-use jostle_congestion::transport::ProportionalRateReduction;
+use jostle_congestion::transport::{ProportionalRateReduction, RecoverFlightSize};
 use jostle_congestion::{CongestionSignal, CwndReductionBy, RecoveryState};
 use jostle_units::Time;
 
@@ -24,6 +24,8 @@ pub(super) struct AckFindings {
     pub prior_first: u32,
     /// snd_una advanced.
     pub advanced: bool,
+    /// The ACK has a later timestamp than all before it.
+    pub timestamp_advanced: bool,
     /// A segment was newly SACKed.
     pub sacked: bool,
     /// Whether data sent before `high` and never retransmitted was acknowledged.
@@ -76,7 +78,14 @@ impl Sender {
     fn begin_reduction(&mut self, now: Time, signal: CongestionSignal) {
         self.high = self.board.next();
         self.tail_probe.forget();
-        self.reduction = ProportionalRateReduction::new(self.cwnd);
+        let recover_flight_size = match self.options.recover_flight_size {
+            RecoverFlightSize::PriorCwnd => self.cwnd,
+            RecoverFlightSize::Outstanding => {
+                let delivered = self.sampler.delivered() - self.delivered_before_ack;
+                self.board.outstanding() - self.board.sacked() + delivered as u32
+            }
+        };
+        self.reduction = ProportionalRateReduction::new(recover_flight_size);
         self.congestion(now, signal);
         self.ecn.on_reduction();
     }
@@ -119,7 +128,6 @@ impl Sender {
             || (self.state == RecoveryState::Loss && self.rto.expiries() == 0)
         {
             self.undo.reversible = true;
-            self.reduction.prior_cwnd = self.cwnd;
             self.congestion(now, CongestionSignal::Timeout);
             self.begin_undo();
         }
@@ -151,7 +159,7 @@ impl Sender {
         self.copy_controller_outputs();
     }
 
-    /// Applies Proportional Rate Reduction (RFC 6937, `tcp_cwnd_reduction`).
+    /// Applies Proportional Rate Reduction (RFC 9937, `tcp_cwnd_reduction`).
     pub(super) fn reduce_window(&mut self, delivered: u32, lost: u32, advanced: bool) {
         if delivered == 0 || self.owner == CwndReductionBy::Controller {
             return;

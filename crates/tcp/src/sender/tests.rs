@@ -13,6 +13,7 @@ mod zero_window;
 
 use std::collections::BTreeMap;
 
+use jostle_congestion::transport::RecoverFlightSize;
 use jostle_congestion::{
     AckSample, CongestionController, CongestionEvent, CwndReductionBy, EcnFeedback,
     EstablishedEvent, QuickStartRate, RecoveryState,
@@ -28,7 +29,7 @@ use super::{SegmentSink, Sender, SenderConfig, SenderTimers, timestamp_ms};
 use crate::receiver::Receiver;
 use crate::receiver::test_support::take;
 use crate::segment::test_support::{ack, syn};
-use crate::segment::{Ack, Data, SackBlock, Segment, SynAck, TimestampClock};
+use crate::segment::{AccEcnFeedback, Ack, Data, SackBlock, Segment, SynAck, TimestampClock};
 
 const RTT: Span = Span::from_ms(40);
 const OPTIONS: SenderConfig = SenderConfig {
@@ -38,6 +39,7 @@ const OPTIONS: SenderConfig = SenderConfig {
     timestamp_offset: 0,
     initial_pacing: false,
     short_path_bursts: true,
+    recover_flight_size: RecoverFlightSize::PriorCwnd,
     peer: 0,
     mss_bytes: 1448,
 };

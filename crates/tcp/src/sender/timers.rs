@@ -206,6 +206,7 @@ impl Sender {
     fn on_reordering_timeout(&mut self, now: Time, out: &mut impl SegmentSink) {
         self.pending = PendingTimer::Reordering;
         let (in_flight, lost) = (self.board.in_flight(), self.board.total_lost());
+        self.delivered_before_ack = self.sampler.delivered();
         self.detect_losses(now);
         if self.board.in_flight() != in_flight {
             if self.state != RecoveryState::Recovery {

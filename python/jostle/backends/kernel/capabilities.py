@@ -114,7 +114,7 @@ def _queue_problems(link: LinkSpec, part: LinkPart, sizes_bytes: set[int]) -> It
     for problem in tc_queues.problems(part, sizes_bytes):
         yield Problem(link_key(link, f"queue.{problem.key}"), problem.text)
     parameters: Mapping[str, Any] = part["parameters"]
-    limit = parameters["limit"]
+    limit = parameters.get("limit", 0)
     if isinstance(limit, dict):
         limit = max(limit.values())
     if limit > _MAX_LIMIT:
@@ -170,6 +170,10 @@ def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
 def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
     if flow["transport"] == "quic":
         yield from _quic_problems(flow)
+    tcp = flow.get("tcp")
+    if tcp is not None and tcp["prr"] == "rfc9937":
+        text = f'"rfc9937": the kernel has its own, "linux"; {_SIMULATOR}'
+        yield Problem(flow_key(flow, "transport.prr"), text)
         return
     if flow["transport"] == "udp":
         yield from _datagram_problems(flow)

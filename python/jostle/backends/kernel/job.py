@@ -32,6 +32,7 @@ from jostle.backends.kernel.traffic_draws import factors, sizes_bytes, spans_ns,
 from jostle.backends.kernel.web_pages import pages
 from jostle.kernel_images import Image, Kind
 from jostle.run_spec import DelaySpec, FlowSpec, LinkPart
+from jostle.scenario.resolve.algorithms import queue_limit_bytes
 
 WITH_DETAILS = ("bbr", "dctcp", "illinois", "nv", "vegas", "yeah")
 """Controllers with details in TCP_CC_INFO."""
@@ -202,6 +203,8 @@ def _buffer_bytes(flow: FlowSpec) -> int:
 
 def _queue_bytes(queue: LinkPart, packet_bytes: int) -> int:
     parameters: Mapping[str, Any] = queue["parameters"]
+    if "memory_limit" in parameters:
+        return queue_limit_bytes(queue)
     limit = parameters["limit"]
     if isinstance(limit, dict) and "bytes" in limit:
         return int(limit["bytes"])

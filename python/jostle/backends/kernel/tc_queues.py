@@ -250,14 +250,14 @@ def _sfq_problems(queue: Parameters, _sizes_bytes: Set[int]) -> list[Problem]:
     return []
 
 
-def _cake(queue: Parameters, place: QueueContext) -> str:
+def _cake(queue: Parameters, _place: QueueContext) -> str:
     rate = f"bandwidth {queue['rate']}bit" if queue["rate"] else "unlimited"
-    # CAKE limits only memory, and a packet occupies more memory than its length.
-    memory_bytes = _memory_bytes(queue["limit"], place)
     isolation = "flowblind" if queue["isolation"] == "none" else queue["isolation"]
+    mpu = f" mpu {queue['mpu']}" if queue["mpu"] else ""
+    memory = f" memlimit {queue['memory_limit']}" if queue["memory_limit"] else ""
     return (
         f"cake {rate} besteffort {isolation} rtt {_time(queue['rtt'])} "
-        f"overhead {queue['overhead']} memlimit {memory_bytes}{_ACK_FILTERS[queue['ack_filter']]}"
+        f"overhead {queue['overhead']}{mpu}{memory}{_ACK_FILTERS[queue['ack_filter']]}"
     )
 
 

@@ -19,6 +19,9 @@ __all__ = ["controller_and_slow_start", "memory_spec", "queue_limit_bytes", "reg
 _STANDARD: Final = "standard"
 """Slow start of a controller whose default slow start is disabled."""
 
+_CAKE_MEMORY_BYTES: Final = 10_240 * PACKET_BYTES
+"""Largest default of CAKE's memory limit (`sch->limit` in Linux's `sch_cake.c`)."""
+
 _EXAMPLES: Final = {
     **dict.fromkeys(("size", "limit", "packets"), '"36 MB", "1000 packets" or "1 BDP"'),
     "probability": '"0.1 %"',
@@ -165,8 +168,11 @@ def registry_choice_spec(
 def queue_limit_bytes(queue: Mapping[str, Any]) -> int:
     """Return the capacity of a queue in bytes, with packets counted as full-sized.
 
-    If the limit counts socket buffers, each counts as the largest possible buffer.
+    If the limit counts socket buffers, each counts as the largest possible buffer. A limit of
+    memory is the most that the packets can have.
     """
+    if "memory_limit" in queue["parameters"]:
+        return int(queue["parameters"]["memory_limit"]) or _CAKE_MEMORY_BYTES
     limit = queue["parameters"].get("limit", 0)
     if isinstance(limit, Mapping):
         return int(limit["bytes"] if "bytes" in limit else limit["packets"] * PACKET_BYTES)

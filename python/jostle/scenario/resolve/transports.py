@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from jostle.quic.recipes import Programs, recipes
 from jostle.safe_io.code_consent import ConsentError, admit, require_consent
-from jostle.scenario.models import Flow, Implementation, Quic
+from jostle.scenario.models import Flow, Implementation, Quic, Tcp
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report
 from jostle.scenario.parsing.quantities import LARGEST
@@ -65,7 +65,8 @@ def transport_spec(
     Returns
     -------
     dict
-        The keys `transport` and, for a QUIC flow, `quic`.
+        The keys `transport` and, for a QUIC flow, `quic`, or, for a TCP flow with other settings
+        than Linux's, `tcp`.
     """
     given = flow.transport
     where = (*path, "transport")
@@ -85,6 +86,9 @@ def transport_spec(
             where = (*path, "transport", "implementation")
             programs = _implementation(given.implementation, where, report, allow_code=allow_code)
             return {"transport": "quic", "quic": {"implementation": programs, **quic}}
+        case Tcp() if given != Tcp(kind="tcp"):
+            tcp = {"prr": given.prr, "accecn_option": given.accecn_option}
+            return {"transport": "tcp", "tcp": tcp}
         case _ if given.kind == "udp":
             message = 'only pings and "cbr" are "udp" — accepted here: "tcp" or "quic"'
             report.add(where, message, (*path, "source"))

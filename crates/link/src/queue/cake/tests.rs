@@ -89,8 +89,9 @@ fn flows_take_turns_and_one_queue_does_not() {
 
 #[test]
 fn overflow_takes_the_head_of_the_fattest_queue() {
-    let (mut queue, mut fates) =
-        (cake([("limit", ParameterValue::Integer(10))]), RecordedOutcomes::default());
+    // Packets of 1000 bytes occupy 2304 bytes, those of 500 bytes 1280.
+    let limit = ("memory_limit", ParameterValue::Integer(6 * 2_304 + 4 * 1_280));
+    let (mut queue, mut fates) = (cake([limit]), RecordedOutcomes::default());
     for number in 0..9 {
         queue.enqueue(us(0), of_flow(1, us(0), 1000 + number), &mut fates);
     }
@@ -102,6 +103,59 @@ fn overflow_takes_the_head_of_the_fattest_queue() {
         std::iter::from_fn(|| queue.dequeue(us(0), &mut fates)).map(|p| p.size_bytes).collect();
     assert_eq!(sizes.iter().filter(|size| **size == 500).count(), 4);
     assert_eq!(sizes.iter().find(|size| **size >= 1000), Some(&1003));
+    assert_eq!(queue.memory_used_bytes, 0);
+}
+
+/// `cake_reconfigure`: four times `rtt` at the rate of the shaper, at least 4 MiB; 10,240 packets
+/// without a shaper, and at most. `tc` replaces all of it by `memlimit`.
+#[test]
+fn the_default_memory_limit_is_that_of_tc() {
+    let given = |name: &'static str, value| (name, ParameterValue::Integer(value));
+    let limit = |given: &[_]| {
+        let given = given
+            .iter()
+            .map(|(name, value): &(&str, ParameterValue)| ((*name).to_owned(), value.clone()));
+        let values = ENTRY.resolve(&given.collect()).unwrap();
+        Cake::<()>::new(&values, RandomStream::new(1, "cake")).memory_limit_bytes
+    };
+    assert_eq!(limit(&[given("rate", 100_000_000)]), 5_000_000);
+    assert_eq!(limit(&[given("rate", 10_000_000)]), 4 << 20);
+    assert_eq!(limit(&[given("rate", 1_000_000_000)]), 10_240 * 1_514);
+    assert_eq!(limit(&[given("rate", 50_000_000), given("rtt", 300_000_000)]), 7_500_000);
+    assert_eq!(limit(&[]), 10_240 * 1_514);
+    assert_eq!(limit(&[given("memory_limit", 60_000)]), 60_000);
+}
+
+/// `truesize` in Linux 6.1 of UDP datagrams with these payloads, from the length of a full queue.
+#[test]
+fn packets_occupy_the_memory_that_they_have_in_the_kernel() {
+    for (payload_bytes, memory_bytes) in [(160, 1_280), (400, 1_280), (800, 2_304), (1_400, 2_304)]
+    {
+        assert_eq!(memory::of_packet(payload_bytes + 42), memory_bytes, "{payload_bytes}");
+    }
+    assert_eq!(memory::of_packet(66), 768, "an ACK");
+    assert_eq!(memory::of_packet(1_514), 2_304);
+}
+
+/// `tc`'s `mpu`: a packet takes the time of so many bytes at least, with its overhead.
+#[test]
+fn small_packets_count_as_the_minimum() {
+    for (size_bytes, mpu, overhead, counted) in
+        [(66, 84, 14, 84), (66, 0, 14, 66), (66, 84, 44, 96), (1_014, 84, 14, 1_014)]
+    {
+        let mut queue = cake([
+            RATE,
+            ("mpu", ParameterValue::Integer(mpu)),
+            ("overhead", ParameterValue::Integer(overhead)),
+        ]);
+        let mut fates = RecordedOutcomes::default();
+        for _ in 0..2 {
+            queue.enqueue(us(0), of_flow(1, us(0), size_bytes), &mut fates);
+        }
+        assert!(queue.dequeue(us(0), &mut fates).is_some());
+        assert!(queue.dequeue(us(0), &mut fates).is_none());
+        assert_eq!(queue.next_dequeue_time(), us(counted));
+    }
 }
 
 #[test]

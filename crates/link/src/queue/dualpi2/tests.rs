@@ -6,6 +6,7 @@ const PARAMETERS: DualPi2Parameters = DualPi2Parameters {
     limit: QueueLimit::Packets(10_000),
     control: CONTROL,
     threshold: Span::from_ms(1),
+    min_qlen_step: 0,
     ramp: Span::ZERO,
     scheduling: Scheduling::Weighted(0.1),
 };
@@ -135,17 +136,46 @@ fn less_than_two_packets_are_left_alone() {
     assert!(fates.marked.is_empty() && fates.dropped.is_empty());
 }
 
-#[test]
-fn l4s_packets_are_marked_by_a_step_if_they_came_behind_others() {
-    let (mut queue, mut fates) = (queue(PARAMETERS), RecordedOutcomes::default());
+/// Delays of three packets that arrive together and the marks that they get from a step at 1 ms.
+fn step_marks(min_qlen_step: u64) -> [bool; 3] {
+    let mut queue = queue(DualPi2Parameters { min_qlen_step, ..PARAMETERS });
+    let mut fates = RecordedOutcomes::default();
     for _ in 0..3 {
         queue.enqueue(us(0), l4s(us(0)), &mut fates);
     }
-    let mut leave = |at| queue.dequeue(us(at), &mut fates).unwrap().ecn;
-    assert_eq!(leave(5_000), Ecn::L4s, "the first waited for the link only");
-    assert_eq!(leave(1_000), Ecn::L4s, "not above the threshold");
-    assert_eq!(leave(1_001), Ecn::Marked);
+    let marks = [1_001, 1_001, 5_000]
+        .map(|at| queue.dequeue(us(at), &mut fates).unwrap().ecn == Ecn::Marked);
+    assert!(fates.marked.iter().all(|(_, reason)| *reason == DropReason::Step));
+    marks
+}
+
+/// `skb_apply_step` in Linux 6.17 compares the queue length before the packet is added, and its
+/// default of 0 marks a packet that waits for the link alone.
+#[test]
+fn the_step_applies_from_the_minimum_queue_length_on() {
+    assert_eq!(step_marks(0), [true; 3]);
+    assert_eq!(step_marks(1), [false, true, true]);
+    assert_eq!(step_marks(2), [false, false, true]);
+    assert_eq!(step_marks(3), [false; 3]);
+}
+
+#[test]
+fn a_packet_is_marked_if_it_waited_longer_than_the_threshold() {
+    let (mut queue, mut fates) = (queue(PARAMETERS), RecordedOutcomes::default());
+    for _ in 0..2 {
+        queue.enqueue(us(0), l4s(us(0)), &mut fates);
+    }
+    assert_eq!(queue.dequeue(us(1_000), &mut fates).unwrap().ecn, Ecn::L4s);
+    assert_eq!(queue.dequeue(us(1_001), &mut fates).unwrap().ecn, Ecn::Marked);
     assert_eq!(fates.marked, [(us(1_001), DropReason::Step)]);
+}
+
+/// The defaults of `dualpi2_reset_default` in Linux 6.17.
+#[test]
+fn the_defaults_are_those_of_linux() {
+    let limit = QueueLimit::Bytes(10_000 * u64::from(FULL_PACKET_BYTES));
+    let expected = DualPi2Parameters { limit, ..PARAMETERS };
+    assert_eq!(DualPi2Parameters::new(&ENTRY.defaults()), expected);
 }
 
 /// RFC 9332, `laqm` with its thresholds: 0 at 800 µs, 1 from 1200 µs on.

@@ -78,8 +78,8 @@ fn ece(ack: Ack) -> Ack {
     Ack { ece: true, ..ack }
 }
 
-fn counting(marks: u16, ack: Ack) -> Ack {
-    Ack { marks, ..ack }
+fn counting(marks: u64, ack: Ack) -> Ack {
+    Ack { accecn: AccEcnFeedback::with_option(marks), ..ack }
 }
 
 /// `TCP_CONG_NEEDS_ECN`: offered whatever the flow's own setting is, and on every packet.

@@ -104,7 +104,7 @@ fn a_lost_repair_is_detected() {
     assert_eq!(script.sender.board.total_lost(), 2);
 }
 
-/// PRR (RFC 6937): never more than its share is sent, and cwnd ends at ssthresh.
+/// PRR (RFC 9937): never more than its share is sent, and cwnd ends at ssthresh.
 #[test]
 fn prr_ends_at_ssthresh_and_never_sends_more_than_it_should() {
     let mut script = Script::bulk(100);
@@ -131,6 +131,32 @@ fn prr_ends_at_ssthresh_and_never_sends_more_than_it_should() {
     assert_eq!(script.state(), RecoveryState::Open);
     assert_eq!(script.sender.ssthresh, 50);
     assert!((49..=51).contains(&script.sender.cwnd()), "{}", script.sender.cwnd());
+}
+
+/// Of a window of 40 only 30 packets are in flight, of which two were selectively acknowledged
+/// before the ACK that starts recovery: RecoverFS is 40 in Linux and 28 in RFC 9937. Eleven
+/// deliveries let ⌈11 · 20/40⌉ or ⌈11 · 20/28⌉ packets leave.
+#[test]
+fn prr_is_proportional_to_the_window_or_to_what_is_outstanding() {
+    let sent = |recover_flight_size| {
+        let options = SenderConfig { initial_window: 40, recover_flight_size, ..OPTIONS };
+        let mut script = Script::new(options, reno());
+        script.supply(Some(30 * 1448));
+        script.connect(RTT);
+        script.until(ms(80));
+        assert_eq!(script.left().len(), 30);
+        for end in 2..=14 {
+            script.receive(script.sack(0, &[(1, end)]));
+            if end == 4 {
+                assert_eq!(script.state(), RecoveryState::Recovery);
+                script.supply(None);
+            }
+        }
+        assert_eq!(script.sender.ssthresh, 20);
+        script.left().len()
+    };
+    assert_eq!(sent(RecoverFlightSize::PriorCwnd), 6);
+    assert_eq!(sent(RecoverFlightSize::Outstanding), 8);
 }
 
 /// When much more was lost than half, PRR sends what was delivered plus one per ACK that shows
