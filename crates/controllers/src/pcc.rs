@@ -8,6 +8,6 @@ pub(crate) mod parameters;
 mod rate_trials;
 
 pub(crate) use controller::{Pcc, RateExperiment};
-pub(crate) use monitor::{IntervalMonitor, NOMINAL_RTT};
+pub(crate) use monitor::{IntervalMonitor, MIN_PACKETS_PER_RTT, NOMINAL_RTT};
 pub(crate) use monitor_interval::{MonitorInterval, RttTrend};
 pub(crate) use rate_trials::{RateTrials, RateUtility};

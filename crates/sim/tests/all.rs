@@ -22,6 +22,7 @@ mod gro;
 mod interruption;
 mod literature;
 mod nimbus;
+mod overload;
 mod paced_chirping;
 mod pings;
 mod proteus;

@@ -253,6 +253,22 @@ pub struct AckSample {
     pub ce_marked: u32,
 }
 
+impl AckSample {
+    /// Returns `rtt`, or the RTT of the retransmission that the ACK acknowledges. Karn's algorithm
+    /// excludes it from `rtt`, and SACKs of retransmissions alone can arrive for as long as a rate
+    /// is too high, so that a controller that only used `rtt` would wait for ever. As in RACK (RFC
+    /// 8985 §6.2, step 2), an RTT below the minimum is that of an earlier transmission.
+    #[inline]
+    pub fn transmission_rtt(&self) -> Option<Span> {
+        self.rtt.or_else(|| {
+            let rtt = self.now.since(self.sent_at);
+            // A duplicate (D-SACK) counts as delivered, but no packet of its own has a send time.
+            let delivered = self.acked > 0 && self.in_flight_at_send > 0;
+            (delivered && rtt >= self.min_rtt).then_some(rtt)
+        })
+    }
+}
+
 /// Reason for a reduction of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongestionSignal {
@@ -278,4 +294,52 @@ pub struct CongestionEvent {
     pub in_flight: u32,
     /// Next packet to be sent for the first time (`snd_nxt`).
     pub next_to_send: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ack(rtt: Option<Span>, sent_ms: u64, in_flight_at_send: u32) -> AckSample {
+        let zero = Span::ZERO;
+        AckSample {
+            now: Time::ZERO + Span::from_ms(1_000),
+            acked: in_flight_at_send.min(1),
+            lost: 0,
+            rtt,
+            srtt: zero,
+            min_rtt: Span::from_ms(40),
+            rate: None,
+            prior_delivered: 0,
+            sent_at: Time::ZERO + Span::from_ms(sent_ms),
+            in_flight_at_send,
+            lost_since_send: 0,
+            app_limited: false,
+            ack_delayed: false,
+            delivered: 1,
+            total_lost: 0,
+            total_sent: 1,
+            prior_in_flight: 1,
+            in_flight: 0,
+            first_unacked: 0,
+            next_to_send: 1,
+            next_departure: Time::ZERO,
+            state: RecoveryState::Recovery,
+            cwnd_limited: true,
+            can_increase_cwnd: true,
+            recovery_ended: false,
+            ce_marked: 0,
+        }
+    }
+
+    /// RFC 8985 §6.2: 39 ms are less than the minimum RTT of 40 ms, so that the ACK is one of the
+    /// original.
+    #[test]
+    fn a_retransmission_gives_an_rtt_unless_the_original_was_delivered() {
+        let ms = |ms| Some(Span::from_ms(ms));
+        assert_eq!(ack(ms(50), 900, 5).transmission_rtt(), ms(50), "the transport knows it");
+        assert_eq!(ack(None, 900, 5).transmission_rtt(), ms(100));
+        assert_eq!(ack(None, 961, 5).transmission_rtt(), None);
+        assert_eq!(ack(None, 900, 0).transmission_rtt(), None, "nothing was delivered");
+    }
 }

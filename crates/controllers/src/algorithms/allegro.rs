@@ -15,7 +15,7 @@ use jostle_units::{RandomStream, Time};
 
 use self::decision::Phase;
 use self::parameters::{PARAMETERS, Parameters};
-use crate::pcc::{IntervalMonitor, Pcc, RateExperiment};
+use crate::pcc::{IntervalMonitor, MIN_PACKETS_PER_RTT, Pcc, RateExperiment};
 use crate::registry_rows::{ControllerEntry, ControllerInputs, SlowStartChoice};
 use jostle_congestion::{AckSample, StateObserver};
 
@@ -53,7 +53,11 @@ impl Allegro {
             random: parts.random,
             phase: Phase::Starting { best: None },
             rate_bps: parameters.minimum_bps,
-            monitor: IntervalMonitor::new(parameters.minimum_bps, parameters.interval_packets),
+            monitor: IntervalMonitor::new(
+                parameters.minimum_bps,
+                MIN_PACKETS_PER_RTT,
+                parameters.interval_packets,
+            ),
             last: (0.0, 0.0),
         }
     }
@@ -106,20 +110,15 @@ impl RateExperiment for Allegro {
         self.go_on(now);
     }
 
-    fn on_ack(&mut self, ack: &AckSample, in_loss: bool) {
+    fn on_ack(&mut self, ack: &AckSample) {
         self.monitor.account(ack);
-        if !in_loss {
-            self.close_interval(ack.now);
-            self.take_results(ack.now);
-        }
+        self.close_interval(ack.now);
+        self.take_results(ack.now);
     }
 
-    fn rate_in_loss(&mut self) -> f64 {
-        self.fall_back();
-        self.rate_bps
-    }
-
-    fn resume(&mut self, now: Time) {
+    /// The authors' release halves the rate and makes new trials (`onTimeout` in `cc.h`).
+    fn on_timeout(&mut self, now: Time) {
+        self.rate_bps = self.monitor.allowed(0.5 * self.rate_bps);
         self.decide(now, self.parameters.epsilon);
     }
 

@@ -16,13 +16,13 @@ mod tests;
 mod utility;
 
 use jostle_registry::RegistryEntry;
-use jostle_units::{RandomStream, Time};
+use jostle_units::{RandomStream, Span, Time};
 
 use self::ack_filter::AckFilter;
 use self::experiment::{LastResult, Phase};
 use self::noise_tolerance::NoiseTolerance;
 use self::parameters::{PARAMETERS, Parameters};
-use crate::pcc::{IntervalMonitor, NOMINAL_RTT, Pcc, RateExperiment, RateUtility};
+use crate::pcc::{IntervalMonitor, MonitorInterval, NOMINAL_RTT, Pcc, RateExperiment, RateUtility};
 use crate::registry_rows::{ControllerEntry, ControllerInputs, SlowStartChoice};
 use jostle_congestion::{AckSample, StateObserver};
 
@@ -48,6 +48,10 @@ const LEAST_RTTS: u32 = 4;
 /// An interval is extended to twice its length if the share of reliable RTTs is not above this
 /// value (release, `kMinReliabilityRatio`).
 const TRUSTED_SHARE: f64 = 0.8;
+/// Time after the planned end of an interval at which it ends without the RTTs that it needs, at
+/// least: the initial retransmission timeout (RFC 6298 §2.1). The release has no limit, but learns
+/// an RTT from each ACK, because it numbers transmissions.
+const LEAST_PATIENCE: Span = Span::from_secs(1);
 
 /// The controller.
 pub struct Proteus {
@@ -57,6 +61,8 @@ pub struct Proteus {
     /// Base rate of the current phase, in bit/s of payload.
     rate_bps: f64,
     monitor: IntervalMonitor,
+    /// Whether an RTT has been measured; `rate_bps` is that of the nominal RTT before.
+    has_rtt: bool,
     acks: AckFilter,
     tolerance: NoiseTolerance,
     /// Minimum RTT of the connection, in seconds.
@@ -81,7 +87,8 @@ impl Proteus {
             random: parts.random,
             phase: Phase::Starting,
             rate_bps: parameters.minimum_bps,
-            monitor: IntervalMonitor::new(parameters.minimum_bps, LEAST_PACKETS),
+            monitor: IntervalMonitor::new(parameters.minimum_bps, 0.0, LEAST_PACKETS),
+            has_rtt: false,
             acks: AckFilter::default(),
             tolerance: NoiseTolerance::default(),
             min_rtt_s: NOMINAL_RTT.as_secs_f64(),
@@ -100,12 +107,35 @@ impl Proteus {
         self.monitor.measure_for(now, before, rate_bps, self.min_rtt_s);
     }
 
+    /// Starts the first interval when the first RTT is known: with a shorter one than the nominal
+    /// RTT the rate is higher (release, `has_seen_valid_rtt_`).
+    fn scale_first_rate(&mut self, now: Time, rtt: Span) {
+        self.has_rtt = true;
+        let ratio = NOMINAL_RTT.as_secs_f64() / rtt.as_secs_f64().max(1e-6);
+        self.rate_bps = self.monitor.allowed(self.rate_bps * ratio.max(1.0));
+        self.measure(now, self.monitor.total_sent, self.rate_bps);
+    }
+
+    /// Returns the time at which `interval` ends even without the RTTs that it needs: the release's
+    /// extension to twice the length, two round trips, and the ACKs for the RTTs, each of which may
+    /// be delayed until a second packet arrives.
+    fn limit(&self, interval: &MonitorInterval) -> Time {
+        let length = self.monitor.deadline.since(interval.start);
+        let packets = 2.0 * f64::from(LEAST_RTTS + 1) * self.monitor.packet_bits;
+        let acks = Span::from_secs_f64(packets / interval.rate_bps);
+        let patience = (length + self.monitor.srtt + self.monitor.srtt + acks).max(LEAST_PATIENCE);
+        self.monitor.deadline + patience
+    }
+
     /// Adds the RTT of the previous ACK to its interval, because its reliability is now known.
     fn add_previous_rtt(&mut self, ack: &AckSample) {
         if !ack.min_rtt.is_zero() {
             self.min_rtt_s = ack.min_rtt.as_secs_f64();
         }
-        let Some(rtt) = ack.rtt else { return };
+        let Some(rtt) = ack.transmission_rtt() else { return };
+        if !self.has_rtt {
+            self.scale_first_rate(ack.now, rtt);
+        }
         let Some(heard) = self.acks.next(ack, rtt) else { return };
         let Some(interval) = self.monitor.interval_at(heard.sent_at) else { return };
         interval.heard += 1;
@@ -125,14 +155,17 @@ impl RateExperiment for Proteus {
         &mut self.monitor
     }
 
-    fn begin(&mut self, now: Time, rate_bps: f64) {
-        self.rate_bps = rate_bps;
-        self.min_rtt_s = self.monitor.srtt.as_secs_f64();
-        self.measure(now, 0, rate_bps);
+    /// The release sends the initial window per nominal RTT until it has measured an RTT.
+    fn begin(&mut self, _now: Time, rate_bps: f64) {
+        let srtt_s = self.monitor.srtt.as_secs_f64();
+        self.min_rtt_s = srtt_s;
+        self.rate_bps = self.monitor.allowed(rate_bps * srtt_s / NOMINAL_RTT.as_secs_f64());
+        self.monitor.hold(self.rate_bps);
     }
 
     fn restart(&mut self, now: Time, before: u64) {
         match self.phase {
+            Phase::Starting if !self.has_rtt => {}
             Phase::Starting => {
                 self.monitor.drop_measurements();
                 self.measure(now, before, self.rate_bps);
@@ -149,9 +182,9 @@ impl RateExperiment for Proteus {
     /// `CreateNewInterval`). An interval therefore lasts a round trip and some ACKs.
     fn close_interval(&mut self, now: Time) {
         let Some(interval) = self.monitor.due(now) else { return };
-        let trusted = interval.trend.count();
-        if trusted < LEAST_RTTS {
-            self.monitor.wait();
+        let (trusted, limit) = (interval.trend.count(), self.limit(interval));
+        if trusted < LEAST_RTTS && now < limit {
+            self.monitor.wait(limit);
         } else if !interval.extended
             && f64::from(trusted) <= TRUSTED_SHARE * f64::from(interval.heard)
         {
@@ -165,22 +198,15 @@ impl RateExperiment for Proteus {
 
     /// Processes an ACK. Its packets are counted last: an interval is complete when the RTT of its
     /// last packet is evaluated, which happens at the next ACK (release, `pending_acked_packets_`).
-    fn on_ack(&mut self, ack: &AckSample, in_loss: bool) {
+    fn on_ack(&mut self, ack: &AckSample) {
         self.add_previous_rtt(ack);
-        if !in_loss {
-            self.close_interval(ack.now);
-            self.take_results(ack.now);
-        }
+        self.close_interval(ack.now);
+        self.take_results(ack.now);
         self.monitor.account(ack);
     }
 
-    fn rate_in_loss(&mut self) -> f64 {
-        self.rate_bps
-    }
-
-    fn resume(&mut self, now: Time) {
-        self.leave(now);
-    }
+    /// The release has no timeouts. The packets that one marks lost are in the utility.
+    fn on_timeout(&mut self, _now: Time) {}
 
     fn phase(&self) -> &'static str {
         self.phase.name()

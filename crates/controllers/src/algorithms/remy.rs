@@ -126,7 +126,7 @@ impl CongestionController for Remy {
     /// is treated like several ACKs with equal spacing: each packet is looked up once, even with
     /// delayed ACKs.
     fn on_ack(&mut self, ack: &AckSample) {
-        let Some(rtt) = ack.rtt.filter(|_| ack.acked > 0) else { return };
+        let Some(rtt) = ack.transmission_rtt().filter(|_| ack.acked > 0) else { return };
         match self.memory.gaps(ack.sent_at, ack.now, ack.acked) {
             None => {
                 self.memory.begin(rtt);

@@ -99,13 +99,32 @@ impl Parameters {
 
 /// Number of ticks without observations after which the model is reset.
 const MEMORY_TICKS: u64 = 250;
+/// Age at which the minimum RTT is measured again, as in BBR. A path that became longer looks like
+/// a queue until then.
+const MIN_RTT_WINDOW: Span = Span::from_secs(10);
+
+/// Measurement of the minimum RTT with an empty queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MinRttProbe {
+    /// The last measurement is recent.
+    Off,
+    /// The packets in flight are reduced to those that the link delivers in half the minimum RTT.
+    Draining,
+    /// The RTT of a packet sent at this time or later is one without a queue.
+    Measuring(Time),
+}
 
 /// The controller.
 pub struct Sprout {
     parameters: Parameters,
     model: Model,
     cwnd: u32,
+    /// Least RTT of the last ten seconds, and when it was measured.
     min_rtt: Span,
+    min_rtt_at: Time,
+    probe: MinRttProbe,
+    /// Latest RTT.
+    rtt: Span,
     tick_end: Time,
     /// Packets reported as delivered in this tick.
     arrivals: u32,
@@ -124,6 +143,9 @@ impl Sprout {
             parameters,
             cwnd: 1,
             min_rtt: Span::MAX,
+            min_rtt_at: Time::ZERO,
+            probe: MinRttProbe::Off,
+            rtt: Span::ZERO,
             tick_end: Time::NEVER,
             arrivals: 0,
             busy: false,
@@ -140,8 +162,7 @@ impl Sprout {
         } else if self.arrivals > 0 {
             self.model.observe_at_least(self.arrivals);
         } else if self.in_flight > 0
-            && self.tick_end.since(self.last_event)
-                > self.min_rtt.saturating_add(self.parameters.tick)
+            && self.tick_end.since(self.last_event) > self.rtt.saturating_add(self.parameters.tick)
         {
             // All packets in flight are overdue by a tick.
             self.model.observe(0);
@@ -164,11 +185,40 @@ impl Sprout {
         if passed > MEMORY_TICKS {
             self.tick_end = now + self.parameters.tick;
         }
-        // ACKs of packets sent now arrive after a minimum RTT at the earliest. Packets already in
-        // flight and waiting must be acknowledged within the queue's time.
+        self.set_window();
+    }
+
+    /// ACKs of packets sent now arrive after a minimum RTT at the earliest. Packets already in
+    /// flight and waiting must be acknowledged within the queue's time. While the minimum RTT is
+    /// measured, no packet may wait.
+    fn set_window(&mut self) {
         let rtt_s = if self.min_rtt == Span::MAX { 0.0 } else { self.min_rtt.as_secs_f64() };
-        let horizon_s = self.parameters.lookahead_s + rtt_s;
+        let horizon_s = if self.probe == MinRttProbe::Off {
+            self.parameters.lookahead_s + rtt_s
+        } else {
+            0.5 * rtt_s
+        };
         self.cwnd = self.model.forecast(horizon_s, self.parameters.risk).max(1);
+    }
+
+    /// Updates the minimum RTT. Without a lower RTT for ten seconds it is measured again: the path
+    /// may be longer than before.
+    fn update_min_rtt(&mut self, ack: &AckSample, rtt: Span) {
+        let unqueued = matches!(self.probe, MinRttProbe::Measuring(from) if ack.sent_at >= from);
+        if rtt <= self.min_rtt || unqueued {
+            (self.min_rtt, self.min_rtt_at) = (rtt, ack.now);
+            if self.probe != MinRttProbe::Off {
+                self.probe = MinRttProbe::Off;
+                self.set_window();
+            }
+        } else if self.probe == MinRttProbe::Off && ack.now.since(self.min_rtt_at) > MIN_RTT_WINDOW
+        {
+            self.probe = MinRttProbe::Draining;
+            self.set_window();
+        }
+        if self.probe == MinRttProbe::Draining && ack.in_flight <= self.cwnd {
+            self.probe = MinRttProbe::Measuring(ack.now);
+        }
     }
 }
 
@@ -176,6 +226,8 @@ impl CongestionController for Sprout {
     fn on_established(&mut self, established: &EstablishedEvent) {
         self.cwnd = established.initial_window.max(1);
         self.min_rtt = established.rtt.unwrap_or(Span::MAX);
+        self.min_rtt_at = established.now;
+        self.rtt = established.rtt.unwrap_or(Span::ZERO);
         self.tick_end = established.now + self.parameters.tick;
         self.last_event = established.now;
     }
@@ -190,8 +242,9 @@ impl CongestionController for Sprout {
         self.arrivals = self.arrivals.saturating_add(ack.acked);
         self.in_flight = ack.in_flight;
         self.last_event = ack.now;
-        if let Some(rtt) = ack.rtt {
-            self.min_rtt = self.min_rtt.min(rtt);
+        if let Some(rtt) = ack.transmission_rtt() {
+            self.rtt = rtt;
+            self.update_min_rtt(ack, rtt);
             self.busy = rtt - self.min_rtt >= self.parameters.tick;
         }
     }

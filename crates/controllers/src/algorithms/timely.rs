@@ -222,7 +222,7 @@ impl CongestionController for Timely {
 
     fn on_ack(&mut self, ack: &AckSample) {
         self.acked = self.acked.saturating_add(ack.acked);
-        if let Some(rtt) = ack.rtt
+        if let Some(rtt) = ack.transmission_rtt()
             && self.acked >= self.segment_packets
         {
             self.acked = 0;
@@ -277,6 +277,7 @@ impl CongestionController for Timely {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_support::ack;
     use jostle_registry::ParameterValue;
 
     fn at(rate_mbps: f64, prior_us: f64, given: &[(&str, ParameterValue)]) -> Timely {
@@ -374,5 +375,16 @@ mod tests {
             *step = libm::round((timely.rate_bps - before) / 1e6);
         }
         assert_eq!(steps, [10.0, 10.0, 10.0, 10.0, 50.0, 50.0, 10.0]);
+    }
+
+    /// Retransmissions alone are acknowledged: the rate follows their RTTs.
+    #[test]
+    fn rtts_of_retransmissions_count() {
+        let mut timely = paper(1_000.0, 1_000.0);
+        let now = Time::ZERO + Span::from_secs(1);
+        let sent_at = Time::ZERO + Span::from_ms(999);
+        let min_rtt = Span::from_us(900);
+        timely.on_ack(&AckSample { now, sent_at, min_rtt, acked: 11, ..ack(11) });
+        assert!((timely.rate_bps / 1e6 - 600.0).abs() < 1e-6, "{}", timely.rate_bps);
     }
 }

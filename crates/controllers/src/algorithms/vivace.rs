@@ -1,21 +1,22 @@
 //! PCC Vivace: gradient ascent on a utility of rate, loss and RTT gradient.
 //!
 //! Dong et al., "PCC Vivace: Online-Learning Congestion Control", NSDI 2018. Details that the paper
-//! leaves open follow the authors' releases:
+//! leaves open follow the authors' releases. Their Linux port as a whole is [`LinuxPort`].
 //!
 //! - The Linux port compares packets sent with packets delivered or lost to separate intervals,
 //!   keeps the rate while it waits for an interval's ACKs, treats RTT gradients below 3 % as noise,
-//!   ignores losses below a tenth and falling RTTs while starting, and does not reduce its rate
-//!   after a timeout: it discards the measurements, and probes again after recovery.
+//!   and ignores losses below a tenth and falling RTTs while starting.
 //! - The QUIC release ignores a gradient that is smaller than the residuals of its regression
 //!   relative to the mean RTT (on paths with jitter the slope of one interval is mostly noise), and
 //!   ends the starting phase immediately if the smoothed RTT rose by 30 % within an interval.
-//! - The user-space release starts to move from the better of the probed rates.
+//! - The user-space release starts to move from the better of the probed rates, and halves the
+//!   rate after a timeout.
 //!
 //! Intervals are extended by a small random time, so that the intervals of flows with equal RTTs
 //! are not synchronised (PCC's first version used 1.7 to 2.2 RTTs).
 
 mod experiment;
+mod linux_port;
 mod parameters;
 mod step_size;
 #[cfg(test)]
@@ -26,8 +27,9 @@ use jostle_registry::RegistryEntry;
 use jostle_units::{RandomStream, Span, Time};
 
 use self::experiment::{LastResult, Phase};
+use self::linux_port::LinuxPort;
 use self::parameters::{PARAMETERS, Parameters};
-use crate::pcc::{IntervalMonitor, NOMINAL_RTT, Pcc, RateExperiment};
+use crate::pcc::{IntervalMonitor, MIN_PACKETS_PER_RTT, NOMINAL_RTT, Pcc, RateExperiment};
 use crate::registry_rows::{ControllerEntry, ControllerInputs, SlowStartChoice};
 use jostle_congestion::{AckSample, StateObserver};
 
@@ -42,7 +44,10 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: PARAMETERS,
     },
     start: SlowStartChoice::BuiltIn,
-    build: |parts| Box::new(Pcc::new(Vivace::new(parts))),
+    build: |parts| match parts.values.choice("form") {
+        "linux" => Box::new(Pcc::new(LinuxPort::new(parts))),
+        _ => Box::new(Pcc::new(Vivace::new(parts))),
+    },
 };
 
 /// The controller.
@@ -66,7 +71,11 @@ impl Vivace {
             random: parts.random,
             phase: Phase::Starting { best: None },
             rate_bps: parameters.minimum_bps,
-            monitor: IntervalMonitor::new(parameters.minimum_bps, parameters.interval_packets),
+            monitor: IntervalMonitor::new(
+                parameters.minimum_bps,
+                MIN_PACKETS_PER_RTT,
+                parameters.interval_packets,
+            ),
             srtt_at_start: NOMINAL_RTT,
             last: LastResult::default(),
         }
@@ -109,27 +118,22 @@ impl RateExperiment for Vivace {
         self.go_on(now);
     }
 
-    fn on_ack(&mut self, ack: &AckSample, in_loss: bool) {
-        if let Some(rtt) = ack.rtt
+    fn on_ack(&mut self, ack: &AckSample) {
+        if let Some(rtt) = ack.transmission_rtt()
             && let Some(interval) = self.monitor.interval_at(ack.sent_at)
         {
             let at = ack.sent_at.since(interval.start);
             interval.trend.add(at.as_secs_f64(), rtt.as_secs_f64());
         }
         self.monitor.account(ack);
-        if !in_loss {
-            self.close_interval(ack.now);
-            self.take_results(ack.now);
-            self.watch_start(ack.now);
-        }
+        self.close_interval(ack.now);
+        self.take_results(ack.now);
+        self.watch_start(ack.now);
     }
 
-    fn rate_in_loss(&mut self) -> f64 {
-        self.fall_back();
-        self.rate_bps
-    }
-
-    fn resume(&mut self, now: Time) {
+    /// The user-space release halves the rate and probes (`onTimeout` in `pcc.h`).
+    fn on_timeout(&mut self, now: Time) {
+        self.rate_bps = self.monitor.allowed(0.5 * self.rate_bps);
         self.probe(now);
     }
 

@@ -6,7 +6,7 @@ use super::design::{Action, AgentDesign, MOST_ACTIONS};
 use super::fixed_window::FixedWindow;
 use super::monitor_interval::{IntervalCounters, IntervalObservation};
 use super::observation_history::ObservationHistory;
-use crate::pcc::{IntervalMonitor, NOMINAL_RTT};
+use crate::pcc::{IntervalMonitor, MIN_PACKETS_PER_RTT, NOMINAL_RTT};
 use jostle_congestion::peer_cache::PeerCacheContext;
 use jostle_congestion::{
     AckSample, CongestionController, CongestionEvent, EstablishedEvent, LostPacket, SendEvent,
@@ -64,7 +64,7 @@ impl<D: Policy> Learned<D> {
             policy: mind,
             interval: IntervalCounters::first(Time::ZERO, NOMINAL_RTT, 1),
             due: Time::NEVER,
-            monitor: IntervalMonitor::new(LOWEST_BPS, 1),
+            monitor: IntervalMonitor::new(LOWEST_BPS, MIN_PACKETS_PER_RTT, 1),
             pacing_bps: None,
             last: [0.0; MOST_ACTIONS],
         }

@@ -33,14 +33,11 @@ pub(crate) trait RateExperiment: Send {
         }
     }
 
-    /// Processes an ACK. `in_loss`: after a timeout, the counters are invalid until recovery ends.
-    fn on_ack(&mut self, ack: &AckSample, in_loss: bool);
+    /// Processes an ACK.
+    fn on_ack(&mut self, ack: &AckSample);
 
-    /// Returns the rate to use from a timeout until recovery ends.
-    fn rate_in_loss(&mut self) -> f64;
-
-    /// Continues after the recovery from a timeout.
-    fn resume(&mut self, now: Time);
+    /// Processes a retransmission timeout.
+    fn on_timeout(&mut self, now: Time);
 
     /// Returns the name of the current phase.
     fn phase(&self) -> &'static str;
@@ -57,7 +54,8 @@ pub(crate) trait RateExperiment: Send {
 /// A [`CongestionController`] based on rate experiments.
 pub(crate) struct Pcc<E> {
     experiments: E,
-    /// After a timeout, the counters are invalid until recovery ends.
+    /// Whether the transport recovers from a timeout. Experiments continue meanwhile: with a rate
+    /// far above the path's, recovery would only end after they have reduced it.
     in_loss: bool,
 }
 
@@ -86,23 +84,17 @@ impl<E: RateExperiment> CongestionController for Pcc<E> {
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
-        self.experiments.on_ack(ack, self.in_loss);
+        self.experiments.on_ack(ack);
         self.experiments.monitor_mut().fit_window();
     }
 
     /// Losses only affect the utilities.
     fn on_congestion_event(&mut self, _congestion: &CongestionEvent) {}
 
-    /// Vivace's Linux port discards the measurements, does not reduce its rate, and probes again
-    /// after recovery. The authors' other releases are not notified of timeouts.
     fn on_recovery_state(&mut self, now: Time, state: RecoveryState) {
         let in_loss = state == RecoveryState::Loss;
         if in_loss && !self.in_loss {
-            self.experiments.monitor_mut().drop_measurements();
-            let rate_bps = self.experiments.rate_in_loss();
-            self.experiments.monitor_mut().hold(rate_bps);
-        } else if self.in_loss && !in_loss {
-            self.experiments.resume(now);
+            self.experiments.on_timeout(now);
         }
         self.in_loss = in_loss;
     }
@@ -138,7 +130,7 @@ impl<E: RateExperiment> CongestionController for Pcc<E> {
     }
 
     fn mode(&self) -> &'static str {
-        if self.in_loss { "recovering" } else { self.experiments.phase() }
+        self.experiments.phase()
     }
 
     fn observe(&self, observer: &mut dyn StateObserver) {

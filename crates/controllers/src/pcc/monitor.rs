@@ -16,7 +16,7 @@ const MAX_WINDOW: f64 = 1e9;
 pub(crate) const NOMINAL_RTT: Span = Span::from_ms(100);
 /// Minimum rate in packets per round trip (Linux port; Allegro's §3.2: the rate of the first
 /// interval).
-const MIN_PACKETS_PER_RTT: f64 = 2.0;
+pub(crate) const MIN_PACKETS_PER_RTT: f64 = 2.0;
 /// Highest rate, far above any link.
 const MAX_BPS: f64 = 1e12;
 /// Maximum number of intervals in progress: the trials of Proteus, three pairs.
@@ -27,6 +27,8 @@ const INTERVALS: usize = 6;
 pub(crate) struct IntervalMonitor {
     /// Lowest rate, in bit/s of payload.
     minimum_bps: f64,
+    /// Lowest rate, in packets per round trip.
+    minimum_per_rtt: f64,
     /// Minimum number of packets in an interval.
     least_packets: u64,
     pub(crate) packet_bits: f64,
@@ -40,17 +42,21 @@ pub(crate) struct IntervalMonitor {
     pub(crate) measuring: bool,
     /// Planned end of the current interval.
     pub(crate) deadline: Time,
-    /// Whether the deadline passed with too few packets sent.
-    overdue: bool,
+    /// Next wake-up to end the current interval; [`Time::NEVER`] if only a packet that is sent can
+    /// end it.
+    wakeup: Time,
     pub(crate) total_sent: u64,
     /// Number of packets that are known to be delivered or lost.
     pub(crate) resolved: u64,
+    /// Number of packets marked lost so far, including those that a timeout marked between ACKs.
+    total_lost: u64,
 }
 
 impl IntervalMonitor {
-    pub(crate) fn new(minimum_bps: f64, least_packets: u64) -> Self {
+    pub(crate) fn new(minimum_bps: f64, minimum_per_rtt: f64, least_packets: u64) -> Self {
         Self {
             minimum_bps,
+            minimum_per_rtt,
             least_packets,
             packet_bits: 8.0,
             srtt: NOMINAL_RTT,
@@ -59,9 +65,10 @@ impl IntervalMonitor {
             intervals: VecDeque::with_capacity(INTERVALS),
             measuring: false,
             deadline: Time::NEVER,
-            overdue: false,
+            wakeup: Time::NEVER,
             total_sent: 0,
             resolved: 0,
+            total_lost: 0,
         }
     }
 
@@ -80,7 +87,7 @@ impl IntervalMonitor {
 
     /// Returns `rate_bps`, limited to the allowed range.
     pub(crate) fn allowed(&self, rate_bps: f64) -> f64 {
-        let per_rtt = MIN_PACKETS_PER_RTT * self.packet_bits / self.srtt.as_secs_f64().max(1e-6);
+        let per_rtt = self.minimum_per_rtt * self.packet_bits / self.srtt.as_secs_f64().max(1e-6);
         rate_bps.max(per_rtt.max(self.minimum_bps)).min(MAX_BPS)
     }
 
@@ -95,7 +102,7 @@ impl IntervalMonitor {
     pub(crate) fn measure_for(&mut self, now: Time, before: u64, rate_bps: f64, length_s: f64) {
         let packets_s = self.least_packets as f64 * self.packet_bits / rate_bps;
         self.deadline = now + Span::from_secs_f64(length_s.max(packets_s));
-        self.overdue = false;
+        self.wakeup = self.deadline;
         self.measuring = true;
         self.intervals.push_back(MonitorInterval::new(now, before, rate_bps));
         self.pace(rate_bps);
@@ -133,7 +140,7 @@ impl IntervalMonitor {
         }
         let Some(interval) = self.intervals.back_mut() else { return false };
         if self.total_sent.saturating_sub(interval.first) < self.least_packets {
-            self.overdue = true;
+            self.wakeup = Time::NEVER;
             return false;
         }
         interval.close(now, self.total_sent);
@@ -145,9 +152,9 @@ impl IntervalMonitor {
         if self.measuring && now >= self.deadline { self.intervals.back() } else { None }
     }
 
-    /// Continues the overdue interval until an ACK asks again.
-    pub(crate) fn wait(&mut self) {
-        self.overdue = true;
+    /// Continues the overdue interval until an ACK asks again, or until `limit`.
+    pub(crate) fn wait(&mut self, limit: Time) {
+        self.wakeup = limit;
     }
 
     /// Doubles the length of the overdue interval.
@@ -155,7 +162,7 @@ impl IntervalMonitor {
         if let Some(interval) = self.intervals.back_mut() {
             interval.extended = true;
             self.deadline += self.deadline.since(interval.start);
-            self.overdue = false;
+            self.wakeup = self.deadline;
         }
     }
 
@@ -173,9 +180,11 @@ impl IntervalMonitor {
         // Packets that are no longer in flight are delivered or lost. The number in flight, unlike
         // a sum of deliveries and losses, does not drift when a loss proves to be spurious.
         let resolved = ack.total_sent.saturating_sub(u64::from(ack.in_flight));
+        let lost = ack.total_lost.saturating_sub(self.total_lost);
+        self.total_lost = ack.total_lost;
         if resolved > self.resolved {
             for interval in &mut self.intervals {
-                interval.account(self.resolved, resolved, ack.acked, ack.lost);
+                interval.account(self.resolved, resolved, ack.acked, lost);
             }
             self.resolved = resolved;
         }
@@ -215,6 +224,6 @@ impl IntervalMonitor {
 
     /// Returns the planned end of the current interval.
     pub(crate) fn next_wakeup(&self) -> Option<Time> {
-        (self.measuring && !self.overdue).then_some(self.deadline)
+        (self.measuring && self.wakeup < Time::NEVER).then_some(self.wakeup)
     }
 }

@@ -116,12 +116,12 @@ impl MonitorInterval {
 
     /// Packets `from` to `until` of the connection were delivered or lost: adds the interval's part
     /// of `acked` and `lost`.
-    pub(crate) fn account(&mut self, from: u64, until: u64, acked: u32, lost: u32) {
+    pub(crate) fn account(&mut self, from: u64, until: u64, acked: u32, lost: u64) {
         let part = until.min(self.last).saturating_sub(from.max(self.first));
         if part > 0 {
             let share = part as f64 / (until - from) as f64;
             self.delivered += f64::from(acked) * share;
-            self.lost += f64::from(lost) * share;
+            self.lost += lost as f64 * share;
         }
     }
 

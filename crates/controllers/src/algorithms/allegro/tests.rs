@@ -162,11 +162,13 @@ fn equal_rates_at_the_floor_leave_only_up() {
 }
 
 #[test]
-fn a_timeout_drops_the_measurements_and_keeps_the_rate() {
+fn a_timeout_halves_the_rate_and_trials_begin_at_once() {
     let mut allegro = deciding(10e6);
-    allegro.on_recovery_state(NOW, RecoveryState::Loss);
-    assert_eq!((allegro.mode(), allegro.monitor.pacing_bps), ("recovering", 10e6));
-    assert!(allegro.monitor.pending() == 0 && allegro.next_wakeup().is_none());
+    for _ in 0..2 {
+        allegro.on_recovery_state(NOW, RecoveryState::Loss);
+        assert_eq!((allegro.mode(), allegro.rate_bps), ("deciding", 5e6), "once per recovery");
+        assert!(allegro.monitor.measuring && allegro.monitor.pending() == 1);
+    }
     allegro.on_recovery_state(NOW, RecoveryState::Open);
-    assert_eq!((allegro.mode(), allegro.rate_bps), ("deciding", 10e6));
+    assert_eq!((allegro.mode(), allegro.rate_bps), ("deciding", 5e6));
 }

@@ -149,7 +149,7 @@ impl CongestionController for Mvfst {
         if !ack.srtt.is_zero() {
             self.srtt = ack.srtt;
         }
-        if let Some(rtt) = ack.rtt {
+        if let Some(rtt) = ack.transmission_rtt() {
             self.on_rtt_sample(ack.now, rtt);
         }
         if ack.acked == 0 || self.standing_rtt.is_zero() {

@@ -16,12 +16,13 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "s_min",
-        summary: "distance of its ends, in packets, at which the search is over",
+        summary: "distance of its ends, in packets, at which the search is over; also the increase \
+                  after it",
         kind: ParameterType::Integer { default: 1, min: 1, max: 1_000_000 },
     },
     Parameter {
         name: "increase",
-        summary: "when the window grows by a packet after the search",
+        summary: "when the window grows by s_min after the search",
         kind: ParameterType::Choice { default: "per ack", choices: &["per ack", "per round trip"] },
     },
     Parameter {
@@ -119,7 +120,7 @@ impl WindowSearch {
                 }
             }
             _ if lossy => self.start(p, target),
-            Phase::Increase if round || !p.increases_per_round => self.grow(),
+            Phase::Increase if round || !p.increases_per_round => self.grow(p),
             _ => {}
         }
     }
@@ -149,9 +150,9 @@ impl WindowSearch {
         self.phase = if done { Phase::Increase } else { Phase::Search { low, high } };
     }
 
-    /// Line 20, whose `≤` would overshoot by one packet.
-    fn grow(&mut self) {
-        self.window += 1;
+    /// Lines 20 to 24. The `≤` of line 20 would overshoot the window before the loss.
+    fn grow(&mut self, p: &Parameters) {
+        self.window = self.window.saturating_add(p.s_min);
         if self.window >= self.whole {
             self.phase = Phase::Whole;
         }
@@ -236,6 +237,19 @@ mod tests {
         }
         search.on_ack(&p, false, false, 800);
         assert_eq!(search.window(), None);
+    }
+
+    /// Line 22 of the algorithm: `cwnd = cwnd + S_min`.
+    #[test]
+    fn the_increase_is_s_min_packets() {
+        let p = parameters(&[("s_min", ParameterValue::Integer(20))]);
+        let mut search = increasing(&p);
+        let mut windows = Vec::new();
+        while let Some(window) = search.window() {
+            windows.push(window);
+            search.on_ack(&p, false, false, 800);
+        }
+        assert_eq!(windows, [687, 707, 727, 747, 767, 787]);
     }
 
     #[test]

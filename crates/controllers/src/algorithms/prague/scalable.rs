@@ -35,6 +35,8 @@ const SCALABLE_R1_US: u64 = (1 << 10) + (1 << 9);
 const OFFSET_BITS: u32 = 7;
 /// Upper bound of the packets per ACK, which limits the arithmetic.
 const MOST_ACKED: u32 = 1 << 20;
+/// Packet size of the additive increase (`MTU_SYS`).
+const REFERENCE_MTU_BYTES: u64 = 1500;
 /// IPv4 and TCP headers with timestamps: Linux paces by the MTU.
 const IP_HEADER_BYTES: u64 = HEADER_BYTES as u64 - 14;
 
@@ -190,6 +192,8 @@ impl Scalable {
             }
             let increase = u64::from(acked) * self.increase;
             let step = ((increase << PACKET_BITS) + self.fraction / 2) / self.fraction;
+            // The release adds packets of 1500 bytes, so that flows of any packet size share alike.
+            let step = step * REFERENCE_MTU_BYTES / self.mtu_bytes;
             self.fraction += step.max(u64::from(acked));
         }
         self.follow();

@@ -101,6 +101,20 @@ fn unmarked_packets_add_a_packet_per_round() {
     }
 }
 
+/// `prague_update_cwnd`: the increase is 1500 bytes per round, a sixth of a packet of 9000 bytes.
+#[test]
+fn the_increase_is_that_of_packets_of_1500_bytes() {
+    for (mss_bytes, packets) in [(1_448, 1.0), (8_948, 1.0 / 6.0), (524, 1500.0 / 576.0)] {
+        let mut prague = prague(100, &[], RTT);
+        prague.on_mss_change(mss_bytes);
+        for number in 1..=100 {
+            prague.on_ack(&one(number, 100, false, RTT));
+        }
+        let grown = shown(&prague, "window_packets") - 100.0;
+        assert!((grown / packets - 1.0).abs() < 0.02, "{grown} with {mss_bytes} bytes");
+    }
+}
+
 /// `prague_rate_scaled_ai_ack_increase`: at 5 ms instead of 25 ms a 25th, after the transition.
 #[test]
 fn short_paths_grow_by_the_square_of_the_ratio() {

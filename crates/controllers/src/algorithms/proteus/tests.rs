@@ -45,11 +45,19 @@ fn close(found: f64, expected: f64) {
     assert!((found - expected).abs() < 1e-9, "{found} instead of {expected}");
 }
 
+/// Release: ten packets per 100 ms until an RTT is measured; with 40 ms two and a half times as
+/// much, with 200 ms the same.
 #[test]
-fn it_starts_with_the_initial_window_per_rtt() {
-    let proteus = proteus(1, &[]);
-    assert_eq!(proteus.pacing_rate(), Some(Rate::from_bps(10 * 1448 * 8 * 25)));
-    assert_eq!((proteus.mode(), proteus.max_burst_packets()), ("starting", Some(1)));
+fn it_starts_with_the_initial_window_per_nominal_rtt() {
+    for (rtt_ms, faster) in [(40, 2.5), (200, 1.0)] {
+        let mut proteus = proteus(1, &[]);
+        assert_eq!(proteus.pacing_rate(), Some(Rate::from_bps(10 * 1448 * 8 * 10)));
+        assert_eq!((proteus.mode(), proteus.max_burst_packets()), ("starting", Some(1)));
+        assert!(!proteus.monitor.measuring);
+        proteus.on_ack(&AckSample { rtt: Some(Span::from_ms(rtt_ms)), ..ack_at(0) });
+        assert!(proteus.monitor.measuring);
+        close(proteus.monitor.pacing_bps, faster * 10.0 * 1448.0 * 8.0 * 10.0);
+    }
 }
 
 /// An ACK of a packet that was sent an RTT ago, `ms` after [`NOW`].
@@ -70,8 +78,8 @@ fn ack_at(ms: u64) -> AckSample {
 #[test]
 fn an_interval_lasts_until_four_of_its_rtts_are_known() {
     let mut proteus = proteus(1, &[]);
-    proteus.monitor.drop_measurements();
     proteus.on_ack(&ack_at(0));
+    proteus.monitor.drop_measurements();
     proteus.measure(NOW, 0, 10e6);
     proteus.on_send(&SendEvent {
         now: NOW,
@@ -85,15 +93,46 @@ fn an_interval_lasts_until_four_of_its_rtts_are_known() {
         proteus.on_ack(&ack_at(ms));
         assert!(proteus.monitor.measuring, "{ms} ms");
     }
-    assert_eq!(proteus.next_wakeup(), None, "only ACKs can end it");
+    assert!(proteus.next_wakeup().is_some_and(|at| at > NOW + LEAST_PATIENCE), "ACKs end it first");
     proteus.on_ack(&ack_at(44));
     assert!(!proteus.monitor.measuring);
+}
+
+/// RTTs that cannot be trusted, or none: at 10 Mbit/s the interval of 40 ms is extended once, and
+/// ends a second after that.
+#[test]
+fn an_interval_without_rtts_ends_in_bounded_time() {
+    let mut proteus = proteus(1, &[]);
+    proteus.measure(NOW, 0, 10e6);
+    proteus.monitor.total_sent = 100;
+    let mut wakeups = Vec::new();
+    while let Some(at) = proteus.next_wakeup() {
+        wakeups.push(at.since(NOW).as_us() / 1_000);
+        proteus.on_wakeup(at);
+    }
+    assert!(!proteus.monitor.measuring);
+    assert_eq!(wakeups, [40, 1_040, 1_080]);
+}
+
+/// Retransmissions that are delivered end an interval. The first RTT cannot be trusted, for lack of
+/// an ACK before it, which extends the interval from 40 to 80 ms.
+#[test]
+fn retransmissions_give_rtts() {
+    let mut proteus = proteus(1, &[]);
+    proteus.has_rtt = true;
+    proteus.measure(NOW, 0, 10e6);
+    proteus.monitor.total_sent = 1_000;
+    let end = (40..100).find(|&ms| {
+        proteus.on_ack(&AckSample { rtt: None, ..ack_at(ms) });
+        !proteus.monitor.measuring
+    });
+    assert_eq!(end, Some(80));
 }
 
 /// In an interval since [`NOW`], of ten RTTs of which seven can be trusted, no more than 0.8.
 fn with_little_trust() -> Pcc<Proteus> {
     let mut proteus = proteus(1, &[]);
-    proteus.monitor.drop_measurements();
+    proteus.has_rtt = true;
     proteus.measure(NOW, 0, 10e6);
     proteus.monitor.total_sent = 100;
     let interval = proteus.monitor.interval_at(NOW).unwrap();
@@ -302,18 +341,22 @@ fn a_hybrid_is_what_its_rate_says_when_it_begins_to_probe() {
     }
 }
 
+/// The packets that a timeout marks lost are those of the interval: nothing else changes.
 #[test]
-fn a_timeout_drops_the_measurements_and_keeps_the_rate() {
+fn a_timeout_is_a_loss_like_any_other() {
     let mut proteus = probing("primary");
+    proteus.monitor.total_sent = 100;
+    let before = proteus.monitor.pacing_bps;
     proteus.on_recovery_state(NOW, RecoveryState::Loss);
-    assert_eq!((proteus.mode(), proteus.monitor.pacing_bps), ("recovering", 10e6));
-    assert!(proteus.monitor.pending() == 0 && proteus.next_wakeup().is_none());
-    proteus.on_recovery_state(NOW, RecoveryState::Open);
-    assert_eq!((proteus.mode(), proteus.rate_bps), ("probing", 10e6));
+    assert_eq!((proteus.mode(), proteus.monitor.pacing_bps), ("probing", before));
+    assert!(proteus.monitor.measuring && proteus.monitor.pending() == 1);
+    // 99 of 100 packets were marked between two ACKs.
+    proteus.on_ack(&AckSample { total_sent: 100, in_flight: 0, total_lost: 99, ..ack_at(300) });
+    let interval = proteus.monitor.interval_at(NOW).unwrap();
+    close(interval.loss(), 0.99);
 }
 
 #[test]
-fn lower_than_two_packets_per_rtt_there_is_no_rate() {
-    let low = proteus(1, &[("minimum_rate", ParameterValue::Integer(1_000))]);
-    close(low.monitor.allowed(0.0) / 1e6, 2.0 * 1448.0 * 8.0 * 25.0 / 1e6);
+fn the_lowest_rate_is_the_releases_however_short_the_path() {
+    close(proteus(1, &[]).monitor.allowed(0.0) / 1e6, 0.5);
 }

@@ -15,11 +15,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "form",
         summary: "utility function: paper (throughput 1, loss 11.35, RTT 900, power 0.9, in \
-                  Mbit/s), linear (Linux port: 1, 11, 900), scaled (WebRTC, bit/s: 0.001, 10, \
-                  0.005, power 0.9), satellite (a guess at a closed one: 1, 10, 2, linear)",
+                  Mbit/s), linear (1, 11, 900, power 1), scaled (WebRTC, bit/s: 0.001, 10, 0.005, \
+                  power 0.9), satellite (a guess at a closed one: 1, 10, 2, linear); linux is the \
+                  authors' Linux port as a whole, which has no other parameters",
         kind: ParameterType::Choice {
             default: "paper",
-            choices: &["paper", "linear", "scaled", "satellite"],
+            choices: &["paper", "linear", "scaled", "satellite", "linux"],
         },
     },
     Parameter {
@@ -113,7 +114,7 @@ impl Parameters {
             (_, Form::Scaled) => 5.0,
             _ => 1.0,
         };
-        // The Linux port, which uses the linear form, takes longer steps and intervals.
+        // Bounds and intervals of the Linux port, which has the linear utility.
         let port = values.choice("form") == "linear";
         let given = |name, own| match values.number(name) {
             value if value < 0.0 => own,

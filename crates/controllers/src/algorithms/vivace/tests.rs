@@ -77,7 +77,7 @@ fn an_interval_lasts_an_rtt_and_twenty_packets() {
 
 /// algorithms.md: the port's bound is 10 % and widens by 7 %, its intervals have 50 packets.
 #[test]
-fn the_linear_form_takes_the_steps_of_the_linux_port() {
+fn the_linear_form_takes_the_bounds_of_the_linux_port() {
     let step = |given: &[(&str, ParameterValue)]| {
         let p = vivace(1, given).parameters;
         (p.steps.bound, p.steps.bound_step, p.interval_packets)
@@ -186,13 +186,26 @@ fn an_rtt_that_swells_ends_starting_at_once() {
 }
 
 #[test]
-fn a_timeout_drops_the_measurements_and_keeps_the_rate() {
+fn a_timeout_halves_the_rate_and_a_probe_begins_at_once() {
     let mut vivace = probing(1, 10e6);
-    vivace.on_recovery_state(NOW, RecoveryState::Loss);
-    assert_eq!((vivace.mode(), vivace.monitor.pacing_bps), ("recovering", 10e6));
-    assert!(vivace.monitor.pending() == 0 && vivace.next_wakeup().is_none());
+    for _ in 0..2 {
+        vivace.on_recovery_state(NOW, RecoveryState::Loss);
+        assert_eq!((vivace.mode(), vivace.rate_bps), ("probing", 5e6), "once per recovery");
+        assert!(vivace.monitor.measuring && vivace.monitor.pending() == 1);
+    }
     vivace.on_recovery_state(NOW, RecoveryState::Open);
-    assert_eq!((vivace.mode(), vivace.rate_bps), ("probing", 10e6));
+    assert_eq!((vivace.mode(), vivace.rate_bps), ("probing", 5e6));
+}
+
+/// A timeout marks packets lost between two ACKs.
+#[test]
+fn losses_between_acks_are_counted() {
+    let mut vivace = probing(1, 10e6);
+    vivace.monitor.total_sent = 60;
+    let ack = AckSample { total_sent: 60, in_flight: 0, total_lost: 45, lost: 0, ..ack(0) };
+    vivace.monitor.account(&AckSample { acked: 15, ..ack });
+    let interval = vivace.monitor.interval_at(NOW).unwrap();
+    assert_eq!((interval.delivered, interval.lost), (15.0, 45.0));
 }
 
 #[test]
