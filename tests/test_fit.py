@@ -252,6 +252,15 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert rate["low"] < 10.0 < rate["high"]
     assert len(told["experiments"]) == 2
     assert told["test"][0][0]["name"] == "flow 1: mean throughput"
+    said = " ".join(told["assumptions"])
+    for sentence in (
+        f"{cubic} is of the condition flows.download.controller = cubic.",
+        f"{bbr} is of the condition flows.download.controller = bbr.",
+        "1 seeds each. Left out: those of the scenario, its phases and its captures.",
+        f"Left out of {fitted}: the comments of {file}",
+    ):
+        assert sentence in said
+    assert "conditions without a measurement" not in said
     read = tomllib.loads(fitted.read_text())
     assert read["bottleneck"]["rate"] == rate["written"]
     assert read["bottleneck"]["queue"]["limit"] == "80 kB"
@@ -260,6 +269,25 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     shown = capsys.readouterr().out
     assert "95 % interval" in shown
     assert f"held out cubic:{cubic_again}" in shown
+    assert "Assumptions" in shown
+
+
+def test_what_a_fit_leaves_out_is_listed(measured: jostle.ResultSet) -> None:
+    scenario = jostle.Scenario.from_dict(GUESS)
+    keys = free_keys(scenario.document, ("bottleneck.rate",))
+    executor = local(2)
+    try:
+        session = Session(SimBackend(load_engine()), executor, None)
+        run = measured.results[0].run
+        searched = _Search(scenario, [Experiment(0, run, "mine")], keys, session, 1)
+        searched.failed = 3
+        feature = searched.measured[0][0]
+        said = " ".join(searched._assumptions([((feature, None),)]))
+    finally:
+        executor.shutdown()
+    assert "Left out: conditions without a measurement (flows.download.controller = bbr)" in said
+    assert f"Left out of the misfit with mine: {feature.name} (no value)." in said
+    assert "Left out: 3 guesses that could not be run." in said
 
 
 @pytest.mark.parametrize(

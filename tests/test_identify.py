@@ -21,7 +21,13 @@ from jostle.inference import run_context
 from jostle.inference.candidates import candidates, chosen_names
 from jostle.inference.curve_distance import curve_distances
 from jostle.inference.dynamic_time_warping import warped_distances
-from jostle.inference.identify import Identification, identify, observe_candidates, probabilities
+from jostle.inference.identify import (
+    Identification,
+    _assumptions,
+    identify,
+    observe_candidates,
+    probabilities,
+)
 from jostle.inference.observed_flow import ObservedFlow, observe
 from jostle.runner.executors import local
 from jostle.runner.session import Session
@@ -218,6 +224,44 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     shown = capsys.readouterr().out
     assert "none of these" in shown
     assert shown.index("bbr") < shown.index("reno")
+
+
+def test_what_was_left_out_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flows = [
+        {"name": "download", "controller": "cubic", "rtt": "40 ms"},
+        {"name": "upload", "controller": "reno", "rtt": "40 ms"},
+    ]
+    store = tmp_path / "store"
+    (result,) = jostle.run(scenario("cubic", flows=flows, duration="8 s"), store=store).results
+    words = ["--store", str(store), "--candidates", "cubic,dctcp", "--replicas", "1"]
+    given = ["identify", result.run.run_id, "--flow", "download", *words]
+    assert status([*given, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["assumptions"]
+    assert "The flow is download. The others are as in the run: upload." in said
+    assert "Left out: dctcp, which need ECN. The flow has none." in said
+    assert status(given) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for sentence in said:
+        assert sentence in shown
+    link = tmp_path / "link.toml"
+    link.write_text(
+        'rtt = "40 ms"\n[bottleneck]\nrate = "10 Mbit/s"\n'
+        'queue = { kind = "drop_tail", limit = "75 kB" }\n'
+    )
+    assert status([*given, "--link", str(link), "--json"]) == 0
+    said = " ".join(json.loads(capsys.readouterr().out)["assumptions"])
+    assert "Left out: 1 more flows of the data." in said
+    assert "Left out: the links of the run." in said
+    assert "random delays" in said
+
+
+def test_candidates_that_cannot_be_compared_are_listed() -> None:
+    run = run_of("cubic", duration="8 s")
+    observed = observe(run)
+    around = run_context.spec_from_run(run, observed.flow)
+    others = [("cubic", observed)]
+    said = list(_assumptions(around, "download", ("cubic", "vegas"), others, on_time=True))
+    assert "Left out: vegas. Their runs failed or sent too little to be compared." in said
 
 
 def test_a_capture_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,10 +22,11 @@ import pytest
 from jostle.cli import status
 from jostle.errors import InputError
 from jostle.inference.network_source import find_network
-from jostle.measurements.live import available_controllers
+from jostle.measurements.live import MeasurementRequest, available_controllers
+from jostle.measurements.live.measurement import omissions
 from jostle.measurements.live.pinger import Pinger, Pings, open_socket
 from jostle.measurements.live.sock_diag import Diagnosis
-from jostle.measurements.live.target import target_of
+from jostle.measurements.live.target import Target, target_of
 from jostle.measurements.live.tcp_info import BYTES, Sample, decoded, line, text_of
 from jostle.measurements.live.tcp_info_sampler import Sampler, of_peer, of_socket
 from jostle.measurements.ss import of_ss
@@ -63,6 +64,26 @@ def test_tcp_info_is_taken_apart_as_the_kernel_lays_it_out() -> None:
     assert old["data_segs_out"] == 1_030
     assert "bytes_sent" not in old
     assert "delivery_rate" not in old
+
+
+@pytest.mark.parametrize(
+    ("by", "directions", "controllers", "said"),
+    [
+        ("http", (), "available", ["left out: uploads"]),
+        ("http", (), "bbr", ["left out: uploads", "left out: --controllers bbr for the download"]),
+        ("http", ("down", "up"), "bbr", ["left out: --controllers bbr for the download"]),
+        ("http", ("up",), "bbr", []),
+        ("iperf3", (), "bbr", []),
+    ],
+)
+def test_directions_and_controllers_that_are_left_out_are_noted(
+    by: str, directions: tuple[Any, ...], controllers: str, said: list[str]
+) -> None:
+    asked = MeasurementRequest("a", by, controllers=controllers, directions=directions)
+    found = list(omissions(asked, Target(by, "a", socket.AF_INET, "192.0.2.1", 80)))
+    assert [one.startswith(start) for one, start in zip(found, said, strict=True)] == [True] * len(
+        said
+    )
 
 
 def test_a_sample_is_written_as_ss_writes_it() -> None:

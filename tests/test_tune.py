@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jostle
@@ -229,6 +230,52 @@ def test_what_is_held_out_is_not_tuned_on(scenario: jostle.Scenario, carry: Carr
     assert len(render_figure(figure(found)).axes) == 1
 
 
+def test_what_is_left_out_of_a_tuning_is_listed(scenario: jostle.Scenario, carry: Carry) -> None:
+    rtt = scenario.variable("flows.f.rtt", {"from": "1 ms", "to": "40 ms"})
+    asked = task(scenario.set({"bottleneck.delay": "20 ms"}), variables=(rtt,))
+    trials = tune(asked, carry, SearchSettings(8, seed=1))
+    failed = [str(trial.number) for trial in trials if trial.score is None]
+    assert failed
+
+    def broken(plan: RunPlan) -> Any:
+        """Fail the runs with other seeds."""
+        return (
+            carry(plan) if plan.runs[0].seed == 1 else SimpleNamespace(failures=("out of order",))
+        )
+
+    found = evaluate_best(asked, trials, baseline(asked, carry), broken)
+    said = " ".join(found.assumptions)
+    assert f"Left out: {len(failed)} of 8 trials ({', '.join(failed)})" in said
+    best_trial = found.found[0].trial
+    assert best_trial is not None
+    assert f"the score of trial {best_trial.number}, other seeds, because a run failed" in said
+    assert found.to_dict()["assumptions"] == list(found.assumptions)
+
+
+def test_conditions_without_a_value_are_listed(carry: Carry) -> None:
+    document = {
+        "duration": "1 s",
+        "bottleneck": {"rate": "5 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
+        "flows": [
+            {"name": "f", "controller": "cubic", "rtt": "30 ms"},
+            {"name": "g", "controller": "cubic", "rtt": "30 ms"},
+        ],
+        "grid": {"flows.g.count": [1, 0]},
+    }
+    scenario = jostle.Scenario.from_dict(document)
+    asked = task(
+        scenario, hold={}, variables=(scenario.variable(BETA),),
+        objectives=(parse_objective("goodput of g", "maximize"),),
+    )  # fmt: skip
+    written = baseline(asked, carry)
+    assert written.scores["tuned"].without_value == (1,)
+    found = evaluate_best(asked, [], written, carry)
+    assert found.assumptions[0] == (
+        'Left out of "goodput of g": 1 conditions without a value (the scenarios as written, '
+        "tuned on)."
+    )
+
+
 def test_nothing_left_is_told(scenario: jostle.Scenario, carry: Carry) -> None:
     with pytest.raises(InputError, match="no condition has that"):
         baseline(task(scenario, hold={"bottleneck.rate": "3 Mbit/s"}), carry)
@@ -285,6 +332,7 @@ def test_the_command(
     assert (tmp_path / "front.svg").stat().st_size > 1000
     assert status([*words, "--trials", "5"]) == 0
     assert "5 trials, 5 of which could be evaluated" in capsys.readouterr().out
+    assert second["assumptions"] == []
 
 
 @pytest.mark.parametrize(

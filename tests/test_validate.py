@@ -189,6 +189,45 @@ def test_a_run_that_fails(jostle, backends):
     assert scenario["conditions"][0]["runs"] == {"simulator": 3, "kernel": 2}
 
 
+def test_what_is_assumed_and_left_out_is_listed(jostle, backends):
+    backend = backends["kernel"]
+    check = backend.check
+
+    def refuse(spec):
+        if spec["flows"][1]["controller"]["name"] == "bbr":
+            raise InputError("flows.newcomer.controller: this kernel has no bbr")
+        check(spec)
+
+    object.__setattr__(backend, "check", refuse)
+    code, out, _ = jostle("validate", "grid.toml", "--json")
+    assert code == 0
+    (scenario,) = json.loads(out)["scenarios"]
+    assert scenario["assumptions"] == [
+        "Starts are drawn from one shortest base RTT, because no flow has start_jitter.",
+        "Left out: flows.newcomer.controller = bbr: flows.newcomer.controller: this kernel has no "
+        "bbr (kernel)",
+    ]
+    _, out, _ = jostle("validate", "grid.toml", "--report", "page.md")
+    shown = " ".join(out.split())
+    for sentence in scenario["assumptions"]:
+        assert sentence in shown
+    assert f"- grid: {scenario['assumptions'][1]}" in Path("page.md").read_text()
+    _, out, _ = jostle("validate", "plain.toml", "--set", "flows.newcomer.start_jitter=10 ms")
+    assert "Assumptions" not in out
+
+
+def test_runs_without_a_partner_are_listed(jostle, backends):
+    Path("lossy.toml").write_text(
+        SCENARIO.split('[[flows]]\nname = "newcomer"', maxsplit=1)[0].replace(
+            "[[flows]]", 'loss = "1 %"\n[[flows]]'
+        )
+    )
+    _, out, _ = jostle("validate", "lossy.toml", "--repeats", "2", "--simulator-repeats", "5",
+                       "--json")  # fmt: skip
+    (scenario,) = json.loads(out)["scenarios"]
+    assert "Left out: 3 runs of the simulator, because the other side" in scenario["assumptions"][1]
+
+
 def test_no_kernel_is_told_before_anything_runs(jostle, backends):
     simulator = backends["sim"]
     del backends["kernel"]

@@ -13,7 +13,14 @@ from jostle import _core
 from jostle.cli import status
 from jostle.cli.environment import Environment
 from jostle.errors import InputError
-from jostle.parameter_search.testbed_fit import fingerprint, lost
+from jostle.parameter_search.testbed_fit import (
+    NetworkScore,
+    TestbedFit,
+    fingerprint,
+    lost,
+    omissions,
+)
+from jostle.parameter_search.tuning import Score, Trial
 from jostle.scenario import ScenarioError
 from jostle.stats import Estimate
 from jostle.studies import ClaimRow, load, names
@@ -121,6 +128,27 @@ def test_a_search_finds_the_network_and_keeps_it(jostle, small):
     page = (small.parents[1] / "reports" / "small.html").read_text()
     assert '<h2 id="fitted">' in page
     assert "rate of the link" in page
+
+
+def test_what_a_search_leaves_out_is_listed(jostle, small):
+    pytest.importorskip("optuna")
+    testbed = load_testbed(small)
+    halves = {"small": ClaimSplit(("reno-late",), ("bbr-late",))}
+    failed = Trial(0, {}, {}, None)
+    scored = [Trial(at, {}, {}, Score((loss,), ())) for at, loss in ((1, 0.1), (2, 0.2), (3, 0.3))]
+    found = TestbedFit(
+        [failed, *scored], [(scored[0], 0.1), (scored[1], 0.2)], {}, 0.2, NetworkScore({})
+    )
+    assert list(omissions(replace(testbed, halves=halves), found)) == [
+        "Left out of small: claims on experiments that testbed.toml does not run (reno-second, "
+        "bbr-second).",
+        "Left out: 1 of 4 networks, which could not be run.",
+        "Left out: networks 2, which lose less, but could not be judged or do not have what is "
+        "required.",
+        "Left out: 1 of the best networks, of which a run with other seeds failed.",
+    ]
+    _, out, _ = jostle("testbed", "./studies/small", "--trials", "8", "--json")
+    assert json.loads(out)["assumptions"] == []
 
 
 def test_no_network_without_what_is_required(jostle, small):

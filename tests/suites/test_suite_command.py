@@ -100,6 +100,21 @@ def test_a_quick_look_looks_again_at_what_one_run_says_is_not_met(jostle):
     assert json.loads(out)["runs"] == 2
 
 
+def test_what_a_suite_leaves_out_is_listed(jostle):
+    words = ("suite", "./suites/small", "--controller", "reno", "--quick", "--only", "2-in-time")
+    _, out, _ = jostle(*words, "--json")
+    said = json.loads(out)["assumptions"]
+    assert any(one.startswith("Left out by --only: ") and "3-loss" in one for one in said)
+    assert any("conditions (a quick run)" in one for one in said)
+    assert any("has 1 runs per condition instead of 2." in one for one in said)
+    _, out, _ = jostle(*words)
+    shown = " ".join(out.split())
+    for sentence in said:
+        assert sentence in shown
+    _, out, _ = jostle("suite", "./suites/small", "--controller", "reno", "--json")
+    assert json.loads(out)["assumptions"] == []
+
+
 def test_a_key_that_is_named_many_times_is_one(folder):
     path = folder / "small" / "suite.toml"
     text = path.read_text()
@@ -197,6 +212,8 @@ def test_a_row_that_a_transport_refuses_says_why(jostle):
     assert "only segments of TCP are put together" in rows["stretch"]["reason"]
     assert rows["stretch"]["reason"].startswith("stretch.toml:")
     assert rows["mangled"]["value"] is not None
+    said = " ".join(json.loads(out)["assumptions"])
+    assert "Left out: stretch: stretch.toml:" in said
 
 
 def test_python_has_to_be_allowed(jostle):

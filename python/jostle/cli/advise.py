@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.options import jobs_option, json_option, store_option
+from jostle.cli.options import (
+    jobs_option,
+    json_option,
+    overrides_of,
+    settings_option,
+    store_option,
+)
 from jostle.cli.output_folders import make_folder
 from jostle.cli.signals import interruptible
 from jostle.errors import name_source
@@ -17,12 +23,10 @@ from jostle.inference.goals import GOALS
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
-    from jostle.inference.advise import Advice, CandidateResult
-    from jostle.inference.goals import Goal
-    from jostle.inference.network_source import KnownNetwork
-    from jostle.stats import Estimate
+    from jostle.inference.advise import Advice
 
-_SHOWN = 3
+_SHOWN = 4
+"""Number of changes that are shown."""
 
 
 @click.command(short_help="Say what would serve a goal on a network.")
@@ -38,20 +42,28 @@ _SHOWN = 3
     "commas between them.",
 )
 @click.option(
-    "--queue", "queues", is_flag=True,
-    help="Try other queues of the bottleneck, too, which no end host can change.",
+    "--queue/--no-queue", "queues", default=None,
+    help="Whether queues of links can be changed; by default those of a scenario.",
 )  # fmt: skip
 @click.option(
+    "--senders",
+    metavar="NAMES",
+    default="",
+    help="Flows whose senders you control: names with commas between them, `all`, or `none`. By "
+    "default none behind a downlink and an uplink, and all flows of another network.",
+)
+@click.option(
     "--pep", "proxy", is_flag=True,
-    help="Try a proxy before the bottleneck, too, that splits the connection.",
+    help="Try a proxy before the slowest link, too, that splits the connection.",
 )  # fmt: skip
+@settings_option
 @click.option(
     "--seeds", type=click.IntRange(2, 1000), default=10, show_default=True,
     help="Runs of each of the best candidates, on as many networks of the interval.",
 )  # fmt: skip
 @click.option(
     "--length", type=click.FloatRange(1, 3600), default=30, show_default=True, metavar="SECONDS",
-    help="Time that a download is given, for `bulk` and `calls`.",
+    help="Time that a download is given, for `bulk` and `calls`, if DATA is no scenario.",
 )  # fmt: skip
 @store_option
 @jobs_option
@@ -68,8 +80,10 @@ def advise(
     goal: str,
     flow: str | None,
     candidates: str,
-    queues: bool,
+    queues: bool | None,
+    senders: str,
     proxy: bool,
+    settings: tuple[str, ...],
     seeds: int,
     length: float,
     store_path: str,
@@ -77,88 +91,62 @@ def advise(
     as_json: bool,
     output: str | None,
 ) -> None:
-    """Recommend a controller and an initial window for a network and a goal.
+    """Recommend what to change on a network for a goal: queues, controllers, initial windows.
 
-    The network comes from a profile, a scenario, a run or a capture. Each candidate is simulated
-    and compared with the baseline, Cubic with an initial window of 10 packets. The best candidates
-    are simulated again with other networks and seeds.
+    A scenario is taken with its own network, flows and directions. A profile, a run or a capture
+    gives a network, to which flows are added. Each change is simulated and compared with the
+    baseline; the best ones are simulated again with other seeds.
     """
+    from jostle.inference.advice_text import answer
+    from jostle.inference.advise import AdviceRequest
     from jostle.inference.advise import advise as advised
     from jostle.inference.candidates import chosen_names
     from jostle.inference.network_source import find_network
     from jostle.runner.executors import local
     from jostle.runner.session import Session
 
-    names = chosen_names(candidates)
+    own = tuple(word.strip() for word in senders.split(",") if word.strip())
+    request = AdviceRequest(
+        GOALS[goal], chosen_names(candidates), seeds, length, queues, own, proxy
+    )
     make_folder(output)
     executor = local(jobs)
-    network = find_network(data, Path(store_path), flow)
+    network = find_network(data, Path(store_path), flow, overrides_of(settings))
     with interruptible(executor), name_source(data):
         session = Session(environment.backend("sim"), executor, None)
-        found = advised(
-            network, GOALS[goal], names, session, seeds, length_s=length, queues=queues,
-            proxy=proxy,
-        )  # fmt: skip
+        found = advised(network, request, session)
     if as_json:
-        document = {**found.to_dict(), "goal": goal, "network": network.to_dict()}
+        document = {**found.to_dict(), "answer": answer(found)}
         echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
     else:
-        _print(found, GOALS[goal], network)
+        _print(found)
     if output is not None:
-        _write(found, GOALS[goal], network, length, Path(output), quiet=as_json)
+        _write(found, Path(output), quiet=as_json)
 
 
-def _print(found: Advice, goal: Goal, network: KnownNetwork) -> None:
+def _print(found: Advice) -> None:
     from jostle.cli import output
-    from jostle.results.tables import Table
+    from jostle.inference.advice_text import advice_table, answer, shown_results
 
-    gain = "factor" if goal.relative else "gain"
-    headings = ("", gain, *(heading for _, heading, _, _ in goal.shown))
-    rows = [
-        (
-            one.choice.label,
-            "" if one is found.baseline else _spelt(one.gain, 1, 2),
-            *_cells(one, goal),
-        )
-        for one in (*found.ranking[:_SHOWN], found.baseline)
-    ]
     to = output.console()
-    output.print_table(to, Table(headings, tuple(rows), (), 1))
-    said = "Factor by which it is better" if goal.relative else "Gain"
-    output.print_note(to, f"{said}: {goal.meaning}; 95 % intervals over paired runs.")
-    output.print_note(to, f"The last line is what there is now; {found.tried} were tried.")
-    least = found.ranking[0].gain.low if found.ranking else None
-    if least is None or least <= (1 if goal.relative else 0):
-        output.print_note(to, "The first line may be no better than what there is now.")
-    if network.spread:
-        numbers = network.numbers
-        link = f"{numbers['rate'] / 1e6:.4g} Mbit/s, {numbers['rtt'] * 1e3:.4g} ms, a queue of "
-        link += f"{numbers['limit'] / 1e3:.4g} kB"
-        output.print_note(to, f"The network was taken from the capture: {link}.")
+    for sentence in answer(found):
+        to.print(sentence)
+    output.print_assumptions(to, found.assumptions)
+    rows = shown_results(found, _SHOWN)
+    to.print()
+    to.print("Settings", style="bold")
+    for number, row in enumerate(rows[:-1], start=1):
+        to.print(f"{number}  {row.change.label}")
+    for part in output.fitting(advice_table(found, rows), output.width()):
+        output.print_table(to, part)
 
 
-def _cells(one: CandidateResult, goal: Goal) -> list[str]:
-    return [_spelt(one.numbers[name], factor, digits) for name, _, factor, digits in goal.shown]
-
-
-def _spelt(of: Estimate, factor: float, digits: int) -> str:
-    if of.value is None:
-        return "–"
-    value = f"{of.value * factor:.{digits}f}"
-    if of.low is None or of.high is None:
-        return value
-    return f"{value} [{of.low * factor:.{digits}f}, {of.high * factor:.{digits}f}]"
-
-
-def _write(
-    found: Advice, goal: Goal, network: KnownNetwork, length_s: float, folder: Path, *, quiet: bool
-) -> None:
-    from jostle.inference.advise import document_of
+def _write(found: Advice, folder: Path, *, quiet: bool) -> None:
     from jostle.inference.scenario_toml import fitted_text
     from jostle.safe_io.atomic_write import write_atomically
 
     best = [(f"{at}.toml", one) for at, one in enumerate(found.ranking[:_SHOWN], start=1)]
     for name, one in (*best, ("now.toml", found.baseline)):
-        document = document_of(network, goal, length_s, one.choice)
+        document = found.setup.document(one.change)
         write_atomically(folder / name, fitted_text(document, {}).encode())
         echo(f"scenario: {folder / name}", err=quiet)

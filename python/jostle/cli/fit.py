@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +110,7 @@ def fit(
     retransmissions and completion times. Needs `pip install "jostle[tune]"`.
     """
     # Long: most lines pass options.
-    from jostle.inference.fit import compare
+    from jostle.inference.fit import compare, matching
     from jostle.inference.fit import fit as fitted_to
     from jostle.inference.free_keys import free_keys
     from jostle.inference.scenario_toml import fitted_text
@@ -138,6 +139,10 @@ def fit(
             progress=lambda count, least: echo(_so_far(count, guesses, least), err=True),
         )
         predicted, later = compare(found.scenario, held, session, repeats)
+    said = [*found.assumptions, *matching(found.scenario, held)]
+    if output is not None:
+        said.append(f"Left out of {output}: the comments of {file}, which describe its own values.")
+    found = replace(found, assumptions=tuple(said))
     if as_json:
         told = {**found.to_dict(), "test": _documents(predicted)}
         echo(json.dumps(told, ensure_ascii=False, allow_nan=False))
@@ -234,6 +239,7 @@ def _print(
             output.print_table(to, Table(header, tuple(table), (), 1, f"{title} {name}"))
     said = "Its mean square is 1 where each number differs by what a right model may differ by."
     output.print_note(to, f"Misfit {found.misfit:.3g} after {found.evaluations} guesses. {said}")
+    output.print_assumptions(to, found.assumptions)
 
 
 _SHOWN = {"bit/s": (1e-6, "Mbit/s"), "s": (1e3, "ms"), "packets": (1.0, "packets")}

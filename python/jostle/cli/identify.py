@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ from jostle.errors import name_source
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
+    from jostle.backends import Run
     from jostle.inference.identify import Identification
 
 _SHOWN = 8
@@ -106,6 +109,8 @@ def identify(
     with interruptible(executor), name_source(link or data):
         session = Session(environment.backend("sim"), executor, None)
         found = ranked(observed, around, names, session, replicas, on_time=network == "run")
+        said = (*_about_the_flow(run, observed.flow, network), *found.assumptions)
+        found = replace(found, assumptions=said)
     if as_json:
         document = found.to_dict()
         document["link"]["from"] = network
@@ -141,6 +146,21 @@ def _print(found: Identification, *, estimated: bool) -> None:
         output.print_note(to, f"{said} --link gives another.")
     if rest > 0:
         output.print_note(to, f"{rest} more are less likely: --json has them.")
+    output.print_assumptions(to, found.assumptions)
+
+
+def _about_the_flow(run: Run, flow: str, network: str) -> Iterator[str]:
+    """Name the flow that was taken, and the flows and links that were replaced."""
+    others = [each["name"] for each in run.spec["flows"] if each["name"] != flow]
+    if network == "run":
+        if others:
+            yield f"The flow is {flow}. The others are as in the run: {', '.join(others)}."
+        return
+    yield f"The flow is {flow}. Candidates send one bulk flow, alone on a path in one direction."
+    if others:
+        yield f"Left out: {len(others)} more flows of the data."
+    if run.spec["links"]:
+        yield "Left out: the links of the run. Those of --link were used."
 
 
 def _draw(found: Identification, file: str, *, quiet: bool) -> None:

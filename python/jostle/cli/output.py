@@ -84,6 +84,17 @@ def print_note(to: Console, note: str) -> None:
             to.print(line)
 
 
+def print_assumptions(to: Console, sentences: Sequence[str]) -> None:
+    """Print what a command assumed about its input, and what it left out."""
+    if not sentences:
+        return
+    to.print()
+    to.print("Assumptions", style="bold")
+    for sentence in sentences:
+        for at, line in enumerate(textwrap.wrap(sentence, width() - 2, break_on_hyphens=False)):
+            to.print(f"{'  ' if at else '- '}{line}")
+
+
 def print_notes(results: ResultSet, err: bool) -> None:
     """Print the notes on the results; remarks on failed runs only where no table has them."""
     tabled = results.failure_notes if results.results and not err else ()

@@ -142,8 +142,6 @@ def _run_suite(
 
     backend = environment.backend(given["backend"], backend_choice(given))
     task = suite_task(backend, name, controller, given)
-    for experiment, text in task.refused.items():
-        echo(f"not judged: {experiment}: {text}", err=True)
     made = {backend.name: backend}
     with runners(made, len(task.work), given["jobs"], given["store_path"]) as run:
         return outcome_of(task, run[backend.name]).card
@@ -261,6 +259,7 @@ def print_suite_result(card: SuiteResult) -> None:
                 to.print(f"{'':<{wide + 11}}{one.reason}", style="dim")
     for text in card.failures:
         to.print(f"failed: {text}", style="bold red")
+    output.print_assumptions(to, card.assumptions)
     to.print()
     to.print(
         "With its 95 % interval the value of the comparison that is worst off, and its bound. "

@@ -80,7 +80,13 @@ def testbed(
     is the test set. Trials are recorded in the store: if the command is interrupted, run it again
     to continue, and the same command has the same trials.
     """
-    from jostle.parameter_search.testbed_fit import fingerprint, fit_testbed, fitted_networks, judge
+    from jostle.parameter_search.testbed_fit import (
+        fingerprint,
+        fit_testbed,
+        fitted_networks,
+        judge,
+        omissions,
+    )
     from jostle.parameter_search.tuning import SearchSettings
     from jostle.runner.executors import local
     from jostle.runner.session import Session
@@ -106,7 +112,8 @@ def testbed(
         from jostle.studies.fitted_network import document
 
         studies = {name: document(fitted) for name, fitted in every.items()}
-        print_document({"schema": DOCUMENT, "studies": studies})
+        said = list(omissions(one, found))
+        print_document({"schema": DOCUMENT, "studies": studies, "assumptions": said})
     else:
         _print(one, every, found, described)
     if write:
@@ -141,6 +148,7 @@ def _print(
     one: Testbed, every: Mapping[str, FittedNetwork], found: TestbedFit, described: NetworkScore
 ) -> None:
     from jostle.cli import output
+    from jostle.parameter_search.testbed_fit import omissions
     from jostle.studies.fitted_network_tables import score_by_half, value_rows
 
     to = output.console()
@@ -155,3 +163,4 @@ def _print(
             rows.append((name, title, *cells))
     header: tuple[str, ...] = ("study", "network", "of the fit's half", "of the half held out")
     print_rows((header, rows))
+    output.print_assumptions(to, list(omissions(one, found)))

@@ -121,6 +121,7 @@ def tune(
         for part in shown.fitting(table(found), shown.width()):
             shown.print_table(to, part)
         shown.print_note(to, incomplete and f"Trials with failed runs are not judged: {incomplete}")
+        shown.print_assumptions(to, found.assumptions)
     if output is not None:
         draw(figure(found), output, formats, quiet=as_json)
     return 0 if found.found else 1

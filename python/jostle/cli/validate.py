@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from jostle.cli.options import (
     backend_options,
     command_line_words,
     json_option,
+    overrides_of,
     scenario_options,
 )
 from jostle.cli.output_folders import make_folder, make_folder_of
@@ -27,8 +29,11 @@ from jostle.safe_io.terminal_text import echo
 if TYPE_CHECKING:
     import polars as pl
 
+    from jostle.backends import Backend
     from jostle.fidelity import Comparison
+    from jostle.fidelity.causes import Cause
     from jostle.results import ResultSet
+    from jostle.scenario import RunPlan
 
 
 @click.command(short_help="Compare the simulator with the Linux kernel.")
@@ -79,7 +84,6 @@ def validate(
     Both use the same seeds and start times. Without start_jitter in the scenario, starts are drawn
     from one shortest base RTT. The exit status is 0 if both were run, even if they differ.
     """
-    from jostle.fidelity import compare
     from jostle.fidelity.causes import read_causes
 
     if title is not None and report is None:
@@ -98,9 +102,12 @@ def validate(
         (environment.backend("sim"), ours),
         (environment.backend("kernel", backend_choice(options)), theirs),
     ]
+    assumed = [
+        tuple(_assumptions(environment, file, options, work, at)) for at, file in enumerate(files)
+    ]
     done = carry_out_with(work, jobs, store_path, no_cache=no_cache)
     pairs = list(zip(names, *done, strict=True))
-    comparisons = [compare(*pair) for pair in pairs]
+    comparisons = _compared(pairs, assumed)
     quiet = write_frame(lambda: _frame(comparisons), into) or as_json
     _print(comparisons, as_json, quiet=quiet)
     if figures is not None:
@@ -108,9 +115,6 @@ def validate(
             folder = Path(figures) / name if len(pairs) > 1 else Path(figures)
             _draw(simulator, real, folder, formats or ("png",), quiet=quiet)
     if report is not None:
-        from jostle.fidelity.markdown import page
-        from jostle.safe_io.atomic_write import write_atomically
-
         given = {
             **options,
             "repeats": repeats,
@@ -118,9 +122,7 @@ def validate(
             "report": report,
             "title": title,
         }
-        heading = {} if title is None else {"title": title}
-        text = page(comparisons, causes, _command(given, files), **heading)
-        write_atomically(Path(report), text.encode())
+        _write_page(comparisons, causes, given, files)
         echo(f"report: {report}", err=quiet)
     outside = any(comparison.within < len(comparison.cells) for comparison in comparisons)
     failed = any(comparison.failures for comparison in comparisons)
@@ -129,6 +131,54 @@ def validate(
 
 for _option in reversed(file_options("every cell")):
     validate = _option(validate)
+
+
+def _write_page(
+    comparisons: Sequence[Comparison],
+    causes: Sequence[Cause],
+    given: Mapping[str, Any],
+    files: Sequence[str],
+) -> None:
+    """Write the page of `--report`."""
+    from jostle.fidelity.markdown import page
+    from jostle.safe_io.atomic_write import write_atomically
+
+    heading = {} if given["title"] is None else {"title": given["title"]}
+    text = page(comparisons, causes, _command(given, files), **heading)
+    write_atomically(Path(given["report"]), text.encode())
+
+
+def _compared(
+    pairs: Sequence[tuple[str, ResultSet, ResultSet]], assumed: Sequence[tuple[str, ...]]
+) -> list[Comparison]:
+    """Compare both sides of each scenario."""
+    from jostle.fidelity import compare
+
+    found = [compare(*pair) for pair in pairs]
+    return [
+        replace(one, assumptions=(*said, *one.assumptions))
+        for one, said in zip(found, assumed, strict=True)
+    ]
+
+
+def _assumptions(
+    environment: Environment,
+    file: str,
+    options: Mapping[str, Any],
+    work: Sequence[tuple[Backend, Sequence[RunPlan]]],
+    at: int,
+) -> Iterator[str]:
+    """Say how the runs of a scenario differ from the file, and which conditions are left out."""
+    from jostle.runner.session import refusals
+
+    scenario = environment.load_scenario(
+        file, overrides_of(options["settings"]), allow_code=options["allow_code"]
+    )
+    if scenario.with_start_jitter() != scenario:
+        yield "Starts are drawn from one shortest base RTT, because no flow has start_jitter."
+    for backend, plans in work:
+        for refused in refusals(plans[at], backend).values():
+            yield f"Left out: {refused.error()} ({backend.name})"
 
 
 def _command(given: Mapping[str, Any], files: Sequence[str]) -> str:
@@ -180,6 +230,8 @@ def _print(comparisons: Sequence[Comparison], as_json: bool, *, quiet: bool) -> 
     output.print_note(to, not_judged(comparisons))
     are = "is" if cells == 1 else "are"
     to.print(f"{within} of {cells} cells {are} within the tolerances of what is judged.")
+    said = [sentence for comparison in comparisons for sentence in comparison.assumptions]
+    output.print_assumptions(to, list(dict.fromkeys(said)))
 
 
 def _draw(

@@ -6,7 +6,7 @@ the tolerances if all of its judged quantities are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -177,6 +177,8 @@ class Comparison:
         Cells, one per condition.
     failures
         Failed runs: side and failure.
+    assumptions
+        Sentences on what was assumed about the runs, and on what was left out.
     """
 
     scenario: str
@@ -185,6 +187,7 @@ class Comparison:
     kernel_version: str
     cells: tuple[ComparisonCell, ...]
     failures: tuple[tuple[str, Failure], ...]
+    assumptions: tuple[str, ...] = ()
 
     @property
     def within(self) -> int:
@@ -220,7 +223,25 @@ def compare(scenario: str, simulator: ResultSet, kernel: ResultSet) -> Compariso
         kernel_version=kernel.backend_version,
         cells=cells,
         failures=tuple((side, failure) for side, found in sides for failure in found.failures),
+        assumptions=tuple(_omissions(cells, simulator, kernel)),
     )
+
+
+def _omissions(
+    cells: Sequence[ComparisonCell], simulator: ResultSet, kernel: ResultSet
+) -> Iterator[str]:
+    """Say which finished runs are not part of the comparison."""
+    for index, cell in enumerate(cells):
+        done = [len(side.runs_of(index)) for side in (simulator, kernel)]
+        where = f" of {cell.label}" if cell.label else ""
+        for side, count, used in zip(("simulator", "kernel"), done, cell.runs, strict=True):
+            if used < count:
+                yield (
+                    f"Left out: {count - used} runs of the {side}{where}, because the other side "
+                    "has no run with the same seed, and seeds set the losses."
+                )
+        if not cell.compared and any(done):
+            yield f"Left out: {cell.label or 'the scenario'}, of which one side has no run."
 
 
 def _cell(simulator: ResultSet, kernel: ResultSet, condition: int, label: str) -> ComparisonCell:

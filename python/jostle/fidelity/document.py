@@ -45,6 +45,7 @@ def _scenario(comparison: Comparison) -> dict[str, Any]:
             "simulator": comparison.simulator_version,
             "kernel": comparison.kernel_version,
         },
+        "assumptions": list(comparison.assumptions),
         "conditions": [_cell(cell) for cell in comparison.cells],
         "failures": [
             {

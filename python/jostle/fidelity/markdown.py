@@ -61,6 +61,7 @@ def page(
         "## What is compared",
         _METHOD,
         _tolerances(cells),
+        *_omissions(comparisons),
         "## How many cells are within the tolerances",
         _share_by(cells, _by_kind, ("", "cells", "within", "share")),
         "By quantity, where it is judged:",
@@ -91,6 +92,17 @@ smoothed RTT are those of the second half of a run, packets sent again, and what
 application notice, those of all of it.
 [](measures.md) defines them, but for the smoothed RTT (SRTT), the mean of what it is at the ends of
 the intervals. A cell is within the tolerances if each of its flows is:"""
+
+
+def _omissions(comparisons: Sequence[Comparison]) -> list[str]:
+    """Return a section on conditions and runs that are not compared; the method says the rest."""
+    said = [
+        f"- {comparison.scenario}: {sentence}"
+        for comparison in comparisons
+        for sentence in comparison.assumptions
+        if sentence.startswith("Left out")
+    ]
+    return ["## What was left out", "\n".join(said)] if said else []
 
 
 def _introduction(comparisons: Sequence[Comparison], command: str) -> str:

@@ -1,19 +1,34 @@
-"""Recommendation for a goal on a network: compares candidates with the baseline by simulation."""
+"""Recommendation for a goal on a network: compares changes with the baseline by simulation."""
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from jostle.errors import JostleError
-from jostle.inference.candidates import candidates
-from jostle.inference.goals import Goal, Measured
-from jostle.scenario import Condition, PlannedRun, RunPlan, Scenario
+from jostle.inference.advice_setup import AdviceSetup, make_setup
+from jostle.inference.advised_changes import (
+    NOW,
+    Change,
+    Senders,
+    combined,
+    has_shaper,
+    proxy_change,
+    queue_changes,
+    sender_changes,
+    service_rate_bps,
+    variants,
+    with_ecn,
+    without_ecn,
+)
+from jostle.inference.flow_benefits import benefit, measured
+from jostle.inference.goals import Goal, Measured, effect_on
+from jostle.scenario import Condition, PlannedRun, RunPlan, ScenarioError
+from jostle.scenario.resolve.key_paths import find
 from jostle.stats import Estimate, estimate
 
 if TYPE_CHECKING:
@@ -21,321 +36,447 @@ if TYPE_CHECKING:
     from jostle.run_spec import FlowSpec
     from jostle.runner.session import Session
 
-__all__ = ["NOW", "Advice", "CandidateResult", "SenderChoice", "advise", "document_of"]
+__all__ = ["Advice", "AdviceRequest", "ChangeResult", "advise", "is_better"]
 
 _SCREENED: Final = 3
-"""Number of networks on which every candidate is screened."""
+"""Number of networks on which every change is screened."""
 _KEPT: Final = 3
-"""Controllers besides Cubic whose variants (windows, pacing, queues, proxy) are screened."""
+"""Changes of senders whose variants (windows, pacing, proxy) are screened."""
+_COMBINED: Final = 2
+"""Changes of queues that are combined with ECN and with the best change of senders."""
 _MEASURED: Final = 6
-"""Number of candidates that are measured after screening."""
-_WINDOWS: Final = ("20 packets", "50 packets")
+"""Number of changes that are measured after screening."""
 _ALIKE: Final = 2
-"""Maximum number of measured candidates with the same controller."""
-_QUEUES: Final[Mapping[str, Any]] = {
-    "0.5 BDP": {"kind": "drop_tail", "limit": "0.5 BDP"},
-    "1 BDP": {"kind": "drop_tail", "limit": "1 BDP"},
-    "2 BDP": {"kind": "drop_tail", "limit": "2 BDP"},
-    "codel": {"kind": "codel", "limit": "10000 packets"},
-    "fq_codel": "fq_codel",
-}
-_PROXY_BUFFER: Final = "4 MB"
-
-
-@dataclass(frozen=True, eq=False)
-class SenderChoice:
-    """A setting of the sender, and optionally of the bottleneck queue.
-
-    Attributes
-    ----------
-    label
-        Description of the setting.
-    sender
-        Keys of the flow whose sender is configured.
-    queue
-        Queue of the bottleneck; None for the existing queue.
-    """
-
-    label: str
-    sender: Mapping[str, Any]
-    queue: Any = None
-
-
-NOW: Final = SenderChoice("cubic, IW 10", {"controller": "cubic"})
-"""The baseline: the defaults of a Linux host."""
+"""Maximum number of measured changes of one family."""
+_DELAY_STEP_S: Final = 0.02
+"""Difference of a call's delay that is negligible: the length of a voice packet."""
+_EFFECT_STEP: Final = 0.02
+"""Difference of the effect on other flows that is negligible."""
 
 
 @dataclass(frozen=True)
-class CandidateResult:
-    """A measured candidate.
+class AdviceRequest:
+    """Goal of a recommendation, and the settings that it may change.
 
     Attributes
     ----------
-    choice
-        Setting of the candidate.
+    goal
+        The goal; one of `GOALS`.
+    controllers
+        Names of controllers that are candidates.
+    seeds
+        Number of networks, each with a seed, on which the best changes are measured.
+    length_s
+        Duration of a download, if the traffic is not known.
+    queues
+        Whether queues of links can be changed; by default, if the network is a scenario.
+    senders
+        Flows whose senders can be changed; see `AdviceSetup.senders`.
+    proxy
+        Whether a proxy can be added.
+    """
+
+    goal: Goal
+    controllers: Sequence[str]
+    seeds: int = 10
+    length_s: float = 30.0
+    queues: bool | None = None
+    senders: tuple[str, ...] = ()
+    proxy: bool = False
+
+
+@dataclass(frozen=True)
+class ChangeResult:
+    """A measured change.
+
+    Attributes
+    ----------
+    change
+        The change.
     gain
         Mean difference of the score from the baseline, over the same networks and seeds. If the
         goal's score is a logarithm, the gain is a factor (1: no difference).
     numbers
-        Mean of each of the goal's measures.
+        Mean of each measure, by flow.
+    effects
+        Factor by which the benefit of each flow that the goal is not about changes.
     """
 
-    choice: SenderChoice
+    change: Change
     gain: Estimate
-    numbers: Mapping[str, Estimate]
+    numbers: Mapping[str, Mapping[str, Estimate]]
+    effects: Mapping[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the change in the form of the JSON document."""
+        numbers = {
+            name: {key: _span(one) for key, one in of.items()} for name, of in self.numbers.items()
+        }
+        return {
+            "label": self.change.label,
+            "set": dict(self.change.values),
+            "gain": _span(self.gain),
+            "flows": numbers,
+            "effect_on_others": dict(self.effects),
+        }
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Candidates ranked by their gain.
+    """Changes ranked by their gain.
 
     Attributes
     ----------
+    setup
+        The baseline: network, flows and goal.
     baseline
         Result of the baseline.
     ranking
-        Measured candidates, the best first.
+        Measured changes, the best first.
     tried
-        Number of screened candidates.
+        Number of screened changes.
+    assumptions
+        Sentences on what was assumed and left out.
     """
 
-    baseline: CandidateResult
-    ranking: tuple[CandidateResult, ...]
+    setup: AdviceSetup
+    baseline: ChangeResult
+    ranking: tuple[ChangeResult, ...]
     tried: int
+    assumptions: tuple[str, ...]
+
+    @property
+    def improves(self) -> bool:
+        """Whether the best change is better than the baseline by more than is negligible."""
+        return bool(self.ranking) and is_better(self.ranking[0], self.setup.goal)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the document that `jostle advise --json` prints."""
+        """Return the document that `jostle advise --json` prints, without the answer in words."""
         return {
-            "format": "jostle.advice/2",
-            "baseline": _candidate_dict(self.baseline),
-            "ranking": [_candidate_dict(one) for one in self.ranking],
+            "format": "jostle.advice/3",
+            "goal": self.setup.goal.name,
+            "served": list(self.setup.served),
+            "assumptions": list(self.assumptions),
+            "baseline": self.baseline.to_dict(),
+            "ranking": [one.to_dict() for one in self.ranking],
             "tried": self.tried,
+            "network": self.setup.network.to_dict(),
         }
 
 
-def _candidate_dict(found: CandidateResult) -> dict[str, Any]:
-    def span(of: Estimate) -> dict[str, Any]:
-        return {"value": of.value, "low": of.low, "high": of.high, "n": of.n}
+def is_better(found: ChangeResult, goal: Goal) -> bool:
+    """Return whether a change is better than the baseline by more than is negligible.
 
-    return {
-        "label": found.choice.label,
-        "sender": dict(found.choice.sender),
-        "queue": found.choice.queue,
-        "gain": span(found.gain),
-        "numbers": {name: span(of) for name, of in found.numbers.items()},
-    }
+    The lower end of its 95 % interval is above the baseline.
+    """
+    value, low = found.gain.value, found.gain.low
+    if value is None or low is None:
+        return False
+    if goal.relative:
+        return low > 1 and math.log(value) > goal.close
+    return low > 0 and value > goal.close
 
 
-@dataclass(frozen=True)
+def _levels(
+    changes: Sequence[Change], value: Mapping[Change, float], close: float
+) -> Iterator[list[Change]]:
+    """Yield changes by descending value, those together that are close to the first of them."""
+    rest = sorted(changes, key=lambda change: -value[change])
+    while rest:
+        level = [change for change in rest if value[change] >= value[rest[0]] - close]
+        yield level
+        rest = rest[len(level) :]
+
+
+def _span(of: Estimate) -> dict[str, Any]:
+    return {"value": of.value, "low": of.low, "high": of.high, "n": of.n}
+
+
+@dataclass
 class _Trial:
-    """Networks and flows with which candidates are simulated."""
+    """Runs of changes, and their comparison with the baseline.
 
-    network: KnownNetwork
-    goal: Goal
-    length_s: float
+    Attributes
+    ----------
+    setup
+        The baseline.
+    session
+        Session that simulates changes.
+    left_out
+        Sentences on changes that could not be run.
+    """
+
+    setup: AdviceSetup
     session: Session
+    left_out: list[str] = field(default_factory=list)
 
     def measured(
-        self, choices: Sequence[SenderChoice], numbers: Sequence[int]
-    ) -> dict[SenderChoice, list[Measured]]:
-        """Run every choice on the same networks and seeds, and return the measures of its runs."""
-        runs = [
-            PlannedRun(at, number, self._spec(choice, number))
-            for at, choice in enumerate(choices)
-            for number in numbers
-        ]
-        conditions = tuple(Condition(at, {"choice": c.label}) for at, c in enumerate(choices))
+        self, changes: Sequence[Change], numbers: Sequence[int]
+    ) -> dict[Change, list[Measured]]:
+        """Run every change on the same networks and seeds, and return the measures of its runs.
+
+        A change with which a run is impossible or fails is left out of the result.
+        """
+        possible: list[Change] = []
+        runs: list[PlannedRun] = []
+        for change in changes:
+            try:
+                specs = [self.setup.run(change, number) for number in numbers]
+            except ScenarioError as error:
+                self._leave_out(change, error)
+                continue
+            runs += [
+                PlannedRun(len(possible), number, spec)
+                for number, spec in zip(numbers, specs, strict=True)
+            ]
+            possible.append(change)
+        conditions = tuple(Condition(at, {"change": c.label}) for at, c in enumerate(possible))
         results = self.session.carry_out(RunPlan("advice", conditions, runs))
-        if results.failures:
-            raise JostleError(f"candidates cannot be compared: {results.run_counts}")
+        failed = {failure.condition: failure.error for failure in results.failures}
+        for at, reason in failed.items():
+            self._leave_out(possible[at], reason)
         taken: dict[tuple[int, int], Measured] = {
-            (result.condition, result.run.spec["seed"]): self.goal.measure(result.run)
+            (result.condition, result.run.spec["seed"]): measured(result.run)
             for result in results.results
         }
         return {
-            choice: [taken[at, number] for number in numbers] for at, choice in enumerate(choices)
+            change: [taken[at, number] for number in numbers]
+            for at, change in enumerate(possible)
+            if at not in failed
         }
 
-    def _spec(self, choice: SenderChoice, number: int) -> Any:
-        document = document_of(self.network, self.goal, self.length_s, choice, number)
-        planned = Scenario.from_dict(document, name="advice").plan(repeats=1, seed=number)
-        return copy.deepcopy(planned.runs[0].spec)
+    def _leave_out(self, change: Change, error: object) -> None:
+        if change is NOW:
+            raise JostleError(f"the baseline cannot be run: {error}")
+        reason = error.problems[0].message if isinstance(error, ScenarioError) else str(error)
+        self.left_out.append(f"Left out: {change.label}, which cannot be run ({reason}).")
 
     def gains(self, own: Sequence[Measured], now: Sequence[Measured]) -> list[float]:
         """Return the difference of the score from the baseline for each run."""
-        score = self.goal.score
+        score, served = self.setup.goal.score, self.setup.served
         return [
-            score(mine, there) - score(there, there) for mine, there in zip(own, now, strict=True)
+            score(mine, there, served) - score(there, there, served)
+            for mine, there in zip(own, now, strict=True)
         ]
 
-    def order(self, own: Sequence[Measured], now: Sequence[Measured]) -> tuple[float, float]:
-        """Return the sort key of a candidate; larger is better."""
-        mean = float(np.mean(self.gains(own, now)))
-        if math.isnan(mean):
-            return -math.inf, 0.0
-        if self.goal.ties is None:
-            return mean, 0.0
-        name, close = self.goal.ties
-        return round(mean / close), float(np.mean([run[name] for run in own]))
+    def effect(self, own: Sequence[Measured], now: Sequence[Measured]) -> float:
+        """Return the mean effect on flows that the goal is not about, as a logarithm."""
+        others = self.setup.others
+        every = [effect_on(others, mine, there) for mine, there in zip(own, now, strict=True)]
+        return sum(every) / len(every)
+
+    def ranked(
+        self, seen: Mapping[Change, Sequence[Measured]], now: Sequence[Measured]
+    ) -> list[Change]:
+        """Sort changes, the best first.
+
+        Changes whose gains differ by a negligible amount from the best of them are sorted by the
+        delay of the served flows, then by their effect on other flows, then by the number of
+        changed keys.
+        """
+        gain = {change: float(np.mean(self.gains(runs, now))) for change, runs in seen.items()}
+        speed = {change: -self.delay_s(runs) for change, runs in seen.items()}
+        effect = {change: self.effect(runs, now) for change, runs in seen.items()}
+        return [
+            change
+            for alike in _levels(list(seen), gain, self.setup.goal.close)
+            for quick in _levels(alike, speed, _DELAY_STEP_S)
+            for equal in _levels(quick, effect, _EFFECT_STEP)
+            for change in sorted(equal, key=lambda one: (self.size(one), -gain[one]))
+        ]
+
+    def delay_s(self, runs: Sequence[Measured]) -> float:
+        """Return the mean delay of the flows that the goal is about; 0 if it does not count."""
+        delays = [
+            run[name].values[key]
+            for run in runs
+            for name in self.setup.served
+            for key in self.setup.goal.delays
+            if key in run[name].values
+        ]
+        present = [value for value in delays if not math.isnan(value)]
+        if delays and not present:
+            return math.inf
+        return sum(present) / max(len(present), 1)
+
+    def size(self, change: Change) -> int:
+        """Return the number of values that a change sets."""
+        document = self.setup.document(NOW)
+        return sum(len(find(document, key)) for key in change.values)
+
+    def best(
+        self,
+        seen: Mapping[Change, Sequence[Measured]],
+        now: Sequence[Measured],
+        most: int,
+        most_alike: int,
+    ) -> list[Change]:
+        """Return the best changes, without those that change nothing.
+
+        At most `most_alike` changes have the same family. If two changes have identical runs, only
+        the first is kept: Hybla sets the initial window itself, and a transfer of 1 MB may end
+        before the controller makes a difference.
+        """
+        chosen: list[Change] = []
+        for change in self.ranked(seen, now):
+            runs = seen[change]
+            new = runs != now and all(runs != seen[one] for one in chosen)
+            alike = [one for one in chosen if one.family == change.family]
+            if new and len(alike) < most_alike:
+                chosen.append(change)
+        return chosen[:most]
+
+    def result(
+        self, change: Change, own: Sequence[Measured], now: Sequence[Measured]
+    ) -> ChangeResult:
+        """Summarise the runs of a change."""
+        gain = estimate(self.gains(own, now), "")
+        if self.setup.goal.relative and gain.value is not None:
+            low, high = (None if end is None else math.exp(end) for end in (gain.low, gain.high))
+            gain = Estimate(math.exp(gain.value), low, high, gain.n, "", gain.method)
+        numbers = {
+            name: {
+                key: estimate([run[name].values[key] for run in own], "", bounds=(0.0, None))
+                for key in flow.values
+            }
+            for name, flow in own[0].items()
+        }
+        effects = {}
+        for name in self.setup.others:
+            every = [
+                math.log(benefit(mine[name]) / benefit(there[name]))
+                for mine, there in zip(own, now, strict=True)
+            ]
+            effects[name] = math.exp(sum(every) / len(every))
+        return ChangeResult(change, gain, numbers, effects)
 
 
-def advise(
-    network: KnownNetwork,
-    goal: Goal,
-    names: Sequence[str],
-    session: Session,
-    seeds: int = 10,
-    *,
-    length_s: float,
-    queues: bool = False,
-    proxy: bool = False,
-) -> Advice:
-    """Find the setting that serves a goal best.
+def advise(network: KnownNetwork, request: AdviceRequest, session: Session) -> Advice:
+    """Find the change that serves a goal best.
 
-    Every controller is screened on 3 networks, then the best three and Cubic with other initial
-    windows and pacing. The six best candidates are measured on new networks and seeds, so that the
-    reported gain is not biased by the selection.
+    The user's own scenario is the baseline. Queues and controllers are screened on 3 networks, then
+    variants and combinations of the best ones. The six best changes are measured on new networks
+    and seeds, so that the reported gain is not biased by the selection.
 
     Parameters
     ----------
     network
-        Network for which a setting is recommended.
-    goal
-        Goal; one of `GOALS`.
-    names
-        Available controllers.
+        Network, and traffic if it is known.
+    request
+        The goal, and what can be changed.
     session
-        Session that simulates candidates.
-    seeds
-        Number of networks, each with a seed, on which the best candidates are measured.
-    length_s
-        Duration of a download.
-    queues, proxy
-        Whether to try other queues of the bottleneck, and a proxy before it, which an end host
-        cannot set.
+        Session that simulates changes.
     """
-    trial = _Trial(network, goal, length_s, session)
+    setup, said = make_setup(network, request.goal, request.length_s)
+    trial = _Trial(setup, session)
+    senders, about = setup.senders(request.senders)
+    queues, plain, about_changes = _first_changes(setup, senders, request)
+    said += [one for one in (about, *about_changes) if one]
     first = list(range(1, _SCREENED + 1))
-    # The flow uses no ECN, because existing queues may not mark: exclude controllers that need it.
-    bare = cast("FlowSpec", {"linux": "6.1", "ecn": False})
-    names = [one.controller for one in candidates(names, bare)]
-    plain = [NOW if name == NOW.sender["controller"] else _plain(name) for name in names]
-    others = [choice for choice in plain if choice != NOW]
-    seen = trial.measured([NOW, *others], first)
+    changes = [change for every in plain.values() for change in every]
+    seen = trial.measured([NOW, *queues, *changes], first)
     now = seen.pop(NOW)
-    best = _best(trial, {NOW: now, **seen}, now, most_alike=1)[:_KEPT]
-    kept = [NOW, *(one for one in best if one != NOW)]
-    changed = _changed(kept, network.link, queues=queues, proxy=proxy)
-    seen.update(trial.measured(changed, first))
-    chosen = _best(trial, seen, now, most_alike=_ALIKE)[:_MEASURED]
-    after = [_SCREENED + 1 + at for at in range(seeds)]
+    further = _further_changes(trial, seen, now, plain, proxy=request.proxy)
+    seen.update(trial.measured(further, first))
+    chosen = trial.best(seen, now, _MEASURED, _ALIKE)
+    if not any(_is_shaper(change) for change in chosen):
+        # A router can shape, whoever controls the modem.
+        shapers = {one: runs for one, runs in seen.items() if _is_shaper(one)}
+        chosen += trial.best(shapers, now, 1, 1)
+    after = [_SCREENED + 1 + at for at in range(request.seeds)]
     finals = trial.measured([NOW, *chosen], after)
-    now = finals[NOW]
-    found = [_candidate_result(trial, choice, finals[choice], now) for choice in chosen]
-    found.sort(key=lambda one: trial.order(finals[one.choice], now), reverse=True)
-    return Advice(_candidate_result(trial, NOW, now, now), tuple(found), 1 + len(seen))
+    now = finals.pop(NOW)
+    ranking = tuple(
+        trial.result(change, finals[change], now) for change in trial.ranked(finals, now)
+    )
+    tried = 1 + len(seen)
+    said.append(
+        f"{tried} settings were compared on {_SCREENED} seeds each, the best {len(chosen)} on "
+        f"{request.seeds} new ones."
+    )
+    baseline = trial.result(NOW, now, now)
+    return Advice(setup, baseline, ranking, tried, (*said, *trial.left_out))
 
 
-def _changed(
-    kept: Sequence[SenderChoice], link: str, *, queues: bool, proxy: bool
-) -> list[SenderChoice]:
-    """Return the variants of the best controllers."""
-    changed = [one for choice in kept for one in _variants(choice)]
-    if queues:
-        changed += [
-            SenderChoice(f"{one.label}, {label}", one.sender, queue)
-            for one in kept
-            for label, queue in _QUEUES.items()
-        ]
-    if proxy:
-        changed += [_behind_a_proxy(one, link) for one in kept]
-    return changed
-
-
-def _controller(choice: SenderChoice) -> str:
-    proxy: Mapping[str, str] = choice.sender.get("proxy", choice.sender)
-    return proxy["controller"]
-
-
-def _best(
-    trial: _Trial,
-    seen: Mapping[SenderChoice, Sequence[Measured]],
-    now: Sequence[Measured],
-    most_alike: int,
-) -> list[SenderChoice]:
-    """Sort choices, the best first, without those that change nothing.
-
-    At most `most_alike` choices have the same controller. If two choices have identical runs, only
-    the first is kept: Hybla sets the initial window itself, and a transfer of 1 MB may end before
-    the controller makes a difference.
-    """
-    chosen: list[SenderChoice] = []
-    for choice in sorted(seen, key=lambda one: trial.order(seen[one], now), reverse=True):
-        new = all(seen[choice] != seen[one] for one in chosen)
-        alike = [one for one in chosen if _controller(one) == _controller(choice)]
-        if new and len(alike) < most_alike:
-            chosen.append(choice)
-    return chosen
-
-
-def _plain(name: str) -> SenderChoice:
-    return SenderChoice(f"{name}, IW 10", {"controller": name})
-
-
-def _variants(choice: SenderChoice) -> list[SenderChoice]:
-    """Return variants with larger initial windows, with `fq` at the host, and with both."""
-    name = choice.sender["controller"]
-    windows = [("10 packets", "IW 10"), *((size, f"IW {size.split()[0]}") for size in _WINDOWS)]
-    # BBR paces regardless of the host's queue.
-    paced = ("none",) if name.startswith("bbr") else ("none", "fq")
-    return [
-        SenderChoice(
-            f"{name}, {label}{', paced' if pacing == 'fq' else ''}",
-            {"controller": name, "initial_window": size, "pacing": pacing},
+def _first_changes(
+    setup: AdviceSetup, senders: Sequence[Senders], request: AdviceRequest
+) -> tuple[list[Change], dict[Senders, list[Change]], list[str]]:
+    """Return queues, and controllers of each group of senders, with sentences about them."""
+    said: list[str] = []
+    by_name = {flow.get("group") or flow["name"]: flow for flow in setup.spec["flows"]}
+    plain: dict[Senders, list[Change]] = {}
+    for each in senders:
+        flow: FlowSpec = by_name[each.names[0]]
+        plain[each], need_ecn = sender_changes(each, flow, request.controllers)
+        if need_ecn:
+            said.append(f"Left out: {', '.join(need_ecn)} for {each.label}, which uses no ECN.")
+    may = bool(setup.network.traffic) if request.queues is None else request.queues
+    if not may:
+        said.append("The queues of the links stay as they are. --queue tries others.")
+        return [], plain, said
+    links, rest = setup.links()
+    said.append(rest)
+    ecn = any(flow["ecn"] for flow in setup.spec["flows"])
+    queues = list(queue_changes(setup.spec, links, setup.network.varied_queues, ecn))
+    every = {link["name"]: link for link in setup.spec["links"]}
+    if queues and not ecn and not senders:
+        said.append("Left out: ECN, because no flow uses it and no sender is yours.")
+    shaped = [name for name in links if has_shaper(every[name])]
+    if shaped:
+        said.append(
+            f"Left out: queues without a shaper on {', '.join(shaped)}, whose rate a "
+            "shaper or policer sets. It may be what was paid for."
         )
-        for size, label in windows
-        for pacing in paced
-        if (label, pacing) != ("IW 10", "none")
-    ]
+    varying = [name for name in links if service_rate_bps(every[name]) is None]
+    if varying:
+        said.append(
+            f"Left out: shapers and other drop-tail queues on {', '.join(varying)}, whose rate "
+            "varies."
+        )
+    if any(change.in_the_modem for change in queues):
+        said.append(
+            "A queue without a shaper is in the device where packets queue, such as the modem. "
+            "CAKE with a rate can be in a router before it."
+        )
+    return queues, plain, said
 
 
-def _behind_a_proxy(choice: SenderChoice, link: str) -> SenderChoice:
-    name = choice.sender["controller"]
-    proxy = {"link": link, "controller": name, "buffer": _PROXY_BUFFER}
-    return SenderChoice(f"cubic, proxy with {name}", {**NOW.sender, "proxy": proxy})
+def _further_changes(
+    trial: _Trial,
+    seen: Mapping[Change, Sequence[Measured]],
+    now: Sequence[Measured],
+    plain: Mapping[Senders, Sequence[Change]],
+    *,
+    proxy: bool,
+) -> list[Change]:
+    """Return variants of the best changes, and their combinations."""
+    changes: list[Change] = []
+    owner = {change: each for each, every in plain.items() for change in every}
+    best = trial.best({c: seen[c] for c in owner if c in seen}, now, _KEPT, 1)
+    for each in plain:
+        changes += variants(each, None)
+    for change in best:
+        changes += variants(owner[change], change.family)
+    if proxy:
+        for each in plain:
+            names = dict.fromkeys([*each.controllers, *(change.family for change in best)])
+            changes += [proxy_change(each, name) for name in names if each.transport == "tcp"]
+    flows = trial.setup.spec["flows"]
+    own = {name for each in plain for name in each.names}
+    ecn = [flow["ecn"] for flow in flows if (flow.get("group") or flow["name"]) in own]
+    queues = {change: runs for change, runs in seen.items() if _sets_a_queue(change)}
+    for queue in trial.best(queues, now, _COMBINED, 1):
+        if not all(ecn):
+            changes.append(with_ecn(queue, list(plain)))
+        dropping = without_ecn(queue) if any(flow["ecn"] for flow in flows) else None
+        changes += [dropping] if dropping else []
+        changes += [combined(queue, change) for change in best[:1]]
+    return changes
 
 
-def document_of(
-    network: KnownNetwork, goal: Goal, length_s: float, choice: SenderChoice, number: int = 0
-) -> dict[str, Any]:
-    """Return a candidate's run as a scenario document; `number` selects the network (`drawn`)."""
-    tables, keys = network.drawn(number)
-    if choice.queue is not None:
-        table = cast("dict[str, Any]", tables[network.link])
-        table["queue"] = copy.deepcopy(choice.queue)
-    duration_s = 60.0 if goal.duration is None else goal.duration * length_s
-    document: dict[str, Any] = {
-        "title": f"Advice: {choice.label}",
-        "duration": f"{duration_s:g} s",
-        "sampling_interval": f"{duration_s / 60:g} s",
-        "seed": max(number, 1),
-        **tables,
-        "flows": goal.flows(choice.sender, keys, length_s),
-    }
-    if goal.duration == 2:
-        middle, end = f"{length_s:g} s", f"{duration_s:g} s"
-        document["phases"] = {"alone": ["0 s", middle], "beside": [middle, end]}
-    return document
+def _sets_a_queue(change: Change) -> bool:
+    return any(key.endswith(".queue") for key in change.values)
 
 
-def _candidate_result(
-    trial: _Trial, choice: SenderChoice, own: Sequence[Measured], now: Sequence[Measured]
-) -> CandidateResult:
-    gain = estimate(trial.gains(own, now), "")
-    if trial.goal.relative and gain.value is not None:
-        low, high = (None if end is None else math.exp(end) for end in (gain.low, gain.high))
-        gain = Estimate(math.exp(gain.value), low, high, gain.n, "", gain.method)
-    numbers = {
-        name: estimate([run[name] for run in own], "", bounds=(0.0, None)) for name in own[0]
-    }
-    return CandidateResult(choice, gain, numbers)
+def _is_shaper(change: Change) -> bool:
+    return _sets_a_queue(change) and not change.in_the_modem

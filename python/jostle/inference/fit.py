@@ -7,7 +7,7 @@ features (`fit_features.py`) from the features of the data.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -92,6 +92,8 @@ class Fit:
         Pairs of keys that the data cannot separate, with their correlation.
     evaluations
         Number of evaluated guesses.
+    assumptions
+        Sentences on what was assumed about the measurements, and on what was left out.
     """
 
     scenario: Scenario
@@ -101,6 +103,7 @@ class Fit:
     runs: Sequence[Run]
     unclear: tuple[tuple[str, str, float], ...]
     evaluations: int
+    assumptions: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `jostle fit --json` prints."""
@@ -124,6 +127,7 @@ class Fit:
                 for one, other, correlation in self.unclear
             ],
             "experiments": [compared_dict(one) for one in self.compared],
+            "assumptions": list(self.assumptions),
         }
 
 
@@ -211,6 +215,8 @@ class _Search:
             features(one.run, rtts) for one, rtts in zip(experiments, self.rtts, strict=True)
         ]
         self.evaluations = 0
+        self.failed = 0
+        """Number of guesses that could not be run."""
         self.target = np.array([f.scaled for each in self.measured for f in each])
         self.weights = np.ones(self.target.size)
         self.luck = np.zeros(self.target.size)
@@ -261,6 +267,7 @@ class _Search:
         count = len(guesses) * len(self.experiments)
         conditions = tuple(Condition(at, {"guess": str(at)}) for at in range(count))
         if not runs:
+            self.failed += len(guesses)
             return [None] * len(guesses)
         plan = RunPlan("fit", conditions, runs, source=self.scenario.source)
         results = self.session.carry_out(plan)
@@ -274,6 +281,7 @@ class _Search:
                     row += [scaled.get(f.name, float("nan")) for f in measured]
             whole = all(len(row) == self.target.size for row in rows)
             found.append(np.array(rows) if whole else None)
+            self.failed += not whole
         return found
 
     def search(
@@ -345,7 +353,42 @@ class _Search:
         )
         compared, runs = compare(scenario, self.experiments, self.session, self.seeds)
         unclear = tuple(known.unclear)
-        return Fit(scenario, parameters, misfit, compared, runs, unclear, self.evaluations)
+        said = tuple(self._assumptions(compared))
+        return Fit(scenario, parameters, misfit, compared, runs, unclear, self.evaluations, said)
+
+    def _assumptions(self, compared: Sequence[Compared]) -> Iterator[str]:
+        """Say how measurements were matched with the scenario, and what was not compared."""
+        scenario = self.scenario
+        yield from matching(scenario, self.experiments)
+        conditions = scenario.conditions
+        used = {one.condition for one in self.experiments}
+        unused = [str(one) for one in conditions if one.index not in used]
+        if unused:
+            yield f"Left out: conditions without a measurement ({'; '.join(unused)})."
+        yield (
+            f"Runs have the duration and sampling interval of the measurement, and {self.seeds} "
+            "seeds each. Left out: those of the scenario, its phases and its captures."
+        )
+        for one, features_of in zip(self.experiments, compared, strict=True):
+            missing = [f.name for f, fitted in features_of if f.value is None or fitted is None]
+            if missing:
+                yield f"Left out of the misfit with {one.source}: {', '.join(missing)} (no value)."
+        if self.failed:
+            yield f"Left out: {self.failed} guesses that could not be run."
+
+
+def matching(scenario: Scenario, experiments: Sequence[Experiment]) -> Iterator[str]:
+    """Say which condition and which flows of a scenario each measurement is compared with."""
+    plans = {p.condition: p for p in scenario.plan(repeats=1).first_run_of_each_condition()}
+    for one in experiments:
+        source = one.source or "the measurement"
+        if len(scenario.conditions) > 1:
+            yield f"{source} is of the condition {scenario.conditions[one.condition]}."
+        ours = [flow["name"] for flow in plans[one.condition].spec["flows"]]
+        theirs = [flow["name"] for flow in one.run.summary["flows"]]
+        pairs = [f"{mine} is {other}" for mine, other in zip(ours, theirs, strict=False)]
+        if ours != theirs:
+            yield f"Flows of {source} are matched by their order: {'; '.join(pairs)}."
 
 
 def compare(

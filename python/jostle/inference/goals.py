@@ -1,4 +1,4 @@
-"""Goals of a recommendation: the simulated traffic, its measures and the score."""
+"""Goals of a recommendation: the flows that it serves, probe flows, and the score."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from jostle.inference.flow_benefits import FlowValues, benefit
+
 if TYPE_CHECKING:
-    from jostle.backends import Run
+    from jostle.results.flow_groups import TrafficKind
 
-__all__ = ["GOALS", "Goal", "Measured"]
+__all__ = ["GOALS", "Goal", "Measured", "effect_on"]
 
-Measured = Mapping[str, float]
-"""Measures of one run, by name."""
+Measured = Mapping[str, FlowValues]
+"""Measures of one run by scenario entry."""
 
-_WAIT_S: Final = 60.0
-"""Completion time of a download that has not finished."""
 _LEAST: Final = 1e-3
-"""Minimum share that the other flow keeps, because the logarithm of 0 is infinite."""
+"""Minimum share that another flow keeps, because the logarithm of 0 is infinite."""
+Keys = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -27,158 +28,137 @@ class Goal:
 
     Attributes
     ----------
-    flows
-        Function that returns the flows of a scenario from the sender's keys, the network's keys,
-        and the duration of a download in seconds.
+    name
+        Name of the goal.
+    served
+        Words for the flows that it is about.
+    serves
+        Function that returns whether it is about a flow, from its kind of traffic and whether it is
+        a voice call.
+    probes
+        Function that returns the flows to add if a scenario has none of these, from the keys of
+        the path, the duration of a run and a prefix of their names.
+    beside
+        Function that returns the traffic beside the probes if nothing is known of the traffic, from
+        the keys of the path and the length of a download.
+    both_directions
+        Whether probes run in both directions of an access line.
     duration
-        Duration of a run in multiples of a download's; None for 60 s.
-    measure
-        Function that returns the measures of a run.
+        Duration of a run if nothing is known of the traffic: in multiples of a download's length;
+        None for 60 s.
     score
-        Function that returns the score of a run from its measures and the baseline's measures on
-        the same network and seed; higher is better.
+        Function that returns the score of a run from its measures, the baseline's measures on the
+        same network and seed, and the names of the served flows; higher is better.
     relative
         Whether the score is a logarithm, so that differences are factors.
     meaning
         Description of the score.
-    ties
-        A measure, and a difference of mean scores that is negligible: candidates within it are
-        ranked by the measure. None if every difference counts.
-    shown
-        Printed measures, with heading, factor to the unit of the heading, and digits.
+    close
+        Difference of mean scores that is negligible. Changes within it are ranked by the delay of
+        the served flows, then by their effect on the other flows.
+    delays
+        Names of the measures of that delay; empty if the score contains it.
     """
 
-    flows: Callable[[Mapping[str, Any], Mapping[str, Any], float], list[dict[str, Any]]]
+    name: str
+    served: str
+    serves: Callable[[TrafficKind, bool], bool]
+    probes: Callable[[Keys, float, str], list[dict[str, Any]]]
+    beside: Callable[[Keys, float], list[dict[str, Any]]]
+    both_directions: bool
     duration: int | None
-    measure: Callable[[Run], dict[str, float]]
-    score: Callable[[Measured, Measured], float]
+    score: Callable[[Measured, Measured, tuple[str, ...]], float]
     relative: bool
     meaning: str
-    ties: tuple[str, float] | None
-    shown: tuple[tuple[str, str, float, int], ...]
+    close: float
+    delays: tuple[str, ...] = ()
 
 
-def _phase(run: Run, flow: str, phase: str) -> Mapping[str, Any]:
-    rows: Any = run.summary["flows"]
-    found: Mapping[str, Any] = next(row for row in rows if row["name"] == flow)["phases"][phase]
-    return found
+def effect_on(names: tuple[str, ...], own: Measured, now: Measured) -> float:
+    """Return the mean logarithm of the factor by which the benefit of some flows changes."""
+    if not names:
+        return 0.0
+    return sum(math.log(benefit(own[n]) / benefit(now[n])) for n in names) / len(names)
 
 
-def _number(run: Run, flow: str, phase: str, name: str) -> float:
-    value = _phase(run, flow, phase)[name]
-    return math.nan if value is None else float(value)
-
-
-def _completion(run: Run, flow: str) -> float:
-    rows: Any = run.summary["flows"]
-    value = next(row for row in rows if row["name"] == flow)["completion_time_s"]
-    return _WAIT_S if value is None else float(value)
-
-
-def _short(sender: Mapping[str, Any], net: Mapping[str, Any], _: float) -> list[dict[str, Any]]:
+def _short(keys: Keys, length_s: float, prefix: str) -> list[dict[str, Any]]:
     def download(name: str, size: str) -> dict[str, Any]:
-        return {"name": name, **sender, **net, "source": {"kind": "fixed", "size": size}}
+        source = {"kind": "fixed", "size": size}
+        return {"name": prefix + name, "controller": "cubic", **keys, "source": source}
 
+    # The downloads start when the scenario's own traffic is under way.
+    start = {"start": f"{length_s / 3:g} s"} if prefix else {}
     return [
-        {**download("small", "100 kB"), "start_jitter": "1 s"},
-        {**download("large", "1 MB"), "after": "small", "start": "1 s"},
+        {**download("small", "100 kB"), **start, "start_jitter": "1 s"},
+        {**download("large", "1 MB"), "after": f"{prefix}small", "start": "1 s"},
     ]
 
 
-def _measure_short(run: Run) -> dict[str, float]:
-    return {
-        "small_s": _completion(run, "small"),
-        "large_s": _completion(run, "large"),
-        "retransmitted": _number(run, "large", "overall", "retransmission_ratio"),
-    }
+def _bulk(keys: Keys, _length_s: float, prefix: str) -> list[dict[str, Any]]:
+    return [_download(keys, f"{prefix}download")]
 
 
-def _score_short(own: Measured, _now: Measured) -> float:
-    return -(math.log(own["small_s"]) + math.log(own["large_s"])) / 2
+def _download(keys: Keys, name: str) -> dict[str, Any]:
+    return {"name": name, "controller": "cubic", **keys, "start_jitter": "1 s"}
 
 
-def _bulk(
-    sender: Mapping[str, Any], net: Mapping[str, Any], length_s: float
-) -> list[dict[str, Any]]:
-    other = {"name": "other", "controller": "cubic", **net, "start": f"{length_s:g} s"}
-    return [{"name": "download", **sender, **net, "start_jitter": "1 s"}, other]
+def _another(keys: Keys, length_s: float) -> list[dict[str, Any]]:
+    return [{"name": "other", "controller": "cubic", **keys, "start": f"{length_s:g} s"}]
 
 
-def _measure_bulk(run: Run) -> dict[str, float]:
-    return {
-        "goodput_bps": _number(run, "download", "overall", "goodput_bps"),
-        "alone_bps": _number(run, "download", "alone", "goodput_bps"),
-        "rtt_s": _number(run, "download", "alone", "rtt_mean_s"),
-        "other_bps": _number(run, "other", "beside", "goodput_bps"),
-        "other_rtt_s": _number(run, "other", "beside", "rtt_mean_s"),
-    }
-
-
-def _score_bulk(own: Measured, now: Measured) -> float:
-    # 1 - harm as defined by Ware et al. ("Beyond Jain's Fairness Index", HotNets 2019), with the
-    # baseline in place of the solo performance. Better than the baseline gains nothing.
-    kept = min(1.0, own["other_bps"] / max(now["other_bps"], 1.0))
-    # A flow without delivered data has no RTT.
-    rtts_s = own["other_rtt_s"], now["other_rtt_s"]
-    quick = _LEAST if math.isnan(rtts_s[0]) else 1.0
-    if not any(map(math.isnan, rtts_s)):
-        quick = min(1.0, rtts_s[1] / rtts_s[0])
-    return math.log(max(own["goodput_bps"], 1.0) * max(kept, _LEAST) * max(quick, _LEAST))
-
-
-def _calls(
-    sender: Mapping[str, Any], net: Mapping[str, Any], _length_s: float
-) -> list[dict[str, Any]]:
+def _call(keys: Keys, _length_s: float, prefix: str) -> list[dict[str, Any]]:
     source = {"kind": "cbr", "codec": "g711"}
-    call = {"name": "call", "controller": "none", **net, "source": source}
-    return [{"name": "download", **sender, **net, "start_jitter": "1 s"}, call]
+    return [{"name": f"{prefix}call", "controller": "none", **keys, "source": source}]
 
 
-def _measure_calls(run: Run) -> dict[str, float]:
-    return {
-        "mos": _number(run, "call", "overall", "mos"),
-        "delay_s": _number(run, "call", "overall", "one_way_delay_mean_s"),
-        "delay_p95_s": _number(run, "call", "overall", "one_way_delay_p95_s"),
-        "goodput_bps": _number(run, "download", "overall", "goodput_bps"),
-    }
+def _score_short(own: Measured, _now: Measured, served: tuple[str, ...]) -> float:
+    return sum(math.log(benefit(own[name])) for name in served) / len(served)
 
 
-def _score_calls(own: Measured, _now: Measured) -> float:
-    return own["mos"]
+def _score_bulk(own: Measured, now: Measured, served: tuple[str, ...]) -> float:
+    """Return the mean log goodput plus log (1 − harm) to other flows.
+
+    Harm is defined by Ware et al. ("Beyond Jain's Fairness Index", HotNets 2019), with the baseline
+    in place of the solo performance. Better than the baseline gains nothing.
+    """
+    score = _score_short(own, now, served)
+    for name in (name for name in own if name not in served):
+        score += math.log(min(1.0, max(benefit(own[name]) / benefit(now[name]), _LEAST)))
+        if own[name].kind == "bulk":
+            # A flow without delivered data has no RTT.
+            mine, theirs = (of[name].values["rtt"] for of in (own, now))
+            kept = _LEAST if math.isnan(mine) else 1.0 if math.isnan(theirs) else theirs / mine
+            score += math.log(min(1.0, max(kept, _LEAST)))
+    return score
+
+
+def _score_calls(own: Measured, _now: Measured, served: tuple[str, ...]) -> float:
+    """Return the quality of the worst flow, from 0 to 1: a call is as good as that."""
+    return min(benefit(own[name]) / (100 if own[name].is_voice else 1) for name in served)
 
 
 GOALS: Final[Mapping[str, Goal]] = {
-    "short downloads": Goal(
-        _short, None, _measure_short, _score_short, True,
-        "geometric mean of the completion times of 100 kB and 1 MB",
-        None,
-        (
-            ("small_s", "100 kB (s)", 1, 2),
-            ("large_s", "1 MB (s)", 1, 2),
-            ("retransmitted", "retransmitted (%)", 100, 2),
+    goal.name: goal
+    for goal in (
+        Goal(
+            "short downloads", "short downloads, requests or pages",
+            lambda kind, _: kind in ("transfers", "requests", "pages"),
+            _short, lambda _keys, _length_s: [], False, None, _score_short, True,
+            "geometric mean of the completion, response and page load times", 0.03,
         ),
-    ),
-    "bulk": Goal(
-        _bulk, 2, _measure_bulk, _score_bulk, True,
-        "goodput × (1 − harm to another flow's goodput) × (1 − harm to its RTT)",
-        None,
-        (
-            ("goodput_bps", "goodput (Mbit/s)", 1e-6, 2),
-            ("alone_bps", "alone (Mbit/s)", 1e-6, 2),
-            ("rtt_s", "RTT alone (ms)", 1e3, 0),
-            ("other_bps", "other (Mbit/s)", 1e-6, 2),
-            ("other_rtt_s", "its RTT (ms)", 1e3, 0),
+        Goal(
+            "bulk", "bulk transfers", lambda kind, _: kind == "bulk",
+            _bulk, _another, False, 2, _score_bulk, True,
+            "goodput × (1 − harm to each other flow), and × (1 − harm to its RTT) of bulk flows",
+            0.01,
         ),
-    ),
-    "calls": Goal(
-        _calls, 1, _measure_calls, _score_calls, False,
-        "opinion score (MOS) of a G.711 call beside the download",
-        ("goodput_bps", 0.05),
-        (
-            ("mos", "MOS", 1, 2),
-            ("delay_s", "one-way delay (ms)", 1e3, 0),
-            ("delay_p95_s", "95 % below (ms)", 1e3, 0),
-            ("goodput_bps", "download (Mbit/s)", 1e-6, 2),
+        Goal(
+            "calls", "voice or video calls", lambda kind, voice: voice or kind == "media",
+            _call, lambda keys, _length_s: [_download(keys, "download")], True, 1, _score_calls,
+            False,
+            "points of the worst flow of a call: of voice the R factor (ITU-T G.107), of video "
+            "the share of frames in time, in %",
+            0.02, ("frame_delay", "one_way_delay"),
         ),
-    ),
+    )
 }  # fmt: skip

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -79,12 +79,15 @@ class Identification:
         Probability that the sender is none of the candidates.
     links
         Specifications of the links on which candidates were run.
+    assumptions
+        Sentences on what was assumed about the candidates, and on those that were left out.
     """
 
     observed: ObservedFlow
     ranking: tuple[RankedCandidate, ...]
     none_of_these: float
     links: Sequence[Mapping[str, Any]]
+    assumptions: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `jostle identify --json` prints."""
@@ -101,6 +104,7 @@ class Identification:
             ],
             "none_of_these": self.none_of_these,
             "link": {"links": list(self.links)},
+            "assumptions": list(self.assumptions),
         }
 
 
@@ -137,7 +141,38 @@ def identify(
         If there is no candidate that can run.
     """
     seen = observe_candidates(around, observed.flow, names, session, replicas, on_time=on_time)
-    return rank(observed, seen, around["links"])
+    found = rank(observed, seen, around["links"])
+    said = _assumptions(around, observed.flow, names, seen, on_time=on_time)
+    return replace(found, assumptions=tuple(said))
+
+
+def _assumptions(
+    around: RunSpec,
+    flow: str,
+    names: Sequence[str],
+    seen: Sequence[tuple[str, ObservedFlow]],
+    *,
+    on_time: bool,
+) -> Iterator[str]:
+    """Say what is assumed about candidates, and which of them were not compared."""
+    name = sender_in(around, flow)
+    sender = next(each for each in around["flows"] if each["name"] == name)
+    yield "Candidates have default parameters and their usual slow start."
+    if not on_time:
+        yield (
+            f"Each candidate also ran on paths with random delays of {LATENESS_S[0] * 1e3:g} to "
+            f"{LATENESS_S[-1] * 1e3:g} ms."
+        )
+    usable = [one.controller for one in candidates(names, sender)]
+    need_ecn = [one for one in names if one not in usable]
+    if need_ecn:
+        yield f"Left out: {', '.join(need_ecn)}, which need ECN. The flow has none."
+    compared = {one for one, _ in seen}
+    missing = [one for one in usable if one not in compared]
+    if missing:
+        yield (
+            f"Left out: {', '.join(missing)}. Their runs failed or sent too little to be compared."
+        )
 
 
 def observe_candidates(

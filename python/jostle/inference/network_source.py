@@ -1,9 +1,10 @@
-"""Network of a recommendation: from a profile, a scenario, a run, or a capture."""
+"""Network and traffic of a recommendation: from a profile, a scenario, a run, or a capture."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -14,7 +15,11 @@ from jostle.errors import InputError, name_source
 from jostle.inference.measurement_lookup import find_measured
 from jostle.inference.observed_flow import observe
 from jostle.inference.run_context import SINGLE_FLOW_NAME, spec_from_estimate, spec_from_run
-from jostle.scenario import load
+from jostle.scenario import Scenario, load
+from jostle.scenario.models import LINK_TABLES
+from jostle.scenario.parsing.problems import Report
+from jostle.scenario.resolve.grid import GridKey, filled, read_grid
+from jostle.scenario.resolve.key_paths import value_at
 from jostle.scenario.resolve.profiles import profiles
 
 if TYPE_CHECKING:
@@ -31,26 +36,40 @@ _ESTIMATED: Final[Mapping[str, tuple[float, float]]] = {
 Queues are longer than the longest mean of an interval; the shortest RTT of Linux includes some
 tenths of a millisecond of the hosts (docs/fit.md).
 """
-_OUTER: Final = ("bottleneck", "downlink", "uplink")
+_NETWORK: Final = (*LINK_TABLES, "links", "graph")
+"""Tables of a scenario that describe its network."""
+_DESIGN: Final = (
+    "grid", "sample", "repeats", "repeat_until", "max_repeats", "seed", "capture", "record",
+)  # fmt: skip
+"""Keys of a scenario that say which runs there are and what is recorded of them."""
 
 
 @dataclass(frozen=True)
 class KnownNetwork:
-    """A bottleneck in scenario form, with its uncertainty.
+    """Links in scenario form with their uncertainty, and the traffic if it is known.
 
     Attributes
     ----------
     origin
         `profile`, `scenario`, `run` or `estimated`.
     tables
-        `bottleneck`, or `downlink` and `uplink`, of a scenario document.
+        The tables of a scenario document that describe the network, such as `bottleneck`.
     rtt
-        Base RTT with its unit; None for the profile's default.
+        Base RTT of added flows, with its unit; None for the profile's default.
     spread
         Least and largest relative deviation of the true `rate`, `limit` and `rtt` from the
         estimates; empty if they are known.
     numbers
         Estimates to which `spread` applies, in bit/s, bytes and seconds.
+    traffic
+        Flows, duration and the other keys of a scenario beside its network; empty if the traffic is
+        not known.
+    varied_queues
+        Values that the scenario's grid has for queues: key, then label, then value.
+    source
+        Name of the scenario file. Files that it names are relative to its folder.
+    assumptions
+        Sentences on what was assumed about the input, or left out of it.
     """
 
     origin: str
@@ -58,11 +77,20 @@ class KnownNetwork:
     rtt: str | None
     spread: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     numbers: Mapping[str, float] = field(default_factory=dict)
+    traffic: Mapping[str, Any] = field(default_factory=dict)
+    varied_queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    source: str = "advice"
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def is_access_line(self) -> bool:
+        """Whether there are a `downlink` and an `uplink`."""
+        return "downlink" in self.tables
 
     @property
     def link(self) -> str:
-        """Name of the table of the link that carries data."""
-        return "bottleneck" if "bottleneck" in self.tables else "downlink"
+        """Name of the link that a single-link network has, or the one towards the client."""
+        return "downlink" if self.is_access_line else "bottleneck"
 
     def drawn(self, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """Draw a network uniformly from the range of the estimates.
@@ -103,7 +131,9 @@ class KnownNetwork:
         }  # fmt: skip
 
 
-def find_network(given: str, store: Path, flow: str | None = None) -> KnownNetwork:
+def find_network(
+    given: str, store: Path, flow: str | None = None, settings: Mapping[str, str] | None = None
+) -> KnownNetwork:
     """Find the network for a recommendation.
 
     Parameters
@@ -114,19 +144,47 @@ def find_network(given: str, store: Path, flow: str | None = None) -> KnownNetwo
         Store in which runs are looked up by name.
     flow
         Flow of a run or capture; optional if there is only one.
+    settings
+        Values of keys of the scenario or profile, as for `--set`.
 
     Raises
     ------
     InputError
         If it is none of these, or its network is not sufficiently described.
     """
+    settings = settings or {}
     if given in profiles():
-        return KnownNetwork("profile", {"bottleneck": {"profile": given, **_queue(given)}}, None)
+        return _of_a_profile(given, settings)
     if given.endswith(".toml"):
-        return _of_a_scenario(given)
+        return _of_a_scenario(given, settings)
+    if settings:
+        raise InputError("--set changes a scenario or a profile; a run or a capture has no keys")
     run = find_measured(given, store)
     with name_source(given):
         return _network_of(run, flow)
+
+
+def _of_a_profile(name: str, settings: Mapping[str, str]) -> KnownNetwork:
+    bare = {"bottleneck": {"profile": name}}
+    if "queue" not in profiles()[name] and not any("queue" in key for key in settings):
+        raise InputError(
+            f"profile {name} does not say which queue is at its link, and advice depends on it: "
+            'add --set \'bottleneck.queue={ kind = "drop_tail", limit = "64 packets" }\' with the '
+            "buffer of the modem or router in bytes, packets or BDP"
+        )
+    flow = {"name": "flow", "controller": "cubic"}
+    queue = {"queue": {"kind": "drop_tail", "limit": "1 BDP"}}
+    whole = {
+        "duration": "1 s", "flows": [flow],
+        "bottleneck": {**bare["bottleneck"], **({} if "queue" in profiles()[name] else queue)},
+    }  # fmt: skip
+    document = Scenario.from_dict(whole, name=name).set(settings).document
+    said = (
+        f"The profile {name} is one direction and has no flows. The other direction has no limit.",
+    )
+    return KnownNetwork(
+        "profile", {"bottleneck": document["bottleneck"]}, None, source=name, assumptions=said
+    )
 
 
 def _network_of(run: Run, flow: str | None) -> KnownNetwork:
@@ -134,28 +192,83 @@ def _network_of(run: Run, flow: str | None) -> KnownNetwork:
         names = [each["name"] for each in run.spec["flows"] if each["transport"] == "tcp"]
         if flow is None and not names:
             raise InputError("the run has no TCP flow")
-        tables, rtt, _ = _single_link(spec_from_run(run, flow or names[0]), flow or names[0])
-        return KnownNetwork("run", tables, rtt)
+        name = flow or names[0]
+        tables, rtt, _ = _single_link(spec_from_run(run, name), name)
+        left_out = ", ".join(each["name"] for each in run.spec["flows"])
+        said = (
+            f"Of the run only the link and the RTT of {name} were used. Left out: its flows "
+            f"({left_out}). To keep them, give the scenario file.",
+        )
+        return KnownNetwork("run", tables, rtt, assumptions=said)
     observed = observe(run, flow)
     _, _, numbers = _single_link(spec_from_estimate(observed), SINGLE_FLOW_NAME)
     tables = {"bottleneck": _drop_tail(numbers["rate"], numbers["limit"], numbers["rtt"] / 2)}
-    return KnownNetwork("estimated", tables, f"{numbers['rtt']:.9f} s", _ESTIMATED, numbers)
+    others = len(run.spec["flows"]) - 1
+    notes = [
+        f"The network was estimated from {observed.flow}: {numbers['rate'] / 1e6:.4g} Mbit/s, "
+        f"{numbers['rtt'] * 1e3:.4g} ms, a drop-tail queue of {numbers['limit'] / 1e3:.4g} kB. "
+        "Half of the RTT is on each way, and the way back has no limit.",
+        *([f"Left out: {others} more flows of the capture."] if others else []),
+    ]
+    return KnownNetwork(
+        "estimated",
+        tables,
+        f"{numbers['rtt']:.9f} s",
+        _ESTIMATED,
+        numbers,
+        assumptions=tuple(notes),
+    )
 
 
-def _queue(profile: str) -> dict[str, Any]:
-    """Return a default queue for profiles without one."""
-    if "queue" in profiles()[profile]:
-        return {}
-    return {"queue": {"kind": "drop_tail", "limit": "1 BDP"}}
+def _of_a_scenario(file: str, settings: Mapping[str, str]) -> KnownNetwork:
+    scenario = load(file, settings)
+    document = scenario.document
+    dimensions = read_grid(dict(document), Report())
+    if scenario.design is not None:
+        dimensions += scenario.design.dimensions(dict(document), Report(), None)
+    base = filled(dict(document), dimensions)
+    tables: dict[str, Any] = {key: base[key] for key in _NETWORK if key in base}
+    rtts = [flow["rtt"] for flow in base["flows"] if "rtt" in flow]
+    traffic = {key: one for key, one in base.items() if key not in (*_NETWORK, *_DESIGN)}
+    queues = {
+        dimension.key: {level.label: level.value for level in dimension.levels}
+        for dimension in dimensions
+        if dimension.key.split(".")[-1] == "queue"
+    }
+    return KnownNetwork(
+        "scenario",
+        tables,
+        rtts[0] if rtts else None,
+        traffic=traffic,
+        varied_queues=queues,
+        source=file,
+        assumptions=tuple(_omissions(document, base, dimensions, queues)),
+    )
 
 
-def _of_a_scenario(file: str) -> KnownNetwork:
-    document = load(file).document
-    tables = {key: document[key] for key in _OUTER if key in document}
-    if not tables:
-        raise InputError(f"{file}: advice is for one bottleneck, or a downlink and an uplink")
-    rtts = [flow["rtt"] for flow in document.get("flows", []) if "rtt" in flow]
-    return KnownNetwork("scenario", tables, rtts[0] if rtts else None)
+def _omissions(
+    document: Mapping[str, Any],
+    base: Mapping[str, Any],
+    dimensions: list[GridKey],
+    queues: Mapping[str, Any],
+) -> Iterator[str]:
+    """Say which values of a scenario's grid apply, and what else is not as in the scenario."""
+    for dimension in dimensions:
+        value = value_at(base, dimension.targets[0])[1]
+        written = value_at(document, dimension.targets[0])[0]
+        design = "sample" if dimension.sampled else "grid"
+        origin = "its table" if written else f"the first of the {design}"
+        tried = " Its other values are candidates." if dimension.key in queues else (
+            " Left out: its other values."
+        )  # fmt: skip
+        labels = [level.label for level in dimension.levels if level.value == value]
+        shown = labels[0] if labels else json.dumps(value, ensure_ascii=False)
+        yield f"{dimension.key} is {shown} now, as in {origin}.{tried}"
+    runs = [key for key in _DESIGN if key in document and key not in ("grid", "sample")]
+    if runs:
+        yield f"Left out: {', '.join(runs)} of the scenario. --seeds sets the number of runs."
+    if document.get("phases"):
+        yield "Measures are of complete runs. Left out: the phases of the scenario."
 
 
 def _single_link(spec: RunSpec, flow: str) -> tuple[dict[str, Any], str, dict[str, float]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -78,6 +78,8 @@ class TestbedFit:
         Judgement of the selected network.
     """
 
+    __test__ = False
+
     trials: Sequence[Trial]
     finalists: Sequence[tuple[Trial, float]]
     values: Mapping[str, Any]
@@ -139,6 +141,31 @@ def fit_testbed(testbed: Testbed, carry: Carry, how: SearchSettings) -> TestbedF
         if judged is not None and judged.stands:
             return TestbedFit(made, again, trial.values, total, judged)
     raise InputError("none of the networks that were tried could be run and has what is required")
+
+
+def omissions(testbed: Testbed, found: TestbedFit) -> Iterator[str]:
+    """Say which claims, trials and networks are not part of a search's result."""
+    for name, halves in testbed.halves.items():
+        used = {*halves.fit, *halves.held_out}
+        claims = [one.id for one in testbed.studies[name].file.claims if one.id not in used]
+        if claims:
+            yield (
+                f"Left out of {name}: claims on experiments that testbed.toml does not run "
+                f"({', '.join(claims)})."
+            )
+    failed = sum(trial.score is None for trial in found.trials)
+    if failed:
+        yield f"Left out: {failed} of {len(found.trials)} networks, which could not be run."
+    better = [trial.number + 1 for trial, total in found.finalists if total < found.lost]
+    if better:
+        yield (
+            f"Left out: networks {', '.join(map(str, better))}, which lose less, but could not be "
+            "judged or do not have what is required."
+        )
+    scored = sum(trial.score is not None for trial in found.trials)
+    unjudged = min(FINALISTS, scored) - len(found.finalists)
+    if unjudged:
+        yield f"Left out: {unjudged} of the best networks, of which a run with other seeds failed."
 
 
 def judge(testbed: Testbed, values: Mapping[str, Any] | None, carry: Carry) -> NetworkScore | None:

@@ -119,10 +119,13 @@ class Score:
         Value of each objective over all conditions; None without a value.
     excess
         Excess over each constraint; at most 0 if it holds.
+    without_value
+        For each objective, the number of conditions that have no value and are not part of it.
     """
 
     objectives: tuple[float | None, ...]
     excess: tuple[float, ...]
+    without_value: tuple[int, ...] = ()
 
     @property
     def feasible(self) -> bool:
@@ -165,12 +168,14 @@ def evaluate(task: Task, values: Mapping[str, Any], part: Part, carry: Carry) ->
     if not every or any(results.failures for results in every):
         return None
 
-    def over(objective: Objective) -> float | None:
-        return objective.over([v for results in every for v in objective.per_condition(results)])
+    def values_of(objective: Objective) -> list[float | None]:
+        return [v for results in every for v in objective.per_condition(results)]
 
+    found = [values_of(one) for one in task.objectives]
     return Score(
-        tuple(map(over, task.objectives)),
-        tuple(one.excess(over(one.objective)) for one in task.constraints),
+        tuple(one.over(each) for one, each in zip(task.objectives, found, strict=True)),
+        tuple(one.excess(one.objective.over(values_of(one.objective))) for one in task.constraints),
+        tuple(each.count(None) for each in found),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -59,12 +59,15 @@ class TuningResult:
         The scenarios with their original values.
     found
         The best trial, or the Pareto-optimal ones.
+    assumptions
+        Sentences on trials, runs and conditions that are left out.
     """
 
     task: Task
     trials: tuple[Trial, ...]
     written: Candidate
     found: tuple[Candidate, ...]
+    assumptions: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `--json` prints."""
@@ -75,6 +78,7 @@ class TuningResult:
                 for one in self.task.objectives
             ],
             "constraints": [one.text for one in self.task.constraints],
+            "assumptions": list(self.assumptions),
             "written": self._candidate(self.written),
             "found": [self._candidate(one) for one in self.found],
             "trials": [
@@ -133,7 +137,38 @@ def evaluate_best(
     if len(task.objectives) == 1:
         chosen = chosen[:1]
     found = tuple(Candidate(one, _scores(task, one.values, carry)) for one in chosen[:_SHOWN])
-    return TuningResult(task, tuple(trials), written, found)
+    said = _omissions(task, trials, (written, *found), len(chosen) - len(found))
+    return TuningResult(task, tuple(trials), written, found, tuple(said))
+
+
+def _omissions(
+    task: Task, trials: Sequence[Trial], candidates: Sequence[Candidate], more: int
+) -> Iterator[str]:
+    """Say which trials, runs and conditions are not part of the result."""
+    failed = [str(trial.number) for trial in trials if trial.score is None]
+    if failed:
+        yield (
+            f"Left out: {len(failed)} of {len(trials)} trials ({', '.join(failed[:_SHOWN])}"
+            f"{', …' if len(failed) > _SHOWN else ''}), whose values are invalid, of which a run "
+            "failed, or which have no value of an objective."
+        )
+    if more:
+        yield f"Left out: {more} more Pareto-optimal trials."
+    for one in candidates:
+        name = "the scenarios as written" if one.trial is None else f"trial {one.trial.number}"
+        values = {} if one.trial is None else one.trial.values
+        for part, words in _PARTS.items():
+            score = one.scores.get(part)
+            if score is None and task.plans(values, part):
+                yield f"Left out: the score of {name}, {words}, because a run failed."
+            for objective, count in zip(
+                task.objectives, score.without_value if score else (), strict=False
+            ):
+                if count:
+                    yield (
+                        f'Left out of "{objective.text}": {count} conditions without a value '
+                        f"({name}, {words})."
+                    )
 
 
 def _scores(task: Task, values: Mapping[str, Any], carry: Carry) -> dict[Part, Score]:

@@ -61,7 +61,13 @@ def with_interval(found: Estimate, factor: float, decimals: int) -> str:
 
 def plain(value: float | None, factor: float, decimals: int) -> str:
     """Write a number with a fixed number of decimals; a dash if it is absent."""
-    return ABSENT if value is None else f"{value * factor:.{decimals}f}"
+    return ABSENT if value is None else _fixed(value * factor, decimals)
+
+
+def _fixed(value: float, decimals: int) -> str:
+    """Write a number; what rounds to 0 has no sign."""
+    text = f"{value:.{decimals}f}"
+    return text.lstrip("-") if float(text) == 0.0 else text
 
 
 def spread(ends: tuple[float, float] | None, factor: float, decimals: int) -> str:
@@ -70,7 +76,7 @@ def spread(ends: tuple[float, float] | None, factor: float, decimals: int) -> st
 
 
 def _range(low: float, high: float, factor: float, decimals: int) -> str:
-    return f"{low * factor:.{decimals}f}–{high * factor:.{decimals}f}"
+    return f"{_fixed(low * factor, decimals)}–{_fixed(high * factor, decimals)}"
 
 
 def signed(value: float, decimals: int) -> str:

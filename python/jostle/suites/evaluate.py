@@ -147,6 +147,8 @@ class SuiteResult:
         One line for each failed run.
     words
         Words of the command that reproduces the card, without `jostle suite`.
+    assumptions
+        Sentences on what was left out of the suite, and why.
     """
 
     suite: str
@@ -160,6 +162,7 @@ class SuiteResult:
     runs: int = 0
     failures: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
 
     def failed(self, levels: Sequence[str]) -> list[CriterionResult]:
         """Return the criteria of some levels that are not met."""

@@ -38,6 +38,7 @@ def document(card: SuiteResult) -> dict[str, Any]:
         "quick": card.quick,
         "runs": card.runs,
         "failures": list(card.failures),
+        "assumptions": list(card.assumptions),
         "summary": {
             level: {verdict: counts[verdict] for verdict in ("pass", "fail", "unknown")}
             for level, counts in counted(card).items()

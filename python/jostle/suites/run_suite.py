@@ -148,6 +148,35 @@ def task_of(
     return Task(suite, subject, baseline, asked, backend.name, cells, study, done, again, told)
 
 
+def _omissions(task: Task) -> Iterator[str]:
+    """Say which criteria, conditions and runs of a suite are left out, and why."""
+    suite, asked = task.suite, task.asked
+    criteria = [one.id for one in suite.criteria if asked.only and one.id not in asked.only]
+    if criteria:
+        yield f"Left out by --only: {', '.join(criteria)}."
+    needed = suite.needed(quick=asked.quick, only=asked.only)
+    planned = {one.experiment: one.plan for one in task.work}
+    for name in needed:
+        if name in task.refused or name not in task.study.scenarios:
+            continue
+        scenario = task.study.scenarios[name]
+        plan = planned.get(name)
+        if plan is None:
+            yield f"Left out: {name}, which is not for the backend {task.backend}."
+            continue
+        fewer = len(scenario.conditions) - len(plan.conditions)
+        most = suite.file.experiments[name].repeats or scenario.repeats
+        least = min(plan.repeats_of(at) for at in range(len(plan.conditions)))
+        why = "a quick run" if asked.quick else f"the backend {task.backend}"
+        if fewer:
+            yield f"Left out of {name}: {fewer} of {len(scenario.conditions)} conditions ({why})."
+        if least < min(most, scenario.repeats):
+            wanted = min(most, scenario.repeats)
+            yield f"{name} has {least} runs per condition instead of {wanted}."
+    for experiment, text in task.refused.items():
+        yield f"Left out: {experiment}: {text}"
+
+
 def _in_a_line(text: str) -> str:
     """Return the start of an error message and the first item of its list, in one line."""
     return " ".join(line.strip() for line in text.splitlines()[:2])
@@ -254,5 +283,6 @@ def _judged(task: Task, results: Mapping[str, ResultSet]) -> SuiteOutcome:
         suite.id, suite.file.title, task.subject.label, task.baseline.label, task.backend,
         asked.quick, rows, next((each.backend_version for each in results.values()), ""),
         sum(len(each) for each in results.values()), failures, asked.words,
+        tuple(_omissions(task)),
     )  # fmt: skip
     return SuiteOutcome(task, card, runs)

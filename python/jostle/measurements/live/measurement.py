@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from typing import Any, Final
 from jostle.errors import InputError, JostleError
 from jostle.measurements import analyze
 from jostle.measurements.live import http, iperf3, tcp_info_sampler, tcpdump
-from jostle.measurements.live.available_controllers import Controllers, chosen
+from jostle.measurements.live.available_controllers import AVAILABLE, Controllers, chosen
 from jostle.measurements.live.pinger import HOW_TO_ALLOW, Pinger, Pings, open_socket
 from jostle.measurements.live.target import Target, target_of
 from jostle.measurements.live.time_limits import pause
@@ -125,7 +125,7 @@ def measure(asked: MeasurementRequest, folder: Path, told: Told | None = None) -
             manifest = {
                 **_heading(target, asked, controllers),
                 **course.carry_out(),
-                "notes": course.notes,
+                "notes": [*omissions(asked, target), *course.notes],
             }
             text = f"{json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False)}\n"
             content.write_new(MANIFEST, text.encode())
@@ -138,6 +138,19 @@ def measure(asked: MeasurementRequest, folder: Path, told: Told | None = None) -
         kept.exit_status = course.failure.exit_status
         raise kept from course.failure
     return Measurement(folder, manifest)
+
+
+def omissions(asked: MeasurementRequest, target: Target) -> Iterator[str]:
+    """Say which directions and controllers are not measured, and why."""
+    if target.by != "http":
+        return
+    if not asked.directions:
+        yield "left out: uploads. Only some web servers accept them: --direction both"
+    if asked.directions != ("up",) and asked.controllers != AVAILABLE:
+        yield (
+            f"left out: --controllers {asked.controllers} for the download. A web server chooses "
+            "its controller itself"
+        )
 
 
 def _steps(asked: MeasurementRequest, target: Target, controllers: Controllers) -> list[Step]:
