@@ -412,6 +412,21 @@ def find_problem(spec_json: str) -> tuple[str | None, str, tuple[int, int, int] 
         maximum.
     """
 
+def constant_service(link_json: str) -> tuple[int, int, int] | None:
+    """Return the service of a link of a RunSpec, given as JSON.
+
+    Returns
+    -------
+    tuple or None
+        The service rate and the rate of the link in bit/s, and the burst in bytes. None if the
+        service rate varies.
+
+    Raises
+    ------
+    ValueError
+        If it is no link.
+    """
+
 def check_file(registry: str, row: str, parameter: str, content: bytes) -> None:
     """Validate the content of a file to which a parameter refers.
 

@@ -49,7 +49,7 @@ pub struct LinkSummary {
     pub sent_packets: u64,
     /// Bytes sent, including Ethernet headers.
     pub sent_bytes: u64,
-    /// Bytes sent ÷ bytes that the capacity allowed.
+    /// Bytes sent ÷ bytes that the service rate allowed.
     pub utilisation: f64,
     /// Maximum queue length.
     pub queue_max_bytes: u64,
@@ -151,15 +151,15 @@ fn of_direction(direction: &mut Direction, end: Time) -> DirectionSummary {
 }
 
 fn of_hop(hop: &mut Hop, end: Time) -> LinkSummary {
-    let offered_bytes = hop.link.offered_bytes(end);
+    let service_bytes = hop.link.service(end).throughput_bytes;
     let counts = &hop.counts;
     let waited = |p| counts.waited_ns.quantile(p).map(|ns| ns * NS);
     LinkSummary {
         name: hop.name.clone(),
         sent_packets: counts.sent.packets,
         sent_bytes: counts.sent.bytes,
-        utilisation: if offered_bytes > 0.0 {
-            counts.sent.bytes as f64 / offered_bytes
+        utilisation: if service_bytes > 0.0 {
+            counts.sent.bytes as f64 / service_bytes
         } else {
             0.0
         },

@@ -27,6 +27,18 @@ pub trait Capacity: Send {
     }
 
     /// Returns the bytes that the capacity allowed from the start of the run until `now`, from
-    /// which the utilisation is computed.
+    /// which the service rate is computed ([`ServiceRate`](crate::ServiceRate)).
     fn offered_bytes(&mut self, now: Time) -> f64;
+
+    /// Returns the next time after `now` at which the rate changes, or at which bytes are offered
+    /// if they are offered in bursts; [`Time::NEVER`] if there is none.
+    fn next_change(&mut self, now: Time) -> Time {
+        let _ = now;
+        Time::NEVER
+    }
+
+    /// Returns whether bytes are offered at single moments, and not at a rate.
+    fn is_in_bursts(&self) -> bool {
+        false
+    }
 }

@@ -14,6 +14,7 @@ mod packet;
 mod parameters;
 pub mod queue;
 pub mod registry;
+mod service_rate;
 mod transport_headers;
 
 pub use capacity::Capacity;
@@ -25,4 +26,5 @@ pub use link_observer::LinkObserver;
 pub use loss::Loss;
 pub use packet::{DropReason, Ecn, Packet, PacketOutcome};
 pub use queue::QueueDiscipline;
+pub use service_rate::{FrameLimits, SentTotals, Service, ServiceRate, Shaper};
 pub use transport_headers::{FlowHosts, PureAck, TransportHeader};

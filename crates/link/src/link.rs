@@ -8,7 +8,7 @@ use self::components::{InlineQueue, PacketInPipe, Propagation, Transmission};
 use crate::queue::Backlog;
 use crate::{
     Capacity, Delay, DropReason, FlowHosts, FrameAggregation, LinkObserver, Loss, Packet,
-    QueueDiscipline,
+    QueueDiscipline, SentTotals, Service, ServiceRate,
 };
 
 /// One direction of a link.
@@ -56,6 +56,8 @@ pub struct Link<B> {
     idle: bool,
     /// Packets that the discipline has accepted and neither returned nor dropped.
     waiting: Backlog,
+    /// Service rate, if it is not the capacity, and the packets sent, on which it depends.
+    service: Option<Box<(ServiceRate, SentTotals)>>,
 }
 
 impl<B: Copy> Link<B> {
@@ -80,7 +82,15 @@ impl<B: Copy> Link<B> {
             free_at: Time::NEVER,
             idle: true,
             waiting: Backlog::default(),
+            service: None,
         }
+    }
+
+    /// Sets the service rate of the link. Without it, the service rate is the capacity.
+    #[must_use]
+    pub fn with_service_rate(self, rate: ServiceRate) -> Self {
+        let service = (!rate.is_capacity()).then(|| Box::new((rate, SentTotals::default())));
+        Self { service, ..self }
     }
 
     /// Enables frame aggregation.
@@ -204,10 +214,16 @@ impl<B: Copy> Link<B> {
         self.pipe.len() as u64 - waiting
     }
 
-    /// Returns the bytes that the capacity allowed until `now`, from which the utilisation is
+    /// Returns the bytes that the service rate allowed until `now`, from which the utilisation is
     /// computed. `now` must not be earlier than in any other call.
-    pub fn offered_bytes(&mut self, now: Time) -> f64 {
-        self.capacity.offered_bytes(now)
+    pub fn service(&mut self, now: Time) -> Service {
+        match &mut self.service {
+            None => self.capacity.offered_bytes(now).into(),
+            Some(service) => {
+                let (rate, sent) = service.as_mut();
+                rate.until(now, *sent)
+            }
+        }
     }
 
     /// Starts the service that is due at `free_at`.
@@ -318,6 +334,10 @@ impl<B: Copy> Link<B> {
             self.queue.agrees(&self.waiting),
             "the discipline's account differs from what it was given, handed over and dropped"
         );
+        if let Some(service) = &mut self.service {
+            service.1.packets += 1;
+            service.1.bytes += u64::from(packet.size_bytes);
+        }
         probe.queue_changed(start, self.waiting.bytes, self.waiting.packets);
         Some(packet)
     }

@@ -47,6 +47,7 @@ pub(crate) use fifo::{Backlog, Fifo};
 use jostle_units::Time;
 
 use crate::packet::{Ecn, Packet, PacketOutcome};
+use crate::service_rate::Shaper;
 use crate::transport_headers::FlowHosts;
 
 /// A queue in front of a link. It contains the waiting packets, without the one in transmission.
@@ -77,6 +78,12 @@ pub trait QueueDiscipline<B>: Send {
     /// queue itself.
     fn drop_tail_limit(&self) -> Option<QueueLimit> {
         None
+    }
+
+    /// Returns the shapers and policers of the discipline; of a discipline with classes, those of
+    /// its classes. Empty if packets can leave at the rate of the link.
+    fn shapers(&self) -> Vec<Shaper> {
+        Vec::new()
     }
 
     /// Returns the bytes in the queue.

@@ -1,6 +1,6 @@
 //! Events that a simulator reports to the recorder of a run.
 
-use jostle_link::Ecn;
+use jostle_link::{Ecn, Service};
 use jostle_units::{Rate, SendLimit, Span, Time};
 
 /// State of a flow at the end of an interval.
@@ -259,19 +259,20 @@ events! {
     /// before.
     fn link_sent(start: Time, finish: Time, link: u32, wire_bytes: u32, waited: Span);
     /// A link dropped a packet of `flow`; `reason` is the index in `jostle_link::DropReason::ALL`.
-    fn dropped(now: Time, link: u32, flow: u32, reason: u8);
+    /// `queued_bytes` is its size if it had waited in the queue before, and 0 otherwise.
+    fn dropped(now: Time, link: u32, flow: u32, reason: u8, queued_bytes: u32);
     /// A link marked a packet of `flow`; `reason` is the index in `jostle_link::DropReason::ALL`.
     fn marked(now: Time, link: u32, flow: u32, reason: u8);
     /// State at the end of an interval, one call per flow in order.
     fn flow_state(now: Time, flow: u32, state: &FlowState);
     /// Internal value of a flow's controller at the end of an interval.
     fn controller_state(now: Time, flow: u32, quantity: &'static str, value: f64);
-    /// State of a link at the end of an interval, one call per link in order. `offered_bytes` is
-    /// the number of bytes that the capacity allowed since the start of the run.
-    fn link_state(now: Time, link: u32, queue_bytes: u64, offered_bytes: f64);
+    /// State of a link at the end of an interval, one call per link in order. `service` are the
+    /// bytes that the service rate allowed since the start of the run.
+    fn link_state(now: Time, link: u32, queue_bytes: u64, service: Service);
     /// A phase begins or ends at `now`. Called for every boundary in order, after all earlier
-    /// events. `offered_bytes` has one value per link, as in `link_state`.
-    fn phase_boundary(now: Time, offered_bytes: &[f64]);
+    /// events. `services` has one value per link, as in `link_state`.
+    fn phase_boundary(now: Time, services: &[Service]);
 }
 
 /// Sink that discards all events.
@@ -343,12 +344,12 @@ mod tests {
         sink.flow_completed(now, 15, Span::from_ns(16));
         sink.queue_changed(now, 17, 18, 19);
         sink.link_sent(now, Time::from_ns(42), 20, 21, Span::from_ns(43));
-        sink.dropped(now, 22, 23, 24);
+        sink.dropped(now, 22, 23, 24, 56);
         sink.marked(now, 25, 26, 27);
         sink.flow_state(now, 28, &STATE);
         sink.controller_state(now, 29, "k_s", 30.0);
-        sink.link_state(now, 31, 32, 33.0);
-        sink.phase_boundary(now, &[34.0]);
+        sink.link_state(now, 31, 32, Service::from(33.0));
+        sink.phase_boundary(now, &[Service::from(34.0)]);
     }
 
     #[test]

@@ -162,8 +162,12 @@ pub struct LinkIntervalStats {
     pub length_ns: f64,
     /// Bytes sent.
     pub sent_bytes: f64,
-    /// Bytes that the capacity allowed; NaN if unknown.
-    pub capacity_bytes: f64,
+    /// Bytes that the service rate allowed; NaN if unknown.
+    pub service_bytes: f64,
+    /// Bytes that left the queue, or would have left it if packets had waited all the time: those
+    /// that the service rate allowed, and those dropped from the queue. Behind a policer the link's
+    /// capacity counts.
+    pub drain_bytes: f64,
     /// Time integral of the queue length, in byte nanoseconds.
     pub queue_bytes_ns: f64,
     /// 95th percentile of the queue length over time; unknown in the series.

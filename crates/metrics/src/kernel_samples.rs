@@ -5,13 +5,12 @@
 //! two samples; a state keeps its value until the next sample. The sampler wakes at the ends of
 //! intervals and phases, but may be late. Each of these times therefore uses the nearest sample.
 
-use jostle_link::{Capacity, DropReason, Error};
-use jostle_units::{RandomStream, Rate, SendLimit, Span, Time};
+use jostle_link::{DropReason, Error, SentTotals, Service, ServiceRate};
+use jostle_units::{Rate, SendLimit, Span, Time};
 
 use crate::event_sink::{AckEvent, EventSink, FlowState};
 use crate::{Recorder, RunRecord};
 use jostle_run_spec::RunSpec;
-use jostle_run_spec::capacity_of;
 
 const REASONS: usize = DropReason::ALL.len();
 
@@ -98,12 +97,10 @@ impl KernelSamples {
     /// # Errors
     /// If a capacity in the spec is invalid.
     pub fn record(&self, spec: &RunSpec) -> Result<RunRecord, Error> {
-        let capacities = spec.links.iter().map(|link| {
-            capacity_of(&link.capacity, RandomStream::new(spec.seed, &link.stream("capacity")))
-        });
+        let rates = spec.links.iter().map(|link| link.service_rate(spec.seed));
         let mut reporter = Reporter {
             samples: self,
-            capacities: capacities.collect::<Result<_, _>>()?,
+            service_rates: rates.collect::<Result<_, _>>()?,
             stops: spec
                 .flows
                 .iter()
@@ -131,8 +128,8 @@ impl KernelSamples {
                 reporter.end_interval(moment, last);
             }
             if ends_phase {
-                let offered_bytes = reporter.offered_bytes(moment);
-                reporter.recorder.phase_boundary(moment, &offered_bytes);
+                let services = reporter.services(moment);
+                reporter.recorder.phase_boundary(moment, &services);
             }
             (before, next) = (moment, last + 1);
         }
@@ -206,7 +203,7 @@ struct ReportedLink {
 /// Reports the samples to a recorder.
 struct Reporter<'a> {
     samples: &'a KernelSamples,
-    capacities: Vec<Box<dyn Capacity>>,
+    service_rates: Vec<ServiceRate>,
     stops: Vec<Time>,
     flows: Vec<ReportedFlow>,
     links: Vec<ReportedLink>,
@@ -376,7 +373,8 @@ impl Reporter<'_> {
             }
             for reason in 0..REASONS {
                 for _ in 0..grown(&seen.dropped[reason], &mut reported.dropped[reason]) {
-                    self.recorder.dropped(now, number, 0, reason as u8);
+                    // Samples do not tell whether the packet waited before.
+                    self.recorder.dropped(now, number, 0, reason as u8, 0);
                 }
                 for _ in 0..grown(&seen.marked[reason], &mut reported.marked[reason]) {
                     self.recorder.marked(now, number, 0, reason as u8);
@@ -407,14 +405,19 @@ impl Reporter<'_> {
                 }
             }
         }
-        let offered_bytes = self.offered_bytes(now);
-        for (number, (seen, offered)) in (0..).zip(self.samples.links.iter().zip(offered_bytes)) {
-            self.recorder.link_state(now, number, seen.queue_bytes[sample] as u64, offered);
+        let services = self.services(now);
+        for (number, (seen, service)) in (0..).zip(self.samples.links.iter().zip(services)) {
+            self.recorder.link_state(now, number, seen.queue_bytes[sample] as u64, service);
         }
     }
 
-    fn offered_bytes(&mut self, now: Time) -> Vec<f64> {
-        self.capacities.iter_mut().map(|capacity| capacity.offered_bytes(now)).collect()
+    fn services(&mut self, now: Time) -> Vec<Service> {
+        let links = self.service_rates.iter_mut().zip(&self.links);
+        let service = |(rate, reported): (&mut ServiceRate, &ReportedLink)| {
+            let (packets, bytes) = (reported.sent_packets, reported.sent_bytes);
+            rate.until(now, SentTotals { packets, bytes })
+        };
+        links.map(service).collect()
     }
 }
 

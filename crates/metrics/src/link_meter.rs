@@ -1,6 +1,6 @@
 //! Counters and distributions of one link.
 
-use jostle_link::DropReason;
+use jostle_link::{DropReason, Service};
 use jostle_units::{Span, Time};
 
 use crate::histogram::Histogram;
@@ -19,6 +19,8 @@ pub(crate) struct LinkCounters {
     pub marked: [u64; REASONS],
     /// Sum of the queueing delays of the packets sent.
     pub waited_sum_ns: u64,
+    /// Bytes of the packets that were dropped after they had waited in the queue.
+    pub discarded_bytes: u64,
     /// ∫ queue length dt.
     pub queue_bytes_ns: u128,
 }
@@ -37,6 +39,7 @@ impl LinkCounters {
             self.marked[i] += other.marked[i];
         }
         self.waited_sum_ns += other.waited_sum_ns;
+        self.discarded_bytes += other.discarded_bytes;
         self.queue_bytes_ns += other.queue_bytes_ns;
     }
 }
@@ -64,7 +67,7 @@ impl LinkTotals {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkState {
     pub queue_bytes: u64,
-    pub offered_bytes: f64,
+    pub service: Service,
 }
 
 /// Transmission of a packet.
@@ -211,7 +214,13 @@ impl LinkMeter {
         self.waited_ns.record(waited.as_ns(), 1);
     }
 
-    pub(crate) fn dropped(&mut self, now: Time, reason: u8, timeline: &Timeline) {
+    pub(crate) fn dropped(
+        &mut self,
+        now: Time,
+        reason: u8,
+        queued_bytes: u32,
+        timeline: &Timeline,
+    ) {
         let reason = usize::from(reason);
         match DropReason::ALL.get(reason) {
             Some(DropReason::Loss | DropReason::Outage) => {
@@ -221,6 +230,7 @@ impl LinkMeter {
             Some(_) => {
                 self.advance_queue(now, timeline);
                 self.queue.counters.dropped[reason] += 1;
+                self.queue.counters.discarded_bytes += u64::from(queued_bytes);
             }
             None => debug_assert!(false, "no reason has number {reason}"),
         }

@@ -1,5 +1,6 @@
 //! The event sink that measures a run.
 
+use jostle_link::Service;
 use jostle_units::{SendLimit, Span, Time};
 
 use crate::event_sink::{AckEvent, EventSink, FlowState};
@@ -76,7 +77,7 @@ impl Recorder {
             internals: ControllerStateTable::default(),
             connections: Connections::new(spec),
             acks: (spec.record == TraceLevel::Acks).then(AckTable::default),
-            offered_bytes: Vec::with_capacity(timeline.segments() * spec.links.len()),
+            services: Vec::with_capacity(timeline.segments() * spec.links.len()),
             timeline,
         };
         let mut recorder = Self { run, shortage: MemoryShortage::default(), closed: 0 };
@@ -140,8 +141,8 @@ impl Recorder {
     /// Ends the run and returns the measures and all series.
     pub fn finish(mut self) -> RunRecord {
         while self.closed < self.run.timeline.segments() {
-            // The simulator did not report the capacity up to this boundary.
-            self.run.offered_bytes.extend(self.run.links.iter().map(|_| f64::NAN));
+            // The simulator did not report the service rates up to this boundary.
+            self.run.services.extend(self.run.links.iter().map(|_| Service::from(f64::NAN)));
             self.close_segments(self.run.timeline.segment_end(self.closed));
         }
         for link in &mut self.run.links {
@@ -281,8 +282,8 @@ impl EventSink for Recorder {
         self.run.links[link as usize].sent(sending, waited, &self.run.timeline);
     }
 
-    fn dropped(&mut self, now: Time, link: u32, _flow: u32, reason: u8) {
-        self.run.links[link as usize].dropped(now, reason, &self.run.timeline);
+    fn dropped(&mut self, now: Time, link: u32, _flow: u32, reason: u8, queued_bytes: u32) {
+        self.run.links[link as usize].dropped(now, reason, queued_bytes, &self.run.timeline);
     }
 
     fn marked(&mut self, now: Time, link: u32, _flow: u32, reason: u8) {
@@ -306,14 +307,14 @@ impl EventSink for Recorder {
         self.run.internals.push(now, flow, quantity, value);
     }
 
-    fn link_state(&mut self, _now: Time, link: u32, queue_bytes: u64, offered_bytes: f64) {
-        self.run.links[link as usize].state(LinkState { queue_bytes, offered_bytes });
+    fn link_state(&mut self, _now: Time, link: u32, queue_bytes: u64, service: Service) {
+        self.run.links[link as usize].state(LinkState { queue_bytes, service });
     }
 
-    fn phase_boundary(&mut self, now: Time, offered_bytes: &[f64]) {
+    fn phase_boundary(&mut self, now: Time, services: &[Service]) {
         // The start of the run ends no segment.
         if now == self.run.timeline.segment_end(self.closed) {
-            self.run.offered_bytes.extend_from_slice(offered_bytes);
+            self.run.services.extend_from_slice(services);
             self.close_segments(now);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use jostle_link::Service;
 use jostle_units::{Span, Time, mss_of};
 
 use crate::contest::contests;
@@ -25,7 +26,8 @@ use crate::timeline::Timeline;
 use crate::transfer_log::Connections;
 use crate::transfer_stats::{GroupTransfers, IdealTransfer, TransferOutcome, bytes_of};
 use jostle_run_spec::{
-    FlowSpec, PhaseSpec, QuicImplementation, RunSpec, SourceSpec, Transport, VoiceSpec,
+    ConstantService, FlowSpec, LinkSpec, PhaseSpec, QuicImplementation, RunSpec, SourceSpec,
+    Transport, VoiceSpec,
 };
 use jostle_traffic::VideoSession;
 
@@ -114,11 +116,18 @@ impl FlowIdentity {
     pub(crate) fn all(spec: &RunSpec) -> Vec<Self> {
         let continuations = spec.continuations();
         let contests = contests(spec, &continuations);
-        let identities = contests.into_iter().enumerate();
-        identities.map(|(flow, contest)| Self::of(spec, flow, contest, &continuations)).collect()
+        let services: Vec<_> = spec.links.iter().map(LinkSpec::constant_service).collect();
+        let of = |(flow, contest)| Self::of(spec, flow, contest, &continuations, &services);
+        contests.into_iter().enumerate().map(of).collect()
     }
 
-    fn of(spec: &RunSpec, position: usize, contest: usize, continuations: &[Option<u32>]) -> Self {
+    fn of(
+        spec: &RunSpec,
+        position: usize,
+        contest: usize,
+        continuations: &[Option<u32>],
+        services: &[Option<ConstantService>],
+    ) -> Self {
         let flow = &spec.flows[position];
         let is_many = flow.is_many();
         let is_relay = flow.source.relays().is_some();
@@ -154,7 +163,7 @@ impl FlowIdentity {
             is_many,
             arrives: flow.arrivals.is_some(),
             bytes: bytes_of(flow, spec.seed).filter(|_| !is_many),
-            ideal: IdealTransfer::of(spec, position, continuations).filter(|_| !is_many),
+            ideal: IdealTransfer::of(spec, position, continuations, services).filter(|_| !is_many),
         }
     }
 
@@ -215,8 +224,8 @@ pub(crate) struct Recorded {
     pub internals: ControllerStateTable,
     pub acks: Option<AckTable>,
     pub connections: Connections,
-    /// Bytes that each link's capacity allowed until the end of each segment.
-    pub offered_bytes: Vec<f64>,
+    /// Bytes that each link's service rate allowed until the end of each segment.
+    pub services: Vec<Service>,
 }
 
 impl Recorded {
@@ -420,11 +429,13 @@ impl Recorded {
             totals.merge(segment);
         }
         let counters = &totals.counters;
+        let (from, until) = (self.service(at, segments.start), self.service(at, segments.end));
         let waited_s = |p| totals.waited_ns.quantile(p).map(|ns| ns / 1e9);
         LinkIntervalStats {
             length_ns: (phase.to_ns - phase.from_ns) as f64,
             sent_bytes: counters.sent_bytes as f64,
-            capacity_bytes: self.offered_bytes(at, segments),
+            service_bytes: until.throughput_bytes - from.throughput_bytes,
+            drain_bytes: until.drain_bytes - from.drain_bytes + counters.discarded_bytes as f64,
             queue_bytes_ns: counters.queue_bytes_ns as f64,
             queue_length_p95_bytes: totals.queue_bytes.quantile(0.95),
             queueing_delay_mean_s: counters.waited_mean_s(),
@@ -436,13 +447,12 @@ impl Recorded {
         }
     }
 
-    /// Returns the bytes that a link's capacity allowed in these segments.
-    fn offered_bytes(&self, link: usize, segments: &Range<usize>) -> f64 {
-        let until = |segment: usize| match segment {
-            0 => 0.0,
-            n => self.offered_bytes[(n - 1) * self.links.len() + link],
-        };
-        until(segments.end) - until(segments.start)
+    /// Returns the bytes that a link's service rate allowed before a segment.
+    fn service(&self, link: usize, segment: usize) -> Service {
+        match segment {
+            0 => Service::default(),
+            n => self.services[(n - 1) * self.links.len() + link],
+        }
     }
 }
 
@@ -558,20 +568,25 @@ fn link_table(timeline: &Timeline, links: &[LinkMeter]) -> LinkTable {
             // The run stopped before the end of this interval, so there is no state.
             let Some(state) = meter.states().get(bin) else { continue };
             let counters = &meter.bins()[bin];
-            let offered_before = if bin == 0 { 0.0 } else { meter.states()[bin - 1].offered_bytes };
-            let offered_bytes = state.offered_bytes - offered_before;
+            let before = match bin {
+                0 => Service::default(),
+                _ => meter.states()[bin - 1].service,
+            };
+            let service_bytes = state.service.throughput_bytes - before.throughput_bytes;
+            let drain_bytes =
+                state.service.drain_bytes - before.drain_bytes + counters.discarded_bytes as f64;
             let length_ns = timeline.bin_length(bin).as_ns() as f64;
             table.time_s.push(seconds(timeline.bin_end(bin).as_ns()));
             table.link.push(link as u32);
             let sent_bytes = counters.sent_bytes as f64;
             table.throughput_bps.push(bits_per_s(sent_bytes, length_ns));
-            table.capacity_bps.push(bits_per_s(offered_bytes, length_ns));
-            let utilisation = ratio(sent_bytes, offered_bytes).map(|share| share.min(1.0));
+            table.capacity_bps.push(bits_per_s(service_bytes, length_ns));
+            let utilisation = ratio(sent_bytes, service_bytes).map(|share| share.min(1.0));
             table.utilisation.push(utilisation.unwrap_or(f64::NAN));
             table.queue_bytes.push(state.queue_bytes as f64);
             let queue_bytes_ns = counters.queue_bytes_ns as f64;
             table.queue_length_mean_bytes.push(queue_bytes_ns / length_ns);
-            let queue_s = ratio(queue_bytes_ns / 1e9, offered_bytes);
+            let queue_s = ratio(queue_bytes_ns / 1e9, drain_bytes);
             table.queue_delay_estimate_mean_s.push(queue_s.unwrap_or(f64::NAN));
             table.sent_packets.push(counters.sent_packets as u32);
             table.queueing_delay_mean_s.push(counters.waited_mean_s().unwrap_or(f64::NAN));

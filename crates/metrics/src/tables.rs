@@ -178,15 +178,15 @@ pub struct LinkTable {
     pub link: Vec<u32>,
     /// Bits per second sent.
     pub throughput_bps: Vec<f64>,
-    /// Bits per second that the capacity allowed.
+    /// Bits per second that the service rate allowed.
     pub capacity_bps: Vec<f64>,
-    /// Throughput ÷ capacity; NaN while the link was stopped.
+    /// Throughput ÷ service rate; NaN while the link was stopped.
     pub utilisation: Vec<f64>,
     /// Bytes in the queue at the end of the interval.
     pub queue_bytes: Vec<f64>,
     /// Time-weighted mean of the bytes in the queue.
     pub queue_length_mean_bytes: Vec<f64>,
-    /// Mean queue length ÷ capacity of the interval; NaN while the link was stopped.
+    /// Mean queue length ÷ rate at which the queue empties; NaN while the link was stopped.
     pub queue_delay_estimate_mean_s: Vec<f64>,
     /// Packets sent.
     pub sent_packets: Vec<u32>,

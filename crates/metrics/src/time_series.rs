@@ -293,8 +293,13 @@ impl TimeSeries {
             waited.add(table.queueing_delay_mean_s[row], sent_packets);
             sum.length_ns += inside_s * 1e9;
             sum.sent_bytes += table.throughput_bps[row] / 8.0 * inside_s;
-            sum.capacity_bytes += table.capacity_bps[row] / 8.0 * inside_s;
-            sum.queue_bytes_ns += table.queue_length_mean_bytes[row] * inside_s * 1e9;
+            let service_bytes = table.capacity_bps[row] / 8.0 * inside_s;
+            let queue_bytes_s = table.queue_length_mean_bytes[row] * inside_s;
+            let estimate_s = table.queue_delay_estimate_mean_s[row];
+            sum.service_bytes += service_bytes;
+            sum.drain_bytes +=
+                if estimate_s > 0.0 { queue_bytes_s / estimate_s } else { service_bytes };
+            sum.queue_bytes_ns += queue_bytes_s * 1e9;
             for reason in 0..DropReason::ALL.len() {
                 sum.dropped[reason] += f64::from(table.dropped[reason][row]) * share;
                 sum.marked[reason] += f64::from(table.marked[reason][row]) * share;
@@ -331,6 +336,7 @@ fn link_columns(table: &LinkTable) -> impl Iterator<Item = usize> {
         table.throughput_bps.len(),
         table.capacity_bps.len(),
         table.queue_length_mean_bytes.len(),
+        table.queue_delay_estimate_mean_s.len(),
         table.sent_packets.len(),
         table.queueing_delay_mean_s.len(),
     ];

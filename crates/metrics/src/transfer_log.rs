@@ -4,7 +4,7 @@ use jostle_units::Span;
 
 use crate::tables::{TransferTable, seconds};
 use jostle_run_spec::wire_bytes;
-use jostle_run_spec::{CapacitySpec, FlowSpec, RunSpec, SourceSpec};
+use jostle_run_spec::{ConstantService, FlowSpec, LinkSpec, RunSpec, SourceSpec};
 
 /// Minimum duration of a flow's transfers on an empty path.
 #[derive(Clone, Copy, Debug)]
@@ -12,28 +12,27 @@ struct Least {
     /// Base RTT, and the one-way delay of the data path.
     rtt_ns: u64,
     one_way_ns: u64,
-    /// Rate of the slowest link; `None` if its rate varies.
-    rate_bps: Option<u64>,
+    /// Service of the slowest link; `None` if the service rate of a link varies.
+    service: Option<ConstantService>,
     mtu_bytes: u32,
     /// A transfer completes on arrival, not when the last ACK returns.
     is_asked: bool,
 }
 
 impl Least {
-    fn of(spec: &RunSpec, flow: &FlowSpec) -> Self {
+    fn of(spec: &RunSpec, flow: &FlowSpec, services: &[Option<ConstantService>]) -> Self {
         let delay_ns = |links: &[u32]| -> u64 {
             let delays = links.iter().map(|link| &spec.links[*link as usize].delay.steps);
             delays.filter_map(|steps| Some(steps.first()?.delay_ns)).sum()
         };
         let one_way_ns = delay_ns(&flow.path);
-        let rates = flow.path.iter().map(|link| match spec.links[*link as usize].capacity {
-            CapacitySpec::Constant { rate_bps } => Some(rate_bps),
-            _ => None,
-        });
+        let crossed: Option<Vec<_>> =
+            flow.path.iter().map(|link| services[*link as usize]).collect();
         Self {
             rtt_ns: one_way_ns + delay_ns(&flow.reverse_path) + flow.base_delay_ns,
             one_way_ns,
-            rate_bps: rates.min().flatten(),
+            service: crossed
+                .and_then(|crossed| crossed.into_iter().min_by_key(|service| service.rate_bps)),
             mtu_bytes: flow.mtu_bytes,
             is_asked: matches!(flow.source, SourceSpec::RequestResponse { .. }),
         }
@@ -43,7 +42,8 @@ impl Least {
     /// all packets at the rate of the slowest link, the one-way delay, and the last ACK if it
     /// counts.
     fn completion_time_s(&self, bytes: u64, first: bool) -> Option<f64> {
-        let sending_s = wire_bytes(bytes, self.mtu_bytes) as f64 * 8.0 / self.rate_bps? as f64;
+        let wire_bytes = wire_bytes(bytes, self.mtu_bytes) as f64;
+        let sending_s = self.service?.shortest_time_s(wire_bytes);
         let handshake_ns = if first { self.rtt_ns } else { 0 };
         let way_ns = if self.is_asked { self.one_way_ns } else { self.rtt_ns };
         Some(sending_s + seconds(handshake_ns + way_ns))
@@ -70,7 +70,9 @@ pub(crate) struct Connections {
 
 impl Connections {
     pub(crate) fn new(spec: &RunSpec) -> Self {
-        let least = |flow: &FlowSpec| flow.arrivals.as_ref().map(|_| Least::of(spec, flow));
+        let services: Vec<_> = spec.links.iter().map(LinkSpec::constant_service).collect();
+        let least =
+            |flow: &FlowSpec| flow.arrivals.as_ref().map(|_| Least::of(spec, flow, &services));
         Self {
             first: spec.flows.len() as u32,
             states: Vec::new(),

@@ -2,7 +2,7 @@
 
 use crate::tables::TransferTable;
 use jostle_run_spec::{
-    CapacitySpec, FlowRandomStreams, FlowSpec, Quantity, QuantitySampler, RunSpec, Sizes,
+    ConstantService, FlowRandomStreams, FlowSpec, Quantity, QuantitySampler, RunSpec, Sizes,
     SourceSpec, responses,
 };
 
@@ -168,45 +168,46 @@ pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
     (count <= ADDED_UP).then(|| (0..count).fold(0u64, |sum, _| sum.saturating_add(sizes.draw())))
 }
 
-/// Transfer over an empty path of constant capacity.
+/// Transfer over an empty path of constant service rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IdealTransfer {
-    /// Object size S.
-    pub bytes: f64,
-    /// Bottleneck capacity C.
-    pub capacity_bps: f64,
+    /// Time in which the bottleneck sends the object: S ÷ C without a token bucket.
+    pub sending_s: f64,
     /// Base RTT d.
     pub rtt_s: f64,
 }
 
 impl IdealTransfer {
-    /// Returns the ideal transfer of a fixed-size flow over links of constant capacity, summed over
-    /// all proxy legs.
-    pub fn of(spec: &RunSpec, flow: usize, continuations: &[Option<u32>]) -> Option<Self> {
+    /// Returns the ideal transfer of a fixed-size flow over links of constant service rate
+    /// (`services`), summed over all proxy legs.
+    pub fn of(
+        spec: &RunSpec,
+        flow: usize,
+        continuations: &[Option<u32>],
+        services: &[Option<ConstantService>],
+    ) -> Option<Self> {
         let SourceSpec::Fixed { .. } = spec.flows[flow].source else { return None };
         if spec.links.is_empty() {
             return None;
         }
-        let bytes = bytes_of(&spec.flows[flow], spec.seed)?;
-        let (mut capacity_bps, mut delay_ns) = (u64::MAX, 0);
+        let bytes = bytes_of(&spec.flows[flow], spec.seed)? as f64;
+        let (mut sending_s, mut delay_ns) = (0.0_f64, 0);
         let next = |at: &usize| continuations[*at].map(|next| next as usize);
         for at in std::iter::successors(Some(flow), next) {
             let flow = &spec.flows[at];
             delay_ns += flow.base_delay_ns;
             for link in flow.path.iter().chain(&flow.reverse_path) {
-                let link = &spec.links[*link as usize];
-                let CapacitySpec::Constant { rate_bps } = link.capacity else { return None };
-                capacity_bps = capacity_bps.min(rate_bps);
-                delay_ns += link.delay.steps.first()?.delay_ns;
+                let link = *link as usize;
+                sending_s = sending_s.max(services[link]?.shortest_time_s(bytes));
+                delay_ns += spec.links[link].delay.steps.first()?.delay_ns;
             }
         }
-        let (bytes, capacity_bps) = (bytes as f64, capacity_bps as f64);
-        Some(Self { bytes, capacity_bps, rtt_s: delay_ns as f64 / 1e9 })
+        Some(Self { sending_s, rtt_s: delay_ns as f64 / 1e9 })
     }
 
     /// Returns the minimum time from the client's SYN to the last byte: one and a half RTTs until
     /// the request has arrived, half an RTT for the last byte (Guo and Lee, IEEE Access 2020).
     pub(crate) fn completion_time_s(&self) -> f64 {
-        1.5 * self.rtt_s + self.bytes * 8.0 / self.capacity_bps + 0.5 * self.rtt_s
+        1.5 * self.rtt_s + self.sending_s + 0.5 * self.rtt_s
     }
 }

@@ -1,7 +1,7 @@
 //! Measures of small runs, computed by hand.
 
 use crate::common::{MS, S, dumbbell};
-use jostle_link::DropReason;
+use jostle_link::{DropReason, Service};
 use jostle_metrics::{AckEvent, EventSink, FlowState, Recorder, RunRecord};
 use jostle_run_spec::RunSpec;
 use jostle_units::{Rate, Span, Time};
@@ -48,9 +48,9 @@ fn end_second(recorder: &mut Recorder, second: u64, queue_bytes: u64) {
         recorder.flow_state(now, flow, &STATE);
         recorder.controller_state(now, flow, "k_s", second as f64);
     }
-    recorder.link_state(now, 0, queue_bytes, offered_until(second * 1_000));
+    recorder.link_state(now, 0, queue_bytes, offered_until(second * 1_000).into());
     if [2, 4, 6, 10].contains(&second) {
-        recorder.phase_boundary(now, &[offered_until(second * 1_000)]);
+        recorder.phase_boundary(now, &[offered_until(second * 1_000).into()]);
     }
 }
 
@@ -60,7 +60,7 @@ fn end_second(recorder: &mut Recorder, second: u64, queue_bytes: u64) {
 fn steady() -> RunRecord {
     let spec = spec(|_| ());
     let mut recorder = Recorder::new(&spec);
-    recorder.phase_boundary(Time::ZERO, &[0.0]);
+    recorder.phase_boundary(Time::ZERO, &[Service::default()]);
     for i in 0..100u64 {
         let now = at(i * 100);
         recorder.sent(now, 0, 1, 1_000, i % 10 == 9);
@@ -71,7 +71,7 @@ fn steady() -> RunRecord {
         match i % 10 {
             0 => recorder.queue_changed(now, 0, 0, 0),
             5 => recorder.queue_changed(now, 0, 3_000, 3),
-            7 => recorder.dropped(now, 0, 0, DropReason::Overflow as u8),
+            7 => recorder.dropped(now, 0, 0, DropReason::Overflow as u8, 0),
             8 => recorder.marked(now, 0, 0, DropReason::Codel as u8),
             _ => {}
         }
@@ -217,9 +217,9 @@ fn events_of_a_link_count_where_their_own_time_is() {
     // ahead of what the queue does meanwhile.
     recorder.queue_changed(at(1_500), 0, 4_000, 4);
     recorder.link_sent(at(2_100), at(2_100), 0, 1_000, Span::from_ms(2));
-    recorder.dropped(at(2_100), 0, 0, DropReason::Loss as u8);
+    recorder.dropped(at(2_100), 0, 0, DropReason::Loss as u8, 0);
     recorder.queue_changed(at(1_900), 0, 2_000, 2);
-    recorder.dropped(at(1_950), 0, 0, DropReason::Overflow as u8);
+    recorder.dropped(at(1_950), 0, 0, DropReason::Overflow as u8, 0);
     recorder.link_sent(Time::NEVER, Time::NEVER, 0, 1_000, Span::from_ms(2));
     for second in 1..=10 {
         end_second(&mut recorder, second, 0);
@@ -241,7 +241,7 @@ fn the_last_interval_may_be_shorter() {
         recorder.sent(at(ms - 500), 0, 1, 1_000, false);
         recorder.link_sent(at(ms - 500), at(ms - 500), 0, 1_000, Span::from_ms(2));
         recorder.flow_state(at(ms), 0, &STATE);
-        recorder.link_state(at(ms), 0, 0, offered);
+        recorder.link_state(at(ms), 0, 0, offered.into());
     }
     let record = recorder.finish();
     assert_eq!(record.flows.sending_rate_bps, [2_000.0, 2_000.0, 4_000.0]);
@@ -261,11 +261,11 @@ fn fairness_counts_the_flows_that_were_there() {
     let mut recorder = Recorder::new(&spec);
     recorder.received(at(1_000), 0, 3_000);
     for second in [2, 4] {
-        recorder.phase_boundary(at(second * 1_000), &[0.0]);
+        recorder.phase_boundary(at(second * 1_000), &[Service::default()]);
     }
     recorder.received(at(5_500), 0, 3_000);
     recorder.received(at(5_500), 1, 3_000);
-    recorder.phase_boundary(at(6_000), &[0.0]);
+    recorder.phase_boundary(at(6_000), &[Service::default()]);
     recorder.flow_completed(at(7_000), 1, Span::from_secs(2));
     let record = recorder.finish();
     let jain = |phase| record.summary.fairness.get(phase).unwrap().jain;
@@ -313,7 +313,7 @@ fn completions_of_a_group_are_put_together_and_what_is_late_is_counted() {
 fn delays_of_packets_are_measured_as_computed_by_hand() {
     let spec = spec(|_| ());
     let mut recorder = Recorder::new(&spec);
-    recorder.phase_boundary(Time::ZERO, &[0.0]);
+    recorder.phase_boundary(Time::ZERO, &[Service::default()]);
     let mut told = 0;
     for second in 1..=10 {
         for ms in (told..second * 1_000).step_by(100) {
@@ -354,7 +354,7 @@ fn delays_of_packets_are_measured_as_computed_by_hand() {
 fn a_packet_counts_where_its_bytes_leave() {
     let spec = spec(|_| ());
     let mut recorder = Recorder::new(&spec);
-    recorder.phase_boundary(Time::ZERO, &[0.0]);
+    recorder.phase_boundary(Time::ZERO, &[Service::default()]);
     // A link of 8 Mbit/s that is never still: packets of 1.5 MB take 1.5 s each.
     for number in 0..7 {
         let (start, finish) = (at(number * 1_500), at((number + 1) * 1_500));

@@ -121,7 +121,7 @@ fn tell(recorder: &mut Recorder, event: &Event) {
         ),
         Action::Queue(bytes) => recorder.queue_changed(now, 0, bytes, bytes.div_ceil(1_514)),
         Action::LinkSent => recorder.link_sent(now, now, 0, 1_514, Span::ZERO),
-        Action::Dropped => recorder.dropped(now, 0, flow, DropReason::Overflow as u8),
+        Action::Dropped => recorder.dropped(now, 0, flow, DropReason::Overflow as u8, 0),
         Action::Marked => recorder.marked(now, 0, flow, DropReason::Red as u8),
     }
 }
@@ -139,10 +139,10 @@ fn observe(recorder: &mut Recorder, now_ns: u64, sample: bool, boundary: bool) {
             mode: "avoidance",
         };
         (0..FLOWS).for_each(|flow| recorder.flow_state(now, flow, &state));
-        recorder.link_state(now, 0, 0, offered_bytes);
+        recorder.link_state(now, 0, 0, offered_bytes.into());
     }
     if boundary {
-        recorder.phase_boundary(now, &[offered_bytes]);
+        recorder.phase_boundary(now, &[offered_bytes.into()]);
     }
 }
 

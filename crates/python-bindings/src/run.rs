@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use jostle_metrics::{OutOfMemory, Recorder};
 use jostle_pcap::CaptureSink;
 use jostle_registry::ParameterError;
-use jostle_run_spec::{RunSpec, SpecError};
+use jostle_run_spec::{LinkSpec, RunSpec, SpecError};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -68,6 +68,26 @@ pub fn find_problem(spec_json: &str) -> Option<Problem> {
         SpecError::Json(_) => error.to_string(),
     };
     Some((error.path(), message, range))
+}
+
+/// Returns the service of a link of a RunSpec, given as JSON.
+///
+/// Returns
+/// -------
+/// tuple or None
+///     The service rate and the rate of the link in bit/s, and the burst in bytes. None if the
+///     service rate varies.
+///
+/// Raises
+/// ------
+/// ValueError
+///     If it is no link.
+#[pyfunction]
+pub fn constant_service(link_json: &str) -> PyResult<Option<(u64, u64, u64)>> {
+    let link: LinkSpec = serde_json::from_str(link_json)
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let service = link.constant_service();
+    Ok(service.map(|service| (service.rate_bps, service.peak_bps, service.burst_bytes)))
 }
 
 /// Runs a RunSpec given as JSON, without holding the GIL.

@@ -188,6 +188,7 @@ fn link_table(columns: &Bound<'_, PyDict>) -> PyResult<LinkTable> {
         throughput_bps: column(columns, "throughput_bps")?,
         capacity_bps: column(columns, "capacity_bps")?,
         queue_length_mean_bytes: column(columns, "queue_length_mean_bytes")?,
+        queue_delay_estimate_mean_s: column(columns, "queue_delay_estimate_mean_s")?,
         sent_packets: column(columns, "sent_packets")?,
         queueing_delay_mean_s: column(columns, "queueing_delay_mean_s")?,
         ..LinkTable::default()

@@ -2,9 +2,7 @@
 
 use jostle_units::{HEADER_BYTES, RandomStream, Span, Time, mss_of};
 
-use crate::{
-    ArrivalsSpec, CapacitySpec, FlowRandomStreams, FlowSpec, Quantity, RunSpec, SourceSpec,
-};
+use crate::{ArrivalsSpec, FlowRandomStreams, FlowSpec, Quantity, RunSpec, SourceSpec};
 
 /// Number of quantiles over which the header overhead is averaged. It is a bounded fraction of a
 /// size, so that steps of a ten-thousandth are accurate enough.
@@ -81,22 +79,17 @@ pub fn nth_connection(flow: &FlowSpec, number: u32) -> FlowSpec {
 }
 
 /// Returns the connections per second of a flow with Poisson arrivals. `None` for other flows, and
-/// if a load cannot be computed because the source has no mean or the link has no constant rate.
+/// if a load cannot be computed because the source has no mean or the link has no constant service
+/// rate.
 pub fn rate_per_s(flow: &FlowSpec, run: &RunSpec) -> Option<f64> {
     match *flow.arrivals.as_ref()? {
         ArrivalsSpec::Poisson { rate_per_s } => Some(rate_per_s),
         ArrivalsSpec::Load { share, link } => {
             let bytes = wire_bytes_mean(flow)?;
-            Some(share * rate_bps(run, link)? as f64 / (8.0 * bytes))
+            let service_bps = run.links.get(link as usize)?.constant_service()?.rate_bps;
+            Some(share * service_bps as f64 / (8.0 * bytes))
         }
         ArrivalsSpec::Listed { .. } => None,
-    }
-}
-
-fn rate_bps(run: &RunSpec, link: u32) -> Option<u64> {
-    match run.links.get(link as usize)?.capacity {
-        CapacitySpec::Constant { rate_bps } => Some(rate_bps),
-        _ => None,
     }
 }
 

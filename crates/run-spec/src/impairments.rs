@@ -258,7 +258,7 @@ mod tests {
         let mut before = 0.0;
         for (at, rate) in drawn.rates {
             let end = at + Span::from_ns(spec.step_ns);
-            let offered_bytes = built.offered_bytes(end);
+            let offered_bytes = built.service(end).throughput_bytes;
             assert!((offered_bytes - before - rate.as_bps() as f64 / 80.0).abs() < 1e-3, "{at}");
             before = offered_bytes;
         }

@@ -14,7 +14,7 @@ mod validate;
 pub use arrivals::{Arrivals, listed_bytes, nth_connection, rate_per_s, wire_bytes};
 pub use impairments::{ImpairmentSchedule, LossState};
 pub use limits::{CAPTURED_FLOWS_MAX, MAX_ACK_ROWS, MOST_OBJECTS};
-pub use link_builder::capacity_of;
+pub use link_builder::ConstantService;
 pub use quantity::{QuantitySampler, Sizes, responses};
 pub use random_streams::FlowRandomStreams;
 pub use spec::*;

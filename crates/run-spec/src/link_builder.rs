@@ -5,14 +5,37 @@ use jostle_link::capacity::AutoregressiveParameters;
 use jostle_link::delay::{Jitter, Quantiles};
 use jostle_link::queue::{AckThinning, Class, Drr};
 use jostle_link::{
-    Capacity, Delay, Error, FrameAggregation, Link, Loss, QueueDiscipline, TransportHeader,
-    capacity, delay, loss, registry,
+    Capacity, Delay, Error, FrameAggregation, FrameLimits, Link, Loss, QueueDiscipline,
+    ServiceRate, TransportHeader, capacity, delay, loss, registry,
 };
 use jostle_units::{RandomStream, Rate, Span, Time};
 
 use crate::{
-    AckThinningSpec, AutoregressiveSpec, CapacitySpec, DelaySpec, LinkPart, LinkSpec, Quantile,
+    AckThinningSpec, AutoregressiveSpec, CapacitySpec, DelaySpec, FramesSpec, LinkPart, LinkSpec,
+    Quantile,
 };
+
+/// Service of a link whose service rate is constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConstantService {
+    /// Service rate.
+    pub rate_bps: u64,
+    /// Rate of the link, at which a burst can leave.
+    pub peak_bps: u64,
+    /// Bytes that can leave at the rate of the link after a pause: a full token bucket.
+    pub burst_bytes: u64,
+}
+
+impl ConstantService {
+    /// Returns the shortest time in which the idle link sends this many bytes.
+    pub fn shortest_time_s(&self, bytes: f64) -> f64 {
+        if self.burst_bytes == 0 {
+            return bytes * 8.0 / self.rate_bps as f64;
+        }
+        let shaped_s = (bytes - self.burst_bytes as f64) * 8.0 / self.rate_bps as f64;
+        shaped_s.max(bytes * 8.0 / self.peak_bps as f64)
+    }
+}
 
 impl LinkSpec {
     /// Builds the link. Its random streams depend on `seed` and its name.
@@ -49,6 +72,7 @@ impl LinkSpec {
             delay_of(&self.delay, random("jitter"))?,
             losses,
         );
+        let link = link.with_service_rate(self.service_rate(seed)?);
         Ok(match &self.frames {
             None => link,
             Some(spec) => {
@@ -61,6 +85,41 @@ impl LinkSpec {
                     random,
                 ))
             }
+        })
+    }
+
+    /// Builds the service rate of the link, which does not depend on the state of a [`Link`].
+    ///
+    /// # Errors
+    /// As for [`build`](Self::build).
+    pub fn service_rate(&self, seed: u64) -> Result<ServiceRate, Error> {
+        let capacity = RandomStream::new(seed, &self.stream("capacity"));
+        self.service_rate_of(capacity_of(&self.capacity, capacity)?)
+    }
+
+    fn service_rate_of(&self, capacity: Box<dyn Capacity>) -> Result<ServiceRate, Error> {
+        let random = |part: &str| RandomStream::new(0, &self.stream(part));
+        let frames = match &self.frames {
+            None => None,
+            Some(FramesSpec { packets, bytes, contention }) => Some(FrameLimits {
+                packets: *packets,
+                bytes: *bytes,
+                mean_contention_s: quantiles(contention)?.mean_s(),
+            }),
+        };
+        Ok(ServiceRate::new(capacity, self.queue::<()>(&random)?.shapers(), frames))
+    }
+
+    /// Returns the service of the link for full-sized packets, if its rate never changes: the
+    /// capacity is constant, or always above the rate of the shapers.
+    pub fn constant_service(&self) -> Option<ConstantService> {
+        let (least_bps, peak_bps) = self.capacity.bounds_bps();
+        let rate = self.service_rate_of(Box::new(capacity::Constant::new(Rate::ZERO))).ok()?;
+        let bps = |capacity_bps: u64| rate.of_capacity(capacity_bps as f64).round() as u64;
+        (bps(least_bps) == bps(peak_bps)).then(|| ConstantService {
+            rate_bps: bps(peak_bps),
+            peak_bps,
+            burst_bytes: rate.burst_bytes(),
         })
     }
 
@@ -92,7 +151,7 @@ impl LinkSpec {
 ///
 /// # Errors
 /// If a parameter is out of range.
-pub fn capacity_of(spec: &CapacitySpec, random: RandomStream) -> Result<Box<dyn Capacity>, Error> {
+fn capacity_of(spec: &CapacitySpec, random: RandomStream) -> Result<Box<dyn Capacity>, Error> {
     Ok(match spec {
         CapacitySpec::Constant { rate_bps } => {
             Box::new(capacity::Constant::new(Rate::from_bps(*rate_bps)))
@@ -108,6 +167,26 @@ pub fn capacity_of(spec: &CapacitySpec, random: RandomStream) -> Result<Box<dyn 
             Box::new(capacity::Autoregressive::new(spec.process(), random)?)
         }
     })
+}
+
+impl CapacitySpec {
+    /// Returns the lowest and the highest long-term rate. Of a trace, the highest is its mean, and
+    /// the lowest is 0.
+    pub(crate) fn bounds_bps(&self) -> (u64, u64) {
+        match self {
+            Self::Constant { rate_bps } => (*rate_bps, *rate_bps),
+            Self::Steps { steps } => {
+                let rates = || steps.iter().map(|step| step.rate_bps);
+                (rates().min().unwrap_or(0), rates().max().unwrap_or(0))
+            }
+            Self::Trace { opportunities_ms, opportunity_bytes } => {
+                let bits = opportunities_ms.len() as u128 * u128::from(*opportunity_bytes) * 8;
+                let period_ms = u128::from(opportunities_ms.last().copied().unwrap_or(0).max(1));
+                (0, u64::try_from((bits * 1_000).div_ceil(period_ms)).unwrap_or(u64::MAX))
+            }
+            Self::Autoregressive(spec) => (spec.min_bps, spec.max_bps),
+        }
+    }
 }
 
 impl AutoregressiveSpec {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use jostle_congestion::QuickStartRate;
-use jostle_link::{DropReason, Ecn, Link, LinkObserver, Packet};
+use jostle_link::{DropReason, Ecn, Link, LinkObserver, Packet, Service};
 use jostle_metrics::{Datagram, EndpointRole, EventSink};
 use jostle_run_spec::{FlowSpec, LinkSpec};
 use jostle_units::{RingBuffer, Span, Time};
@@ -96,7 +96,10 @@ impl<S: EventSink> LinkObserver<Body> for LinkProbe<'_, S> {
     #[cold]
     #[inline(never)]
     fn dropped(&mut self, now: Time, packet: &SimPacket, reason: DropReason) {
-        self.sink.dropped(now, self.link, packet.flow, reason as u8);
+        let is_in_queue = !matches!(reason, DropReason::Loss | DropReason::Outage);
+        let waited = is_in_queue && packet.queued_at < now;
+        let queued_bytes = if waited { packet.size_bytes } else { 0 };
+        self.sink.dropped(now, self.link, packet.flow, reason as u8, queued_bytes);
         if let Some(place) = packet.transport.payload_place() {
             self.payloads.give_back(place);
         }
@@ -358,9 +361,9 @@ impl Network {
             .pass(now, &mut LinkProbe { sink, payloads: &mut self.payloads, link });
     }
 
-    /// Returns the queue length in bytes and the capacity in bytes so far, for each link.
-    pub fn observe(&mut self, now: Time) -> impl Iterator<Item = (u64, f64)> {
-        self.hops.iter_mut().map(move |hop| (hop.link.queue_bytes(), hop.link.offered_bytes(now)))
+    /// Returns the queue length in bytes and the service so far, for each link.
+    pub fn observe(&mut self, now: Time) -> impl Iterator<Item = (u64, Service)> {
+        self.hops.iter_mut().map(move |hop| (hop.link.queue_bytes(), hop.link.service(now)))
     }
 }
 

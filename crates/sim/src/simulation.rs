@@ -423,8 +423,8 @@ impl<S: EventSink> Simulation<'_, S> {
                     endpoints.observe(&mut StateForwarder { sink: host.sink, now, flow });
                 }
             }
-            for (link, (queue_bytes, offered)) in (0..).zip(self.world.network.observe(now)) {
-                self.sink.link_state(now, link, queue_bytes, offered);
+            for (link, (queue_bytes, service)) in (0..).zip(self.world.network.observe(now)) {
+                self.sink.link_state(now, link, queue_bytes, service);
             }
             let next = now + self.world.observations.interval;
             let end = self.world.observations.duration;
@@ -432,12 +432,10 @@ impl<S: EventSink> Simulation<'_, S> {
                 if now >= end { Time::NEVER } else { next.min(end) };
         }
         if now >= self.world.observations.boundary() {
-            self.world.observations.offered.clear();
-            self.world
-                .observations
-                .offered
-                .extend(self.world.network.observe(now).map(|(_, offered)| offered));
-            self.sink.phase_boundary(now, &self.world.observations.offered);
+            let services = &mut self.world.observations.services;
+            services.clear();
+            services.extend(self.world.network.observe(now).map(|(_, service)| service));
+            self.sink.phase_boundary(now, services);
             self.world.observations.next_boundary += 1;
         }
         if now < self.world.observations.duration {

@@ -120,9 +120,9 @@ impl EventSink for Lying {
         let more = if self.lies(now, Lie::QueueOverflows) { 1 << 20 } else { 0 };
         self.ledger.queue_changed(now, link, bytes + more, packets);
     }
-    fn dropped(&mut self, now: Time, link: u32, flow: u32, reason: u8) {
+    fn dropped(&mut self, now: Time, link: u32, flow: u32, reason: u8, queued_bytes: u32) {
         if !self.lies(now, Lie::HiddenDrop) {
-            self.ledger.dropped(now, link, flow, reason);
+            self.ledger.dropped(now, link, flow, reason, queued_bytes);
         }
     }
     fn flow_state(&mut self, now: Time, flow: u32, state: &FlowState) {

@@ -2,6 +2,7 @@
 
 use crate::common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
 use crate::random;
+use jostle_link::Service;
 use jostle_metrics::{AckEvent, EventSink, FlowState};
 use jostle_run_spec::{
     Distribution, DistributionKind, JitterSpec, OutageSpec, Quantile, Quantity, RunSpec, SourceSpec,
@@ -76,7 +77,7 @@ impl EventSink for Digest {
     fn link_sent(&mut self, now: Time, _: Time, link: u32, wire_bytes: u32, _: Span) {
         self.link(link, &[7, now.as_ns(), wire_bytes.into()]);
     }
-    fn dropped(&mut self, now: Time, link: u32, _flow: u32, reason: u8) {
+    fn dropped(&mut self, now: Time, link: u32, _flow: u32, reason: u8, _queued_bytes: u32) {
         self.link(link, &[8, now.as_ns(), reason.into()]);
     }
     fn marked(&mut self, now: Time, link: u32, _flow: u32, reason: u8) {
@@ -90,8 +91,8 @@ impl EventSink for Digest {
     fn controller_state(&mut self, now: Time, flow: u32, _quantity: &'static str, value: f64) {
         self.flow(flow, &[11, now.as_ns(), value.to_bits()]);
     }
-    fn link_state(&mut self, now: Time, link: u32, queue_bytes: u64, offered_bytes: f64) {
-        self.link(link, &[12, now.as_ns(), queue_bytes, offered_bytes.to_bits()]);
+    fn link_state(&mut self, now: Time, link: u32, queue_bytes: u64, service: Service) {
+        self.link(link, &[12, now.as_ns(), queue_bytes, service.throughput_bytes.to_bits()]);
     }
 }
 

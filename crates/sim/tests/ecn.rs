@@ -1,6 +1,7 @@
 //! Controllers that live on marks, and the queues that mark for them.
 
 use crate::common::*;
+use jostle_link::Service;
 use jostle_metrics::{EventSink, LinkPhase, Summary};
 use jostle_registry::ParameterValue;
 use jostle_run_spec::{FlowSpec, LinkPart, LinkSpec, Prr, TcpSpec};
@@ -128,7 +129,7 @@ fn dualpi2() -> LinkPart {
 struct Queue(Vec<(Time, u64)>);
 
 impl EventSink for Queue {
-    fn link_state(&mut self, now: Time, _link: u32, queue_bytes: u64, _offered_bytes: f64) {
+    fn link_state(&mut self, now: Time, _link: u32, queue_bytes: u64, _service: Service) {
         self.0.push((now, queue_bytes));
     }
 }

@@ -23,7 +23,7 @@ impl EventSink for StartUp {
         }
     }
 
-    fn dropped(&mut self, _now: Time, _link: u32, _flow: u32, _reason: u8) {
+    fn dropped(&mut self, _: Time, _: u32, _: u32, _: u8, _: u32) {
         self.dropped += u64::from(self.over.is_none());
     }
 

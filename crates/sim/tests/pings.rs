@@ -110,7 +110,7 @@ impl EventSink for Books {
     fn sent(&mut self, _: Time, _: u32, packets: u32, _: u64, _: bool) {
         self.sent += u64::from(packets);
     }
-    fn dropped(&mut self, _: Time, _: u32, _: u32, _: u8) {
+    fn dropped(&mut self, _: Time, _: u32, _: u32, _: u8, _: u32) {
         self.dropped += 1;
     }
     fn ping_reply(&mut self, _: Time, _: u32, _: Span) {

@@ -179,6 +179,11 @@ def with_perturbed_links(spec: RunSpec, number: int) -> RunSpec:
         capacity = cast("dict[str, Any]", link["capacity"])
         if capacity["kind"] == "constant":
             capacity["rate_bps"] = round(capacity["rate_bps"] * (1 + size * _RATE))
+        # The rate of a shaper is known as well as that of a link.
+        for queue in (link["queue"], *(one["queue"] for one in link["classes"] or ())):
+            parameters = cast("dict[str, Any]", queue["parameters"])
+            if "rate" in parameters:
+                parameters["rate"] = round(parameters["rate"] * (1 + size * _RATE))
         limit = cast("dict[str, Any]", link["queue"]["parameters"]).get("limit")
         if isinstance(limit, dict):
             for unit, amount in limit.items():

@@ -10,6 +10,7 @@ from jostle.report.graph_svg import FlowPath, graph
 from jostle.report.svg import text
 from jostle.results.flow_groups import transport_name
 from jostle.scenario.parsing.quantities import format_short
+from jostle.scenario.service_rate import service_bps
 
 if TYPE_CHECKING:
     from jostle.backends import Spec
@@ -22,6 +23,8 @@ _BETWEEN = " to "
 """Separator in names of links between nodes (`jostle.scenario.resolve.topology_graph`)."""
 _FEWEST = 4
 """Smallest number of links for which such a network is drawn as a graph."""
+_FASTEST_BPS = 10**12
+"""Largest rate of a link."""
 _LANE = 26
 _LINK = 168
 _GAP = 44
@@ -155,17 +158,25 @@ def _lane(number: int, lane: _LinkLane, links: int, width: int) -> list[str]:
 
 
 def _rate(link: LinkSpec) -> str:
+    """Return the service rate of a link, with that of the link if a shaper or frames reduce it."""
     capacity = link["capacity"]
     match capacity["kind"]:
         case "constant":
-            return format_short(capacity["rate_bps"], "rate")
+            rates = [capacity["rate_bps"]]
         case "steps":
             rates = [step["rate_bps"] for step in capacity["steps"]]
-            return f"{format_short(min(rates), 'rate')} to {format_short(max(rates), 'rate')}"
-        case "trace":
-            return "rate of a trace"
         case other:
-            return str(other)
+            words = "rate of a trace" if other == "trace" else str(other)
+            most = service_bps(link, _FASTEST_BPS)
+            return words if most == _FASTEST_BPS else f"{words}, at most {_rates([most])}"
+    bounds = [min(rates), max(rates)]
+    served = _rates([service_bps(link, rate) for rate in bounds])
+    shown = _rates(bounds)
+    return shown if served == shown else f"{served} (link: {shown})"
+
+
+def _rates(bounds: Sequence[int]) -> str:
+    return " to ".join(dict.fromkeys(format_short(rate, "rate") for rate in bounds))
 
 
 def _delay(link: LinkSpec) -> str:

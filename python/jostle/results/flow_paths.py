@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jostle.backends.kernel.impairment_playback import first_rate_bps
 from jostle.errors import InputError, unknown
+from jostle.scenario.service_rate import service_bps
 
 if TYPE_CHECKING:
     from jostle.backends import Spec
@@ -54,8 +55,9 @@ def base_rtt_s(spec: Spec, name: str) -> float:
 
 
 def rate_bps(spec: Spec, name: str) -> float:
-    """Return the lowest of the initial (or mean) rates of the links that a flow's data cross."""
-    return float(min(first_rate_bps(spec["links"][at]) for at in path_of(spec, name)))
+    """Return the lowest service rate of the links that a flow's data cross: initial or mean."""
+    links = (spec["links"][at] for at in path_of(spec, name))
+    return float(min(service_bps(link, first_rate_bps(link)) for link in links))
 
 
 def _delay_ns(link: LinkSpec) -> int:

@@ -224,6 +224,11 @@ impl Capacity for Autoregressive {
         self.advance(now);
         self.offered_bytes + self.bytes_until(now)
     }
+
+    fn next_change(&mut self, now: Time) -> Time {
+        self.advance(now);
+        self.until
+    }
 }
 
 #[cfg(test)]

@@ -101,6 +101,11 @@ impl Capacity for Steps {
         let step = self.steps[after - 1];
         step.offered_bytes + bytes_between((step.at, step.rate), now)
     }
+
+    fn next_change(&mut self, now: Time) -> Time {
+        let after = self.steps.partition_point(|step| step.at <= now);
+        self.steps.get(after).map_or(Time::NEVER, |step| step.at)
+    }
 }
 
 #[cfg(test)]

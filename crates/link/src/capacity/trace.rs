@@ -135,6 +135,17 @@ impl Capacity for DeliveryTrace {
         let count = repetitions * self.opportunities_ns.len() as u64 + in_this;
         count as f64 * f64::from(self.opportunity_bytes)
     }
+
+    fn next_change(&mut self, now: Time) -> Time {
+        let since_ns = now.as_ns() % self.period_ns;
+        let next = self.opportunities_ns.partition_point(|at| *at <= since_ns);
+        // The last opportunity is at the end of the period, after every `since_ns`.
+        Time::from_ns(now.as_ns() - since_ns + self.opportunities_ns[next])
+    }
+
+    fn is_in_bursts(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -51,6 +51,18 @@ impl Quantiles {
         Ok(Self(points.iter().enumerate().map(point).collect()))
     }
 
+    /// Returns the mean in seconds.
+    pub fn mean_s(&self) -> f64 {
+        let (first, last) = (self.0[0], self.0[self.0.len() - 1]);
+        let area = |pair: &[Point]| {
+            (pair[1].probability - pair[0].probability) * (pair[0].value_ns + pair[1].value_ns)
+                / 2.0
+        };
+        let beyond_ns =
+            first.probability * first.value_ns + (1.0 - last.probability) * last.value_ns;
+        (beyond_ns + self.0.windows(2).map(area).sum::<f64>()) / 1e9
+    }
+
     /// Returns the quantile of `probability`.
     #[inline]
     pub fn value(&self, probability: f64) -> Span {
@@ -101,6 +113,15 @@ mod tests {
                 assert_eq!(table.value_near(probability, &mut { hint }), table.value(probability));
             }
         }
+    }
+
+    #[test]
+    fn the_mean_is_the_area_under_the_quantiles() {
+        let mean_ms = |list: &[(f64, u64)]| Quantiles::new(ms(list)).unwrap().mean_s() * 1e3;
+        assert!((mean_ms(&[(0.0, 2), (1.0, 4)]) - 3.0).abs() < 1e-12);
+        assert!((mean_ms(&[(0.3, 4)]) - 4.0).abs() < 1e-12);
+        // 0.1 · 10 + 0.4 · 15 + 0.4 · 60 + 0.1 · 100.
+        assert!((mean_ms(&[(0.1, 10), (0.5, 20), (0.9, 100)]) - 41.0).abs() < 1e-12);
     }
 
     #[test]

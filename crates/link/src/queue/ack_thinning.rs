@@ -12,6 +12,7 @@ use jostle_units::{Span, Time};
 
 use super::{Backlog, QueueDiscipline};
 use crate::packet::{DropReason, Packet, PacketOutcome};
+use crate::service_rate::Shaper;
 use crate::transport_headers::{FlowHosts, PureAck, TransportHeader};
 
 /// Thins ACKs in front of another queue.
@@ -154,6 +155,10 @@ impl<B: TransportHeader + Copy + Send> QueueDiscipline<B> for AckThinning<B> {
     fn next_dequeue_time(&self) -> Time {
         let next = self.waiting.front().map_or(Time::NEVER, |slot| slot.until);
         self.queue.next_dequeue_time().min(next)
+    }
+
+    fn shapers(&self) -> Vec<Shaper> {
+        self.queue.shapers()
     }
 
     fn backlog_bytes(&self) -> u64 {

@@ -20,6 +20,7 @@ use super::{Backlog, QueueDiscipline, mark};
 use crate::packet::{DropReason, Ecn, Packet, PacketOutcome};
 use crate::parameters::{FASTEST_BPS, MS, span};
 use crate::registry::{QueueEntry, unrelated};
+use crate::service_rate;
 use crate::transport_headers::{FlowHosts, TransportHeader};
 pub use memory::CAKE_MEMORY_MAX_BYTES;
 
@@ -478,6 +479,17 @@ impl<B: TransportHeader + Copy + Send> QueueDiscipline<B> for Cake<B> {
             self.hosts.resize(room, FlowHosts::default());
             self.hosts[connection as usize] = hosts;
         }
+    }
+
+    fn shapers(&self) -> Vec<service_rate::Shaper> {
+        let limit = |shaper: &Shaper| service_rate::Shaper {
+            rate: shaper.rate,
+            // The time of the next departure is behind while the link is slower.
+            burst_bytes: None,
+            overhead_bytes: shaper.overhead_bytes - i64::from(LINK_HEADER_BYTES),
+            delays: true,
+        };
+        self.shaper.iter().map(limit).collect()
     }
 
     fn backlog_bytes(&self) -> u64 {

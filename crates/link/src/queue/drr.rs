@@ -16,6 +16,7 @@ use super::{Backlog, DropTail, QueueDiscipline};
 use crate::packet::{Packet, PacketOutcome};
 use crate::parameters::{self, packets};
 use crate::registry::{QueueEntry, unrelated};
+use crate::service_rate::Shaper;
 use crate::transport_headers::FlowHosts;
 
 const ENTRY: RegistryEntry = RegistryEntry {
@@ -232,6 +233,12 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
 
     fn next_dequeue_time(&self) -> Time {
         self.ready_at
+    }
+
+    fn shapers(&self) -> Vec<Shaper> {
+        let of_classes: Vec<_> = self.classes.iter().map(|slot| slot.queue.shapers()).collect();
+        // A class without a shaper can send at the rate of the link.
+        if of_classes.iter().any(Vec::is_empty) { Vec::new() } else { of_classes.concat() }
     }
 
     fn backlog_bytes(&self) -> u64 {

@@ -9,6 +9,7 @@ use super::{Fifo, QueueDiscipline};
 use crate::packet::{DropReason, Packet, PacketOutcome};
 use crate::parameters;
 use crate::registry::{QueueEntry, unrelated};
+use crate::service_rate::Shaper;
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "policer",
@@ -56,6 +57,10 @@ impl<B: Copy + Send> QueueDiscipline<B> for Policer<B> {
 
     fn dequeue(&mut self, _: Time, _: &mut dyn PacketOutcome<B>) -> Option<Packet<B>> {
         self.fifo.pop()
+    }
+
+    fn shapers(&self) -> Vec<Shaper> {
+        vec![self.bucket.shaper(false)]
     }
 
     fn backlog_bytes(&self) -> u64 {

@@ -9,6 +9,7 @@ use super::{Fifo, QueueDiscipline};
 use crate::packet::{DropReason, Packet, PacketOutcome};
 use crate::parameters;
 use crate::registry::{QueueEntry, unrelated};
+use crate::service_rate::Shaper;
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "tbf",
@@ -72,6 +73,10 @@ impl<B: Copy + Send> QueueDiscipline<B> for Tbf<B> {
 
     fn next_dequeue_time(&self) -> Time {
         self.ready_at
+    }
+
+    fn shapers(&self) -> Vec<Shaper> {
+        vec![self.bucket.shaper(true)]
     }
 
     fn backlog_bytes(&self) -> u64 {

@@ -5,6 +5,7 @@ use jostle_registry::{Parameter, ParameterType, ParameterValues};
 use jostle_units::{FULL_PACKET_BYTES, Rate, Span, Time};
 
 use crate::parameters::FASTEST_BPS;
+use crate::service_rate::Shaper;
 
 pub(super) const RATE: Parameter = Parameter {
     name: "rate",
@@ -37,6 +38,12 @@ impl TokenBucket {
         let rate = values.rate("rate");
         let burst = rate.time_for(values.amount("burst"));
         Self { rate, burst, tokens: burst, as_of: Time::ZERO }
+    }
+
+    /// Returns the limit that the bucket sets. `delays`: packets wait for tokens.
+    pub fn shaper(&self, delays: bool) -> Shaper {
+        let burst_bytes = Some(self.rate.bytes_in(self.burst));
+        Shaper { rate: self.rate, burst_bytes, overhead_bytes: 0, delays }
     }
 
     /// Returns whether a packet fits into a full bucket.

@@ -9,11 +9,13 @@ super::definition::measures! {
     LinkPhase, rows ROWS, Link in Phases;
     of LinkIntervalStats, at |all, at| &all.links[at];
 
-    /// Bytes sent ÷ bytes that the capacity allowed; absent if the capacity was zero. A packet that
-    /// crosses the end of the interval is split as if it was sent at a constant rate. The value is
-    /// limited to 1, because this split is not exact if the capacity changes meanwhile.
+    /// Bytes sent ÷ bytes that the service rate allowed: the lower of the link's capacity and its
+    /// shaper or policer. Absent if the rate was zero. A packet that crosses the end of the interval
+    /// is split as if it was sent at a constant rate. The value is limited to 1, because this split
+    /// is not exact if the rate changes meanwhile, and because the burst of a token bucket is no
+    /// part of the rate.
     utilisation: Option<f64>, "utilisation", "utilisation", PERCENT, any, "utilisation";
-    |link, _| ratio(link.sent_bytes, link.capacity_bytes).map(|share| share.min(1.0));
+    |link, _| ratio(link.sent_bytes, link.service_bytes).map(|share| share.min(1.0));
 
     /// Time-weighted mean of the bytes in the queue, without the packet in transmission.
     queue_length_mean_bytes: f64, "queue_length", "queue length", SIZE, any, "queue_length_mean_bytes";
@@ -23,15 +25,17 @@ super::definition::measures! {
     queue_length_p95_bytes: f64, "queue_length_p95", "p95 queue length", SIZE, phase;
     |link, _| link.queue_length_p95_bytes;
 
-    /// Estimated queueing delay: mean queue length ÷ mean capacity. If the queue serves some flows
-    /// first, the measured delay of packets (`queueing_delay`) differs.
+    /// Estimated queueing delay: mean queue length ÷ mean rate at which the queue empties. That is
+    /// the service rate, plus the packets that the discipline drops from the queue; behind a
+    /// policer it is the capacity. If the queue serves some flows first, the measured delay of
+    /// packets (`queueing_delay`) differs.
     queue_delay_estimate_mean_s: Option<f64>, "queue_delay_estimate", "estimated queueing delay", ROUND_TRIP, any, "queue_delay_estimate_mean_s";
-    |link, _| ratio(link.queue_bytes_ns, link.capacity_bytes).map(|ns| ns / 1e9);
+    |link, _| ratio(link.queue_bytes_ns, link.drain_bytes).map(|ns| ns / 1e9);
 
-    /// 95th percentile of the queue length ÷ mean capacity.
+    /// 95th percentile of the queue length ÷ mean rate at which the queue empties.
     queue_delay_estimate_p95_s: Option<f64>, "queue_delay_estimate_p95", "p95 estimated queueing delay", ROUND_TRIP,
         phase;
-    |link, _| ratio(link.queue_length_p95_bytes? * link.length_ns, link.capacity_bytes).map(|ns| ns / 1e9);
+    |link, _| ratio(link.queue_length_p95_bytes? * link.length_ns, link.drain_bytes).map(|ns| ns / 1e9);
 
     /// Mean time that packets waited in the queue until their transmission began. On the kernel it
     /// is estimated for all packets between two samples: queue length at the second sample ÷

@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn efficiency_is_the_least_time_over_the_time_taken() {
         // 1 MB over 8 Mbit/s and 100 ms: 0.15 + 1 + 0.05 s.
-        let ideal = IdealTransfer { bytes: 1e6, capacity_bps: 8e6, rtt_s: 0.1 };
+        let ideal = IdealTransfer { sending_s: 1.0, rtt_s: 0.1 };
         let transfer = |took_s| TransferOutcome {
             completion_time_s: took_s,
             ideal: Some(ideal),

@@ -2,7 +2,7 @@
 
 use super::{MAX_BYTES, MAX_NS, SpecError, SpecPath, within};
 use crate::arrivals::rate_per_s;
-use crate::{ArrivalsSpec, CapacitySpec, FlowSpec, Quantity, RunSpec, SourceSpec, Transport};
+use crate::{ArrivalsSpec, FlowSpec, Quantity, RunSpec, SourceSpec, Transport};
 
 /// Maximum number of connections of a run, and of a list: their numbers have 20 bits.
 pub(super) const MAX_CONNECTIONS: u64 = 1_000_000;
@@ -78,7 +78,7 @@ fn load(
     if !flow.path.contains(&link) {
         return Err(SpecError::unfit(place, link, "a link of the flow's path"));
     }
-    if !matches!(spec.links[link as usize].capacity, CapacitySpec::Constant { .. }) {
+    if spec.links[link as usize].constant_service().is_none() {
         let expected = "a link of a constant rate: a load is a share of it";
         return Err(SpecError::unfit(place, link, expected));
     }

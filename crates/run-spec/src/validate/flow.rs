@@ -7,8 +7,8 @@ use jostle_units::{
 
 use super::algorithms::{controller, memory};
 use super::{
-    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, SpecPath, arrivals, datagrams, link,
-    media, quantity, quic, receivers, video, web, within,
+    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, SpecPath, arrivals, datagrams, media,
+    quantity, quic, receivers, video, web, within,
 };
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
@@ -256,7 +256,7 @@ fn packets(flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
     let fastest_bps = flow
         .path
         .iter()
-        .map(|link| link::peak_bps(&spec.links[*link as usize].capacity))
+        .map(|link| spec.links[*link as usize].capacity.bounds_bps().1)
         .max()
         .unwrap_or(0);
     let bits = u128::from(fastest_bps) * u128::from(spec.duration_ns) / 1_000_000_000;

@@ -185,7 +185,7 @@ fn check_capacity(at: SpecPath<'_>, spec: &CapacitySpec) -> Result<(), SpecError
             let (row, size) = (&capacity::TRACE, u64::from(*opportunity_bytes));
             parameter(format_args!("{at}.opportunity_bytes"), row, "opportunity", size)?;
             trace(format_args!("{at}.opportunities_ms"), opportunities_ms)?;
-            within(format_args!("{at} (mean rate in bit/s)"), peak_bps(spec), 1..=MAX_BPS)
+            within(format_args!("{at} (mean rate in bit/s)"), spec.bounds_bps().1, 1..=MAX_BPS)
         }
         CapacitySpec::Autoregressive(spec) => check_autoregressive(at, spec),
     }
@@ -215,21 +215,6 @@ fn trace(at: SpecPath<'_>, opportunities_ms: &[u32]) -> Result<(), SpecError> {
             opportunities_ms[i + 1],
             format!("at least {}, that of the opportunity before it", opportunities_ms[i]),
         )),
-    }
-}
-
-/// Returns the maximum long-term rate of a capacity: its fastest step, its upper bound, or the mean
-/// of its trace.
-pub(super) fn peak_bps(capacity: &CapacitySpec) -> u64 {
-    match capacity {
-        CapacitySpec::Constant { rate_bps } => *rate_bps,
-        CapacitySpec::Steps { steps } => steps.iter().map(|step| step.rate_bps).max().unwrap_or(0),
-        CapacitySpec::Trace { opportunities_ms, opportunity_bytes } => {
-            let bits = opportunities_ms.len() as u128 * u128::from(*opportunity_bytes) * 8;
-            let period_ms = u128::from(opportunities_ms.last().copied().unwrap_or(0).max(1));
-            u64::try_from((bits * 1_000).div_ceil(period_ms)).unwrap_or(u64::MAX)
-        }
-        CapacitySpec::Autoregressive(spec) => spec.max_bps,
     }
 }
 

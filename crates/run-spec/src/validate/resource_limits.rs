@@ -10,7 +10,7 @@ use jostle_link::registry;
 use jostle_registry::{ParameterType, ParameterValues};
 use jostle_units::{FULL_PACKET_BYTES, LINK_HEADER_BYTES, mss_of};
 
-use super::{MAX_NS, SpecError, SpecPath, link, within};
+use super::{MAX_NS, SpecError, SpecPath, within};
 use crate::MAX_ACK_ROWS;
 use crate::{
     CapacitySpec, FlowSpec, JitterSpec, LinkPart, LinkSpec, OutageSpec, ReceiverSpec, RunSpec,
@@ -215,7 +215,7 @@ fn check_packets(spec: &RunSpec) -> Result<(), SpecError> {
         senders().map(|flow| u128::from(flow.initial_window_packets)).sum::<u128>();
     for link in &spec.links {
         let bytes_in =
-            |ns: u64| u128::from(link::peak_bps(&link.capacity)) * u128::from(ns) / 8_000_000_000;
+            |ns: u64| u128::from(link.capacity.bounds_bps().1) * u128::from(ns) / 8_000_000_000;
         let delay_ns = longest_delay_ns(link).saturating_add(longest_way_ns);
         held += packets(limit_bytes(link, spec.flows.len()) + bytes_in(delay_ns));
         // A sender may send twice the data that arrive while it doubles cwnd, and so may a paced
@@ -256,7 +256,7 @@ fn sends_datagrams(flow: &FlowSpec) -> bool {
 }
 
 fn peak_bps(spec: &RunSpec, link: u32) -> u64 {
-    spec.links.get(link as usize).map_or(0, |link| link::peak_bps(&link.capacity))
+    spec.links.get(link as usize).map_or(0, |link| link.capacity.bounds_bps().1)
 }
 
 fn longest_delay_ns(link: &LinkSpec) -> u64 {

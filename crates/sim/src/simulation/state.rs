@@ -1,6 +1,7 @@
 //! State of a run, and the times at which it is reported.
 
 use jostle_congestion::peer_cache::PeerCache;
+use jostle_link::Service;
 use jostle_run_spec::RunSpec;
 use jostle_units::{Span, Time};
 
@@ -113,7 +114,7 @@ pub(crate) struct ObservationTimes {
     pub(crate) next_sample: Time,
     pub(crate) boundaries: Vec<Time>,
     pub(crate) next_boundary: usize,
-    pub(crate) offered: Vec<f64>,
+    pub(crate) services: Vec<Service>,
 }
 
 impl ObservationTimes {
@@ -134,7 +135,7 @@ impl ObservationTimes {
             next_sample: (Time::ZERO + interval).min(Time::from_ns(spec.duration_ns)),
             boundaries,
             next_boundary: 0,
-            offered: Vec::new(),
+            services: Vec::new(),
         }
     }
 

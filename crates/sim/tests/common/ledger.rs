@@ -389,7 +389,7 @@ impl EventSink for Ledger {
         }
     }
 
-    fn dropped(&mut self, now: Time, link: u32, flow: u32, reason: u8) {
+    fn dropped(&mut self, now: Time, link: u32, flow: u32, reason: u8, _queued_bytes: u32) {
         let latest = self.links[link as usize].latest;
         if now < latest {
             self.wrong(|| format!("link {link}: dropped at {now} after {latest}"));

@@ -14,6 +14,7 @@ from jostle.backends.base import Spec
 from jostle.backends.kernel import packet_sizes
 from jostle.backends.kernel.quantiles import mean, ranked
 from jostle.run_spec import FlowSpec
+from jostle.scenario.service_rate import ConstantService, constant_service
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,8 +60,9 @@ def table(spec: Spec, events: Sequence[Mapping[str, Any]]) -> dict[str, Column] 
     for _, flow, number, *_ in rows:
         firsts.append((flow, number) not in numbers)
         numbers.setdefault((flow, number), len(numbers))
+    services = [constant_service(link) for link in spec["links"]]
     least_s = [
-        _least_s(spec, spec["flows"][row[1]], row[3], first=first)
+        _least_s(spec, services, spec["flows"][row[1]], row[3], first=first)
         for row, first in zip(rows, firsts, strict=True)
     ]
     completion_time_s = np.array(
@@ -81,8 +83,15 @@ def _is_unknown(row: Sequence[Any], end_ns: int) -> bool:
     return row[4] is None or row[0] + row[4] > end_ns
 
 
-def _least_s(spec: Spec, flow: FlowSpec, size_bytes: int, *, first: bool) -> float:
-    """Return the time of a transfer on an empty path; NaN if a rate varies.
+def _least_s(
+    spec: Spec,
+    services: Sequence[ConstantService | None],
+    flow: FlowSpec,
+    size_bytes: int,
+    *,
+    first: bool,
+) -> float:
+    """Return the time of a transfer on an empty path; NaN if a service rate varies.
 
     See `completion_s` of crates/metrics/src/transfer_log.rs.
     """
@@ -91,19 +100,26 @@ def _least_s(spec: Spec, flow: FlowSpec, size_bytes: int, *, first: bool) -> flo
     def delay_ns(path: Sequence[int]) -> int:
         return sum(int(links[number]["delay"]["steps"][0]["delay_ns"]) for number in path)
 
-    rates_bps = [
-        capacity["rate_bps"] if capacity["kind"] == "constant" else None
-        for capacity in (links[number]["capacity"] for number in flow["path"])
-    ]
-    known_bps = [rate_bps for rate_bps in rates_bps if rate_bps is not None]
-    if not known_bps or len(known_bps) < len(rates_bps):
+    slowest = _slowest(services, flow["path"])
+    if slowest is None:
         return float("nan")
     one_way_ns = delay_ns(flow["path"])
     rtt_ns = one_way_ns + delay_ns(flow["reverse_path"]) + flow["base_delay_ns"]
     transfer_delay_ns = one_way_ns if flow["source"]["kind"] == "request_response" else rtt_ns
     segments = -(-size_bytes // packet_sizes.payload_bytes(flow))
     wire_bytes = size_bytes + segments * packet_sizes.HEADER_BYTES
-    return wire_bytes * 8 / min(known_bps) + ((rtt_ns if first else 0) + transfer_delay_ns) / 1e9
+    delays_ns = (rtt_ns if first else 0) + transfer_delay_ns
+    return slowest.shortest_time_s(wire_bytes) + delays_ns / 1e9
+
+
+def _slowest(
+    services: Sequence[ConstantService | None], path: Sequence[int]
+) -> ConstantService | None:
+    crossed = [services[number] for number in path]
+    known = [service for service in crossed if service is not None]
+    if len(known) < len(crossed):
+        return None
+    return min(known, key=lambda service: service.rate_bps, default=None)
 
 
 def add_transfers(

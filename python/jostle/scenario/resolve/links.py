@@ -11,6 +11,7 @@ from jostle.scenario.fields import QuantileTable
 from jostle.scenario.models import (
     LINK_TABLES,
     Link,
+    Queue,
     RandomRate,
     RecordedSeries,
     RegistryChoice,
@@ -35,6 +36,7 @@ from jostle.scenario.resolve.random_rates import random_capacity
 from jostle.scenario.resolve.recorded_links import recorded_delay, recorded_loss, recorded_rate
 from jostle.scenario.resolve.satellite_slots import ReassignmentDraws, slotted
 from jostle.scenario.resolve.trace_files import TraceFiles
+from jostle.scenario.service_rate import service_bps
 
 __all__ = ["LinkFacts", "bdp_bytes", "is_access_line", "link_facts", "link_spec", "topology"]
 
@@ -44,6 +46,7 @@ DOWNLINK, UPLINK = "downlink", "uplink"
 """Names of the two links of an access line."""
 
 _LONGEST_HOLD_NS = 200_000_000
+_PLACEHOLDER_BDP = 10**9
 
 
 @dataclass
@@ -60,7 +63,8 @@ class LinkFacts:
         Capacity in the form of the run specification; None if a problem was reported.
     initial_bps, peak_bps
         Rate at the start, and largest rate. For a trace both are the mean rate; for a random rate
-        the mean and the upper bound; for a recorded rate the mean and the largest rate.
+        the mean and the upper bound; for a recorded rate the mean and the largest rate. They are
+        rates of the capacity until `link_spec` has set them to the service rate.
     delay_steps
         Propagation delay: times and delays in ns.
     base_delay_ns
@@ -291,7 +295,7 @@ def link_spec(
     Parameters
     ----------
     facts
-        Link; the function sets its `queue_bytes`.
+        Link; the function sets its `queue_bytes`, and its rates to the service rate.
     largest_rtt_ns
         Largest RTT of any flow, which defines "1 BDP".
     registry, report
@@ -305,19 +309,10 @@ def link_spec(
         example = 'queue = { kind = "drop_tail", limit = "1 BDP" }'
         report.add(queue_at, f"missing — write for example {example}", (*path, "profile"))
         return None
-    bdp = bdp_bytes(facts.initial_bps, largest_rtt_ns) if largest_rtt_ns else None
-    # If the rate or an RTT is invalid, use a placeholder BDP to check the limit's other errors.
-    given = [value for one in queue_disciplines(link.queue) for value in one.parameters.values()]
-    in_bdp = any(isinstance(v, str) and "BDP" in v for v in given)
-    if in_bdp and (facts.capacity is None or largest_rtt_ns is None):
-        bdp = 10**9
-    also = (*facts.depends, *rtt_paths) if in_bdp else ((*path, "profile"),)
-
-    def resolve_queue(choice: RegistryChoice, at: KeyPath) -> dict[str, Any] | None:
-        return registry_choice_spec(
-            choice, registry.queues, "queue", at, report, *also, bdp_bytes=bdp
-        )
-
+    frames = _frames(link)
+    resolve_queue = _QueueResolver(
+        facts, link.queue, frames, largest_rtt_ns, rtt_paths, registry, report
+    ).resolve
     queue = resolve_queue(link.queue, queue_at)
     classes = None
     if queue is not None:
@@ -333,6 +328,9 @@ def link_spec(
         return None
     queues = [queue] if classes is None else [one["queue"] for one in classes]
     facts.queue_bytes = sum(map(queue_limit_bytes, queues))
+    parts = {"queue": queue, "classes": classes, **frames}
+    facts.initial_bps = service_bps(parts, facts.initial_bps)
+    facts.peak_bps = service_bps(parts, facts.peak_bps)
     return {
         "name": facts.name,
         "capacity": facts.capacity,
@@ -343,12 +341,56 @@ def link_spec(
             "steps": [{"at_ns": at, "delay_ns": delay} for at, delay in facts.delay_steps],
             "jitter": _jitter(link),
         },
-        **_frames(link),
+        **frames,
         "loss": loss,
         **({"loss_steps": facts.loss_steps} if facts.loss_steps else {}),
         "outages": outages,
         "quick_start": _quick_start(link),
     }
+
+
+@dataclass(frozen=True)
+class _QueueResolver:
+    """Context for resolving the queue of a link and the queues of its classes."""
+
+    facts: LinkFacts
+    queue: Queue
+    frames: dict[str, Any]
+    largest_rtt_ns: int | None
+    rtt_paths: Sequence[KeyPath]
+    registry: Registry
+    report: Report
+
+    def resolve(self, choice: RegistryChoice, at: KeyPath) -> dict[str, Any] | None:
+        """Return a queue in the form of the run specification; None if a problem was reported."""
+        facts = self.facts
+        given = [v for one in queue_disciplines(self.queue) for v in one.parameters.values()]
+        in_bdp = any(isinstance(v, str) and "BDP" in v for v in given)
+        also: Sequence[KeyPath] = ((*facts.path, "profile"),)
+        bdp = None
+        if in_bdp:
+            also = (*facts.depends, *self.rtt_paths)
+            # The shaper's rate, which does not depend on the BDP, determines the BDP. If the rate
+            # or an RTT is invalid, the placeholder is used to check the limit's other errors.
+            bdp = _PLACEHOLDER_BDP
+            alone = self._with_bdp(choice, at, bdp, Report(), also)
+            known = facts.capacity is not None and self.largest_rtt_ns is not None
+            if alone is not None and known:
+                rate_bps = service_bps({"queue": alone, **self.frames}, facts.initial_bps)
+                bdp = bdp_bytes(rate_bps, self.largest_rtt_ns or 0)
+        return self._with_bdp(choice, at, bdp, self.report, also)
+
+    def _with_bdp(
+        self,
+        choice: RegistryChoice,
+        at: KeyPath,
+        bdp: int | None,
+        report: Report,
+        also: Sequence[KeyPath],
+    ) -> dict[str, Any] | None:
+        return registry_choice_spec(
+            choice, self.registry.queues, "queue", at, report, *also, bdp_bytes=bdp
+        )
 
 
 def link_names(facts: Sequence[LinkFacts]) -> list[str]:

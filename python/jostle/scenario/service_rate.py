@@ -1,0 +1,81 @@
+"""Service rate of a link: the lower of its capacity and its shaper.
+
+The engine defines it (`crates/link/src/service_rate.rs`); this module asks the engine about links
+of run specifications. Everything that is derived from the rate of a link uses it: BDPs, the rate of
+a path, drawings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["ConstantService", "constant_service", "service_bps"]
+
+_PARTS: Final = ("capacity", "queue", "classes", "frames")
+"""Parts of a link on which the service rate depends."""
+_OTHER_PARTS: Final = {
+    "name": "link",
+    "delay": {"steps": [{"at_ns": 0, "delay_ns": 0}], "jitter": None},
+}
+
+
+@dataclass(frozen=True)
+class ConstantService:
+    """Service of a link whose service rate is constant.
+
+    Attributes
+    ----------
+    rate_bps
+        Service rate for full-sized packets.
+    peak_bps
+        Rate of the link, at which a burst can leave.
+    burst_bytes
+        Bytes that can leave at the rate of the link after a pause: a full token bucket.
+    """
+
+    rate_bps: int
+    peak_bps: int
+    burst_bytes: int
+
+    def shortest_time_s(self, size_bytes: float) -> float:
+        """Return the shortest time in which the idle link sends this many bytes.
+
+        See `shortest_time_s` of crates/run-spec/src/link_builder.rs.
+        """
+        if self.burst_bytes == 0:
+            return size_bytes * 8 / self.rate_bps
+        shaped_s = (size_bytes - self.burst_bytes) * 8 / self.rate_bps
+        return max(shaped_s, size_bytes * 8 / self.peak_bps)
+
+
+def constant_service(link: Mapping[str, Any]) -> ConstantService | None:
+    """Return the service of a link of a run specification; None if its rate varies.
+
+    The rate is constant if the capacity is, or if it is always above the rate of the shaper.
+    """
+    from jostle import _core
+
+    parts = {key: link[key] for key in _PARTS if link.get(key) is not None}
+    found = _core.constant_service(json.dumps(parts | _OTHER_PARTS))
+    return None if found is None else ConstantService(*found)
+
+
+def service_bps(link: Mapping[str, Any], capacity_bps: int) -> int:
+    """Return the service rate of a link while its capacity is `capacity_bps`.
+
+    Parameters
+    ----------
+    link
+        Link of a run specification. Only its queue with classes and its frames count.
+    capacity_bps
+        Capacity, for example the first rate of a link with steps.
+    """
+    if capacity_bps == 0:
+        return 0
+    capacity = {"kind": "constant", "rate_bps": capacity_bps}
+    found = constant_service({**link, "capacity": capacity})
+    # The engine refuses the run if a part is invalid; its message then names the part.
+    return capacity_bps if found is None else found.rate_bps
