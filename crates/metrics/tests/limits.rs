@@ -1,6 +1,7 @@
 //! Shares of the time by what limited the sender, computed by hand.
 
 use crate::common::{MS, S, dumbbell};
+use jostle_link::Service;
 use jostle_metrics::{EventSink, FlowPhase, Recorder};
 use jostle_run_spec::RunSpec;
 use jostle_units::SendLimit::{
@@ -23,11 +24,11 @@ fn measured(stop_ms: Option<u64>, changes: &[(u64, SendLimit)], phase: &str) -> 
     let mut boundaries = [0, 2, 4, 6, 10].iter().map(|s| Time::from_ns(s * S)).peekable();
     for (ms, limit) in changes {
         while let Some(end) = boundaries.next_if(|end| *end <= at(*ms)) {
-            recorder.phase_boundary(end, &[0.0]);
+            recorder.phase_boundary(end, &[Service::default()]);
         }
         recorder.send_limit(at(*ms), 0, *limit);
     }
-    boundaries.for_each(|end| recorder.phase_boundary(end, &[0.0]));
+    boundaries.for_each(|end| recorder.phase_boundary(end, &[Service::default()]));
     recorder.finish().summary.flows[0].phases.get(phase).unwrap().clone()
 }
 
@@ -78,7 +79,7 @@ fn what_is_not_told_apart_is_absent() {
 #[test]
 fn sums_count_in_the_phase_in_which_they_are_reported() {
     let mut recorder = Recorder::new(&RunSpec::from_json(&dumbbell().to_string()).unwrap());
-    recorder.phase_boundary(Time::ZERO, &[0.0]);
+    recorder.phase_boundary(Time::ZERO, &[Service::default()]);
     recorder.limited_for(0, Application, Span::from_ms(500));
     recorder.limited_for(0, ReceiveWindow, Span::from_ms(1_500));
     let record = recorder.finish();

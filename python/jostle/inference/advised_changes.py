@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from jostle.inference.candidates import candidates
 from jostle.scenario.parsing.quantities import PACKET_BYTES, format_short
 from jostle.scenario.resolve.key_paths import quoted_part
+from jostle.scenario.service_rate import constant_service
 
 if TYPE_CHECKING:
     from jostle.run_spec import FlowSpec, LinkSpec, RunSpec
@@ -101,12 +102,9 @@ class Senders:
 
 
 def service_rate_bps(link: LinkSpec) -> int | None:
-    """Return the lower of capacity and shaper of a link; None if the rate varies."""
-    capacity = cast("dict[str, Any]", link["capacity"])
-    if capacity["kind"] != "constant" or link.get("frames"):
-        return None
-    shaper = _shaper_bps(link)
-    return min(capacity["rate_bps"], shaper) if shaper else int(capacity["rate_bps"])
+    """Return the service rate of a link; None if it varies."""
+    service = constant_service(link)
+    return None if service is None else service.rate_bps
 
 
 def _bdp_packets(spec: RunSpec, link: LinkSpec, share: float) -> int | None:

@@ -308,6 +308,7 @@ def flow_samples(
     sender: NDArray[np.void],
     details: NDArray[np.void],
     receiver: NDArray[np.void],
+    *,
     events: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the samples of a TCP flow; see `_Flow`."""

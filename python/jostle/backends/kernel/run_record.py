@@ -89,7 +89,7 @@ def _flow(spec: Spec, number: int, seen: guest_samples.Samples, folder: Path) ->
     if is_many(flow):
         return connection_samples(flow, seen.time_ns, seen.connections(number), events)
     if not quic_programs.is_program(flow):
-        return flow_samples(flow, seen.time_ns, *seen.tcp(number), events)
+        return flow_samples(flow, seen.time_ns, *seen.tcp(number), events=events)
     log = qlog_reader.read(folder / "qlog" / str(number))
     # Times of a log count from the connection's first packet, unless they are calendar times.
     starts_ns = float(events.get("due_ns", 0) + job.reverse_propagation_ns(spec, flow))
