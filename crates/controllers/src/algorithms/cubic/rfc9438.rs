@@ -234,7 +234,8 @@ impl CongestionAvoidance for Rfc9438 {
             return window.cwnd;
         }
         self.state = self.undo;
-        prior_cwnd
+        // A second undo without a congestion event between meets the state before the first one.
+        window.cwnd.max(prior_cwnd)
     }
 
     fn mode(&self) -> &'static str {
