@@ -260,11 +260,13 @@ fn prague_without_ecn_is_reno() {
 
 /// Prague adds 1500 bytes per round trip whatever its packets are. With a packet of its own size it
 /// had 8.6 times the goodput of a flow of 1500 bytes with packets of 9000, and a fifth with 576; now it
-/// has 3.8 times and 0.44. The threshold of the queue, 1 ms, is less than a packet of 9000 bytes takes.
+/// has 3.8 times and 0.44. A packet of 9000 bytes takes 1.44 ms, so that with `min_qlen_step = 0` every
+/// packet behind it would be marked.
 #[test]
 fn the_packet_size_decides_less_with_prague() {
     for (mtu_bytes, expected) in [(576, 0.35..1.0), (9_000, 1.0..5.0)] {
-        let bottleneck = LinkSpec { queue: dualpi2(), ..link("bottleneck", 50 * MBPS, 0) };
+        let queue = part("dualpi2", json!({"limit": {"packets": 10_000}, "min_qlen_step": 1}));
+        let bottleneck = LinkSpec { queue, ..link("bottleneck", 50 * MBPS, 0) };
         let standard = capable("standard", "prague", 25 * MS);
         let other = FlowSpec { mtu_bytes, ..capable("other", "prague", 25 * MS) };
         let summary = measure(&run(60 * S, vec![bottleneck], vec![standard, other]));

@@ -22,9 +22,7 @@ use jostle_units::{FULL_PACKET_BYTES, RandomStream, Span, Time};
 
 use super::{Backlog, Fifo, QueueDiscipline, mark};
 use crate::packet::{DropReason, Ecn, Packet, PacketOutcome};
-use crate::parameters::{
-    LARGEST_PACKETS, LONGEST_DELAY_NS, MS, limit_of, number, period, probability, span,
-};
+use crate::parameters::{LONGEST_DELAY_NS, MS, limit_of, number, period, probability, span};
 use crate::registry::{QueueEntry, unrelated};
 use pi2::Pi2;
 use scheduler::{DualQueue, Scheduler, Scheduling};
@@ -47,7 +45,7 @@ const ENTRY: RegistryEntry = RegistryEntry {
             name: "min_qlen_step",
             summary: "L4S packets that must wait ahead of an arriving one so that the threshold \
                       applies to it; 0: it always applies",
-            kind: ParameterType::Packets { default: 0, min: 0, max: LARGEST_PACKETS },
+            kind: ParameterType::Integer { default: 0, min: 0, max: 1_000_000 },
         },
         Parameter {
             name: "ramp",
@@ -99,7 +97,7 @@ impl DualPi2Parameters {
                 coupling: values.number("coupling"),
             },
             threshold: values.span("threshold"),
-            min_qlen_step: values.amount("min_qlen_step"),
+            min_qlen_step: u64::from(values.u32("min_qlen_step")),
             ramp: values.span("ramp"),
             scheduling: match values.choice("scheduler") {
                 "time_shifted" => Scheduling::TimeShifted(values.span("time_shift")),
