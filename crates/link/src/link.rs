@@ -119,6 +119,12 @@ impl<B: Copy> Link<B> {
     #[inline(always)]
     pub fn push<P: LinkObserver<B>>(&mut self, now: Time, packet: Packet<B>, probe: &mut P) {
         self.advance(now, probe);
+        if self.waiting.packets == 0
+            && let Some(service) = &mut self.service
+        {
+            let (rate, sent) = service.as_mut();
+            rate.on_first_packet(now, *sent);
+        }
         self.queue.enqueue(now, packet, (&mut self.waiting, &mut self.pipe), probe);
         probe.queue_changed(now, self.waiting.bytes, self.waiting.packets);
         if self.idle {

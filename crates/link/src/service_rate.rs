@@ -175,6 +175,15 @@ impl ServiceRate {
         self.total
     }
 
+    /// Handles a packet that arrives at an empty queue. A shaper without a token bucket makes up
+    /// for lost time only while packets wait. `sent` are the packets that the link has sent.
+    pub fn on_first_packet(&mut self, now: Time, sent: SentTotals) {
+        if self.shapers.iter().any(|shaper| shaper.burst_bytes.is_none()) {
+            self.until(now, sent);
+            (self.throughput, self.drain) = (Credit::default(), Credit::default());
+        }
+    }
+
     fn frame_share(&self, capacity_bytes_per_s: f64, packet_bytes: f64, limit: &Limit) -> f64 {
         let burst_bytes = if limit.delays { limit.burst_bytes } else { f64::INFINITY };
         let share =
@@ -309,6 +318,9 @@ mod tests {
         let mut clock = ServiceRate::new(changing(), vec![virtual_clock], None);
         let made_up = [(0.0, 0.0), (2e6, 2e6), (0.5e6, 0.5e6), (1.5e6, 1.5e6)];
         assert_eq!(parts(&mut clock, &times_ms), made_up);
+        let mut idle = ServiceRate::new(changing(), vec![virtual_clock], None);
+        idle.on_first_packet(at(1_000), SentTotals::default());
+        assert_eq!(parts(&mut idle, &[2_000]), [(1e6, 1e6)], "nothing waited in the first second");
     }
 
     #[test]
