@@ -4,7 +4,8 @@ use jostle_link::{DropReason, Service};
 use jostle_units::{Span, Time};
 
 use crate::histogram::Histogram;
-use crate::interval_stats::ratio;
+use crate::interval_stats::{bits_per_s, ratio};
+use crate::tables::{LinkTable, seconds};
 use crate::timeline::{Timeline, TimelineCursor};
 
 pub(crate) const REASONS: usize = DropReason::ALL.len();
@@ -265,5 +266,48 @@ impl LinkMeter {
     /// Returns the states at the ends of the bins.
     pub(crate) fn states(&self) -> &[LinkState] {
         &self.states
+    }
+}
+
+impl LinkTable {
+    /// Creates the table from what the meters measured in each interval.
+    pub(crate) fn new(timeline: &Timeline, links: &[LinkMeter]) -> Self {
+        let mut table = Self::default();
+        for bin in 0..timeline.bins() {
+            for (link, meter) in links.iter().enumerate() {
+                // The run stopped before the end of this interval, so there is no state.
+                let Some(state) = meter.states().get(bin) else { continue };
+                let counters = &meter.bins()[bin];
+                let before = match bin {
+                    0 => Service::default(),
+                    _ => meter.states()[bin - 1].service,
+                };
+                let service_bytes = state.service.throughput_bytes - before.throughput_bytes;
+                let drain_bytes = state.service.drain_bytes - before.drain_bytes
+                    + counters.discarded_bytes as f64;
+                let length_ns = timeline.bin_length(bin).as_ns() as f64;
+                table.time_s.push(seconds(timeline.bin_end(bin).as_ns()));
+                table.link.push(link as u32);
+                let sent_bytes = counters.sent_bytes as f64;
+                table.throughput_bps.push(bits_per_s(sent_bytes, length_ns));
+                table.capacity_bps.push(bits_per_s(service_bytes, length_ns));
+                let utilisation = ratio(sent_bytes, service_bytes).map(|share| share.min(1.0));
+                table.utilisation.push(utilisation.unwrap_or(f64::NAN));
+                table.queue_bytes.push(state.queue_bytes as f64);
+                let queue_bytes_ns = counters.queue_bytes_ns as f64;
+                table.queue_length_mean_bytes.push(queue_bytes_ns / length_ns);
+                let queue_s = ratio(queue_bytes_ns / 1e9, drain_bytes);
+                table.queue_delay_estimate_mean_s.push(queue_s.unwrap_or(f64::NAN));
+                table.sent_packets.push(counters.sent_packets as u32);
+                table.queueing_delay_mean_s.push(counters.waited_mean_s().unwrap_or(f64::NAN));
+                for (column, count) in table.dropped.iter_mut().zip(counters.dropped) {
+                    column.push(count as u32);
+                }
+                for (column, count) in table.marked.iter_mut().zip(counters.marked) {
+                    column.push(count as u32);
+                }
+            }
+        }
+        table
     }
 }

@@ -12,7 +12,7 @@ use crate::flow_meter::{FlowMeter, FlowTotals};
 use crate::histogram::Histogram;
 use crate::interval_stats::{
     FlowIntervalStats, FrameIntervalStats, GroupIntervalStats, IntervalStats, LinkIntervalStats,
-    ThroughputSeries, bits_per_s, ratio,
+    ThroughputSeries,
 };
 use crate::link_meter::{LinkMeter, LinkTotals};
 use crate::measures::{
@@ -249,7 +249,7 @@ impl Recorded {
         }
         RunRecord {
             summary: self.summary(),
-            links: link_table(&self.timeline, &self.links),
+            links: LinkTable::new(&self.timeline, &self.links),
             flows: self.flow_table,
             internals: self.internals,
             acks: self.acks,
@@ -559,44 +559,4 @@ fn frame_stats(
         p99_s: totals.response_s(0.99),
         max_s: totals.response_ns.as_ref().and_then(|ns| ns.max()).map(seconds),
     }
-}
-
-fn link_table(timeline: &Timeline, links: &[LinkMeter]) -> LinkTable {
-    let mut table = LinkTable::default();
-    for bin in 0..timeline.bins() {
-        for (link, meter) in links.iter().enumerate() {
-            // The run stopped before the end of this interval, so there is no state.
-            let Some(state) = meter.states().get(bin) else { continue };
-            let counters = &meter.bins()[bin];
-            let before = match bin {
-                0 => Service::default(),
-                _ => meter.states()[bin - 1].service,
-            };
-            let service_bytes = state.service.throughput_bytes - before.throughput_bytes;
-            let drain_bytes =
-                state.service.drain_bytes - before.drain_bytes + counters.discarded_bytes as f64;
-            let length_ns = timeline.bin_length(bin).as_ns() as f64;
-            table.time_s.push(seconds(timeline.bin_end(bin).as_ns()));
-            table.link.push(link as u32);
-            let sent_bytes = counters.sent_bytes as f64;
-            table.throughput_bps.push(bits_per_s(sent_bytes, length_ns));
-            table.capacity_bps.push(bits_per_s(service_bytes, length_ns));
-            let utilisation = ratio(sent_bytes, service_bytes).map(|share| share.min(1.0));
-            table.utilisation.push(utilisation.unwrap_or(f64::NAN));
-            table.queue_bytes.push(state.queue_bytes as f64);
-            let queue_bytes_ns = counters.queue_bytes_ns as f64;
-            table.queue_length_mean_bytes.push(queue_bytes_ns / length_ns);
-            let queue_s = ratio(queue_bytes_ns / 1e9, drain_bytes);
-            table.queue_delay_estimate_mean_s.push(queue_s.unwrap_or(f64::NAN));
-            table.sent_packets.push(counters.sent_packets as u32);
-            table.queueing_delay_mean_s.push(counters.waited_mean_s().unwrap_or(f64::NAN));
-            for (column, count) in table.dropped.iter_mut().zip(counters.dropped) {
-                column.push(count as u32);
-            }
-            for (column, count) in table.marked.iter_mut().zip(counters.marked) {
-                column.push(count as u32);
-            }
-        }
-    }
-    table
 }

@@ -1,6 +1,7 @@
 //! One endpoint of a QUIC connection.
 
 mod config;
+mod sender_state;
 mod stream_reader;
 mod stream_writer;
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use jostle_congestion::peer_cache::{PeerCache, PeerCacheContext};
 use jostle_congestion::{CongestionController, EcnFeedback, FirstFlightLimits};
-use jostle_units::{Ecn, Rate, SendLimit, Span, Time};
+use jostle_units::{Ecn, Rate, Span, Time};
 use noq_proto::{
     Connection, ConnectionError, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint,
     EndpointEvent, Event, FourTuple, PathId, StreamEvent, VarInt,
@@ -22,7 +23,7 @@ use crate::crypto::Secrets;
 use crate::qlog::QlogWriter;
 use crate::sender_observer::{SenderObserver, report_flush};
 use crate::settings::{Congestion, Settings, StackController};
-use crate::stats::{SenderCounters, SenderState, Transmission};
+use crate::stats::Transmission;
 use crate::virtual_clock::Clock;
 use crate::{Error, Handshake};
 use stream_reader::StreamReader;
@@ -443,58 +444,6 @@ impl QuicEndpoint {
             datagram_bytes,
             retransmitted_bytes: repeated_bytes,
         })
-    }
-
-    /// Returns the state of the sender; `None` for a server.
-    pub fn state(&self) -> Option<SenderState> {
-        let sending = self.sending.as_ref()?;
-        let congestion = sending.congestion.lock();
-        let size = u64::from(congestion.datagram_bytes());
-        let established = self.live.as_ref().is_some_and(|live| live.established);
-        let ssthresh = congestion.ssthresh();
-        Some(SenderState {
-            srtt: congestion.srtt(),
-            min_rtt: congestion.min_rtt(),
-            cwnd_bytes: u64::from(congestion.cwnd()) * size,
-            ssthresh_bytes: ssthresh.map(|packets| u64::from(packets) * size),
-            in_flight_bytes: congestion.in_flight_bytes(),
-            pacing_rate: congestion.visible_pacing_rate(),
-            mode: if established { congestion.mode() } else { "handshake" },
-            datagram_bytes: congestion.datagram_bytes(),
-        })
-    }
-
-    /// Returns what limited the sender when it sent last; `None` for a server, and before the
-    /// handshake is complete.
-    pub fn send_limit(&self) -> Option<SendLimit> {
-        self.congestion()?.send_limit()
-    }
-
-    /// Returns the counters of the sender; `None` for a server.
-    pub fn counters(&self) -> Option<SenderCounters> {
-        let sending = self.sending.as_ref()?;
-        let congestion = sending.congestion.lock();
-        let totals = congestion.totals();
-        Some(SenderCounters {
-            sent_packets: totals.sent,
-            sent_bytes: totals.sent_bytes,
-            lost_packets: totals.lost,
-            lost_bytes: totals.lost_bytes,
-            new_bytes: totals.stream_bytes,
-            retransmitted_bytes: totals.repeated_bytes,
-            acked_bytes: totals.acked_bytes,
-            spurious: totals.spurious,
-            marked_packets: totals.marked,
-        })
-    }
-
-    /// Reports the controller's internal state.
-    pub fn observe(&self, observer: &mut dyn jostle_congestion::StateObserver) {
-        if let Some(congestion) = self.congestion()
-            && let Some(controller) = congestion.controller()
-        {
-            controller.observe(observer);
-        }
     }
 
     fn congestion(&self) -> Option<MutexGuard<'_, CongestionState>> {
