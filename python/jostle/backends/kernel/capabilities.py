@@ -170,14 +170,14 @@ def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
 def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
     if flow["transport"] == "quic":
         yield from _quic_problems(flow)
-    tcp = flow.get("tcp")
-    if tcp is not None and tcp["prr"] == "rfc9937":
-        text = f'"rfc9937": the kernel has its own, "linux"; {_SIMULATOR}'
-        yield Problem(flow_key(flow, "transport.prr"), text)
         return
     if flow["transport"] == "udp":
         yield from _datagram_problems(flow)
         return
+    tcp = flow.get("tcp")
+    if tcp is not None and tcp["prr"] == "rfc9937":
+        text = f'"rfc9937": the kernel has its own, "linux"; {_SIMULATOR}'
+        yield Problem(flow_key(flow, "transport.prr"), text)
     if flow["source"]["kind"] not in _SOURCES:
         text = f"`{flow['source']['kind']}`: nothing in the guest sends so; {_SIMULATOR}"
         yield Problem(flow_key(flow, "source"), text)
