@@ -31,7 +31,7 @@ def public() -> Iterator[tuple[str, Any]]:
 
 WITHIN = {
     "with_start_jitter", "with_runs_from", "runs_of", "phases_of", "flow_names", "link_names",
-    "condition_series", "condition_links", "condition_index", "spec_of",
+    "condition_series", "condition_links", "condition_index", "spec_of", "incomplete",
 }  # fmt: skip
 """Methods that the package itself uses."""
 PUBLIC = dict(public())

@@ -198,10 +198,11 @@ def test_mann_whitney_is_exact_up_to_twenty_values() -> None:
     assert tied == stats.MannWhitneyResult(2.0, 1.0, exact=False)
 
 
-def test_bonferroni_and_effect_size_at_their_limits() -> None:
-    assert stats.bonferroni(0.01, 1) == 0.01
-    with pytest.raises(ValueError, match=r"^there was one test at least$"):
-        stats.bonferroni(0.01, 0)
+def test_holm_and_effect_size_at_their_limits() -> None:
+    assert stats.holm([]) == []
+    assert stats.holm([0.01]) == [0.01]
+    assert stats.holm([0.9, 0.6]) == [1.0, 1.0]
+    assert stats.holm([0.02, 0.03, 0.02]) == pytest.approx([0.06, 0.06, 0.06])
     sizes = [stats.effect_size(d) for d in (0.19, -0.2, 0.5, 0.51, -0.8, 0.81)]
     assert sizes == ["small", "medium", "medium", "large", "large", "very large"]
 

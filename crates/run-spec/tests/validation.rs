@@ -118,7 +118,9 @@ fn quic_is_told_what_it_can_do_and_nothing_of_tcp() {
     ];
     for (pointer, value, expected) in cases {
         let mut spec = quic();
-        *spec.pointer_mut(pointer).expect(pointer) = value;
+        // A key that is absent is added.
+        let (parent, key) = pointer.rsplit_once('/').expect(pointer);
+        spec.pointer_mut(parent).expect(pointer)[key] = value;
         let message = refusal(&spec);
         assert!(message.contains(expected), "{pointer}: {message}");
     }

@@ -119,7 +119,15 @@ class FinishedRuns:
         return self._by_condition.get(condition, [])
 
     def run_count(self, condition: int) -> RunCount:
-        """Return how many runs of a condition finished, and why the others failed."""
+        """Return how many runs of a condition finished, and why the others failed.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/first.toml", store=False)
+        >>> str(results.run_count(0))
+        '1 run'
+        """
         return RunCount(len(self.runs_of(condition)), self._errors.get(condition, ()))
 
     @property
