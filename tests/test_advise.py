@@ -15,7 +15,7 @@ from jostle.backends import SimBackend, load_engine
 from jostle.cli import status
 from jostle.errors import InputError
 from jostle.inference.advice_setup import make_setup
-from jostle.inference.advice_text import answer
+from jostle.inference.advice_text import answer_sentences
 from jostle.inference.advise import Advice, AdviceRequest, advise
 from jostle.inference.advised_changes import (
     queue_changes,
@@ -157,7 +157,7 @@ def test_a_call_is_best_beside_a_controller_that_leaves_the_queue_empty() -> Non
     assert mos is not None
     assert now is not None
     assert mos > now + 0.3
-    assert answer(found)[0].startswith(
+    assert answer_sentences(found)[0].startswith(
         f"Set {best.change.label}: MOS {mos:.2f} instead of {now:.2f}"
     )
 
@@ -313,7 +313,7 @@ def test_a_sample_has_its_first_point(tmp_path: Path) -> None:
 
 def test_a_video_call_is_judged_by_its_frames(tmp_path: Path) -> None:
     found = advice(network_of(VIDEO_CALL, tmp_path), "calls", "vegas")
-    (first, *_) = answer(found)
+    (first, *_) = answer_sentences(found)
     assert found.setup.served == ("call",)
     assert "MOS" not in first
     assert "frame delay" in first

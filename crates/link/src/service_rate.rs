@@ -79,8 +79,8 @@ pub struct SentTotals {
 
 /// Service rate of a link over time.
 ///
-/// The rate of a shaper with overhead and that of a link with frames depend on the size of packets:
-/// it is the mean of the packets that were sent, or a full-sized packet if there were none.
+/// Shapers with overhead and links with frames have a rate that depends on the size of packets: the
+/// mean size of the packets that were sent, or a full-sized packet if there were none.
 pub struct ServiceRate {
     capacity: Box<dyn Capacity>,
     shapers: Vec<Shaper>,
@@ -130,7 +130,7 @@ impl ServiceRate {
         8.0 * (share * capacity_bytes_per_s).min(limit.bytes_per_s)
     }
 
-    /// Returns the bytes that may leave at the capacity after a pause: those of full token buckets.
+    /// Returns the bytes that may leave at the capacity after a pause: the size of all token buckets.
     pub fn burst_bytes(&self) -> u64 {
         self.shapers.iter().filter_map(|shaper| shaper.burst_bytes).sum()
     }

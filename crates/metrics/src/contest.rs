@@ -11,7 +11,7 @@ pub(crate) fn contests(spec: &RunSpec, continuations: &[Option<u32>]) -> Vec<usi
     contests_of(spec.links.len(), &paths, continuations)
 }
 
-/// `no_link` is the number of links, and stands for the link of flows without any.
+/// `no_link` is the number of links, which serves as the link number of flows without links.
 fn contests_of(no_link: usize, paths: &[&[u32]], continuations: &[Option<u32>]) -> Vec<usize> {
     let mut contest_of_link: Vec<usize> = (0..=no_link).collect();
     let links = |flow: usize| match paths[flow] {

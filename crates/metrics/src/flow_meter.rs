@@ -217,7 +217,7 @@ pub(crate) struct FlowMeter {
     cwnd_bytes: u64,
     /// Time until which `cwnd_bytes` is integrated; [`Time::NEVER`] before the first ACK.
     cwnd_until: Time,
-    /// What limits the sender. `None` before the handshake is complete, or if unknown.
+    /// Limit of the sender. `None` before the handshake is complete, or if unknown.
     limit: Option<SendLimit>,
     limit_since: Time,
     /// Current segment. Its counters are filled in at its end.

@@ -373,7 +373,7 @@ impl Reporter<'_> {
             }
             for reason in 0..REASONS {
                 for _ in 0..grown(&seen.dropped[reason], &mut reported.dropped[reason]) {
-                    // Samples do not tell whether the packet waited before.
+                    // Samples do not show whether the packet was queued first.
                     self.recorder.dropped(now, number, 0, reason as u8, 0);
                 }
                 for _ in 0..grown(&seen.marked[reason], &mut reported.marked[reason]) {

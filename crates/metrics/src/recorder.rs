@@ -194,7 +194,7 @@ impl EventSink for Recorder {
         self.meter(flow).sent(now, packets, wire_bytes, retransmission);
     }
 
-    /// Connections of one flow have limits at the same time, which its meter cannot tell apart.
+    /// The connections of a flow can have different limits at the same time. Its meter has one.
     #[inline]
     fn send_limit(&mut self, now: Time, flow: u32, limit: SendLimit) {
         if let Some(meter) = self.run.flows.get_mut(flow as usize) {

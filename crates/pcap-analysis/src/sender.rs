@@ -130,7 +130,7 @@ impl InFlightMaximum {
 #[derive(Clone, Copy, Debug, Default)]
 struct LimitedTimes {
     since_ns: u64,
-    /// What limits the sender. `None` before the first data packet.
+    /// Limit of the sender. `None` before the first data packet.
     state: Option<SendLimit>,
     pending_ns: [u64; SendLimit::COUNT],
 }

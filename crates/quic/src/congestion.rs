@@ -156,7 +156,7 @@ pub(crate) struct CongestionState {
     held: bool,
     /// cwnd prevented a packet when the endpoint sent last.
     window_limited: bool,
-    /// What ended the last round of sending. `None` before the handshake is complete.
+    /// Limit that ended the last round of sending. `None` before the handshake is complete.
     limit: Option<SendLimit>,
     /// One packet may exceed cwnd (RFC 9002, B.6: `MaybeSendOnePacket`).
     extra_packet: bool,

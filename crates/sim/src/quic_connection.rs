@@ -43,7 +43,7 @@ pub(crate) struct QuicConnection {
     /// Whether the flow was stopped before all of its data was sent.
     cut: bool,
     closed: bool,
-    /// What limits the client, as reported.
+    /// Limit of the client, as reported.
     limit: Option<SendLimit>,
     /// Messages whose completion time is measured.
     messages: MessageTracker,

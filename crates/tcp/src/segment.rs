@@ -163,8 +163,8 @@ pub enum AckTag {
 
 /// AccECN feedback of an ACK (RFC 9768): the ACE field of the header, which counts marked packets
 /// modulo 8, and the AccECN option, which counts them by their bytes modulo 2²⁴. Because the sender
-/// counts full-sized segments, so does the option here, modulo 2¹⁴. The default value is that of a
-/// connection without AccECN.
+/// counts full-sized segments, so does the option here, modulo 2¹⁴. A connection without
+/// AccECN has the default value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccEcnFeedback(u16);
 
@@ -210,7 +210,7 @@ impl AccEcnFeedback {
         Self(self.0 & (Self::ACE_MASK | Self::IS_USED))
     }
 
-    /// Returns the bytes of the option beside `blocks` SACK blocks. Two blocks leave space for two
+    /// Returns the bytes of the option next to `blocks` SACK blocks. Two blocks leave space for two
     /// of its three counters, of which the marks' is one (`tcp_options_fit_accecn`).
     #[inline]
     const fn option_bytes(self, blocks: u8) -> u32 {

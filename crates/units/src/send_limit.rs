@@ -1,4 +1,4 @@
-//! What keeps a sender from sending its next packet.
+//! Conditions that keep a sender from sending its next packet.
 
 /// Condition that keeps a sender from sending its next packet. At any time after the handshake one
 /// of them holds.

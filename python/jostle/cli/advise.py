@@ -97,7 +97,7 @@ def advise(
     gives a network, to which flows are added. Each change is simulated and compared with the
     baseline; the best ones are simulated again with other seeds.
     """
-    from jostle.inference.advice_text import answer
+    from jostle.inference.advice_text import answer_sentences
     from jostle.inference.advise import AdviceRequest
     from jostle.inference.advise import advise as advised
     from jostle.inference.candidates import chosen_names
@@ -116,7 +116,7 @@ def advise(
         session = Session(environment.backend("sim"), executor, None)
         found = advised(network, request, session)
     if as_json:
-        document = {**found.to_dict(), "answer": answer(found)}
+        document = {**found.to_dict(), "answer": answer_sentences(found)}
         echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
     else:
         _print(found)
@@ -126,10 +126,10 @@ def advise(
 
 def _print(found: Advice) -> None:
     from jostle.cli import output
-    from jostle.inference.advice_text import advice_table, answer, shown_results
+    from jostle.inference.advice_text import advice_table, answer_sentences, shown_results
 
     to = output.console()
-    for sentence in answer(found):
+    for sentence in answer_sentences(found):
         to.print(sentence)
     output.print_assumptions(to, found.assumptions)
     rows = shown_results(found, _SHOWN)

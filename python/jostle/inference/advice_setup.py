@@ -207,7 +207,7 @@ def _base_document(
         "sampling_interval": f"{duration_s / 60:g} s",
         **seed,
         **tables,
-        "flows": [*goal.probes(keys, length_s, ""), *goal.beside(keys, length_s)],
+        "flows": [*goal.probes(keys, length_s, ""), *goal.background(keys, length_s)],
     }
 
 

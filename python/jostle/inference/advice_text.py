@@ -16,7 +16,7 @@ from jostle.results.tables import Table
 if TYPE_CHECKING:
     from jostle.stats import Estimate
 
-__all__ = ["advice_table", "answer", "shown_results"]
+__all__ = ["advice_table", "answer_sentences", "shown_results"]
 
 _NOTABLE: Final = 0.01
 """Smallest change of another flow's benefit that the answer names, as a share."""
@@ -26,7 +26,7 @@ _HEADING: Final = 14
 """Width of headings."""
 
 
-def answer(found: Advice) -> list[str]:
+def answer_sentences(found: Advice) -> list[str]:
     """Return the answer in sentences: what to set, its effect, and what it costs."""
     if not found.ranking:
         return ["Change nothing: no change could be measured."]

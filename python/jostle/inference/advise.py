@@ -380,7 +380,7 @@ def advise(network: KnownNetwork, request: AdviceRequest, session: Session) -> A
     seen.update(trial.measured(further, first))
     chosen = trial.best(seen, now, _MEASURED, _ALIKE)
     if not any(_is_shaper(change) for change in chosen):
-        # A router can shape, whoever controls the modem.
+        # A router in front of the modem can shape, although the user does not control the modem.
         shapers = {one: runs for one, runs in seen.items() if _is_shaper(one)}
         chosen += trial.best(shapers, now, 1, 1)
     after = [_SCREENED + 1 + at for at in range(request.seeds)]

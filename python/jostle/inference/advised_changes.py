@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jostle.inference.candidates import candidates
 from jostle.scenario.parsing.quantities import PACKET_BYTES, format_short
-from jostle.scenario.resolve.key_paths import quoted_part
+from jostle.scenario.resolve.key_paths import quoted_name
 from jostle.scenario.service_rate import constant_service
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _PROXY_BUFFER: Final = "4 MB"
 
 def flow_key(name: str, key: str) -> str:
     """Return the key of a flow's setting, as for `--set`."""
-    return f"flows.{quoted_part(name)}.{key}"
+    return f"flows.{quoted_name(name)}.{key}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ def queue_changes(
             if set(names) <= set(bare):
                 queues = _queues({name: {"kind": kind} for name in names})
                 change = Change(f"{title} on {_listed(names)}", queues, kind, in_the_modem=True)
-                # Marks need a queue that marks, whatever its default is.
+                # Marks need a queue that marks, also if marking is off by default.
                 yield _marking(change) if ecn else change
     for share in _BUFFERS:
         packets = {name: _bdp_packets(spec, by_name[name], share) for name in bare}
@@ -187,7 +187,7 @@ def queue_changes(
 
 
 def _queues(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"links.{quoted_part(name)}.queue": value for name, value in values.items()}
+    return {f"links.{quoted_name(name)}.queue": value for name, value in values.items()}
 
 
 def _marking(change: Change, *, marks: bool = True) -> Change:

@@ -1,4 +1,4 @@
-"""What the user of a flow gets from a run: measures by kind of traffic, and their benefit."""
+"""Measures that matter to the user of a flow, by kind of traffic, and their benefit."""
 
 from __future__ import annotations
 

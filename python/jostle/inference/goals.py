@@ -38,9 +38,9 @@ class Goal:
     probes
         Function that returns the flows to add if a scenario has none of these, from the keys of
         the path, the duration of a run and a prefix of their names.
-    beside
-        Function that returns the traffic beside the probes if nothing is known of the traffic, from
-        the keys of the path and the length of a download.
+    background
+        Function that returns the traffic next to the probes if nothing is known of the traffic,
+        from the keys of the path and the length of a download.
     both_directions
         Whether probes run in both directions of an access line.
     duration
@@ -64,7 +64,7 @@ class Goal:
     served: str
     serves: Callable[[TrafficKind, bool], bool]
     probes: Callable[[Keys, float, str], list[dict[str, Any]]]
-    beside: Callable[[Keys, float], list[dict[str, Any]]]
+    background: Callable[[Keys, float], list[dict[str, Any]]]
     both_directions: bool
     duration: int | None
     score: Callable[[Measured, Measured, tuple[str, ...]], float]

@@ -62,7 +62,7 @@ class KnownNetwork:
     numbers
         Estimates to which `spread` applies, in bit/s, bytes and seconds.
     traffic
-        Flows, duration and the other keys of a scenario beside its network; empty if the traffic is
+        Flows, duration and the other keys of a scenario except its network; empty if the traffic is
         not known.
     varied_queues
         Values that the scenario's grid has for queues: key, then label, then value.

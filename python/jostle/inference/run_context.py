@@ -179,7 +179,7 @@ def with_perturbed_links(spec: RunSpec, number: int) -> RunSpec:
         capacity = cast("dict[str, Any]", link["capacity"])
         if capacity["kind"] == "constant":
             capacity["rate_bps"] = round(capacity["rate_bps"] * (1 + size * _RATE))
-        # The rate of a shaper is known as well as that of a link.
+        # The rates of a shaper and of a link are known equally well.
         for queue in (link["queue"], *(one["queue"] for one in link["classes"] or ())):
             parameters = cast("dict[str, Any]", queue["parameters"])
             if "rate" in parameters:

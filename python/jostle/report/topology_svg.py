@@ -158,7 +158,7 @@ def _lane(number: int, lane: _LinkLane, links: int, width: int) -> list[str]:
 
 
 def _rate(link: LinkSpec) -> str:
-    """Return the service rate of a link, with that of the link if a shaper or frames reduce it."""
+    """Return the service rate of a link, and its capacity if a shaper or frames reduce the rate."""
     capacity = link["capacity"]
     match capacity["kind"]:
         case "constant":

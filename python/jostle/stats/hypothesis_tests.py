@@ -201,7 +201,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     The smallest is multiplied by the number of tests, the next by one less, and so on; none becomes
     smaller than the one before it, or larger than 1. All with an adjusted p below α are significant
     with a probability of at most α that a single one of them is so by chance. The method makes no
-    assumption about the dependence of the tests, and rejects whatever Bonferroni's correction does.
+    assumption about the dependence of the tests, and rejects all hypotheses that Bonferroni's
+    correction rejects.
 
     Examples
     --------

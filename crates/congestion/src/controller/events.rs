@@ -257,12 +257,12 @@ impl AckSample {
     /// Returns `rtt`, or the RTT of the retransmission that the ACK acknowledges. Karn's algorithm
     /// excludes it from `rtt`, and SACKs of retransmissions alone can arrive for as long as a rate
     /// is too high, so that a controller that only used `rtt` would wait for ever. As in RACK (RFC
-    /// 8985 §6.2, step 2), an RTT below the minimum is that of an earlier transmission.
+    /// 8985 §6.2, step 2), an RTT below the minimum belongs to an earlier transmission.
     #[inline]
     pub fn transmission_rtt(&self) -> Option<Span> {
         self.rtt.or_else(|| {
             let rtt = self.now.since(self.sent_at);
-            // A duplicate (D-SACK) counts as delivered, but no packet of its own has a send time.
+            // A duplicate (D-SACK) counts as delivered, but it has no packet with a send time.
             let delivered = self.acked > 0 && self.in_flight_at_send > 0;
             (delivered && rtt >= self.min_rtt).then_some(rtt)
         })

@@ -11,10 +11,10 @@ use crate::settings::Settings;
 /// them take 2,047 packets, which are at least 2.4 MB.
 const IN_ORDER_WINDOW_BYTES: u64 = 2 << 20;
 
-/// Part of the receive window by which data beyond gaps may exceed what is withheld for them.
-const WITHHELD_PART: u64 = 32;
-/// Part of the receive window that is returned at once, as by the stack.
-const RETURNED_PART: u64 = 8;
+/// The receive window divided by this: how far data beyond gaps may exceed the withheld bytes.
+const WITHHELD_DIVISOR: u64 = 32;
+/// The receive window divided by this is returned at once, as by the stack.
+const RETURNED_DIVISOR: u64 = 8;
 
 /// Receiving application of a connection.
 ///
@@ -26,7 +26,7 @@ const RETURNED_PART: u64 = 8;
 pub(super) struct StreamReader {
     streams: BTreeMap<StreamId, ReceivedRanges>,
     /// Whether the stack puts data in order. Only this limits a stream whose window is smaller than
-    /// that of the connection: the stack's window of a stream grows with every byte that is read.
+    /// the connection's, because the stack's window of a stream grows with every byte that is read.
     in_order: bool,
     /// Bytes beyond gaps, of all streams. The application has not consumed them, so they occupy the
     /// receive window of the connection (RFC 9000 §4.1).
@@ -95,8 +95,8 @@ impl StreamReader {
         let returned = self.withheld_bytes.saturating_sub(wanted);
         // An increase of the window sends a MAX_DATA frame. As in the stack, a small part of the
         // window is not worth a frame.
-        let is_due = more > self.window_bytes / WITHHELD_PART
-            || returned >= self.window_bytes / RETURNED_PART
+        let is_due = more > self.window_bytes / WITHHELD_DIVISOR
+            || returned >= self.window_bytes / RETURNED_DIVISOR
             || (returned > 0 && wanted == 0);
         if !is_due {
             return;

@@ -17,7 +17,7 @@ from jostle.scenario.parsing.problems import did_you_mean
 from jostle.scenario.parsing.quantities import QuantityError
 from jostle.scenario.parsing.renamed_keys import renamed_key_path
 
-__all__ = ["WORD_KEYS", "KeyPaths", "changed", "find", "parse_value", "quoted_part", "value_at"]
+__all__ = ["WORD_KEYS", "KeyPaths", "changed", "find", "parse_value", "quoted_name", "value_at"]
 
 _NAMED: Final = ("flows", "links")
 _VARIED: Final = ("grid", "sample")
@@ -48,7 +48,7 @@ def find(document: Mapping[str, Any], key: str) -> list[KeyPath]:
         raise QuantityError(f'"{key}" is now called "{renamed}"')
     if parts[0] in _VARIED and len(parts) > 2 and "." not in parts[1]:
         # A shell removes quotes: `grid.flows.*.rtt` is the key "flows.*.rtt" of the grid.
-        whole = ".".join(part if part == "*" else quoted_part(part) for part in parts[1:])
+        whole = ".".join(part if part == "*" else quoted_name(part) for part in parts[1:])
         return [(parts[0], whole)]
     if parts[0] not in _NAMED:
         return [tuple(parts)]
@@ -119,9 +119,9 @@ class KeyPaths:
             if isinstance(step, int):
                 names = self._names(str(path[0])) if index == 1 and path[0] in _NAMED else []
                 name = names[step] if step < len(names) else None
-                shown += f".{quoted_part(name)}" if name else f"[{step}]"
+                shown += f".{quoted_name(name)}" if name else f"[{step}]"
             else:
-                shown += f".{quoted_part(step)}" if shown else quoted_part(step)
+                shown += f".{quoted_name(step)}" if shown else quoted_name(step)
         return shown
 
     def _names(self, table: str) -> list[str | None]:
@@ -190,6 +190,6 @@ def _plain(value: Any) -> bool:
     return isinstance(value, str | int | float)
 
 
-def quoted_part(key: str) -> str:
+def quoted_name(key: str) -> str:
     """Return a name as a part of a key, in quotes if it needs them."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else f'"{key}"'

@@ -1,6 +1,6 @@
 //! The authors' Linux port of Vivace (PCC-Kernel, branch `vivace`, commit ed39d0f, `tcp_pcc.c`).
 //!
-//! Its experiments differ from those of the paper and of the user-space release. Rates are bytes
+//! The paper and the user-space release have other experiments. Rates are bytes
 //! per second, shares and gradients are thousandths, and divisions truncate, as in the port. One
 //! difference: the port counts packets that are delivered or lost by adding both, and corrects the
 //! sum after a timeout; here it is the number of packets that are no longer in flight.

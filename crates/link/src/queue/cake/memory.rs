@@ -20,7 +20,7 @@ pub(super) fn limit_bytes(given_bytes: u64, rate: Option<Rate>, rtt: Span) -> u6
     default_bytes.min(CAKE_MEMORY_MAX_BYTES)
 }
 
-/// Bytes of a buffer beside the packet: `skb_shared_info`, and room for headers without Ethernet's
+/// Bytes of a buffer in addition to the packet: `skb_shared_info`, and room for headers without Ethernet's
 /// (`LL_RESERVED_SPACE` and its alignment).
 const BUFFER_EXTRA_BYTES: u32 = 320 + 17;
 /// `sizeof(struct sk_buff)`, aligned to cache lines.
