@@ -71,6 +71,7 @@ def test_the_scheduler_makes_no_objects_of_jobs(dask: DaskExecutor) -> None:
     assert made_by in dask.client.run(os.getpid).values()
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_nothing(dask: DaskExecutor, tmp_path: Path) -> None:
     scenario = jostle.Scenario.from_dict(SCENARIO)
     pids = list(dask.client.run(os.getpid).values())

@@ -133,9 +133,11 @@ STUDY = ("study", "./studies/small", "--output", "pages")
         ((*BOUNDARY, "--json"), ()),
         ((*SUITE, "--junit", "suite.xml"), ("suite.xml",)),
         ((*SUITE, "--json"), ()),
-        ((*SCORECARD, "--json", "--output", "card.html"), ("card.html",)),
+        pytest.param(
+            (*SCORECARD, "--json", "--output", "card.html"), ("card.html",), marks=pytest.mark.slow
+        ),
         ((*STUDY, "--parquet", "study.parquet"), ("study.parquet",)),
-        ((*STUDY, "--json"), ("pages/small.html",)),
+        pytest.param((*STUDY, "--json"), ("pages/small.html",), marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )

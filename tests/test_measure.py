@@ -409,6 +409,7 @@ def test_a_web_server_is_measured(
     assert flow["phases"]["overall"]["goodput_bps"] == transfer["measured"]["goodput_bps"]
 
 
+@pytest.mark.slow
 def test_an_upload_has_the_controller_that_was_asked_for(
     web: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -329,6 +329,7 @@ def test_eighty_conditions_fit_a_page(carry_out):
     assert sum(len(axis.get_yticklabels()) for axis in figure.axes) >= 300
 
 
+@pytest.mark.slow
 def test_other_processes_draw_the_same(results):
     data = [make() for make in figure_files.all_data(results).values()]
     assert len(data) == 6

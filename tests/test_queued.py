@@ -82,6 +82,7 @@ def carry_out(folder: Path, environment: dict[str, str], *words: str):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_jobs_of_slurm_carry_out_what_threads_do(slurm: dict[str, str], tmp_path: Path) -> None:
     # Jobs begin in the current folder, and import nothing from it.
     (tmp_path / "json.py").write_text("raise SystemExit('imported from the current folder')")

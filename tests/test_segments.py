@@ -319,6 +319,7 @@ def begin(root: Path, first: int = 1) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_writing(tmp_path):
     with begin(tmp_path) as process:
         assert process.stdout is not None

@@ -115,6 +115,7 @@ def _fits(file: Path) -> None:
     assert limit == pytest.approx(50, rel=0.2)
 
 
+@pytest.mark.slow
 def test_packets_are_kept_where_they_are_asked_for(tmp_path: Path) -> None:
     if shutil.which("tcpdump") is None:
         pytest.skip("tcpdump is not installed")

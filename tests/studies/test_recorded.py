@@ -71,6 +71,7 @@ def test_a_column_has_what_is_kept(jostle, folder):
     assert f"faster, {reno['ours']:.2f} ± " in page
 
 
+@pytest.mark.slow
 def test_what_the_study_asks_for_today_is_not_answered_by_what_it_asked_for_then(jostle, folder):
     kept = recording(json.loads(jostle("--json")[1]))
     (folder / "small" / "linux.json").write_text(json.dumps(kept))

@@ -103,6 +103,7 @@ def jostle(folder, monkeypatch, capsys):
     return run
 
 
+@pytest.mark.slow
 def test_a_search_finds_the_network_and_keeps_it(jostle, small):
     pytest.importorskip("optuna")
     asked = ("testbed", "./studies/small", "--trials", "8", "--write")
