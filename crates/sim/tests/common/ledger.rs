@@ -271,9 +271,12 @@ fn window_based(flow: &FlowSpec) -> bool {
     let row = registry::controller(&flow.controller.name).unwrap();
     let random = RandomStream::new(0, "unused");
     let controller = row.create(&flow.controller.parameters, Box::new(Standard), random).unwrap();
-    // SUSS wakes up between ACKs to open the window.
-    let wakes = flow.slow_start.as_ref().is_some_and(|it| it.name == "suss");
-    controller.recovery_owner() == CwndReductionBy::Transport && !wakes
+    // SUSS wakes up between ACKs to open the window, and paced chirping opens it with each packet.
+    let opens_between_acks = flow
+        .slow_start
+        .as_ref()
+        .is_some_and(|it| matches!(it.name.as_str(), "suss" | "paced-chirping"));
+    controller.recovery_owner() == CwndReductionBy::Transport && !opens_between_acks
 }
 
 /// What an application sends in all, if that is known.
