@@ -68,7 +68,7 @@ const ENTRY: RegistryEntry = RegistryEntry {
         Parameter {
             name: "memory_limit",
             summary: "kernel memory that all its queues hold together, more than the bytes of \
-                      their packets; 0: that of tc, four `rtt` at `rate`, from 4 MiB to 15.5 MB",
+                      their packets; 0: as in tc, rate × rtt × 4, from 4 MiB to 15.5 MB",
             kind: ParameterType::Size {
                 default_bytes: Some(0),
                 min_bytes: 0,
