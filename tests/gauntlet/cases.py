@@ -62,7 +62,9 @@ class Case:
         flows = [dict(flow) for flow in document["flows"]]
         tested = next(flow for flow in flows if flow["name"] == TESTED)
         kind, _, name = self.row.rpartition(":")
-        tested |= {"controller": "cubic", "transport": self.transport} | {kind or "controller": name}
+        tested |= {"controller": "cubic", "transport": self.transport} | {
+            kind or "controller": name
+        }
         if kind == "peer_cache":
             tested |= {"peer": "10.0.0.1", "after": "earlier"}
             earlier = {"rtt": tested["rtt"], "transport": self.transport, kind: name}

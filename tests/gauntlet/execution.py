@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from gauntlet.cases import FOLDER, Case
-from gauntlet.invariants import RUN_ENDS, violations
 from jostle import Scenario
 from jostle.backends import SimBackend
 from jostle.errors import JostleError
 from jostle.scenario import ScenarioError
+
+from gauntlet.cases import FOLDER, Case
+from gauntlet.invariants import RUN_ENDS, violations
 
 __all__ = ["Verdict", "judge", "judge_all"]
 
@@ -35,7 +36,7 @@ def judge(case: Case) -> Verdict:
         (planned,) = Scenario.from_dict(case.document, name=name).plan().runs
         found = violations(SimBackend().run(planned.spec))
     except (ScenarioError, JostleError) as error:
-        found = {RUN_ENDS: str(error)}
+        found = {RUN_ENDS: str(error).replace(f"{FOLDER}/", "")}
     return Verdict(case, found, time.thread_time() - start)
 
 

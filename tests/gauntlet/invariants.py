@@ -8,9 +8,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from gauntlet.cases import TESTED
 from jostle.backends import Run
 from jostle.run_spec import FlowSpec
+
+from gauntlet.cases import TESTED
 
 __all__ = ["INVARIANTS", "RUN_ENDS", "violations"]
 
@@ -20,13 +21,14 @@ _MOST_RETRANSMITTED: Final = 0.5
 _LEAST_RECOVERED: Final = 0.5
 _STUCK_S: Final = 10.0
 _FLOOR_PACKETS: Final = 4
-"""Least window of BBR (`bbr_cwnd_min_target`), the largest one of all controllers' least windows."""
+"""Least window of BBR (`bbr_cwnd_min_target` in Linux), the largest of all least windows."""
 _FLOOR_BDP_PACKETS: Final = 10
 """A window of four packets is no floor on a path that holds less than this."""
 _CEILING_FACTOR: Final = 10.0
 """The window is at its ceiling if it is so many times what the path and its queue hold."""
 _CEILING_PACKETS: Final = 100
 _PACING_CEILING_FACTOR: Final = 20.0
+_LEAST_PACKET_BYTES: Final = 500
 _Found = Iterator[str]
 
 
@@ -95,7 +97,7 @@ def _spec(run: Run) -> FlowSpec:
 
 
 def floor(run: Run) -> _Found:
-    """Window and pacing rate allow more than four packets per RTT, if the path has room for them."""
+    """Window and pacing rate allow more than four packets per RTT if the path has room for them."""
     if _spec(run)["source"]["kind"] != "bulk":
         return
     series, packet = _series(run), _spec(run)["mtu_bytes"]
@@ -125,19 +127,14 @@ def ceiling(run: Run) -> _Found:
 
 
 def conservation(run: Run) -> _Found:
-    """What was sent has arrived, was dropped, or is on the way; no byte arrives twice or unsent."""
-    flows, links = run.flows, run.links
-    link = links.filter(pl.col("link") == run.summary["links"][0]["name"])
-    dropped = sum(
-        int(phase) for name, phase in _link(run)["phases"]["overall"].items()
-        if name == "dropped_packets" and phase is not None
-    )  # fmt: skip
-    sent = int(flows["sent_packets"].sum())
-    received = int(flows["received_packets"].sum())
+    """Packets sent have arrived, were dropped, or are on the way, and payload is part of them."""
+    flows, link = run.flows, run.links.filter(pl.col("link") == _link(run)["name"])
+    sent, received = (int(flows[f"{name}_packets"].sum()) for name in ("sent", "received"))
+    dropped = int(_link(run)["phases"]["overall"]["dropped_packets"])
     on_the_way = sent - received - dropped
-    longest_s = float(flows["rtt_mean_s"].max() or 1.0) + 1.0  # type: ignore[arg-type]
-    most = float(link["capacity_bps"].max() or 0.0) * longest_s / 8 / 500  # type: ignore[arg-type]
-    if not 0 <= on_the_way <= most:
+    longest_s = 1.0 + max(flows["rtt_mean_s"].drop_nulls().to_list(), default=0.0)
+    held_bytes = max(link["capacity_bps"].to_list()) * longest_s / 8
+    if not 0 <= on_the_way <= held_bytes / _LEAST_PACKET_BYTES:
         yield f"{sent} packets sent, {received} received, {dropped} dropped: {on_the_way} left"
     for flow in run.summary["flows"]:
         overall = flow["phases"]["overall"]
