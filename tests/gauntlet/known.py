@@ -48,11 +48,6 @@ class KnownException:
         values = {name: tuple(x) if isinstance(x, list) else x for name, x in table.items()}
         return cls(**values)  # type: ignore[arg-type]
 
-    @property
-    def kinds(self) -> list[str]:
-        """The situations that it names."""
-        return [kind for kind in SITUATIONS if _matches(kind, self.situations)]
-
     def covers(self, case: Case, invariant: str, message: str) -> bool:
         """Return whether the exception allows a violation."""
         return (

@@ -51,7 +51,7 @@ def report(verdicts: Sequence[Verdict], known: Sequence[KnownException]) -> str:
 def test_every_row_in_a_kind_of_situation(kind: str, threads: Executor) -> None:
     verdicts = judge_all([case for case in quick_cases() if case.kind == kind], threads)
     assert len(verdicts) == len(rows()) * len(TRANSPORTS)
-    known = [replace(one, situations=(kind,)) for one in QUICK if kind in one.kinds]
+    known = [replace(one, situations=(kind,)) for one in QUICK if kind in one.situations]
     assert report(verdicts, known) == ""
 
 
@@ -66,7 +66,7 @@ def test_the_full_product() -> None:
     wall_s = time.perf_counter() - start
     summary = f"{len(cases)} runs, {wall_s:.0f} s, {cpu_s:.0f} s of CPU; violations: {dict(found)}"
     print(summary, file=sys.stderr)
-    text = report(verdicts, [one for one in KNOWN if one.nightly])
+    text = report(verdicts, [one for one in KNOWN if one.nightly or "*" in one.situations])
     assert text == "", summary
 
 
