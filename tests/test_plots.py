@@ -520,6 +520,18 @@ def test_between_points_of_a_sample_nothing_is_drawn(sampled, sweep):
         assert lines.joined
 
 
+@pytest.mark.parametrize("by", [KEY, "controller"])
+def test_lines_are_drawn_between_the_values_of_a_grid_key(sweep, by):
+    """`controller` is the flow's, and determines the key of the grid that sets it."""
+    choice = plot_data.PlotSelection(flows=("newcomer",))
+    ((_, lines),) = plot_data.lines_data(sweep, "limit", "rtt", [by], choice).parts
+    assert len(lines.curves) == 2
+    assert lines.joined
+    styles = {line.get_linestyle() for line in render_figure(lines).axes[0].lines}
+    assert styles
+    assert "None" not in styles
+
+
 def test_a_map_shows_the_nearest_point():
     from jostle.figures.scatter_map import _nearest
 

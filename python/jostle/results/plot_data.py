@@ -134,13 +134,17 @@ def lines_data(
     lines = _keys(results, found, by, (key,))
     axis = Axis.of(results, key, [sample.place.get(key, "") for sample in found])
     parts = []
+    others = [other for other in grid_keys(results) if other != key]
     for place, part in facets(found, (key, *lines)):
-        curves = [
-            _curve(label, members, key, axis) for label, members in _by_label(results, part, lines)
-        ]
-        # Sampled keys change together from point to point, so points are not joined by lines.
-        others = [one for one in grid_keys(results) if one not in (key, *lines)]
-        alone = bool(axis.names) or not any(len({s.place.get(o) for s in part}) > 1 for o in others)
+        groups = _by_label(results, part, lines)
+        curves = [_curve(label, members, key, axis) for label, members in groups]
+        # Sampled keys change together from point to point, so points are not joined by lines. A key
+        # that is constant within each curve does not count: `controller` has a grid key of its own.
+        alone = bool(axis.names) or all(
+            len({sample.place.get(other) for sample in members}) == 1
+            for _, members in groups
+            for other in others
+        )
         data = CurvesData(
             axis.label, wanted.axis, tuple(curves), log_x=axis.log, x_names=axis.names, joined=alone
         )
