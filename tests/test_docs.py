@@ -71,7 +71,7 @@ def test_the_readme_lists_what_the_registries_have() -> None:
 def test_the_page_on_start_ups_has_every_slow_start() -> None:
     measured = (ROOT / "docs" / "start-up.inc").read_text("utf-8")
     for row in json.loads(_core.registry())["slow_starts"]:
-        assert f"| `{row['name']}` |" in measured, "run docs/measure_start_up.py"
+        assert f"| `{row['name']}` |" in measured, "run tools/results/measure_start_up.py"
 
 
 def test_every_algorithm_has_a_page_and_every_page_an_algorithm() -> None:

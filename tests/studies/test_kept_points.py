@@ -19,7 +19,7 @@ from jostle.studies.models import Curve, FigureSpec, Reference, Value
 from jostle.studies.operating_points_archive import FILE, PARTS, read_archived_points
 from jostle.studies.operating_points_export import operating_points_document
 
-DOCS = Path(__file__).parents[2] / "docs"
+SCRIPT = Path(__file__).parents[2] / "tools" / "results" / "record_linux.py"
 
 AGAINST_LINUX = Value(
     experiment="flow",
@@ -32,8 +32,8 @@ AGAINST_LINUX = Value(
 
 
 def script():
-    """Return the script in docs that writes the file."""
-    spec = importlib.util.spec_from_file_location("record_linux", DOCS / "record_linux.py")
+    """Return the script that writes the file."""
+    spec = importlib.util.spec_from_file_location("record_linux", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

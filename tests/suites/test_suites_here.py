@@ -93,7 +93,7 @@ def test_recorded_cards_are_of_these_suites_and_of_controllers_that_there_are():
     suites = {name: load(name) for name in names()}
     for card in cards:
         criteria = {one.id: one for one in suites[card["suite"]].criteria}
-        assert set(card["criteria"]) == set(criteria), "run docs/record_cards.py"
+        assert set(card["criteria"]) == set(criteria), "run tools/results/record_cards.py"
         levels = {name: row[0] for name, row in card["criteria"].items()}
         assert levels == {name: one.level for name, one in criteria.items()}
         # "bbr3 (flavour = google)" is a variant of a row; parts of QUIC's stack are no rows.

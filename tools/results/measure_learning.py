@@ -1,4 +1,4 @@
-"""Measure steps per second of processor time: `python docs/measure_learning.py`."""
+"""Measure steps per second of processor time: `python tools/results/measure_learning.py`."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     jostle suite rfc9743 --controller bbr --quick --json > bbr.json
     jostle suite rfc9743 --controller bbr --quick --json --backend kernel > bbr-linux.json
     jostle suite rfc9743 --controller bbr3 --json > bbr3-all-runs.json
-    python docs/record_cards.py bbr.json bbr-linux.json bbr3-all-runs.json …
+    python tools/results/record_cards.py bbr.json bbr-linux.json bbr3-all-runs.json …
 
 Takes any number of documents, each a card or a scorecard. Recorded cards that are not in the
 documents are kept. Writes `cards.json`, the recorded data of each card, and `cards.inc`, the tables
@@ -21,9 +21,9 @@ from typing import Any
 
 from jostle import _core
 
-HERE = Path(__file__).parent
-KEPT = HERE / "cards.json"
-TARGET = HERE / "cards.inc"
+DOCS = Path(__file__).parents[2] / "docs"
+KEPT = DOCS / "cards.json"
+TARGET = DOCS / "cards.inc"
 REGISTERED = [row["name"] for row in json.loads(_core.registry())["controllers"]]
 LEVELS = ("must", "should", "explore")
 LINUX = " (Linux)"

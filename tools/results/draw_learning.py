@@ -1,8 +1,8 @@
 """Draw the result of the learning example: the figure of the manual.
 
 `python examples/learn/learn.py trained.policy --curve curve.csv` trains, and records the reward;
-`python docs/draw_learning.py curve.csv [STORE]` runs the example's policy together with Cubic, and
-draws both.
+`python tools/results/draw_learning.py curve.csv [STORE]` runs the example's policy together with
+Cubic, and draws both.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from matplotlib.figure import Figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-HERE = Path(__file__).parent
-SCENARIO = HERE.parent / "examples" / "learn" / "beside-cubic.toml"
+DOCS = Path(__file__).parents[2] / "docs"
+SCENARIO = DOCS.parent / "examples" / "learn" / "beside-cubic.toml"
 CONTROLLER, RATE, LIMIT = (
     "flows.first.controller", "bottleneck.rate", "bottleneck.queue.limit",
 )  # fmt: skip
@@ -87,7 +87,7 @@ def main() -> None:
         draw_curve(left, Path(sys.argv[1]))
         draw_run(middle, results, policy)
         draw_shares(right, results)
-        save(figure, HERE / "images" / "learning")
+        save(figure, DOCS / "images" / "learning")
     shares = results.estimate("share", "together").filter(flow="first")
     for name in dict.fromkeys(one[CONTROLLER] for one in results.conditions):
         mine = [label for label, one in zip(results.labels, results.conditions, strict=True)

@@ -1,6 +1,6 @@
 """Measures every slow start: the table and the figure of the page on start-ups.
 
-    python docs/measure_start_up.py
+    python tools/results/measure_start_up.py
 
 Every method of the registry starts one Cubic flow on each path of `scenarios/start-up.toml`: with
 100 kB, 1 MB and 10 MB, whose completion is timed, and as a bulk flow for 60 RTTs, which gives the
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-HERE = Path(__file__).parent
-SCENARIO = HERE.parent / "scenarios" / "start-up.toml"
+DOCS = Path(__file__).parents[2] / "docs"
+SCENARIO = DOCS.parent / "scenarios" / "start-up.toml"
 RTTS_MS = (10, 50, 100, 600)
 RATES_MBPS = (10, 100, 1000)
 SIZES = {"100 kB": 0.1, "1 MB": 1.0, "10 MB": 10.0}
@@ -248,10 +248,10 @@ def main() -> None:
     """Measure, and write table and figure."""
     starts = list(measure())
     pl.DataFrame([asdict(start) for start in starts]).write_csv(
-        HERE / "start-up.csv", float_precision=4
+        DOCS / "start-up.csv", float_precision=4
     )
-    (HERE / "start-up.inc").write_text("\n".join(tables(starts)), "utf-8")
-    save.save(draw(starts), HERE / "images" / "start-up", ("svg",))
+    (DOCS / "start-up.inc").write_text("\n".join(tables(starts)), "utf-8")
+    save.save(draw(starts), DOCS / "images" / "start-up", ("svg",))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Compare the Starlink profile with measurements: a figure and a table of the manual.
 
-Run `python docs/draw_profiles.py FOLDER`, where FOLDER contains both tables of Starlink on the Road
-(its README names the source).
+Run `python tools/results/draw_profiles.py FOLDER`, where FOLDER contains both tables of Starlink on
+the Road (its README names the source).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jostle.scenario.traces.trace_summary import distribution, ks_distance
 
 RUNS = 300
 SECONDS = 25
-HERE = Path(__file__).parent
+DOCS = Path(__file__).parents[2] / "docs"
 PINGS = {
     "ping_best": ("shortest round trip", "ms"),
     "ping_avg": ("mean round trip", "ms"),
@@ -111,8 +111,8 @@ def main(folder: Path) -> None:
         shares = tuple(Steps(whose, *distribution(x, np.ones(x.size))) for whose, x in both)
         some = tuple(Steps(whose, np.arange(120.0), x[:120]) for whose, x in both)
         panels.append(RecordedPanel(f"{name} ({unit})", some, shares))
-    (HERE / "profile-starlink.inc").write_text("\n".join(lines) + "\n")
-    save(recorded(panels), HERE / "images" / "profile-starlink")
+    (DOCS / "profile-starlink.inc").write_text("\n".join(lines) + "\n")
+    save(recorded(panels), DOCS / "images" / "profile-starlink")
 
 
 if __name__ == "__main__":

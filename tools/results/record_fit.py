@@ -1,6 +1,6 @@
 """Writes the tables of the page on fitting: known networks, and what is found of them.
 
-    python docs/record_fit.py STORE
+    python tools/results/record_fit.py STORE
 
 runs Cubic and BBR over each network, in the simulator and on the kernel in virtual time (as far as
 STORE has not), fits another network's description to both, and writes `fit-results.inc`.
@@ -19,10 +19,10 @@ from jostle.inference.free_keys import free_keys
 from jostle.runner.executors import local
 from jostle.runner.session import Session
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
+sys.path.append(str(Path(__file__).parents[2] / "tests"))
 from downloads import document
 
-TARGET = Path(__file__).parent / "fit-results.inc"
+TARGET = Path(__file__).parents[2] / "docs" / "fit-results.inc"
 NETWORKS = (
     ("20 Mbit/s", "40 ms", "120 kB", "0.05 %"),
     ("10 Mbit/s", "80 ms", "150 kB", "0.1 %"),

@@ -1,10 +1,12 @@
 """Measures the costs of a cluster: per task, result and segment, and the scheduler's memory.
 
-    python docs/measure_cluster.py tasks [TASKS]     # empty tasks: the scheduler alone
-    python docs/measure_cluster.py sizes             # bytes of a job and of its result
-    python docs/measure_cluster.py segments [PUTS]   # segments of one run each, synced
-    python docs/measure_cluster.py memory [RUNS]     # memory and CPU of all processes in a sweep
-    python docs/measure_cluster.py workers [RUNS]    # CPU of 1, 2 and 4 workers, and of threads
+Run `python tools/results/measure_cluster.py WHAT`:
+
+    measure_cluster.py tasks [TASKS]     # empty tasks: the scheduler alone
+    measure_cluster.py sizes             # bytes of a job and of its result
+    measure_cluster.py segments [PUTS]   # segments of one run each, synced
+    measure_cluster.py memory [RUNS]     # memory and CPU of all processes in a sweep
+    measure_cluster.py workers [RUNS]    # CPU of 1, 2 and 4 workers, and of threads
 
 Scheduler and workers are processes of this machine. CPU seconds depend on the load of the machine
 only through its caches.
@@ -30,7 +32,7 @@ from jostle.runner.job import CancelFlag, Job
 from jostle.store.store import Store
 from jostle.store.writer import Writer
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "tests"))
 from dask_cluster import Cluster  # noqa: E402
 

@@ -1,6 +1,6 @@
 """Draws the confusion matrix of `identify-results.inc`: `images/identify-matrix.png`.
 
-python docs/draw_identification.py
+python tools/results/draw_identification.py
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from jostle.figures.data import HeatMapData
 from jostle.figures.renderer import render_figure
 from jostle.figures.save import save
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).parents[2] / "docs"
 TAKEN = re.compile(r"\| (\S+) \| ((?:\S+ \d+(?:, )?)+) \| \d+% \|")
 
 

@@ -1,7 +1,7 @@
 """Writes the outcomes of published claims into the page on studies.
 
     jostle study all --json > sim.json
-    python docs/record_studies.py sim.json
+    python tools/results/record_studies.py sim.json
 
 The document contains the recorded results on Linux (`record_linux.py`). Several documents are
 merged: the results of each backend are shown side by side, in the order of the files. Writes
@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-TARGET = HERE / "studies-results.inc"
+DOCS = Path(__file__).parents[2] / "docs"
+TARGET = DOCS / "studies-results.inc"
 TITLES = {"sim": "simulator", "kernel": "Linux 6.1"}
 
 Rows = Sequence[Mapping[str, Any]]

@@ -1,7 +1,7 @@
 """Draw the map of BBRv3's share in competition with Cubic: two figures and a table of the manual.
 
 `jostle run docs/bbr3-map.toml --keep summary --store MAP` carries out the 100,000 runs.
-`python docs/draw_map.py MAP` queries that store for the shares, and draws them.
+`python tools/results/draw_map.py MAP` queries that store for the shares, and draws them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jostle.stats.descriptive import Floats
     from matplotlib.axes import Axes
 
-HERE = Path(__file__).parent
+DOCS = Path(__file__).parents[2] / "docs"
 SEEDS = 10
 KEYS = ["rate", "rtt", "buffer"]
 QUESTION = """
@@ -184,8 +184,8 @@ def main() -> None:
     boundary = even_buffer(at[2], share)
     for name, figure in (("bbr3-map", draw_shares(at, share)),
                          ("bbr3-boundary", draw_boundary(at, boundary))):  # fmt: skip
-        save(figure, HERE / "images" / name)
-    (HERE / "bbr3-map.inc").write_text(table(at, share, interval, boundary))
+        save(figure, DOCS / "images" / name)
+    (DOCS / "bbr3-map.inc").write_text(table(at, share, interval, boundary))
 
 
 if __name__ == "__main__":

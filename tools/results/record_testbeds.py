@@ -1,7 +1,7 @@
 """Writes the results of testbed fits into the page on studies, from the files of the studies.
 
     jostle testbed geo-shared --write
-    python docs/record_testbeds.py
+    python tools/results/record_testbeds.py
 
 Writes `testbeds-results.inc`.
 """
@@ -17,9 +17,9 @@ from jostle.studies import load
 from jostle.studies.fitted_network import FILE, ClaimOutcome, FittedNetwork
 from record_studies import digits
 
-HERE = Path(__file__).parent
-STUDIES = HERE.parent / "studies"
-TARGET = HERE / "testbeds-results.inc"
+DOCS = Path(__file__).parents[2] / "docs"
+STUDIES = DOCS.parent / "studies"
+TARGET = DOCS / "testbeds-results.inc"
 
 
 def main() -> None:

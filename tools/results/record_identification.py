@@ -1,6 +1,6 @@
 """Writes the results of the page on identifying controllers: confusions, and two constants.
 
-    python docs/record_identification.py STORE
+    python tools/results/record_identification.py STORE
 
 runs every controller of Linux on the kernel in virtual time, unless STORE contains the runs, on
 links that calibrate probabilities and on links that only test. Writes `identify-results.inc` with
@@ -29,7 +29,7 @@ from jostle.runner.executors import local
 from jostle.runner.session import Session
 from scipy.optimize import minimize
 
-TARGET = Path(__file__).parent / "identify-results.inc"
+TARGET = Path(__file__).parents[2] / "docs" / "identify-results.inc"
 SENDERS = [
     "reno", "bic", "cubic", "highspeed", "scalable", "htcp", "westwood", "hybla", "vegas", "veno",
     "yeah", "illinois", "cdg", "lp", "nv", "bbr",

@@ -1,7 +1,7 @@
 """Records results on Linux for each study, for pages of users who do not run the kernel.
 
     jostle study all --backend kernel --json > kernel.json
-    python docs/record_linux.py kernel.json 2026-11-22
+    python tools/results/record_linux.py kernel.json 2026-11-22
 
 The second argument is the date of the runs. The script writes `studies/ID/linux-points.json` for
 every study that measures conformance, and `studies/ID/linux.json` for every study that has claims,
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-STUDIES = Path(__file__).parent.parent / "studies"
+STUDIES = Path(__file__).parents[2] / "studies"
 
 
 def main() -> None:

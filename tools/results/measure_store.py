@@ -1,9 +1,11 @@
 """Measures the costs of a store: many small runs, lookups, queries over a million runs.
 
-    python docs/measure_store.py sweep [RUNS]      # runs of 2 s, into a new store
-    python docs/measure_store.py lookup [RUNS]     # the names of a store's runs, checked
-    python docs/measure_store.py ask [RUNS]        # lazily opened, and grouped in SQL
-    python docs/measure_store.py table [RUNS]      # every measure of as many conditions, as Parquet
+Run `python tools/results/measure_store.py WHAT`:
+
+    measure_store.py sweep [RUNS]      # runs of 2 s, into a new store
+    measure_store.py lookup [RUNS]     # the names of a store's runs, checked
+    measure_store.py ask [RUNS]        # lazily opened, and grouped in SQL
+    measure_store.py table [RUNS]      # every measure of as many conditions, as Parquet
 
 CPU seconds depend on the load of the machine only through its caches. The stores of the last two
 are synthetic: copies of 1,000 runs with other seeds, with summaries only.

@@ -1,6 +1,6 @@
 """Records the kernel's curves of the figures on the controllers' pages.
 
-    python docs/record_kernel.py [NAME...]
+    python tools/results/record_kernel.py [NAME...]
 
 Every controller that Linux has, or those that are named, runs alone on the link of
 `algorithms/controller.toml` on the virtual-time kernel; window and RTT over time go to
@@ -17,12 +17,12 @@ import polars as pl
 from jostle.backends.kernel.controllers import NAMES
 from jostle.backends.kernel.packet_sizes import PAYLOAD_BYTES
 
-HERE = Path(__file__).parent / "algorithms"
+FOLDER = Path(__file__).parents[2] / "docs" / "algorithms"
 
 
 def record(name: str) -> pl.DataFrame:
     """Run a controller: time_s, cwnd_packets, rtt_ms."""
-    scenario = jostle.load(HERE / "controller.toml", {"flows.flow.controller": f'"{name}"'})
+    scenario = jostle.load(FOLDER / "controller.toml", {"flows.flow.controller": f'"{name}"'})
     results = jostle.run(scenario, backend="kernel", jobs=1)
     return results.condition_series(0).select(
         pl.col("time_s").round(3),
@@ -33,7 +33,7 @@ def record(name: str) -> pl.DataFrame:
 
 def main() -> None:
     """Record all, or those that the command line names."""
-    folder = HERE / "recorded"
+    folder = FOLDER / "recorded"
     folder.mkdir(exist_ok=True)
     for name in sys.argv[1:] or NAMES:
         print(name, flush=True)

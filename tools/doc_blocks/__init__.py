@@ -1,0 +1,1 @@
+"""Generated blocks of the documentation: markers, what fills them in, and recorded results."""
