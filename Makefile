@@ -48,7 +48,7 @@ export PROPTEST_RNG_SEED ?= 1
 say = @if [ -t 1 ]; then printf '\033[1m==> %s\033[0m\n' "$(1)"; else echo "==> $(1)"; fi
 
 .PHONY: browser wheel help demo check test nightly lint test-rust engine fuzz fuzz-once bench-check soak audit mutants \
-        licences lock kernels test-python docs bench format clean
+        licences lock kernels test-python docs docs-all reference results release-check bench format clean
 
 help:
 	@echo 'make demo     install into .venv, run the satellite competition, leave its pictures in demo/'
@@ -63,7 +63,10 @@ help:
 	@echo 'make audit    hold dependencies against known vulnerabilities and permitted licences'
 	@echo 'make licences list the licences of all that is shipped'
 	@echo 'make lock     renew constraints.txt, the versions and hashes of all Python packages'
-	@echo 'make docs     build the documentation into docs/_build/html'
+	@echo 'make docs     check generated text, build the documentation into docs/_build/html'
+	@echo 'make reference  write generated text of the documentation anew, without what takes long'
+	@echo 'make results  write all of it anew, and recorded results that take minutes; list the long ones'
+	@echo 'make release-check  check all generated text, and that recorded results are of one engine, this one'
 	@echo 'make bench    measure how fast the engine is'
 	@echo 'make format   format Rust and Python'
 	@echo 'make clean    remove what was built; finished runs in .jostle stay'
@@ -91,7 +94,7 @@ test: lint test-rust test-python docs
 # Each part can be run by itself; `make --keep-going nightly` runs the others although one failed.
 nightly: export CI ?= true
 nightly: PYTEST_MARKS :=
-nightly: test bench-check fuzz-once soak audit mutants
+nightly: test docs-all bench-check fuzz-once soak audit mutants
 	$(call say,The nightly targets passed)
 
 # Targets of cargo-fuzz have to compile; nothing is linked, so that no libFuzzer is made for them.
@@ -179,9 +182,27 @@ test-python: $(STAMPS)/dev $(if $(CI),kernels browser)
 
 docs: $(STAMPS)/dev
 	$(call say,Documentation)
+	$(BIN)/python tools/reference.py --check
+	$(BIN)/python tools/reference.py --results --check
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
 	$(BIN)/python tools/links.py docs/_build/html
 	@echo 'docs/_build/html/index.html'
+
+docs-all: $(STAMPS)/dev
+	$(call say,Numbers and figures of the documentation)
+	$(BIN)/python tools/reference.py --check --all
+
+reference: $(STAMPS)/dev
+	$(BIN)/python tools/reference.py
+
+# `make results RESULTS="fits studies"` makes the named ones, also if they are long.
+RESULTS ?=
+results: $(STAMPS)/dev
+	$(BIN)/python tools/reference.py --all
+	$(BIN)/python tools/reference.py --results $(RESULTS)
+
+release-check: docs-all
+	$(BIN)/python tools/reference.py --results --check --release
 
 bench:
 	cargo bench --package jostle-benches

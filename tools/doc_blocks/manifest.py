@@ -1,7 +1,7 @@
 """Recorded results: which command made each file, from which inputs and with which engine.
 
-`docs/results/MANIFEST.toml` has a table per result. `commands`, `files`, `inputs`, `long` (made if it
-is named only) and `needs` are written by hand. `recorded` (a date), `seconds`, `engine` (its
+`docs/results/MANIFEST.toml` has a table per result. `commands`, `files`, `inputs`, `long` (made
+only if it is named) and `needs` are written by hand. `recorded` (a date), `seconds`, `engine` (its
 versions), `inputs_hash` and `behaviour` say how the files were made; what was not recorded then is
 absent. Results are current as long as their
 inputs and the engine's behaviour (`behaviour.py`) are those of the recording.
