@@ -125,8 +125,8 @@ def test_a_stale_number_is_told_with_both_values(tree, capsys):
         (block("output python -c print"), "only `jostle …`"),
         (
             block("output jostle run scenarios/none.toml"),
-            "docs/page.md:3: output jostle run scenarios/none.toml: `jostle run scenarios/none.toml`"
-            " ended with status 2: error: scenarios/none.toml",
+            "docs/page.md:3: output jostle run scenarios/none.toml: `jostle run scenarios/none.toml"
+            "` ended with status 2: error: scenarios/",
         ),
         (block("file ../secret"), "no file `../secret` in the repository"),
         (block("figure images/x.png jostle list queues"), "write the image link of images/x.png"),
@@ -289,7 +289,7 @@ def test_hand_written_columns_of_keys_stay(tree):
 def test_every_command_has_its_options():
     text = "\n".join(tables.option_tables([]))
     for name in ("run", "plot", "compare", "store check"):
-        assert f"## `jostle {name}`\n" in text
+        assert f"### `jostle {name}`\n" in text
     assert "| `--seed " in text
 
 

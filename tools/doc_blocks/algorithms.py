@@ -21,8 +21,7 @@ from jostle.figures.data import Line
 
 from doc_blocks.tables import algorithm_row, facts, parameters, registry, sentence
 
-LINKS: Final = Path(__file__).parents[2] / "docs" / "algorithms"
-RECORDED: Final = LINKS / "recorded"
+DOCS: Final = Path(__file__).parents[2] / "docs"
 _SCENARIOS: Final = {
     "controllers": "controller.toml",
     "slow_starts": "slow-start.toml",
@@ -35,6 +34,14 @@ _KEYS: Final = {
 }
 
 
+def pages_folder(docs: Path = DOCS) -> Path:
+    """Return the folder of the algorithms' pages, which has the scenarios of their figures."""
+    found = next(
+        docs.glob("**/algorithms/controller.toml"), docs / "algorithms" / "controller.toml"
+    )
+    return found.parent
+
+
 def file_stem(name: str) -> str:
     """Return the name of an algorithm's picture without its ending."""
     return name.replace("+", "-plus")
@@ -42,12 +49,12 @@ def file_stem(name: str) -> str:
 
 def scenario_file(name: str) -> Path:
     """Return the scenario of an algorithm's figure."""
-    return LINKS / _SCENARIOS[algorithm_row(name)[0]]
+    return pages_folder() / _SCENARIOS[algorithm_row(name)[0]]
 
 
 def recorded_file(name: str) -> Path:
     """Return the file of the kernel's curves, whether or not it exists."""
-    return RECORDED / f"{name}.csv"
+    return pages_folder() / "recorded" / f"{name}.csv"
 
 
 def algorithm_run(name: str) -> jostle.ResultSet:

@@ -203,8 +203,7 @@ def _keys(_: Page, arguments: str, written: str) -> str:
 
 
 def _registry(page: Page, arguments: str, _: str) -> str:
-    places = sorted((page.root / "docs").glob("**/algorithms/cubic.md"))
-    folder = page.relative(places[-1].parent) if places else "algorithms"
+    folder = page.relative(algorithms.pages_folder(page.root / "docs"))
     return "\n".join(tables.registry_table(arguments, folder))
 
 

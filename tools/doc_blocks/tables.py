@@ -219,7 +219,7 @@ def option_tables(names: Sequence[str]) -> Iterator[str]:
         yield from _options(names)
         return
     for path in _commands(cli, ()):
-        yield f"## `jostle {' '.join(path)}`\n"
+        yield f"### `jostle {' '.join(path)}`\n"
         yield from _options(path)
 
 

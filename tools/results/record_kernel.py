@@ -3,8 +3,8 @@
     python tools/results/record_kernel.py [NAME...]
 
 Every controller that Linux has, or those that are named, runs alone on the link of
-`algorithms/controller.toml` on the virtual-time kernel; window and RTT over time go to
-`algorithms/recorded/NAME.csv`.
+`controller.toml` beside the pages on the virtual-time kernel; window and RTT over time go to
+`recorded/NAME.csv` there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import polars as pl
 from jostle.backends.kernel.controllers import NAMES
 from jostle.backends.kernel.packet_sizes import PAYLOAD_BYTES
 
-FOLDER = Path(__file__).parents[2] / "docs" / "algorithms"
+FOLDER = next((Path(__file__).parents[2] / "docs").glob("**/algorithms/controller.toml")).parent
 
 
 def record(name: str) -> pl.DataFrame:
