@@ -22,10 +22,12 @@ extensions = [
     "jostle_numbers",
 ]
 exclude_patterns = ["_build"]
-source_suffix = {".md": "markdown"}
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+# The only page in reStructuredText lists all others; without it, the start page does.
+root_doc = "contents" if (Path(__file__).parent / "contents.rst").exists() else "index"
 
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
-myst_heading_anchors = 3
+myst_heading_anchors = 4
 
 napoleon_google_docstring = False
 napoleon_use_rtype = False
