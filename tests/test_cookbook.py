@@ -13,7 +13,7 @@ from jostle.cli import status
 from jostle.kernel_images import Image
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "docs"))
+sys.path.insert(0, str(ROOT / "tools" / "results"))
 
 import cook  # noqa: E402
 
@@ -42,6 +42,25 @@ def test_the_page_is_of_these_questions() -> None:
     assert not re.search(r"\{\w+\}", page)
 
 
+def test_the_numbers_of_a_text_are_of_one_phase() -> None:
+    for question in QUESTIONS.values():
+        cook.phase_of(question)
+    mixed = QUESTIONS["satellite-buffer"]
+    lost = mixed["values"]["bbr_lost"] | {"phase": "overall"}
+    mixed = mixed | {"values": mixed["values"] | {"bbr_lost": lost}}
+    with pytest.raises(ValueError, match="satellite-buffer: numbers of several phases: overall, s"):
+        cook.phase_of(mixed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [q for q in QUESTIONS if not QUESTIONS[q].get("validate")])
+def test_the_page_has_the_numbers_of_the_runs(name: str) -> None:
+    question = QUESTIONS[name]
+    results = jostle.run(ROOT / cook.SCENARIOS / question["scenario"], store=False)
+    page = (ROOT / "docs" / "cookbook.md").read_text("utf-8")
+    assert cook.page(question, results) in page, "run tools/results/cook.py"
+
+
 @pytest.mark.parametrize("name", [q for q in QUESTIONS if not QUESTIONS[q].get("validate")])
 def test_its_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With two runs of each condition: what they show is the page's business."""
@@ -55,6 +74,9 @@ def test_its_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
                          store=".jostle/store")  # fmt: skip
     text = cook.page(question, results)
     assert not re.search(r"\{\w+\}", text), "every number is found"
+    phase = cook.phase_of(question)
+    named = "of the whole run" if phase == "overall" else f"of the phase `{phase}`, "
+    assert f"These numbers are {named}" in text
 
 
 def test_the_command_on_the_kernel_runs(

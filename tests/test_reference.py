@@ -149,7 +149,9 @@ def test_a_fault_is_told_with_its_place(tree, capsys, text, told):
 @pytest.mark.parametrize(
     ("numbers", "told"),
     [
-        ('\n[x]\nvalue = "a"\n', "docs/numbers.toml:2: x: give `command` or `file`"),
+        ('\n[x]\nvalue = "a"\n', "docs/numbers.toml:2: x: give one of `command`, `file`, `sc"),
+        ('[x]\nfile = "a"\ncommand = "b"\nvalue = "a"\n', "x: give one of `command`, `file`, `s"),
+        ('[x]\nscenario = "a.toml"\nmeasure = "rtt"\n', "x: `phase` is missing"),
         ('[x]\nfile = "a.json"\n', "docs/numbers.toml:1: x: give `value` or `match`"),
         ('[x]\nfile = "a.json"\nvalue = "a"\nunit = "s"\n', "x: unknown key `unit`: one of"),
     ],
@@ -172,6 +174,12 @@ def test_a_fault_of_the_numbers_is_told(tree, capsys, numbers, told):
             "command = 'jostle run nothing.toml'\nvalue = 'a'",
             "`jostle run nothing.toml` ended with",
         ),
+        ("scenario = 'a.toml'\nmeasure = 'rtt'\nphase = 'overall'", "no file `a.toml`"),
+        ("scenario = 'scenarios/one.toml'\nmeasure = 'rtt'\nphase = 'late'", "no phase `late`"),
+        (
+            "scenario = 'scenarios/one.toml'\nmeasure = 'rtt'\nphase = 'overall'\nflow = 'x'",
+            "0 values of rtt, not one",
+        ),
         ("command = 'sh -c x'\nvalue = 'a'", "only `jostle …` and `python examples/…`"),
     ],
 )
@@ -193,6 +201,18 @@ def test_numbers_can_be_compared_and_found_in_text(tree):
     assert update(tree) == 0
     assert "-->12.34 times<!--" in page.read_text()
     assert "-->1e6<!--" in page.read_text()
+
+
+def test_a_mean_has_its_interval(tree):
+    scenario = tree / "scenarios" / "three.toml"
+    scenario.write_text(SCENARIO.replace("[bottleneck]", "repeats = 3\n\n[bottleneck]")
+                        + 'start_jitter = "100 ms"\n')  # fmt: skip
+    (tree / "docs" / "numbers.toml").write_text(
+        "[rtt]\nscenario = 'scenarios/three.toml'\nmeasure = 'rtt'\nphase = 'overall'\nflow = 'one'"
+    )
+    page = write(tree, "<!-- number: rtt --><!-- end -->")
+    assert update(tree) == 0
+    assert re.search(r"-->\d+(\.\d+)? ± \d+(\.\d+)? ms<!--", page.read_text())
 
 
 def test_slow_commands_are_left_to_all(tree):

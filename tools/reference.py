@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,10 +28,13 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import jostle
 from doc_blocks import kinds, manifest
 from doc_blocks.commands import CommandError, Runner
+from doc_blocks.estimates import estimate_text
 from doc_blocks.markers import DocsError, Part, parts
 from doc_blocks.quoted_numbers import FILE, QuotedNumber, read_numbers
+from jostle.errors import JostleError
 
 ROOT: Final = Path(__file__).parents[1]
 _MOST_LINES: Final = 24
@@ -61,6 +65,8 @@ class Updater:
         self.slow = slow
         self.check = check
         self.runner = Runner(root)
+        self._lock = threading.Lock()
+        self._runs: dict[str, jostle.ResultSet] = {}
         self.numbers: dict[str, QuotedNumber] = read_numbers(root)
 
     def problems(self, paths: Sequence[Path]) -> list[str]:
@@ -108,9 +114,21 @@ class Updater:
         if number.slow and not self.slow:
             return part.text
         try:
+            if "scenario" in number.keys:
+                return estimate_text(self._results(number.keys["scenario"]), number.keys)
             return number.text(self._source(number))
-        except (ValueError, TypeError, ZeroDivisionError, CommandError) as error:
+        except (ValueError, TypeError, ZeroDivisionError, JostleError, CommandError) as error:
             raise ValueError(f"{FILE}:{number.line}: {error}") from None
+
+    def _results(self, scenario: str) -> jostle.ResultSet:
+        """Run a scenario; its results are kept for other numbers."""
+        path = self.root / scenario
+        if not path.is_file():
+            raise ValueError(f"no file `{scenario}`")
+        with self._lock:
+            if scenario not in self._runs:
+                self._runs[scenario] = jostle.run(path, store=False)
+            return self._runs[scenario]
 
     def _source(self, number: QuotedNumber) -> str:
         if number.command is None:

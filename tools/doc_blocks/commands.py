@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-WIDTH: Final = 100
+WIDTH: Final = 80
 LONGEST_S: Final = 3600
 _LINKED: Final = ("scenarios", "examples", "studies", "suites", "docs", "tests")
 _ON_STORES: Final = ("store", "sweep", "view")

@@ -11,6 +11,10 @@ whose rows are tables with the names of its columns). `value` selects it in JMES
 a regular expression with one group in printed text. `over` and `minus` select a value that it is
 divided by, or that is subtracted from it. `factor` changes the unit, `slow = true` leaves the
 command to nightly checks.
+
+A mean over the runs of a `scenario` with its confidence interval (`estimates.py`) has `measure`,
+`phase`, `where` and `flow`, `group` or `link` instead: the values of each run are in the output of
+`jostle run`, their interval is not.
 """
 
 from __future__ import annotations
@@ -28,10 +32,12 @@ from typing import Any, Final
 import jmespath
 from jmespath.exceptions import JMESPathError
 
+from doc_blocks.estimates import SCOPES
+
 FILE: Final = Path("docs") / "numbers.toml"
-_KEYS: Final = frozenset(
-    ("command", "file", "value", "match", "over", "minus", "factor", "format", "slow")
-)
+_SOURCES: Final = ("command", "file", "scenario")
+_SELECTED: Final = ("value", "match", "over", "minus", "factor", "format")
+_ESTIMATED: Final = ("measure", "phase", "where", "part", *SCOPES)
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,7 @@ def read_numbers(root: Path) -> dict[str, QuotedNumber]:
     Raises
     ------
     ValueError
-        When a number has neither or both of command and file, or an unknown key; with its line.
+        When a number has no source or several, or an unknown key; with its line.
     """
     path = root / FILE
     if not path.exists():
@@ -117,10 +123,14 @@ def read_numbers(root: Path) -> dict[str, QuotedNumber]:
 
 
 def _problem(keys: Mapping[str, Any]) -> str | None:
-    if unknown := sorted(keys.keys() - _KEYS):
-        return f"unknown key `{unknown[0]}`: one of {', '.join(sorted(_KEYS))}"
-    if ("command" in keys) == ("file" in keys):
-        return "give `command` or `file`"
+    if sum(source in keys for source in _SOURCES) != 1:
+        return f"give one of {', '.join(f'`{source}`' for source in _SOURCES)}"
+    known = (*_SOURCES, "slow", *(_ESTIMATED if "scenario" in keys else _SELECTED))
+    if unknown := sorted(keys.keys() - known):
+        return f"unknown key `{unknown[0]}`: one of {', '.join(known)}"
+    if "scenario" in keys:
+        missing = [key for key in ("measure", "phase") if key not in keys]
+        return f"`{missing[0]}` is missing" if missing else None
     if ("value" in keys) == ("match" in keys):
         return "give `value` or `match`"
     return None

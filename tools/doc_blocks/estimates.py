@@ -1,0 +1,71 @@
+"""Means over runs as sentences quote them, all of one sentence from one phase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jostle.results import ResultSet
+from jostle.results.finished_runs import OVERALL
+from jostle.results.measures import measure
+
+SCOPES: Final = ("flow", "group", "link")
+
+
+def estimate_text(results: ResultSet, wanted: Mapping[str, Any]) -> str:
+    """Format a value of the results: mean ± half of the interval, and the unit.
+
+    Parameters
+    ----------
+    results
+        The runs.
+    wanted
+        `measure`, `phase`, `where` (the condition, or values by key), the scope (`flow`, `group` or
+        `link`), and `part = "half"` for half of the interval alone.
+
+    Raises
+    ------
+    ValueError
+        When the results have not exactly one such value.
+    """
+    rows = results.estimate(wanted["measure"], wanted["phase"]).to_dicts()
+    where = wanted.get("where", "")
+    if isinstance(where, Mapping):
+        index = results.condition_index({_key(results, key): value for key, value in where.items()})
+        where = results.labels[index]
+    chosen = [
+        row
+        for row in rows
+        if row["condition"] == where
+        and all(row.get(scope) == wanted[scope] for scope in SCOPES if scope in wanted)
+    ]
+    if len(chosen) != 1:
+        raise ValueError(f"{len(chosen)} values of {wanted['measure']}, not one")
+    return _written(chosen[0], measure(wanted["measure"]), wanted.get("part", "both"))
+
+
+def phase_sentence(results: ResultSet, phase: str) -> str:
+    """Say of which phase numbers are."""
+    if phase == OVERALL:
+        return "These numbers are of the whole run."
+    window = next(one for one in results.phases if one.name == phase)
+    return f"These numbers are of the phase `{phase}`, {window.from_s:g}–{window.to_s:g} s."
+
+
+def _key(results: ResultSet, name: str) -> str:
+    """Return the grid key that ends with a name."""
+    keys = list(results.conditions[0])
+    return next(key for key in keys if key == name or key.endswith(f".{name}"))
+
+
+def _written(row: Mapping[str, Any], shown: Any, part: str) -> str:
+    """Format mean and half of the interval with the precision of the interval."""
+    value = row["value"] * shown.factor
+    half = (row["high"] - row["low"]) / 2 * shown.factor
+    decimals = 0 if half >= 9.5 else 1 if half >= 0.95 else 2 if half >= 0.095 else 3
+    unit = f" {shown.display_unit}" if shown.display_unit else ""
+    if part == "half":
+        return f"{half:.{decimals}f}{unit}"
+    # Without randomness there is no interval.
+    interval = f" ± {half:.{decimals}f}" if half >= 0.0005 else ""
+    return f"{value:.{decimals}f}{interval}{unit}"
