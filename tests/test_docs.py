@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tomllib
 from pathlib import Path
 from typing import get_args
@@ -16,6 +17,11 @@ from jostle.studies import models
 from test_core import spec
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import reference  # noqa: E402
+from doc_blocks import page_rules  # noqa: E402
+
 README = (ROOT / "README.md").read_text("utf-8")
 MEASURES_PAGE = (ROOT / "docs" / "measures.md").read_text("utf-8")
 ALGORITHM_PAGES = sorted((ROOT / "docs" / "algorithms").glob("*.md"))
@@ -123,3 +129,80 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in (link or image for link, image in targets):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), target
+
+
+def test_generated_text_is_current_and_pages_keep_the_rules(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert reference.main(["--check"]) == 0, capsys.readouterr().err
+
+
+GOOD = """# A page
+
+See [the page](page.md#a-page), [a part](#what--is-it-1), [RFC 9438](https://www.rfc-editor.org/).
+
+## What — is *it*?
+
+## What — is it?
+
+`[](x)` and `{math}` are code.
+
+```toml
+x = "[](y)"
+```
+"""
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """Return a folder of documentation with one good page."""
+    folder = tmp_path / "docs" / "howto"
+    folder.mkdir(parents=True)
+    (folder / "page.md").write_text(GOOD, "utf-8")
+    toctree = ".. toctree::\n   :glob:\n\n   howto/*\n"
+    (tmp_path / "docs" / "contents.rst").write_text(toctree, "utf-8")
+    return tmp_path
+
+
+def test_a_good_page_keeps_the_rules(docs: Path) -> None:
+    assert list(page_rules.problems(docs)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[](page.md)", "docs/howto/bad.md:3: a link without a text: (page.md)"),
+        ("```{include} x.inc\n```", "docs/howto/bad.md:3: a directive, which GitHub shows as it"),
+        (":::{note}\n:::", "docs/howto/bad.md:3: a directive"),
+        ("{cells}`cubic alone`", "docs/howto/bad.md:3: a role: {cells}"),
+        ("a\n[x](none.md)", "docs/howto/bad.md:4: there is no none.md"),
+        ("![x](../images/none.png)", "docs/howto/bad.md:3: there is no ../images/none.png"),
+        ("[x](page.md#none)", "docs/howto/bad.md:3: there is no heading for page.md#none"),
+        ("[x](#none)", "docs/howto/bad.md:3: there is no heading for #none"),
+        ("word " * 45_001, "docs: 45"),
+    ],
+)
+def test_a_page_that_breaks_a_rule_is_told(docs: Path, text: str, told: str) -> None:
+    (docs / "docs" / "howto" / "bad.md").write_text(f"# Bad\n\n{text}\n", "utf-8")
+    (problem,) = page_rules.problems(docs)
+    assert problem.startswith(told)
+
+
+def test_all_pages_are_in_the_contents_and_there_are_few(docs: Path) -> None:
+    (docs / "docs" / "tutorials").mkdir()
+    for number in range(36):
+        (docs / "docs" / "tutorials" / f"{number}.md").write_text("# Text\n", "utf-8")
+    found = list(page_rules.problems(docs))
+    assert found[0] == "docs/contents.rst: tutorials/0.md is not in it"
+    assert len(found) == 37
+    assert found[-1] == "docs: 37 hand-written pages, of 36 at most"
+    (docs / "docs" / "contents.rst").unlink()
+    assert "docs/contents.rst: it is missing, and lists all pages" in page_rules.problems(docs)
+
+
+def test_pages_that_are_generated_do_not_count(docs: Path) -> None:
+    block = f"<!-- generated: options -->\n{'word ' * 50_000}\n<!-- end -->\n"
+    for number in range(40):
+        page = docs / "docs" / "howto" / f"{number}.md"
+        page.write_text(f"# Page\n\n{block}", "utf-8")
+    assert list(page_rules.problems(docs)) == []

@@ -7,7 +7,8 @@ usage: python tools/reference.py [--check] [--all] [PAGE…]
 Blocks and numbers between markers (`doc_blocks/markers.py`) in the Markdown files at the root and
 below `docs/` are filled in by `doc_blocks/kinds.py` and `docs/numbers.toml`. Without `--all`,
 figures and commands that are marked as slow are left as they are. `--check` writes nothing and
-fails with file, line, old and new text if something is out of date.
+fails with file, line, old and new text if something is out of date, or if a page breaks a rule of
+`doc_blocks/page_rules.py`.
 
 `--results` concerns the recorded results of `docs/results/MANIFEST.toml`. With `--check`, their
 inputs and the behaviour of the engine are compared with the recorded ones; differences are
@@ -29,7 +30,7 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parent))
 
 import jostle
-from doc_blocks import kinds, manifest
+from doc_blocks import kinds, manifest, page_rules
 from doc_blocks.commands import CommandError, Runner
 from doc_blocks.estimates import estimate_text
 from doc_blocks.markers import DocsError, Part, parts
@@ -181,6 +182,8 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         return 1
     try:
         problems = updater.problems([Path(name).resolve() for name in given.names] or pages(root))
+        if given.check and not given.names:
+            problems += page_rules.problems(root)
     finally:
         updater.close()
     print("\n".join(problems), end="\n" if problems else "", file=sys.stderr)

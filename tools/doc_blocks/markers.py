@@ -120,7 +120,7 @@ def _fence_after(fence: str, line: str) -> str:
 
 def _inline(path: Path, start: int, text: str) -> Iterator[Part]:
     """Yield the numbers of text that has no blocks, and what stands between them."""
-    for line, piece, is_code in _outside_fences(start, text):
+    for line, piece, is_code in outside_fences(start, text):
         if is_code:
             yield Part(line, piece)
             continue
@@ -152,7 +152,7 @@ def _no_stray_end(path: Path, line: int, piece: str, after: int, before: int) ->
         raise DocsError(path, where, f"`{END}` without an opening marker before it")
 
 
-def _outside_fences(start: int, text: str) -> Iterator[tuple[int, str, bool]]:
+def outside_fences(start: int, text: str) -> Iterator[tuple[int, str, bool]]:
     """Yield (line, piece, whether it is fenced code) of a text."""
     lines: list[str] = []
     first, fence = start, ""
