@@ -21,10 +21,11 @@ extensions = [
     "jostle_algorithms",
     "jostle_numbers",
 ]
-exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 # The only page in reStructuredText lists all others; without it, the start page does.
 root_doc = "contents" if (Path(__file__).parent / "contents.rst").exists() else "index"
+# The start page of before lists no results, whose links lead to pages that it does not list either.
+exclude_patterns = ["_build"] if root_doc == "contents" else ["_build", "results"]
 
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 4

@@ -39,7 +39,7 @@ def test_the_simulator_beside_the_kernel(
     assert flow["transport"] == transport
     measures = flow["measures"]
     # Wider than the tolerances: what is asked here is that two real sides are compared in the same
-    # units; how near they are is what docs/fidelity.md says.
+    # units; how near they are is what docs/results/fidelity.md says.
     for name in ("goodput", "srtt"):
         kernel = measures[name]["kernel"]["value"]
         assert measures[name]["simulator"]["value"] == pytest.approx(kernel, rel=0.1)

@@ -1,6 +1,6 @@
 """Roles that insert numbers from generated files into a page, so that pages stay up to date.
 
-`` {cells}`cubic alone` `` is the number of cells of fidelity.md with that controller that are
+`` {cells}`cubic alone` `` is the number of cells of results/fidelity.md with that controller that are
 within the tolerances, such as "16 of 16". Kinds are `alone`, `lossy` and `sharing`; `all` selects
 every controller. `` {per-ack}`bbr3` `` is the cost of an ACK for a controller from per-ack.inc, in
 words, and `` {instructions}`bbr3` `` the number only.
@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
 _COLUMNS = {"alone": 1, "lossy": 2, "sharing": 3}
-"""Columns of the table of fidelity.md with cells by controllers."""
+"""Columns of the table of results/fidelity.md with cells by controllers."""
 
 
 class _Number(SphinxRole, ABC):
@@ -42,7 +42,7 @@ class _Number(SphinxRole, ABC):
 class Cells(_Number):
     """Cells of the fidelity page that are within the tolerances."""
 
-    source = "fidelity.md"
+    source = "results/fidelity.md"
 
     def words(self, text: str) -> str:
         """Count the cells with a controller, alone or with others."""
