@@ -1,9 +1,9 @@
 """Roles that insert numbers from generated files into a page, so that pages stay up to date.
 
-`` {cells}`cubic alone` `` is the number of cells of results/fidelity.md with that controller that are
-within the tolerances, such as "16 of 16". Kinds are `alone`, `lossy` and `sharing`; `all` selects
-every controller. `` {per-ack}`bbr3` `` is the cost of an ACK for a controller from per-ack.inc, in
-words, and `` {instructions}`bbr3` `` the number only.
+`` {cells}`cubic alone` `` is the number of cells of results/fidelity.md with that controller that
+are within the tolerances, such as "16 of 16". Kinds are `alone`, `lossy` and `sharing`; `all`
+selects every controller. `` {per-ack}`bbr3` `` is the cost of an ACK for a controller from
+per-ack.inc, in words, and `` {instructions}`bbr3` `` the number only.
 """
 
 from __future__ import annotations

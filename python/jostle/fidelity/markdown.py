@@ -90,7 +90,8 @@ is chaotic and a single pair of starts would show one of many outcomes. A cell i
 scenario; its numbers are means over the runs with Student's 95 % interval. Goodput, share and
 smoothed RTT are those of the second half of a run, packets sent again, and what those who use an
 application notice, those of all of it.
-[Measures](../reference/measures.md) defines them, but for the smoothed RTT (SRTT), the mean of what it is at the ends of
+[Measures](../reference/measures.md) defines them, but for the smoothed RTT (SRTT), the mean of
+what it is at the ends of
 the intervals. A cell is within the tolerances if each of its flows is:"""
 
 
