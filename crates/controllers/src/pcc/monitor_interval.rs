@@ -132,15 +132,17 @@ impl MonitorInterval {
     }
 
     /// Returns the actual sending rate in bit/s: the planned rate, unless the application or cwnd
-    /// limited it. Packets are sent in bursts, so that one missing burst is tolerated.
+    /// limited it. Packets are sent in bursts, so that one missing burst is tolerated, but no more
+    /// than was sent: otherwise the result of an application-limited interval would rise with the
+    /// planned rate, and the rate with the result.
     pub(crate) fn sent_bps(&self, packet_bits: f64) -> f64 {
         let duration_s = self.end.unwrap_or(self.start).since(self.start).as_secs_f64();
         if duration_s <= 0.0 {
             return self.rate_bps;
         }
         let burst = (self.rate_bps * BURST.as_secs_f64() / packet_bits).max(2.0);
-        let packets = self.last.saturating_sub(self.first) as f64 + burst;
-        (packets * packet_bits / duration_s).min(self.rate_bps)
+        let sent = self.last.saturating_sub(self.first) as f64;
+        ((sent + burst.min(sent)) * packet_bits / duration_s).min(self.rate_bps)
     }
 }
 
@@ -215,6 +217,12 @@ mod tests {
         assert!((interval.sent_bps(8000.0) - 4.16e6).abs() < 1.0);
         interval.last = 1098;
         assert_eq!(interval.sent_bps(8000.0), 8e6);
+        // A higher plan does not change what four packets of an application are.
+        interval.last = 1004;
+        for rate_bps in [8e6, 8e9, 1e12] {
+            interval.rate_bps = rate_bps;
+            assert!(interval.sent_bps(8000.0) <= 640_000.0);
+        }
     }
 
     #[test]
