@@ -11,12 +11,12 @@ from jostle import _core
 from jostle.cli import status
 from jostle.cli.environment import Environment
 
-DOCS = Path(__file__).parents[2] / "docs"
+SCRIPT = Path(__file__).parents[2] / "tools" / "results" / "record_linux.py"
 
 
 def script():
-    """Return the script in docs that writes recordings."""
-    spec = importlib.util.spec_from_file_location("record_linux", DOCS / "record_linux.py")
+    """Return the script that writes recordings."""
+    spec = importlib.util.spec_from_file_location("record_linux", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
