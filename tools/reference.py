@@ -6,7 +6,7 @@ usage: python tools/reference.py [--check] [--all] [PAGE…]
 
 Blocks and numbers between markers (`doc_blocks/markers.py`) in the Markdown files at the root and
 below `docs/` are filled in by `doc_blocks/kinds.py` and `docs/numbers.toml`. Without `--all`,
-figures and commands that are marked as slow are left as they are. `--check` writes nothing and
+figures and commands that are marked as slow are left unchanged. `--check` writes nothing and
 fails with file, line, old and new text if something is out of date, or if a page breaks a rule of
 `doc_blocks/page_rules.py`.
 

@@ -90,7 +90,7 @@ def draw_family_tree(stem: Path) -> None:
 
 
 def alt_text(name: str) -> str:
-    """Return the text that stands for the figure."""
+    """Return the alternative text of the figure."""
     role = {"controllers": "", "slow_starts": " as its slow start", "peer_caches": " as its memory"}
     kind = algorithm_row(name)[0]
     return f"Window and RTT over time of one flow with {name}{role[kind]}"

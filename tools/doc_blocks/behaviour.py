@@ -46,7 +46,7 @@ def behaviour_hash() -> str:
 
 
 def hash_of(summaries: list[dict[str, Any]]) -> str:
-    """Return the hash of summaries, whichever measures they have beside the basic ones."""
+    """Return the hash of summaries, with any measures in addition to the basic ones."""
     basic = [
         {
             **{

@@ -32,7 +32,7 @@ _OPERATORS: Final = re.compile(r"[|&;<>()]+")
 
 @dataclass(frozen=True)
 class Result:
-    """What a command did.
+    """Result of a command.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Result:
     status
         Exit status.
     stdout, stderr
-        What it printed.
+        Standard output and standard error.
     folder
         The folder that it ran in.
     written

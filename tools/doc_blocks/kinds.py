@@ -1,10 +1,10 @@
-"""What the blocks of each kind contain.
+"""Contents of the blocks of each kind.
 
 `output [--slow] [--status N] [--lines 1-8,12] COMMAND`
     The command and what it prints. Of the lines that are left out, `…` remains. A command that is
     to fail has its exit status, and its messages are printed, too.
 `file PATH`
-    A file in a fenced block. A fragment of Markdown (`.inc`) is inserted as it is.
+    A file in a fenced block. A fragment of Markdown (`.inc`) is inserted unchanged.
 `figure PATH COMMAND`
     The command writes the picture PATH below `docs/images/`. The block holds its image link.
 `keys TABLE`, `registry KIND`, `measures [SCOPE PLACE]`, `profiles`, `features`, `options [COMMAND]`
@@ -89,7 +89,7 @@ class Page:
 
 
 def body(page: Page, kind: str, arguments: str, written: str) -> str:
-    """Return what stands in a block, which is what is written if its command is left out.
+    """Return the contents of a block: the present ones if its command is left out.
 
     Raises
     ------

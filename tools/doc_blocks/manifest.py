@@ -4,7 +4,7 @@
 only if it is named) and `needs` are written by hand. `recorded` (a date), `seconds`, `engine` (its
 versions), `inputs_hash` and `behaviour` say how the files were made; what was not recorded then is
 absent. Results are current as long as their
-inputs and the engine's behaviour (`behaviour.py`) are those of the recording.
+inputs and the engine's behaviour (`behaviour.py`) are the same as at the recording.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HEADER: Final = """\
 
 
 _KERNELS: Final = ("virtual-", "realtime-", "native-")
-"""How versions begin that are not those of the simulator."""
+"""Prefixes of versions of other backends than the simulator."""
 _PLACEHOLDER: Final = re.compile(r"…|\b[A-Z]{4,}\b")
 
 
@@ -90,7 +90,7 @@ def differences(root: Path, entry: Mapping[str, Any], behaviour: str) -> Iterato
 
 
 def check(root: Path, names: Sequence[str], *, release: bool) -> int:
-    """Print what may no longer be true; return 1 if that is an error, as it is at a release."""
+    """Print results that may be out of date; return 1 if that is an error, at a release."""
     entries = _chosen(read(root), names)
     behaviour = behaviour_hash()
     found = [

@@ -1,12 +1,12 @@
 """Markers of generated text in Markdown pages.
 
-A block stands between lines of its own:
+A block is between two marker lines:
 
     <!-- generated: KIND ARGUMENTS -->
     …
     <!-- end -->
 
-and a number stands in a sentence: `<!-- number: NAME -->88 %<!-- end -->`. GitHub and Sphinx show
+and a number is inside a sentence: `<!-- number: NAME -->88 %<!-- end -->`. GitHub and Sphinx show
 the text and hide the markers. Markers in code (fenced or between backticks) are examples.
 """
 

@@ -30,7 +30,7 @@ OBJECTS: Final = (
     "jostle.kernel_images.GuestOutput",
     "jostle.errors",
 )
-"""What `python` without names describes, in this order."""
+"""Objects that `python` without names describes, in this order."""
 _SECTION: Final = re.compile(r"(?m)^([A-Z][a-z]+(?: [A-Z]?[a-z]+)?)\n-{3,}\n")
 _TABLES: Final = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns")
 

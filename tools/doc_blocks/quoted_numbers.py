@@ -70,7 +70,7 @@ class QuotedNumber:
         return bool(self.keys.get("slow", False))
 
     def text(self, source: str) -> str:
-        """Return the number as it is written, from printed text or from the text of its file.
+        """Return the formatted number from printed text or from the text of its file.
 
         Raises
         ------

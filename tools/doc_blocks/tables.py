@@ -41,7 +41,7 @@ _TYPES: Final = {
 _WIDTH: Final = 90
 _KEY_HEADER: Final = ("Key", "Written as", "Default", "Meaning")
 _COMPOSED: Final = ("controllers", "slow_starts", "peer_caches")
-"""Registries whose rows have pages of their own."""
+"""Registries whose rows have separate pages."""
 
 
 def registry() -> dict[str, Any]:

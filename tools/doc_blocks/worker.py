@@ -1,4 +1,4 @@
-"""A process that has imported what commands need, and carries each out in a child of its own.
+"""A process that has imported the modules of commands, and runs each command in a child process.
 
 Reads a JSON request per line: `arguments` of `jostle`, `folder`, `environment`, and the files `out`
 and `err` of what is printed. Answers with the exit status of the command.

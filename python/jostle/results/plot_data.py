@@ -139,7 +139,7 @@ def lines_data(
         groups = _by_label(results, part, lines)
         curves = [_curve(label, members, key, axis) for label, members in groups]
         # Sampled keys change together from point to point, so points are not joined by lines. A key
-        # that is constant within each curve does not count: `controller` has a grid key of its own.
+        # that is constant within each curve does not count: `controller` has its own grid key.
         alone = bool(axis.names) or all(
             len({sample.place.get(other) for sample in members}) == 1
             for _, members in groups
