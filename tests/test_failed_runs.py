@@ -26,8 +26,7 @@ from jostle.results import ResultSet
 from jostle.results.plots import KINDS, data_of
 from jostle.results.run_count import RunCount
 
-SCENARIO = """
-title = "Two controllers on two paths"
+NETWORK = """
 duration = "2 s"
 repeats = 3
 [bottleneck]
@@ -42,32 +41,21 @@ rtt = "20 ms"
 name = "two"
 controller = "cubic"
 rtt = "20 ms"
-[phases]
+"""
+SCENARIO = f"""
+title = "Two controllers on two paths"
+{NETWORK}[phases]
 late = ["1 s", "2 s"]
 [grid]
 "flows.one.controller" = ["cubic", "reno"]
 "flows.*.rtt" = ["20 ms", "40 ms"]
 """
-SAMPLED = """
+SAMPLED = f"""
 title = "Where a share ends"
-duration = "2 s"
-repeats = 3
-[bottleneck]
-rate = "8 Mbit/s"
-queue = { kind = "drop_tail", limit = "1 BDP" }
-[[flows]]
-name = "one"
-controller = "cubic"
-start_jitter = "20 ms"
-rtt = "20 ms"
-[[flows]]
-name = "two"
-controller = "cubic"
-rtt = "20 ms"
-[sample]
+{NETWORK}[sample]
 points = 4
-"bottleneck.rate" = { from = "2 Mbit/s", to = "20 Mbit/s", scale = "log" }
-"bottleneck.queue.limit" = { from = "0.5 BDP", to = "2 BDP" }
+"bottleneck.rate" = {{ from = "2 Mbit/s", to = "20 Mbit/s", scale = "log" }}
+"bottleneck.queue.limit" = {{ from = "0.5 BDP", to = "2 BDP" }}
 """
 REASON = "link bottleneck: the queue is upside down"
 FAILED = re.compile(rf"2 of 3 runs, 1 failed: {re.escape(REASON)}")

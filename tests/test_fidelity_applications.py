@@ -134,7 +134,7 @@ def test_what_is_farther_away_takes_longer(apart: Comparison) -> None:
 def test_the_page_has_a_row_for_every_quantity(alike: Comparison, apart: Comparison) -> None:
     text = page([alike, apart], (), "jostle validate x.toml")
     assert "- a call: one-way delay within 10 % or 1 ms, or inside the 95 % interval" in text
-    assert "- beside an application: goodput within 5 %" in text
+    assert "- next to an application: goodput within 5 %" in text
     assert "| web pages | page load time | 2 | 1 | 50.0 % |" in text
     assert "| pings | RTT | 2 | 1 | 50.0 % |" in text
     rows = [line for line in text.splitlines() if line.startswith("|  | pings | RTT |")]

@@ -74,7 +74,7 @@ def test_page(comparisons: list[Comparison]) -> None:
     assert len(worst) == 2 + 10
     assert worst[2] == [
         "`alone` 12 %",
-        "incumbent: goodput +10.8 %: 11.08 beside 10.00 Mbit/s",
+        "incumbent: goodput +10.8 %: 11.08 instead of 10.00 Mbit/s",
         "dice",
     ]
     assert worst[3][2] == "unexplained"

@@ -3,7 +3,7 @@
     python tools/results/record_kernel.py [NAME...]
 
 Every controller that Linux has, or those that are named, runs alone on the link of
-`controller.toml` beside the pages on the virtual-time kernel; window and RTT over time go to
+`controller.toml`, in the folder of the pages, on the virtual-time kernel; window and RTT go to
 `recorded/NAME.csv` there.
 """
 

@@ -28,7 +28,7 @@ _KIND_TITLES: Final[dict[Kind, str]] = {
     "solo": "a flow alone",
     "lossy": "alone, with random loss",
     "shared": "flows that share",
-    "applications": "beside an application",
+    "applications": "next to an application",
 }
 
 Row = Sequence[str]
@@ -88,11 +88,10 @@ both lose the same ones, and only runs of the same seed are compared. Where a sc
 `start_jitter`, every flow starts at a time drawn from one shortest round trip, because competition
 is chaotic and a single pair of starts would show one of many outcomes. A cell is one condition of a
 scenario; its numbers are means over the runs with Student's 95 % interval. Goodput, share and
-smoothed RTT are those of the second half of a run, packets sent again, and what those who use an
-application notice, those of all of it.
-[Measures](../reference/measures.md) defines them, but for the smoothed RTT (SRTT), the mean of
-what it is at the ends of
-the intervals. A cell is within the tolerances if each of its flows is:"""
+smoothed RTT are means over the second half of a run. Retransmissions and measures of applications
+are over the complete run. [Measures](../reference/measures.md) defines them, except the smoothed
+RTT (SRTT): it is sampled at the ends of the intervals. A cell is within the tolerances if each of
+its flows is:"""
 
 
 def _omissions(comparisons: Sequence[Comparison]) -> list[str]:
@@ -110,7 +109,8 @@ def _introduction(comparisons: Sequence[Comparison], command: str) -> str:
     kernels = sorted({c.kernel_version for c in comparisons})
     simulators = sorted({c.simulator_version for c in comparisons})
     return (
-        "The simulator beside the real Linux stack, cell by cell. This page is written by\n\n"
+        "The simulator compared with the real Linux stack, cell by cell. "
+        "This command writes the page:\n\n"
         f"```console\n$ {command}\n```\n\n"
         f"Simulator `{'`, `'.join(simulators)}`, {_runs(comparisons, 0)} per cell; "
         f"kernel `{'`, `'.join(kernels)}`, {_runs(comparisons, 1)} per cell."
@@ -243,7 +243,7 @@ def _worst_difference(cell: ComparisonCell) -> str:
     flow, measure = max(cell.judged, key=_excess)
     return (
         f"{flow.name}: {measure.quantity.title} {difference_text(measure)}: "
-        f"{_mean(measure, 'simulator')} beside {_mean(measure, 'kernel')} "
+        f"{_mean(measure, 'simulator')} instead of {_mean(measure, 'kernel')} "
         f"{measure.quantity.shown_unit}"
     )
 
