@@ -186,7 +186,7 @@ pub struct Sender {
     frto: bool,
     /// Whether TCP small queues are delaying packets.
     throttled: bool,
-    /// What limits the sender. `None` before the handshake is complete.
+    /// Limit of the sender. `None` before the handshake is complete.
     limit: Option<SendLimit>,
 
     rack: Rack,

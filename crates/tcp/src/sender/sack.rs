@@ -168,7 +168,7 @@ impl Sender {
             if ends.number < prior_highest {
                 self.note_reordering(ends.number);
             }
-        } else if !sack_ends.is_none() && self.board.outstanding() > 0 {
+        } else if !sack_ends.is_none() {
             // SACKs of data sent before the last transmission of the first segment do not extend
             // the RTO.
             let head = self.board.slot(self.board.first()).stamp.sent_at;
@@ -193,7 +193,7 @@ impl Sender {
         // Karn's algorithm (RFC 6298 §3): an ACK of a retransmission gives no RTT sample.
         if !findings.retransmitted {
             rtts = ends.rtts(now);
-            let runt = payload > 0 && payload < u64::from(self.mss.get());
+            let runt = payload < u64::from(self.mss.get());
             delayed = runt
                 && !(findings.sacked || findings.ecn_echo || findings.duplicate)
                 && self.delivered_only_newest();

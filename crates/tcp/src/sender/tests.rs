@@ -6,8 +6,12 @@ mod forged_acks;
 mod invariants;
 mod limits;
 mod recovery;
+mod reductions;
+mod rtt_samples;
 mod stream;
+mod timeout_recovery;
 mod timers;
+mod undo;
 mod window;
 mod zero_window;
 

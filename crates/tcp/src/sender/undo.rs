@@ -88,6 +88,8 @@ mod tests {
         assert!(!undo.all_were_duplicates(), "the network's own copy");
         undo.note_duplicate(102, true);
         assert!(undo.all_were_duplicates() && undo.is_due(9));
+        undo.note_duplicate(102, true);
+        assert!(undo.all_were_duplicates(), "another copy");
         undo.forget();
         assert!(!undo.all_were_duplicates() && !undo.is_due(1));
     }

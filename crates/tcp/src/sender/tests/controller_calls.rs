@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use jostle_congestion::{CongestionSignal, RawAckSample, Timestamps};
+use jostle_congestion::{CongestionSignal, LostPacket, RawAckSample, Timestamps};
 
 use super::*;
 
@@ -16,9 +16,11 @@ enum Told {
 }
 
 #[derive(Default)]
-struct Notes {
+pub(super) struct Notes {
     told: Vec<Told>,
     measurements: Vec<RawAckSample>,
+    pub samples: Vec<AckSample>,
+    lost: Vec<LostPacket>,
     /// Ask for a reduction at the next ACK.
     ask: bool,
 }
@@ -34,7 +36,12 @@ impl CongestionController for Secretary {
     fn on_ack_before_loss_detection(&mut self, measurement: &RawAckSample) {
         self.notes.lock().unwrap().measurements.push(*measurement);
     }
-    fn on_ack(&mut self, _ack: &AckSample) {}
+    fn on_packet_lost(&mut self, lost: &LostPacket) {
+        self.notes.lock().unwrap().lost.push(*lost);
+    }
+    fn on_ack(&mut self, ack: &AckSample) {
+        self.notes.lock().unwrap().samples.push(*ack);
+    }
     fn on_congestion_event(&mut self, congestion: &CongestionEvent) {
         self.still.ssthresh = Some(self.still.cwnd / 2);
         self.notes.lock().unwrap().told.push(Told::Congestion(congestion.signal));
@@ -70,7 +77,7 @@ impl CongestionController for Secretary {
 }
 
 /// A sender with a window of 20, connected at 40 ms; its first ACKs come at 80 ms.
-fn noted(options: SenderConfig) -> (Script, Arc<Mutex<Notes>>) {
+pub(super) fn noted(options: SenderConfig) -> (Script, Arc<Mutex<Notes>>) {
     let notes = Arc::new(Mutex::new(Notes::default()));
     let still = Still { cwnd: 20, ssthresh: None };
     let secretary = Secretary { still, notes: Arc::clone(&notes) };
@@ -165,4 +172,54 @@ fn a_long_silence_is_told_before_the_window_shrinks() {
     script.supply(Some(1448));
     assert_eq!(notes.lock().unwrap().told, [Told::IdleRestart(20)]);
     assert!(script.sender.cwnd() < 20);
+}
+
+/// `skb_marked_lost`: each loss is reported once, with the counts since the packet was sent.
+#[test]
+fn each_lost_packet_is_reported_once() {
+    let (mut script, notes) = noted(OPTIONS);
+    script.supply(None);
+    script.connect(RTT);
+    script.until(ms(80));
+    for blocks in [[(2, 5), (7, 9)], [(2, 5), (7, 10)]] {
+        script.receive(script.sack(0, &blocks));
+    }
+    let lost: Vec<_> =
+        notes.lock().unwrap().lost.iter().map(|it| (it.number, it.lost_since_send)).collect();
+    assert_eq!(lost, [(0, 1), (1, 2), (5, 3), (6, 4)]);
+}
+
+/// `tcp_rate_skb_delivered` compares the ends of segments that left at the same time, also if an ACK
+/// that others overtook had SACKed one of them. Segment n was the (n + 1)th in flight.
+#[test]
+fn samples_describe_the_newest_segment_that_was_delivered() {
+    for (end, in_flight) in [(7, 7), (8, 8)] {
+        let (mut script, notes) = noted(OPTIONS);
+        script.supply(None);
+        script.connect(RTT);
+        script.until(ms(80));
+        for ack in [script.ack(4), script.sack(2, &[(6, 7)]), script.ack(end)] {
+            script.receive(ack);
+        }
+        let notes = notes.lock().unwrap();
+        assert_eq!(notes.samples.last().unwrap().in_flight_at_send, in_flight);
+    }
+}
+
+/// `tcp_try_keep_open`: segment 1 is lost and segment 2 SACKed, so that the end of a needless
+/// recovery begins in Disorder and not in Open.
+#[test]
+fn an_undone_recovery_with_further_losses_passes_through_disorder() {
+    let (mut script, notes) = noted(OPTIONS);
+    script.supply(None);
+    script.connect(RTT);
+    script.until(ms(80));
+    script.receive(script.sack(0, &[(2, 3)]));
+    script.until(ms(92));
+    assert_eq!((script.sender.board.lost(), script.wire.retransmitted), (2, 1));
+    script.until(ms(132));
+    notes.lock().unwrap().told.clear();
+    script.receive(script.dsack(1, &[(0, 1), (2, 3)]));
+    let told = &notes.lock().unwrap().told;
+    assert_eq!(told[0], Told::State(RecoveryState::Disorder), "{told:?}");
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Twenty packets are out, and 40 ms have passed since.
-fn twenty() -> Script {
+pub(super) fn twenty() -> Script {
     let mut script = Script::bulk(20);
     script.left();
     script.until(ms(80));

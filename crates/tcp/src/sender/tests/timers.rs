@@ -129,6 +129,33 @@ fn a_probe_that_repaired_a_loss_halves_the_window() {
     assert_eq!(script.state(), RecoveryState::Open);
 }
 
+/// `tcp_process_tlp_ack` ends the episode of the probe: the next ACK reduces nothing.
+#[test]
+fn a_probe_that_repaired_a_loss_reduces_the_window_once() {
+    let mut script = after_a_probe(false);
+    script.supply(Some(1448));
+    script.until(ms(400));
+    script.receive(script.ack(21));
+    assert_eq!(script.sender.ssthresh, 20 / 2);
+}
+
+/// `tcp_init_cwnd_reduction` ends it, too: the recovery that began meanwhile is the only response.
+#[test]
+fn a_recovery_ends_the_episode_of_the_probe() {
+    let mut script = Script::bulk(10);
+    script.sender.withdraw();
+    script.until(ms(122));
+    assert_eq!(script.numbers().last(), Some(&9), "the probe");
+    script.receive(script.sack(0, &[(1, 4)]));
+    assert_eq!((script.state(), script.sender.ssthresh), (RecoveryState::Recovery, 5));
+    script.supply(Some(1448));
+    script.until(ms(162));
+    script.receive(script.ack(10));
+    script.until(ms(202));
+    script.receive(script.ack(11));
+    assert_eq!((script.state(), script.sender.ssthresh), (RecoveryState::Open, 5));
+}
+
 /// The duplicate comes when nothing is outstanding any more.
 #[test]
 fn a_needless_probe_costs_nothing() {
@@ -138,7 +165,7 @@ fn a_needless_probe_costs_nothing() {
 }
 
 /// An RTO that only a delay spike caused: `recovery.rs` has what follows from timestamps.
-fn timed_out() -> Script {
+pub(super) fn timed_out() -> Script {
     let mut script = Script::bulk(10);
     script.until(ms(362));
     assert_eq!(script.state(), RecoveryState::Loss);
@@ -150,7 +177,7 @@ fn timed_out() -> Script {
 }
 
 /// An ACK that echoes the retransmission, so that timestamps prove nothing.
-fn ambiguous(script: &Script, number: u32) -> Ack {
+pub(super) fn ambiguous(script: &Script, number: u32) -> Ack {
     Ack { tsecr_ms: timestamp_ms(ms(362)), ..script.ack(number) }
 }
 
