@@ -105,7 +105,7 @@ fn it_probes_the_rtt_every_five_seconds() {
 /// loses X % takes X % of the rate, says the draft ("Design Considerations for Choosing Constant
 /// Parameters"), and the next probe restores it: over the N rounds between two probes the mean is
 /// (1 - 0.99^N) / 0.01 N: 0.76 at 40 ms, where a little more is found, 0.89 at 100 ms, and 0.945 at
-/// 200 ms, of which the margin of the pacing takes some (docs/algorithms/bbr3.md).
+/// 200 ms, of which the margin of the pacing takes some (docs/reference/algorithms/bbr3.md).
 #[test]
 fn it_bears_one_percent_of_random_loss_and_not_five() {
     for (rtt_ms, kept) in [(40, 0.80), (100, 0.89), (200, 0.91)] {

@@ -33,7 +33,7 @@ fn reno_answers_random_loss_by_the_square_root() {
 
 /// RFC 9438 §5.1 has W = 1.054 · RTT^0.75 / p^0.75, 187 packets at 100 ms and 10⁻⁴, for losses that come
 /// every 1/p packets. With independent ones the same curve, looked up one RTT ahead as in Linux, has a
-/// mean of 216, and of 236 without fast convergence (docs/algorithms/cubic.md).
+/// mean of 216, and of 236 without fast convergence (docs/reference/algorithms/cubic.md).
 #[test]
 fn cubic_answers_random_loss_by_the_three_quarter_power() {
     for (fast_convergence, expected) in [(true, 216.0), (false, 236.0)] {

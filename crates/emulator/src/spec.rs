@@ -61,7 +61,7 @@ impl EmulationSpec {
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             let given = format!("two links named \"{}\"", pair[0]);
-            return Err(unfit("forward and reverse", given, "a name of its own for each".into()));
+            return Err(unfit("forward and reverse", given, "a unique name for each".into()));
         }
         if self.mtu_bytes < MIN_MTU_BYTES {
             let expected = format!("at least {MIN_MTU_BYTES}");

@@ -167,7 +167,7 @@ fn specifications_that_make_no_sense_are_refused() {
     );
     assert_eq!(
         refused(|spec| spec.reverse[0].name = "there".to_owned()),
-        "`forward and reverse` cannot be two links named \"there\": expected a name of its own for \
+        "`forward and reverse` cannot be two links named \"there\": expected a unique name for \
          each"
     );
     assert!(refused(|spec| spec.memory_bytes = 1499).starts_with("`memory_bytes` cannot be 1499"));

@@ -30,7 +30,7 @@ pub(crate) const fn packets(n: i64) -> i64 {
 /// Returns the queue limit parameter. Defaults are in bytes, so that smaller packets count by their
 /// size.
 pub(crate) const fn limit(default_packets: Option<i64>) -> Parameter {
-    let summary = "most that it holds, in bytes or packets; the packet being sent does not count";
+    let summary = "largest queue length, in bytes or packets, without the packet being sent";
     limit_of(summary, default_packets)
 }
 

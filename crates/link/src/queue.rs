@@ -80,8 +80,7 @@ pub trait QueueDiscipline<B>: Send {
         None
     }
 
-    /// Returns the shapers and policers of the discipline; of a discipline with classes, those of
-    /// its classes. Empty if packets can leave at the rate of the link.
+    /// Returns the shapers and policers of the discipline, or of its classes if it has any. Empty if packets can leave at the rate of the link.
     fn shapers(&self) -> Vec<Shaper> {
         Vec::new()
     }

@@ -297,7 +297,7 @@ impl FlowSelection {
                 self.notes.push(format!("{name} lacks {lost} packets that came too fast for it"));
             }
             if survey.too_many {
-                self.notes.push(format!("{name} has more connections than are told apart"));
+                self.notes.push(format!("{name} has more connections than jostle distinguishes"));
             }
         }
         if self.left_out > 0 {

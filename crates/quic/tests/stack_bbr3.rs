@@ -1,4 +1,4 @@
-//! Where the stack's BBRv3 differs from what it implements; the cause is told in docs/quic.md.
+//! Where the stack's BBRv3 differs from what it implements; the cause is told in docs/explanation/quic.md.
 use crate::common::{Link, World, ours};
 use jostle_quic::{Congestion, Settings, StackController};
 use jostle_units::{Rate, Span};

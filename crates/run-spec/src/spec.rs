@@ -255,8 +255,8 @@ pub struct JitterSpec {
     /// Time after which the delay is nearly independent of its earlier value (0: every packet draws
     /// a new value).
     pub correlation_ns: u64,
-    /// Whether a packet can overtake its predecessor. If not, no delay ends before one that began
-    /// earlier, even if no packet had that delay (without correlation: only if a packet had it).
+    /// Whether a packet can overtake its predecessor. If not, and the delay drops faster than 1 s
+    /// per s, later packets are held back.
     pub reorder: bool,
 }
 

@@ -126,12 +126,12 @@ impl RunSpec {
             return Ok(());
         }
         if self.flows.len() > CAPTURED_FLOWS_MAX {
-            let given = format!("that of {} flows", self.flows.len());
+            let given = format!("set with {} flows", self.flows.len());
             let expected = format!("at most {CAPTURED_FLOWS_MAX} flows");
             return Err(SpecError::unfit("capture", given, expected));
         }
         if let Some(i) = self.flows.iter().position(|flow| flow.transport == Transport::Udp) {
-            let given = format!("that of `{}`", self.flows[i].name);
+            let given = format!("set with the UDP flow `{}`", self.flows[i].name);
             return Err(SpecError::unfit(
                 "capture",
                 given,
@@ -219,7 +219,7 @@ fn distinct<'a>(list: impl Display, names: impl Iterator<Item = &'a str>) -> Res
             return Err(SpecError::unfit(
                 at,
                 format!("\"{name}\""),
-                format!("a name other than that of {list}[{first}]"),
+                format!("a name that differs from {list}[{first}]"),
             ));
         }
     }
@@ -249,7 +249,7 @@ fn steps(at: SpecPath<'_>, times_ns: impl Iterator<Item = u64>) -> Result<(), Sp
                 return Err(SpecError::unfit(place, at_ns, "0 for the first step"));
             }
             Some(earlier) if at_ns <= earlier => {
-                let expected = format!("a time after {earlier}, that of the step before it");
+                let expected = format!("a time after {earlier}, the time of the step before it");
                 return Err(SpecError::unfit(place, at_ns, expected));
             }
             _ => previous = Some(at_ns),

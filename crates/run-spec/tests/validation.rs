@@ -159,7 +159,11 @@ fn pings_are_datagrams_without_a_controller() {
         ("/flows/1/source/every_ns", json!(0), "`flows[1].source.every_ns` cannot be 0"),
         ("/flows/1/source/every_ns", json!(2), "`flows[1].source.every_ns` cannot be 2"),
         ("/flows/1/source/timeout_ns", json!(0), "`flows[1].source.timeout_ns` cannot be 0"),
-        ("/capture", json!({"scenario": "pings"}), "`capture` cannot be that of `pings`"),
+        (
+            "/capture",
+            json!({"scenario": "pings"}),
+            "`capture` cannot be set with the UDP flow `pings`",
+        ),
     ];
     for (pointer, value, expected) in cases {
         let mut spec = pings();
@@ -238,7 +242,7 @@ fn every_flow_that_crosses_a_link_with_classes_is_of_one() {
         (&first("flows"), json!([2]), "cannot be 2: expected positions of 2 flows"),
         (&first("flows"), json!([]), "`links[0].classes` cannot be without the flow `first`"),
         (&first("queue/kind"), json!("x"), "`links[0].classes[0].queue.kind` cannot be"),
-        (&first("queue"), nested, "expected a queue without classes of its own"),
+        (&first("queue"), nested, "expected a queue without classes"),
         (
             "/links/0/classes/1/queue/parameters/update",
             json!(1),
@@ -250,7 +254,7 @@ fn every_flow_that_crosses_a_link_with_classes_is_of_one() {
     }
     let mut spec = common::classes();
     spec["links"][0]["queue"] = spec["links"][0]["classes"][0]["queue"].clone();
-    assert!(refusal(&spec).contains("`links[0].classes` cannot be those of `drop_tail`"));
+    assert!(refusal(&spec).contains("`links[0].classes` cannot be set for the queue `drop_tail`"));
     // Updates that would be made up for without end are those of a class, too.
     let mut spec = common::classes();
     spec["duration_ns"] = json!(5_000 * S);
@@ -277,7 +281,7 @@ fn captures_need_names_of_files_and_not_too_many() {
     });
     many["flows"] = flows.collect();
     many["capture"] = json!({"scenario": "many"});
-    assert!(refusal(&many).ends_with("that of 101 flows: expected at most 100 flows"));
+    assert!(refusal(&many).ends_with("set with 101 flows: expected at most 100 flows"));
 }
 
 #[test]
@@ -300,7 +304,7 @@ fn every_value_out_of_range_is_refused_where_it_is() {
         ("/phases/0/to_ns", json!(S), "expected it to go from 0 to the run's end at 10000000000"),
         ("/phases/1/to_ns", json!(11 * S), "`phases[1].to_ns` cannot be 11000000000: expected 1"),
         ("/phases/1/from_ns", json!(4 * S), "`phases[1].from_ns` cannot be 4000000000"),
-        ("/phases/2/name", json!("startup"), "a name other than that of phases[1]"),
+        ("/phases/2/name", json!("startup"), "a name that differs from phases[1]"),
         ("/links", json!([]), "`links` cannot be empty"),
         ("/links/1/name", json!("occupancy"), "`links[1].name` cannot be \"occupancy\""),
         ("/links/5/capacity/rate_bps", json!(0), "`links[5].capacity.rate_bps` cannot be 0"),
@@ -680,7 +684,7 @@ fn flows_that_cannot_be_many_connections_say_why() {
         ("/flows/0/arrivals/rate_per_s", json!(0.0), "`flows[0].arrivals.rate_per_s` cannot be 0"),
         ("/flows/0/arrivals/rate_per_s", json!(1e6), "at most 1000000 connections in a run"),
         ("/flows/0/source", json!({"kind": "bulk"}), "connections that come have to end"),
-        ("/flows/0/nic_rate_bps", json!(1_000_000), "a card of its own"),
+        ("/flows/0/nic_rate_bps", json!(1_000_000), "a separate network card"),
         ("/flows/1/arrivals/at_ns", json!([S, 0]), "times that never decrease"),
         ("/flows/1/arrivals/bytes", json!([1]), "as many as there are times, 2"),
         ("/flows/1/arrivals/bytes/0", json!(0), "`flows[1].arrivals.bytes[0]` cannot be 0"),

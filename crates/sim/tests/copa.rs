@@ -1,6 +1,6 @@
 //! Copa on whole connections, beside itself. The numbers to which it is held were measured with the
 //! controller of the authors' release, fed by an event loop with the same links
-//! (docs/algorithms/copa.md).
+//! (docs/reference/algorithms/copa.md).
 
 use crate::common::*;
 use jostle_registry::ParameterValue;

@@ -111,7 +111,7 @@ fn lola_flows_share_and_keep_a_short_queue() {
 /// algorithms.md: beside a Cubic flow TCP-LP has less than 10 %, as its paper promises, and alone
 /// more than 80 % of the link. Linux's module keeps the second only: the offset between the two
 /// clocks, which is random, hides the delays from it, and its share is Reno's, 33 % on Linux 6.1
-/// (docs/algorithms/lp.md). The seed draws the clocks.
+/// (docs/reference/algorithms/lp.md). The seed draws the clocks.
 #[test]
 fn lp_of_linux_is_no_scavenger() {
     let (rate_bps, rtt_ns) = (50 * MBPS, 40 * MS);

@@ -1,5 +1,5 @@
 //! Nimbus on whole connections: the link that its release assumes, 96 Mbit/s and 50 ms with a buffer of 100 ms, and
-//! cross traffic that answers or does not (docs/algorithms/nimbus.md).
+//! cross traffic that answers or does not (docs/reference/algorithms/nimbus.md).
 
 use crate::common;
 use crate::common::*;

@@ -1,5 +1,5 @@
 //! PCC Proteus on whole connections. The numbers to which it is held were measured with the sender of
-//! its authors' release, fed by an event loop with the same links (docs/algorithms/proteus.md).
+//! its authors' release, fed by an event loop with the same links (docs/reference/algorithms/proteus.md).
 
 use crate::common;
 use crate::common::*;

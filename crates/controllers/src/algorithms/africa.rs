@@ -16,14 +16,14 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "africa",
-        summary: "HighSpeed while nothing queues, Reno as soon as something does",
+        summary: "HighSpeed while the queue is empty, otherwise Reno",
         class: "hybrid",
         based_on: &["highspeed", "reno", "vegas"],
         source: "King, Baraniuk & Riedi, TCP-Africa: An Adaptive and Fair Rapid Increase Rule for \
                  Scalable TCP, IEEE INFOCOM 2005",
         parameters: &[Parameter {
             name: "alpha",
-            summary: "packets in the queue from which on it is Reno",
+            summary: "number of packets in the queue above which it is Reno",
             kind: ParameterType::Number { default: 1.64, min: 0.0, max: 10_000.0 },
         }],
     },

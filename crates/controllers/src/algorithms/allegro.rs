@@ -22,7 +22,8 @@ use jostle_congestion::{AckSample, StateObserver};
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "allegro",
-        summary: "PCC: moves in the direction in which trials of rates agree, tolerates 5 % of loss",
+        summary: "PCC: tries higher and lower rates and follows the higher utility; tolerates 5 % \
+            loss",
         class: "hybrid",
         based_on: &[],
         source: "Dong et al., \"PCC: Re-architecting Congestion Control for Consistent High \

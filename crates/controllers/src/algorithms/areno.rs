@@ -17,7 +17,8 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "areno",
-        summary: "Reno's window and beside it one that grows by the rate while nothing queues",
+        summary: "sum of Reno's cwnd and a window that grows with the rate while the queue is \
+            short",
         class: "hybrid",
         based_on: &["reno", "westwood"],
         source: "Shimonishi, Hama & Murase, TCP-Adaptive Reno for Improving Efficiency-Friendliness \

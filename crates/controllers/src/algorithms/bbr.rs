@@ -29,7 +29,7 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "bbr",
-        summary: "paces at the largest delivery rate seen, with a window of two BDPs",
+        summary: "paces at the measured bandwidth, with a cwnd of two BDPs",
         class: "hybrid",
         based_on: &[],
         source: "Cardwell et al., \"BBR: Congestion-Based Congestion Control\", ACM Queue 2016; \

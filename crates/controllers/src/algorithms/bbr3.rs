@@ -40,7 +40,8 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "bbr3",
-        summary: "BBR that bounds its flight where probes for bandwidth lost too much",
+        summary: "BBR v3: paces at the measured bandwidth; limits inflight after probes with loss \
+            or ECN marks",
         class: "hybrid",
         based_on: &["bbr"],
         source: "Cardwell, Swett, Beshay (eds.), draft-ietf-ccwg-bbr-06, July 2026; flavour google: \

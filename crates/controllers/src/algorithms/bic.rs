@@ -14,7 +14,7 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "bic",
-        summary: "searches between the last loss and the present window by halves",
+        summary: "binary search between cwnd and the cwnd of the last loss; reduces cwnd by 20 %",
         class: "loss",
         based_on: &["reno"],
         source: "Xu, Harfoush & Rhee, Binary Increase Congestion Control, IEEE INFOCOM 2004; \
@@ -22,33 +22,33 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: &[
             Parameter {
                 name: "fast_convergence",
-                summary: "remember less than the window at a loss below the last one",
+                summary: "set W_max below cwnd if a loss occurs below the previous W_max",
                 kind: ParameterType::Bool { default: true },
             },
             Parameter {
                 name: "max_increment",
-                summary: "most packets to add per round trip, S_max of the paper",
+                summary: "largest increase per round trip, in packets (S_max of the paper)",
                 kind: ParameterType::Integer { default: 16, min: 1, max: 1_000_000 },
             },
             Parameter {
                 name: "low_window",
-                summary: "up to this many packets the window moves as Reno's",
+                summary: "cwnd in packets up to which it behaves like Reno",
                 kind: ParameterType::Integer { default: 14, min: 0, max: 1_000_000 },
             },
             Parameter {
                 name: "beta",
-                summary: "share of the window that is kept at a loss, in 1024ths",
+                summary: "share of cwnd kept at a loss, in 1024ths",
                 kind: ParameterType::Integer { default: 819, min: 1, max: 1023 },
             },
             Parameter {
                 name: "initial_ssthresh",
-                summary: "first slow-start threshold in packets; 0 for none",
+                summary: "initial ssthresh in packets; 0: none",
                 kind: ParameterType::Integer { default: 0, min: 0, max: 0x7fff_ffff },
             },
             Parameter {
                 name: "smooth_part",
                 summary: "round trips for the last 4 packets below the old maximum, and for the \
-                          first 4 above it",
+                    first 4 above",
                 kind: ParameterType::Integer { default: 20, min: 1, max: 1_000_000 },
             },
             HZ,

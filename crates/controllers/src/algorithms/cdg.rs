@@ -21,7 +21,8 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "cdg",
-        summary: "backs off at random, the more likely the faster the delay grows",
+        summary: "Reno that also reduces cwnd with a probability that rises with the delay \
+            gradient",
         class: "delay",
         based_on: &["reno"],
         source: "Hayes & Armitage, Revisiting TCP congestion control using delay gradients, \
@@ -29,12 +30,12 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: &[
             Parameter {
                 name: "window",
-                summary: "rounds whose gradients are added up; Linux takes powers of two",
+                summary: "rounds whose gradients are added up; Linux uses powers of two",
                 kind: ParameterType::Integer { default: 8, min: 1, max: 256 },
             },
             Parameter {
                 name: "backoff_beta",
-                summary: "share of the window that is kept at a back-off, in 1024ths",
+                summary: "share of cwnd kept at a back-off, in 1024ths",
                 kind: ParameterType::Integer { default: 724, min: 0, max: 1024 },
             },
             Parameter {
@@ -49,17 +50,17 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "use_ineff",
-                summary: "back-offs in a row without effect before they are suspended; 0 for never",
+                summary: "successive back-offs without effect before they are suspended; 0: never",
                 kind: ParameterType::Integer { default: 5, min: 0, max: 65_535 },
             },
             Parameter {
                 name: "use_shadow",
-                summary: "do not halve at a loss what back-offs took already",
+                summary: "do not reduce cwnd at a loss by the amount of earlier back-offs",
                 kind: ParameterType::Bool { default: true },
             },
             Parameter {
                 name: "use_tolerance",
-                summary: "keep the window at a loss while the queue is thought not to be full",
+                summary: "keep cwnd at a loss while the queue is presumably not full",
                 kind: ParameterType::Bool { default: false },
             },
         ],

@@ -17,7 +17,7 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "compound",
-        summary: "Reno's window and beside it one that grows while the queue is short",
+        summary: "sum of Reno's cwnd and a delay-based window that grows while the queue is short",
         class: "hybrid",
         based_on: &["reno", "vegas", "highspeed"],
         source: "Tan, Song, Zhang & Sridharan, A Compound TCP Approach for High-speed and Long \
@@ -35,17 +35,17 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "gamma",
-                summary: "packets in the queue from which on the delay window shrinks",
+                summary: "number of packets in the queue above which the delay window shrinks",
                 kind: ParameterType::Integer { default: 30, min: 1, max: 10_000 },
             },
             Parameter {
                 name: "zeta",
-                summary: "how many times the packets in the queue it then gives up",
+                summary: "reduction of the delay window, as a multiple of the packets in the queue",
                 kind: ParameterType::Number { default: 1.0, min: 0.0, max: 100.0 },
             },
             Parameter {
                 name: "low_window",
-                summary: "window below which it is Reno",
+                summary: "cwnd below which it is Reno",
                 kind: ParameterType::Integer { default: 38, min: 2, max: 10_000 },
             },
             BETA_ECN,

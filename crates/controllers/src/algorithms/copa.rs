@@ -31,8 +31,8 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "copa",
-        summary: "steers towards the rate 1/(δ × queueing delay); plays AIMD against those that \
-                  fill buffers",
+        summary: "moves towards the rate 1/(δ × queueing delay); AIMD when other flows fill the \
+            buffer",
         class: "delay",
         based_on: &[],
         source: "Arun & Balakrishnan, \"Copa: Practical Delay-Based Congestion Control for the \

@@ -19,7 +19,8 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "cubic",
-        summary: "grows along a cubic curve of the time since the last loss",
+        summary: "increases cwnd as a cubic function of the time since the last loss; reduces it \
+            by 30 %",
         class: "loss",
         based_on: &["bic"],
         source: "Ha, Rhee & Xu, CUBIC, ACM SIGOPS OSR 42(5), 2008; RFC 9438; \
@@ -27,30 +28,30 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: &[
             Parameter {
                 name: "flavour",
-                summary: "whose CUBIC: that of linux, in its integers and with its departures, or that \
-                          of the text of rfc9438, in real numbers; kernels have the former alone",
+                summary: "version of CUBIC: Linux's, with its integers and deviations, or the \
+                    text of RFC 9438, in real numbers; the Linux backend has the former only",
                 kind: ParameterType::Choice { default: "linux", choices: &["linux", "rfc9438"] },
             },
             Parameter {
                 name: "fast_convergence",
-                summary: "remember less than the window at a loss below the last one",
+                summary: "set W_max below cwnd if a loss occurs below the previous W_max",
                 kind: ParameterType::Bool { default: true },
             },
             Parameter {
                 name: "beta",
-                summary: "share of the window that is kept at a loss, in 1024ths; rfc9438 takes it to the \
-                          thousandth, so that the default is 0.7",
+                summary: "share of cwnd kept at a loss, in 1024ths; rfc9438 rounds it to the \
+                    thousandth, so the default is 0.7",
                 kind: ParameterType::Integer { default: 717, min: 1, max: 1023 },
             },
             Parameter {
                 name: "initial_ssthresh",
-                summary: "first slow-start threshold in packets, only with hystart off; 0 for none",
+                summary: "initial ssthresh in packets, only with hystart off; 0: none",
                 kind: ParameterType::Integer { default: 0, min: 0, max: 0x7fff_ffff },
             },
             Parameter {
                 name: "bic_scale",
-                summary: "steepness: C in packets/s³ is 10/1024 of it; rfc9438 takes it to the \
-                          thousandth, so that the default is 0.4",
+                summary: "steepness: C in packets/s³ is 10/1024 of it; rfc9438 rounds it to the \
+                    thousandth, so the default is 0.4",
                 kind: ParameterType::Integer { default: 41, min: 1, max: 1_000_000 },
             },
             Parameter {
@@ -60,13 +61,13 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "hystart",
-                summary: "off: standard slow start in place of the one composed with",
+                summary: "off: standard slow start instead of the configured one",
                 kind: ParameterType::Bool { default: true },
             },
             Parameter {
                 name: "linux",
-                summary: "kernel to follow, in HyStart too; 4.15 looks ahead by whole milliseconds \
-                          rounded down, 6.1 rounded up",
+                summary: "kernel to follow, also in HyStart; 4.15 looks ahead by whole \
+                    milliseconds rounded down, 6.1 rounded up",
                 kind: ParameterType::Choice { default: "6.1", choices: LinuxRelease::CHOICES },
             },
             BETA_ECN,

@@ -14,7 +14,7 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "dctcp",
-        summary: "gives way to marks in proportion to their share",
+        summary: "Reno that reduces cwnd in proportion to the share of CE marks",
         class: "ecn",
         based_on: &["reno"],
         source: "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010; RFC 8257; \
@@ -22,12 +22,12 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: &[
             Parameter {
                 name: "dctcp_shift_g",
-                summary: "a round's share of marks weighs 2^-g in the average alpha",
+                summary: "weight of a round's share of marks in the average alpha: 2^-g",
                 kind: ParameterType::Integer { default: 4, min: 0, max: 10 },
             },
             Parameter {
                 name: "dctcp_alpha_on_init",
-                summary: "alpha at first, in 1024ths",
+                summary: "initial alpha, in 1024ths",
                 kind: ParameterType::Integer { default: 1024, min: 0, max: 1024 },
             },
         ],

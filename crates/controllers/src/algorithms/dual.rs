@@ -14,14 +14,14 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "dual",
-        summary: "Reno that gives up an eighth when the queue is half as long as it ever was",
+        summary: "Reno that also reduces cwnd by 1/8 when the RTT is above the middle of its range",
         class: "delay",
         based_on: &["reno"],
         source: "Wang & Crowcroft, Eliminating Periodic Packet Losses in the 4.3-Tahoe BSD TCP \
                  Congestion Control Algorithm, ACM SIGCOMM CCR 22(2), 1992",
         parameters: &[Parameter {
             name: "threshold",
-            summary: "where between the least and the greatest RTT congestion begins",
+            summary: "position between the smallest and the largest RTT at which congestion begins",
             kind: ParameterType::Number { default: 0.5, min: 0.0, max: 1.0 },
         }],
     },

@@ -15,22 +15,22 @@ use jostle_congestion::{
 /// α of the paper.
 pub(super) const ALPHA: Parameter = Parameter {
     name: "alpha",
-    summary: "packets to keep in the queue; the paper takes 8 at 10 Mbit/s, 20 at 100 Mbit/s, \
-              200 at 1 Gbit/s",
+    summary: "packets to keep in the queue; the paper uses 8 at 10 Mbit/s, 20 at 100 Mbit/s, 200 \
+        at 1 Gbit/s",
     kind: ParameterType::Integer { default: 20, min: 1, max: 100_000 },
 };
 
 /// γ of the paper.
 pub(super) const GAMMA: Parameter = Parameter {
     name: "gamma",
-    summary: "share of the way to the target that a step goes",
+    summary: "share of the distance to the target that a step covers",
     kind: ParameterType::Number { default: 0.5, min: 0.01, max: 1.0 },
 };
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "fast",
-        summary: "moves to the window that keeps a set number of packets in the queue",
+        summary: "moves cwnd towards the value that keeps alpha packets in the queue",
         class: "delay",
         based_on: &["vegas"],
         source: "Wei, Jin, Low & Hegde, FAST TCP, IEEE/ACM ToN 14(6), 2006",

@@ -18,7 +18,8 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "fusion",
-        summary: "grows by the rate until a few milliseconds queue, and never below a Reno window",
+        summary: "increases cwnd with the rate until the queueing delay reaches a few ms; at \
+            least Reno's cwnd",
         class: "hybrid",
         based_on: &["reno", "vegas", "westwood"],
         source: "Kaneko, Fujikawa, Su & Katto, TCP-Fusion: A Hybrid Congestion Control Algorithm \
@@ -26,7 +27,8 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: &[
             Parameter {
                 name: "d_min",
-                summary: "queueing delay that it grows up to; three times as much makes it shrink",
+                summary: "queueing delay up to which cwnd grows; above three times this, it \
+                    shrinks",
                 kind: ParameterType::Span {
                     default_ns: 4_000_000,
                     min_ns: 1_000,

@@ -13,7 +13,7 @@ use jostle_congestion::{AckSample, CongestionEvent, EstablishedEvent, StateObser
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "highspeed",
-        summary: "adds more per round trip and gives up less on loss, the larger the window",
+        summary: "Reno whose increase grows and whose decrease shrinks with cwnd",
         class: "loss",
         based_on: &["reno"],
         source: "RFC 3649; Linux 6.1 tcp_highspeed.c",

@@ -17,7 +17,7 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "htcp",
-        summary: "adds the more per round trip, the longer ago the last loss was",
+        summary: "additive increase that grows with the time since the last loss",
         class: "loss",
         based_on: &["reno"],
         source: "Leith & Shorten, H-TCP: TCP for high-speed and long-distance networks, \
@@ -30,7 +30,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "use_bandwidth_switch",
-                summary: "halve the window where throughput has changed since the last loss",
+                summary: "halve cwnd if the throughput has changed since the last loss",
                 kind: ParameterType::Bool { default: true },
             },
             HZ,

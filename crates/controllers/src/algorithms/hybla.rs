@@ -14,7 +14,7 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "hybla",
-        summary: "grows on long paths as Reno would on one of 25 ms",
+        summary: "Reno with an increase scaled to a reference RTT of 25 ms, for satellite paths",
         class: "loss",
         based_on: &["reno"],
         source: "Caini & Firrincieli, TCP Hybla, Int. J. Satell. Commun. 22(5), 2004; \
@@ -22,7 +22,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: &[
             Parameter {
                 name: "rtt0",
-                summary: "round trip of the reference connection",
+                summary: "RTT of the reference connection",
                 kind: ParameterType::Span {
                     default_ns: 25_000_000,
                     min_ns: 1_000_000,

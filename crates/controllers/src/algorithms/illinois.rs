@@ -14,7 +14,7 @@ use jostle_congestion::{AckSample, CongestionEvent, RawAckSample, RecoveryState,
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "illinois",
-        summary: "adds more and gives up less the shorter the queueing delay",
+        summary: "AIMD whose increase falls and whose decrease rises with the queueing delay",
         class: "hybrid",
         based_on: &["reno"],
         source: "Liu, Başar & Srikant, TCP-Illinois, Performance Evaluation 65(6-7), 2008; \
@@ -22,12 +22,12 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: &[
             Parameter {
                 name: "win_thresh",
-                summary: "window in packets below which it is Reno",
+                summary: "cwnd in packets below which it is Reno",
                 kind: ParameterType::Integer { default: 15, min: 0, max: 1_000_000 },
             },
             Parameter {
                 name: "theta",
-                summary: "rounds of low delay after a longer one before alpha is the largest",
+                summary: "rounds of low delay, after a higher one, before alpha is the largest",
                 kind: ParameterType::Integer { default: 5, min: 1, max: 255 },
             },
             BETA_ECN,

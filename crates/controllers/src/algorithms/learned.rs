@@ -20,7 +20,7 @@ use jostle_congestion::CongestionController;
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "learned",
-        summary: "asks a network that was trained, at the end of every monitor interval",
+        summary: "evaluates a trained neural network at the end of every monitor interval",
         class: "hybrid",
         based_on: &["cubic"],
         source: "Jay et al., \"A Deep Reinforcement Learning Perspective on Internet Congestion \
@@ -28,7 +28,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
                  Learning-Based Congestion Control for the Internet\", SIGCOMM 2020",
         parameters: &[Parameter {
             name: "policy",
-            summary: "file with the policy; a small one written by hand if there is none",
+            summary: "file with the policy; default: a small one written by hand",
             kind: ParameterType::File {
                 default: BY_HAND,
                 content: "a policy of jostle.gym",

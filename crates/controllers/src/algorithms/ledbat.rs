@@ -21,14 +21,14 @@ pub(crate) use ledbat_plus_plus::ROW as PLUS_PLUS_ROW;
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "ledbat",
-        summary: "scavenger that holds the one-way queueing delay at a target",
+        summary: "scavenger: keeps the one-way queueing delay at a target",
         class: "delay",
         based_on: &["reno"],
         source: "RFC 6817, Low Extra Delay Background Transport",
         parameters: &[
             Parameter {
                 name: "target",
-                summary: "one-way queueing delay to hold; the RFC allows 100 ms at most",
+                summary: "target one-way queueing delay; the RFC permits at most 100 ms",
                 kind: ParameterType::Span {
                     default_ns: 100_000_000,
                     min_ns: 1_000_000,
@@ -37,12 +37,12 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "gain",
-                summary: "packets per round trip by which an unloaded path lets the window grow",
+                summary: "growth of cwnd per round trip on an unloaded path, in packets",
                 kind: ParameterType::Number { default: 1.0, min: 0.01, max: 10.0 },
             },
             Parameter {
                 name: "allowed_increase",
-                summary: "packets by which the window may exceed the flight when it grows",
+                summary: "packets by which cwnd may exceed the data in flight when it grows",
                 kind: ParameterType::Integer { default: 1, min: 1, max: 1_000 },
             },
             INIT_CWND,

@@ -17,7 +17,8 @@ const S_NS: i64 = 1_000_000_000;
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "libra",
-        summary: "grows so that flows of any RTT get the same rate",
+        summary: "Reno with increase and decrease scaled so that the rate does not depend on the \
+            RTT",
         class: "hybrid",
         based_on: &["reno"],
         source: "Marfia, Palazzi, Pau, Gerla, Sanadidi & Roccetti, TCP Libra: Exploring \
@@ -30,12 +31,12 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "k2",
-                summary: "exponent at which growth falls as the RTT nears its greatest value",
+                summary: "exponent with which growth falls as the RTT approaches its maximum",
                 kind: ParameterType::Number { default: 2.0, min: 0.0, max: 100.0 },
             },
             Parameter {
                 name: "t0",
-                summary: "RTT beyond which growth per round trip stops to be quadratic in it",
+                summary: "RTT above which growth per round trip is no longer quadratic in the RTT",
                 kind: ParameterType::Span {
                     default_ns: S_NS,
                     min_ns: 1_000_000,
@@ -44,7 +45,8 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "t1",
-                summary: "size of the decrease: a loss takes t1 / (2 (RTT + t0)) of the window",
+                summary: "size of the decrease: a loss reduces cwnd by the share t1 / (2 (RTT + \
+                    t0))",
                 kind: ParameterType::Span {
                     default_ns: S_NS,
                     min_ns: 1_000_000,

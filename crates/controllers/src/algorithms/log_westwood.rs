@@ -16,7 +16,7 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "log-westwood+",
-        summary: "Westwood+ that returns to the window of the last loss logarithmically",
+        summary: "Westwood+ that approaches the cwnd of the last loss logarithmically",
         class: "loss",
         based_on: &["westwood"],
         source: "Kliazovich, Granelli & Miorandi, Logarithmic Window Increase for TCP Westwood+ \
@@ -25,8 +25,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: &[
             Parameter {
                 name: "alpha",
-                summary: "round trips in which the distance would be covered at the first one's \
-                          speed",
+                summary: "round trips in which the distance would be covered at the initial speed",
                 kind: ParameterType::Number { default: 2.0, min: 1.0, max: 1_000.0 },
             },
             HZ,

@@ -21,8 +21,8 @@ const HOUR_NS: i64 = 3_600_000_000_000;
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "lola",
-        summary: "cubic growth up to a short queue, which flows then fill to equal shares, hold, \
-                  and drain together",
+        summary: "CUBIC up to a short queue; flows then balance their shares in the queue and \
+            drain it together",
         class: "delay",
         based_on: &["cubic"],
         source: "Hock, Neumeister, Zitterbart & Bless, TCP LoLa: Congestion Control for Low \
@@ -36,35 +36,35 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "queue_target",
-                summary: "queueing delay above which the window is held, then reduced",
+                summary: "queueing delay above which cwnd is constant for a time, then reduced",
                 kind: ParameterType::Span { default_ns: 5_000_000, min_ns: 0, max_ns: HOUR_NS },
             },
             Parameter {
                 name: "curve_factor",
-                summary: "after t ticks of balancing a flow should have the cube of t over this \
-                          in packets queued",
+                summary: "after t ticks of balancing, a flow should have (t / curve_factor)³ \
+                    packets queued",
                 kind: ParameterType::Integer { default: 75, min: 1, max: 100_000 },
             },
             Parameter {
                 // The module only says that `curve_factor` depends on φ. 250 fits its φ
-                // (docs/algorithms/lola.md).
+                // (docs/reference/algorithms/lola.md).
                 kind: ParameterType::Integer { default: 250, min: 100, max: 1000 },
                 ..jiffies::HZ
             },
             Parameter {
                 name: "hold_time",
-                summary: "time for which the window is held before it is reduced",
+                summary: "time for which cwnd is constant before it is reduced",
                 kind: ParameterType::Span { default_ns: 250_000_000, min_ns: 0, max_ns: HOUR_NS },
             },
             Parameter {
                 name: "gamma",
-                summary: "share that a reduction keeps of what fills the path, in 1024ths",
+                summary: "share of the window that fills the path kept by a reduction, in 1024ths",
                 kind: ParameterType::Integer { default: 927, min: 1, max: 1024 },
             },
             Parameter {
                 name: "base_timeout",
-                summary: "reductions without an RTT near the base after which it is forgotten; 0 \
-                          for never",
+                summary: "reductions without an RTT near the base RTT after which it is \
+                    discarded; 0: never",
                 kind: ParameterType::Integer { default: 10, min: 0, max: 1_000_000 },
             },
         ],

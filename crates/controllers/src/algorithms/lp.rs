@@ -11,7 +11,7 @@ use jostle_congestion::{AckSample, CongestionEvent, RawAckSample, StateObserver,
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "lp",
-        summary: "Reno that gives way as soon as the one-way delay rises",
+        summary: "scavenger: Reno that yields when the one-way delay rises",
         class: "delay",
         based_on: &["reno"],
         source: "Kuzmanovic & Knightly, TCP-LP, IEEE INFOCOM 2003; Linux 6.1 tcp_lp.c",

@@ -20,7 +20,7 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "modest-bbr",
-        summary: "BBR whose window gives way to a loss by a binary search and grows back linearly",
+        summary: "BBR that reduces cwnd by a binary search after a loss and restores it linearly",
         class: "hybrid",
         based_on: &["bbr"],
         source: "Zhang, Cui, Tso, \"Modest BBR: Enabling Better Fairness for BBR Congestion \

@@ -16,7 +16,8 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "new-vegas",
-        summary: "Vegas that paces its packets and converges by ever smaller exponential steps",
+        summary: "Vegas with pacing and a slow start that halves its growth at each congestion \
+            signal",
         class: "delay",
         based_on: &["vegas"],
         source: "Sing & Soh, TCP New Vegas: Improving the Performance of TCP Vegas over High \
@@ -27,8 +28,8 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             GAMMA,
             Parameter {
                 name: "steps",
-                summary: "signs of congestion that halve the growth of slow start before one ends \
-                          it",
+                summary: "congestion signals that halve the growth of slow start before the next \
+                    one ends it",
                 kind: ParameterType::Integer { default: 3, min: 0, max: 16 },
             },
         ],

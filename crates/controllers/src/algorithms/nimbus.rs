@@ -35,8 +35,8 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "nimbus",
-        summary: "pulses its rate to see whether others are elastic; Cubic if they are, short queues \
-                  if not",
+        summary: "detects elastic cross traffic with rate pulses; Cubic mode if elastic, delay \
+            mode if not",
         class: "hybrid",
         based_on: &["cubic"],
         source: "Goyal et al., \"Elasticity Detection: A Building Block for Internet Congestion \
@@ -64,7 +64,7 @@ const THRESHOLD_STEP: f64 = 0.005;
 /// Window in multiples of rate × RTT (release, `send_pattern`): pacing limits the flow.
 const WINDOW_GAIN: f64 = 2.0;
 const MIN_WINDOW: f64 = 2.0;
-/// Largest window and highest rate, above those of any path.
+/// Largest window and highest rate; every path has less.
 const MAX_WINDOW: f64 = 1e9;
 const MAX_BPS: f64 = 1e12;
 /// RTT that is used if the handshake gave none.

@@ -14,19 +14,20 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "nv",
-        summary: "Vegas for data centres: the window that the best rate of a round needs, and a pad",
+        summary: "for data centers: cwnd of the largest delivery rate × minimum RTT, plus a few \
+            packets",
         class: "delay",
         based_on: &["vegas"],
         source: "Brakmo, TCP-NV: an update to TCP-Vegas, 2010; Linux 6.1 tcp_nv.c",
         parameters: &[
             Parameter {
                 name: "nv_pad",
-                summary: "most packets to keep in the queue",
+                summary: "largest number of packets to keep in the queue",
                 kind: ParameterType::Integer { default: 10, min: 0, max: 1_000_000 },
             },
             Parameter {
                 name: "nv_reset_period",
-                summary: "how long a minimum RTT holds, on average",
+                summary: "mean time for which a minimum RTT is valid",
                 kind: ParameterType::Span {
                     default_ns: 5_000_000_000,
                     min_ns: 1_000_000_000,
@@ -35,7 +36,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "nv_min_cwnd",
-                summary: "smallest window in packets that it reduces to without a loss",
+                summary: "smallest cwnd in packets after a reduction without a loss",
                 kind: ParameterType::Integer { default: 2, min: 1, max: 1_000_000 },
             },
         ],

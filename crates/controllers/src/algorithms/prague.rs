@@ -18,7 +18,7 @@ use scalable::Scalable;
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "prague",
-        summary: "DCTCP for the Internet: L4S marks, paced, independent of the RTT",
+        summary: "L4S reference: DCTCP with ECT(1), pacing and less dependence on the RTT",
         class: "ecn",
         based_on: &["dctcp"],
         source: "draft-briscoe-iccrg-prague-congestion-control; TCP Prague 0.7, and 0.6 \
@@ -26,10 +26,10 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: &[
             Parameter {
                 name: "prague_rtt_scaling",
-                summary: "how the rate depends on the RTT (0.6, where modes are numbered 0 to 3): \
-                          none: as a flow of its RTT; rate: as one of the target RTT, if its own \
-                          is shorter; scalable: less so on short paths, in favour of marks in \
-                          every few rounds; additive: as one of its RTT and the target together",
+                summary: "dependence of the rate on the RTT (modes 0 to 3 of release 0.6): none: \
+                    like a flow with its RTT; rate: like a flow with the target RTT, if its RTT \
+                    is shorter; scalable: less so on short paths, for marks in every few rounds; \
+                    additive: like a flow with the sum of its RTT and the target",
                 kind: ParameterType::Choice {
                     default: "rate",
                     choices: &["none", "rate", "scalable", "additive"],
@@ -37,8 +37,8 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "prague_rtt_target",
-                summary: "the RTT of the modes rate and additive, and the least time between two \
-                          reductions in all but none",
+                summary: "RTT of the modes rate and additive, and minimum time between two \
+                    reductions in all modes but none",
                 kind: ParameterType::Span {
                     default_ns: 25_000_000,
                     min_ns: 1_000,
@@ -47,7 +47,8 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "prague_rtt_transition",
-                summary: "rounds after slow start before they do (newer releases: 4)",
+                summary: "rounds after slow start before prague_rtt_scaling applies (newer \
+                    releases: 4)",
                 kind: ParameterType::Integer { default: 500, min: 0, max: 1_000_000_000 },
             },
             Parameter {
@@ -57,7 +58,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "prague_rate_offset",
-                summary: "the pacing rate is so many 128ths above, then below its mean",
+                summary: "deviation of the pacing rate from its mean, above then below, in 128ths",
                 kind: ParameterType::Integer { default: 4, min: 0, max: 127 },
             },
             Parameter {

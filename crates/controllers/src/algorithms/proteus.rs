@@ -29,7 +29,7 @@ use jostle_congestion::{AckSample, StateObserver};
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "proteus",
-        summary: "PCC: Vivace with a tolerance of noise; as a scavenger it yields where RTTs deviate",
+        summary: "PCC: Vivace with noise filters; as a scavenger it yields when RTTs deviate",
         class: "hybrid",
         based_on: &["vivace"],
         source: "Meng et al., \"PCC Proteus: Scavenger Transport And Beyond\", SIGCOMM 2020; release \
@@ -61,7 +61,7 @@ pub struct Proteus {
     /// Base rate of the current phase, in bit/s of payload.
     rate_bps: f64,
     monitor: IntervalMonitor,
-    /// Whether an RTT has been measured; `rate_bps` is that of the nominal RTT before.
+    /// Whether an RTT has been measured; before, `rate_bps` is for the nominal RTT.
     has_rtt: bool,
     acks: AckFilter,
     tolerance: NoiseTolerance,

@@ -25,14 +25,14 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "remy",
-        summary: "looks up window and spacing in a table that a computer made",
+        summary: "looks up cwnd and spacing in a table that the optimizer Remy produced",
         class: "delay",
         based_on: &[],
         source: "Winstein & Balakrishnan, \"TCP ex Machina: Computer-Generated Congestion Control\", \
                  SIGCOMM 2013",
         parameters: &[Parameter {
             name: "table",
-            summary: "file with the table; a small one written by hand if there is none",
+            summary: "file with the table; default: a small one written by hand",
             kind: ParameterType::File {
                 default: BY_HAND,
                 content: "a whisker tree of Remy (RemyBuffers.WhiskerTree)",

@@ -13,15 +13,15 @@ use jostle_congestion::{AckSample, CongestionEvent};
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "reno",
-        summary: "adds one packet per round trip, halves on loss",
+        summary: "adds one packet per RTT; halves cwnd on loss",
         class: "loss",
         based_on: &[],
         source: "RFC 5681, RFC 6582; Linux 6.1 tcp_cong.c, tcp_reno; RFC 9002, section 7",
         parameters: &[
             Parameter {
                 name: "flavour",
-                summary: "whose Reno: that of linux, in whole packets, or the controller of rfc9002 \
-                          for QUIC, in bytes; kernels have the former alone",
+                summary: "version of Reno: Linux's, in whole packets, or RFC 9002's for QUIC, in \
+                    bytes; the Linux backend has the former only",
                 kind: ParameterType::Choice { default: "linux", choices: &["linux", "rfc9002"] },
             },
             BETA_ECN,

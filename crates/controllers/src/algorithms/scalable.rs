@@ -10,7 +10,7 @@ use jostle_congestion::{AckSample, CongestionEvent};
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "scalable",
-        summary: "adds a hundredth of a packet per packet acknowledged, gives up an eighth on loss",
+        summary: "adds 0.01 packets per acknowledged packet; reduces cwnd by 1/8 on loss",
         class: "loss",
         based_on: &["reno"],
         source: "Kelly, Scalable TCP, ACM SIGCOMM CCR 33(2), 2003; Linux 6.1 tcp_scalable.c",

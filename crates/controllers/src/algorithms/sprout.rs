@@ -22,7 +22,8 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "sprout",
-        summary: "sends what the link will have delivered within 100 ms with 95 % probability",
+        summary: "sends as much as the link will deliver within 100 ms with 95 % probability, for \
+            cellular links",
         class: "delay",
         based_on: &[],
         source: "Winstein, Sivaraman & Balakrishnan, \"Stochastic Forecasts Achieve High Throughput \
@@ -45,7 +46,7 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "max_rate_pps",
-        summary: "fastest link that the model knows, in packets per second",
+        summary: "largest rate of the model, in packets per second",
         kind: ParameterType::Number { default: 1_000.0, min: 10.0, max: 1_000_000.0 },
     },
     Parameter {
@@ -60,7 +61,7 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "risk",
-        summary: "probability with which the link may deliver less than was forecast",
+        summary: "probability that the link delivers less than forecast",
         kind: ParameterType::Number { default: 0.05, min: 1e-4, max: 0.9999 },
     },
     Parameter {

@@ -14,7 +14,8 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "tcpw",
-        summary: "Westwood as first published: filters the rate of every ACK, falls to its BDP",
+        summary: "original Westwood: Reno's increase; on loss sets cwnd to filtered ACK rate × \
+            minimum RTT",
         class: "loss",
         based_on: &["reno"],
         source: "Mascolo, Casetti, Gerla, Sanadidi & Wang, TCP Westwood: Bandwidth Estimation for \
@@ -31,7 +32,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "m",
-                summary: "an m-th of tau without an ACK is a sample of nothing",
+                summary: "tau / m without an ACK is a sample of 0",
                 kind: ParameterType::Integer { default: 2, min: 2, max: 100 },
             },
         ],

@@ -16,7 +16,7 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "tcpw-a",
-        summary: "Westwood+ that starts, and starts again, with the threshold that it measures",
+        summary: "Westwood+ that raises ssthresh by an estimated rate on an uncongested path",
         class: "loss",
         based_on: &["westwood"],
         source: "Wang, Pau, Yamada, Sanadidi & Gerla, TCP Startup Performance in Large Bandwidth \
@@ -24,12 +24,12 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: &[
             Parameter {
                 name: "shortfall",
-                summary: "part of the expected rate that may be missing where nothing is congested",
+                summary: "share of the expected rate that may be missing without congestion",
                 kind: ParameterType::Number { default: 0.125, min: 0.0, max: 1.0 },
             },
             Parameter {
                 name: "rounds",
-                summary: "round trips without congestion after which it probes again",
+                summary: "round trips without congestion after which probing restarts",
                 kind: ParameterType::Integer { default: 10, min: 1, max: 1_000 },
             },
             HZ,

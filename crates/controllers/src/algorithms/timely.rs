@@ -15,7 +15,7 @@ const US_NS: i64 = 1_000;
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "timely",
-        summary: "paces by the gradient of the RTT, made for data centres",
+        summary: "for data centers: adjusts the pacing rate by the RTT gradient",
         class: "delay",
         based_on: &[],
         source: "Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, \
@@ -24,7 +24,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: &[
             Parameter {
                 name: "variant",
-                summary: "the paper's, or patched so that there is one fixed point",
+                summary: "rule of the paper, or patched to have one fixed point",
                 kind: ParameterType::Choice { default: "paper", choices: &["paper", "patched"] },
             },
             Parameter {
@@ -47,7 +47,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "min_rtt",
-                summary: "RTT that gradients are relative to; zero for the least one seen",
+                summary: "RTT to which gradients are relative; 0: the smallest observed RTT",
                 kind: ParameterType::Span {
                     default_ns: 20 * US_NS,
                     min_ns: 0,
@@ -70,7 +70,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "patched_beta",
-                summary: "the same for the patched variant",
+                summary: "factor of the multiplicative decrease of the patched variant",
                 kind: ParameterType::Number { default: 0.008, min: 0.0, max: 1.0 },
             },
             Parameter {
@@ -80,17 +80,18 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "hai_thresh",
-                summary: "falls of the RTT in a row from which on growth is five times as quick",
+                summary: "successive decreases of the RTT after which growth is five times as fast",
                 kind: ParameterType::Integer { default: 5, min: 1, max: 1_000 },
             },
             Parameter {
                 name: "segment_packets",
-                summary: "packets acknowledged between two updates; 11 are the paper's 16 kB",
+                summary: "acknowledged packets between two updates; 11 correspond to the paper's \
+                    16 kB",
                 kind: ParameterType::Integer { default: 11, min: 1, max: 1_000 },
             },
             Parameter {
                 name: "initial_rate",
-                summary: "rate of the first packets; zero for the initial window per RTT",
+                summary: "rate of the first packets; 0: the initial window per RTT",
                 kind: ParameterType::Rate {
                     default_bps: 0,
                     min_bps: 0,

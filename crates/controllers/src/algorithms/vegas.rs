@@ -13,14 +13,14 @@ use jostle_congestion::{AckSample, CongestionEvent, RawAckSample, RecoveryState,
 /// Minimum number of packets to keep in the queue.
 pub(super) const ALPHA: Parameter = Parameter {
     name: "alpha",
-    summary: "fewest packets to keep in the queue",
+    summary: "smallest number of packets to keep in the queue",
     kind: ParameterType::Integer { default: 2, min: 0, max: 10_000 },
 };
 
 /// Maximum number of packets to keep in the queue.
 pub(super) const BETA: Parameter = Parameter {
     name: "beta",
-    summary: "most packets to keep in the queue",
+    summary: "largest number of packets to keep in the queue",
     kind: ParameterType::Integer { default: 4, min: 0, max: 10_000 },
 };
 
@@ -34,7 +34,7 @@ pub(super) const GAMMA: Parameter = Parameter {
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "vegas",
-        summary: "keeps a few packets in the queue, judged by the RTT of each round",
+        summary: "keeps 2 to 4 packets in the queue, estimated from the RTT",
         class: "delay",
         based_on: &["reno"],
         source: "Brakmo & Peterson, TCP Vegas, IEEE JSAC 13(8), 1995; Linux 6.1 tcp_vegas.c",

@@ -14,7 +14,7 @@ use jostle_congestion::{AckSample, CongestionEvent, RawAckSample, RecoveryState,
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "vegas-a",
-        summary: "Vegas whose thresholds move up while the throughput rises with them",
+        summary: "Vegas whose thresholds rise as long as the throughput rises",
         class: "delay",
         based_on: &["vegas"],
         source: "Srijith, Jacob & Ananda, TCP Vegas-A: Improving the Performance of TCP Vegas, \
@@ -22,12 +22,12 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: &[
             Parameter {
                 name: "alpha",
-                summary: "fewest packets to keep in the queue, to begin with",
+                summary: "initial smallest number of packets to keep in the queue",
                 kind: ParameterType::Integer { default: 1, min: 1, max: 10_000 },
             },
             Parameter {
                 name: "beta",
-                summary: "most packets to keep in the queue, to begin with",
+                summary: "initial largest number of packets to keep in the queue",
                 kind: ParameterType::Integer { default: 3, min: 1, max: 10_000 },
             },
             GAMMA,

@@ -13,7 +13,7 @@ use jostle_congestion::{AckSample, CongestionEvent, RawAckSample, RecoveryState,
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "vegas+",
-        summary: "Vegas that turns into Reno when others fill the queue",
+        summary: "Vegas that switches to Reno when other flows fill the queue",
         class: "delay",
         based_on: &["vegas", "reno"],
         source: "Hasegawa, Kurata & Murata, Analysis and Improvement of Fairness between TCP Reno \
@@ -24,8 +24,8 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             vegas::GAMMA,
             Parameter {
                 name: "count_max",
-                summary: "rounds in which the RTT rose without cause, less those in which it fell, \
-                          that turn it into Reno",
+                summary: "rounds with an unexplained rise of the RTT, minus rounds with a fall, \
+                    that switch to Reno",
                 kind: ParameterType::Integer { default: 8, min: 1, max: 1_000 },
             },
         ],

@@ -12,7 +12,8 @@ use jostle_congestion::{AckSample, CongestionEvent, RawAckSample, RecoveryState,
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "veno",
-        summary: "Reno that tells random loss from congestion by the packets in the queue",
+        summary: "Reno that distinguishes random loss from congestion by the number of queued \
+            packets",
         class: "hybrid",
         based_on: &["reno", "vegas"],
         source: "Fu & Liew, TCP Veno, IEEE JSAC 21(2), 2003; Linux 6.1 tcp_veno.c",

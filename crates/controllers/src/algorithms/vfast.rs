@@ -9,7 +9,7 @@ use crate::window_based::WindowBasedController;
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "vfast",
-        summary: "FAST whose average RTT follows jumps at once and ignores noise",
+        summary: "FAST with a nonlinear RTT filter that follows jumps and ignores noise",
         class: "delay",
         based_on: &["fast"],
         source: "Belhaj & Tagmouti, VFAST TCP: an Improvement of FAST TCP, ICCSA 2009",

@@ -36,7 +36,8 @@ use jostle_congestion::{AckSample, StateObserver};
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "vivace",
-        summary: "PCC: tries rates and climbs the gradient of a utility function",
+        summary: "PCC: tries rates and follows the gradient of a utility of rate, loss and RTT \
+            gradient",
         class: "hybrid",
         based_on: &[],
         source: "Dong et al., \"PCC Vivace: Online-Learning Congestion Control\", NSDI 2018; \

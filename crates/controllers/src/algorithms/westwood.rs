@@ -15,7 +15,8 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "westwood",
-        summary: "Westwood+: grows as Reno, falls to the BDP that the rate of ACKs shows",
+        summary: "Westwood+: Reno's increase; on loss sets ssthresh to estimated bandwidth × \
+            minimum RTT",
         class: "loss",
         based_on: &["tcpw"],
         source: "Grieco & Mascolo, ACM SIGCOMM CCR 34(2), 2004; Linux 6.1 tcp_westwood.c",

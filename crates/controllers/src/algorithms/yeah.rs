@@ -15,7 +15,7 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "yeah",
-        summary: "Scalable while the queue is short, Reno that drains it otherwise",
+        summary: "Scalable while the queue is short; otherwise Reno that also drains the queue",
         class: "hybrid",
         based_on: &["scalable", "reno", "vegas"],
         source: "Baiocchi, Castellani & Vacirca, YeAH-TCP, PFLDnet 2007; Linux 6.1 tcp_yeah.c",

@@ -20,6 +20,6 @@ pub(crate) const fn rate(name: &'static str, summary: &'static str, default_bps:
 
 /// The minimum rate of `IntervalMonitor`.
 pub(crate) const fn minimum_rate(default_bps: i64) -> Parameter {
-    let summary = "lowest rate; never less than two packets per round trip either";
+    let summary = "lowest rate; also at least two packets per round trip";
     rate("minimum_rate", summary, default_bps)
 }

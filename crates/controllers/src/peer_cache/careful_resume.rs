@@ -18,7 +18,7 @@ use jostle_congestion::{ControllerLayer, LayeredController};
 pub(crate) const ROW: PeerCacheEntry = PeerCacheEntry {
     entry: RegistryEntry {
         name: "careful-resume",
-        summary: "confirms the path with an initial window, then sends half of what it once held",
+        summary: "confirms the path with an initial window, then jumps to half of the saved cwnd",
         class: "window",
         based_on: &[],
         source: "Kuhn, Stephan, Fairhurst, Secchi & Huitema, Convergence of Congestion Control \
@@ -26,7 +26,7 @@ pub(crate) const ROW: PeerCacheEntry = PeerCacheEntry {
         parameters: &[
             Parameter {
                 name: "lifetime",
-                summary: "age at which what was saved is no longer used",
+                summary: "age at which saved parameters are no longer used",
                 kind: ParameterType::Span {
                     default_ns: 3_600_000_000_000,
                     min_ns: 1_000_000,
@@ -35,17 +35,18 @@ pub(crate) const ROW: PeerCacheEntry = PeerCacheEntry {
             },
             Parameter {
                 name: "max_jump",
-                summary: "most packets of the resumed window; 0 for half of what was saved",
+                summary: "largest resumed window in packets; 0: half of the saved volume",
                 kind: ParameterType::Integer { default: 0, min: 0, max: 1 << 31 },
             },
             Parameter {
                 name: "beta",
-                summary: "ssthresh after a safe retreat, as a part of what was acknowledged",
+                summary: "ssthresh after a safe retreat, as a share of the acknowledged volume",
                 kind: ParameterType::Number { default: 0.5, min: 0.5, max: 1.0 },
             },
             Parameter {
                 name: "slots",
-                summary: "entries of the host's table; a peer's is its address modulo their number",
+                summary: "entries of the host's table; the slot of a peer is its address modulo \
+                    this number",
                 kind: ParameterType::Integer { default: 1_048_576, min: 1, max: 1 << 31 },
             },
         ],

@@ -14,7 +14,7 @@ use jostle_congestion::{ControllerLayer, LayeredController};
 pub(crate) const ROW: PeerCacheEntry = PeerCacheEntry {
     entry: RegistryEntry {
         name: "stateful",
-        summary: "starts at the bandwidth that the last connection to the peer measured",
+        summary: "starts at the bandwidth measured by the last connection to the peer",
         class: "bandwidth",
         based_on: &[],
         source: "Guo & Lee, Stateful-TCP: A New Approach to Accelerate TCP Slow-Start, IEEE Access \
@@ -22,7 +22,7 @@ pub(crate) const ROW: PeerCacheEntry = PeerCacheEntry {
         parameters: &[
             Parameter {
                 name: "estimator",
-                summary: "what bandwidth is remembered: gap-compensated, Westwood+'s, or BBR's",
+                summary: "estimator of the saved bandwidth: gap-compensated, Westwood+'s, or BBR's",
                 kind: ParameterType::Choice {
                     default: "gcbe",
                     choices: bandwidth_estimators::CHOICES,
@@ -30,23 +30,24 @@ pub(crate) const ROW: PeerCacheEntry = PeerCacheEntry {
             },
             Parameter {
                 name: "slots",
-                summary: "entries of the host's table; a peer's is its address modulo their number",
+                summary: "entries of the host's table; the slot of a peer is its address modulo \
+                    this number",
                 kind: ParameterType::Integer { default: 1_048_576, min: 1, max: 1 << 31 },
             },
             Parameter {
                 name: "max_age",
-                summary: "age beyond which an entry does not count; 0 for no limit",
+                summary: "age above which an entry is not used; 0: no limit",
                 kind: ParameterType::Span { default_ns: 0, min_ns: 0, max_ns: 1 << 53 },
             },
             Parameter {
                 name: "min_bdp",
-                summary: "largest remembered BDP, in packets, that does not change the start",
+                summary: "largest saved BDP, in packets, that does not change the start",
                 kind: ParameterType::Integer { default: 10, min: 0, max: 1_000_000 },
             },
             Parameter {
                 name: "save",
-                summary: "after which connections: always; if their BDP exceeds the initial \
-                          window; or if they delivered a BDP, or the entry is empty",
+                summary: "connections that update the entry: always; if their BDP exceeds the \
+                    initial window; or if they delivered a BDP, or the entry is empty",
                 kind: ParameterType::Choice { default: "always", choices: SavePolicy::CHOICES },
             },
         ],

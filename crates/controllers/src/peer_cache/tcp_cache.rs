@@ -11,12 +11,13 @@ use jostle_congestion::{ControllerLayer, LayeredController};
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "slots",
-        summary: "entries of the host's table; a peer's is its address modulo their number",
+        summary: "entries of the host's table; the slot of a peer is its address modulo this \
+            number",
         kind: ParameterType::Integer { default: 1_048_576, min: 1, max: 1 << 31 },
     },
     Parameter {
         name: "max_age",
-        summary: "age beyond which an entry does not count; 0 for no limit",
+        summary: "age above which an entry is not used; 0: no limit",
         kind: ParameterType::Span { default_ns: 0, min_ns: 0, max_ns: 1 << 53 },
     },
 ];
@@ -26,7 +27,7 @@ const SOURCE: &str = "baseline of Guo & Lee, Stateful-TCP, IEEE Access 2020; RFC
 pub(crate) const ROW: PeerCacheEntry = PeerCacheEntry {
     entry: RegistryEntry {
         name: "tcp-cache",
-        summary: "starts with the window of the last connection to the peer, all at once",
+        summary: "starts with the cwnd of the last connection to the peer, as a burst",
         class: "window",
         based_on: &[],
         source: SOURCE,
@@ -40,7 +41,7 @@ pub(crate) const ROW: PeerCacheEntry = PeerCacheEntry {
 pub(crate) const PLUS_ROW: PeerCacheEntry = PeerCacheEntry {
     entry: RegistryEntry {
         name: "tcp-cache+",
-        summary: "the same, whatever the receiver's window says",
+        summary: "like tcp-cache, and ignores the receive window",
         class: "window",
         based_on: &["tcp-cache"],
         source: SOURCE,

@@ -13,7 +13,8 @@ use jostle_congestion::{ControllerLayer, LayeredController};
 pub(crate) const ROW: PeerCacheEntry = PeerCacheEntry {
     entry: RegistryEntry {
         name: "tcp-wise",
-        summary: "chooses the initial window that made connections to such peers fastest so far",
+        summary: "chooses the initial window that gave the highest rate to peers of the same \
+            prefix",
         class: "learning",
         based_on: &[],
         source: "Nie et al., TCP WISE: One Initial Congestion Window Is Not Enough, IPCCC 2017; \
@@ -26,7 +27,7 @@ pub(crate) const ROW: PeerCacheEntry = PeerCacheEntry {
             },
             Parameter {
                 name: "exploration",
-                summary: "weight of what is uncertain about a window against its mean reward",
+                summary: "weight of the uncertainty of a window's mean reward",
                 kind: ParameterType::Number { default: 0.1, min: 0.0, max: 10.0 },
             },
         ],

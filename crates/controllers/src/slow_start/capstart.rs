@@ -12,7 +12,7 @@ use jostle_congestion::{AckSample, EstablishedEvent, RawAckSample};
 pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     entry: RegistryEntry {
         name: "capstart",
-        summary: "measures the path by packet pairs; limited slow start if the card is faster",
+        summary: "compares packet pairs with the NIC rate; limited slow start if the NIC is faster",
         class: "model",
         based_on: &["limited"],
         source: "Cavendish, Kumazoe, Tsuru, Oie & Gerla, CapStart, Int. J. Adv. Internet \
@@ -20,7 +20,7 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
         parameters: &[
             Parameter {
                 name: "nic_rate",
-                summary: "rate of the sender's card",
+                summary: "rate of the sender's network card",
                 kind: ParameterType::Rate {
                     default_bps: 1_000_000_000,
                     min_bps: 1_000,
@@ -29,7 +29,7 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
             },
             Parameter {
                 name: "ratio",
-                summary: "how many times as fast as the path the card has to be to be limited",
+                summary: "ratio of the rates of card and path above which slow start is limited",
                 kind: ParameterType::Number { default: 1.25, min: 1.0, max: 1_000.0 },
             },
             Parameter {

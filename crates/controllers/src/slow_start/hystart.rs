@@ -11,7 +11,7 @@ use jostle_congestion::{AckSample, EstablishedEvent, RawAckSample};
 pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     entry: RegistryEntry {
         name: "hystart",
-        summary: "leaves slow start when ACK trains or delays say that the pipe is full",
+        summary: "ends when an ACK train or a rise of the delay indicates a full pipe",
         class: "delay",
         based_on: &["standard"],
         source: "Ha & Rhee, Taming the elephants, Computer Networks 55(9), 2011; \
@@ -22,8 +22,8 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
             ACK_DELTA,
             Parameter {
                 name: "linux",
-                summary: "kernel to follow; 4.15 has a clock of 1 ms, takes delays from the first \
-                          8 ACKs of a round only, and knows no pacing",
+                summary: "kernel to follow; 4.15 has a clock of 1 ms, uses delays of the first 8 \
+                    ACKs of a round only, and ignores pacing",
                 kind: ParameterType::Choice {
                     default: "as the controller",
                     choices: &["as the controller", "6.1", "4.15"],
@@ -37,7 +37,7 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
 pub(crate) const PAPER_ROW: SlowStartEntry = SlowStartEntry {
     entry: RegistryEntry {
         name: "hystart-paper",
-        summary: "HyStart as published: a rise of the delay by a sixteenth, 2 to 16 ms, is enough",
+        summary: "HyStart with the published threshold: a delay increase by 1/16, 2 to 16 ms",
         class: "delay",
         based_on: &["standard"],
         source: "Ha & Rhee, Hybrid slow start for high-bandwidth and long-distance networks, \
@@ -48,8 +48,8 @@ pub(crate) const PAPER_ROW: SlowStartEntry = SlowStartEntry {
             ACK_DELTA,
             Parameter {
                 name: "baseline",
-                summary: "what a round's delay is compared with: the connection's minimum, or that \
-                          of the round before",
+                summary: "baseline of a round's delay: the minimum of the connection, or of the \
+                    previous round",
                 kind: ParameterType::Choice {
                     default: "connection",
                     choices: &["connection", "last round"],
@@ -62,13 +62,13 @@ pub(crate) const PAPER_ROW: SlowStartEntry = SlowStartEntry {
 
 const DETECT: Parameter = Parameter {
     name: "detect",
-    summary: "which signs end slow start (hystart_detect)",
+    summary: "conditions that end slow start (hystart_detect)",
     kind: ParameterType::Choice { default: "both", choices: &["both", "train", "delay"] },
 };
 
 const LOW_WINDOW: Parameter = Parameter {
     name: "low_window",
-    summary: "smallest cwnd that is watched, in packets (hystart_low_window)",
+    summary: "smallest cwnd at which the conditions apply, in packets (hystart_low_window)",
     kind: ParameterType::Integer { default: 16, min: 0, max: 1_000_000 },
 };
 

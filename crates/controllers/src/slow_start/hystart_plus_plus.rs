@@ -11,7 +11,7 @@ use jostle_congestion::{AckSample, EstablishedEvent, RawAckSample};
 pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     entry: RegistryEntry {
         name: "hystart++",
-        summary: "slows down when the delay of a round rises over the last one's, and looks again",
+        summary: "slows down when the delay of a round rises, and resumes if it falls again",
         class: "delay",
         based_on: &["hystart"],
         source: "RFC 9406; draft-balasubramanian-tcpm-hystartplusplus-03, 2020, for limited slow start",
@@ -27,7 +27,7 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
             },
             Parameter {
                 name: "max_rtt_thresh",
-                summary: "largest rise that is waited for",
+                summary: "largest required rise",
                 kind: ParameterType::Span {
                     default_ns: 16_000_000,
                     min_ns: 0,
@@ -36,17 +36,17 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
             },
             Parameter {
                 name: "min_rtt_divisor",
-                summary: "share of the last round's minimum RTT that is a rise: one in so many",
+                summary: "divisor of the last round's minimum RTT that gives the required rise",
                 kind: ParameterType::Integer { default: 8, min: 1, max: 1_000 },
             },
             Parameter {
                 name: "n_rtt_sample",
-                summary: "RTT samples that make a round's minimum trustworthy",
+                summary: "RTT samples required in a round",
                 kind: ParameterType::Integer { default: 8, min: 1, max: 1_000 },
             },
             Parameter {
                 name: "css_growth_divisor",
-                summary: "by how much conservative slow start grows more slowly",
+                summary: "divisor of the growth in conservative slow start",
                 kind: ParameterType::Integer { default: 4, min: 2, max: 1_000 },
             },
             Parameter {
@@ -56,8 +56,8 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
             },
             Parameter {
                 name: "after_rise",
-                summary: "what follows a rise: conservative slow start, which looks again (RFC 9406), or \
-                          limited slow start until something is lost (drafts of 2019 and 2020)",
+                summary: "phase after a rise: conservative slow start, which may resume (RFC \
+                    9406), or limited slow start until a loss (drafts of 2019 and 2020)",
                 kind: ParameterType::Choice {
                     default: "conservative",
                     choices: &["conservative", "limited"],
@@ -65,17 +65,18 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
             },
             Parameter {
                 name: "lss_divisor",
-                summary: "share of the window at the rise that limited slow start adds in a round trip",
+                summary: "share of the cwnd at the rise that limited slow start adds per round \
+                    trip",
                 kind: ParameterType::Number { default: 0.25, min: 0.01, max: 1.0 },
             },
             Parameter {
                 name: "low_cwnd",
-                summary: "smallest window, in packets, that limited slow start begins with",
+                summary: "smallest cwnd, in packets, at which limited slow start begins",
                 kind: ParameterType::Integer { default: 16, min: 1, max: 1_000_000 },
             },
             Parameter {
                 name: "l",
-                summary: "most packets that an ACK counts for, if packets are not paced",
+                summary: "largest number of packets counted per ACK, without pacing",
                 kind: ParameterType::Integer { default: 8, min: 1, max: 0x7fff_ffff },
             },
         ],

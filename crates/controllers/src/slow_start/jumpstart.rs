@@ -13,14 +13,14 @@ use jostle_congestion::{
 pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     entry: RegistryEntry {
         name: "jumpstart",
-        summary: "spreads all there is to send over the first round trip, then lets ACKs decide",
+        summary: "paces all available data over the first RTT, then continues with ACK clocking",
         class: "window",
         based_on: &["standard"],
         source: "Liu, Allman, Jin & Wang, Congestion Control Without a Startup Phase, PFLDnet 2007",
         parameters: &[Parameter {
             name: "then",
-            summary: "what follows the first flight: congestion avoidance from its size on, or slow \
-                      start",
+            summary: "phase after the first flight: congestion avoidance from its size on, or \
+                slow start",
             kind: ParameterType::Choice {
                 default: "avoidance",
                 choices: &["avoidance", "slow_start"],

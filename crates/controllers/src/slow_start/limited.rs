@@ -9,14 +9,15 @@ use jostle_congestion::AckSample;
 
 pub(super) const MAX_SSTHRESH: Parameter = Parameter {
     name: "max_ssthresh",
-    summary: "window up to which it doubles, in packets; beyond it grows by half of this a round",
+    summary: "cwnd up to which it doubles, in packets; above, it grows by half of this per round \
+        trip",
     kind: ParameterType::Integer { default: 100, min: 1, max: 0x7fff_ffff },
 };
 
 pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     entry: RegistryEntry {
         name: "limited",
-        summary: "doubles up to 100 packets, then adds at most 50 per round trip",
+        summary: "doubles cwnd up to 100 packets, then adds at most 50 per round trip",
         class: "window",
         based_on: &["standard"],
         source: "RFC 3742",

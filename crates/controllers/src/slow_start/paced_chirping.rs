@@ -18,7 +18,8 @@ use jostle_congestion::{AckSample, CongestionEvent, EstablishedEvent, SendEvent}
 pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     entry: RegistryEntry {
         name: "paced-chirping",
-        summary: "trains of packets sent faster and faster find the capacity before a queue builds",
+        summary: "finds the capacity with trains of packets at increasing rates, before a queue \
+            grows",
         class: "delay",
         based_on: &["standard"],
         source: "Misund, Rapid Acceleration in TCP Prague, University of Oslo 2018; Misund & \
@@ -27,8 +28,8 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
         parameters: &[
             Parameter {
                 name: "gain",
-                summary: "by how much the chirps of a round trip grow in number, from the fourth \
-                          round trip on",
+                summary: "growth of the number of chirps per round trip, from the fourth round \
+                    trip on",
                 kind: ParameterType::Number { default: 2.0, min: 1.0, max: 8.0 },
             },
             Parameter {
@@ -38,7 +39,7 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
             },
             Parameter {
                 name: "excursion",
-                summary: "packets in a row that a passing queue must delay to count",
+                summary: "successive packets that a transient queue must delay to count",
                 kind: ParameterType::Integer { default: 5, min: 1, max: 16 },
             },
             Parameter {
@@ -52,7 +53,7 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
             },
             Parameter {
                 name: "min_gap",
-                summary: "shortest gap that a chirp may find: 30 us are 400 Mbit/s",
+                summary: "smallest gap of the estimate: 30 us are 400 Mbit/s",
                 kind: ParameterType::Span { default_ns: 30_000, min_ns: 100, max_ns: 10_000_000 },
             },
         ],

@@ -15,14 +15,14 @@ use jostle_congestion::{
 pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     entry: RegistryEntry {
         name: "quickstart",
-        summary: "asks the routers of the path for a rate and spends it over the first round trip",
+        summary: "requests a rate from the routers of the path and paces the first window at it",
         class: "router-assisted",
         based_on: &["standard"],
         source: "RFC 4782",
         parameters: &[
             Parameter {
                 name: "request",
-                summary: "rate asked for; the request carries the next lower of 80 kbit/s · 2ⁿ",
+                summary: "requested rate, rounded down to 80 kbit/s · 2ⁿ",
                 kind: ParameterType::Rate {
                     default_bps: 1_310_720_000,
                     min_bps: 80_000,

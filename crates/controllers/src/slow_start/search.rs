@@ -14,7 +14,7 @@ use jostle_congestion::{AckSample, EstablishedEvent, RawAckSample};
 pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     entry: RegistryEntry {
         name: "search",
-        summary: "leaves slow start when less is delivered than was sent a round trip earlier",
+        summary: "ends when deliveries fall behind the data sent one RTT earlier",
         class: "delay",
         based_on: &["standard"],
         source: "Chung, Kachooei, Li & Claypool, draft-chung-ietf-ccwg-00, 2024, and \
@@ -22,26 +22,26 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
         parameters: &[
             Parameter {
                 name: "compare",
-                summary: "what delivery is compared with: what was sent a round trip earlier \
-                          (draft 09), or twice what was delivered then (earlier drafts)",
+                summary: "reference of the deliveries: data sent a round trip earlier (draft 09), \
+                    or twice the data delivered then (earlier drafts)",
                 kind: ParameterType::Choice { default: "sent", choices: &["sent", "delivered"] },
             },
             Parameter {
                 name: "threshold",
-                summary: "share by which delivery falls short at the exit; 0 for the draft's, \
-                          0.26 beside sent and 0.35 beside delivered",
+                summary: "shortfall of the deliveries at the exit, as a share; 0: the draft's, \
+                    0.26 with sent and 0.35 with delivered",
                 kind: ParameterType::Number { default: 0.0, min: 0.0, max: 1.0 },
             },
             Parameter {
                 name: "window_factor",
-                summary: "length of the window that is watched, in initial RTTs",
+                summary: "length of the evaluated window, in initial RTTs",
                 kind: ParameterType::Number { default: 3.5, min: 0.1, max: 100.0 },
             },
             Parameter {
                 name: "exit",
-                summary: "what happens to cwnd: nothing (stay), back by what two initial RTTs \
-                          delivered (rollback), down to what one delivered (drain); drain beside \
-                          sent and rollback beside delivered if left to the draft",
+                summary: "effect on cwnd: none (stay), minus the deliveries of two initial RTTs \
+                    (rollback), down to the deliveries of one (drain); the draft's: drain with \
+                    sent, rollback with delivered",
                 kind: ParameterType::Choice {
                     default: "as the draft",
                     choices: &["as the draft", "stay", "rollback", "drain"],
@@ -49,7 +49,7 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
             },
             Parameter {
                 name: "missed_bins",
-                summary: "tenths of the window without an ACK after which it starts anew",
+                summary: "tenths of the window without an ACK after which it restarts",
                 kind: ParameterType::Integer { default: 10, min: 1, max: 10 },
             },
         ],

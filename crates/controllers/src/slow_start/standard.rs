@@ -10,7 +10,7 @@ use jostle_congestion::AckSample;
 pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     entry: RegistryEntry {
         name: "standard",
-        summary: "doubles the window every round trip until ssthresh",
+        summary: "doubles cwnd per round trip until ssthresh",
         class: "window",
         based_on: &[],
         source: "RFC 5681 §3.1; Linux 6.1 tcp_cong.c, tcp_slow_start",

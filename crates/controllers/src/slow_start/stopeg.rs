@@ -15,14 +15,14 @@ pub(crate) const DEFAULT_THRESHOLD: f64 = 0.60;
 pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     entry: RegistryEntry {
         name: "stopeg",
-        summary: "leaves slow start when too much of what is in flight lies on the forward path",
+        summary: "ends when a large share of the data in flight is on the forward path",
         class: "window",
         based_on: &["standard"],
         source: "Arghavani et al., \"StopEG: Detecting when to stop exponential growth in TCP \
                  slow-start\", IEEE LCN 2020",
         parameters: &[Parameter {
             name: "threshold",
-            summary: "share of the flight on the forward path above which slow start ends",
+            summary: "share of the data in flight on the forward path above which slow start ends",
             kind: ParameterType::Number { default: DEFAULT_THRESHOLD, min: 0.5, max: 1.0 },
         }],
     },

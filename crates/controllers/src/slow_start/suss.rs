@@ -18,8 +18,8 @@ use jostle_congestion::{
 pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     entry: RegistryEntry {
         name: "suss",
-        summary: "HyStart whose window grows fourfold in rounds that leave room for it, half of it \
-                  paced",
+        summary: "HyStart that quadruples cwnd in rounds with room for it, half of the growth \
+            paced",
         class: "delay",
         based_on: &["hystart"],
         source: "Arghavani, Zhang, Eyers & Arghavani, SUSS: Improving TCP Performance by Speeding \
@@ -28,12 +28,13 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
         parameters: &[
             Parameter {
                 name: "last_round",
-                summary: "last round trip that may grow fourfold; the initial window's is the first (suss_max + 1)",
+                summary: "last round trip that may quadruple cwnd; the initial window is the \
+                    first (suss_max + 1)",
                 kind: ParameterType::Integer { default: 4, min: 1, max: 16 },
             },
             Parameter {
                 name: "min_rtt",
-                summary: "round trips up to this are left alone",
+                summary: "RTT up to which SUSS is not used",
                 kind: ParameterType::Span {
                     default_ns: 10_000_000,
                     min_ns: 0,
@@ -42,7 +43,7 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
             },
             Parameter {
                 name: "hystart",
-                summary: "watch for HyStart's signs of a full pipe",
+                summary: "use HyStart's conditions for a full pipe",
                 kind: ParameterType::Bool { default: true },
             },
         ],

@@ -11,8 +11,8 @@ use jostle_congestion::{CongestionEvent, CongestionSignal};
 /// 0.85 for CUBIC. Linux does not implement it.
 pub(crate) const BETA_ECN: Parameter = Parameter {
     name: "beta_ecn",
-    summary: "share of the window that a mark leaves in congestion avoidance (RFC 8511: 0.8, CUBIC \
-              0.85); 0 to answer it as a loss",
+    summary: "share of cwnd that a mark keeps in congestion avoidance (RFC 8511: 0.8, CUBIC \
+        0.85); 0: same response as to a loss",
     kind: ParameterType::Number { default: 0.0, min: 0.0, max: 0.99 },
 };
 

@@ -47,31 +47,26 @@ const fn span(name: &'static str, summary: &'static str, default_ns: i64) -> Par
 /// Registry entry.
 pub const ENTRY: RegistryEntry = RegistryEntry {
     name: "autoregressive",
-    summary: "Normally distributed steps, each correlated with the one before (AR(1))",
+    summary: "normally distributed steps, each correlated with the previous one (AR(1))",
     class: "stochastic",
     based_on: &["steps"],
     source: "an Ornstein-Uhlenbeck process, sampled once per step",
     parameters: &[
         rate("mean", "mean of the rate", 100_000_000, SLOWEST_BPS),
-        rate("deviation", "its standard deviation", 10_000_000, 0),
+        rate("deviation", "standard deviation of the rate", 10_000_000, 0),
         span(
             "correlation",
-            "time after which the rate is nearly independent of what it was",
+            "time after which the rate is nearly independent of its earlier value",
             10_000 * MS,
         ),
-        span("step", "how long a rate lasts: a 16th of the correlation if not given", 625 * MS),
+        span("step", "time between rate changes; default: a 16th of the correlation", 625 * MS),
         rate(
             "min",
-            "lower bound: the mean less 3 deviations, a tenth of it at least, if not given",
+            "lower bound; default: the mean minus 3 deviations, at least a tenth of the mean",
             70_000_000,
             SLOWEST_BPS,
         ),
-        rate(
-            "max",
-            "upper bound: the mean and 3 deviations if not given",
-            130_000_000,
-            SLOWEST_BPS,
-        ),
+        rate("max", "upper bound; default: the mean plus 3 deviations", 130_000_000, SLOWEST_BPS),
     ],
 };
 

@@ -10,13 +10,13 @@ use crate::parameters::FASTEST_BPS;
 /// Registry entry.
 pub const ENTRY: RegistryEntry = RegistryEntry {
     name: "constant",
-    summary: "One rate for the whole run",
+    summary: "one rate for the complete run",
     class: "synthetic",
     based_on: &[],
     source: "",
     parameters: &[Parameter {
         name: "rate",
-        summary: "bits per second, Ethernet header included",
+        summary: "bits per second, including the Ethernet header",
         kind: ParameterType::Rate { default_bps: 100_000_000, min_bps: 1, max_bps: FASTEST_BPS },
     }],
 };

@@ -10,7 +10,7 @@ use crate::error::Error;
 /// Registry entry.
 pub const ENTRY: RegistryEntry = RegistryEntry {
     name: "steps",
-    summary: "A list of times and the rates from then on; 0 pauses the link",
+    summary: "list of times and the rates from then on; 0 pauses the link",
     class: "synthetic",
     based_on: &["constant"],
     source: "",

@@ -11,13 +11,13 @@ use crate::parameters::packets;
 /// Registry entry.
 pub const ENTRY: RegistryEntry = RegistryEntry {
     name: "trace",
-    summary: "Delivery opportunities from a file in Mahimahi's format, repeated at its end",
+    summary: "delivery opportunities from a file in Mahimahi's format, repeated at its end",
     class: "recorded",
     based_on: &[],
     source: "Netravali et al.: Mahimahi: Accurate Record-and-Replay for HTTP, ATC 2015",
     parameters: &[Parameter {
         name: "opportunity",
-        summary: "bytes that an opportunity carries, Ethernet header included",
+        summary: "bytes per opportunity, including the Ethernet header",
         kind: ParameterType::Size {
             default_bytes: Some(packets(1)),
             min_bytes: 1,

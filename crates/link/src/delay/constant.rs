@@ -9,7 +9,7 @@ use crate::parameters::LONGEST_DELAY_NS;
 /// Registry entry.
 pub const ENTRY: RegistryEntry = RegistryEntry {
     name: "constant",
-    summary: "One delay for the whole run",
+    summary: "one delay for the complete run",
     class: "synthetic",
     based_on: &[],
     source: "",

@@ -25,20 +25,20 @@ use crate::parameters::LONGEST_NS;
 /// Registry entry.
 pub const ENTRY: RegistryEntry = RegistryEntry {
     name: "jitter",
-    summary: "Random delay on top from a quantile table, correlated in time",
+    summary: "random additional delay from a quantile table, correlated in time",
     class: "stochastic",
     based_on: &["steps"],
     source: "a Gaussian copula over a stationary Gauss-Markov process",
     parameters: &[
         Parameter {
             name: "correlation",
-            summary: "time after which the delay is nearly independent of what it was",
+            summary: "time after which the delay is nearly independent of its earlier value",
             kind: ParameterType::Span { default_ns: 0, min_ns: 0, max_ns: LONGEST_NS },
         },
         Parameter {
             name: "reorder",
-            summary: "whether packets may overtake each other; if not, late times hold back \
-                      what comes after them, and delays are longer than the table's",
+            summary: "whether packets may overtake each other; if not, a late packet delays later \
+                ones, and delays are larger than in the table",
             kind: ParameterType::Bool { default: false },
         },
     ],
@@ -94,10 +94,9 @@ impl Jitter {
     /// nearly independent after the time `correlation`. With a correlation of 0 every packet draws
     /// a new value.
     ///
-    /// Unless `may_reorder` is set, no delay ends before one that began earlier, even if no packet
-    /// was sent then (with a `correlation` of 0: only if one was sent). This increases the delays
-    /// where they would fall faster than time passes. Packets then see larger delays than in the
-    /// table.
+    /// Unless `may_reorder` is set, jitter never reorders packets. If the delay drops faster than
+    /// 1 s per s, later packets are held back, and their delays are larger than in the table. This
+    /// also applies to delays that no packet had, except with a `correlation` of 0.
     pub fn new(
         base: Steps,
         quantiles: Quantiles,

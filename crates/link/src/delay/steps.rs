@@ -9,7 +9,7 @@ use crate::error::Error;
 /// Registry entry.
 pub const ENTRY: RegistryEntry = RegistryEntry {
     name: "steps",
-    summary: "A list of times and the delays from then on",
+    summary: "list of times and the delays from then on",
     class: "synthetic",
     based_on: &["constant"],
     source: "",

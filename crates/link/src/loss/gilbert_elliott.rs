@@ -12,15 +12,15 @@ use crate::registry::LossEntry;
 pub const ROW: LossEntry = LossEntry {
     entry: RegistryEntry {
         name: "gilbert_elliott",
-        summary: "Losses in bursts: two states with a loss probability each",
+        summary: "bursty loss: two states with separate loss probabilities",
         class: "per packet",
         based_on: &["independent"],
         source: "Gilbert 1960, Elliott 1963",
         parameters: &[
-            probability("good_to_bad", "leaving the good state, per packet", None),
-            probability("bad_to_good", "leaving the bad state, per packet", None),
-            probability("loss_good", "loss in the good state", Some(0.0)),
-            probability("loss_bad", "loss in the bad state", Some(1.0)),
+            probability("good_to_bad", "probability per packet of leaving the good state", None),
+            probability("bad_to_good", "probability per packet of leaving the bad state", None),
+            probability("loss_good", "loss probability in the good state", Some(0.0)),
+            probability("loss_bad", "loss probability in the bad state", Some(1.0)),
         ],
     },
     build: |values, random| Box::new(GilbertElliott::new(Transitions::new(values), random)),

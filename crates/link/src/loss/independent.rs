@@ -12,7 +12,7 @@ use crate::registry::LossEntry;
 pub const ROW: LossEntry = LossEntry {
     entry: RegistryEntry {
         name: "independent",
-        summary: "Every packet is lost with the same probability",
+        summary: "loses every packet with the same probability",
         class: "per packet",
         based_on: &[],
         source: "",

@@ -13,7 +13,7 @@ use crate::parameters::{LONGEST_NS, MS, SHORTEST_PERIOD_NS};
 /// Registry entry.
 pub const ENTRY: RegistryEntry = RegistryEntry {
     name: "outages",
-    summary: "Spans of time, as a table of durations says, in which everything is lost",
+    summary: "periods in which all packets are lost, with lengths from a quantile table",
     class: "in time",
     based_on: &[],
     source: "",

@@ -31,24 +31,24 @@ use set_associative_hash::{QUEUES, SetAssociativeHash};
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "cake",
-    summary: "Shaper, queues by flow that take turns, and COBALT in each: for home gateways",
+    summary: "shaper and flow queueing with COBALT per queue, for home gateways",
     class: "fair",
     based_on: &["fq_codel"],
     source: "Høiland-Jørgensen et al. 2018; Linux net/sched/sch_cake.c",
     parameters: &[
         Parameter {
             name: "rate",
-            summary: "of the shaper; 0: none, the link's own rate decides",
+            summary: "rate of the shaper; 0: no shaper",
             kind: ParameterType::Rate { default_bps: 0, min_bps: 0, max_bps: FASTEST_BPS },
         },
         Parameter {
             name: "isolation",
-            summary: "what has queues of its own, and who shares",
+            summary: "flow and host isolation",
             kind: ParameterType::Choice { default: "flows", choices: MODES },
         },
         Parameter {
             name: "ack_filter",
-            summary: "whether ACKs go that later ones in the queue make superfluous",
+            summary: "drop queued ACKs that later ones make redundant",
             kind: ParameterType::Choice {
                 default: "none",
                 choices: &["none", "filter", "aggressive"],
@@ -56,19 +56,19 @@ const ENTRY: RegistryEntry = RegistryEntry {
         },
         Parameter {
             name: "overhead",
-            summary: "bytes that the shaper counts beside the IP packet; 14: its Ethernet header",
+            summary: "bytes that the shaper adds to the IP packet; 14: the Ethernet header",
             kind: ParameterType::Integer { default: LINK_HEADER_BYTES as i64, min: -64, max: 256 },
         },
         Parameter {
             name: "mpu",
-            summary: "least bytes that the shaper counts for a packet, overhead included",
+            summary: "smallest packet size that the shaper counts, including the overhead",
             kind: ParameterType::Integer { default: 0, min: 0, max: 256 },
         },
-        span("rtt", "round trip that is usual: COBALT's interval, 20 times its target", 100 * MS),
+        span("rtt", "typical RTT: COBALT's interval, 20 times its target", 100 * MS),
         Parameter {
             name: "memory_limit",
-            summary: "kernel memory that all its queues hold together, more than the bytes of \
-                      their packets; 0: as in tc, rate × rtt × 4, from 4 MiB to 15.5 MB",
+            summary: "largest kernel memory of all queues, more than the bytes of their packets; \
+                0: the default of tc, four `rtt` at `rate`, from 4 MiB to 15.5 MB",
             kind: ParameterType::Size {
                 default_bytes: Some(0),
                 min_bytes: 0,

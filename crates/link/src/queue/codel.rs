@@ -12,16 +12,16 @@ use crate::registry::{QueueEntry, unrelated};
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "codel",
-    summary: "Controlled delay: drops at the head while the delay stays above a target",
+    summary: "drops at the head while the queueing delay exceeds a target",
     class: "active",
     based_on: &["drop_tail"],
     source: "RFC 8289; Linux include/net/codel_impl.h, net/sched/sch_codel.c",
     parameters: &[parameters::limit(Some(1_000)), TARGET, INTERVAL, parameters::ecn(false)],
 };
 
-pub(super) const TARGET: Parameter = span("target", "acceptable standing delay", 5 * MS);
+pub(super) const TARGET: Parameter = span("target", "acceptable standing queueing delay", 5 * MS);
 pub(super) const INTERVAL: Parameter =
-    span("interval", "window in which the minimum delay must fall below the target", 100 * MS);
+    span("interval", "time in which the minimum delay must fall below the target", 100 * MS);
 
 /// A FIFO queue with CoDel.
 #[derive(Debug)]

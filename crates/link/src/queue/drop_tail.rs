@@ -10,7 +10,7 @@ use crate::registry::{QueueEntry, unrelated};
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "drop_tail",
-    summary: "First in, first out; arrivals that do not fit are dropped",
+    summary: "FIFO that drops arriving packets when it is full",
     class: "passive",
     based_on: &[],
     source: "Linux net/sched/sch_fifo.c (bfifo, pfifo)",

@@ -21,7 +21,7 @@ use crate::transport_headers::FlowHosts;
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "drr",
-    summary: "Classes of flows that take turns by weight, each with a queue of its own",
+    summary: "deficit round robin: classes of flows with weights and separate queues",
     class: "classful",
     based_on: &["drop_tail"],
     source: "Shreedhar and Varghese 1996; Linux net/sched/sch_drr.c",
@@ -35,7 +35,7 @@ const ENTRY: RegistryEntry = RegistryEntry {
                 max_bytes: MAX_QUANTUM_BYTES as i64,
             },
         },
-        parameters::limit_of("most that the drop-tail queue of each class holds", Some(1_000)),
+        parameters::limit_of("largest length of the drop-tail queue of each class", Some(1_000)),
     ],
 };
 

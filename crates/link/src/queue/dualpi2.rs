@@ -29,39 +29,51 @@ use scheduler::{DualQueue, Scheduler, Scheduling};
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "dualpi2",
-    summary: "Two queues, one for L4S, whose marks are coupled to the other's drops",
+    summary: "coupled AQM with a queue for L4S and a queue for classic traffic",
     class: "active",
     based_on: &["pie"],
     source: "RFC 9332; Linux 6.17 net/sched/sch_dualpi2.c",
     parameters: &[
-        limit_of("most that both queues hold together", Some(10_000)),
-        span("target", "delay that the classic queue is steered to", 15 * MS),
-        period("update", "period of the probability's update", 16 * MS),
+        limit_of("largest sum of both queue lengths", Some(10_000)),
+        span("target", "target queueing delay of the classic queue", 15 * MS),
+        period("update", "interval between updates of the probability", 16 * MS),
         number("alpha", "weight of the deviation from the target, per s", 0.16, (0.0, 1000.0)),
         number("beta", "weight of the delay's trend, per s", 3.2, (0.0, 1000.0)),
-        number("coupling", "L4S marks per square root of a classic drop", 2.0, (0.0, 100.0)),
-        span("threshold", "L4S packets that have waited longer are marked", MS),
+        number(
+            "coupling",
+            "ratio of the L4S marking probability to the square root of the \
+            classic drop probability",
+            2.0,
+            (0.0, 100.0),
+        ),
+        span("threshold", "queueing delay above which L4S packets are marked", MS),
         Parameter {
             name: "min_qlen_step",
-            summary: "L4S packets that must wait ahead of an arriving one so that the threshold \
-                      applies to it; 0: it always applies",
+            summary: "number of L4S packets ahead of an arriving one from which the threshold \
+                applies to it; 0: always",
             kind: ParameterType::Integer { default: 0, min: 0, max: 1_000_000 },
         },
         Parameter {
             name: "ramp",
-            summary: "delay above the threshold over which marks become certain; 0: a step",
+            summary: "range of delay above the threshold in which the marking probability rises \
+                to 1; 0: a step",
             kind: ParameterType::Span { default_ns: 0, min_ns: 0, max_ns: LONGEST_DELAY_NS },
         },
         Parameter {
             name: "scheduler",
-            summary: "weighted turns, or whoever has waited longest with L4S ahead by time_shift",
+            summary: "weighted round robin, or the packet that has waited longest, with \
+                time_shift added for L4S",
             kind: ParameterType::Choice {
                 default: "weighted",
                 choices: &["weighted", "time_shifted"],
             },
         },
-        probability("classic_share", "weighted: the classic queue's share of turns", Some(0.1)),
-        span("time_shift", "time_shifted: head start of L4S packets", 30 * MS),
+        probability(
+            "classic_share",
+            "share of the classic queue in the weighted round robin",
+            Some(0.1),
+        ),
+        span("time_shift", "time added to the waiting time of L4S packets (time_shifted)", 30 * MS),
     ],
 };
 

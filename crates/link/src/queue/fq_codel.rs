@@ -16,14 +16,14 @@ use crate::registry::{QueueEntry, unrelated};
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "fq_codel",
-    summary: "Flows in queues of their own that take turns, each under CoDel",
+    summary: "flow queueing with CoDel per queue",
     class: "fair",
     based_on: &["codel"],
     source: "RFC 8290; Linux net/sched/sch_fq_codel.c",
     parameters: &[
         Parameter {
             name: "limit",
-            summary: "most that all its queues hold together, in packets",
+            summary: "largest sum of the queue lengths, in packets",
             kind: ParameterType::Packets { default: 10_240, min: 1, max: LARGEST_PACKETS },
         },
         QUEUES,

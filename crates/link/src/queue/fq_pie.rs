@@ -13,14 +13,14 @@ use crate::registry::{QueueEntry, unrelated};
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "fq_pie",
-    summary: "Flows in queues of their own that take turns, each under PIE",
+    summary: "flow queueing with PIE per queue",
     class: "fair",
     based_on: &["pie"],
     source: "Linux net/sched/sch_fq_pie.c; RFC 8033",
     parameters: &[
         Parameter {
             name: "limit",
-            summary: "most that all its queues hold together, in packets",
+            summary: "largest sum of the queue lengths, in packets",
             kind: ParameterType::Packets { default: 10_240, min: 1, max: LARGEST_PACKETS },
         },
         QUEUES,

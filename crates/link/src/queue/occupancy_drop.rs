@@ -12,15 +12,15 @@ use crate::registry::{QueueEntry, unrelated};
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "occupancy_drop",
-    summary: "Drop-tail that also drops arrivals at random while the queue is long",
+    summary: "drop-tail that also drops arriving packets at random while the queue is long",
     class: "active",
     based_on: &["drop_tail"],
     source: "Claypool, Chung, Claypool: Comparison of TCP Congestion Control Performance over a \
              Satellite Network, PAM 2021",
     parameters: &[
         parameters::limit(None),
-        size("threshold", "arrivals that find more than this are dropped at random", 0),
-        probability("probability", "probability of such a drop", Some(0.25)),
+        size("threshold", "queue length above which arriving packets are dropped at random", 0),
+        probability("probability", "probability of a random drop", Some(0.25)),
     ],
 };
 

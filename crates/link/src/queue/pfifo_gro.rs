@@ -42,28 +42,29 @@ use crate::registry::{QueueEntry, unrelated};
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "pfifo_gro",
-    summary: "First in, first out, limited in socket buffers, into which the node's card puts \
-              packets of a flow that come together (GRO)",
+    summary: "FIFO limited in socket buffers, into which the router's NIC merges packets of a \
+        flow (GRO)",
     class: "passive",
     based_on: &["drop_tail"],
     source: "Linux net/sched/sch_fifo.c (pfifo), net/core/gro.c, net/ipv4/tcp_offload.c",
     parameters: &[
         Parameter {
             name: "limit",
-            summary: "most socket buffers that it holds, whatever is in them (txqueuelen)",
+            summary: "largest number of socket buffers in the queue (txqueuelen)",
             kind: ParameterType::Packets { default: 1_000, min: 1, max: LARGEST_PACKETS },
         },
         // 20,000 interrupts per second, the initial value of Intel's drivers (igb: IGB_20K_ITR);
         // for bulk traffic they use fewer (IGB_4K_ITR).
         parameters::span(
             "coalesce",
-            "for how long after a buffer's first packet those of its flow join it (rx-usecs)",
+            "time after the first packet of a buffer in which packets of the flow are merged into \
+            it (rx-usecs)",
             50_000,
         ),
         // include/linux/netdevice.h: GRO_LEGACY_MAX_SIZE.
         Parameter {
             name: "gro_max_size",
-            summary: "bytes that a buffer stays below, IP header included",
+            summary: "upper limit of a buffer's size in bytes, including IP headers",
             kind: ParameterType::Size {
                 default_bytes: Some(65_536),
                 min_bytes: packets(1),

@@ -16,7 +16,7 @@ use crate::registry::{QueueEntry, unrelated};
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "pie",
-    summary: "Proportional integral controller: drops at random to hold a target delay",
+    summary: "drops with a probability from a proportional-integral controller of the delay",
     class: "active",
     based_on: &["drop_tail"],
     source: "RFC 8033; Linux net/sched/sch_pie.c",
@@ -30,9 +30,9 @@ const ENTRY: RegistryEntry = RegistryEntry {
     ],
 };
 
-pub(super) const TARGET: Parameter = span("target", "delay that it steers to", 15 * MS);
+pub(super) const TARGET: Parameter = span("target", "target queueing delay", 15 * MS);
 pub(super) const UPDATE: Parameter =
-    period("update", "period of the probability's update", 15 * MS);
+    period("update", "interval between updates of the probability", 15 * MS);
 pub(super) const ALPHA: Parameter =
     number("alpha", "weight of the deviation from the target, per s", 0.125, (0.0, 1000.0));
 pub(super) const BETA: Parameter =

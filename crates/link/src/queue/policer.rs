@@ -13,14 +13,14 @@ use crate::service_rate::Shaper;
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "policer",
-    summary: "Token-bucket policer: drops what exceeds a rate and a burst, and delays nothing",
+    summary: "token-bucket policer: drops packets that exceed a rate and a burst, without delay",
     class: "shaping",
     based_on: &["drop_tail"],
     source: "Linux net/sched/act_police.c",
     parameters: &[
         RATE,
         BURST,
-        parameters::limit_of("most that waits for the link behind the policer", Some(1_000)),
+        parameters::limit_of("largest queue length behind the policer", Some(1_000)),
     ],
 };
 

@@ -20,15 +20,24 @@ const SENDING_TIME_WEIGHT: f64 = 1.0 / 8.0;
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "red",
-    summary: "Random early detection: drops at random as the average queue grows",
+    summary: "Random Early Detection: drops with a probability that rises with the average queue",
     class: "active",
     based_on: &["drop_tail"],
     source: "Floyd, Jacobson: Random Early Detection Gateways for Congestion Avoidance, 1993; \
              Linux include/net/red.h, net/sched/sch_red.c",
     parameters: &[
         parameters::limit(None),
-        size("min", "average queue below which nothing is dropped (tc: a third of max)", 1),
-        size("max", "average queue above which all is dropped (tc: a quarter of limit)", 1),
+        size(
+            "min",
+            "average queue length below which no packet is dropped (tc: a third of max)",
+            1,
+        ),
+        size(
+            "max",
+            "average queue length above which all packets are dropped (tc: a quarter of \
+            limit)",
+            1,
+        ),
         probability("probability", "drop probability when the average reaches max", Some(0.02)),
         number("weight", "weight of a new sample in the average", 0.002, (1e-9, 1.0)),
         parameters::ecn(false),

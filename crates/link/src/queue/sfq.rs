@@ -15,24 +15,24 @@ use crate::registry::{QueueEntry, unrelated};
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "sfq",
-    summary: "Flows in queues of their own that take turns; the longest one pays for a packet too many",
+    summary: "stochastic fairness queueing; the longest queue drops when the limit is reached",
     class: "fair",
     based_on: &["drop_tail"],
     source: "McKenney 1990; Linux net/sched/sch_sfq.c",
     parameters: &[
         Parameter {
             name: "limit",
-            summary: "most that all its queues hold together, in packets",
+            summary: "largest sum of the queue lengths, in packets",
             kind: ParameterType::Packets { default: 127, min: 1, max: 127 * MOST_FLOWS },
         },
         Parameter {
             name: "depth",
-            summary: "most that one queue holds, in packets",
+            summary: "largest length of a queue, in packets",
             kind: ParameterType::Packets { default: 127, min: 1, max: 127 },
         },
         Parameter {
             name: "flows",
-            summary: "most queues that hold something at once",
+            summary: "largest number of active queues",
             kind: ParameterType::Integer { default: 128, min: 1, max: MOST_FLOWS },
         },
         Parameter {
@@ -43,7 +43,7 @@ const ENTRY: RegistryEntry = RegistryEntry {
         QUANTUM,
         Parameter {
             name: "headdrop",
-            summary: "drop the packet that has waited longest instead of the last one",
+            summary: "drop the first packet of the queue instead of the last one",
             kind: ParameterType::Bool { default: false },
         },
     ],

@@ -19,17 +19,17 @@ use crate::registry::{QueueEntry, unrelated};
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "step_mark",
-    summary: "Drop-tail that marks what has waited for longer than a threshold, as DCTCP wants it",
+    summary: "drop-tail that marks packets whose queueing delay exceeds a threshold, for DCTCP",
     class: "active",
     based_on: &["drop_tail"],
     source: "Alizadeh et al.: Data Center TCP (DCTCP), SIGCOMM 2010; RFC 8257; Linux \
              include/net/codel_impl.h (ce_threshold)",
     parameters: &[
         parameters::limit(Some(1_000)),
-        span("threshold", "ECN-capable packets that have waited longer are marked", MS),
+        span("threshold", "queueing delay above which ECN-capable packets are marked", MS),
         Parameter {
             name: "l4s_only",
-            summary: "mark packets of L4S flows, ECT(1), alone",
+            summary: "mark only packets of L4S flows, ECT(1)",
             kind: ParameterType::Bool { default: false },
         },
     ],

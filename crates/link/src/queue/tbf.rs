@@ -13,7 +13,7 @@ use crate::service_rate::Shaper;
 
 const ENTRY: RegistryEntry = RegistryEntry {
     name: "tbf",
-    summary: "Token-bucket shaper: sends at a rate below the link's, bursts at the link's",
+    summary: "token-bucket shaper: limits the rate, sends bursts at the link's rate",
     class: "shaping",
     based_on: &["drop_tail"],
     source: "Linux net/sched/sch_tbf.c",

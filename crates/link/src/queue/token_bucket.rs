@@ -9,13 +9,13 @@ use crate::service_rate::Shaper;
 
 pub(super) const RATE: Parameter = Parameter {
     name: "rate",
-    summary: "what the bucket fills with",
+    summary: "rate at which the bucket fills",
     kind: ParameterType::Rate { default_bps: 10_000_000, min_bps: 64, max_bps: FASTEST_BPS },
 };
 
 pub(super) const BURST: Parameter = Parameter {
     name: "burst",
-    summary: "what the bucket holds: may pass at once after a pause",
+    summary: "size of the bucket: data that may pass at once after a pause",
     kind: ParameterType::Size {
         default_bytes: Some(10 * FULL_PACKET_BYTES as i64),
         min_bytes: FULL_PACKET_BYTES as i64,

@@ -106,7 +106,7 @@ pub(super) const ROWS: &[Measure] = &[
         "unfinished",
         FLOWS,
         "Flows of a group that should have ended by themselves and were not complete at the end of
-        the run; absent of a group whose flows have no end of their own.",
+        the run; absent of a group whose flows never end by themselves.",
         unfinished,
     ),
 ];

@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Measure] = &[
         column: None,
         definition:
             "1 if the flow should have ended by itself and was not complete at the end of the
-            run, else 0; absent of flows that have no end of their own.",
+            run, else 0; absent of flows that never end by themselves.",
         compute: MeasureFunction::Transfer(unfinished),
     },
     Measure {
@@ -70,8 +70,7 @@ pub(super) const ROWS: &[Measure] = &[
         place: SummaryLocation::Flow,
         any_window: false,
         column: None,
-        definition: "What the bandwidth estimator of the flow's memory says in the end; without
-            one, what BBR's does.",
+        definition: "Last bandwidth estimate of the flow's peer cache, or of BBR without one.",
         compute: MeasureFunction::Transfer(estimate),
     },
     Measure {
@@ -84,8 +83,8 @@ pub(super) const ROWS: &[Measure] = &[
         any_window: false,
         column: None,
         definition:
-            "What of its throughput (or of another measure) a flow loses through a newcomer,
-            against the condition without it: (x − y) ÷ x with x alone and y beside it, (y − x) ÷ y
+            "Share of its throughput (or of another measure) that a flow loses to a newcomer,
+            against the condition without it: (x − y) ÷ x with x alone and y next to it, (y − x) ÷ y
             where less is better (Ware et al. 2019). `ResultSet.harm` computes it.",
         compute: MeasureFunction::Conditions,
     },

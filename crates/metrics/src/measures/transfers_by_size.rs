@@ -61,10 +61,10 @@ arrived! {
         "Transfers that were over by the end of the run.",
         |all| Some(all.classes[ALL].completions_s.len() as f64);
     offered_rate_bps, "offered_rate", "offered rate", RATE,
-        "Payload of all transfers that began ÷ the length of the run; what of it was carried is the goodput.",
+        "Payload of all transfers that began ÷ the length of the run; the part that was delivered is the goodput.",
         |all| Some(all.classes[ALL].bytes as f64 * 8.0 / all.duration_s);
     slowdown_mean, "slowdown", "mean slowdown", NUMBER,
-        "Mean over the transfers that were over of completion time ÷ what it would be on an empty path: the handshake, all packets with their headers at the rate of the slowest link, the way, and, but for responses, that of the last ACK.",
+        "Mean over the transfers that were over of completion time ÷ what it would be on an empty path: the handshake, all packets with their headers at the rate of the slowest link, the propagation delay, and, except for responses, the propagation delay of the last ACK.",
         |all| slowdown(&all.classes[ALL]);
     slowdown_p50, "slowdown_p50", "median slowdown", NUMBER,
         "Median of the slowdown of transfers; one that was not over counts as longer than all others.",

@@ -126,7 +126,7 @@ pub(super) fn is_of_stack(name: &str) -> bool {
 pub const QUIC_CONTROLLERS: &[RegistryEntry] = &[
     RegistryEntry {
         name: "noq:cubic",
-        summary: "CUBIC as the QUIC implementation noq has it",
+        summary: "CUBIC of the QUIC implementation noq",
         class: "quic",
         based_on: &["cubic"],
         source: "noq-proto 1.4.0, congestion/cubic.rs (RFC 9438)",
@@ -134,7 +134,7 @@ pub const QUIC_CONTROLLERS: &[RegistryEntry] = &[
     },
     RegistryEntry {
         name: "noq:reno",
-        summary: "NewReno as the QUIC implementation noq has it",
+        summary: "NewReno of the QUIC implementation noq",
         class: "quic",
         based_on: &["reno"],
         source: "noq-proto 1.4.0, congestion/new_reno.rs (RFC 9002, section 7)",
@@ -142,7 +142,7 @@ pub const QUIC_CONTROLLERS: &[RegistryEntry] = &[
     },
     RegistryEntry {
         name: "noq:bbr3",
-        summary: "BBRv3 as the QUIC implementation noq has it",
+        summary: "BBRv3 of the QUIC implementation noq",
         class: "quic",
         based_on: &["bbr3"],
         source: "noq-proto 1.4.0, congestion/bbr3 (draft-ietf-ccwg-bbr)",

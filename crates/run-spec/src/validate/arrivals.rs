@@ -48,10 +48,12 @@ fn fits(at: SpecPath<'_>, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecErr
         return there("absent: only connections come and go");
     }
     if flow.after.is_some() {
-        return there("absent beside `after`");
+        return there("absent if `after` is set");
     }
     if flow.nic_rate_bps.is_some() {
-        return there("absent beside `nic_rate_bps`: each connection would have a card of its own");
+        return there(
+            "absent if `nic_rate_bps` is set: each connection would have a separate network card",
+        );
     }
     if spec.capture.is_some() {
         return there("absent where packets are captured");

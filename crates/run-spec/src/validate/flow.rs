@@ -198,7 +198,7 @@ fn relay(
         return Err(SpecError::unfit(place, from, "a flow over TCP, to be passed on over TCP"));
     }
     if flow.mtu_bytes != before.mtu_bytes {
-        let expected = format!("{}, that of the flow whose data it passes on", before.mtu_bytes);
+        let expected = format!("{}, like the flow whose data it passes on", before.mtu_bytes);
         return Err(SpecError::unfit(format_args!("{at}.mtu_bytes"), flow.mtu_bytes, expected));
     }
     if matches!(before.source, SourceSpec::Video(_)) {

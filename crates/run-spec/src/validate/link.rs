@@ -65,7 +65,7 @@ fn check_classes(
 ) -> Result<(), SpecError> {
     let list = format_args!("{at}.classes");
     if !is_classful(queue) {
-        let given = format!("those of `{}`", queue.kind);
+        let given = format!("set for the queue `{}`", queue.kind);
         return Err(SpecError::unfit(list, given, "a classful queue, such as drr, or no classes"));
     }
     if classes.is_empty() {
@@ -79,7 +79,7 @@ fn check_classes(
         check_queue(format_args!("{at}.queue"), &class.queue)?;
         if is_classful(&class.queue) {
             let given = format!("`{}`", class.queue.kind);
-            let expected = "a queue without classes of its own";
+            let expected = "a queue without classes";
             return Err(SpecError::unfit(format_args!("{at}.queue.kind"), given, expected));
         }
     }
@@ -213,7 +213,7 @@ fn trace(at: SpecPath<'_>, opportunities_ms: &[u32]) -> Result<(), SpecError> {
         Some(i) => Err(SpecError::unfit(
             format_args!("{at}[{}]", i + 1),
             opportunities_ms[i + 1],
-            format!("at least {}, that of the opportunity before it", opportunities_ms[i]),
+            format!("at least {}, the time of the opportunity before it", opportunities_ms[i]),
         )),
     }
 }

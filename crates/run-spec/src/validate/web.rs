@@ -36,10 +36,12 @@ pub(super) fn fits(at: SpecPath<'_>, flow: &FlowSpec, spec: &RunSpec) -> Result<
     let place = format_args!("{at}.source");
     let a_browser = |expected: &str| Err(SpecError::unfit(place, "`web`", expected));
     if flow.memory.is_some() {
-        return a_browser("another one beside a peer cache: each page is of another host");
+        return a_browser("another one with a peer cache: each page is of another host");
     }
     if flow.nic_rate_bps.is_some() {
-        return a_browser("another one beside `nic_rate_bps`: each connection would have a card");
+        return a_browser(
+            "another one with `nic_rate_bps`: each connection would have a separate network card",
+        );
     }
     if spec.capture.is_some() {
         return a_browser("another one where packets are captured");

@@ -94,7 +94,7 @@ fn controller(spec: &FlowSpec) -> Result<(&'static ControllerEntry, ParameterVal
     if row.start == SlowStartChoice::BuiltIn && spec.slow_start.is_some() {
         return Err(Error::unbuildable(
             &spec.name,
-            format_args!("`{name}` has a slow start of its own"),
+            format_args!("`{name}` contains its slow start"),
         ));
     }
     let values = row.entry.resolve(&spec.controller.parameters);

@@ -89,7 +89,7 @@ impl TcpPlan {
         number: u32,
         application: ApplicationModel,
     ) -> Result<TcpConnection, Error> {
-        let none = |_| Err(Error::unbuildable(&self.flow, "nobody makes its controller"));
+        let none = |_| Err(Error::unbuildable(&self.flow, "it has no controller"));
         self.connection(self.streams.of_connection(number), application, none)
     }
 

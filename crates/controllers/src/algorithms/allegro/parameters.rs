@@ -9,7 +9,7 @@ const fn share(name: &'static str, summary: &'static str, default: f64, min: f64
 }
 
 pub(super) const PARAMETERS: &[Parameter] = &[
-    share("loss_threshold", "share of losses at which the sigmoid cuts the utility off", 0.05, 0.0),
+    share("loss_threshold", "share of losses at which the sigmoid reduces the utility", 0.05, 0.0),
     Parameter {
         name: "steepness",
         summary: "steepness of the sigmoid, per share of losses",
@@ -29,7 +29,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "interval_packets",
-        summary: "fewest packets of a monitor interval (paper: 10)",
+        summary: "smallest number of packets of a monitor interval (paper: 10)",
         kind: ParameterType::Integer { default: 40, min: 2, max: 100_000 },
     },
     minimum_rate(100_000),

@@ -36,7 +36,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "min_rtt_window",
-        summary: "time for which a minimum RTT holds; PROBE_RTT follows when it passes unconfirmed",
+        summary: "time for which a minimum RTT is valid; PROBE_RTT follows if it is not confirmed",
         kind: ParameterType::Span {
             default_ns: 10 * SECOND_NS,
             min_ns: SECOND_NS / 10,
@@ -45,12 +45,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "probe_rtt_duration",
-        summary: "least time spent at the minimum window in PROBE_RTT; 0 never probes",
+        summary: "minimum time at the minimum window in PROBE_RTT; 0: no probes",
         kind: ParameterType::Span { default_ns: SECOND_NS / 5, min_ns: 0, max_ns: 60 * SECOND_NS },
     },
     Parameter {
         name: "min_window",
-        summary: "smallest cwnd, and that of PROBE_RTT, in packets",
+        summary: "smallest cwnd, also in PROBE_RTT, in packets",
         kind: ParameterType::Integer { default: 4, min: 1, max: 1000 },
     },
     Parameter {
@@ -65,35 +65,35 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "startup_exit",
-        summary: "what ends STARTUP: a bandwidth that no longer grows, or also StopEG's share of \
-                  the flight on the forward path",
+        summary: "end of STARTUP: when the bandwidth no longer grows, or also by StopEG's share \
+            of the data in flight on the forward path",
         kind: ParameterType::Choice { default: "bandwidth", choices: &["bandwidth", "stopeg"] },
     },
     Parameter {
         name: "stopeg_threshold",
-        summary: "share of the flight on the forward path above which StopEG ends STARTUP",
+        summary: "share of the data in flight on the forward path above which StopEG ends STARTUP",
         kind: ParameterType::Number { default: DEFAULT_THRESHOLD, min: 0.5, max: 1.0 },
     },
     Parameter {
         name: "pacing_margin_percent",
-        summary: "how far pacing stays below the estimated bandwidth, in percent",
+        summary: "difference between the estimated bandwidth and the pacing rate, in percent",
         kind: ParameterType::Integer { default: 1, min: 0, max: 50 },
     },
     Parameter {
         name: "ack_aggregation",
-        summary: "widens cwnd by what arrives acknowledged in bulk; not as in 4.15, whatever is said",
+        summary: "increases cwnd by the data of aggregated ACKs; ignored with linux = 4.15",
         kind: ParameterType::Bool { default: true },
     },
     Parameter {
         name: "linux",
-        summary: "kernel to follow; 4.15 does not widen cwnd for aggregated ACKs or for the probe \
-                  of a small BDP, nor deduct what pacing holds back from what is in flight, and \
-                  takes an RTT equal to the minimum for its confirmation",
+        summary: "kernel to follow; 4.15 does not increase cwnd for aggregated ACKs or for the \
+            probe of a small BDP, counts packets delayed by pacing as in flight, and an RTT equal \
+            to the minimum confirms it",
         kind: ParameterType::Choice { default: "6.1", choices: LinuxRelease::CHOICES },
     },
     Parameter {
         name: "policer_detection",
-        summary: "holds to the long-term rate where losses look like a token-bucket policer's",
+        summary: "keeps the long-term rate if losses look like a token-bucket policer's",
         kind: ParameterType::Bool { default: true },
     },
 ];

@@ -42,14 +42,14 @@ pub(super) enum Flavour {
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "flavour",
-        summary: "whose BBR v3: that of the IETF's draft, or google's release for Linux, which \
-                  published studies measured; its constants are in 256ths, rounded down",
+        summary: "version of BBR v3: the IETF draft, or Google's release for Linux, which \
+            published studies measured; its constants are in 256ths, rounded down",
         kind: ParameterType::Choice { default: "draft", choices: &["draft", "google"] },
     },
     Parameter {
         name: "ecn_low",
-        summary: "answers ECN marks on paths of 5 ms or less (google only; there it is a feature of \
-                  the route)",
+        summary: "responds to ECN marks on paths of at most 5 ms (google only; there it is a \
+            feature of the route)",
         kind: ParameterType::Bool { default: false },
     },
     Parameter {
@@ -76,7 +76,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "default_cwnd_gain",
-        summary: "cwnd in bandwidth-delay products, where nothing else is said",
+        summary: "default cwnd in bandwidth-delay products",
         kind: gain(2.0),
     },
     Parameter {
@@ -91,12 +91,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "loss_thresh",
-        summary: "share of packets lost in a round trip from which a probe went too high",
+        summary: "share of packets lost in a round trip above which a probe was too high",
         kind: ParameterType::Number { default: 0.02, min: 0.0, max: 0.5 },
     },
     Parameter {
         name: "beta",
-        summary: "share that loss leaves of the short-term and long-term bounds, at least",
+        summary: "minimum share of the short-term and long-term bounds kept after loss",
         kind: ParameterType::Number { default: 0.7, min: 0.0, max: 1.0 },
     },
     Parameter {
@@ -111,43 +111,44 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "startup_full_loss_cnt",
-        summary: "gaps of lost packets in a round trip from which losses end Startup; 0: any loss. With \
-                  google, ACKs that report losses; 0: never",
+        summary: "gaps of lost packets in a round trip that end Startup; 0: any loss. With \
+            google, ACKs that report losses; 0: never",
         kind: ParameterType::Integer { default: 6, min: 0, max: 1000 },
     },
     Parameter {
         name: "min_rtt_filter_len",
-        summary: "time over which the minimum RTT is taken",
+        summary: "window of the minimum RTT",
         kind: span(10 * SECOND_NS, SECOND_NS / 10),
     },
     Parameter {
         name: "probe_rtt_interval",
-        summary: "time without a new minimum of the RTT after which ProbeRTT follows",
+        summary: "time without a new minimum RTT after which ProbeRTT follows",
         kind: span(5 * SECOND_NS, SECOND_NS / 10),
     },
     Parameter {
         name: "probe_rtt_duration",
-        summary: "least time spent at the small window of ProbeRTT; 0 never probes",
+        summary: "minimum time at the small window of ProbeRTT; 0: no probes",
         kind: span(SECOND_NS / 5, 0),
     },
     Parameter {
         name: "bw_probe_wait",
-        summary: "least time between probes for bandwidth; a random part of a second comes on top",
+        summary: "minimum time between probes for bandwidth, plus a random part of a second",
         kind: span(2 * SECOND_NS, 0),
     },
     Parameter {
         name: "bw_probe_max_rounds",
-        summary: "round trips between probes at most, for the sake of Reno and CUBIC",
+        summary: "largest number of round trips between probes, for coexistence with Reno and \
+            CUBIC",
         kind: ParameterType::Integer { default: 63, min: 1, max: 1_000_000 },
     },
     Parameter {
         name: "precautionary",
-        summary: "after a probe that went too high, the next one turns back where that one failed",
+        summary: "after a probe that was too high, the next one stops at the bound of that probe",
         kind: ParameterType::Bool { default: true },
     },
     Parameter {
         name: "pacing_margin_percent",
-        summary: "how far pacing stays below the estimated bandwidth, in percent",
+        summary: "difference between the estimated bandwidth and the pacing rate, in percent",
         kind: ParameterType::Integer { default: 1, min: 0, max: 50 },
     },
 ];

@@ -6,26 +6,26 @@ use jostle_units::Span;
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "flavour",
-        summary: "whose Copa: that of the authors' release, or mvfst's, in Meta's QUIC, which has no \
-                  competitive mode and takes delta and rtt_standing alone",
+        summary: "version of Copa: the authors' release, or mvfst (Meta's QUIC), which has no \
+            competitive mode and only the parameters delta and rtt_standing",
         kind: ParameterType::Choice { default: "release", choices: &["release", "mvfst"] },
     },
     Parameter {
         name: "delta",
-        summary: "weight of delay against throughput, at least 0.001: 1/delta packets are kept in the \
-                  queue; 0 for the flavour's: 0.5 of the release, 0.05 of mvfst",
+        summary: "weight of delay relative to throughput, at least 0.001: 1/delta packets are \
+            kept in the queue; 0: value of the flavour (0.5 in the release, 0.05 in mvfst)",
         kind: ParameterType::Number { default: 0.0, min: 0.0, max: 100.0 },
     },
     Parameter {
         name: "rtt_standing",
-        summary: "the queueing delay is RTTstanding's (copaUseRttStanding of mvfst); off: the latest \
-                  RTT's",
+        summary: "the queueing delay uses RTTstanding (copaUseRttStanding of mvfst); off: the \
+            latest RTT",
         kind: ParameterType::Bool { default: false },
     },
     Parameter {
         name: "mode",
-        summary: "switching: by the test for others that fill the buffer; default: constant \
-                  delta; competitive: always AIMD on 1/delta",
+        summary: "switching: tests whether other flows fill the buffer; default: constant delta; \
+            competitive: always AIMD on 1/delta",
         kind: ParameterType::Choice {
             default: "switching",
             choices: &["switching", "default", "competitive"],
@@ -44,7 +44,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "velocity_cap",
-        summary: "most that the window moves in a round trip, in windows (release of the authors: 1)",
+        summary: "largest change of cwnd in a round trip, relative to cwnd (release of the \
+            authors: 1)",
         kind: ParameterType::Number { default: 1.0, min: 0.0, max: 1_000.0 },
     },
     Parameter {
@@ -55,8 +56,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "reset_at_crossing",
-        summary: "the velocity is 1 again as soon as the target is crossed, not when the round \
-                  trip ends (mvfst, which has no competitive mode)",
+        summary: "reset the velocity to 1 when the target is crossed, not at the end of the round \
+            trip (mvfst, which has no competitive mode)",
         kind: ParameterType::Bool { default: false },
     },
     Parameter {
@@ -66,7 +67,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "min_rtt_window",
-        summary: "window of the minimum RTT, if min_rtt_rtts do not take longer",
+        summary: "window of the minimum RTT, if longer than min_rtt_rtts",
         kind: ParameterType::Span {
             default_ns: 10_000_000_000,
             min_ns: 100_000_000,
@@ -75,18 +76,18 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "min_rtt_rtts",
-        summary: "least window of the minimum RTT, in minimum RTTs (release of the authors: 20)",
+        summary: "smallest window of the minimum RTT, in minimum RTTs (release of the authors: 20)",
         kind: ParameterType::Integer { default: 20, min: 0, max: 10_000 },
     },
     Parameter {
         name: "loss_threshold",
-        summary: "share of lost packets over two round trips above which the window is cut \
-                  (release of the authors: 0.3; 1: never)",
+        summary: "share of lost packets over two round trips above which cwnd is reduced (release \
+            of the authors: 0.3; 1: never)",
         kind: ParameterType::Number { default: 0.3, min: 0.0, max: 1.0 },
     },
     Parameter {
         name: "loss_factor",
-        summary: "what is left of the window then (release of the authors: 0.7)",
+        summary: "share of cwnd kept by this reduction (release of the authors: 0.7)",
         kind: ParameterType::Number { default: 0.7, min: 0.1, max: 1.0 },
     },
 ];

@@ -15,14 +15,14 @@ use jostle_congestion::{
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "ledbat++",
-        summary: "LEDBAT that empties the queue now and then and shrinks in proportion",
+        summary: "scavenger: LEDBAT with periodic slowdowns and multiplicative decrease",
         class: "delay",
         based_on: &["ledbat"],
         source: "Balasubramanian, Ertugay & Havey, draft-irtf-iccrg-ledbat-plus-plus-01, 2020",
         parameters: &[
             Parameter {
                 name: "target",
-                summary: "queueing delay to hold",
+                summary: "target queueing delay",
                 kind: ParameterType::Span {
                     default_ns: 60_000_000,
                     min_ns: 1_000_000,
@@ -36,7 +36,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             },
             Parameter {
                 name: "slowdowns",
-                summary: "empty the queue periodically to learn the base delay",
+                summary: "empty the queue periodically to measure the base delay",
                 kind: ParameterType::Bool { default: true },
             },
             INIT_CWND,

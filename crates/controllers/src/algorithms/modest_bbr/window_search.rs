@@ -6,28 +6,28 @@ use jostle_registry::{LinuxRelease, Parameter, ParameterType, ParameterValues};
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "w_max",
-        summary: "upper end of the search after a loss, in windows from before the loss",
+        summary: "upper end of the search after a loss, relative to cwnd before the loss",
         kind: ParameterType::Number { default: 1.0, min: 0.1, max: 1.0 },
     },
     Parameter {
         name: "w_min",
-        summary: "lower end of the search after a loss, in windows from before the loss",
+        summary: "lower end of the search after a loss, relative to cwnd before the loss",
         kind: ParameterType::Number { default: 0.75, min: 0.1, max: 1.0 },
     },
     Parameter {
         name: "s_min",
-        summary: "distance of its ends, in packets, at which the search is over; also the increase \
-                  after it",
+        summary: "distance of the ends, in packets, at which the search is over; also the \
+            increase after it",
         kind: ParameterType::Integer { default: 1, min: 1, max: 1_000_000 },
     },
     Parameter {
         name: "increase",
-        summary: "when the window grows by s_min after the search",
+        summary: "interval at which cwnd grows by s_min after the search",
         kind: ParameterType::Choice { default: "per ack", choices: &["per ack", "per round trip"] },
     },
     Parameter {
         name: "control",
-        summary: "what the proportion is applied to",
+        summary: "quantities that the proportion scales",
         kind: ParameterType::Choice {
             default: "cwnd and pacing",
             choices: &["cwnd and pacing", "cwnd"],
@@ -35,12 +35,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "ratchet",
-        summary: "a loss during the increase starts from the window in force, not from BBR's",
+        summary: "a loss during the increase starts from the current window, not from BBR's",
         kind: ParameterType::Bool { default: false },
     },
     Parameter {
         name: "linux",
-        summary: "kernel whose BBR it stands on",
+        summary: "kernel whose BBR is used",
         kind: ParameterType::Choice { default: "6.1", choices: LinuxRelease::CHOICES },
     },
 ];

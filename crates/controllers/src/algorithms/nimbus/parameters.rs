@@ -15,45 +15,39 @@ const fn number(
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "competitive",
-        summary: "who competes with elastic traffic: Cubic as in the paper, or Reno",
+        summary: "controller that competes with elastic traffic: Cubic as in the paper, or Reno",
         kind: ParameterType::Choice { default: "cubic", choices: &["cubic", "reno"] },
     },
     Parameter {
         name: "link_rate",
-        summary: "rate of the link (μ), as payload; 0 for the most that arrived",
+        summary: "rate of the link (μ), as payload; 0: the largest observed rate",
         kind: ParameterType::Rate { default_bps: 0, min_bps: 0, max_bps: 1_000_000_000_000 },
     },
     number("pulse_size", "amplitude of the pulses, as a share of the link's rate", 0.25, 0.0, 1.0),
+    number("frequency", "frequency of the pulses in Hz; 1 Hz more in delay mode", 5.0, 2.0, 20.0),
     number(
-        "frequency",
-        "frequency of the pulses in Hz; while delay is controlled 1 Hz more",
-        5.0,
-        2.0,
-        20.0,
+        "elastic_above",
+        "elasticity above which cross traffic counts as elastic",
+        2.25,
+        0.0,
+        1e3,
     ),
-    number("elastic_above", "elasticity above which others count as elastic", 2.25, 0.0, 1e3),
     number(
         "inelastic_below",
-        "elasticity below which they do not, at most that above",
+        "elasticity below which cross traffic counts as inelastic, at most elastic_above",
         2.0,
         0.0,
         1e3,
     ),
-    number("alpha", "share of the rate that is left over which is taken per step", 0.8, 0.0, 2.0),
+    number("alpha", "share of the unused rate that is added per step", 0.8, 0.0, 2.0),
     number(
         "beta",
-        "share of the link's rate per round trip of delay beyond the threshold",
+        "share of the link's rate subtracted per RTT of delay above the threshold",
         0.5,
         0.0,
         10.0,
     ),
-    number(
-        "delay_threshold",
-        "RTT that is aimed at, in multiples of the least one",
-        1.25,
-        1.0,
-        10.0,
-    ),
+    number("delay_threshold", "target RTT, in multiples of the minimum RTT", 1.25, 1.0, 10.0),
 ];
 
 /// Values of the parameters.

@@ -8,8 +8,8 @@ use crate::pcc::parameters::{minimum_rate, number, rate};
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "mode",
-        summary: "primary (Proteus-P) takes its share, scavenger (Proteus-S) yields to others, hybrid \
-                  (Proteus-H) does the first below the threshold and the second above",
+        summary: "primary (Proteus-P) takes its share, scavenger (Proteus-S) yields to others, \
+            hybrid (Proteus-H) is primary below the threshold and scavenger above",
         kind: ParameterType::Choice {
             default: "primary",
             choices: &["primary", "scavenger", "hybrid"],
@@ -17,7 +17,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     rate(
         "threshold",
-        "rate above which a hybrid flow yields; the release has none to begin with",
+        "rate above which a hybrid flow yields; the release has no default",
         10_000_000,
     ),
     Parameter {
@@ -29,13 +29,18 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     number("loss_coefficient", "cost of the share of packets lost", 11.35, 1e9),
     number(
         "deviation_coefficient",
-        "cost of the deviation of RTTs to those who yield, per second",
+        "cost of the deviation of RTTs for scavengers, per second",
         1500.0,
         1e9,
     ),
-    number("epsilon", "distance of probed rates from the present one, as a share of it", 0.05, 0.5),
+    number(
+        "epsilon",
+        "distance of probed rates from the current rate, as a share of it",
+        0.05,
+        0.5,
+    ),
     number("change_bound", "largest first change of the rate, as a share of it", 0.05, 0.5),
-    number("change_bound_step", "widening of the bound each time a change hits it", 0.05, 0.5),
+    number("change_bound_step", "increase of the bound each time a change reaches it", 0.05, 0.5),
     rate("min_change", "smallest change of the rate", 500_000),
     minimum_rate(500_000),
 ];

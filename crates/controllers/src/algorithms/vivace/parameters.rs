@@ -15,9 +15,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "form",
         summary: "utility function: paper (throughput 1, loss 11.35, RTT 900, power 0.9, in \
-                  Mbit/s), linear (1, 11, 900, power 1), scaled (WebRTC, bit/s: 0.001, 10, 0.005, \
-                  power 0.9), satellite (a guess at a closed one: 1, 10, 2, linear); linux is the \
-                  authors' Linux port as a whole, which has no other parameters",
+            Mbit/s), linear (1, 11, 900, power 1), scaled (WebRTC, bit/s: 0.001, 10, 0.005, power \
+            0.9), satellite (a guess at a closed implementation: 1, 10, 2, linear); linux is the \
+            complete Linux port of the authors, which has no other parameters",
         kind: ParameterType::Choice {
             default: "paper",
             choices: &["paper", "linear", "scaled", "satellite", "linux"],
@@ -25,33 +25,38 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "utility",
-        summary: "latency: as the form has it; loss: RTTs do not count (RTT coefficient 0)",
+        summary: "latency: coefficient of the form; loss: RTTs do not count (RTT coefficient 0)",
         kind: ParameterType::Choice { default: "latency", choices: &["latency", "loss"] },
     },
-    coefficient("throughput_coefficient", "reward of the rate; -1 for that of the form"),
-    coefficient("loss_coefficient", "cost of the share of packets lost; -1 for that of the form"),
-    coefficient("rtt_coefficient", "cost of the RTT gradient; -1 for that of the form"),
+    coefficient("throughput_coefficient", "reward of the rate; -1: value of the form"),
+    coefficient("loss_coefficient", "cost of the share of packets lost; -1: value of the form"),
+    coefficient("rtt_coefficient", "cost of the RTT gradient; -1: value of the form"),
     Parameter {
         name: "exponent",
-        summary: "power of the rate in its reward; -1 for that of the form",
+        summary: "power of the rate in its reward; -1: value of the form",
         kind: ParameterType::Number { default: -1.0, min: -1.0, max: 3.0 },
     },
     coefficient(
         "step_size",
-        "rate change per unit of the utility's gradient, in the form's unit of the rate; -1 for \
-         that of the form (1, scaled 5)",
+        "rate change per unit of the utility's gradient, in the form's unit of the rate; -1: \
+        value of the form (1, scaled 5)",
     ),
-    number("epsilon", "distance of probed rates from the present one, as a share of it", 0.05, 0.5),
+    number(
+        "epsilon",
+        "distance of probed rates from the current rate, as a share of it",
+        0.05,
+        0.5,
+    ),
     Parameter {
         name: "change_bound",
-        summary: "largest first change of the rate, as a share of it; -1 for that of the form \
-                  (0.05, linear 0.1)",
+        summary: "largest first change of the rate, as a share of it; -1: value of the form \
+            (0.05, linear 0.1)",
         kind: ParameterType::Number { default: -1.0, min: -1.0, max: 1.0 },
     },
     Parameter {
         name: "change_bound_step",
-        summary: "widening of the bound each time a change hits it; -1 for that of the form \
-                  (0.05, linear 0.07)",
+        summary: "increase of the bound each time a change reaches it; -1: value of the form \
+            (0.05, linear 0.07)",
         kind: ParameterType::Number { default: -1.0, min: -1.0, max: 1.0 },
     },
     number("min_change", "smallest change of the rate, as a share of it", 0.02, 0.5),
@@ -68,7 +73,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         summary: "growth of the rate per interval of the starting phase (Linux port: 1.5)",
         kind: ParameterType::Number { default: 2.0, min: 1.01, max: 4.0 },
     },
-    number("start_loss_tolerance", "share of losses that the starting phase overlooks", 0.1, 1.0),
+    number("start_loss_tolerance", "share of losses that the starting phase ignores", 0.1, 1.0),
     number(
         "start_rtt_tolerance",
         "growth of the smoothed RTT within an interval that ends the starting phase, as a share",
@@ -84,7 +89,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     number("interval_jitter", "largest random lengthening of an interval, as a share", 0.1, 10.0),
     Parameter {
         name: "interval_packets",
-        summary: "fewest packets of a monitor interval; 0 for those of the form (20, linear 50)",
+        summary: "smallest number of packets of a monitor interval; 0: value of the form (20, \
+            linear 50)",
         kind: ParameterType::Integer { default: 0, min: 0, max: 100_000 },
     },
 ];
