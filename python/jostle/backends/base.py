@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Spec = RunSpec
-"""One run, fully resolved: a RunSpec as plain data (see `jostle schema run`)."""
+"""One run, fully resolved: a RunSpec as plain data (see `jostle info schema run`)."""
 
 Cancelled = Callable[[], bool]
 """Returns whether the user has requested to stop the run."""

@@ -6,33 +6,39 @@ The command line, the Python interface, studies and worker processes use only th
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
 from jostle.backends.base import Backend
-from jostle.errors import InputError
+from jostle.errors import InputError, unknown
 from jostle.kernel_images.image_paths import KINDS
 
-__all__ = ["BACKENDS", "DEFAULT", "BackendRow", "Option", "all_options", "create"]
+__all__ = [
+    "BACKENDS",
+    "DEFAULT",
+    "BackendRow",
+    "Option",
+    "backend_names",
+    "create",
+    "parse_backend",
+]
 
 
 @dataclass(frozen=True)
 class Option:
-    """A keyword argument of a backend's class, and an option of the command line.
+    """A keyword argument of a backend's class, and a part of its name on the command line.
 
     Attributes
     ----------
     name
-        Name with underscores: `kernel_version` is `--kernel-version`.
-    summary
-        Description, as a sentence.
+        Name of the argument.
     choices
-        Accepted values; any value if empty.
+        Accepted values. If empty, the value is a version, such as 6.12.
     """
 
     name: str
-    summary: str
     choices: tuple[str, ...] = ()
 
 
@@ -72,13 +78,9 @@ _ROWS: Final = (
         "the TCP stack of Linux",
         "jostle.backends.kernel:KernelBackend",
         options=(
-            Option(
-                "kernel",
-                "Which Linux: one in virtual time (the default), the distribution's in real time, "
-                "or this machine's own, as root.",
-                KINDS,
-            ),
-            Option("kernel_version", "Its series or version, such as 6.1."),
+            # In virtual time (the default), the distribution's in real time, or this machine's own.
+            Option("kernel", KINDS),
+            Option("kernel_version"),
         ),
         is_slow=True,
     ),
@@ -91,9 +93,48 @@ DEFAULT: Final = _ROWS[0].name
 """Default backend."""
 
 
-def all_options() -> list[Option]:
-    """Return the options of all backends."""
-    return [option for row in _ROWS for option in row.options]
+_VERSION: Final = re.compile(r"\d[\w.+~-]*")
+
+
+def backend_names() -> list[str]:
+    """Return the names of all backends, and each with its modes: `sim`, `kernel:realtime`, …."""
+    modes = [
+        f"{row.name}:{choice}"
+        for row in _ROWS
+        for option in row.options
+        for choice in option.choices
+    ]
+    return [*BACKENDS, *modes]
+
+
+def parse_backend(text: str) -> tuple[str, dict[str, str]]:
+    """Split `kernel:realtime:6.1` into the name of a backend and its options.
+
+    Raises
+    ------
+    InputError
+        If there is no such backend, mode or version.
+    """
+    name, *parts = text.split(":")
+    row = BACKENDS.get(name)
+    if row is None:
+        raise InputError(unknown("backend", name, BACKENDS))
+    chosen: dict[str, str] = {}
+    for part in parts:
+        option = next(
+            (
+                known
+                for known in row.options
+                if (part in known.choices if known.choices else _VERSION.fullmatch(part))
+            ),
+            None,
+        )
+        if option is None or option.name in chosen:
+            modes = [choice for known in row.options for choice in known.choices]
+            hint = f"{', '.join(modes)}, or a version such as 6.12" if modes else "none"
+            raise InputError(f"`{text}`: the backend `{name}` has no `{part}`: there is {hint}")
+        chosen[option.name] = part
+    return name, chosen
 
 
 def create(name: str, **chosen: str | None) -> Backend:

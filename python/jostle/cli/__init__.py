@@ -12,31 +12,18 @@ import click
 
 from jostle.cli.advise import advise
 from jostle.cli.analyze import analyze
-from jostle.cli.boundary import boundary
 from jostle.cli.compare import compare
-from jostle.cli.conformance import conformance
-from jostle.cli.emulate import emulate
 from jostle.cli.environment import Environment
 from jostle.cli.fit import fit
+from jostle.cli.groups import info, link, search, setup, study, suite
 from jostle.cli.identify import identify
-from jostle.cli.kernel import kernel
-from jostle.cli.list_and_explain import explain, list_, schema
 from jostle.cli.measure import measure
 from jostle.cli.new import new
 from jostle.cli.plot import plot
-from jostle.cli.quic import quic
-from jostle.cli.report import report
+from jostle.cli.renamed import RenamingGroup, check_words, renamed_option
 from jostle.cli.run import run
-from jostle.cli.scorecard import scorecard
-from jostle.cli.sensitivity import sensitivity
-from jostle.cli.shell_completion import completion
 from jostle.cli.store import store
-from jostle.cli.study import study
-from jostle.cli.suite import suite
 from jostle.cli.sweep import sweep
-from jostle.cli.testbed import testbed
-from jostle.cli.trace import trace
-from jostle.cli.tune import tune
 from jostle.cli.validate import validate
 from jostle.cli.view import view
 from jostle.errors import JostleError, brief
@@ -59,32 +46,47 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
     context.exit()
 
 
-_ROOMS: Final[dict[str, tuple[click.Command, ...]]] = {
-    "Run": (new, run, sweep, plot, report, view, compare),
-    "Ask where, which and why": (sensitivity, boundary, tune),
-    "Hold against others": (study, testbed, suite, scorecard, validate, conformance),
-    "Begin with a real network": (measure, analyze, fit, identify, advise, trace, emulate),
-    "Look up and look after": (list_, explain, schema, store, kernel, quic, completion),
+_SECTIONS: Final[dict[str, tuple[click.Command, ...]]] = {
+    "Run": (new, run, sweep, plot, view),
+    "Analyze": (compare, validate, search),
+    "Compare with references": (study, suite),
+    "Real networks": (measure, analyze, identify, fit, advise, link),
+    "Reference": (info, store, setup),
 }
 """Commands by the headings of the help."""
 
+_START: Final = """\
+Start with these three commands:
 
-class _CommandSections(click.Group):
-    """A command group that lists its commands under the headings of `_ROOMS`."""
+  jostle new home-router --controller cubic --controller bbr
+  jostle run home-router.toml -o report.html
+  jostle info list controllers
+
+`jostle --help` lists all commands."""
+
+
+class _CommandSections(RenamingGroup):
+    """A command group that lists its commands under the headings of `_SECTIONS`."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one list per heading, all with the same columns."""
-        names = self.list_commands(ctx)
-        width = max(map(len, names))
-        for heading, commands in _ROOMS.items():
+        width = max(map(len, self.commands))
+        for heading, commands in _SECTIONS.items():
             with formatter.section(heading):
-                room = formatter.width - width - 6
+                left = formatter.width - width - 6
                 formatter.write_dl(
-                    [(f"{one.name:<{width}}", one.get_short_help_str(room)) for one in commands]
+                    [
+                        (f"{command.name:<{width}}", command.get_short_help_str(left))
+                        for command in commands
+                    ]
                 )
 
 
-@click.group(cls=_CommandSections, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_CommandSections,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -93,14 +95,19 @@ class _CommandSections(click.Group):
     callback=_print_version,
     help="Show the version and exit.",
 )
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Run congestion-control experiments in a simulator or on the Linux TCP stack.
 
     Exit status: 0 success, 1 a run failed, 2 invalid input, 130 interrupted.
+
+    Example: jostle run scenarios/first.toml
     """
+    if context.invoked_subcommand is None:
+        echo(_START)
 
 
-for _commands in _ROOMS.values():
+for _commands in _SECTIONS.values():
     for _command in _commands:
         cli.add_command(_command)
 
@@ -126,6 +133,7 @@ def status(arguments: Sequence[str], environment: Environment | None = None) -> 
         Dependencies of the commands; by default the compiled engine.
     """
     try:
+        check_words(arguments)
         result = cli.main(
             list(arguments),
             prog_name="jostle",
@@ -134,7 +142,10 @@ def status(arguments: Sequence[str], environment: Environment | None = None) -> 
         )
         sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
+        if hint := renamed_option(error):
+            echo(f"error: {hint}", err=True)
+        else:
+            error.show()
         return error.exit_code
     except JostleError as error:
         echo(brief(f"error: {error}"), err=True)

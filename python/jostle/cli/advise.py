@@ -10,67 +10,68 @@ import click
 
 from jostle.cli.environment import Environment
 from jostle.cli.options import (
+    GroupedCommand,
+    candidates_option,
     jobs_option,
     json_option,
     overrides_of,
     settings_option,
-    store_option,
+    store_folder_option,
 )
-from jostle.cli.output_folders import make_folder
+from jostle.cli.output_targets import DOCUMENT, FOLDER, Outputs, output_option
 from jostle.cli.signals import interruptible
-from jostle.errors import name_source
+from jostle.cli.time_option import seconds
+from jostle.errors import InputError, name_source
 from jostle.inference.goals import GOALS
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
     from jostle.inference.advise import Advice
 
+_LONGEST_S = 3600
 _SHOWN = 4
 """Number of changes that are shown."""
 
 
-@click.command(short_help="Say what would serve a goal on a network.")
+@click.command(
+    cls=GroupedCommand, short_help="Recommend queues, controllers and windows for a goal."
+)
 @click.argument("data", metavar="CAPTURE|RUN|PROFILE|FILE.toml")
-@click.option("--goal", type=click.Choice(list(GOALS)), required=True, help="What is to be served.")
-@click.option("--flow", metavar="NAME", help="Of a capture or run: the flow that shows the link.")
 @click.option(
-    "--candidates",
-    metavar="NAMES",
-    default="linux",
-    show_default=True,
-    help="Controllers that are tried: `linux`, what Linux has and BBRv3; `all`; or names with "
-    "commas between them.",
+    "--goal", type=click.Choice(list(GOALS)), required=True, help="Recommend for this goal."
 )
 @click.option(
-    "--queue/--no-queue", "queues", default=None,
-    help="Whether queues of links can be changed; by default those of a scenario.",
+    "--flow", metavar="NAME", help="Estimate the link from this flow of a capture or run."
+)
+@candidates_option
+@click.option(
+    "--include-queues/--exclude-queues", "queues", default=None,
+    help="Change queues of links, or do not; by default only queues of a scenario.",
 )  # fmt: skip
 @click.option(
     "--senders",
     metavar="NAMES",
     default="",
-    help="Flows whose senders you control: names with commas between them, `all`, or `none`. By "
+    help="Change the senders of these flows: names separated by commas, `all`, or `none`. By "
     "default none behind a downlink and an uplink, and all flows of another network.",
 )
 @click.option(
-    "--pep", "proxy", is_flag=True,
-    help="Try a proxy before the slowest link, too, that splits the connection.",
+    "--include-proxy", "proxy", is_flag=True,
+    help="Try a proxy before the slowest link, which splits the connection, too.",
 )  # fmt: skip
 @settings_option
 @click.option(
-    "--seeds", type=click.IntRange(2, 1000), default=10, show_default=True,
-    help="Runs of each of the best candidates, on as many networks of the interval.",
+    "--repeats", metavar="N", type=click.IntRange(2, 1000), default=10, show_default=True,
+    help="Run each of the best candidates this many times, each on a network of the interval.",
 )  # fmt: skip
 @click.option(
-    "--length", type=click.FloatRange(1, 3600), default=30, show_default=True, metavar="SECONDS",
-    help="Time that a download is given, for `bulk` and `calls`, if DATA is no scenario.",
+    "--duration", metavar="TIME", default="30 s", show_default=True,
+    help="Let a download last this long, for `bulk` and `calls`, if DATA is no scenario.",
 )  # fmt: skip
-@store_option
+@store_folder_option
 @jobs_option
+@output_option(DOCUMENT, {FOLDER: "scenarios of the best changes and of the baseline"})
 @json_option
-@click.option(
-    "--output", "-o", metavar="DIR", help="Write scenarios of the best and of now to this folder."
-)
 @click.pass_obj
 def advise(
     environment: Environment,
@@ -84,18 +85,20 @@ def advise(
     senders: str,
     proxy: bool,
     settings: tuple[str, ...],
-    seeds: int,
-    length: float,
+    repeats: int,
+    duration: str,
     store_path: str,
     jobs: int | None,
     as_json: bool,
-    output: str | None,
+    outputs: Outputs,
 ) -> None:
     """Recommend what to change on a network for a goal: queues, controllers, initial windows.
 
     A scenario is taken with its own network, flows and directions. A profile, a run or a capture
     gives a network, to which flows are added. Each change is simulated and compared with the
     baseline; the best ones are simulated again with other seeds.
+
+    Example: jostle advise dsl --goal calls
     """
     from jostle.inference.advice_text import answer_sentences
     from jostle.inference.advise import AdviceRequest
@@ -105,23 +108,27 @@ def advise(
     from jostle.runner.executors import local
     from jostle.runner.session import Session
 
+    length = seconds("--duration", duration, 0.0)
+    if not 1 <= length <= _LONGEST_S:
+        raise InputError(f"--duration {duration}: from 1 s to {_LONGEST_S} s")
     own = tuple(word.strip() for word in senders.split(",") if word.strip())
     request = AdviceRequest(
-        GOALS[goal], chosen_names(candidates), seeds, length, queues, own, proxy
+        GOALS[goal], chosen_names(candidates), repeats, length, queues, own, proxy
     )
-    make_folder(output)
+    outputs.prepare()
     executor = local(jobs)
     network = find_network(data, Path(store_path), flow, overrides_of(settings))
     with interruptible(executor), name_source(data):
         session = Session(environment.backend("sim"), executor, None)
         found = advised(network, request, session)
+    document = {**found.to_dict(), "answer": answer_sentences(found)}
     if as_json:
-        document = {**found.to_dict(), "answer": answer_sentences(found)}
         echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
     else:
         _print(found)
-    if output is not None:
-        _write(found, Path(output), quiet=as_json)
+    outputs.write_document(lambda: document)
+    for folder in outputs.folders():
+        _write(found, folder, quiet=as_json)
 
 
 def _print(found: Advice) -> None:

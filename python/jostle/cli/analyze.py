@@ -10,38 +10,39 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jostle.cli.options import json_option
-from jostle.cli.output_folders import make_folder, make_folder_of
-from jostle.cli.table_options import formats_option, frame_of, shown_of, table_options, write_frame
+from jostle.cli.options import NO_STORE, GroupedCommand, csv_option, json_option
+from jostle.cli.output_targets import DOCUMENT, FIGURES, FOLDER, TABLE, Outputs, output_option
+from jostle.cli.table_options import frame_of, print_csv, shown_of, table_options
 from jostle.cli.time_option import seconds
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from jostle.figures.time_sequence_data import SequencesData
     from jostle.results import ResultSet
 
 
-@click.command(short_help="Measure captures of packets as runs are measured.")
+@click.command(
+    cls=GroupedCommand, short_help="Measure packet captures and logs as runs are measured."
+)
 @click.argument("files", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=str))
 @click.option(
     "--flows",
+    metavar="N",
     type=click.IntRange(min=1),
     default=20,
     show_default=True,
-    help="Flows of a measurement at most: those with the most payload.",
+    help="Measure at most this many flows: those with the most payload.",
 )
 @click.option(
-    "--interval",
+    "--sampling-interval",
     metavar="TIME",
     default="100 ms",
     show_default=True,
-    help="Bin of the series; longer ones where there would be too many.",
+    help="Sample the series at this interval, or a longer one if there would be too many samples.",
 )
-@json_option
-@click.option("--figures", metavar="DIR", help="Draw every figure into this folder.")
-@formats_option
-@click.option("--report", metavar="HTML", help="Write a self-contained report.")
 @click.option(
     "--time-sequence",
     is_flag=True,
@@ -53,22 +54,33 @@ if TYPE_CHECKING:
     "drawn",
     multiple=True,
     metavar="NAME",
-    help="With --time-sequence: this flow, not the one with the most payload.",
+    help="With --time-sequence: show this flow, not the one with the most payload.",
 )
-@click.option("--from", "from_", default="", metavar="TIME", help="With --time-sequence.")
-@click.option("--to", default="", metavar="TIME", help="With --time-sequence: only up to here.")
-@click.option("--store", metavar="DIR", help="Keep the results in this folder, as finished runs.")
+@click.option(
+    "--from", "from_", default="", metavar="TIME", help="With --time-sequence: begin here."
+)
+@click.option("--to", default="", metavar="TIME", help="With --time-sequence: end here.")
 @table_options
+@click.option(
+    "--store",
+    "store_path",
+    metavar="DIR|none",
+    default=NO_STORE,
+    show_default=True,
+    help="Keep the results in this folder, as finished runs.",
+)
+@output_option(TABLE, DOCUMENT, {".html": "a self-contained report"}, FIGURES)
+@json_option
+@csv_option
 def analyze(
     *,
     files: Sequence[str],
     flows: int,
-    interval: str,
+    sampling_interval: str,
     as_json: bool,
-    figures: str | None,
-    formats: tuple[str, ...],
-    report: str | None,
-    store: str | None,
+    as_csv: bool,
+    outputs: Outputs,
+    store_path: str,
     time_sequence: bool,
     drawn: tuple[str, ...],
     from_: str,
@@ -80,33 +92,40 @@ def analyze(
     The output has the same measures as a run: throughput, goodput, RTT, retransmissions, fairness.
     Captures of both ends of a connection, or of one jostle run, are combined. JSON of iperf3 or
     irtt, .flent.gz, and output of ping or ss -tin (.txt, .log) give the measures that they contain.
+
+    Example: jostle analyze upload.pcapng -o report.html
     """
     shown = shown_of(options)
-    into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
-    for file in into.values():
-        make_folder_of(file if file != "-" else None)
-    _check_sequence(time_sequence, any((drawn, from_, to)), figures or report)
-    make_folder(figures)
-    make_folder_of(report)
+    _check_sequence(
+        time_sequence, any((drawn, from_, to)), shown=bool(outputs.with_ending(".html", FOLDER))
+    )
+    outputs.prepare()
     from jostle import measurements
     from jostle.cli import output
     from jostle.measurements.progress import read_progress
     from jostle.store.store import Store
 
-    kept = None if store is None else Store(store)
+    kept = None if store_path == NO_STORE else Store(store_path)
     with read_progress(files, shown=True) as told:
-        results = measurements.analyze(files, flows=flows, interval=interval, store=kept, told=told)
+        results = measurements.analyze(
+            files, flows=flows, interval=sampling_interval, store=kept, told=told
+        )
+
+    def frame() -> pl.DataFrame:
+        return frame_of([results], shown, (), files)
+
     if as_json:
         echo(json.dumps(results.to_dict(()), ensure_ascii=False, allow_nan=False))
-    written = write_frame(lambda: frame_of([results], shown, (), files), into)
-    quiet = as_json or written
+    if as_csv:
+        print_csv(frame())
+    quiet = as_json or as_csv
     if not quiet:
         if shown.pivot is None:
             output.print_results(results, (), shown.view(output.width()))
         else:
             output.print_pivot(results, *shown.pivot, shown, ())
     output.print_notes(results, err=quiet)
-    words = ["--flows", str(flows), "--interval", interval]
+    words = ["--flows", str(flows), "--sampling-interval", sampling_interval]
     sequences = None
     if time_sequence:
         from jostle.results.time_sequence import sequences_data
@@ -118,48 +137,45 @@ def analyze(
             word for name, at in (("--from", from_), ("--to", to)) if at for word in (name, at)
         ]
     words += [Path(file).name for file in files]
-    _write(results, figures, formats, report, words, sequences=sequences, quiet=quiet)
+    outputs.write_table(frame)
+    outputs.write_document(lambda: results.to_dict(()))
+    _write(results, outputs, words, sequences=sequences, quiet=quiet)
     return 0
 
 
-def _check_sequence(wanted: bool, part: bool, shown_in: str | None) -> None:
+def _check_sequence(wanted: bool, part: bool, *, shown: bool) -> None:
     """Check that options of a time-sequence diagram are used with one, and that it has a file."""
     if part and not wanted:
         raise InputError(
             "--flow, --from and --to choose what --time-sequence shows: give that, too"
         )
-    if wanted and not shown_in:
-        raise InputError("--time-sequence is drawn into --figures DIR or --report HTML: give one")
+    if wanted and not shown:
+        raise InputError("--time-sequence is drawn into -o DIR/ or -o FILE.html: give one")
 
 
 def _write(
     results: ResultSet,
-    figures: str | None,
-    formats: Sequence[str],
-    report: str | None,
+    outputs: Outputs,
     command: Sequence[str],
     *,
     sequences: SequencesData | None,
     quiet: bool,
 ) -> None:
     """Draw the figures and write the report, if they were requested."""
-    if figures is not None:
+    for folder, formats in outputs.folders().items():
         from jostle.results import figure_files
 
-        endings = formats or ("png",)
-        for path in figure_files.save_all(results, Path(figures), endings, 1):
+        for path in figure_files.save_all(results, folder, formats, 1):
             echo(f"figure: {path}", err=quiet)
         if sequences is not None:
             from jostle.figures.renderer import render_figure
             from jostle.figures.save import save
 
-            for path in save(
-                render_figure(sequences), str(Path(figures) / "time-sequence"), endings
-            ):
+            for path in save(render_figure(sequences), folder / "time-sequence", formats):
                 echo(f"figure: {path}", err=quiet)
-    if report is not None:
+    for file in outputs.with_ending(".html"):
         from jostle.report import write_report
 
         # The page does not contain captures, only their names and digests.
-        path = write_report([results], report, (), command, command="analyze", sequences=sequences)
+        path = write_report([results], file, (), command, command="analyze", sequences=sequences)
         echo(f"report: {path}", err=quiet)

@@ -1,4 +1,4 @@
-"""`jostle boundary`."""
+"""`jostle search boundary`."""
 
 from __future__ import annotations
 
@@ -8,36 +8,39 @@ from typing import Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.options import plan_options
+from jostle.cli.options import GroupedCommand, plan_options
+from jostle.cli.output_targets import Outputs
 from jostle.cli.search_options import (
-    draw,
-    print_document,
+    report_search,
     scenario_of,
     search_output_options,
     session_of,
 )
+from jostle.cli.verdict_lines import boundary_verdict
 from jostle.errors import InputError, name_source
 from jostle.safe_io.terminal_text import echo
 
 DOCUMENT = "jostle.boundary/1"
 
 
-@click.command(short_help="Find where a claim stops holding, and draw the map.")
+@click.command(cls=GroupedCommand, short_help="Find where a claim stops holding, and draw the map.")
 @plan_options
 @click.option(
     "--claim",
     metavar="CLAIM",
     required=True,
-    help='A comparison, "share of bbr in steady <= 40 %" or "rtt of a <= 1.5 rtt of b"; or a file '
-    "FILE.toml with `parts` as a claim of a study has them.",
+    help="Search for the boundary of this claim: a comparison, such as "
+    '"share of bbr in steady <= 40 %" or "rtt of a <= 1.5 rtt of b"; or FILE.toml with `parts` '
+    "like a claim of a study.",
 )
 @click.option(
-    "--points", type=click.IntRange(min=4), default=48, show_default=True,
-    help="Points that are run at most.",
+    "--points", metavar="N", type=click.IntRange(min=4), default=48, show_default=True,
+    help="Run at most this many points.",
 )  # fmt: skip
 @click.option(
-    "--tolerance", type=click.FloatRange(0, 1, min_open=True), default=0.01, show_default=True,
-    help="Share of a key's range down to which the boundary is followed.",
+    "--resolution", "tolerance", default=0.01, show_default=True,
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Locate the boundary to this share of a key's range.",
 )  # fmt: skip
 @search_output_options
 @click.pass_obj
@@ -48,14 +51,15 @@ def boundary(
     claim: str,
     points: int,
     tolerance: float,
-    output: str | None,
-    formats: tuple[str, ...],
+    outputs: Outputs,
     as_json: bool,
     **options: Any,
 ) -> int:
     """Find where in the table [sample] of scenario FILE a claim stops holding.
 
     One key is searched by bisection; two or three by points placed where the result is uncertain.
+
+    Example: jostle search boundary scenarios/sensitivity.toml --claim 'share of bbr <= 40 %'
     """
     from jostle.cli import output as shown
     from jostle.parameter_search.boundary import Point, explore
@@ -75,6 +79,7 @@ def boundary(
         checked(design.variables)
     with name_source(f"{scenario.source}: --claim {claim}"):
         study_of(scenario, asked)
+    outputs.prepare()
     done = 0
     with session_of(environment, options) as session:
 
@@ -95,12 +100,13 @@ def boundary(
                 judge, len(design.variables), points, seed=design.seed, tolerance=tolerance
             )
     found = BoundaryResult(asked, design.variables, tuple(places))
-    if as_json:
-        print_document({"schema": DOCUMENT, "title": scenario.title, **found.to_dict()})
-    else:
+    document = {"schema": DOCUMENT, "title": scenario.title, **found.to_dict()}
+
+    def show() -> None:
         to = shown.console()
+        to.print(boundary_verdict(found))
         to.print(scenario.title, style="bold")
         shown.print_table(to, found.table())
-    if output is not None:
-        draw(found.figure(), output, formats, quiet=as_json)
+
+    report_search(document, show, found.figure, outputs, as_json=as_json)
     return 0 if found.is_complete else 1

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import click
-
-from jostle.backends.registry import BACKENDS
+from jostle.backends.registry import parse_backend
 from jostle.cli.environment import Environment
 from jostle.cli.run import carry_out, plan_files, warn
 from jostle.errors import InputError, name_source, unknown
@@ -17,28 +15,15 @@ from jostle.safe_io.terminal_text import echo
 if TYPE_CHECKING:
     from jostle.results import ResultSet
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 Pair = tuple[tuple[str, "ResultSet"], tuple[str, "ResultSet"]]
 """Name and results of each side."""
 
 
-def sides_options(command: F) -> F:
-    """Add the options that take both sides from one scenario."""
-    between = click.option(
-        "--between",
-        metavar="KEY=A,B",
-        help="Of one scenario: conditions with the value A of a key of the grid, and those with B.",
-    )
-    backends = click.option(
-        "--backends", metavar="A,B", help="Of one scenario: what two backends say."
-    )
-    return between(backends(command))
+BACKEND_KEY = "backend"
+"""Key of `--vary` whose values are backends."""
 
 
-def pairs_of(
-    environment: Environment, options: dict[str, Any], between: str | None, backends: str | None
-) -> list[Pair]:
+def pairs_of(environment: Environment, options: dict[str, Any], vary: str | None) -> list[Pair]:
     """Return the two sides of every comparison, with their names.
 
     Raises
@@ -47,26 +32,31 @@ def pairs_of(
         If there are not two sides, or they have nothing in common.
     """
     sources = options["files"]
-    ways = (between is not None) + (backends is not None)
-    if ways > 1:
-        raise InputError("give either --between or --backends")
-    if ways and (len(sources) != 1 or Path(sources[0]).is_dir()):
-        raise InputError("--between and --backends are of one scenario: give one FILE")
-    if between is not None:
-        return [_between(environment, options, between)]
-    if backends is not None:
-        return [_by_backends(environment, options, backends)]
+    if vary is not None:
+        if len(sources) != 1 or Path(sources[0]).is_dir():
+            raise InputError("--vary is of one scenario: give one FILE")
+        key, values = _two_values(vary)
+        if key == BACKEND_KEY:
+            return [_by_backends(environment, options, values)]
+        return [_by_key(environment, options, key, values)]
     if len(sources) == 1 and Path(sources[0]).is_dir():
         return _versions(Path(sources[0]))
     if len(sources) != 2:
         raise InputError(
-            "there are two sides: give two scenarios or stores, or one scenario with --between "
-            "KEY=A,B or --backends A,B"
+            "there are two sides: give two scenarios or stores, or one scenario with --vary KEY=A,B"
         )
     if any(Path(source).is_dir() for source in sources):
         return _with_stores(environment, options, sources)
     first, second = _carried_out(environment, options, sources)
     return [(("A", first), ("B", second))]
+
+
+def _two_values(text: str) -> tuple[str, tuple[str, str]]:
+    key, equals, values = text.partition("=")
+    names = tuple(value.strip() for value in values.split(","))
+    if not equals or not key.strip() or len(names) != 2 or not all(names):
+        raise InputError(f"--vary {text}: write it as KEY=A,B")
+    return key.strip(), (names[0], names[1])
 
 
 def _carried_out(
@@ -76,33 +66,27 @@ def _carried_out(
     return carry_out(environment, plan_files(environment, **given), **given)
 
 
-def _between(environment: Environment, options: dict[str, Any], text: str) -> Pair:
+def _by_key(
+    environment: Environment, options: dict[str, Any], key: str, values: tuple[str, str]
+) -> Pair:
     from jostle.results.compare import between
     from jostle.results.measure_samples import find_key
 
-    key, equals, values = text.partition("=")
-    names = tuple(value.strip() for value in values.split(","))
-    if not equals or len(names) != 2 or not all(names):
-        raise InputError(f"--between {text}: write it as KEY=A,B")
     plans = plan_files(environment, **options)
     with name_source(plans[0].source):
-        name = find_key(plans[0].conditions, key.strip(), ())
+        name = find_key(plans[0].conditions, key, ())
         known = list(dict.fromkeys(c[name] for c in plans[0].conditions if name in c))
-        for value in names:
+        for value in values:
             if value not in known:
                 raise InputError(unknown(f"value of {name}", value, known))
     (results,) = carry_out(environment, plans, **options)
-    first, second = between(results, name, (names[0], names[1]))
-    return (names[0], first), (names[1], second)
+    first, second = between(results, name, values)
+    return (values[0], first), (values[1], second)
 
 
-def _by_backends(environment: Environment, options: dict[str, Any], text: str) -> Pair:
-    names = [name.strip() for name in text.split(",")]
-    if len(names) != 2:
-        raise InputError(f"--backends {text}: write it as A,B")
+def _by_backends(environment: Environment, options: dict[str, Any], names: tuple[str, str]) -> Pair:
     for name in names:
-        if name not in BACKENDS:
-            raise InputError(unknown("backend", name, BACKENDS))
+        parse_backend(name)
     sides = []
     for name in names:
         (results,) = _carried_out(environment, {**options, "backend": name}, options["files"])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from jostle.cli.options import GroupedCommand
 from jostle.errors import InputError
 from jostle.safe_io.open_folder import OpenFolder
 from jostle.safe_io.terminal_text import echo
@@ -48,7 +49,7 @@ _ASK_EVERY_S = 0.05
 _TAIL_BYTES = 4_000
 
 
-class RecordsCommandLine(click.Command):
+class RecordsCommandLine(GroupedCommand):
     """A command that keeps its arguments for the sweep record."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -1,54 +1,56 @@
-"""`jostle emulate`."""
+"""`jostle link emulate`."""
 
 from __future__ import annotations
 
-import json
 import shlex
-from pathlib import Path
 
 import click
 
+from jostle.cli.options import GroupedCommand
+from jostle.cli.output_targets import TABLE, Outputs, output_option
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
 
 
-@click.command(short_help="Run a program behind an emulated link.")
+@click.command(cls=GroupedCommand, short_help="Run a program behind an emulated link.")
 @click.argument("link", metavar="LINK.toml")
 @click.argument("command", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option(
     "--peer",
     metavar="PROGRAM",
-    help="Start this program at the far end, which then is a namespace of its own. Without it the "
-    "far end is this host.",
+    help="Start this program at the far end, in a separate network namespace. Without it the far "
+    "end is this host.",
 )
 @click.option("--nat", is_flag=True, help="Let COMMAND reach what this host reaches.")
 @click.option(
-    "--uplink",
+    "--swap-directions",
     is_flag=True,
-    help="The file's links carry what COMMAND sends, and [reverse] what it receives.",
+    help="Let the file's links carry what COMMAND sends, and [reverse] what it receives.",
 )
 @click.option(
-    "--as-root",
+    "--run-as-root",
     is_flag=True,
     help="Run COMMAND and PROGRAM as root. By default they run as the user who called sudo, doas, "
     "pkexec or run0, with that user's HOME.",
 )
-@click.option("--log", metavar="FILE", help="Write every drop and mark to this .parquet or .csv.")
-@click.option("--summary", metavar="FILE", help="Write the summary to this file, as JSON.")
 @click.option(
-    "--lateness",
+    "--max-delay-error",
     metavar="TIME",
     default="1 ms",
     show_default=True,
-    help="How late one packet in a thousand may leave before the emulation is no result.",
+    help="Reject the emulation if one packet in a thousand leaves the link later than this.",
 )
 @click.option(
     "--mtu",
     "mtu_bytes",
+    metavar="N",
     type=click.IntRange(1280, 65_535),
     default=1500,
     show_default=True,
-    help="Largest IP packet, in bytes.",
+    help="Carry IP packets of up to this many bytes.",
+)
+@output_option(
+    {".csv": "every drop and mark", ".parquet": "every drop and mark", ".json": "the summary"}
 )
 def emulate(
     *,
@@ -56,12 +58,11 @@ def emulate(
     command: tuple[str, ...],
     peer: str | None,
     nat: bool,
-    uplink: bool,
-    as_root: bool,
-    log: str | None,
-    summary: str | None,
-    lateness: str,
+    swap_directions: bool,
+    run_as_root: bool,
+    max_delay_error: str,
     mtu_bytes: int,
+    outputs: Outputs,
 ) -> int:
     """Run COMMAND in a network namespace behind the link of LINK.toml.
 
@@ -72,36 +73,34 @@ def emulate(
 
     The summary goes to stderr. The exit status is COMMAND's, or 1 if packets left the link too late
     for a valid emulation.
+
+    Example: sudo jostle link emulate link.toml --nat -- curl -O https://example.com/file
     """
     from jostle import emulate as emulation
-    from jostle.emulate import event_log
     from jostle.scenario.parsing.quantities import QuantityError, parse_span
 
     links = emulation.load(link)
     try:
-        bound_ns = parse_span(lateness)
+        bound_ns = parse_span(max_delay_error)
     except QuantityError as error:
-        raise InputError(f"--lateness: {error}") from error
+        raise InputError(f"--max-delay-error: {error}") from error
     if peer is not None and nat:
-        raise InputError("--nat and --peer: a far end of its own reaches nothing — keep one")
-    if log is not None:
-        event_log.check(Path(log))
-    for file in (log, summary):
-        _check_writable(file)
+        raise InputError("--nat and --peer: a separate far end reaches nothing — keep one")
+    outputs.prepare()
     options = emulation.Options(
         peer=_words(peer) if peer is not None else (),
         nat=nat,
-        uplink=uplink,
-        as_root=as_root,
+        uplink=swap_directions,
+        as_root=run_as_root,
         lateness_bound_ns=bound_ns,
         mtu_bytes=mtu_bytes,
-        log=log is not None,
+        log=bool(outputs.with_ending(*TABLE)),
     )
     outcome = emulation.emulate(links, command, options)
-    if log is not None and outcome.log is not None:
-        event_log.write(outcome.log, Path(log))
-    if summary is not None:
-        Path(summary).write_text(f"{json.dumps(outcome.document, indent=2)}\n", "utf-8")
+    if outcome.log is not None:
+        log = outcome.log
+        outputs.write_table(lambda: log)
+    outputs.write_document(lambda: outcome.document)
     for line in emulation.lines(outcome.document):
         echo(line, err=True)
     return outcome.exit_status if outcome.valid else 1
@@ -117,14 +116,3 @@ def _words(peer: str) -> list[str]:
     if not words:
         raise InputError("--peer: empty — write the command that is the far end")
     return words
-
-
-def _check_writable(file: str | None) -> None:
-    """Raise an error early if a result file cannot be written."""
-    if file is None:
-        return
-    try:
-        with Path(file).open("ab"):
-            pass
-    except OSError as error:
-        raise InputError(f"cannot write {file}: {error.strerror}") from error

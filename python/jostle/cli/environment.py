@@ -31,14 +31,15 @@ class Environment:
 
         return self.engine if self.engine is not None else load_engine()
 
-    def backend(self, name: str, options: Mapping[str, str | None] | None = None) -> Backend:
-        """Create the backend called `name`; see `jostle.backends.create`."""
+    def backend(self, name: str) -> Backend:
+        """Create the backend of a name such as `kernel:6.12`; see `jostle.backends.create`."""
         from jostle.backends import SimBackend, create
+        from jostle.backends.registry import parse_backend
 
-        chosen = options or {}
-        if name == SimBackend.name and self.engine is not None and not any(chosen.values()):
+        kind, chosen = parse_backend(name)
+        if kind == SimBackend.name and self.engine is not None:
             return SimBackend(self.engine)
-        return create(name, **chosen)
+        return create(kind, **chosen)
 
     def load_scenario(
         self, file: str, overrides: Mapping[str, str], *, allow_code: bool = False

@@ -13,74 +13,79 @@ import click
 from jostle.cli import shell_completion
 from jostle.cli.environment import Environment
 from jostle.cli.options import (
+    GroupedCommand,
     allow_code_option,
     jobs_option,
     json_option,
     overrides_of,
+    search_seed_option,
     settings_option,
-    store_option,
+    store_folder_option,
 )
-from jostle.cli.output_folders import make_folder_of
-from jostle.cli.plot import stem_of
+from jostle.cli.output_targets import DOCUMENT, FIGURE, Outputs, output_option
 from jostle.cli.signals import interruptible
+from jostle.cli.verdict_lines import fit_verdict
 from jostle.errors import InputError, name_source, unknown
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
-    from jostle.backends import Run
     from jostle.inference.fit import Compared, Experiment, Fit
     from jostle.inference.fit_features import FitFeature
     from jostle.scenario import Scenario
 
 
-@click.command(short_help="Find the network that explains what was measured.")
+@click.command(cls=GroupedCommand, short_help="Fit a network to measurements.")
 @click.argument("file", metavar="FILE", shell_complete=shell_completion.scenario_files)
 @click.option(
-    "--to",
+    "--data",
     "measured",
     metavar="[CONDITION:]DATA",
     multiple=True,
     required=True,
-    help="What was measured: a capture, or a run by its folder or its name in the store. Of a "
-    "scenario with a grid each is of the condition that it names, or of the next one in order.",
+    help="Fit to this measurement: a capture, or a run by its folder or its name in the store. "
+    "With a grid, name its condition, or give the measurements in the order of conditions.",
 )
 @click.option(
-    "--free",
+    "--vary",
+    "free",
     metavar="KEYS",
     multiple=True,
     required=True,
-    help="Keys that may change, with commas between them: `bottleneck.rate`, or with a range "
-    '`"bottleneck.loss=0.001..5 %"`. Without one, a quarter to four times of what FILE says.',
+    help="Fit these keys, separated by commas: `bottleneck.rate`, or with a range "
+    '`"bottleneck.loss=0.001..5 %"`; by default a quarter to four times the value of FILE.',
 )
 @click.option(
-    "--held-out",
+    "--test-data",
+    "held_out",
     metavar="[CONDITION:]DATA",
     multiple=True,
-    help="Measured as well, and not fitted to: shows whether the fit predicts.",
+    help="Test with this measurement whether the fit predicts.",
 )
 @settings_option
 @click.option(
-    "--guesses",
+    "--trials",
+    "guesses",
+    metavar="N",
     type=click.IntRange(min=10),
     default=80,
     show_default=True,
-    help="Networks that the search tries; what follows takes some fifty for each key.",
+    help="Try this many networks; the refinement needs some fifty more for each key.",
 )
 @click.option(
     "--repeats",
+    metavar="N",
     type=click.IntRange(1, 100),
     default=2,
     show_default=True,
-    help="Runs of each guess and measurement, one seed each.",
+    help="Run each network this many times for each measurement.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**31), default=1, help="Seed of the search.")
-@store_option
+@search_seed_option
+@store_folder_option
 @jobs_option
-@click.option("--output", "-o", metavar="TOML", help="Write the fitted scenario to this file.")
-@click.option(
-    "--figure",
-    metavar="FILE",
-    help="Draw what was measured and held out beside the fit; the ending is the format.",
+@output_option(
+    {".toml": "the fitted scenario"},
+    dict.fromkeys(FIGURE, "the measurements and the fit"),
+    DOCUMENT,
 )
 @allow_code_option
 @json_option
@@ -96,11 +101,10 @@ def fit(
     settings: tuple[str, ...],
     guesses: int,
     repeats: int,
-    seed: int,
+    search_seed: int,
     store_path: str,
     jobs: int | None,
-    output: str | None,
-    figure: str | None,
+    outputs: Outputs,
     allow_code: bool,
     as_json: bool,
 ) -> None:
@@ -108,6 +112,8 @@ def fit(
 
     Candidate values are simulated and compared with the measured runs by throughput, RTT quantiles,
     retransmissions and completion times. Needs `pip install "jostle[tune]"`.
+
+    Example: jostle fit path.toml --data upload.pcapng --vary bottleneck.rate -o fitted.toml
     """
     # Long: most lines pass options.
     from jostle.inference.fit import compare, matching
@@ -118,13 +124,11 @@ def fit(
     from jostle.runner.session import Session
 
     scenario = environment.load_scenario(file, overrides_of(settings), allow_code=allow_code)
-    document = scenario.document
     with name_source(file):
-        keys = free_keys(document, free)
+        keys = free_keys(scenario.document, free)
     experiments = _experiments(scenario, measured, store_path)
     held = _experiments(scenario, held_out, store_path)
-    make_folder_of(output)
-    make_folder_of(figure)
+    outputs.prepare()
     executor = local(jobs)
     with interruptible(executor):
         session = Session(environment.backend("sim"), executor, None)
@@ -135,34 +139,38 @@ def fit(
             session,
             budget=guesses,
             seeds=repeats,
-            seed=seed,
+            seed=search_seed,
             progress=lambda count, least: echo(_so_far(count, guesses, least), err=True),
         )
         predicted, later = compare(found.scenario, held, session, repeats)
     said = [*found.assumptions, *matching(found.scenario, held)]
-    if output is not None:
+    for output in outputs.with_ending(".toml"):
         said.append(f"Left out of {output}: the comments of {file}, which describe its own values.")
     found = replace(found, assumptions=tuple(said))
+    document = {**found.to_dict(), "test": _documents(predicted)}
     if as_json:
-        told = {**found.to_dict(), "test": _documents(predicted)}
-        echo(json.dumps(told, ensure_ascii=False, allow_nan=False))
+        echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
     else:
         _print(found, measured, predicted, held_out)
-    if output is not None:
-        from jostle.safe_io.atomic_write import write_atomically
+    outputs.write_document(lambda: document)
+    values = {one.key.key: one.key.written(one.value) for one in found.parameters}
+    outputs.write_text(
+        ".toml", "fitted scenario", lambda: fitted_text(scenario.document, values), quiet=as_json
+    )
+    if outputs.with_ending(*FIGURE):
+        from jostle.figures import draw
+        from jostle.inference.figure_data import fit_overlay
 
-        values = {one.key.key: one.key.written(one.value) for one in found.parameters}
-        write_atomically(Path(output), fitted_text(document, values).encode())
-        echo(f"fitted scenario: {output}", err=as_json)
-    if figure is not None:
         names = [*measured, *(f"{name}, held out" for name in held_out)]
         theirs = [one.run for one in (*experiments, *held)]
-        _draw(list(zip(names, theirs, (*found.runs, *later), strict=True)), figure, quiet=as_json)
+        pairs = list(zip(names, theirs, (*found.runs, *later), strict=True))
+        outputs.write_drawing(draw.stacked(fit_overlay(pairs)), quiet=as_json)
 
 
 def _so_far(count: int, guesses: int, least: float) -> str:
     """Describe the progress of a fit. Evaluations beyond `guesses` refine the result."""
-    tried = f"{count} of {guesses} guesses" if count <= guesses else f"{count} guesses"
+    refined = f"{guesses} guesses and {count - guesses} to refine the best"
+    tried = f"{count} of {guesses} guesses" if count <= guesses else refined
     return f"{tried}, misfit {least:.3g}"
 
 
@@ -197,16 +205,6 @@ def _documents(compared: Sequence[Compared]) -> list[list[dict[str, Any]]]:
     return [compared_dict(one) for one in compared]
 
 
-def _draw(pairs: Sequence[tuple[str, Run, Run]], file: str, *, quiet: bool) -> None:
-    from jostle.figures import draw
-    from jostle.figures.save import save
-    from jostle.inference.figure_data import fit_overlay
-
-    stem, formats = stem_of(file, ())
-    for path in save(draw.stacked(fit_overlay(pairs)), stem, formats):
-        echo(f"figure: {path}", err=quiet)
-
-
 def _print(
     found: Fit,
     measured: Sequence[str],
@@ -217,6 +215,7 @@ def _print(
     from jostle.results.tables import Table
 
     to = output.console()
+    to.print(fit_verdict(found))
     rows = [
         (
             one.key.key,
@@ -227,7 +226,7 @@ def _print(
     ]
     output.print_table(to, Table(("key", "value", "95 % interval"), tuple(rows), (), 1))
     for one, other, correlation in found.unclear:
-        said = f"{one} and {other} cannot be told apart by these data (correlation"
+        said = f"these data cannot separate {one} from {other} (correlation"
         output.print_note(to, f"{said} {correlation:+.2f}).")
     for title, words, every in (
         ("fitted to", measured, found.compared),
@@ -237,7 +236,7 @@ def _print(
             table = [_row(feature, fitted) for feature, fitted in compared]
             header = ("", "measured", "fitted", "difference")
             output.print_table(to, Table(header, tuple(table), (), 1, f"{title} {name}"))
-    said = "Its mean square is 1 where each number differs by what a right model may differ by."
+    said = "A correct model has a misfit of about 1 or less."
     output.print_note(to, f"Misfit {found.misfit:.3g} after {found.evaluations} guesses. {said}")
     output.print_assumptions(to, found.assumptions)
 

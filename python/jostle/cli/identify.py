@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.options import jobs_option, json_option, store_option
-from jostle.cli.output_folders import make_folder_of
-from jostle.cli.plot import stem_of
+from jostle.cli.options import (
+    GroupedCommand,
+    candidates_option,
+    jobs_option,
+    json_option,
+    store_folder_option,
+)
+from jostle.cli.output_targets import DOCUMENT, FIGURE, Outputs, output_option
 from jostle.cli.signals import interruptible
+from jostle.cli.verdict_lines import identification_verdict
 from jostle.errors import name_source
 from jostle.safe_io.terminal_text import echo
 
@@ -23,47 +29,35 @@ if TYPE_CHECKING:
     from jostle.inference.identify import Identification
 
 _SHOWN = 8
-_DOUBT = 0.5
-"""Probability of "none of these" from which it is the answer."""
 
 
-@click.command(short_help="Name the controller that sends like a measured flow.")
+@click.command(cls=GroupedCommand, short_help="Identify the controller that sent a flow.")
 @click.argument("data", metavar="CAPTURE|RUN")
 @click.option(
     "--flow",
     metavar="NAME",
-    help="This flow; may be left out if there is one alone, or one sends nearly everything.",
+    help="Identify this flow; needed unless one flow sends nearly everything.",
 )
 @click.option(
     "--link",
     metavar="LINK.toml",
-    help="The network, as `jostle emulate` takes it, instead of what the run says of its own, or "
-    "what a capture shows of it.",
+    help="Use the network of this file (see `jostle link emulate`) instead of the one of the run "
+    "or the one estimated from the capture.",
 )
+@candidates_option
 @click.option(
-    "--candidates",
-    metavar="NAMES",
-    default="linux",
-    show_default=True,
-    help="Controllers that are tried: `linux`, what Linux has and BBRv3; `all`, the whole "
-    "registry; or names with commas between them.",
-)
-@click.option(
-    "--replicas",
+    "--repeats",
+    metavar="N",
     type=click.IntRange(1, 100),
     default=3,
     show_default=True,
-    help="Runs of each candidate, on links that differ a little. Of a capture there are four more, "
-    "on paths that bring packets late.",
+    help="Run each candidate this many times, on links that differ slightly; for a capture four "
+    "times more, with late packets.",
 )
-@store_option
+@store_folder_option
 @jobs_option
+@output_option(dict.fromkeys(FIGURE, "the flow beside its three likeliest senders"), DOCUMENT)
 @json_option
-@click.option(
-    "--figure",
-    metavar="FILE",
-    help="Draw the flow beside its three likeliest senders; the ending is the format.",
-)
 @click.pass_obj
 def identify(
     environment: Environment,
@@ -73,17 +67,19 @@ def identify(
     flow: str | None,
     link: str | None,
     candidates: str,
-    replicas: int,
+    repeats: int,
     store_path: str,
     jobs: int | None,
     as_json: bool,
-    figure: str | None,
+    outputs: Outputs,
 ) -> None:
     """Identify the controller that sent a flow of a CAPTURE, or of a RUN given by folder or name.
 
     Every candidate is simulated on the same network. Curves of queueing delay and bytes in flight
     are compared, with small differences in time allowed. Probabilities are calibrated on runs of
-    Linux (docs/identify.md); "none of these" is a possible answer.
+    Linux (docs/explanation/inference.md); "none of these" is a possible answer.
+
+    Example: jostle identify upload.pcapng
     """
     from jostle.emulate import load
     from jostle.inference import run_context
@@ -95,7 +91,7 @@ def identify(
     from jostle.runner.session import Session
 
     names = chosen_names(candidates)
-    make_folder_of(figure)
+    outputs.prepare()
     run = find_measured(data, Path(store_path))
     with name_source(data):
         observed = observe(run, flow)
@@ -108,17 +104,21 @@ def identify(
     executor = local(jobs)
     with interruptible(executor), name_source(link or data):
         session = Session(environment.backend("sim"), executor, None)
-        found = ranked(observed, around, names, session, replicas, on_time=network == "run")
+        found = ranked(observed, around, names, session, repeats, on_time=network == "run")
         said = (*_about_the_flow(run, observed.flow, network), *found.assumptions)
         found = replace(found, assumptions=said)
+    document = found.to_dict()
+    document["link"]["from"] = network
     if as_json:
-        document = found.to_dict()
-        document["link"]["from"] = network
         echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
     else:
         _print(found, estimated=network == "estimated")
-    if figure is not None:
-        _draw(found, figure, quiet=as_json)
+    outputs.write_document(lambda: document)
+    if outputs.with_ending(*FIGURE):
+        from jostle.figures import draw
+        from jostle.inference.figure_data import candidate_overlay
+
+        outputs.write_drawing(draw.stacked(candidate_overlay(found)), quiet=as_json)
 
 
 def _print(found: Identification, *, estimated: bool) -> None:
@@ -131,12 +131,8 @@ def _print(found: Identification, *, estimated: bool) -> None:
     ]
     rows.append(("none of these", f"{found.none_of_these:.1%}", ""))
     to = output.console()
+    to.print(identification_verdict(found))
     output.print_table(to, Table(("controller", "probability", "distance"), tuple(rows), (), 1))
-    if found.none_of_these > _DOUBT:
-        closest = found.ranking[0].controller
-        output.print_note(
-            to, f"Most likely none of these: {closest} comes closest, and is not close."
-        )
     rest = len(found.ranking) - _SHOWN
     if estimated:
         (link,) = found.links
@@ -161,13 +157,3 @@ def _about_the_flow(run: Run, flow: str, network: str) -> Iterator[str]:
         yield f"Left out: {len(others)} more flows of the data."
     if run.spec["links"]:
         yield "Left out: the links of the run. Those of --link were used."
-
-
-def _draw(found: Identification, file: str, *, quiet: bool) -> None:
-    from jostle.figures import draw
-    from jostle.figures.save import save
-    from jostle.inference.figure_data import candidate_overlay
-
-    stem, formats = stem_of(file, ())
-    for path in save(draw.stacked(candidate_overlay(found)), stem, formats):
-        echo(f"figure: {path}", err=quiet)

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jostle.cli.options import GroupedCommand
 from jostle.cli.output_folders import make_folder_of
 from jostle.cli.signals import orderly_interruption
+from jostle.cli.time_option import integer_seconds
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
@@ -26,45 +28,48 @@ _DIRECTIONS: Mapping[str, tuple[Direction, ...]] = {
 }  # fmt: skip
 
 
-@click.command(short_help="Measure the path to a host, for the commands that read captures.")
+@click.command(cls=GroupedCommand, short_help="Measure a real path.")
 @click.argument("host", metavar="HOST|URL")
 @click.option(
-    "--with",
+    "--tool",
     "by",
     type=click.Choice(("iperf3", "http")),
-    help="What the host serves: iperf3 unless a URL is given.",
+    help="Use this program of the host: iperf3 unless a URL is given.",
 )
-@click.option("--port", type=click.IntRange(1, 65_535), help="Port of the server.")
+@click.option("--port", metavar="N", type=click.IntRange(1, 65_535), help="Connect to this port.")
 @click.option(
-    "--seconds", type=click.IntRange(2, 3600), default=10, show_default=True,
-    help="Length of each transfer; `jostle identify` needs 5 at least, and likes 30.",
-)  # fmt: skip
+    "--duration",
+    metavar="TIME",
+    default="10 s",
+    show_default=True,
+    help="Let each transfer last this long; `jostle identify` needs 5 s and prefers 30 s.",
+)
 @click.option(
     "--controllers",
     metavar="NAMES",
     default="available",
     show_default=True,
-    help="Congestion controllers that send, one transfer each: those that this user may set here, "
-    "or names with commas between them.",
+    help="Measure one transfer with each of these congestion controllers: those that this user may "
+    "set here, or names separated by commas.",
 )
 @click.option(
     "--direction",
     type=click.Choice(tuple(_DIRECTIONS)),
-    help="`down` to this host, `up` from it, or both; by default both with iperf3, and down "
+    help="Send to this host (down), from it (up), or both; by default both with iperf3, and down "
     "with a web server.",
 )
-@click.option("--capture", is_flag=True, help="Keep the packets, too, with tcpdump. Needs root.")
+@click.option("--capture", is_flag=True, help="Capture the packets with tcpdump, too. Needs root.")
 @click.option(
-    "--out", "-o", metavar="FOLDER",
-    help="Where files go, a folder that is not there yet; measure-HOST-TIME by default.",
+    "-o", "out", metavar="DIR",
+    help="Write to this folder, which does not exist yet.  [default: measure-HOST-TIME]",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the manifest instead of a table.")
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest instead of tables.")
 def measure(
     *,
     host: str,
     by: str | None,
     port: int | None,
-    seconds: int,
+    duration: str,
     controllers: str,
     direction: str | None,
     capture: bool,
@@ -77,10 +82,13 @@ def measure(
     a server that accepts POST). The kernel's TCP_INFO of this host's connections is recorded every
     20 ms, without root. `jostle analyze` reads the written folder; `fit`, `identify` and `advise`
     read its files.
+
+    Example: jostle measure iperf.example.net --duration '30 s' -o path
     """
     from jostle.measurements.live import MeasurementRequest
     from jostle.measurements.live import measure as measured
 
+    seconds = integer_seconds("--duration", duration, 2, 3600)
     folder = Path(out or _usual_name(host))
     directions = _DIRECTIONS[direction] if direction else ()
     asked = MeasurementRequest(host, by, port, seconds, controllers, directions, capture)
@@ -172,9 +180,9 @@ def _print(found: Measurement) -> None:
     output.print_table(to, Table(header, tuple(rows), (), 1))
     if idle is not None:
         said = (
-            "Pings beside a transfer are those after its first fifth: what they take more than at "
+            "Pings during a transfer are counted after its first fifth: their RTT above the idle "
         )
-        output.print_note(to, f"{said}rest they wait in queues.")
+        output.print_note(to, f"{said}RTT is queueing delay.")
 
 
 def _pings(of: Mapping[str, Any] | None) -> tuple[str, str, str]:

@@ -18,12 +18,16 @@ from jostle.safe_io.terminal_text import echo
 @click.argument("name", required=False, shell_complete=shell_completion.first_scenarios)
 @click.option("--controller", "controllers", multiple=True, metavar="NAME",
               shell_complete=shell_completion.registered("controllers"),
-              help="Congestion controller; several are compared.")  # fmt: skip
-@click.option("--rate", metavar="RATE", help="Rate of the bottleneck, as in '50 Mbit/s'.")
-@click.option("--rtt", metavar="TIME", help="Round-trip time of the quiet path, as in '30 ms'.")
-@click.option("--output", "-o", metavar="TOML",
-              help="File to write, or - for standard output; NAME.toml if left out.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+              help="Use this congestion controller; several are compared.")  # fmt: skip
+@click.option("--rate", metavar="RATE", help="Set the rate of the bottleneck, such as '50 Mbit/s'.")
+@click.option("--rtt", metavar="TIME", help="Set the base RTT, such as '30 ms'.")
+@click.option(
+    "-o",
+    "output",
+    metavar="FILE",
+    help="Write to this file, or - for standard output.  [default: NAME.toml]",
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 def new(
     name: str | None,
     *,
@@ -37,6 +41,8 @@ def new(
 
     Each is a complete file with comments, which you can change and run. Without NAME, the command
     asks questions.
+
+    Example: jostle new home-router --controller bbr3
     """
     from jostle import scenario
     from jostle.scenario import templates

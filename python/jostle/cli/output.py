@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-import textwrap
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from jostle.cli.verdict_lines import run_verdict
 from jostle.results.sweep_matrix import sweep_matrix
 from jostle.results.tables import Table, View, interval_note, phase_tables
-from jostle.safe_io.terminal_text import echo, single_line
+from jostle.safe_io.terminal_text import echo, single_line, wrap_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from rich.console import Console
     from rich.text import Text
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _SHOWN_CAPTURES = 5
 _GAP = "  "
+_LONGEST_WORD = 16
+"""Longest word that makes a column of texts wider; paths are longer, and are cut."""
 
 
 def console() -> Console:
@@ -43,13 +47,20 @@ def width() -> int:
     return shutil.get_terminal_size((80, 24)).columns
 
 
+def _headed(results: ResultSet, phases: Sequence[str]) -> Console:
+    """Print the verdict and the title, and return the console."""
+    to = console()
+    to.print(run_verdict(results, phases))
+    if results.title:
+        to.print(results.title, style="bold")
+    return to
+
+
 def print_results(results: ResultSet, phases: Sequence[str], view: View) -> None:
     """Print the tables of the given `phases`, or of all phases if none is given."""
     if not results.results:
         return
-    to = console()
-    if results.title:
-        to.print(results.title, style="bold")
+    to = _headed(results, phases)
     windows = {phase.name: phase for phase in results.phases}
     for name in phases or windows:
         window = windows[name]
@@ -68,19 +79,57 @@ def print_pivot(
 
     if not results.results:
         return
-    to = console()
-    if results.title:
-        to.print(results.title, style="bold")
-    for table in pivot_tables(results, row, column, shown.measure, phases or None, each=shown.each):
+    to = _headed(results, phases)
+    for table in pivot_tables(
+        results, row, column, shown.columns[0], phases or None, each=shown.each
+    ):
         for part in fitting(table, width()):
             print_table(to, part)
     print_note(to, interval_note(results))
 
 
+def print_texts(
+    header: Sequence[str], rows: Sequence[Sequence[str]], fixed: Collection[str]
+) -> None:
+    """Print a table of texts. A terminal wraps them between words; a pipe gets whole lines.
+
+    Parameters
+    ----------
+    header
+        Names of the columns; empty names for a table without a header.
+    rows
+        Cells; a line break in a cell starts a new line there.
+    fixed
+        Names of the columns that are never wrapped.
+    """
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    to = console()
+    grid = Grid(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold",
+        show_header=any(header),
+    )  # fmt: skip
+    for number, name in enumerate(header):
+        longest = max((len(word) for row in rows for word in row[number].split()), default=0)
+        grid.add_column(
+            Text(name), no_wrap=name in fixed, overflow="fold",
+            min_width=min(max(longest, len(name)), _LONGEST_WORD),
+        )  # fmt: skip
+    for row in rows:
+        # Text is not passed through `render_str`, so each line is escaped here.
+        grid.add_row(*(Text("\n".join(map(single_line, cell.split("\n")))) for cell in row))
+    if not to.is_terminal and "COLUMNS" not in os.environ:
+        unlimited = to.options.update(max_width=sys.maxsize)
+        to.width = max(to.width, to.measure(grid, options=unlimited).maximum)
+    to.print(grid)
+    to.print()
+
+
 def print_note(to: Console, note: str) -> None:
     """Print a note, wrapped to the line width."""
     if note:
-        for line in textwrap.wrap(note, width(), break_on_hyphens=False):
+        for line in wrap_words(note, width()):
             to.print(line)
 
 
@@ -91,7 +140,7 @@ def print_assumptions(to: Console, sentences: Sequence[str]) -> None:
     to.print()
     to.print("Assumptions", style="bold")
     for sentence in sentences:
-        for at, line in enumerate(textwrap.wrap(sentence, width() - 2, break_on_hyphens=False)):
+        for at, line in enumerate(wrap_words(sentence, width() - 2)):
             to.print(f"{'  ' if at else '- '}{line}")
 
 
@@ -112,7 +161,7 @@ def print_captures(results: ResultSet, err: bool) -> None:
         echo(f"captures: {folder} ({count} files)", err=err)
     if len(folders) > _SHOWN_CAPTURES:
         more = len(folders) - _SHOWN_CAPTURES
-        echo(f"captures: of {more} more runs, beside these", err=err)
+        echo(f"captures: of {more} more runs", err=err)
 
 
 def print_table(to: Console, table: Table) -> None:

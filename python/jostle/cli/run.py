@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,26 +21,27 @@ from jostle.cli.detach import (
 )
 from jostle.cli.environment import Environment
 from jostle.cli.options import (
-    backend_choice,
+    csv_option,
     json_option,
     options_of_a_report,
     overrides_of,
     plan_options,
 )
-from jostle.cli.output_folders import make_folder, make_folder_of
+from jostle.cli.output_targets import DOCUMENT, FIGURES, FOLDER, TABLE, Outputs, output_option
 from jostle.cli.signals import interruptible
 from jostle.cli.table_options import (
     TableSelection,
-    formats_option,
     frame_of,
+    print_csv,
     shown_of,
     table_options,
-    write_frame,
 )
 from jostle.errors import InputError, brief, name_source, unknown
 from jostle.safe_io.terminal_text import echo, single_line
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from jostle.backends import Backend
     from jostle.results import ResultSet
     from jostle.runner.progress import Progress
@@ -52,42 +53,44 @@ if TYPE_CHECKING:
     from jostle.store.store import Store
 
 
-@click.command(cls=RecordsCommandLine, short_help="Run scenarios and show who gets how much.")
+@click.command(cls=RecordsCommandLine, short_help="Run scenarios and print the results.")
 @plan_options
+@output_option(TABLE, DOCUMENT, {".html": "a self-contained report"}, FIGURES)
 @json_option
-@click.option("--figures", "figures", metavar="DIR", help="Draw every figure into this folder.")
+@csv_option
 @click.option(
-    "--keep",
-    type=click.Choice(["series", "summary"]),
-    default="series",
-    show_default=True,
-    help="What the store keeps of each run: everything, or its measures alone.",
-)
-@click.option(
-    "--shard",
-    metavar="I/N",
-    help="Carry out one of N equal parts of the runs, from 1/N to N/N, and show nothing: for "
-    "commands that share a store.",
+    "--dry-run", is_flag=True, help="Check the scenarios, print what would run, and exit."
 )
 @click.option(
     "--executor",
     metavar="WHERE",
     default="local",
     show_default=True,
-    help="Where runs are carried out: local, threads; processes; dask, its processes on this "
-    "machine; dask=ADDRESS, workers of its scheduler there; slurm or pbs, --jobs workers of Dask "
-    "that this queue starts.",
+    help="Run here: local (threads); processes; dask (its processes on this machine); dask=ADDRESS "
+    "(workers of this scheduler); slurm or pbs (--jobs workers of Dask that this queue starts).",
+)
+@click.option(
+    "--shard",
+    metavar="I/N",
+    help="Run only one of N equal parts, from 1/N to N/N, and print no results: for commands that "
+    "share a store.",
 )
 @click.option(
     DETACH,
     "away",
     is_flag=True,
-    help="Go on in a process that outlives this shell: see `jostle sweep`.",
+    help="Continue in a process that outlives this shell: see `jostle sweep`.",
 )
 @click.option(DETACHED, "detached", is_flag=True, hidden=True)
-@formats_option
-@click.option("--report", "report", metavar="HTML", help="Write a self-contained report.")
-@click.option("--phase", "phases", metavar="NAME", multiple=True, help="Show this phase alone.")
+@click.option(
+    "--store-level",
+    "keep",
+    type=click.Choice(["series", "summary"]),
+    default="series",
+    show_default=True,
+    help="Store the series of each run, or only its measures.",
+)
+@click.option("--phase", "phases", metavar="NAME", multiple=True, help="Show only this phase.")
 @table_options
 @click.pass_obj
 def run(
@@ -95,76 +98,125 @@ def run(
     /,
     *,
     as_json: bool,
-    figures: str | None,
-    formats: tuple[str, ...],
+    as_csv: bool,
+    outputs: Outputs,
+    dry_run: bool,
     keep: Keep,
-    report: str | None,
     phases: tuple[str, ...],
     shard: str | None,
     away: bool,
     detached: bool,
     **options: Any,
 ) -> int:
-    """Run each scenario FILE and show throughput, RTT, retransmissions and fairness per phase.
+    """Run each scenario FILE and print throughput, RTT, retransmissions and fairness per phase.
 
     Finished runs are kept in the store and not repeated. If the command is interrupted, run it
     again to continue.
+
+    Example: jostle run scenarios/first.toml -o report.html
     """
     shown = shown_of(options)
-    into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
-    part = None if shard is None else _shard_of(shard, no_cache=options["no_cache"])
-    if part is not None and (as_json or figures or report or any(into.values())):
-        raise InputError("--shard: what is shown is of all runs; ask for it without --shard")
+    part = None if shard is None else _shard_of(shard, options["store_path"])
+    if part is not None and (as_json or as_csv or outputs):
+        raise InputError("--shard: results are of all runs; ask for them without --shard")
     plans = plan_files(environment, **options)
     # Check all options before anything runs.
-    if keep == "summary" and (figures or report):
-        raise InputError("--keep summary: figures and reports are drawn from series")
+    if keep == "summary" and outputs.with_ending(".html", FOLDER):
+        raise InputError("--store-level summary: figures and reports are drawn from series")
     _check_phases(plans, phases)
     _check_keys(plans, shown)
-    for file in into.values():
-        make_folder_of(file if file != "-" else None)
-    make_folder(figures)
-    make_folder_of(report)
+    if dry_run:
+        print_plans(environment, plans, options["backend"], options["files"])
+        return 0
+    outputs.prepare()
     sweep = None
-    if not options["no_cache"]:
+    if options["store_path"] is not None:
         sweep = DetachedSweep(command_of(options["files"], options["store_path"]), detached)
     if away:
         if sweep is None:
-            raise InputError("--detach: its runs are kept in the store; leave out --no-cache")
+            raise InputError(f"--detach: its runs are kept in the store; {_KEEP_STORE}")
         return detach(sweep.command, store_of(options["store_path"]).root)
     every = carry_out(environment, plans, **options, keep=keep, shard=part, sweep=sweep)
     if part is not None:
         return _print_shard_progress(part, every)
+    _print_and_write(every, shown, phases, options, outputs, as_json=as_json, as_csv=as_csv)
+    return 1 if any(results.failures or results.late for results in every) else 0
+
+
+def _print_and_write(
+    every: Sequence[ResultSet],
+    shown: TableSelection,
+    phases: Sequence[str],
+    options: Mapping[str, Any],
+    outputs: Outputs,
+    *,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """Print the results and write the files of `-o`."""
     from jostle.cli import output
 
-    if as_json:
+    def document() -> Any:
         documents = [results.to_dict(phases) for results in every]
-        whole = documents[0] if len(documents) == 1 else documents
-        echo(json.dumps(whole, ensure_ascii=False, allow_nan=False))
-    written = write_frame(lambda: frame_of(every, shown, phases, options["files"]), into)
-    quiet = as_json or written
+        return documents[0] if len(documents) == 1 else documents
+
+    def frame() -> pl.DataFrame:
+        return frame_of(every, shown, phases, options["files"])
+
+    if as_json:
+        echo(json.dumps(document(), ensure_ascii=False, allow_nan=False))
+    if as_csv:
+        print_csv(frame())
+    quiet = as_json or as_csv
     for results in every:
         if not quiet:
             _print(results, shown, phases)
         output.print_notes(results, err=quiet)
         output.print_captures(results, err=quiet)
-    if figures is not None:
-        into_folders = _folders(options["files"], Path(figures))
-        _draw(every, into_folders, formats, jobs=options["jobs"], quiet=quiet)
-    if report is not None:
+    outputs.write_table(frame)
+    outputs.write_document(document)
+    _write_figures(every, options, outputs, quiet=quiet)
+    for file in outputs.with_ending(".html"):
         from jostle.report import write_report
 
         words = options_of_a_report(options)
-        path = write_report(every, report, options["files"], words)
+        path = write_report(every, file, options["files"], words)
         echo(f"report: {path}", err=quiet)
-    return 1 if any(results.failures for results in every) else 0
 
 
-def _shard_of(text: str, *, no_cache: bool) -> Shard:
+_KEEP_STORE = "leave out --store none"
+
+
+def print_plans(
+    environment: Environment, plans: Sequence[RunPlan], backend: str, files: Sequence[str]
+) -> None:
+    """Print what would run: conditions and runs of each scenario, and what cannot be run."""
+    from jostle.results.number_format import count
+    from jostle.runner.session import refusals
+
+    made = environment.backend(backend)
+    for plan, file in zip(plans, files, strict=True):
+        refused = refusals(plan, made)
+        if len(refused) == len(plan.conditions):
+            with name_source(plan.source):
+                raise refused[min(refused)].error()
+        left = plan.without(refused)
+        per_condition = len(left.runs) // len(left.conditions)
+        durations = [run.spec["duration_ns"] / 1e9 for run in left.first_run_of_each_condition()]
+        echo(
+            f"{file} is valid: {count(len(left.conditions), 'condition')}, "
+            f"{count(len(left.runs), 'run')} on the {made.name} backend, "
+            f"{per_condition * sum(durations):g} s of simulated time"
+        )
+        for position in sorted(refused):
+            echo(f"left out: {refused[position].error()}", err=True)
+
+
+def _shard_of(text: str, store_path: str | None) -> Shard:
     from jostle.runner.shards import Shard
 
-    if no_cache:
-        raise InputError("--shard: its runs are kept in the store; leave out --no-cache")
+    if store_path is None:
+        raise InputError(f"--shard: its runs are kept in the store; {_KEEP_STORE}")
     return Shard.parse(text)
 
 
@@ -175,7 +227,7 @@ def _print_shard_progress(shard: Shard, every: Sequence[ResultSet]) -> int:
         title = f"{single_line(results.title)}: " if results.title else ""
         stored = len(results.results)
         echo(f"{title}shard {shard}: {stored} of {stored + failed} runs are in the store")
-    return 1 if any(results.failures for results in every) else 0
+    return 1 if any(results.failures or results.late for results in every) else 0
 
 
 def _print(results: ResultSet, shown: TableSelection, phases: Sequence[str]) -> None:
@@ -193,21 +245,19 @@ def carry_out(
     *,
     backend: str,
     jobs: int | None,
-    store_path: str,
-    no_cache: bool,
+    store_path: str | None,
     keep: Keep = "series",
     shard: Shard | None = None,
     executor: str = "local",
     sweep: DetachedSweep | None = None,
-    **given: Any,
+    **_options: Any,
 ) -> list[ResultSet]:
     """Run every plan, with progress on stderr."""
-    made = environment.backend(backend, backend_choice(given))
+    made = environment.backend(backend)
     (every,) = carry_out_with(
         [(made, plans)],
         jobs,
         store_path,
-        no_cache=no_cache,
         keep=keep,
         shard=shard,
         where=executor,
@@ -219,9 +269,8 @@ def carry_out(
 def carry_out_with(
     work: Sequence[tuple[Backend, Sequence[RunPlan]]],
     jobs: int | None,
-    store_path: str,
+    store_path: str | None,
     *,
-    no_cache: bool,
     keep: Keep = "series",
     shard: Shard | None = None,
     where: str = "local",
@@ -235,14 +284,14 @@ def carry_out_with(
     from jostle.runner.session import Session
     from jostle.store.object_storage import is_url
 
-    if where != "local" and not is_url(store_path):
+    if where != "local" and store_path is not None and not is_url(store_path):
         # Worker processes may have another working directory.
         store_path = str(Path(store_path).absolute())
-    store = None if no_cache else store_of(store_path)
+    store = None if store_path is None else store_of(store_path)
     for plan in (plan for _, plans in work for plan in plans) if store is None else ():
         with name_source(plan.source):
             if any(planned.spec.get("capture") for planned in plan.first_run_of_each_condition()):
-                raise InputError("capture: its files are kept in the store; leave out --no-cache")
+                raise InputError(f"capture: its files are kept in the store; {_KEEP_STORE}")
     executor = make(where, jobs, warn)
     with contextlib.ExitStack() as stack:
         stack.enter_context(interruptible(executor))
@@ -365,23 +414,19 @@ def warn(text: object) -> None:
     echo(brief(f"warning: {text}"), err=True)
 
 
-def _draw(
-    every: Sequence[ResultSet],
-    folders: Sequence[Path],
-    formats: Sequence[str],
-    *,
-    jobs: int | None,
-    quiet: bool,
+def _write_figures(
+    every: Sequence[ResultSet], options: Mapping[str, Any], outputs: Outputs, *, quiet: bool
 ) -> None:
+    """Draw every figure into the folders of `-o`."""
     from jostle.results import figure_files
 
-    for results, into in zip(every, folders, strict=True):
-        if not results.results:
-            continue
-        for path in figure_files.save_all(
-            results, into, formats or ("png",), jobs or os.cpu_count() or 1
-        ):
-            echo(f"figure: {path}", err=quiet)
+    jobs = options["jobs"] or os.cpu_count() or 1
+    for folder, formats in outputs.folders().items():
+        for results, into in zip(every, _folders(options["files"], folder), strict=True):
+            if not results.results:
+                continue
+            for path in figure_files.save_all(results, into, formats, jobs):
+                echo(f"figure: {path}", err=quiet)
 
 
 def _folders(files: Sequence[str], folder: Path) -> list[Path]:

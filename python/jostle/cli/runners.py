@@ -20,7 +20,7 @@ Runner = Callable[["PlannedExperiment"], "ResultSet"]
 
 @contextmanager
 def runners(
-    backends: Mapping[str, Backend], total: int, jobs: int | None, store_path: str
+    backends: Mapping[str, Backend], total: int, jobs: int | None, store_path: str | None
 ) -> Iterator[Mapping[str, Runner]]:
     """Yield, for each backend, a function that runs and stores an experiment.
 
@@ -33,14 +33,14 @@ def runners(
     jobs
         Number of parallel runs.
     store_path
-        Folder of the store.
+        Folder of the store; None for none.
     """
     from jostle.results import condition_names
     from jostle.runner.executors import local
     from jostle.runner.progress import on_stderr
     from jostle.runner.session import Session
 
-    store = store_of(store_path)
+    store = None if store_path is None else store_of(store_path)
     executor = local(jobs)
     told = 0
 

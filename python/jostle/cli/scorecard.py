@@ -1,4 +1,4 @@
-"""`jostle scorecard`."""
+"""`jostle suite scorecard`."""
 
 from __future__ import annotations
 
@@ -6,25 +6,29 @@ import json
 import os
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from jostle.cli import shell_completion
 from jostle.cli.environment import Environment
-from jostle.cli.options import backend_choice, json_option, junit_option
-from jostle.cli.output_folders import make_folder_of
+from jostle.cli.options import GroupedCommand, json_option
+from jostle.cli.output_targets import DOCUMENT, JUNIT, Outputs, output_option
 from jostle.cli.runners import runners
-from jostle.cli.suite import result_options, suite_options, suite_task
+from jostle.cli.suite_run import result_options, suite_options, suite_task
+from jostle.cli.verdict_lines import scorecard_verdict
 from jostle.errors import InputError
-from jostle.safe_io.terminal_text import echo
+from jostle.safe_io.terminal_text import echo, single_line
 
 if TYPE_CHECKING:
     from jostle.suites.run_suite import SuiteOutcome
 
 
-@click.command(short_help="Write a page of verdicts on controllers, side by side, with a ranking.")
+_PAGE = "reports/scorecard.html"
+"""Default path of the page."""
+
+
+@click.command(cls=GroupedCommand, short_help="Write a page that compares and ranks controllers.")
 @click.argument(
     "controllers",
     metavar="CONTROLLER…",
@@ -38,19 +42,11 @@ if TYPE_CHECKING:
     metavar="ID",
     multiple=True,
     shell_complete=shell_completion.suites,
-    help="This suite, or the folder of one; may be given more than once. All of them if absent.",
+    help="Use only this suite, given by ID or folder; repeatable. By default all suites.",
 )
 @suite_options
-@click.option(
-    "--output",
-    "-o",
-    metavar="HTML",
-    default="reports/scorecard.html",
-    show_default=True,
-    help="The page.",
-)
+@output_option({".html": "the page"}, DOCUMENT, JUNIT, default=_PAGE)
 @json_option
-@junit_option
 @click.pass_obj
 def scorecard(
     environment: Environment,
@@ -58,9 +54,8 @@ def scorecard(
     *,
     controllers: tuple[str, ...],
     suites: tuple[str, ...],
-    output: str,
+    outputs: Outputs,
     as_json: bool,
-    junit: str | None,
     **given: Any,
 ) -> int:
     """Test each CONTROLLER with suites, and write one page with all results.
@@ -68,14 +63,16 @@ def scorecard(
     Each row shows value, interval, bound and verdict for every controller, and links to the figure
     of its scenario and the command that repeats it. Several controllers are ranked in a table whose
     weights can be changed on the page. The exit status is 1 only if a run failed.
+
+    Example: jostle suite scorecard cubic bbr3 --quick -o scorecard.html
     """
-    from jostle.safe_io.atomic_write import write_atomically
     from jostle.suites import names, result_documents
     from jostle.suites.criterion_figures import picture_data
     from jostle.suites.scorecard_page import MOST_PICTURES, page, scorecard_document
 
-    make_folder_of(output)
-    make_folder_of(junit)
+    if not outputs.with_ending(".html"):
+        outputs = Outputs((*outputs.paths, _PAGE))
+    outputs.prepare()
     wanted = suites or tuple(names())
     if not wanted:
         raise InputError("jostle was installed without suites: name one by --suite FOLDER")
@@ -83,17 +80,16 @@ def scorecard(
     cards = [one.card for one in done]
     data = picture_data(done, MOST_PICTURES)
     pictures = _drawn(data, given["jobs"])
-    words = ["jostle", "scorecard", *controllers]
+    words = ["jostle", "suite", "scorecard", *controllers]
     words += [word for one in suites for word in ("--suite", one)]
     text = page(done, pictures, shlex.join([*words, *result_options(given)]))
-    write_atomically(Path(output), text.encode())
-    if junit is not None:
-        write_atomically(Path(junit), result_documents.junit(cards).encode())
     if as_json:
         echo(json.dumps(scorecard_document(cards), ensure_ascii=False, allow_nan=False))
     else:
         _print(done)
-    echo(f"page: {output}", err=as_json)
+    outputs.write_text(".html", "page", lambda: text, quiet=as_json)
+    outputs.write_document(lambda: scorecard_document(cards))
+    outputs.write_text(".xml", "junit", lambda: result_documents.junit(cards), quiet=True)
     return 1 if any(card.failures for card in cards) else 0
 
 
@@ -102,7 +98,7 @@ def _carry_out(
 ) -> list[SuiteOutcome]:
     from jostle.suites.run_suite import outcome_of
 
-    backend = environment.backend(given["backend"], backend_choice(given))
+    backend = environment.backend(given["backend"])
     given = {**given, "only": ()}
     tasks = [
         suite_task(backend, name, controller, given)
@@ -138,6 +134,8 @@ def _print(done: Sequence[SuiteOutcome]) -> None:
     from jostle.suites.result_documents import counted
 
     cards = [one.card for one in done]
+    places = rank_controllers(cards)
+    echo(single_line(scorecard_verdict(cards, places)))
     wide = max(len(f"{card.suite}  {card.controller}") for card in cards)
     for card in cards:
         parts = [
@@ -146,7 +144,6 @@ def _print(done: Sequence[SuiteOutcome]) -> None:
             if counts
         ]
         echo(f"{f'{card.suite}  {card.controller}':<{wide}}  {'; '.join(parts)}")
-    places = rank_controllers(cards)
     if len(places) > 1:
         for one in places:
             score = "–" if one.score is None else f"{100 * one.score:.0f} %"

@@ -7,15 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-
 from jostle.cli.environment import Environment
-from jostle.cli.options import backend_choice, json_option, overrides_of
-from jostle.cli.output_folders import make_folder_of
-from jostle.cli.plot import stem_of
+from jostle.cli.options import json_option, overrides_of
+from jostle.cli.output_targets import DOCUMENT, FIGURE, Outputs, output_option
 from jostle.cli.run import store_of
 from jostle.cli.signals import interruptible
-from jostle.cli.table_options import formats_option
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
 
@@ -29,19 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def search_output_options(command: F) -> F:
     """Add the options for the output of a result."""
-    for option in (
-        formats_option,
-        click.option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Draw the answer into this file; its ending (.png, .svg, .pdf) is a format unless "
-            "--format is given.",
-        ),
-        json_option,
-    ):
-        command = option(command)
-    return command
+    return output_option(FIGURE, DOCUMENT)(json_option(command))
 
 
 def scenario_of(environment: Environment, options: Mapping[str, Any]) -> Scenario:
@@ -70,20 +54,27 @@ def load(
         raise InputError(str(error)) from error
 
 
+def report_search(
+    document: Mapping[str, Any],
+    show: Callable[[], None],
+    figure: Callable[[], FigureData],
+    outputs: Outputs,
+    *,
+    as_json: bool,
+) -> None:
+    """Print a result as tables or as one JSON document, and write the files of `-o`."""
+    if as_json:
+        print_document(document)
+    else:
+        show()
+    outputs.write_document(lambda: document)
+    if outputs.with_ending(*FIGURE):
+        outputs.write_figure(figure(), quiet=as_json)
+
+
 def print_document(document: Mapping[str, Any]) -> None:
     """Print one JSON document."""
     echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
-
-
-def draw(data: FigureData, output: str, formats: tuple[str, ...], *, quiet: bool) -> None:
-    """Draw a figure into files, and print their paths."""
-    from jostle.figures.renderer import render_figure
-    from jostle.figures.save import save
-
-    stem, endings = stem_of(output, formats)
-    make_folder_of(stem)
-    for path in save(render_figure(data), stem, endings):
-        echo(f"figure: {path}", err=quiet)
 
 
 @contextmanager
@@ -92,8 +83,9 @@ def session_of(environment: Environment, options: Mapping[str, Any]) -> Iterator
     from jostle.runner.executors import local
     from jostle.runner.session import Session
 
-    backend = environment.backend(options["backend"], backend_choice(options))
-    store = None if options["no_cache"] else store_of(options["store_path"])
+    backend = environment.backend(options["backend"])
+    path = options["store_path"]
+    store = None if path is None else store_of(path)
     executor = local(options["jobs"])
     with interruptible(executor):
         yield Session(backend, executor, store, noting=False)

@@ -1,44 +1,49 @@
-"""`jostle sensitivity`."""
+"""`jostle search sensitivity`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.options import plan_options
+from jostle.cli.options import GroupedCommand, plan_options
+from jostle.cli.output_targets import Outputs
 from jostle.cli.run import carry_out
-from jostle.cli.search_options import draw, print_document, scenario_of, search_output_options
+from jostle.cli.search_options import report_search, scenario_of, search_output_options
+from jostle.cli.verdict_lines import sensitivity_verdict
 from jostle.errors import InputError
+
+if TYPE_CHECKING:
+    from jostle.figures.renderer import FigureData
 
 DOCUMENT = "jostle.sensitivity/1"
 
 
-@click.command(short_help="Which sampled keys a measure depends on, and how much.")
+@click.command(cls=GroupedCommand, short_help="Rank sampled keys by their effect on a measure.")
 @plan_options
 @click.option(
     "--measure",
-    "-m",
     "measures",
     metavar="MEASURE",
     multiple=True,
     required=True,
-    help='What is asked, as "share of newcomer in steady"; may be given several times.',
+    help='Explain this measure, such as "share of newcomer in steady"; repeatable.',
 )
 @click.option(
     "--method",
     type=click.Choice(["sobol", "morris"]),
     default="sobol",
     show_default=True,
-    help="sobol: parts of the variance. morris: elementary effects, with fewer runs.",
+    help="Compute parts of the variance (sobol) or elementary effects, with fewer runs (morris).",
 )
 @click.option(
     "--points",
+    metavar="N",
     type=click.IntRange(min=2),
     default=None,
-    help="sobol: base points, best a power of two, of which each takes (keys + 2) conditions. "
-    "morris: trajectories of (keys + 1).  [default: 64, morris 20]",
+    help="Use this many base points, best a power of two, with (keys + 2) conditions each (sobol), "
+    "or trajectories of (keys + 1) conditions (morris).  [default: 64, morris 20]",
 )
 @search_output_options
 @click.pass_obj
@@ -49,14 +54,15 @@ def sensitivity(
     measures: tuple[str, ...],
     method: Any,
     points: int | None,
-    output: str | None,
-    formats: tuple[str, ...],
+    outputs: Outputs,
     as_json: bool,
     **options: Any,
 ) -> int:
     """Rank the keys of the table [sample] of scenario FILE by their effect on a measure.
 
     The command uses the ranges and the seed of the sample. The method chooses the points.
+
+    Example: jostle search sensitivity scenarios/sensitivity.toml --measure 'share of newcomer'
     """
     from jostle.cli import output as shown
     from jostle.figures.data import Multiples
@@ -70,20 +76,27 @@ def sensitivity(
     plan = scenario.plan(repeats=options["repeats"], seed=options["seed"])
     for quantity in quantities:
         quantity.check(plan)
+    outputs.prepare()
     (results,) = carry_out(environment, [plan], **options)
     if results.failures:
         raise InputError(f"{scenario.source}: {results.run_counts}; no index without all runs")
     found = [analyse(scenario, results, quantity, method, seed) for quantity in quantities]
-    if as_json:
-        print_document({"schema": DOCUMENT, "title": scenario.title,
-                        "measures": [one.to_dict() for one in found]})  # fmt: skip
-    else:
+    document = {
+        "schema": DOCUMENT,
+        "title": scenario.title,
+        "measures": [one.to_dict() for one in found],
+    }
+
+    def show() -> None:
         to = shown.console()
+        to.print(sensitivity_verdict(found))
         to.print(scenario.title, style="bold")
         for one in found:
             shown.print_table(to, table(one))
-    if output is not None:
+
+    def drawn() -> FigureData:
         parts = tuple((one.quantity.text, figure(one)) for one in found)
-        data = parts[0][1] if len(parts) == 1 else Multiples(parts)
-        draw(data, output, formats, quiet=as_json)
+        return parts[0][1] if len(parts) == 1 else Multiples(parts)
+
+    report_search(document, show, drawn, outputs, as_json=as_json)
     return 0

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jostle.cli.options import store_option
+from jostle.cli.options import store_folder_option
 from jostle.cli.output_folders import make_folder_of
+from jostle.cli.renamed import RenamingGroup
 from jostle.cli.run import warn
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
@@ -17,17 +18,24 @@ if TYPE_CHECKING:
     from jostle.store.store import Store
 
 
-@click.group(short_help="Check, tidy up, export or ask a store of finished runs.")
+@click.group(
+    cls=RenamingGroup, short_help="Check, compact, export and query a store of finished runs."
+)
 def store() -> None:
-    """Maintain and query a store of finished runs."""
+    """Maintain and query a store of finished runs.
+
+    Example: jostle store sql "SELECT controller, avg(throughput_bps) FROM measures GROUP BY 1"
+    """
 
 
-@store.command(short_help="See whether everything is what was written.")
-@store_option
+@store.command(short_help="Check every file against its digest.")
+@store_folder_option
 def check(*, store_path: str) -> int:
     """Check every file of every run against its digest, and every run against its name.
 
     Nothing is changed. The exit status is 1 if the store is damaged.
+
+    Example: jostle store check
     """
     from jostle.store.maintenance.check import check as find_damage
 
@@ -41,13 +49,17 @@ def check(*, store_path: str) -> int:
     return 1 if found.damaged else 0
 
 
-@store.command(short_help="Merge small segments, remove what is there twice.")
-@click.option("--damaged", is_flag=True, help="Remove what was moved aside because of damage.")
-@store_option
-def gc(*, damaged: bool, store_path: str) -> None:
+@store.command(short_help="Merge small segments and remove duplicates.")
+@click.option(
+    "--remove-damaged", "damaged", is_flag=True, help="Remove damaged files that were moved aside."
+)
+@store_folder_option
+def compact(*, damaged: bool, store_path: str) -> None:
     """Merge small segments, and remove duplicate copies of runs. No run is lost.
 
     Other processes may read and write the store at the same time.
+
+    Example: jostle store compact
     """
     from jostle.store.maintenance.compaction import compact_store
 
@@ -58,12 +70,14 @@ def gc(*, damaged: bool, store_path: str) -> None:
     )
 
 
-@store.command(short_help="Turn a store of folders into one of segments.")
-@store_option
+@store.command(short_help="Convert a store of folders to segments.")
+@store_folder_option
 def convert(*, store_path: str) -> None:
     """Convert runs in separate folders, the format of earlier versions, to segments.
 
     Runs with captures keep their folders.
+
+    Example: jostle store convert
     """
     from jostle.store.maintenance.convert import convert as write_segments
 
@@ -74,16 +88,18 @@ def convert(*, store_path: str) -> None:
     echo(f"{converted} runs converted{more}")
 
 
-@store.command(short_help="Write a table of all runs, or a run, into one file.")
+@store.command(short_help="Write a table of all runs, or one run, to a file.")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
-@click.option("--table", default="measures", show_default=True, help="Which one.")
-@click.option("--run", metavar="RUN", help="The run that becomes a data file of flent.")
-@store_option
+@click.option("--table", default="measures", show_default=True, help="Write this table.")
+@click.option("--run", metavar="RUN", help="Write this run as a data file of flent.")
+@store_folder_option
 def export(*, file: Path, table: str, run: str | None, store_path: str) -> None:
     """Write a table of all runs to FILE, which ends in .parquet or .csv.
 
     Tables are runs, measures, flows, links, internals, acks and transfers. With --run, FILE ends in
     .flent.gz and can be opened with flent.
+
+    Example: jostle store export measures.parquet
     """
     if run is not None:
         _export_run(run, file, _there(store_path))
@@ -108,18 +124,20 @@ def _export_run(run: str, file: Path, root: Path) -> None:
     echo(f"flent: {file} ({write(found, file)} flows)")
 
 
-@store.command(short_help="Ask in SQL.")
+@store.command(short_help="Query a store in SQL.")
 @click.argument("question", metavar="QUESTION")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
 @click.option(
-    "--limit",
+    "--max-rows",
+    "limit",
+    metavar="N",
     type=click.IntRange(min=0),
     default=100,
     show_default=True,
-    help="Rows that are shown; 0 for all. CSV and JSON have all.",
+    help="Show at most this many rows; 0 for all. CSV and JSON have all.",
 )
-@store_option
+@store_folder_option
 def sql(*, question: str, as_csv: bool, as_json: bool, limit: int, store_path: str) -> None:
     """Run an SQL query: "SELECT controller, avg(throughput_bps) FROM measures GROUP BY 1".
 
@@ -129,6 +147,8 @@ def sql(*, question: str, as_csv: bool, as_json: bool, limit: int, store_path: s
 
     The query runs in DuckDB with read access to these tables only: no other files, no network, no
     extensions.
+
+    Example: jostle store sql "SELECT count(*) FROM runs"
     """
     from jostle.store.maintenance.sql_question import ask
 
@@ -150,14 +170,17 @@ def sql(*, question: str, as_csv: bool, as_json: bool, limit: int, store_path: s
     ):  # fmt: skip
         echo(str(answer.head(shown)))
     if answer.height > shown:
-        echo(f"{answer.height - shown} more rows: --limit 0 shows them", err=True)
+        echo(f"{answer.height - shown} more rows: --max-rows 0 shows them", err=True)
 
 
 @store.command(short_help="Copy a store to object storage.")
 @click.argument("url", metavar="URL")
-@store_option
+@store_folder_option
 def push(*, url: str, store_path: str) -> None:
-    """Copy missing segments and plans to URL: s3://BUCKET/PREFIX, gs://… or az://…."""
+    """Copy missing segments and plans to URL: s3://BUCKET/PREFIX, gs://… or az://….
+
+    Example: jostle store push s3://bucket/runs
+    """
     from jostle.store.object_storage import push as copy
 
     echo(f"{copy(_there(store_path), url)} segments copied to {url}")
@@ -165,9 +188,12 @@ def push(*, url: str, store_path: str) -> None:
 
 @store.command(short_help="Copy a store from object storage.")
 @click.argument("url", metavar="URL")
-@store_option
+@store_folder_option
 def pull(*, url: str, store_path: str) -> None:
-    """Copy missing segments and plans from URL: s3://BUCKET/PREFIX, gs://… or az://…."""
+    """Copy missing segments and plans from URL: s3://BUCKET/PREFIX, gs://… or az://….
+
+    Example: jostle store pull s3://bucket/runs
+    """
     from jostle.store.object_storage import is_url
     from jostle.store.object_storage import pull as copy
     from jostle.store.store import Store
@@ -199,5 +225,9 @@ def _warn_about_run_folders(root: Path) -> None:
 
     alone = len(folder_names(root))
     if alone:
-        are = "run has a folder of its own and is" if alone == 1 else "runs have folders and are"
+        are = (
+            "run has a separate folder and is"
+            if alone == 1
+            else "runs have separate folders and are"
+        )
         echo(f"{alone} {are} in no table: `jostle store convert`", err=True)

@@ -19,7 +19,7 @@ import click
 
 from jostle.cli.detach import DETACH, detach, last_lines, real_store
 from jostle.cli.environment import Environment
-from jostle.cli.options import json_option, store_option
+from jostle.cli.options import json_option, store_folder_option
 from jostle.cli.run import run, warn
 from jostle.errors import InputError
 from jostle.runner.progress import pace_words
@@ -36,23 +36,27 @@ _RESUMABLE: Final[tuple[State, ...]] = ("stopped", "killed", "failed")
 _name = click.argument("name", metavar="[SWEEP]", required=False)
 
 
-@click.group(short_help="See, stop and resume sweeps, from any shell.")
+@click.group(short_help="Show, stop and resume detached runs.")
 def sweep() -> None:
     """Show the progress of commands that run scenarios in a store, stop them, and resume them.
 
     SWEEP is an ID that `jostle sweep status` shows, or its beginning. You can leave it out if there
     is only one sweep.
+
+    Example: jostle sweep status
     """
 
 
 @sweep.command(short_help="Show the progress of sweeps.")
 @_name
 @json_option
-@store_option
+@store_folder_option
 def status(*, name: str | None, as_json: bool, store_path: str) -> None:
     """Show how many runs of each plan are done, failed and left, and which processes run them.
 
     With SWEEP, show its command. If you started it on this machine, also show the end of its log.
+
+    Example: jostle sweep status
     """
     from jostle.runner.sweeps.plan_progress import progress_by_plan
     from jostle.runner.sweeps.sweep_files import find, sweeps_of
@@ -118,13 +122,15 @@ def _with_own_words(sweep: Sweep, own: SweepCommand | None) -> Sweep:
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait until it has stopped.",
+    help="Wait this long until it has stopped.",
 )
-@store_option
+@store_folder_option
 def stop(*, name: str | None, wait_s: float, store_path: str) -> int:
     """Stop a sweep like Ctrl-C, on any machine that shares the store. Finished runs are stored.
 
     The exit status is 1 if it has not ended in time.
+
+    Example: jostle sweep stop
     """
     from jostle.runner.sweeps.sweep_files import find, is_running
 
@@ -150,14 +156,16 @@ def stop(*, name: str | None, wait_s: float, store_path: str) -> int:
 
 @sweep.command(short_help="Continue a sweep that you started and that was stopped.")
 @_name
-@click.option(DETACH, "detached", is_flag=True, help="In a process that outlives this shell.")
+@click.option(
+    DETACH, "detached", is_flag=True, help="Continue in a process that outlives this shell."
+)
 @click.option(
     ALLOW_CODE,
     "allow_code",
     is_flag=True,
-    help="Let it run foreign code, if it was started so.",
+    help="Let it run foreign code, if it was started with this option.",
 )
-@store_option
+@store_folder_option
 @click.pass_obj
 def resume(
     environment: Environment,
@@ -172,6 +180,8 @@ def resume(
 
     Stored runs are not repeated. The command is taken from your own records on this machine. Sweeps
     that you did not start here can be shown but not resumed.
+
+    Example: jostle sweep resume
     """
     root = _root(store_path)
     command = _own_command(root, store_path, name)

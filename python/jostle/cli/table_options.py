@@ -1,17 +1,15 @@
-"""Options of commands that print tables: columns, rows, order and output files."""
+"""Options of commands that print tables: measures, rows and order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from jostle.cli import shell_completion
 from jostle.cli.options import keyed
-from jostle.cli.output_folders import make_folder_of
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
 
@@ -38,9 +36,7 @@ class TableSelection:
     sort
         Value of `--sort`.
     pivot
-        Keys of rows and columns; None without `--pivot`.
-    measure
-        Measure of the pivot table.
+        Keys of rows and columns; None without `--pivot`. The table shows the only measure.
     each, limit
         See `View`.
     """
@@ -48,7 +44,6 @@ class TableSelection:
     columns: tuple[str, ...]
     sort: str
     pivot: tuple[str, str] | None
-    measure: str
     each: bool
     limit: int
 
@@ -65,12 +60,7 @@ class TableSelection:
 def table_options(command: F) -> F:
     """Add the options that select columns and rows."""
     options = [
-        click.option(
-            "--columns",
-            metavar="MEASURE,…",
-            shell_complete=shell_completion.several("measures"),
-            help="Show these measures (`jostle list measures`), whatever the flows do.",
-        ),
+        measures_option,
         click.option(
             "--sort",
             metavar="KEY[:up]",
@@ -80,69 +70,53 @@ def table_options(command: F) -> F:
         click.option(
             "--pivot",
             metavar="ROWKEY:COLKEY",
-            help="With --measure: rows and columns are values of keys (of the grid, or flow, link, "
-            "controller, phase).",
+            help="Show one measure of --measures with the values of these keys as rows and columns "
+            "(keys of the grid, or flow, link, controller, phase).",
         ),
-        click.option(
-            "--measure",
-            metavar="MEASURE",
-            shell_complete=shell_completion.registered("measures"),
-            help="What --pivot shows.",
-        ),
-        each_option,
-        click.option(
-            "--limit",
-            type=click.IntRange(min=0),
-            default=LIMIT,
-            show_default=True,
-            help="Rows of a table at most; 0 for all.",
-        ),
-        *file_options(),
+        per_flow_option,
+        max_rows_option(LIMIT),
     ]
     for option in reversed(options):
         command = option(command)
     return command
 
 
-def file_options(what: str = "all of it") -> list[Callable[[F], F]]:
-    """Return the options that write the unrounded values to files."""
-    return [
-        click.option(
-            f"--{suffix}",
-            metavar="FILE",
-            help=f"Write {what}, unrounded, as {title}{more}.",
-        )
-        for suffix, title, more in (
-            ("csv", "CSV", "; - for stdout instead of tables"),
-            ("parquet", "Parquet", ""),
-        )
-    ]
-
-
-def output_files(options: dict[str, Any]) -> dict[str, str | None]:
-    """Remove these options from the options of a command, and create the folders of the files."""
-    into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
-    for file in into.values():
-        make_folder_of(file if file != "-" else None)
-    return into
-
-
-each_option = click.option(
-    "--each", is_flag=True, help="Show each flow that `count` made, not their mean."
+measures_option = click.option(
+    "--measures",
+    metavar="MEASURE,…",
+    default="",
+    shell_complete=shell_completion.several("measures"),
+    help="Show these measures (`jostle info list measures`) for all flows.",
+)
+per_flow_option = click.option(
+    "--per-flow",
+    "each",
+    is_flag=True,
+    help="Show each flow that `count` made, not the mean of all.",
+)
+filter_option = click.option(
+    "--filter",
+    "filters",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Use only conditions with this value of a key of the grid.",
 )
 
 
-def conditions_option(command: F) -> F:
-    """Add the option that selects conditions."""
+def max_rows_option(default: int) -> Callable[[F], F]:
+    """Return the option that limits the rows of a table."""
     return click.option(
-        "--where",
-        metavar="KEY=VALUE",
-        multiple=True,
-        help="Only conditions with this value of a key of the grid.",
-    )(command)
+        "--max-rows",
+        "limit",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=default,
+        show_default=True,
+        help="Show at most this many rows; 0 for all.",
+    )
 
 
-def parsed_where(given: Sequence[str]) -> dict[str, str]:
+def parsed_filters(given: Sequence[str]) -> dict[str, str]:
     """Split each `KEY=VALUE`.
 
     Raises
@@ -150,27 +124,20 @@ def parsed_where(given: Sequence[str]) -> dict[str, str]:
     InputError
         If an argument has another form.
     """
-    return keyed("--where", given)
+    return keyed("--filter", given)
 
 
-def _formats(
-    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
-) -> tuple[str, ...]:
-    from jostle.figures.formats import chosen
+def measure_names(text: str) -> tuple[str, ...]:
+    """Return the measures of `--measures`.
 
-    return chosen(given)
+    Raises
+    ------
+    InputError
+        If there is no such measure.
+    """
+    from jostle.results.measures import measure
 
-
-def formats_option(command: F) -> F:
-    """Add the option that selects figure formats."""
-    return click.option(
-        "--format",
-        "formats",
-        multiple=True,
-        metavar="png,svg,pdf",
-        callback=_formats,
-        help="Formats of figures; PNG if absent.",
-    )(command)
+    return tuple(measure(name.strip()).name for name in text.split(",") if name.strip())
 
 
 def shown_of(options: dict[str, Any]) -> TableSelection:
@@ -179,28 +146,19 @@ def shown_of(options: dict[str, Any]) -> TableSelection:
     Raises
     ------
     InputError
-        If a measure is unknown, or --pivot and --measure are not used together.
+        If a measure is unknown, or --pivot is used without one measure.
     """
-    from jostle.results.measures import measure
-
-    columns, pivot = options.pop("columns"), options.pop("pivot")
-    wanted = options.pop("measure")
-    names = tuple(name.strip() for name in columns.split(",") if name.strip()) if columns else ()
-    if (pivot is None) != (wanted is None):
-        raise InputError("--pivot ROWKEY:COLKEY and --measure MEASURE go together")
+    names, pivot = measure_names(options.pop("measures")), options.pop("pivot")
     keys = None
     if pivot is not None:
         row, colon, column = pivot.partition(":")
         if not (row and colon and column):
             raise InputError(f"--pivot {pivot}: write it as ROWKEY:COLKEY")
+        if len(names) != 1:
+            raise InputError("--pivot shows one measure: give --measures MEASURE")
         keys = (row, column)
     return TableSelection(
-        tuple(measure(name).name for name in names),
-        options.pop("sort"),
-        keys,
-        measure(wanted).name if wanted else "",
-        options.pop("each"),
-        options.pop("limit"),
+        names, options.pop("sort"), keys, options.pop("each"), options.pop("limit")
     )
 
 
@@ -213,12 +171,11 @@ def frame_of(
     from jostle.results.tidy_frame import tidy
     from jostle.runner.progress import on_stderr
 
-    columns = (shown.measure,) if shown.pivot else shown.columns
     progress = on_stderr(what="conditions written", patient=True)
     progress.begin(sum(len(one.conditions) for one in every), 0)
     try:
         frames = [
-            tidy(one, columns, phases or None, each=shown.each, advance=progress.advance)
+            tidy(one, shown.columns, phases or None, each=shown.each, advance=progress.advance)
             for one in every
         ]
     finally:
@@ -232,31 +189,6 @@ def frame_of(
     return pl.concat(named, how="diagonal")
 
 
-def write_frame(frame: Callable[[], pl.DataFrame], given: Mapping[str, str | None]) -> bool:
-    """Write a frame to the requested files; return whether stdout was one of them."""
-    from jostle.safe_io.atomic_write import write_atomically
-
-    made = None
-    for suffix in ("csv", "parquet"):
-        file = given.get(suffix)
-        if file is None:
-            continue
-        made = frame() if made is None else made
-        if suffix == "csv" and file == "-":
-            echo(made.write_csv().rstrip("\n"))
-            continue
-        make_folder_of(file)
-        write_atomically(Path(file), _bytes(made, suffix))
-        echo(f"{suffix}: {file}", err=True)
-    return given.get("csv") == "-"
-
-
-def _bytes(frame: pl.DataFrame, suffix: str) -> bytes:
-    import io
-
-    buffer = io.BytesIO()
-    if suffix == "csv":
-        frame.write_csv(buffer)
-    else:
-        frame.write_parquet(buffer)
-    return buffer.getvalue()
+def print_csv(frame: pl.DataFrame) -> None:
+    """Print a frame as CSV."""
+    echo(frame.write_csv().rstrip("\n"))

@@ -1,4 +1,4 @@
-"""`jostle tune`."""
+"""`jostle search tune`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jostle.cli.environment import Environment
-from jostle.cli.options import keyed, plan_options, search_seed_option
-from jostle.cli.search_options import draw, load, print_document, search_output_options, session_of
+from jostle.cli.options import GroupedCommand, keyed, plan_options, search_seed_option
+from jostle.cli.output_targets import Outputs
+from jostle.cli.search_options import load, report_search, search_output_options, session_of
+from jostle.cli.verdict_lines import tuning_verdict
 from jostle.errors import InputError, name_source
 from jostle.safe_io.terminal_text import echo, single_line
 
@@ -23,23 +25,23 @@ FOLDER = ".tuning"
 """Subfolder of a store with the journals of searches."""
 
 
-@click.command(short_help="Find the best values of a controller's parameters, or of any keys.")
+@click.command(cls=GroupedCommand, short_help="Find the best values of parameters or other keys.")
 @plan_options
 @click.option(
-    "--param",
+    "--vary",
     "parameters",
     metavar="KEY[=RANGE]",
     multiple=True,
     required=True,
-    help='What is tuned: "flows.f.controller.beta" over the range of the registry, or any key with '
+    help='Tune this key: "flows.f.controller.beta" over the range of the registry, or any key with '
     'values: \'bottleneck.queue.target={ from = "1 ms", to = "20 ms" }\', KEY=["a", "b"].',
 )
-@click.option("--maximize", metavar="OBJECTIVE", multiple=True, help="What is to be large.")
+@click.option("--maximize", metavar="OBJECTIVE", multiple=True, help="Make this large.")
 @click.option(
     "--minimize",
     metavar="OBJECTIVE",
     multiple=True,
-    help="What is to be small. [worst] MEASURE [of FLOW] [in PHASE], over all conditions; for the "
+    help="Make this small: [worst] MEASURE [of FLOW] [in PHASE], over all conditions; for the "
     "measure also remy(δ) or copa(δ), to be maximized.",
 )
 @click.option(
@@ -47,23 +49,25 @@ FOLDER = ".tuning"
     "constraints",
     metavar="BOUND",
     multiple=True,
-    help='What has to hold in every condition: "harm of cubic <= 20 %".',
+    help='Require this in every condition: "harm of cubic <= 20 %".',
 )
-@click.option("--trials", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--trials", metavar="N", type=click.IntRange(min=1), default=100, show_default=True,
+              help="Try this many sets of values.")  # fmt: skip
 @click.option(
     "--sampler",
     type=click.Choice(["tpe", "cmaes", "nsga2", "random"]),
     default="tpe",
     show_default=True,
-    help="What proposes values.",
+    help="Propose values by this method.",
 )
 @search_seed_option
 @click.option(
-    "--hold-out", "hold", metavar="KEY=VALUE", multiple=True,
-    help="Conditions of the grid that are run with what was found, and never before.",
+    "--test-condition", "hold", metavar="KEY=VALUE", multiple=True,
+    help="Keep these conditions of the grid for the test of the best values.",
 )  # fmt: skip
 @click.option(
-    "--held-out", metavar="FILE", multiple=True, help="Scenarios that are run so.",
+    "--test-scenario", "held_out", metavar="FILE", multiple=True,
+    help="Test the best values with this scenario, too.",
 )  # fmt: skip
 @search_output_options
 @click.pass_obj
@@ -75,8 +79,7 @@ def tune(
     trials: int,
     sampler: str,
     search_seed: int,
-    output: str | None,
-    formats: tuple[str, ...],
+    outputs: Outputs,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -85,6 +88,8 @@ def tune(
     The best values are then run with other seeds and on the test conditions, and compared with the
     values in the file. Trials are recorded in the store: if the command is interrupted, run it
     again to continue, and the same command has the same trials.
+
+    Example: jostle search tune scenarios/tune.toml --vary f.controller.beta --maximize goodput
     """
     from jostle.cli import output as shown
     from jostle.parameter_search.tuning import SearchSettings, fingerprint
@@ -93,6 +98,7 @@ def tune(
     from jostle.results.run_count import RunCount
 
     task = _task(environment, parameters, options)
+    outputs.prepare()
     with session_of(environment, options) as session:
         carried: list[RunCount] = []
 
@@ -113,17 +119,18 @@ def tune(
         made = search(task, carry, how)
         found = evaluate_best(task, made, written, carry)
     incomplete = RunCount.sum_of(carried).incomplete
-    if as_json:
-        print_document({"schema": DOCUMENT, **found.to_dict(), "incomplete": incomplete or None})
-    else:
+    document = {"schema": DOCUMENT, **found.to_dict(), "incomplete": incomplete or None}
+
+    def show() -> None:
         to = shown.console()
+        to.print(tuning_verdict(found))
         to.print(" · ".join(one.title for one in task.scenarios), style="bold")
         for part in shown.fitting(table(found), shown.width()):
             shown.print_table(to, part)
         shown.print_note(to, incomplete and f"Trials with failed runs are not judged: {incomplete}")
         shown.print_assumptions(to, found.assumptions)
-    if output is not None:
-        draw(figure(found), output, formats, quiet=as_json)
+
+    report_search(document, show, lambda: figure(found), outputs, as_json=as_json)
     return 0 if found.found else 1
 
 
@@ -139,7 +146,7 @@ def _task(environment: Environment, parameters: Sequence[str], options: dict[str
     )
     if not objectives:
         raise InputError("say what is to be best: --maximize or --minimize OBJECTIVE")
-    hold = keyed("--hold-out", options["hold"])
+    hold = keyed("--test-condition", options["hold"])
     task = Task(
         scenarios, held, hold, tuple(_variable(scenarios[0], text) for text in parameters),
         objectives, tuple(map(parse_constraint, options["constraints"])),
@@ -165,7 +172,7 @@ def _variable(scenario: Scenario, text: str) -> Any:
     try:
         return scenario.variable(key.strip(), parse_value(given.strip()) if equals else None)
     except ValueError as error:
-        raise InputError(f"{scenario.source}: --param {text}: {error}") from error
+        raise InputError(f"{scenario.source}: --vary {text}: {error}") from error
 
 
 def _trial_printer(task: Task, trials: int) -> Callable[[Trial], None]:
@@ -176,10 +183,10 @@ def _trial_printer(task: Task, trials: int) -> Callable[[Trial], None]:
         values = ", ".join(trial.labels[key] for key in keys)
         score = trial.score
         if score is None:
-            found = "cannot be run"
+            found = f"cannot be run{trial.reason and f': {trial.reason}'}"
         else:
             found = ", ".join("–" if v is None else f"{v:.4g}" for v in score.objectives)
             found += "" if score.feasible else " (breaks a constraint)"
-        echo(f"[{trial.number + 1}/{trials}] {values}: {found}", err=True)
+        echo(single_line(f"[{trial.number + 1}/{trials}] {values}: {found}"), err=True)
 
     return print_trial

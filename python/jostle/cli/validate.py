@@ -11,141 +11,160 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jostle.backends.registry import DEFAULT, parse_backend
 from jostle.cli.environment import Environment
 from jostle.cli.options import (
-    backend_choice,
-    backend_options,
+    BACKEND_TYPE,
+    GroupedCommand,
     command_line_words,
+    csv_option,
     json_option,
     overrides_of,
     scenario_options,
 )
-from jostle.cli.output_folders import make_folder, make_folder_of
+from jostle.cli.output_targets import DOCUMENT, FOLDER, TABLE, Outputs, output_option
 from jostle.cli.run import carry_out_with, plan_files
-from jostle.cli.table_options import file_options, formats_option, output_files, write_frame
+from jostle.cli.table_options import print_csv
+from jostle.cli.verdict_lines import validation_verdict
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from jostle.backends import Backend
     from jostle.fidelity import Comparison
-    from jostle.fidelity.causes import Cause
+    from jostle.fidelity.causes import Causes
     from jostle.results import ResultSet
     from jostle.scenario import RunPlan
 
 
-@click.command(short_help="Compare the simulator with the Linux kernel.")
-@backend_options
+@click.command(cls=GroupedCommand, short_help="Compare the simulator with the Linux kernel.")
 @scenario_options
 @click.option(
-    "--simulator-repeats",
-    type=click.IntRange(min=1),
-    help="Runs per condition in the simulator, which cost little; as many as on the kernel if "
-    "absent.",
+    "--backend",
+    metavar="kernel[:VERSION|MODE]",
+    type=BACKEND_TYPE,
+    default="kernel",
+    show_default=True,
+    help="Compare the simulator with this kernel (kernel:6.12, kernel:realtime, kernel:native).",
 )
+@output_option(
+    TABLE, DOCUMENT, {".md": "a page with every cell; FILE-causes.toml explains differences"},
+    {FOLDER: "the series of both over each other"},
+)  # fmt: skip
 @json_option
+@csv_option
 @click.option(
-    "--figures",
-    metavar="DIR",
-    help="Draw the series of both over each other into this folder.",
+    "--sim-repeats",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Run each condition this many times in the simulator; by default as often as on the "
+    "kernel.",
 )
-@formats_option
 @click.option(
-    "--report",
-    metavar="MARKDOWN",
-    help="Write a page with every cell and the worst ones. The causes of differences are read "
-    "from the TOML file NAME-causes.toml beside it.",
+    "--fail-on",
+    type=click.Choice(["tolerance"]),
+    help="End with 1 if a cell is outside its tolerance.",
 )
-@click.option("--title", metavar="TEXT", help="Heading of that page; Fidelity if absent.")
-@click.option("--strict", is_flag=True, help="End with 1 if a cell is outside its tolerance.")
 @click.pass_obj
 def validate(
     environment: Environment,
     /,
     *,
     files: tuple[str, ...],
+    backend: str,
     repeats: int | None,
-    simulator_repeats: int | None,
+    sim_repeats: int | None,
     as_json: bool,
-    figures: str | None,
-    formats: tuple[str, ...],
-    report: str | None,
-    title: str | None,
-    strict: bool,
+    as_csv: bool,
+    outputs: Outputs,
+    fail_on: str | None,
     jobs: int | None,
-    store_path: str,
-    no_cache: bool,
+    store_path: str | None,
     **options: Any,
 ) -> int:
     """Run each scenario FILE in the simulator and on the kernel, and show the differences.
 
     Both use the same seeds and start times. Without start_jitter in the scenario, starts are drawn
     from one shortest base RTT. The exit status is 0 if both were run, even if they differ.
+
+    Example: jostle validate scenarios/first.toml -o fidelity.md
     """
     from jostle.fidelity.causes import read_causes
 
-    if title is not None and report is None:
-        raise InputError("--title is the heading of the page that --report writes: give both")
-    into = output_files(options)
+    if parse_backend(backend)[0] == DEFAULT:
+        raise InputError("--backend: the simulator is compared with a kernel: name one")
     names = _names(files)
     ours, theirs = (
         plan_files(environment, files=files, repeats=count, jittered=True, **options)
-        for count in (simulator_repeats or repeats, repeats)
+        for count in (sim_repeats or repeats, repeats)
     )
     # Check all options before anything runs.
-    make_folder(figures)
-    make_folder_of(report)
-    causes = read_causes(_causes_file(report)) if report is not None else ()
+    outputs.prepare()
+    pages = {file: read_causes(_causes_file(file)) for file in outputs.with_ending(".md")}
     work = [
         (environment.backend("sim"), ours),
-        (environment.backend("kernel", backend_choice(options)), theirs),
+        (environment.backend(backend), theirs),
     ]
     assumed = [
         tuple(_assumptions(environment, file, options, work, at)) for at, file in enumerate(files)
     ]
-    done = carry_out_with(work, jobs, store_path, no_cache=no_cache)
+    done = carry_out_with(work, jobs, store_path)
     pairs = list(zip(names, *done, strict=True))
     comparisons = _compared(pairs, assumed)
-    quiet = write_frame(lambda: _frame(comparisons), into) or as_json
-    _print(comparisons, as_json, quiet=quiet)
-    if figures is not None:
+    _print_and_write_cells(comparisons, outputs, as_json=as_json, as_csv=as_csv)
+    quiet = as_json or as_csv
+    for folder, formats in outputs.folders().items():
         for name, simulator, real in pairs:
-            folder = Path(figures) / name if len(pairs) > 1 else Path(figures)
-            _draw(simulator, real, folder, formats or ("png",), quiet=quiet)
-    if report is not None:
-        given = {
-            **options,
-            "repeats": repeats,
-            "simulator_repeats": simulator_repeats,
-            "report": report,
-            "title": title,
-        }
-        _write_page(comparisons, causes, given, files)
-        echo(f"report: {report}", err=quiet)
+            _draw(
+                simulator, real, folder / name if len(pairs) > 1 else folder, formats, quiet=quiet
+            )
+    given = {
+        **options,
+        "backend": None if backend == "kernel" else backend,
+        "repeats": repeats,
+        "sim_repeats": sim_repeats,
+    }
+    for file, causes in pages.items():
+        _write_page(comparisons, causes, given, (file, files))
+        echo(f"report: {file}", err=quiet)
     outside = any(comparison.within < len(comparison.cells) for comparison in comparisons)
     failed = any(comparison.failures for comparison in comparisons)
-    return 1 if failed or (strict and outside) else 0
+    return 1 if failed or (fail_on == "tolerance" and outside) else 0
 
 
-for _option in reversed(file_options("every cell")):
-    validate = _option(validate)
+def _print_and_write_cells(
+    comparisons: Sequence[Comparison], outputs: Outputs, *, as_json: bool, as_csv: bool
+) -> None:
+    """Print the cells and write them to the tables and documents of `-o`."""
+    from jostle.fidelity.data_frame import fidelity_frame
+    from jostle.fidelity.document import document
+
+    if as_json:
+        echo(json.dumps(document(comparisons), ensure_ascii=False, allow_nan=False))
+    if as_csv:
+        print_csv(fidelity_frame(comparisons))
+    if not (as_json or as_csv):
+        _print(comparisons)
+    outputs.write_table(lambda: fidelity_frame(comparisons))
+    outputs.write_document(lambda: document(comparisons))
 
 
 def _write_page(
     comparisons: Sequence[Comparison],
-    causes: Sequence[Cause],
+    causes: Causes,
     given: Mapping[str, Any],
-    files: Sequence[str],
+    files: tuple[str, Sequence[str]],
 ) -> None:
-    """Write the page of `--report`."""
+    """Write a page; `files` contains its path and the scenarios."""
     from jostle.fidelity.markdown import page
     from jostle.safe_io.atomic_write import write_atomically
 
-    heading = {} if given["title"] is None else {"title": given["title"]}
-    text = page(comparisons, causes, _command(given, files), **heading)
-    write_atomically(Path(given["report"]), text.encode())
+    path, scenarios = files
+    heading = {"title": causes.title} if causes.title else {}
+    words = [*command_line_words(given), "-o", path, *scenarios]
+    command = shlex.join(["jostle", "validate", *words])
+    text = page(comparisons, causes.causes, command, **heading)
+    write_atomically(Path(path), text.encode())
 
 
 def _compared(
@@ -181,11 +200,6 @@ def _assumptions(
             yield f"Left out: {refused.error()} ({backend.name})"
 
 
-def _command(given: Mapping[str, Any], files: Sequence[str]) -> str:
-    """Return the command that reproduces the page."""
-    return shlex.join(["jostle", "validate", *command_line_words(given), *files])
-
-
 def _names(files: Sequence[str]) -> list[str]:
     """Return the scenario names, which must be unique: results, figures and causes use them."""
     names = [Path(file).stem for file in files]
@@ -200,36 +214,21 @@ def _causes_file(report: str) -> Path:
     return path.with_name(f"{path.stem}-causes.toml")
 
 
-def _frame(comparisons: Sequence[Comparison]) -> pl.DataFrame:
-    from jostle.fidelity.data_frame import fidelity_frame
-
-    return fidelity_frame(comparisons)
-
-
-def _print(comparisons: Sequence[Comparison], as_json: bool, *, quiet: bool) -> None:
-    if as_json:
-        from jostle.fidelity.document import document
-
-        echo(json.dumps(document(comparisons), ensure_ascii=False, allow_nan=False))
-    if quiet:
-        return
+def _print(comparisons: Sequence[Comparison]) -> None:
     from jostle.cli import output
     from jostle.fidelity.tables import comparison_rows, not_judged
 
     to = output.console()
+    to.print(validation_verdict(comparisons))
     for comparison in comparisons:
         to.print(comparison.title, style="bold")
         output.print_table(to, comparison_rows(comparison, output.width()))
-    cells = sum(len(comparison.cells) for comparison in comparisons)
-    within = sum(comparison.within for comparison in comparisons)
     output.print_note(
         to,
         "± half of the 95 % confidence interval of the mean (Student t). Goodput, share and SRTT "
         "of the second half, all else of the whole run.",
     )
     output.print_note(to, not_judged(comparisons))
-    are = "is" if cells == 1 else "are"
-    to.print(f"{within} of {cells} cells {are} within the tolerances of what is judged.")
     said = [sentence for comparison in comparisons for sentence in comparison.assumptions]
     output.print_assumptions(to, list(dict.fromkeys(said)))
 

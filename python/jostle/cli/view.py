@@ -13,13 +13,14 @@ from jostle.safe_io.terminal_text import echo
 from jostle.store import DEFAULT_STORE, STORE_VARIABLE
 
 
-@click.command(short_help="Look through a store in the browser.")
+@click.command(short_help="Show a store in the browser.")
 @click.argument("store", required=False, default=DEFAULT_STORE, envvar=STORE_VARIABLE)
 @click.option(
     "--port",
+    metavar="N",
     type=click.IntRange(0, 65535),
     default=0,
-    help="Port to listen on; one that is free if left out.",
+    help="Listen on this port; by default a free one.",
 )
 @click.option("--open/--no-open", "show", default=True, help="Open the page in a browser.")
 def view(store: str, port: int, show: bool) -> int:
@@ -29,6 +30,8 @@ def view(store: str, port: int, show: bool) -> int:
     and its address is a secret: do not share it. If your browser cannot read the file that
     redirects to the page, open the printed address. The store is not changed. Ctrl-C ends the
     server.
+
+    Example: jostle view
     """
     from jostle.cli.signals import orderly_interruption
     from jostle.report.viewer import StoreServer, redirect_file

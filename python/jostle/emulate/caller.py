@@ -50,12 +50,12 @@ def account_of(environment: Mapping[str, str]) -> struct_passwd | None:
         except (KeyError, ValueError, OverflowError):
             raise InputError(
                 f"{variable}={value} names no account of this machine — unset it to run COMMAND "
-                "as root, or add --as-root"
+                "as root, or add --run-as-root"
             ) from None
     if len({account.pw_uid for account in found.values()}) > 1:
         named = " and ".join(f"{name}={environment[name]}" for name in found)
         raise InputError(
-            f"{named} name different accounts — unset those that did not call, or add --as-root"
+            f"{named} name different accounts — unset those that did not call, or add --run-as-root"
         )
     account = next(iter(found.values()), None)
     return None if account is None or account.pw_uid == _ROOT else account

@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-from jostle.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
 
     from jostle._core import Emulation
 
-__all__ = ["FORMATS", "check", "frame", "write"]
-
-FORMATS: Final = (".parquet", ".csv")
+__all__ = ["frame"]
 
 # Common protocols with their names.
 _PROTOCOLS: Final = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6", 132: "sctp"}
-
-
-def check(path: Path) -> None:
-    """Check that the extension of `path` is a known log format.
-
-    Raises
-    ------
-    InputError
-        If the extension is unknown.
-    """
-    if path.suffix not in FORMATS:
-        raise InputError(f"{path}: a log's name ends in {' or '.join(FORMATS)}")
 
 
 def frame(emulation: Emulation, directions: Sequence[tuple[str, Sequence[str]]]) -> pl.DataFrame:
@@ -105,13 +88,3 @@ def _flows(emulation: Emulation) -> pl.DataFrame:
         "destination_port": pl.UInt16,
     }
     return pl.DataFrame(emulation.flows, schema=schema, orient="row").with_row_index("flow")
-
-
-def write(log: pl.DataFrame, path: Path) -> None:
-    """Write a log as Parquet or CSV, depending on the extension."""
-    # Open the file here, because Polars would interpret some paths as URLs.
-    with path.open("wb") as file:
-        if path.suffix == ".csv":
-            log.write_csv(file)
-        else:
-            log.write_parquet(file)

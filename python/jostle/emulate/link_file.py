@@ -204,7 +204,7 @@ class _Resolver:
         given = self.document.get("rtt")
         if back is not None:
             if given is not None:
-                message = "the links of [reverse] have delays of their own — keep either"
+                message = "the links of [reverse] have delays, too — keep either"
                 self.report.add(("rtt",), message)
             return None
         if given is None:
@@ -224,7 +224,7 @@ class _Resolver:
     def specs(self, facts: Sequence[LinkFacts], rtt_ns: int) -> list[dict[str, Any]]:
         for one in facts:
             if one.link.queue is not None and one.link.queue.classes is not None:
-                message = "a program's flows have no names — remove it: each is a class of its own"
+                message = "a program's flows have no names — remove it: each is a separate class"
                 self.report.add((*one.path, "queue", "classes"), message)
             if one.link.queue is not None:
                 self._check_headers(one, one.link.queue)

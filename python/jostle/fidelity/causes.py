@@ -51,13 +51,26 @@ class Cause:
         )
 
 
-def read_causes(path: Path) -> tuple[Cause, ...]:
-    """Read `[[cause]]` tables with `scenario`, `text` and optionally `condition`, `controller`.
+@dataclass(frozen=True)
+class Causes:
+    """The file next to a report.
 
-    Returns
-    -------
-    tuple of Cause
+    Attributes
+    ----------
+    causes
         Causes in the order of the file; empty if the file does not exist.
+    title
+        Heading of the report; empty for the default.
+    """
+
+    causes: tuple[Cause, ...] = ()
+    title: str = ""
+
+
+def read_causes(path: Path) -> Causes:
+    """Read `title` and `[[cause]]` tables with `scenario`, `text`, `condition` and `controller`.
+
+    The title, the condition and the controller are optional.
 
     Raises
     ------
@@ -67,15 +80,16 @@ def read_causes(path: Path) -> tuple[Cause, ...]:
     try:
         document = tomllib.loads(read_text(path, SCENARIO_BYTES))
     except FileNotFoundError:
-        return ()
+        return Causes()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid TOML: {error}") from error
-    tables = document.pop("cause", [])
-    if document or not isinstance(tables, list):
-        raise InputError(f"{path}: write nothing but [[cause]] tables")
-    return tuple(_cause(path, number, table) for number, table in enumerate(tables, start=1))
+    tables, title = document.pop("cause", []), document.pop("title", "")
+    if document or not isinstance(tables, list) or not isinstance(title, str):
+        raise InputError(f"{path}: write nothing but a title and [[cause]] tables")
+    found = tuple(_cause(path, number, table) for number, table in enumerate(tables, start=1))
+    return Causes(found, title)
 
 
 def cause_of(causes: Sequence[Cause], scenario: str, cell: ComparisonCell) -> str:

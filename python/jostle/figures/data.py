@@ -444,7 +444,7 @@ class ScatterData:
     reverse_x
         Whether the x axis is reversed, because lower is better, as for delays.
     diagonal
-        Whether to draw the line of equal values, for axes with the same measure.
+        Whether to show the line of equal values, for axes with the same measure.
     """
 
     x_label: str

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import InputError
-from jostle.figures.formats import FORMATS
 from jostle.figures.style import look
 from jostle.safe_io.atomic_write import write_atomically
+from jostle.safe_io.figure_formats import FORMATS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,6 +24,9 @@ _NO_METADATA: dict[str, dict[str, None]] = {
     "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
 }
 
+# Matplotlib writes each point of a curve on a new line, which makes files of thousands of lines.
+_SVG_STEP = re.compile(rb" *\n(?=[MLCQ] -?[0-9])")
+
 
 def to_bytes(figure: Figure, format: str) -> bytes:  # noqa: A002
     """Return a figure as `png`, `svg` or `pdf` bytes."""
@@ -33,7 +37,8 @@ def to_bytes(figure: Figure, format: str) -> bytes:  # noqa: A002
         # A higher compression level saves few bytes and takes as long as everything else.
         packed: dict[str, Any] = {"pil_kwargs": {"compress_level": 4}} if format == "png" else {}
         figure.savefig(buffer, format=format, metadata=_NO_METADATA[format], **packed)
-    return buffer.getvalue()
+    content = buffer.getvalue()
+    return _SVG_STEP.sub(b" ", content) if format == "svg" else content
 
 
 def save(

@@ -34,14 +34,14 @@ _ROW_IN = 0.16
 _CAPTION_ROW_IN = 0.11
 _WINDOW_ROOM: Final = 0.3
 """Maximum height of the receive window above the data, as a share of the data's height."""
-_AGAIN: Final = "sent again"
+_AGAIN: Final = "retransmitted"
 _UNITS: Final = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 COLOUR_OF: Final = {
     "sent": "#222222",
-    "sent again": COLOURS[1],
-    "sent again (timeout)": "#b30000",
-    "sent again (probe)": COLOURS[5],
+    "retransmitted": COLOURS[1],
+    "retransmitted (timeout)": "#b30000",
+    "retransmitted (probe)": COLOURS[5],
     "came twice": COLOURS[5],
     "out of order": "#8c8c8c",
     "acknowledged": COLOURS[2],

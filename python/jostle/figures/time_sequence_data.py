@@ -13,10 +13,10 @@ from jostle.stats.descriptive import Floats
 
 KINDS: Final[Mapping[str, str]] = {
     "new": "sent",
-    "fast": "sent again",
-    "timeout": "sent again (timeout)",
-    "probe": "sent again (probe)",
-    "again": "sent again",
+    "fast": "retransmitted",
+    "timeout": "retransmitted (timeout)",
+    "probe": "retransmitted (probe)",
+    "again": "retransmitted",
     "twice": "came twice",
     "out_of_order": "out of order",
 }

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from jostle.inference.advise import Advice, ChangeResult, is_better
 from jostle.inference.flow_benefits import HIDDEN
 from jostle.results.measures import Measure, measure
-from jostle.results.number_format import decimals, plain, signed, with_interval
+from jostle.results.number_format import count, decimals, plain, signed, with_interval
 from jostle.results.tables import Table
+from jostle.safe_io.terminal_text import wrap_words
 
 if TYPE_CHECKING:
     from jostle.stats import Estimate
@@ -36,9 +36,10 @@ def answer_sentences(found: Advice) -> list[str]:
         why = "no setting is better than the present one with 95 % confidence"
         if low is not None and low > least:
             why = "the gain of every setting is negligible"
-        return [
-            f"Change nothing: {why}. The best of them, {best.change.label}: {_effect(found, best)}."
-        ]
+        values = [one.gain.value for one in found.ranking]
+        worse = all(value is not None and value < least for value in values)
+        named = "All are worse than now. The least bad" if worse else "The best of them"
+        return [f"Change nothing: {why}. {named}, {best.change.label}: {_effect(found, best)}."]
     sentences = [_recommendation(found, best)]
     if best.change.in_the_modem:
         shaped = next((one for one in found.ranking if _can_be_in_a_router(one, found)), None)
@@ -162,7 +163,7 @@ def advice_table(found: Advice, rows: Sequence[ChangeResult]) -> Table:
         which = measure(key)
         every = [one.numbers[name][key] for one in rows]
         digits = decimals(every, which)
-        title = "\n".join(textwrap.wrap(which.title, _HEADING))
+        title = "\n".join(wrap_words(which.title, _HEADING))
         headings.append(f"{name}\n{title}\n{which.display_unit}".rstrip())
         columns.append([with_interval(one, which.factor, digits) for one in every])
     texts = tuple(
@@ -173,7 +174,12 @@ def advice_table(found: Advice, rows: Sequence[ChangeResult]) -> Table:
         f"{'Factor by which it is better' if goal.relative else 'Gain'}: {goal.meaning}.",
         f"95 % intervals of means of {found.baseline.gain.n} paired runs. Rows whose intervals "
         "overlap may be equal.",
+        "Settings of nearly the same gain are ordered by delay, effect on other flows, and number "
+        "of changed values.",
     ]
+    left = len(found.ranking) + 1 - len(rows)
+    if left > 0:
+        notes.append(f"{count(left, 'more setting')} of the best: --json has them.")
     rest = len(found.setup.others) - len(others)
     if rest:
         notes.append(f"{rest} more flows are not shown: --json has them.")

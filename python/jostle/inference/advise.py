@@ -412,7 +412,7 @@ def _first_changes(
             said.append(f"Left out: {', '.join(need_ecn)} for {each.label}, which uses no ECN.")
     may = bool(setup.network.traffic) if request.queues is None else request.queues
     if not may:
-        said.append("The queues of the links stay as they are. --queue tries others.")
+        said.append("The queues of the links stay as they are. --include-queues tries others.")
         return [], plain, said
     links, rest = setup.links()
     said.append(rest)

@@ -62,9 +62,10 @@ def fit_overlay(pairs: Sequence[tuple[str, Run, Run]]) -> StackedData:
                 values = frame[column].cast(float).fill_null(np.nan).to_numpy() * factor
                 none = np.full(values.size, np.nan)
                 lines.append(Line(label, frame["time_s"].to_numpy(), values, none, none))
-            shown = f"{quantity}, {name}" if len(pairs) > 1 else quantity
+            # Names of folders are too long for the label of an axis.
+            shown = f"{quantity}, {name.rpartition('/')[2]}" if len(pairs) > 1 else quantity
             panels.append(PanelData(shown, unit, tuple(lines)))
-    caption = "First flow. What chance decides, as when a loss falls, is not fitted."
+    caption = "First flow. Random events, such as the time of a loss, are not fitted."
     return StackedData("", tuple(panels), (), 1, caption)
 
 

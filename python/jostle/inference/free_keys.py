@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from jostle.errors import InputError
 from jostle.scenario.parsing.quantities import QuantityError
-from jostle.scenario.resolve.key_paths import find, value_at
+from jostle.scenario.resolve.key_paths import find, full_key, value_at
 
 __all__ = ["FittedKey", "free_keys"]
 
@@ -86,7 +86,7 @@ def free_keys(document: Mapping[str, Any], words: Sequence[str]) -> tuple[Fitted
         Scenario. The search starts at its value of a key. The default range is a quarter to four
         times that value.
     words
-        Arguments of `--free`.
+        Arguments of `--vary`.
 
     Raises
     ------
@@ -98,18 +98,19 @@ def free_keys(document: Mapping[str, Any], words: Sequence[str]) -> tuple[Fitted
     names = [one.key for one in keys]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"--free {twice}: given twice")
+        raise InputError(f"--vary {twice}: given twice")
     if not keys:
-        raise InputError("--free: name at least one key, as in --free bottleneck.rate")
+        raise InputError("--vary: name at least one key, as in --vary bottleneck.rate")
     return tuple(keys)
 
 
 def _free_key(document: Mapping[str, Any], key: str, text: str) -> FittedKey:
     key = key.strip()
     try:
+        key = full_key(document, key)
         paths = find(document, key)
     except QuantityError as error:
-        raise InputError(f"--free {key}: {error}") from error
+        raise InputError(f"--vary {key}: {error}") from error
     there, present = value_at(document, paths[0])
     written = _number(present) if there and not isinstance(present, bool) else None
     if text.strip():
@@ -119,7 +120,7 @@ def _free_key(document: Mapping[str, Any], key: str, text: str) -> FittedKey:
         return FittedKey(key, low, high, unit, written[0] if written and inside else middle)
     if written is None or written[0] <= 0:
         raise InputError(
-            f"--free {key}: the scenario has no number there to begin with — give a range, as in "
+            f"--vary {key}: the scenario has no number there to begin with — give a range, as in "
             f'"{key}=0.001..5 %"'
         )
     number, unit = written
@@ -131,12 +132,12 @@ def _range(key: str, text: str) -> tuple[float, float, str]:
     lower, dots, upper = text.partition("..")
     from_, to = _number(lower.strip()), _number(upper.strip())
     if not dots or from_ is None or to is None:
-        raise InputError(f'--free {key}={text}: write a range as in "5..50 Mbit/s"')
+        raise InputError(f'--vary {key}={text}: write a range as in "5..50 Mbit/s"')
     (low, first), (high, unit) = from_, to
     if first not in ("", unit):
-        raise InputError(f"--free {key}={text}: both ends in one unit, {unit or first}")
+        raise InputError(f"--vary {key}={text}: both ends in one unit, {unit or first}")
     if not 0 <= low < high:
-        raise InputError(f"--free {key}={text}: from a smaller value, at least 0, to a larger one")
+        raise InputError(f"--vary {key}={text}: from a smaller value, at least 0, to a larger one")
     return low, high, unit
 
 

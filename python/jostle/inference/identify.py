@@ -38,7 +38,10 @@ __all__ = [
 REPLICAS: Final = 3
 """Runs of each candidate, on links that differ slightly."""
 SHARPNESS: Final = 3.07
-"""Probabilities are proportional to distance to the power of minus this; see docs/identify.md."""
+"""Probabilities are proportional to distance to the power of minus this.
+
+docs/explanation/inference.md explains it.
+"""
 NONE_DISTANCE: Final = 0.015
 """Distance at which a candidate and "none of these" have equal weight."""
 
@@ -166,7 +169,7 @@ def _assumptions(
     usable = [one.controller for one in candidates(names, sender)]
     need_ecn = [one for one in names if one not in usable]
     if need_ecn:
-        yield f"Left out: {', '.join(need_ecn)}, which need ECN. The flow has none."
+        yield f"Left out: {', '.join(need_ecn)}, because the flow has no ECN."
     compared = {one for one, _ in seen}
     missing = [one for one in usable if one not in compared]
     if missing:
@@ -239,7 +242,7 @@ def probabilities(
 
     The probability is a power law, because distances of one controller on two stacks span two
     orders of magnitude, so ratios of distances matter. Both constants are maximum likelihood
-    estimates from kernel runs on links that no test uses (docs/identify.md).
+    estimates from kernel runs on links that no test uses (docs/explanation/inference.md).
 
     Examples
     --------

@@ -31,10 +31,10 @@ __all__ = ["KnownNetwork", "find_network"]
 _ESTIMATED: Final[Mapping[str, tuple[float, float]]] = {
     "rate": (-0.005, 0.005), "limit": (0.0, 0.03), "rtt": (-0.013, 0.002)
 }  # fmt: skip
-"""Relative error of network parameters estimated from a capture; see docs/advise.md.
+"""Relative error of network parameters estimated from a capture; see docs/explanation/inference.md.
 
 Queues are longer than the longest mean of an interval; the shortest RTT of Linux includes some
-tenths of a millisecond of the hosts (docs/fit.md).
+tenths of a millisecond of the hosts (docs/explanation/inference.md).
 """
 _NETWORK: Final = (*LINK_TABLES, "links", "graph")
 """Tables of a scenario that describe its network."""
@@ -266,7 +266,7 @@ def _omissions(
         yield f"{dimension.key} is {shown} now, as in {origin}.{tried}"
     runs = [key for key in _DESIGN if key in document and key not in ("grid", "sample")]
     if runs:
-        yield f"Left out: {', '.join(runs)} of the scenario. --seeds sets the number of runs."
+        yield f"Left out: {', '.join(runs)} of the scenario. --repeats sets the number of runs."
     if document.get("phases"):
         yield "Measures are of complete runs. Left out: the phases of the scenario."
 

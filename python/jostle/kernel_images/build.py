@@ -1,4 +1,4 @@
-"""Builds the virtual-time kernel: extract, configure, compile, boot once, move to the cache.
+"""Builds the virtual-time kernel: extract, configure, compile, boot twice, move to the cache.
 
 An interrupted build continues with its last step. The kernel is moved to the cache by a rename,
 after it has booted.
@@ -182,7 +182,7 @@ class _Build:
         version = kernel_source.version(self._tree, self._request.series)
         self._configure(version)
         self._compile(version)
-        self._reporter.step("booting it once")
+        self._reporter.step("booting it twice as a test")
         image = Image("virtual", self._tree / "linux", version)
         try:
             checked = check(image)

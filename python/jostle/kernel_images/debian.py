@@ -100,7 +100,7 @@ def unknown_message(packages: Sequence[str]) -> str:
         f"{text}: run `apt-get update` as root, add sources that have it (Debian 12 has 6.1 and, "
         f"among its security updates, 6.12), or get linux-{series}.….tar.xz from "
         f"https://www.kernel.org and run "
-        f"`jostle kernel build --version {series} --source TARBALL --sha256 DIGEST`"
+        f"`jostle setup kernel --version {series} --source TARBALL --sha256 DIGEST`"
     )
 
 

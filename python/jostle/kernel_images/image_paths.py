@@ -279,7 +279,7 @@ def _virtual(version: str | None) -> Image:
         if not chosen.is_as_built:
             raise KernelMissingError(
                 f"{chosen.folder / 'linux'} is not the program that was built (its SHA-256 is not "
-                f"the one in build.json): `jostle kernel build --force --version {chosen.series}` "
+                f"the one in build.json): `jostle setup kernel --force --version {chosen.series}` "
                 "makes it anew"
             )
         return chosen.image
@@ -291,7 +291,7 @@ def _virtual(version: str | None) -> Image:
         if kernels
         else f"there is no {what} yet"
     )
-    raise KernelMissingError(f"{why}: run `jostle kernel build{asked}` (some minutes, once)")
+    raise KernelMissingError(f"{why}: run `jostle setup kernel{asked}` (some minutes, once)")
 
 
 def _preference(kernel: BuiltKernel) -> tuple[bool, tuple[int, ...]]:

@@ -106,9 +106,7 @@ EDITS: tuple[SourcePatch, ...] = (
 
 def _named(file: str, name: str) -> SourcePatch:
     original = Path(file).stem.removeprefix("tcp_")
-    return SourcePatch(
-        file, "a name of its own", f'.name\t\t= "{original}",', f'.name\t\t= "{name}",'
-    )
+    return SourcePatch(file, "a unique name", f'.name\t\t= "{original}",', f'.name\t\t= "{name}",')
 
 
 _CUBIC = "net/ipv4/tcp_cubic.c"

@@ -14,8 +14,6 @@ from typing import Any
 from jostle.kernel_images import config, image_paths
 from jostle.kernel_images.image_paths import IMAGE_VARIABLE, KINDS, Image, KernelMissingError, Kind
 
-SCHEMA = "jostle.kernels/1"
-
 _CONTROLLERS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _MODULES = Path("/lib/modules")
 
@@ -63,11 +61,6 @@ class KernelStatus:
 def states() -> list[KernelStatus]:
     """Return the status of every kind."""
     return [_state(kind) for kind in KINDS]
-
-
-def to_dict() -> dict[str, Any]:
-    """Return the status of all kinds as one document."""
-    return {"schema": SCHEMA, "kernels": [state.to_dict() for state in states()]}
 
 
 def _state(kind: Kind) -> KernelStatus:

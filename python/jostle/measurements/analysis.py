@@ -17,6 +17,7 @@ from jostle.errors import InputError, RunCancelledError
 from jostle.measurements import tool_logs
 from jostle.measurements.measurement_folder import measured_files
 from jostle.results import ConditionRun, ResultSet
+from jostle.results.finished_runs import CAPTURE
 from jostle.safe_io.untrusted_files import open_regular
 from jostle.scenario.parsing.quantities import parse_span
 
@@ -28,8 +29,6 @@ FLOWS: Final = 20
 """Default number of flows that are measured."""
 INTERVAL: Final = "100 ms"
 """Default sampling interval."""
-BACKEND: Final = "capture"
-"""Name of the backend in results of captures; others are `sim` and `kernel`."""
 READINGS: Final = 2
 """Number of times that each file is read."""
 
@@ -73,14 +72,14 @@ def analyze(
             spec["measured"] = [
                 {"name": file.name, "sha256": digests[file].result()} for file in one.files
             ]
-            record = run_record(one.record, cast("RunSpec", spec), BACKEND, version, wall_s=0.0)
+            record = run_record(one.record, cast("RunSpec", spec), CAPTURE, version, wall_s=0.0)
             run = record if store is None else store.put(record)
             results.append(ConditionRun(condition, 0, run))
             name = " + ".join(file.name for file in one.files)
             conditions.append({"capture": name} if len(found) > 1 else {})
             notes += one.notes
     measured = ResultSet(
-        _title(files), BACKEND, version, conditions=_apart(conditions), results=results
+        _title(files), CAPTURE, version, conditions=_apart(conditions), results=results
     )
     measured.said = tuple(dict.fromkeys(notes))
     measured.sources = tuple(file for file in files if not tool_logs.is_log(file))

@@ -61,7 +61,7 @@ def of_flent(document: Mapping[str, Any]) -> Log:
         check_size(len(grid), len(flows))
     if not flows:
         raise ValueError("it has neither rates in Mbit/s nor round trips in ms, with raw values")
-    notes = ("what was sent again is not in files of flent: 0 means nothing there",)
+    notes = ("flent files do not contain retransmissions: 0 has no meaning there",)
     return Log(spec(grid, flows), grid, told, notes)
 
 

@@ -38,7 +38,7 @@ def measured_files(folder: Path) -> list[Path] | None:
     beside = {path.name for path in folder.iterdir() if path.is_file()}
     for name in names:
         if name not in beside:
-            raise InputError(f"{manifest}: {name} is no file beside it")
+            raise InputError(f"{manifest}: there is no file {name} next to it")
     return [folder / name for name in names]
 
 

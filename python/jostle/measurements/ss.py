@@ -47,7 +47,7 @@ _DIRECTIONS: Final = (
 _LEAST_PART: Final = 0.1
 """Share of the other direction below which a direction is not a flow, such as requests."""
 _OF_RECEIVERS: Final = (
-    "where a flow is received, its window and what was sent again are not known: 0 means nothing "
+    "the window and the retransmissions of a flow that is received are not known: 0 has no meaning "
     "there"
 )
 

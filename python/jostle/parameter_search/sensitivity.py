@@ -220,7 +220,7 @@ def table(found: Sensitivity) -> Table:
     header = ("key", *(f"{head}\n{unit}".rstrip() for head in heads))
     rows = [
         (short[one.key], _cell(one.first, one.first_half), _cell(one.second, one.second_half))
-        for one in sorted(found.indices, key=_importance(found.method), reverse=True)
+        for one in by_importance(found)
     ]
     what = "± half of the 95 % interval of a bootstrap over points."
     note = f"{found.conditions} conditions, {found.runs} runs. {what}"
@@ -232,7 +232,7 @@ def table(found: Sensitivity) -> Table:
 def figure(found: Sensitivity) -> GroupsData:
     """Return the indices as bars with intervals."""
     short = short_names([one.key for one in found.indices])
-    ordered = sorted(found.indices, key=_importance(found.method), reverse=True)
+    ordered = by_importance(found)
     boxes = tuple((_bar(o.first, o.first_half), _bar(o.second, o.second_half)) for o in ordered)
     label = (
         f"Part of the variance of {found.quantity.measure.title}"
@@ -244,8 +244,13 @@ def figure(found: Sensitivity) -> GroupsData:
     return GroupsData(label, groups, _HEADS[found.method], boxes, bars=True, caption=caption)
 
 
-def _importance(method: Method) -> Any:
-    return lambda one: one.second if method == "sobol" else one.first
+def by_importance(found: Sensitivity) -> list[Index]:
+    """Return the indices, the largest total effect first."""
+
+    def importance(one: Index) -> float:
+        return one.second if found.method == "sobol" else one.first
+
+    return sorted(found.indices, key=importance, reverse=True)
 
 
 def _bar(value: float, half: float | None) -> Box:

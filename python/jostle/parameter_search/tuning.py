@@ -147,12 +147,15 @@ class Trial:
         Key → value, as in a scenario.
     score
         Score; None if the values cannot be applied to the scenarios, or a run failed.
+    reason
+        Why the values cannot be applied to the scenarios; empty if they can.
     """
 
     number: int
     labels: Mapping[str, str]
     values: Mapping[str, Any]
     score: Score | None
+    reason: str = ""
 
 
 def evaluate(task: Task, values: Mapping[str, Any], part: Part, carry: Carry) -> Score | None:
@@ -224,11 +227,7 @@ def tune(task: Task, carry: Carry, how: SearchSettings) -> list[Trial]:
     """Search the values of a task; `carry` carries out a plan. Raises the errors of `search`."""
 
     def score(values: Mapping[str, Any]) -> Score | None:
-        try:
-            found = evaluate(task, values, "tuned", carry)
-        except ScenarioError:
-            # Some combinations of values in the ranges are not valid.
-            return None
+        found = evaluate(task, values, "tuned", carry)
         return None if found is None or None in found.objectives else found
 
     return search(Space(task.variables, [one.direction for one in task.objectives]), score, how)
@@ -244,7 +243,8 @@ def search(
     space
         The search space.
     score
-        Returns the score of values by key; None if it is not known.
+        Returns the score of values by key; None if it is not known. It raises ScenarioError if the
+        values cannot be applied: some combinations in the ranges are not valid.
     how
         Settings of the search.
 
@@ -337,10 +337,15 @@ def _run_trial(
     labels = {key: label for key, (label, _) in drawn.items()}
     values = {key: value for key, (_, value) in drawn.items()}
     asked.set_user_attr("labels", labels)
-    score = worth(values)
+    reason = ""
+    try:
+        score = worth(values)
+    except ScenarioError as error:
+        score, reason = None, str(error)
+        asked.set_user_attr("reason", reason)
     if score is None:
         study.tell(asked, state=optuna.trial.TrialState.FAIL)
-        return Trial(asked.number, labels, values, None)
+        return Trial(asked.number, labels, values, None, reason)
     # JSON has no infinity.
     bounded = [min(one, 1e300) for one in score.excess]
     asked.set_user_attr("constraints", bounded)
@@ -380,7 +385,7 @@ def _finished(space: Space, one: Any) -> Trial:
     if one.values is not None:
         excess = (math.inf if e >= 1e300 else e for e in one.user_attrs.get("constraints", ()))
         score = Score(tuple(one.values), tuple(excess))
-    return Trial(one.number, labels, values, score)
+    return Trial(one.number, labels, values, score, one.user_attrs.get("reason", ""))
 
 
 def _sampler(optuna: Any, name: str, seed: int) -> Any:

@@ -12,7 +12,7 @@ from jostle.errors import InputError
 from jostle.figures.data import Cloud, Curve, CurvesData, ScatterData
 from jostle.parameter_search.tuning import Carry, Part, Score, Task, Trial, best, evaluate
 from jostle.results.condition_names import short_names
-from jostle.results.number_format import ABSENT
+from jostle.results.number_format import ABSENT, count
 from jostle.results.tables import Table
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class TuningResult:
                     "values": dict(one.labels),
                     "objectives": list(one.score.objectives) if one.score else None,
                     "feasible": one.score.feasible if one.score else None,
+                    "reason": one.reason or None,
                 }
                 for one in self.trials
             ],
@@ -115,11 +116,11 @@ def baseline(task: Task, carry: Carry) -> Candidate:
         raise InputError("every condition is held out: nothing is left to tune on")
     if task.hold and len(task.plans({}, "held")) == len(task.held_out):
         words = ", ".join(f"{key}={label}" for key, label in task.hold.items())
-        raise InputError(f"--hold-out {words}: no condition has that")
+        raise InputError(f"--test-condition {words}: no condition has that")
     written = Candidate(None, _scores(task, {}, carry))
     score = written.scores.get("tuned")
     if score is None:
-        raise InputError("the scenarios as they are written do not run")
+        raise InputError("the unchanged scenarios do not run")
     for one, value in zip(task.objectives, score.objectives, strict=True):
         if value is None:
             raise InputError(f'"{one.text}" has no value in any condition')
@@ -161,12 +162,12 @@ def _omissions(
             score = one.scores.get(part)
             if score is None and task.plans(values, part):
                 yield f"Left out: the score of {name}, {words}, because a run failed."
-            for objective, count in zip(
+            for objective, missing in zip(
                 task.objectives, score.without_value if score else (), strict=False
             ):
-                if count:
+                if missing:
                     yield (
-                        f'Left out of "{objective.text}": {count} conditions without a value '
+                        f'Left out of "{objective.text}": {missing} conditions without a value '
                         f"({name}, {words})."
                     )
 
@@ -197,7 +198,12 @@ def table(found: TuningResult) -> Table:
     notes = [f"{len(found.trials)} trials, {tried} of which could be evaluated."]
     if task.constraints:
         notes.append("* breaks a constraint: " + "; ".join(one.text for one in task.constraints))
-    if not found.found:
+    if refused := [trial for trial in found.trials if trial.reason]:
+        notes.append(
+            f"{count(len(refused), 'trial')} could not be run; the reason of trial "
+            f"{refused[0].number}: {refused[0].reason}"
+        )
+    if tried and not found.found:
         notes.append("No trial holds every constraint.")
     return Table(
         ("trial", *(short[key] for key in keys), *heads), tuple(lines), (), 1 + len(keys),

@@ -9,9 +9,6 @@ from typing import Any
 from jostle.quic.program_paths import find_program
 from jostle.quic.recipes import Recipe, recipes
 
-SCHEMA = "jostle.quic/1"
-"""Schema of the output of `jostle quic status --json`."""
-
 
 @dataclass(frozen=True)
 class ImplementationStatus:
@@ -38,7 +35,7 @@ class ImplementationStatus:
         return not self.advice
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the document that `jostle quic status --json` prints."""
+        """Return the document that `jostle setup status --json` prints."""
         return {**asdict(self), "available": self.available}
 
 

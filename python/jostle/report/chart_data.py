@@ -148,7 +148,7 @@ class _Plan:
             plan.notes.append("Only the most asked-for measures have charts here.")
         if not plan.each_run and means * panels > most_values:
             plan.together = -(-means * panels // most_values)
-            plan.notes.append(f"A point stands for {plan.together} intervals of the series.")
+            plan.notes.append(f"A point summarizes {plan.together} intervals of the series.")
         return plan
 
 

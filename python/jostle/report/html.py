@@ -33,7 +33,7 @@ MOST_DRAWINGS = 40
 MOST_SPECS_BYTES = 500_000
 """Largest total size of resolved keys; the first condition is always included."""
 _FEW_ROWS = 12
-_FILE = {"report": ["FILE"], "analyze": []}
+_FILE = {"run": ["FILE"], "analyze": []}
 """Placeholder in the command for files without name; captures are given as options."""
 _SERIES = "series"
 
@@ -43,7 +43,7 @@ def render(
     files: Sequence[str] = (),
     options: Sequence[str] = (),
     *,
-    command: str = "report",
+    command: str = "run",
     sequences: SequencesData | None = None,
 ) -> str:
     """Render results as an HTML document.
@@ -82,10 +82,10 @@ def write_report(
     files: Sequence[str] = (),
     options: Sequence[str] = (),
     *,
-    command: str = "report",
+    command: str = "run",
     sequences: SequencesData | None = None,
 ) -> Path:
-    """Write a report; see `render`.
+    """Write a report, with the command that writes it again; see `render`.
 
     Raises
     ------
@@ -93,7 +93,8 @@ def write_report(
         When the file cannot be written.
     """
     path = Path(path)
-    page = render(every, files, options, command=command, sequences=sequences)
+    words = ("-o", path.name, *options)
+    page = render(every, files, words, command=command, sequences=sequences)
     write_atomically(path, page.encode())
     return path
 

@@ -352,7 +352,7 @@ def comparison_table(compared: ComparisonResult, limit: int, width: int | None) 
     notes = [f"{count(same, 'value')} the same on both sides."] if same else []
     if len(changed) > len(shown):
         more = count(len(changed) - len(shown), "smaller difference")
-        notes.append(f"… {more}: --limit 0 shows all")
+        notes.append(f"… {more}: --max-rows 0 shows all")
     notes += compared.alone
     wide = sum(max(map(len, column)) + 2 for column in zip(header, *rows, strict=True))
     if width is None or wide - 2 <= width:
@@ -369,7 +369,7 @@ def comparison_table(compared: ComparisonResult, limit: int, width: int | None) 
 
 
 def _title(shown: Measure) -> str:
-    return f"{shown.name} ({shown.display_unit})" if shown.display_unit else shown.name
+    return f"{shown.title} ({shown.display_unit})" if shown.display_unit else shown.title
 
 
 def _sides(one: Difference) -> tuple[str, str]:
@@ -409,13 +409,14 @@ def comparison_note(compared: ComparisonResult) -> str:
             f"{minus}. One run on a side, or nothing random: no test is possible; give --repeats."
         )
     others = len(compared.differences) - tested
+    marked = "? marks the others." if compared.resolved < tested else ""
     untested = f" {count(others, 'value')} without variation or repeats had no test." * bool(others)
     return (
         f"{minus}, of runs that are not paired. {compared.resolved} of {tested} tested differences "
         f"are statistically significant: adjusted p below {_LEVEL:g} "
-        f"({_TESTS[compared.test]}, Holm's adjustment for {count(tested, 'test')}); "
-        f"? marks the others.{untested} ± and [ ]: 95 % confidence interval of each mean "
-        "by itself, not adjusted."
+        f"({_TESTS[compared.test]}, Holm's adjustment for {count(tested, 'test')}). "
+        f"{marked}{untested} The intervals are 95 % confidence intervals of each mean by itself, "
+        "not adjusted."
     )
 
 

@@ -266,8 +266,8 @@ _HEADINGS: Final = (
 
 CONFORMANCE_NOTE: Final = (
     "Conformance: share of the points of both that lie inside the other's Performance Envelope, "
-    "run by run; beside it, what the reference's runs have with each other. Deviation and shifts "
-    "are of the mean points, in parts of the path's rate and of its base RTT."
+    "run by run. “Reference to itself”: the same between the reference's runs. Deviation and "
+    "shifts compare the mean points, in units of the path's rate and base RTT."
 )
 
 

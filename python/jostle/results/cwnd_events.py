@@ -53,7 +53,7 @@ def events_data(results: FinishedRuns, condition: int, flows: Sequence[str] = ()
     if len(shown) < len(wanted):
         caption += f" The first {len(shown)} of {len(wanted)} flows: --flow names others."
     if acks is None:
-        caption += " Losses by interval, where packets were sent again."
+        caption += " Losses by interval, at the retransmissions."
     return EventsData(
         results.labels[condition],
         tuple(_of_flow(frame, acks, name, labels[name]) for name in shown),

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+from jostle.backends import lateness
 from jostle.errors import InputError, unknown
 from jostle.results import condition_names
 from jostle.results.condition_names import Condition
 from jostle.results.run_count import RunCount
+from jostle.scenario.parsing.key_endings import ambiguous, matching_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 OVERALL = "overall"
 """Name of the phase that every run has: the complete run."""
+CAPTURE = "capture"
+"""Name of the backend in results of captures and logs; others are `sim` and `kernel`."""
 _NAMED = 8
 """Number of remarks on failed runs; further conditions share one."""
 _LISTED = 3
@@ -92,6 +96,11 @@ class FinishedRuns:
         self.sources: tuple[Path, ...] = ()
         """Captures that were measured; empty for runs of a scenario."""
 
+    @property
+    def measured(self) -> bool:
+        """Whether these are measurements of captures or logs, which cannot be repeated."""
+        return self.backend == CAPTURE
+
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """Name of each condition."""
@@ -144,7 +153,8 @@ class FinishedRuns:
         """Remarks on failed runs: `controller bbr: 15 of 20 runs, 5 failed: reason`.
 
         They are part of every output, because means of the remaining runs are biased. Conditions
-        with equal numbers and reasons share a remark.
+        with equal numbers and reasons share a remark. The last remark is about late runs in real
+        time, which are as invalid.
         """
         alike: dict[str, list[int]] = {}
         for at in sorted(self._errors):
@@ -154,7 +164,24 @@ class FinishedRuns:
         notes = [f"{self._names(conditions)}{text}" for text, conditions in named]
         if others := [at for _, conditions in told[len(named) :] for at in conditions]:
             notes.append(f"{len(others)} more conditions together: {self.incomplete(*others)}")
+        if self.late:
+            first = self.late[0].run.summary[lateness.KEY]
+            notes.append(
+                f"INVALID: late. In {len(self.late)} of {len(self.results)} runs in real time, one "
+                f"sample in a hundred came more than {1e3 * first['bound_s']:g} ms after its time "
+                f"({1e3 * first['p99_s']:.3g} ms, at most {1e3 * first['max_s']:.3g} ms, in the "
+                "first one), so the results describe this machine as much as the scenario. Stop "
+                "other programs, or use virtual time: --backend kernel"
+            )
         return tuple(notes)
+
+    @cached_property
+    def late(self) -> tuple[ConditionRun, ...]:
+        """Runs in real time for which the machine was too busy."""
+        # Runs of a backend with one version are all in real time, or none is.
+        if not self.results or lateness.KEY not in self.results[0].run.summary:
+            return ()
+        return tuple(result for result in self.results if lateness.is_late(result.run.summary))
 
     def _names(self, conditions: Sequence[int]) -> str:
         """Return the names of some conditions as the start of a remark on each of them."""
@@ -312,13 +339,11 @@ class FinishedRuns:
 
     def _grid_key(self, name: str) -> str:
         keys = list(dict.fromkeys(key for condition in self.conditions for key in condition))
-        if name in keys:
-            return name
-        ending = [key for key in keys if key.endswith(f".{name}")]
-        if len(ending) == 1:
-            return ending[0]
-        if ending:
-            raise InputError(f"`{name}` may be {' or '.join(ending)}")
+        matches = matching_keys(name, keys)
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise InputError(ambiguous(name, matches))
         if not keys:
             raise InputError("the scenario has no grid")
         raise InputError(unknown("grid key", name, keys))

@@ -18,6 +18,7 @@ from jostle.results.flow_groups import group_name_by_flow
 from jostle.results.harm import Harms
 from jostle.results.measures import Bounds, Measure, measure, unknown_measure
 from jostle.results.summary_values import Cells, mean_of_present, measure_owners, spread_of
+from jostle.scenario.parsing.key_endings import ambiguous, matching_keys
 from jostle.stats import Estimate, estimate, percentile_estimate
 
 if TYPE_CHECKING:
@@ -218,13 +219,11 @@ def find_key(conditions: Iterable[Condition], key: str, own: Sequence[str] = OWN
     """
     grid = list(dict.fromkeys(name for condition in conditions for name in condition))
     known = [*grid, *own]
-    if key in known:
-        return key
-    ending = [name for name in grid if name.endswith("." + key)]
-    if len(ending) == 1:
-        return ending[0]
-    if ending:
-        raise InputError(f"several keys end with `{key}`: {', '.join(ending)}")
+    matches = matching_keys(key, known)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise InputError(ambiguous(key, matches))
     from jostle.scenario.parsing.renamed_keys import MEASURES
 
     if key in MEASURES:
@@ -242,7 +241,7 @@ def key_of(results: FinishedRuns, found: Sequence[MeasureSample], key: str) -> s
     """
     name = full_key(results, key)
     if found and not any(name in sample.place for sample in found):
-        ending = [one for one in grid_keys(results) if one.endswith("." + key)]
+        ending = matching_keys(key, grid_keys(results))
         if len(ending) == 1:
             return ending[0]
         shown = found[0].measure

@@ -110,7 +110,8 @@ class Measure:
         if self.place == "conditions":
             return f"`{self.name}` is of two conditions: `jostle run`, studies and Python have it"
         if self.place == "pairs":
-            return f"`{self.name}` is of two runs: `jostle conformance` and studies have it"
+            command = "`jostle compare --method envelope`"
+            return f"`{self.name}` is of two runs: {command} and studies have it"
         if self.place == "states":
             return f"`{self.name}` is of a mode or a quantity that is named: ask for it in a study"
         return ""
@@ -180,11 +181,11 @@ PAIRED: Final = (
     ),
     _paired(
         "throughput_shift", "shift of the throughput", "% of the rate", 100.0,
-        "Mean throughput of a flow's operating points less that of a reference's.",
+        "Mean throughput of a flow's operating points, minus the reference's mean.",
     ),
     _paired(
         "delay_shift", "shift of the delay", "% of the base RTT", 100.0,
-        "Mean queueing delay of a flow's operating points less that of a reference's.",
+        "Mean queueing delay of a flow's operating points, minus the reference's mean.",
     ),
     _paired(
         "repeatability", "conformance to itself", "", 1.0,
@@ -236,8 +237,8 @@ STATES: Final = (
     ),
     _of_states(
         "internal", "internal quantity", "1", ("", 1.0),
-        "A quantity of the controller's inside, over the intervals of the window, or those of them "
-        "in which it is in a mode: mean, smallest, largest or last.",
+        "An internal quantity of the controller, over the intervals of the window, or only the "
+        "intervals of one mode: mean, smallest, largest or last.",
     ),
 )  # fmt: skip
 """Measures of a controller's state; see `studies/controller_states.py`."""

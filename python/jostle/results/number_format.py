@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from jostle.results.measures import Measure
-from jostle.stats import Estimate
+if TYPE_CHECKING:
+    from jostle.results.measures import Measure
+    from jostle.stats import Estimate
 
 ABSENT = "–"
 _DIGITS = 4
@@ -45,16 +47,21 @@ def _half(found: Estimate) -> float:
 
 
 def with_interval(found: Estimate, factor: float, decimals: int) -> str:
-    """`mean ± half width`; the interval's ends where it is lopsided; the mean alone without one."""
+    """`mean ± half width`; the interval's ends where it is lopsided; the mean alone without one.
+
+    The mean stands alone as well if all values are equal.
+    """
     text = plain(found.value, factor, decimals)
     if found.value is None or found.low is None or found.high is None:
         return text
     half = _half(found)
-    some = half > _ROUNDING * abs(found.value)
-    if some and abs((found.high + found.low) / 2 - found.value) > _LOPSIDED * half:
+    if half <= _ROUNDING * abs(found.value):
+        # All values are equal, so that they say nothing about the accuracy of the mean.
+        return text
+    if abs((found.high + found.low) / 2 - found.value) > _LOPSIDED * half:
         return f"{text} ({_range(found.low, found.high, factor, decimals)})"
     unit = 10.0**-decimals
-    if some and half * factor < unit / 2:
+    if half * factor < unit / 2:
         return f"{text} ± <{unit:.{decimals}f}"
     return f"{text} ± {half * factor:.{decimals}f}"
 

@@ -235,7 +235,8 @@ def box_data(
                 GroupsData(wanted.axis, tuple(names), tuple(labels), rows, from_zero=from_zero),
             )
         )
-    return Multiples(tuple(parts), f"A value for every run. {_runs_caption(found)}")
+    marks = "Box: quartiles and median. Cross: mean. Circles: outliers."
+    return Multiples(tuple(parts), f"{_runs_caption(found)} {marks}")
 
 
 def cdf_data(
@@ -518,14 +519,22 @@ def _alike(sample: MeasureSample, wanted: Measure) -> pl.Expr:
 
 def _interval_caption(found: Sequence[MeasureSample]) -> str:
     runs = {len(sample.values) for sample in found}
-    if runs == {1}:
-        return "One run for each point."
-    return f"Mean and 95 % interval of {_runs(runs)}."
+    what = "One run for each point" if runs == {1} else f"Mean and 95 % interval of {_runs(runs)}"
+    return f"{what}{_window(found)}."
 
 
 def _runs_caption(found: Sequence[MeasureSample]) -> str:
     runs = {len(sample.values) for sample in found}
-    return f"{_runs(runs).capitalize()} of each condition."
+    return f"{_runs(runs).capitalize()} of each condition{_window(found)}."
+
+
+def _window(found: Sequence[MeasureSample]) -> str:
+    """Name the phase of the values, unless several phases are drawn or none applies."""
+    phases = {sample.place.get("phase") for sample in found}
+    name = phases.pop() if len(phases) == 1 else None
+    if name is None:
+        return ""
+    return ", over the complete run" if name == OVERALL else f", in phase “{name}”"
 
 
 def _runs(runs: set[int]) -> str:

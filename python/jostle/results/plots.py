@@ -225,7 +225,7 @@ def check(
             raise InputError(f"{kind} has no {_options([name])}; it has {_options(allowed)}")
     missing = [name for name in needed if name not in wanted]
     if missing:
-        raise InputError(f"{kind}: give {_options(missing)}")
+        raise InputError(f"{kind}: give {_options(missing)}{_HINTS.get(kind, '')}")
     for name in _several(wanted.get("y", ())):
         measure(name)
     if "x" in wanted:
@@ -254,11 +254,21 @@ _ARGUMENTS: Final[Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 """Allowed and required arguments of each kind."""
 
 
-_OPTION: Final = {"flows": "flow", "from_s": "from", "to_s": "to"}
+_HINTS: Final[Mapping[Kind, str]] = {
+    "heatmap": " (--x KEY is the horizontal axis, --group-by KEY the vertical one, "
+    "--y MEASURE the colour)",
+}
+"""What the required arguments of a kind mean, where their names do not say it."""
+
+_OPTION: Final = {
+    "by": "group-by", "each": "per-flow", "flows": "flow", "from_s": "from", "to_s": "to"
+}  # fmt: skip
 
 
 def _options(names: Sequence[str]) -> str:
-    return ", ".join(f"--{_OPTION.get(name, name)}" for name in names)
+    return ", ".join(
+        f"--{_OPTION.get(name, name)}" for name in names if name not in ("condition", "events")
+    )
 
 
 def _several(names: Keys) -> tuple[str, ...]:

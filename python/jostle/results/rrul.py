@@ -44,7 +44,7 @@ def rrul_data(results: FinishedRuns, condition: int) -> StackedData:
     flows = results.spec_of(condition)["flows"]
     pings = [flow["name"] for flow in flows if flow["controller"]["name"] == NO_CONTROLLER]
     if not pings:
-        raise InputError("nothing to draw: response under load is that of pings — add a flow")
+        raise InputError("nothing to draw: response under load needs pings — add a flow")
     ways: dict[tuple[int, ...], list[str]] = {}
     groups: dict[tuple[int, ...], list[str]] = {}
     for flow in flows:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from jostle.backends import lateness
 from jostle.results.measures import Measure, measures
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def document(results: FinishedRuns, phases: Sequence[str] = ()) -> dict[str, Any
 def _run(result: ConditionRun, phases: Sequence[str]) -> dict[str, Any]:
     summary = result.run.summary
     found: dict[str, Any] = {"seed": result.seed, "run_id": result.run.run_id}
+    if lateness.KEY in summary:
+        found[lateness.KEY] = summary[lateness.KEY]
     for part in _LISTS:
         if part in summary:
             found[part] = [

@@ -110,9 +110,8 @@ def _table(
         starts = [number for number, line in enumerate(shown) if line[0]]
         left = len(lines) - len(shown)
         more = f"… {count(left, 'more row')}. " if left else ""
-        note = (
-            f"{more}{count(len(results.conditions), 'condition')}: --limit 0 shows each by itself."
-        )
+        conditions = count(len(results.conditions), "condition")
+        note = f"{more}{conditions}: --max-rows 0 shows each by itself."
         title = f"{wanted.axis}{who}, by {short[column]}"
         notes = (note, *results.failure_notes)
         return Table(header, tuple(shown), tuple(starts), len(rest), title, notes=notes)

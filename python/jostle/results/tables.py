@@ -6,7 +6,6 @@ differ.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -18,7 +17,8 @@ from jostle.results.flow_groups import TrafficKind, flow_groups
 from jostle.results.flow_notes import flow_notes
 from jostle.results.measure_samples import MeasureSample, full_key, grid_keys, samples
 from jostle.results.measures import Measure, measure, measures
-from jostle.results.number_format import count, decimals, plain, spread, with_interval
+from jostle.results.number_format import count, decimals, spread, with_interval
+from jostle.safe_io.terminal_text import wrap_words
 from jostle.stats import Estimate
 
 if TYPE_CHECKING:
@@ -117,9 +117,9 @@ _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
         "mouth_to_ear", "throughput",
     ),
     "link": (
-        "utilisation", "queue_delay_estimate", "queue_delay_estimate_p95", "queue_length",
+        "utilisation", "queueing_delay", "queueing_delay_p95", "queue_length",
         "queue_length_p95", "dropped", "marked",
-        "queueing_delay", "queueing_delay_p95",
+        "queue_delay_estimate", "queue_delay_estimate_p95",
     ),
 }  # fmt: skip
 """Measures of each kind's table, most important first; later ones are omitted if too wide."""
@@ -134,8 +134,6 @@ _TITLES: Final = {
 _ALIKE: Final = {"jain": 2, "starvation": 3}
 """Smallest number of bulk flows for which a measure is shown by default."""
 _SCOPES: Final = {"flow": ("flow", "group", "run"), "link": ("link", "run")}
-_PLAIN: Final = {"share": 1}
-"""Decimals of measures that are shown without interval, since others determine them."""
 _HEADING: Final = 14
 _GAP: Final = 2
 _NAMED: Final = 3
@@ -229,9 +227,6 @@ def columns_of(results: FinishedRuns, kind: str, phase: str) -> list[Measure]:
     """Return the measures that suit flows of a kind (or `link`), most important first."""
     known = measures()
     names = [name for name in _SUITABLE[kind] if name in known]
-    if kind == "link" and "bulk" not in kinds_of(results):
-        # On a mostly idle link the mean queue length says little; use the delay of packets.
-        names = sorted(names, key=lambda name: not name.startswith(("util", "queueing")))
     alike = _most_alike(results)
     # Fairness indices need bulk flows; for two flows the shares are sufficient.
     names = [name for name in names if alike >= _ALIKE.get(name, 0)]
@@ -315,7 +310,7 @@ def _tables(
     ]
     if left_out:
         names = ",".join(c.measure.name for c in left_out)
-        made[-1] = replace(made[-1], notes=(*made[-1].notes, f"There is more: --columns {names}"))
+        made[-1] = replace(made[-1], notes=(*made[-1].notes, f"There is more: --measures {names}"))
     return made
 
 
@@ -385,27 +380,21 @@ def _column(
             None if row.condition in few else one for row, one in zip(rows, taken, strict=True)
         ]
     estimates = [_estimate(sample) for sample in taken]
-    places = _PLAIN.get(wanted.name, decimals(estimates, wanted))
-    write = plain_estimate if wanted.name in _PLAIN else with_interval
-    texts = [write(one, wanted.factor, places) for one in estimates]
+    places = decimals(estimates, wanted)
+    texts = [with_interval(one, wanted.factor, places) for one in estimates]
     if scope == "run":
         # A value of the run is shown in the first row of each condition.
         firsts = {row.condition: at for at, row in reversed(list(enumerate(rows)))}
         texts = [text if firsts[row.condition] == at else "" for at, (row, text) in
                  enumerate(zip(rows, texts, strict=True))]  # fmt: skip
     spreads = tuple(
-        "" if sample is None or sample.spread is None or wanted.name in _PLAIN
+        "" if sample is None or sample.spread is None
         else spread(sample.spread, wanted.factor, places)
         for sample in taken
     )  # fmt: skip
     values = tuple(one.value for one in estimates)
     notes = _missing(wanted, [sample for sample in taken if sample is not None])
     return _Column(wanted, _heading(wanted), tuple(texts), spreads, values, notes)
-
-
-def plain_estimate(found: Estimate, factor: float, places: int) -> str:
-    """Format an estimate without its interval."""
-    return plain(found.value, factor, places)
 
 
 def _estimate(sample: MeasureSample | None) -> Estimate:
@@ -437,7 +426,7 @@ def _missing(wanted: Measure, found: Sequence[MeasureSample]) -> tuple[str, ...]
 
 
 def _heading(wanted: Measure) -> str:
-    words = textwrap.fill(wanted.title, _HEADING, break_long_words=False, break_on_hyphens=False)
+    words = "\n".join(wrap_words(wanted.title, _HEADING))
     return (
         f"{words}\n{wanted.display_unit}"
         if wanted.display_unit and wanted.display_unit not in words
@@ -521,7 +510,7 @@ def _table(
 def _not_shown(rows: Sequence[Row]) -> str:
     conditions = len({row.condition for row in rows})
     of = f" of {count(conditions, 'condition')}" if conditions > 1 else ""
-    return f"… {count(len(rows), 'more row')}{of}: --limit 0 shows all"
+    return f"… {count(len(rows), 'more row')}{of}: --max-rows 0 shows all"
 
 
 def interval_note(results: FinishedRuns) -> str:
@@ -531,6 +520,9 @@ def interval_note(results: FinishedRuns) -> str:
         return ""
     if counts == [1]:
         runs = "One run" if len(results) == 1 else "One run per condition"
+        if results.measured:
+            runs = "One measurement" if len(results) == 1 else "One measurement per condition"
+            return f"{runs}: there is no confidence interval."
         return f"{runs}: there is no confidence interval; give --repeats."
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     two = " Of two runs it is wide; where it would leave what can be, its ends stand in brackets."

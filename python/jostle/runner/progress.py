@@ -55,6 +55,8 @@ class _TextProgress(Progress):
         self._labels = labels
         self._what = what
         self._failed = 0
+        self._reasons: set[str] = set()
+        self._repeated = 0
 
     def on_message(self, text: str) -> None:
         """Print the message; see `Progress`."""
@@ -67,11 +69,23 @@ class _TextProgress(Progress):
             echo(f"{stored} of {total} {are} in the store", err=True)
 
     def failed(self, failure: Failure) -> None:
-        """Print which run failed, and why."""
+        """Print which run failed, and why; a reason that was printed before is only counted."""
+        self._failed += 1
+        if failure.error in self._reasons:
+            self._repeated += 1
+            return
+        self._reasons.add(failure.error)
         label = single_line(self._labels[failure.condition])
         where = f"{label}, seed {failure.seed}" if label else f"seed {failure.seed}"
-        self._failed += 1
         self._say(f"run failed ({where}): {failure.error}")
+
+    def end(self) -> None:
+        """Print how many more runs failed for reasons that were printed before."""
+        if self._repeated:
+            runs = "run" if self._repeated == 1 else "runs"
+            reason = "the same reason" if len(self._reasons) == 1 else "one of these reasons"
+            self._say(f"{self._repeated} more {runs} failed for {reason}")
+        self._repeated = 0
 
     def _say(self, text: str) -> None:
         echo(text, err=True)
@@ -179,7 +193,8 @@ class BarProgress(_TextProgress):
         self.advance()
 
     def end(self) -> None:
-        """Remove the bar."""
+        """Remove the bar; see `Progress`."""
+        super().end()
         if self._timer is not None:
             self._timer.cancel()
         with self._lock:

@@ -58,9 +58,14 @@ CODE_SOURCES: Final = (
     CodeSource("quic-programs", "a scenario", "the programs of `implementation`", Rule.CONSENT),
     CodeSource("recipe-words", "a scenario", "a bundled recipe with other arguments", Rule.CONSENT),
     CodeSource("grid", "a scenario", "code that a value of a grid names", Rule.CONSENT),
-    CodeSource("tune", "a scenario of `jostle tune`", "code that the scenario names", Rule.CONSENT),
     CodeSource(
-        "boundary", "a scenario of `jostle boundary`", "code that the scenario names", Rule.CONSENT
+        "tune", "a scenario of `jostle search tune`", "code that the scenario names", Rule.CONSENT
+    ),
+    CodeSource(
+        "boundary",
+        "a scenario of `jostle search boundary`",
+        "code that the scenario names",
+        Rule.CONSENT,
     ),
     CodeSource("fit", "a scenario of `jostle fit`", "code that the scenario names", Rule.CONSENT),
     CodeSource("study", "a study", "code that its scenarios name", Rule.CONSENT),
@@ -90,7 +95,7 @@ CODE_SOURCES: Final = (
     ),
     CodeSource("capture", "a capture or a log", "expressions in its values", Rule.NEVER),
     CodeSource(
-        "claim-file", "a claim of `jostle boundary`", "expressions in its values", Rule.NEVER
+        "claim-file", "a claim of `jostle search boundary`", "expressions in its values", Rule.NEVER
     ),
     CodeSource("distribution", "a distribution of sizes", "expressions in its values", Rule.NEVER),
     CodeSource(
@@ -99,7 +104,7 @@ CODE_SOURCES: Final = (
     CodeSource("template", "a scenario", "code of a template in its texts", Rule.NEVER),
     CodeSource(
         "byte-code",
-        "files beside a Python controller",
+        "files next to a Python controller",
         "byte code, extensions and packages in its place",
         Rule.NEVER,
     ),
@@ -119,7 +124,7 @@ CODE_SOURCES: Final = (
         "the module in place of an installed one",
         Rule.NEVER,
     ),
-    CodeSource("link-file", "LINK.toml of `jostle emulate`", "a program", Rule.NEVER),
+    CodeSource("link-file", "LINK.toml of `jostle link emulate`", "a program", Rule.NEVER),
 )
 """All places where a file could name code. `tests/test_foreign_code.py` tests each of them."""
 
@@ -160,7 +165,7 @@ def require_consent(code: str, *, allow_code: bool) -> None:
         If the user has not allowed it; the message names the code and the option. Also if the
         description is too long to be shown completely.
     """
-    # Without this, a line feed in a word would look like a new line of output.
+    # Without this, a line feed inside `code` would look like a new line of output.
     code = code.replace("\n", "\\u000a")
     if len(code) > _LONGEST_CODE:
         raise ConsentError(

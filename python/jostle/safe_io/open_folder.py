@@ -204,7 +204,7 @@ class OpenFolder:
         descriptor = os.open(place, flags | _FLAGS, mode, **where)
         if not _is_own_file(os.fstat(descriptor)):
             os.close(descriptor)
-            raise OSError(errno.EINVAL, "Not a regular file of its own", str(self.path / name))
+            raise OSError(errno.EINVAL, "Not a regular file with one link", str(self.path / name))
         return descriptor
 
     def refresh(self, name: str) -> None:

@@ -8,11 +8,12 @@ section 5.4). Both are escaped before printing.
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import Final
 
 import click
 
-__all__ = ["echo", "escape_control_characters", "escape_markup", "single_line"]
+__all__ = ["echo", "escape_control_characters", "escape_markup", "single_line", "wrap_words"]
 
 # C0 except tab and line feed, DEL and C1; zero-width characters and direction marks
 # (Bidi_Control); surrogates, which JSON allows but UTF-8 does not.
@@ -33,6 +34,17 @@ def escape_control_characters(text: str) -> str:
 def single_line(text: str) -> str:
     """Escape text, including line feeds: a title, a name, a table cell."""
     return escape_control_characters(text).replace("\n", "\\u000a")
+
+
+class _NameWrapper(textwrap.TextWrapper):
+    """A wrapper that also breaks a list of names, such as `cwnd,rtt`, after a comma."""
+
+    wordsep_simple_re = re.compile(r"([\t\n ]+)|(?<=,)(?=[a-z])")
+
+
+def wrap_words(text: str, width: int) -> list[str]:
+    """Wrap text at spaces and in lists of names, never within a name."""
+    return _NameWrapper(width, break_long_words=False, break_on_hyphens=False).wrap(text)
 
 
 def escape_markup(value: object) -> object:

@@ -168,9 +168,7 @@ def _reject_unknown_keys(values: Mapping[str, Any], known: tuple[str, ...]) -> N
     for key in values:
         if key not in known:
             accepted = ", ".join(known)
-            raise DistributionKeyError(
-                key, f"unknown key — accepted beside distribution: {accepted}"
-            )
+            raise DistributionKeyError(key, f"unknown key — accepted with distribution: {accepted}")
 
 
 def _rounded(value: float) -> float:

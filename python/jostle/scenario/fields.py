@@ -157,7 +157,7 @@ def _quantiles(
     else:
         raise QuantityError(f"quantiles are a list of pairs {form}")
     if len(pairs) < 2:
-        raise QuantityError('at least two quantiles are needed: those of "0 %" and "100 %"')
+        raise QuantityError('at least two quantiles are needed: "0 %" and "100 %"')
     points: list[tuple[float, int]] = []
     for at, written, value in pairs:
         probability = _element(at if table else (*at, 0), parse_probability, written)
@@ -322,7 +322,7 @@ def jitter_table(given: Any) -> Any:
         raise wrong("model", f'"{given["model"]}" is not known here — accepted: "wifi"')
     for key in given:
         if key not in {"model", "average"}:
-            raise wrong(key, "unknown key — accepted beside a model: average")
+            raise wrong(key, "unknown key — accepted with a model: average")
     if "average" not in given:
         raise wrong("average", 'missing — write for example average = "7 ms"')
     try:

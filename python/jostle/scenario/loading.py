@@ -32,7 +32,14 @@ from jostle.scenario.resolve.grid import (
     with_level,
     with_levels,
 )
-from jostle.scenario.resolve.key_paths import KeyPaths, changed, find, parse_value, value_at
+from jostle.scenario.resolve.key_paths import (
+    KeyPaths,
+    changed,
+    find,
+    full_key,
+    parse_value,
+    value_at,
+)
 from jostle.scenario.resolve.model_validation import validate
 from jostle.scenario.resolve.run_spec_builder import RunSpecTemplate, resolve
 from jostle.scenario.resolve.sample import OWN_KEYS, Points, SampleDesign, read_design
@@ -154,7 +161,7 @@ class _Loader:
         varied = [target for d in dimensions for target in d.targets]
         template = None
         if base.file is not None:
-            self.check_until(base.file, report)
+            self.check_repeat_until(base.file, report)
             self.limit_element_count(count_elements(base.file) * condition_count(dimensions))
             together = Report([*base.replaced, *varied])
             template = self.resolve(base.file, together)
@@ -199,8 +206,8 @@ class _Loader:
         if report.found:
             raise ScenarioError(self.source, self.problems)
 
-    def check_until(self, file: ScenarioFile, report: Report) -> None:
-        """Report an unknown phase or measure in `until`."""
+    def check_repeat_until(self, file: ScenarioFile, report: Report) -> None:
+        """Report an unknown phase or measure in `repeat_until`."""
         until = file.repeat_until
         if until is None:
             return
@@ -246,7 +253,7 @@ class _Loader:
             text = str(given)
             value = parse_value(given) if isinstance(given, str) else given
             try:
-                targets = find(self.document, key)
+                targets = find(self.document, full_key(self.document, key))
                 if (
                     isinstance(value, str)
                     and (targets[0][0],) in _DESIGN

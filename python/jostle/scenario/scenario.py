@@ -17,7 +17,7 @@ from jostle.scenario.parsing.size_limits import check_document_size
 from jostle.scenario.parsing.toml_document import parse, read_text
 from jostle.scenario.plan import Condition, RunPlan
 from jostle.scenario.registry import Registry
-from jostle.scenario.resolve.key_paths import changed, find, parse_value
+from jostle.scenario.resolve.key_paths import changed, find, full_key, parse_value
 from jostle.scenario.resolve.run_spec_builder import RunSpecTemplate
 from jostle.scenario.resolve.sample import Points, SampleDesign, Variable
 from jostle.scenario.resolve.tunable_keys import variable
@@ -225,7 +225,8 @@ class Scenario:
         """
         if self._origin is None:
             raise ValueError("this scenario was not read from a document")
-        return variable(self.document, self._origin.registry, key, given)
+        document = self.document
+        return variable(document, self._origin.registry, full_key(document, key), given)
 
     @property
     def points(self) -> Points:
@@ -243,7 +244,8 @@ class Scenario:
         if self._origin is None:
             return {}
         document: Mapping[str, Any] = self._origin.document
-        for key, given in self._origin.overrides.items():
+        for short, given in self._origin.overrides.items():
+            key = full_key(document, short)
             grid = {name: one for name, one in document.get("grid", {}).items() if name != key}
             rest = {name: one for name, one in document.items() if name != "grid"}
             document = {**rest, "grid": grid} if grid else rest

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from jostle.errors import unknown
 from jostle.results.measures import measure as find
@@ -56,7 +56,7 @@ def format_model_errors(error: ValidationError, keys: Sequence[str] = ()) -> Mis
     for at, detail in zip(places, details, strict=True):
         match detail["type"]:
             case "extra_forbidden":
-                yield at, unknown("key", str(at[-1]), keys or _keys_of_models())
+                yield at, _unknown_key(at, keys or _keys_of_models())
             case "missing":
                 yield at, "missing"
             case "literal_error":
@@ -66,6 +66,22 @@ def format_model_errors(error: ValidationError, keys: Sequence[str] = ()) -> Mis
                 pass
             case _:
                 yield at, detail["msg"].removeprefix("Value error, ")
+
+
+def _unknown_key(at: KeyPath, keys: Sequence[str]) -> str:
+    """Return a message for a key that a table does not have, with the table to which it belongs."""
+    key = str(at[-1])
+    if key not in keys:
+        return unknown("key", key, keys)
+    tables: dict[str, type[BaseModel]] = {
+        "numbers": Number, "claims": Claim, "figures": FigureSpec, "setups": Setup,
+    }  # fmt: skip
+    owners = [table for table, model in tables.items() if key in model.model_fields]
+    if at[0] not in owners:
+        return f"no key `{key}` here: it belongs to {' or '.join(owners) or 'another table'}"
+    # A line below [[claims.parts]] belongs to that part.
+    here = ".".join(step for step in at[:-1] if isinstance(step, str))
+    return f"no key `{key}` here: it belongs to {at[0]}.{at[1]}, so write it above [[{here}]]"
 
 
 def _keys_of_models() -> list[str]:
@@ -164,7 +180,7 @@ def _is_inside(file: Path, folder: Path) -> bool:
 
 
 def _outside(name: str) -> str:
-    return f'"{name}" lies outside of the study\'s folder — put the file beside study.toml'
+    return f'"{name}" lies outside of the study\'s folder — put the file next to study.toml'
 
 
 def value_mistakes(
@@ -247,7 +263,7 @@ def _bin_mistakes(path: KeyPath, value: Value, scenario: Scenario) -> Mistakes:
 
 def _pair_mistakes(path: KeyPath, value: Value, windows: Mapping[str, object]) -> Mistakes:
     if value.measure != "repeatability" and value.reference is None:
-        yield path, f"`{value.measure}` needs `reference`: what the flow is held against"
+        yield path, f"`{value.measure}` needs `reference`: the flow to compare with"
     if value.measure == "repeatability" and value.reference is not None:
         yield (*path, "reference"), "`repeatability` is of the flow's own runs, without `reference`"
     if value.window in windows:
@@ -269,7 +285,7 @@ def _figure_mistakes(figure: FigureSpec) -> Iterator[tuple[str, str]]:
         yield "", "`lines` needs `x`, a key of the grid or `size`"
     if figure.kind == "heat_map":
         if len({curve.measure for curve in figure.curves}) > 1:
-            yield "curves", "a `heat_map` shows one measure: that of all its curves"
+            yield "curves", "a `heat_map` shows one measure, which all its curves have"
         for key in ("rows", "columns"):
             if not getattr(figure, key):
                 yield "", f"`heat_map` needs `{key}`"

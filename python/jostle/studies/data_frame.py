@@ -24,14 +24,14 @@ def study_frame(done: Sequence[tuple[Study, Evaluations]]) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        `study`, `backend`, `reading`, `kind` (`number` or `claim`), `id`, `text`, `asks` (what a
+        `study`, `backend`, `setup`, `kind` (`number` or `claim`), `id`, `text`, `asks` (what a
         part of a claim asks for), `unit`, `published`, `published_sd`, ours as `value`, `low`,
         `high` and `n`, whether it `holds`: `yes`, `no`, or null, and `incomplete`: how many runs
         failed, and why, or null.
     """
     rows = [row for study, evaluations in done for row in _rows(study, evaluations)]
     header = [
-        "study", "backend", "reading", "kind", "id", "text", "asks", "unit", *_NUMBERS, "n",
+        "study", "backend", "setup", "kind", "id", "text", "asks", "unit", *_NUMBERS, "n",
         "holds", "incomplete",
     ]  # fmt: skip
     return table(rows, header, _NUMBERS)
@@ -39,7 +39,7 @@ def study_frame(done: Sequence[tuple[Study, Evaluations]]) -> pl.DataFrame:
 
 def _rows(study: Study, evaluations: Evaluations) -> Iterator[dict[str, Any]]:
     for column, evaluation in evaluations.items():
-        place = {"study": study.id, "backend": column.backend, "reading": column.reading}
+        place = {"study": study.id, "backend": column.backend, "setup": column.reading}
         for number in evaluation.numbers:
             published = {"published": number.published, "published_sd": number.published_sd}
             facts = {"kind": "number", "id": number.id, "text": number.text, "asks": None}

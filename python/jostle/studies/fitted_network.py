@@ -1,8 +1,9 @@
 """The fitted network: values of the testbed's free parameters that a fit selected.
 
 `fitted.json` in a study's folder contains the free parameters and their values, the changes of
-scenarios, the claims that were used in the fit, and the outcome of all claims. `jostle testbed
---write` writes it. A study with this file has the setup `fitted`, which is run like all others.
+scenarios, the claims that were used in the fit, and the outcome of all claims.
+`jostle study fit-network --write` writes it. A study with this file has the setup `fitted`, which
+is run like all others.
 """
 
 from __future__ import annotations

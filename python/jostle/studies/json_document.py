@@ -1,4 +1,4 @@
-"""An evaluation as the JSON document of `jostle study --json`, and as tables."""
+"""An evaluation as the JSON document of `jostle study run --json`, and as tables."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 def reading_rows(study: Study, evaluations: Evaluations) -> Table:
     """Return the table of setups: how many claims hold with each, and its evidence."""
     if not study.file.setups:
-        return ("reading", "claims that hold"), []
+        return ("setup", "claims that hold"), []
     said = {one.id: one for one in study.file.setups}
     rows: list[tuple[str, ...]] = []
     for one, evaluation in evaluations.items():
@@ -209,7 +209,7 @@ def reading_rows(study: Study, evaluations: Evaluations) -> Table:
         support = () if reading is None else reading.support
         quotes = "; ".join(f"“{each.quote}” ({each.source})" for each in support)
         rows.append((one.title, f"{held} of {judged}", text, quotes or ABSENT))
-    return ("reading", "claims that hold", "what it changes", "what supports it"), rows
+    return ("setup", "claims that hold", "what it changes", "what supports it"), rows
 
 
 def number_rows(evaluations: Evaluations) -> Table:

@@ -326,7 +326,7 @@ def _reference_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
             if name not in known:
                 yield path, unknown("number", name, known)
             if reading not in ("", LINUX, *study.readings):
-                yield path, unknown("reading", reading, [*study.readings, LINUX])
+                yield path, unknown("setup", reading, [*study.readings, LINUX])
 
 
 def _comparisons(claim: Claim) -> int:

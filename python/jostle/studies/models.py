@@ -115,7 +115,7 @@ class Setup(_Table):
     @model_validator(mode="after")
     def _different(self) -> Setup:
         if not self.changes and len(self.over) < 2:
-            raise ValueError("a reading changes something, or takes two others together")
+            raise ValueError("a setup changes something, or takes two others together")
         return self
 
 
@@ -215,7 +215,7 @@ class Value(_Table):
         Name of the flow (or link, for a measure of links); absent for measures of a run. For a
         flow with `count`, the name without number selects the mean over the flows.
     measure
-        Name of a measure (`jostle list measures`). Numbers are in the unit of tables.
+        Name of a measure (`jostle info list measures`). Numbers are in the unit of tables.
     window
         A phase of the scenario, or a window of the experiment.
     backend

@@ -2,7 +2,7 @@
 
 `linux-points.json` in a study's folder contains the points of every flow that a conformance needs.
 With it the simulator is compared with Linux, and one implementation on Linux with another, without
-a kernel. `tools/results/record_linux.py` writes it from the document of `jostle study --backend
+a kernel. `tools/results/record_linux.py` writes it from the document of `jostle study run --backend
 kernel`.
 """
 

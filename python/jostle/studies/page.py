@@ -34,13 +34,13 @@ from jostle.studies.time_series import over_time
 from jostle.studies.verdicts import in_short, verdicts
 
 _PARTS: Final = {
-    "learned": "What was learned",
-    "claims-found": "What holds",
-    "readings": "Readings",
+    "learned": "Findings",
+    "claims-found": "Verdicts",
+    "readings": "Setups",
     "fitted": "Fitted network",
     "over-time": "Over time",
     "figures": "Figures",
-    "differences": "What differs",
+    "differences": "Differences",
     "claims": "Claims",
     "orders": "Orders",
     "numbers": "Numbers",

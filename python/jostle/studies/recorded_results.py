@@ -1,7 +1,7 @@
 """Recorded results on Linux, because its runs take too long to repeat them for every page.
 
 `linux.json` in a study's folder contains the results by name of number and claim, the version of
-the backend and the date. `tools/results/record_linux.py` writes it from `jostle study --backend
+the backend and the date. `tools/results/record_linux.py` writes it from `jostle study run --backend
 kernel`.
 """
 

@@ -228,7 +228,7 @@ def _reading_mistakes(
         yield (*path, "id"), f'"{reading.id}" is there already'
     for other in reading.over:
         if other not in before[3:]:
-            yield (*path, "over"), unknown("earlier reading", other, before[3:])
+            yield (*path, "over"), unknown("earlier setup", other, before[3:])
     for at, change in enumerate(reading.changes):
         names = change.experiments or tuple(file.experiments)
         yield from _change_mistakes(file, (*path, "changes", at), change, names)

@@ -62,10 +62,10 @@ class Study:
             If it has no such setup.
         """
         if reading not in self.readings:
-            text = unknown("reading", reading, self.readings)
+            text = unknown("setup", reading, self.readings)
             raise InputError(f"study {self.id}: {text}")
         if self.reading != DESCRIBED:
-            raise ValueError("readings are told apart from what is described")
+            raise ValueError("this study already uses another setup")
         scenarios = {**self.scenarios, **self.changed.get(reading, {})}
         return replace(self, reading=reading, scenarios=scenarios)
 

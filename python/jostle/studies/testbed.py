@@ -236,7 +236,7 @@ def _keys() -> list[str]:
 def _mistakes(file: TestbedFile) -> Mistakes:
     for name in file.studies:
         if not PLAIN.fullmatch(name):
-            yield ("studies", name), "name a study by its folder, beside this one"
+            yield ("studies", name), "name a study by its folder, next to this one"
     for name in file.free:
         if not PLAIN.fullmatch(name):
             yield ("free", name), "accepted: letters, digits, - and _, with a letter or digit first"

@@ -96,7 +96,7 @@ def _gathered(
     results: list[ConditionRun] = []
     there = {column: one.results[experiment] for column, one in runs.items()
              if experiment in one.results}  # fmt: skip
-    key = "reading" if len({column.reading for column in there}) > 1 else "backend"
+    key = "setup" if len({column.reading for column in there}) > 1 else "backend"
     seen: list[ResultSet] = []
     for column, found in there.items():
         # Setups that do not change an experiment share its runs.

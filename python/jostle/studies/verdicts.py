@@ -18,12 +18,12 @@ from jostle.studies.json_document import Column, Evaluations, by_reading
 from jostle.studies.number_text import with_interval
 
 HOLDS = "Holds on the testbed's terms"
-HOLDS_IN_OTHER_SETUP = "Holds if the set-up is read in another way"
+HOLDS_IN_OTHER_SETUP = "Holds in another setup"
 BY_FIT = "Holds in the fitted network only"
 LINUX_CONTRADICTS = "Linux itself contradicts it"
 LINUX_ONLY = "Holds on Linux, not in the simulator"
 NOT = "Does not hold"
-HOLDS_IN_NO_SETUP = "Does not hold by any reading"
+HOLDS_IN_NO_SETUP = "Does not hold in any setup"
 UNKNOWN = "Could not be judged"
 
 
@@ -117,9 +117,9 @@ def in_short(groups: Sequence[Group]) -> str:
         HOLDS: "hold as described",
         LINUX_CONTRADICTS: "are contradicted by Linux itself",
         LINUX_ONLY: "hold on Linux only",
-        HOLDS_IN_OTHER_SETUP: "hold by another reading of the set-up",
+        HOLDS_IN_OTHER_SETUP: "hold in another setup",
         BY_FIT: "hold in the fitted network only",
-        HOLDS_IN_NO_SETUP: "hold by no reading",
+        HOLDS_IN_NO_SETUP: "hold in no setup",
         NOT: "do not hold",
         UNKNOWN: "could not be judged",
     }

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from jostle.errors import InputError
+from jostle.scenario.registry import Registry
 from jostle.scenario.resolve.key_paths import parse_value
 
 _CLASS: Final = re.compile(r"(?P<file>.+\.py):(?P<name>\w+)")
@@ -66,7 +67,7 @@ def subject(controller: str, transport: str = "") -> ControllerUnderTest:
     ----------
     controller
         A name (`bbr3`), an inline TOML table (`{ name = "bbr3", flavour = "google" }`), or a class
-        in a Python file (`mine.py:Mine`).
+        in a Python file (`mine.py:Mine`). Files are relative to the current folder.
     transport
         A name or table of a transport; empty for the scenarios' own.
 
@@ -95,11 +96,24 @@ def subject(controller: str, transport: str = "") -> ControllerUnderTest:
         return ControllerUnderTest(f"{name}{suffix}", name, over, file.parent.resolve())
     given = parse_value(controller)
     if isinstance(given, dict) and isinstance(given.get("name"), str):
-        return ControllerUnderTest(_words(given, "name") + suffix, given, over)
+        label = _words(given, "name") + suffix
+        return ControllerUnderTest(label, _with_absolute_paths(given), over)
     if isinstance(given, str) and given:
         return ControllerUnderTest(given + suffix, given, over)
     hint = """write a name, '{ name = "bbr3", flavour = "google" }', or mine.py:Mine"""
     raise InputError(f"--controller {controller}: this is no controller — {hint}")
+
+
+def _with_absolute_paths(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Resolve parameters that are files against the current folder, not the scenario's."""
+    row = Registry.of_engine().controllers.get(given["name"])
+    files = [p.name for p in row.parameters.values() if p.kind == "file"] if row else []
+    paths = {name: str(Path(given[name]).absolute()) for name in files if _is_path(given.get(name))}
+    return {**given, **paths}
+
+
+def _is_path(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and bool(value)
 
 
 def _words(given: str | Mapping[str, Any], key: str) -> str:

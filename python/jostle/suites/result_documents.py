@@ -57,7 +57,7 @@ def counted(card: SuiteResult) -> dict[str, Counter[str]]:
 
 def command(card: SuiteResult, row: CriterionResult) -> str:
     """Write the command that judges a criterion again."""
-    return shlex.join(["jostle", "suite", *card.words, "--only", row.criterion.id])
+    return shlex.join(["jostle", "suite", *card.words, "--criterion", row.criterion.id])
 
 
 def _criterion(card: SuiteResult, row: CriterionResult) -> dict[str, Any]:

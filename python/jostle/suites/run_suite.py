@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from jostle.backends import BACKENDS
 from jostle.errors import InputError, unknown
+from jostle.results.number_format import count
 from jostle.runner.session import refusals
 from jostle.scenario import Scenario, ScenarioError
 from jostle.studies.run_study import PlannedExperiment
@@ -153,7 +154,7 @@ def _omissions(task: Task) -> Iterator[str]:
     suite, asked = task.suite, task.asked
     criteria = [one.id for one in suite.criteria if asked.only and one.id not in asked.only]
     if criteria:
-        yield f"Left out by --only: {', '.join(criteria)}."
+        yield f"Left out by --criterion: {', '.join(criteria)}."
     needed = suite.needed(quick=asked.quick, only=asked.only)
     planned = {one.experiment: one.plan for one in task.work}
     for name in needed:
@@ -172,7 +173,7 @@ def _omissions(task: Task) -> Iterator[str]:
             yield f"Left out of {name}: {fewer} of {len(scenario.conditions)} conditions ({why})."
         if least < min(most, scenario.repeats):
             wanted = min(most, scenario.repeats)
-            yield f"{name} has {least} runs per condition instead of {wanted}."
+            yield f"{name} has {count(least, 'run')} per condition instead of {wanted}."
     for experiment, text in task.refused.items():
         yield f"Left out: {experiment}: {text}"
 
@@ -243,10 +244,11 @@ def outcome_of(task: Task, run: Callable[[PlannedExperiment], ResultSet]) -> Sui
     """
     results = {one.experiment: run(one) for one in task.work}
     outcome = _judged(task, results)
-    more = list(_doubted(task, outcome.card))
+    more = {one.experiment: one for one in _doubted(task, outcome.card)}
     if not more:
         return outcome
-    return _judged(task, results | {one.experiment: run(one) for one in more})
+    repeated = replace(task, work=tuple(more.get(one.experiment, one) for one in task.work))
+    return _judged(repeated, results | {name: run(one) for name, one in more.items()})
 
 
 def _doubted(task: Task, card: SuiteResult) -> Iterator[PlannedExperiment]:

@@ -12,6 +12,7 @@ from typing import Any
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.kernel import capabilities, captures, job, packet_sizes, quic_programs
 from jostle.backends.kernel.controllers import Defaults, defaults_of
+from jostle.backends.kernel.guest.sampling import moments_ns
 from jostle.backends.kernel.impairment_playback import JITTER_POINTS, DrawnImpairments, peak_bps
 from jostle.backends.kernel.remote_workers import KernelNeeds
 from jostle.backends.kernel.run_record import record
@@ -146,7 +147,10 @@ class KernelBackend:
         with done as (folder, wall_s):
             try:
                 version = self.version_of(spec)
-                recorded = record(spec, folder, self.name, version, wall_s, engine=self._loaded)
+                due_ns = None if self.image.kind == "virtual" else moments_ns(work)
+                recorded = record(
+                    spec, folder, self.name, version, wall_s, engine=self._loaded, moments_ns=due_ns
+                )
                 captured = captures.read_captures(spec, folder, self.image, self._loaded)
                 return dataclasses.replace(recorded, captured=captured)
             except (OSError, ValueError) as error:

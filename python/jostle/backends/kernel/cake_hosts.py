@@ -75,11 +75,11 @@ def problems(number: int, spec: Spec, queue: LinkPart) -> Iterator[Problem]:
     if mode == "triple-isolate":
         for path in paths:
             if None not in path.hosts:
-                text = "CAKE is told of one host per packet here, and other flows share both with "
+                text = "CAKE sees one host per packet here, and other flows share both with "
                 text += "this one: the simulator can, or say dual-srchost or dual-dsthost"
                 yield Problem(flow_key(spec["flows"][path.flow], "receiver_host"), text)
     if len({path.hosts for path in paths}) > _MOST_HOSTS:
-        text = f"CAKE tells {_MOST_HOSTS} hosts apart: the simulator can"
+        text = f"CAKE distinguishes {_MOST_HOSTS} hosts: the simulator can"
         yield Problem("flows", text)
 
 

@@ -21,7 +21,7 @@ from jostle.kernel_images import Kind
 from jostle.run_spec import FlowSpec, LinkPart, LinkSpec
 
 _SIMULATOR = "the simulator can"
-_VIRTUAL = "the virtual-time kernel has: run it with --kernel virtual"
+_VIRTUAL = "the virtual-time kernel has: run it with --backend kernel"
 
 # Each router decrements the TTL of 255; a link has at most three routers.
 _MAX_LINKS = 80
@@ -85,11 +85,11 @@ def problems(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> list[Pro
 
 def _run_problems(spec: Spec) -> Iterator[Problem]:
     if spec["record"] != "none":
-        text = f'"{spec["record"]}": what TCP_INFO tells is sampled, not told per ACK; {_SIMULATOR}'
+        text = f'"{spec["record"]}": TCP_INFO is sampled, not recorded per ACK; {_SIMULATOR}'
         yield Problem("record", text)
     merging = next((flow for flow in spec["flows"] if flow["gro"]), None)
     if merging is not None and spec.get("capture") is not None:
-        text = f"a capture would show segments as they are put together; {_SIMULATOR}"
+        text = f"a capture would show merged segments; {_SIMULATOR}"
         yield Problem(flow_key(merging, "receiver_gro"), text)
     if len(spec["flows"]) > _MAX_FLOWS:
         yield Problem("flows", f"{len(spec['flows'])} flows: at most {_MAX_FLOWS}; {_SIMULATOR}")

@@ -259,7 +259,7 @@ def _cubic_problems(flow: Flow) -> Iterator[Problem]:
 
 def _unsupported_release(key: str, linux: str) -> Problem:
     text = f'"{linux}": the kernel that runs is the one that is judged; write "{LINUX_NOW}" for it'
-    return Problem(key, f"{text}, or use virtual time (--kernel virtual) or the simulator")
+    return Problem(key, f"{text}, or use virtual time (--backend kernel) or the simulator")
 
 
 def defaults_of(registry: Mapping[str, Any]) -> Defaults:

@@ -69,7 +69,7 @@ def problems(flow: FlowSpec) -> Iterator[Problem]:
     for role, words in _commands(flow):
         for name in unknown_placeholders(words):
             known = ", ".join(f"{{{one}}}" for one in sorted((*VALUES, *PLACES)))
-            yield Problem(f"{key}.{role}", f"{{{name}}} stands for nothing: there are {known}")
+            yield Problem(f"{key}.{role}", f"{{{name}}} is unknown — accepted: {known}")
         if find_program(found["name"], words[0]) is None:
             places = search_path(found["name"])
             text = f"there is no program `{words[0]}` in {places}: {install}"

@@ -42,7 +42,7 @@ class KernelTransfer:
         Raises
         ------
         InputError
-            If it was not built by `jostle kernel build`.
+            If it was not built by `jostle setup kernel`.
         """
         try:
             if image.kind != "virtual" or image.path is None:
@@ -54,7 +54,7 @@ class KernelTransfer:
             return cls(name, facts, image.path.read_bytes())
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
-                f"only kernels that `jostle kernel build` has made are sent to workers, not "
+                f"only kernels that `jostle setup kernel` has made are sent to workers, not "
                 f"{image.path or image.kind}: install it on their machines"
             ) from error
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle.backends import lateness
 from jostle.backends.base import RunRecord, Spec, canonical_json
 from jostle.backends.engine_record import run_record
 from jostle.backends.kernel import (
@@ -30,9 +32,18 @@ if TYPE_CHECKING:
 
 
 def record(
-    spec: Spec, folder: Path, backend: str, version: str, wall_s: float, *, engine: Engine
+    spec: Spec,
+    folder: Path,
+    backend: str,
+    version: str,
+    wall_s: float,
+    *,
+    engine: Engine,
+    moments_ns: Sequence[int] | None = None,
 ) -> RunRecord:
     """Return the record of a job's results.
+
+    `moments_ns` contains the times at which the samples of a run in real time were due.
 
     Two measures are less accurate than in the simulator. The kernel reports the smoothed RTT, not
     the RTT of each ACK: means, percentiles and deviations use the smoothed RTT at samples
@@ -52,7 +63,11 @@ def record(
     recorded = run_record(made, spec, backend, version, wall_s=wall_s)
     known = _without_unknown(recorded.flows, spec)
     recorded = dataclasses.replace(recorded, tables={**recorded.tables, "flows": known})
-    return _with_connections(recorded, spec, seen)
+    recorded = _with_connections(recorded, spec, seen)
+    if moments_ns is None:
+        return recorded
+    late = lateness.lateness(seen.time_ns, moments_ns)
+    return dataclasses.replace(recorded, summary={**recorded.summary, lateness.KEY: late})
 
 
 def _with_connections(recorded: RunRecord, spec: Spec, seen: guest_samples.Samples) -> RunRecord:

@@ -76,7 +76,7 @@ def _said(name: str, number: int) -> str:
         how = f'sudo sysctl net.ipv4.tcp_allowed_congestion_control="{allowed}"'
         return f"`{name}` is for root alone on this host. To allow it: {how}"
     if number == errno.ENOENT:
-        there = ", ".join(listed("tcp_available_congestion_control")) or "none that it tells of"
+        there = ", ".join(listed("tcp_available_congestion_control")) or "none that it lists"
         module = f"sudo modprobe tcp_{name}" if name.isidentifier() else "a name of Linux"
         return (
             f"the kernel has no controller `{name}` (there is {there}). If it is a module: {module}"

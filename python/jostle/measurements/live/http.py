@@ -72,7 +72,7 @@ def carry_out(target: Target, step: Step, tick: Tick) -> TransferResult:
             "measured: give the URL of a large file"
             if cut_short
             else f"{target.label}: next to no data within {lasted:.1f} s, too little to be "
-            "measured: give a server that answers at once, or more --seconds"
+            "measured: give a server that answers at once, or a longer --duration"
         )
     if cut_short:
         notes.append(

@@ -130,7 +130,7 @@ def _run(words: list[str], target: Target, step: Step, limit: Limit) -> str:
                 if os.fstat(printed.fileno()).st_size > most_bytes:
                     raise JostleError(
                         f"iperf3 with {target.label} prints more than {most_bytes} bytes: the "
-                        "server's results are not those of a transfer"
+                        "server's results do not describe a transfer"
                     )
         except TimeoutError as error:
             raise JostleError(
@@ -170,7 +170,7 @@ def _error(said: str, target: Target, step: Step) -> JostleError:
             "measure a web server: give its URL"
         )
     if "busy" in said:
-        return JostleError(f"the server at {target.label} is busy with somebody else: try later")
+        return JostleError(f"the server at {target.label} is busy with another client: try later")
     if "congestion" in said.lower():
         return TransferRefusedError(
             f"the server at {target.label} refuses `{step.controller}` ({said})"

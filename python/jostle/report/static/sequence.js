@@ -9,7 +9,7 @@
   // Of one flow, what is drawn has a colour each; tcptrace's yellow window would vanish on white.
   const LOOKS = {
     "window": "--line-4", "acknowledged": "--line-2", "SACKed": "--line-3", "came twice (D-SACK)": "--line-3",
-    "sent": "--line-6", "sent again": "--line-1", "sent again (timeout)": "--line-1", "sent again (probe)": "--line-5",
+    "sent": "--line-6", "retransmitted": "--line-1", "retransmitted (timeout)": "--line-1", "retransmitted (probe)": "--line-5",
     "came twice": "--line-5", "out of order": "--quiet",
   };
   const COLOURS = 7;

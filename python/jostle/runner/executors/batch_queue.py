@@ -158,7 +158,7 @@ def _write_credentials(name: str, shared: str, resources: ExitStack) -> Any:
         if shlex.quote(str(folder)) == str(folder):
             return security
         # The script of a job does not quote the path.
-        reason = f"{parent} has characters that a shell does not take as they are"
+        reason = f"{parent} has characters that a shell interprets"
     raise InputError(
         f"executor {name}: {reason}. Set shared-temp-directory under jobqueue: {name}: in "
         "~/.config/dask/jobqueue.yaml to a folder that all nodes share"

@@ -13,7 +13,7 @@ from jostle.errors import InputError
 __all__ = ["check_address", "make_credentials"]
 
 _AUTHENTICATED: Final = ("tls", "wss")
-_SECTION: Final = 'docs/clusters.md, "Who can connect to the workers"'
+_SECTION: Final = 'docs/howto/large-sweeps.md, "Protect the scheduler"'
 
 
 def make_credentials() -> Any:

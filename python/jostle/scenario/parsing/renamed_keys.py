@@ -33,7 +33,7 @@ OLD_SCENARIO_FORMAT: Final = "jostle.scenario/1"
 MIGRATE: Final = "run `python tools/migrate_keys.py FILE`"
 """Advice in errors on files of the earlier format."""
 LIST_KINDS: Final[Mapping[str, str]] = {"memories": "peer-caches"}
-"""Arguments of `jostle list`."""
+"""Arguments of `jostle info list`."""
 MEASURES: Final[Mapping[str, str]] = {
     "queue": "queue_length",
     "queue_p95": "queue_length_p95",

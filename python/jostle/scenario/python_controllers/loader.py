@@ -64,7 +64,7 @@ def _controller_class(source: ControllerSource, digest: str, name: str) -> type:
     made = getattr(importlib.import_module(f"{package}.{source.name}"), name, None)
     if not inspect.isclass(made) or not made.__module__.startswith(f"{package}."):
         raise PythonControllerError(
-            f"{name} is no class of {source.file(source.name)} or of the modules beside it"
+            f"{name} is no class of {source.file(source.name)} or of the modules next to it"
         )
     for callback in _CALLBACKS:
         if not callable(getattr(made, callback, None)):

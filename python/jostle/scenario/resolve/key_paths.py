@@ -8,16 +8,26 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from jostle.scenario.models import LINK_TABLES
+from jostle.scenario.models import LINK_TABLES, ScenarioFile
+from jostle.scenario.parsing.key_endings import ambiguous, matching_keys
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import did_you_mean
 from jostle.scenario.parsing.quantities import QuantityError
 from jostle.scenario.parsing.renamed_keys import renamed_key_path
 
-__all__ = ["WORD_KEYS", "KeyPaths", "changed", "find", "parse_value", "quoted_name", "value_at"]
+__all__ = [
+    "WORD_KEYS",
+    "KeyPaths",
+    "changed",
+    "find",
+    "full_key",
+    "parse_value",
+    "quoted_name",
+    "value_at",
+]
 
 _NAMED: Final = ("flows", "links")
 _VARIED: Final = ("grid", "sample")
@@ -74,6 +84,56 @@ def find(document: Mapping[str, Any], key: str) -> list[KeyPath]:
         hint = did_you_mean(parts[1], [n for n in names if n is not None])
         raise QuantityError(f'there is no {singular} "{parts[1]}" — {hint}')
     return [(*places[names.index(parts[1])], *parts[2:])]
+
+
+def full_key(document: Mapping[str, Any], key: str) -> str:
+    """Return the key that `key` is the unique end of; `key` itself if it is complete or unknown.
+
+    The end may begin with the name of a flow or link, whose key need not have a value yet.
+
+    Raises
+    ------
+    QuantityError
+        If several keys of `document` end with `key`.
+    """
+    parts = _split(key)
+    if parts[0] in ScenarioFile.model_fields:
+        return key
+    paths = KeyPaths(document)
+    known = [paths.format_path(path) for path in _paths(document)]
+    for table in _VARIED:
+        varied = document.get(table)
+        known += [name for name in varied if "." in name] if isinstance(varied, dict) else []
+    matches = matching_keys(key, known)
+    if len(matches) > 1:
+        raise QuantityError(ambiguous(key, matches))
+    if matches:
+        return matches[0]
+    owners = [table for table in _NAMED if parts[0] in _names(document.get(table))]
+    if len(owners) != 1 or len(parts) == 1:
+        return key
+    return ".".join([owners[0], *map(quoted_name, parts)])
+
+
+def keys_of(document: Mapping[str, Any]) -> list[str]:
+    """Return every key of the document that has a value."""
+    names = KeyPaths(document)
+    return [names.format_path(path) for path in _paths(document) if isinstance(path[-1], str)]
+
+
+def _paths(document: Mapping[str, Any]) -> Iterator[KeyPath]:
+    """Yield the path of every key of the scenario."""
+    below: list[tuple[KeyPath, Any]] = [
+        ((name,), value) for name, value in document.items() if name not in _VARIED
+    ]
+    while below:
+        path, value = below.pop(0)
+        if isinstance(path[-1], str):
+            yield path
+        if isinstance(value, Mapping):
+            below += [((*path, str(name)), each) for name, each in value.items()]
+        elif path[0] in _NAMED and len(path) == 1 and isinstance(value, list):
+            below += [((*path, index), each) for index, each in enumerate(value)]
 
 
 def changed(document: Mapping[str, Any], path: KeyPath, value: Any) -> dict[str, Any]:

@@ -309,8 +309,8 @@ def _back(
         return 0
     if len(names) != len(route.there):
         message = (
-            f"the way back has {len(names)} links and the way there {len(route.there)} — name the "
-            f'link at whose entrance the proxy stands on the way back: reverse_link = "{names[-1]}"'
+            f"the reverse path has {len(names)} links and the forward path {len(route.there)} — "
+            f'name the link behind the proxy on the reverse path: reverse_link = "{names[-1]}"'
         )
         report.add(where, message, (*path, "reverse_path"))
         return 0

@@ -41,7 +41,7 @@ def receiver_spec(flow: Flow, path: KeyPath, report: Report, *, knows_ecn: bool)
     at = (*path, "receiver")
     what = datagrams(flow)
     if what is not None:
-        message = f"{what} have no receiver with a conduct of its own — remove this key"
+        message = f"{what} have no misbehaving receiver — remove this key"
         report.add(at, message, (*path, "source"))
     elif flow.proxy:
         message = (

@@ -83,7 +83,7 @@ def _opportunities(
     parts = ("from_", "to", "scale", "gaps")
     changed = next((key for key in parts if key in given.model_fields_set), None)
     if changed is not None:
-        hint = "`jostle trace convert` makes a table of it"
+        hint = "`jostle link convert` makes a table of it"
         message = f'"{changed.rstrip("_")}" is not of delivery opportunities — {hint}'
         raise QuantityError(f'trace "{recording.source}": {message}')
     trace = files.trace(given.file)

@@ -576,7 +576,7 @@ def _base_delay(
             names = "links " + ", ".join(f'"{one.name}"' for one in crossed)
         message = (
             f"{format_amount(rtt, 'time')} is less than the {format_amount(taken, 'time')} of "
-            f"delay and median jitter on {names} — the rtt is that of the whole path"
+            f"delay and median jitter on {names} — rtt is the RTT of the whole path"
         )
         report.add((*path, "rtt"), message, *paths, *delays_at)
         return 0

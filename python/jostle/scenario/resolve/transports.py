@@ -17,13 +17,13 @@ __all__ = ["foreign_controller", "implementation", "is_quic", "transport_spec"]
 _SMALLEST_PAYLOAD_BYTES: Final = 1200
 """Minimum UDP payload that a QUIC path must carry (RFC 9000, section 14)."""
 _ONLY_OF_TCP: Final = {
-    "pacing": 'QUIC\'s is said in transport = { kind = "quic", pacing = … }',
+    "pacing": 'set it in transport = { kind = "quic", pacing = … }',
     "initial_pacing": "QUIC's pacing spreads the initial window — remove this key",
-    "linux_version": "no Linux's TCP is in a QUIC flow — remove this key",
+    "linux_version": "a QUIC flow does not use the TCP of Linux — remove this key",
     "initial_receive_window": "a QUIC receiver offers receive_window at once — remove this key",
     "receive_window_autotuning": "a QUIC receiver's window does not grow — remove this key",
-    "receiver": "only receivers of TCP have a conduct of their own — remove this key",
-    "receiver_gro": "only segments of TCP are put together — remove this key",
+    "receiver": "only TCP receivers can misbehave — remove this key",
+    "receiver_gro": "only TCP segments are merged — remove this key",
 }
 """Keys that QUIC flows do not support, and the reason."""
 

@@ -66,7 +66,7 @@ def _registered(document: Mapping[str, Any], registry: Registry, key: str, targe
         return list(parameter.choices)
     low, high = parameter.minimum, parameter.maximum
     if low is None or high is None or parameter.kind in ("file", "limit"):
-        raise QuantityError(f'"{key}" has no range of its own — {_EXAMPLE}')
+        raise QuantityError(f'"{key}" has no default range — {_EXAMPLE}')
     scale = "log" if low > 0 and high / low >= _LOG_FROM else "linear"
     unit = _UNITS.get(parameter.kind)
     ends: list[Any] = [low, high]

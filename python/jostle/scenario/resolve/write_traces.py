@@ -44,7 +44,7 @@ def read_writes(path: Path) -> list[dict[str, Any]]:
         at = f'"{path}", line {number}'
         write = _write(written, at)
         if writes and write["at_ns"] < writes[-1]["at_ns"]:
-            raise QuantityError(f"{at}: its time is before that of the line before it")
+            raise QuantityError(f"{at}: its time is earlier than the time of the previous line")
         writes.append(write)
         if len(writes) > _MOST:
             raise QuantityError(f"{at}: more than {_MOST} writes")

@@ -151,7 +151,7 @@ def check_steps(steps: float, source: str) -> None:
     if not steps <= MOST_STEPS:
         raise QuantityError(
             f'trace "{source}": {steps:.3g} steps: at most {MOST_STEPS} are made — choose a longer '
-            "--step or a shorter part"
+            "--bin or a shorter part"
         )
 
 

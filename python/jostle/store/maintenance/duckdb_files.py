@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,7 +56,7 @@ class TableFiles(AbstractFileSystem):  # type: ignore[misc]
         if mode != "rb":
             raise PermissionError("a question writes no files")
         file = self._file(path)
-        return open_regular(file) if isinstance(file, Path) else io.BytesIO(file)
+        return SharedFile(open_regular(file) if isinstance(file, Path) else io.BytesIO(file))
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """Size of a file."""
@@ -75,6 +76,58 @@ class TableFiles(AbstractFileSystem):  # type: ignore[misc]
         if table not in self.tables or not at.isdecimal() or int(at) >= len(self.tables[table]):
             raise FileNotFoundError(path)
         return self.tables[table][int(at)]
+
+
+class SharedFile(io.RawIOBase, BinaryIO):
+    """A file with a separate position for each thread.
+
+    DuckDB reads parts of a file from several threads with the same handle. Each read is a `seek`
+    and a `read`, between which another thread can run.
+
+    Parameters
+    ----------
+    file
+        The file, which is closed with this one.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__()
+        self._file = file
+        self._lock = threading.Lock()
+        # DuckDB's threads have no lasting `threading.local`, so the key is the thread's number.
+        self._positions: dict[int, int] = {}
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position of this thread."""
+        return self._positions.get(threading.get_ident(), 0)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Change the position of this thread."""
+        with self._lock:
+            self._file.seek(self.tell())
+            self._positions[threading.get_ident()] = self._file.seek(offset, whence)
+            return self.tell()
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read from the position of this thread."""
+        with self._lock:
+            self._file.seek(self.tell())
+            content = self._file.read(-1 if size is None else size)
+            self._positions[threading.get_ident()] = self._file.tell()
+            return content
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
 
 
 def _size(file: Path | bytes) -> int:

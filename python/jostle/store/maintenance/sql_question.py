@@ -37,6 +37,8 @@ _BYTES_PER_BYTE: Final = 10
 """How much more for each byte of the files that it reads."""
 _MOST_TEXT: Final = 300_000_000
 """Characters of all texts of an answer."""
+_ATTEMPTS: Final = 3
+"""Number of attempts to answer while other processes remove segments."""
 _FEWER: Final = "ask for fewer rows or columns"
 _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "allow_community_extensions": "false",
@@ -72,14 +74,33 @@ def ask(
     ------
     InputError
         When DuckDB is not installed, does not understand the question, or needs more memory for it
-        than 1 GB and ten times the size of the files; when a file of a table is no such table.
+        than 1 GB and ten times the size of the files; when a file of a table is no such table; when
+        the store has no runs, or is being compacted all the time.
     """
     try:
-        import duckdb
-
-        from jostle.store.maintenance.duckdb_files import TableFiles
+        import duckdb  # noqa: F401
+        import fsspec  # type: ignore[import-untyped] # noqa: F401
     except ImportError as error:
         raise InputError('DuckDB is not installed: pip install "jostle[sql]"') from error
+
+    for _ in range(_ATTEMPTS):
+        before = set(folder.names(root))
+        try:
+            answer = _answer(root, question, told)
+        except InputError:
+            if before.issubset(folder.names(root)):
+                raise
+        else:
+            if before.issubset(folder.names(root)):
+                return answer
+        # A compaction has removed segments, so files may be missing.
+    raise InputError(f"the store {root} is being compacted: ask again later")
+
+
+def _answer(root: Path, question: str, told: Callable[[str], object]) -> pl.DataFrame:
+    import duckdb
+
+    from jostle.store.maintenance.duckdb_files import TableFiles
 
     files = TableFiles()
     every = (*NAMES, PLANS)
@@ -97,6 +118,10 @@ def ask(
             return _run(files, question)
     except duckdb.OutOfMemoryException as error:
         raise InputError(f"SQL: the answer takes too much memory: {_FEWER}") from error
+    except duckdb.CatalogException as error:
+        if files.tables.keys().isdisjoint(NAMES):
+            raise InputError(f"the store {root} has no finished runs to query") from error
+        raise InputError(f"SQL: {brief(str(error))}") from error
     except duckdb.Error as error:
         said = f"SQL: {brief(files.with_paths(_said(str(error))))}"
         if isinstance(error, _of_questions()):
@@ -110,9 +135,8 @@ def _of_questions() -> tuple[type[Exception], ...]:
     import duckdb
 
     return (
-        duckdb.BinderException, duckdb.CatalogException, duckdb.DataError,
-        duckdb.NotSupportedError, duckdb.ParserException, duckdb.PermissionException,
-        duckdb.SyntaxException,
+        duckdb.BinderException, duckdb.DataError, duckdb.NotSupportedError,
+        duckdb.ParserException, duckdb.PermissionException, duckdb.SyntaxException,
     )  # fmt: skip
 
 

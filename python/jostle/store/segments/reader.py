@@ -357,8 +357,8 @@ class SegmentRun:
     def _series(self, kind: str) -> pl.DataFrame:
         if kind not in self._segment.begins:
             raise StoreError(
-                f"run {self.run_id} was stored without its series (`--keep summary`): "
-                "run it again with `--keep series`"
+                f"run {self.run_id} was stored without its series (`--store-level summary`): "
+                "run it again with `--store-level series`"
             )
         whole = self._read(lambda: self._segments.table(self._segment, kind))
         begin, end = self._segment.begins[kind][self._row : self._row + 2]

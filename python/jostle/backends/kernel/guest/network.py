@@ -180,7 +180,7 @@ class Wires:
         lost = _lost_on_wires() - self._before
         if lost:
             raise GuestFailure(
-                f"{lost} packets were lost between hosts, beside the scenario's links: "
+                f"{lost} packets were lost between hosts, outside the scenario's links: "
                 "raise net.core.netdev_max_backlog of this machine"
             )
 

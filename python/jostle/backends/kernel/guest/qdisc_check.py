@@ -43,7 +43,7 @@ def check(hosts: Sequence[Mapping[str, Any]]) -> None:
         raise GuestFailure(
             f"this kernel lacks the queueing discipline{plural} {', '.join(lacking)} "
             f"(module{plural} {modules}), which the scenario's delays and queues need: "
-            "use a kernel that has them, such as --kernel virtual"
+            "use a kernel that has them, such as --backend kernel"
         )
 
 

@@ -1,4 +1,4 @@
-"""`jostle suite`."""
+"""`jostle suite list` and `jostle suite run`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from jostle.backends.registry import DEFAULT
 from jostle.cli import shell_completion
 from jostle.cli.environment import Environment
 from jostle.cli.options import (
+    GroupedCommand,
     allow_code_option,
-    backend_choice,
     backend_option,
-    backend_options,
     command_line_words,
     jobs_option,
     json_option,
-    junit_option,
+    repeats_option,
     store_option,
 )
-from jostle.cli.output_folders import make_folder_of
+from jostle.cli.output_targets import DOCUMENT, JUNIT, Outputs, output_option
 from jostle.cli.runners import runners
+from jostle.cli.verdict_lines import suite_verdict
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo, single_line
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-LIST = "list"
 _FAIL_ON = {
     "must": ("must",),
     "should": ("must", "should"),
@@ -54,56 +53,69 @@ def suite_options(command: F) -> F:
             default="cubic",
             show_default=True,
             shell_complete=shell_completion.registered("controllers"),
-            help="What it is held against where a criterion is relative.",
+            help="Compare with this controller where a criterion is relative.",
         ),
         click.option(
-            "--transport", metavar="NAME", default="", help="What its flows run over, such as quic."
+            "--transport",
+            metavar="NAME",
+            default="",
+            help="Run its flows over this transport, such as quic.",
         ),
         click.option(
-            "--quick", is_flag=True, help="A quick look: fewer conditions, fewer repeats."
+            "--quick", is_flag=True, help="Run fewer conditions and repeats, for a quick look."
         ),
-        click.option("--repeats", type=click.IntRange(min=1), help="Runs per condition."),
+        repeats_option,
+        allow_code_option,
         backend_option,
         jobs_option,
         store_option,
-        allow_code_option,
     ]
-    command = backend_options(command)
     for option in reversed(options):
         command = option(command)
     return command
 
 
-@click.command(short_help="Hold a controller against a list of criteria, as RFC 9743 has them.")
-@click.argument("id_", metavar="ID|list", shell_complete=shell_completion.suites)
+@click.command("list", short_help="List the suites.")
+@json_option
+def list_suites(*, as_json: bool) -> None:
+    """List the installed suites and their purpose.
+
+    Example: jostle suite list
+    """
+    print_suites(as_json=as_json)
+
+
+@click.command("run", cls=GroupedCommand, short_help="Test a controller with a suite.")
+@click.argument("id_", metavar="ID", shell_complete=shell_completion.suites)
 @click.option(
     "--controller",
     metavar="NAME",
+    required=True,
     shell_complete=shell_completion.registered("controllers"),
-    help='What is judged: a name, a table such as \'{ name = "bbr3", flavour = "google" }\', or '
-    "mine.py:Mine (with --allow-code).",
+    help='Test this controller: a name, a table such as \'{ name = "bbr3", flavour = "google" }\', '
+    "or mine.py:Mine (with --allow-code).",
 )
 @suite_options
-@click.option("--only", metavar="CRITERION", multiple=True, help="This criterion alone.")
+@click.option("--criterion", "only", metavar="NAME", multiple=True, help="Judge only this one.")
 @click.option(
     "--fail-on",
     type=click.Choice(list(_FAIL_ON)),
     default="must",
     show_default=True,
-    help="From which level on a criterion that is not met makes the exit status 1.",
+    help="End with 1 if a criterion of this level or a stricter one is not met.",
 )
+@output_option(DOCUMENT, JUNIT)
 @json_option
-@junit_option
 @click.pass_obj
-def suite(
+def run_suite(
     environment: Environment,
     /,
     *,
     id_: str,
-    controller: str | None,
+    controller: str,
     fail_on: str,
     as_json: bool,
-    junit: str | None,
+    outputs: Outputs,
     **given: Any,
 ) -> int:
     """Test a controller with the suite ID (see `jostle suite list`).
@@ -113,21 +125,19 @@ def suite(
     Missing runs are executed first. The output shows for each criterion the decisive value with its
     interval, the bound, and a verdict: pass, fail or unknown. The exit status is 1 if a run failed
     or a criterion of the level `must` is not met.
-    """
-    if id_ == LIST:
-        print_suites(as_json=as_json)
-        return 0
-    if controller is None:
-        raise InputError("say what is judged: --controller NAME")
-    make_folder_of(junit)
-    card = _run_suite(environment, id_, controller, given)
-    _write_junit(card, junit)
-    if as_json:
-        from jostle.suites.result_documents import document
 
+    Example: jostle suite run rfc9743 --controller bbr3 --quick
+    """
+    from jostle.suites.result_documents import document, junit
+
+    outputs.prepare()
+    card = _run_suite(environment, id_, controller, given)
+    if as_json:
         echo(json.dumps(document(card), ensure_ascii=False, allow_nan=False))
     else:
         print_suite_result(card)
+    outputs.write_document(lambda: document(card))
+    outputs.write_text(".xml", "junit", lambda: junit([card]), quiet=True)
     return 1 if card.failures or card.failed(_FAIL_ON[fail_on]) else 0
 
 
@@ -140,7 +150,7 @@ def _run_suite(
     """Run a suite for a controller and return the result."""
     from jostle.suites.run_suite import outcome_of
 
-    backend = environment.backend(given["backend"], backend_choice(given))
+    backend = environment.backend(given["backend"])
     task = suite_task(backend, name, controller, given)
     made = {backend.name: backend}
     with runners(made, len(task.work), given["jobs"], given["store_path"]) as run:
@@ -157,7 +167,7 @@ def suite_task(backend: Backend, name: str, controller: str, given: Mapping[str,
         repeats=given["repeats"],
         only=frozenset(given["only"]),
         allow_code=given["allow_code"],
-        words=(name, "--controller", controller, *result_options(given)),
+        words=("run", name, "--controller", controller, *result_options(given)),
     )
     ours, theirs = subject(controller, given["transport"]), subject(given["baseline"])
     return task_of(load_suite(name, allow_code=asked.allow_code), ours, theirs, backend, asked)
@@ -169,7 +179,6 @@ def result_options(given: Mapping[str, Any]) -> list[str]:
         "baseline": given["baseline"] if given["baseline"] != "cubic" else None,
         "transport": given["transport"] or None,
         "backend": given["backend"] if given["backend"] != DEFAULT else None,
-        **backend_choice(given),
         "repeats": given["repeats"],
         "quick": given["quick"],
         "allow_code": given["allow_code"],
@@ -222,21 +231,13 @@ def print_suites(*, as_json: bool) -> None:
         echo(single_line(f"{one.id:<{wide}}  {len(one.criteria):>3} criteria  {one.file.summary}"))
 
 
-def _write_junit(card: SuiteResult, path: str | None) -> None:
-    if path is None:
-        return
-    from jostle.safe_io.atomic_write import write_atomically
-    from jostle.suites.result_documents import junit
-
-    write_atomically(Path(path), junit([card]).encode())
-
-
 def print_suite_result(card: SuiteResult) -> None:
     """Print a suite result: criteria by level, with verdict and decisive value."""
     from jostle.cli import output
     from jostle.suites.result_documents import counted, in_words, is_open
 
     to = output.console()
+    to.print(suite_verdict(card))
     quick = ", a quick look" if card.quick else ""
     to.print(f"{card.title}: {card.controller} ({card.backend}{quick})", style="bold")
     wide = max(len(one.criterion.id) for one in card.rows)
@@ -261,8 +262,10 @@ def print_suite_result(card: SuiteResult) -> None:
         to.print(f"failed: {text}", style="bold red")
     output.print_assumptions(to, card.assumptions)
     to.print()
-    to.print(
-        "With its 95 % interval the value of the comparison that is worst off, and its bound. "
-        "“open”: the interval allows the other verdict as well.",
-        style="dim",
+    text = (
+        "Each row shows the worst condition: its value, with a 95 % interval if there are several "
+        "runs, and the bound."
     )
+    if any(map(is_open, card.rows)):
+        text += " “open”: the interval includes the bound."
+    output.print_note(to, text)

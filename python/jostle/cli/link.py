@@ -1,16 +1,17 @@
-"""`jostle trace`: recordings of links."""
+"""`jostle link show`, `convert` and `generate`: recordings of links."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from jostle.cli.options import GroupedCommand
 from jostle.cli.output_folders import make_folder_of
-from jostle.cli.plot import stem_of
-from jostle.cli.table_options import parsed_where
+from jostle.cli.output_targets import ANY, FIGURE, Outputs, output_option
+from jostle.cli.table_options import parsed_filters
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo, single_line
 
@@ -47,22 +48,13 @@ class _Span(click.ParamType):  # type: ignore[type-arg]
             self.fail(str(error), param, ctx)
 
 
-@click.group(short_help="Show, convert and synthesise recordings of links.")
-def trace() -> None:
-    """Show, convert and generate recordings of links: rates, delays and losses over time.
-
-    FILE is in Mahimahi's format, a CSV table, JSON of `iperf3 --json` or `irtt client -o`, or
-    output of ping. The content determines the format.
-    """
-
-
 def _reading(command: F) -> F:
     """Add the options that select the part of a file to read."""
     options = [
-        click.option("--where", multiple=True, metavar="COLUMN=VALUE",
-                     help="Only rows of a table with this value."),
-        click.option("--step", type=_Span(), default="100 ms", metavar="TIME", show_default=True,
-                     help="Over which delivery opportunities are counted."),
+        click.option("--filter", "filters", multiple=True, metavar="COLUMN=VALUE",
+                     help="Read only the rows of a table with this value."),
+        click.option("--bin", "bin_s", type=_Span(), default="100 ms", metavar="TIME",
+                     show_default=True, help="Count delivery opportunities in such bins."),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -70,24 +62,23 @@ def _reading(command: F) -> F:
 
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
-_written = click.option("--output", "-o", required=True, metavar="FILE",
-                        help="File to write: .csv is a table, others are Mahimahi's.")  # fmt: skip
+_RECORDING = {".csv": "a CSV table", ANY: "delivery opportunities in Mahimahi's format"}
 
 
-@trace.command(short_help="Draw a recording, and tell it in numbers.")
+@click.command(cls=GroupedCommand, short_help="Draw a recording and print its statistics.")
 @_FILE
 @_reading
-@click.option("--output", "-o", default="trace.png", metavar="FILE", show_default=True,
-              help="Figure to write; its ending (.png, .svg, .pdf) is its format.")  # fmt: skip
-def show(file: Path, *, where: Sequence[str], step: float, output: str) -> None:
+@output_option(FIGURE, default="link.png")
+def show(file: Path, *, filters: Sequence[str], bin_s: float, outputs: Outputs) -> None:
     """Draw rate, delay and loss of FILE over time and as distributions, and print statistics.
 
     Gaps, periods without a sample, are reported and cut out of the figure.
+
+    Example: jostle link show recording.csv -o recording.png
     """
     from jostle.cli.output import console, print_table
 
-    stem, formats = stem_of(output, ())
-    recording = _read(file, where, step)
+    recording = _read(file, filters, bin_s)
     parts = [("", one, _cut(recording, one)) for one in recording.columns]
     if not parts:
         names = ", ".join(f'"{name}"' for name in recording.others) or "none"
@@ -98,25 +89,25 @@ def show(file: Path, *, where: Sequence[str], step: float, output: str) -> None:
     print_table(console(), _table(str(file), parts))
     for note in (*_facts(recording), *recording.notes):
         echo(single_line(f"note: {note}"))
-    _draw([_panel([part]) for part in parts], stem, formats)
+    _draw([_panel([part]) for part in parts], outputs or Outputs(("link.png",)))
 
 
-@trace.command(short_help="Write a recording in another format.")
+@click.command(cls=GroupedCommand, short_help="Write a recording in another format.")
 @_FILE
 @_reading
-@_written
-@click.option("--column", metavar="NAME", help="Rate that becomes delivery opportunities.")
+@output_option(_RECORDING, required=True)
+@click.option("--column", metavar="NAME", help="Convert this rate to delivery opportunities.")
 @click.option("--gaps", type=click.Choice(_GAPS),
-              help="Gaps: cut out, the last value holds, nothing is carried.")  # fmt: skip
+              help="Cut gaps out, let the last value hold, or carry nothing in them.")  # fmt: skip
 @click.option("--from", "from_s", type=_Span(), default="0 s", metavar="TIME",
-              help="Where in FILE to begin.")  # fmt: skip
-@click.option("--to", "to_s", type=_Span(), metavar="TIME", help="Where to end.")
+              help="Begin at this time of FILE.")  # fmt: skip
+@click.option("--to", "to_s", type=_Span(), metavar="TIME", help="End at this time of FILE.")
 def convert(
     file: Path,
     *,
-    where: Sequence[str],
-    step: float,
-    output: str,
+    filters: Sequence[str],
+    bin_s: float,
+    outputs: Outputs,
     column: str | None,
     gaps: Any,
     from_s: float,
@@ -125,68 +116,81 @@ def convert(
     """Write FILE as a CSV table, or its rate as delivery opportunities of full-sized packets.
 
     A table keeps gaps; the scenario that uses the table sets how they are handled.
+
+    Example: jostle link convert recording.csv --gaps close -o recording.trace
     """
     from jostle.scenario.traces.recording import cut
     from jostle.scenario.traces.writer import as_mahimahi, as_table
 
-    recording = _read(file, where, step)
-    if output.endswith(".csv"):
-        if gaps or column:
-            raise InputError("--gaps and --column are of delivery opportunities; a table keeps all")
-        text = as_table(_report_errors(lambda: _select_time(recording, from_s, to_s)))
-    else:
+    recording = _read(file, filters, bin_s)
+
+    def text(output: str) -> str:
+        if output.endswith(".csv"):
+            return as_table(_report_errors(lambda: _select_time(recording, from_s, to_s)))
         rate = _report_errors(lambda: recording.column("rate", column))
         part = _report_errors(lambda: cut(recording, rate, gaps, from_s, to_s))
-        text = _report_errors(lambda: as_mahimahi(part, str(file)))
-    _write(output, text)
+        return str(_report_errors(lambda: as_mahimahi(part, str(file))))
+
+    if (gaps or column) and all(path.endswith(".csv") for path in outputs.paths):
+        raise InputError("--gaps and --column are of delivery opportunities; a table keeps all")
+    _write({output: text(output) for output in outputs.paths})
     for note in (*_facts(recording), *recording.notes):
         echo(single_line(f"note: {note}"))
 
 
-@trace.command(short_help="Synthesise a recording, like another one or from rates.")
+@click.command(cls=GroupedCommand, short_help="Generate a recording from another, or from rates.")
 @_reading
-@click.option("--like", type=click.Path(path_type=Path), metavar="FILE",
-              help="Recording that it is to be like.")  # fmt: skip
+@click.option("--fit", "recorded", type=click.Path(path_type=Path), metavar="FILE",
+              help="Generate a recording with the statistics of this one.")  # fmt: skip
 @click.option(
-    "--rates", metavar="RATE,…", help="Rates it moves between, as in '10 Mbit/s,50 Mbit/s'."
+    "--rates", metavar="RATE,…", help="Switch between these rates, such as '10 Mbit/s,50 Mbit/s'."
 )
-@click.option("--stay", type=_Span(), default="2 s", metavar="TIME", show_default=True,
-              help="With --rates: mean time at one of them.")  # fmt: skip
-@click.option("--states", type=click.IntRange(1, 1000), default=_STATES, show_default=True,
-              help="With --like: states of the Markov chain.")  # fmt: skip
-@click.option("--duration", type=_Span(), required=True, metavar="TIME")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@_written
-@click.option("--figure", metavar="FILE", help="With --like: figure that compares both.")
-def make(
+@click.option("--dwell-time", "dwell_s", type=_Span(), default="2 s", metavar="TIME",
+              show_default=True, help="With --rates: mean time at one of them.")  # fmt: skip
+@click.option("--states", metavar="N", type=click.IntRange(1, 1000), default=_STATES,
+              show_default=True, help="With --fit: states of the Markov chain.")  # fmt: skip
+@click.option("--duration", type=_Span(), required=True, metavar="TIME",
+              help="Generate a recording of this length.")  # fmt: skip
+@click.option("--seed", metavar="N", type=click.IntRange(0), default=1, show_default=True,
+              help="Seed the generator with this number.")  # fmt: skip
+@output_option(_RECORDING, dict.fromkeys(FIGURE, "with --fit, a comparison of both"),
+               required=True)  # fmt: skip
+def generate(
     *,
-    where: Sequence[str],
-    step: float,
-    like: Path | None,
+    filters: Sequence[str],
+    bin_s: float,
+    recorded: Path | None,
     rates: str | None,
-    stay: float,
+    dwell_s: float,
     states: int,
     duration: float,
     seed: int,
-    output: str,
-    figure: str | None,
+    outputs: Outputs,
 ) -> None:
     """Generate a recording with a Markov chain, and print its distance from FILE's distributions.
 
     The states of the chain are quantile bins of the rate (or else the first column), each with the
     samples recorded in it.
+
+    Example: jostle link generate --fit recording.csv --duration '5 min' -o long.csv
     """
-    if (like is None) == (rates is None):
-        raise InputError("give either --like FILE or --rates RATE,…")
-    recording = None if like is None else _read(like, where, step)
+    if (recorded is None) == (rates is None):
+        raise InputError("give either --fit FILE or --rates RATE,…")
+    figures = outputs.with_ending(*FIGURE)
+    files = [path for path in outputs.paths if path not in figures]
+    if not files:
+        raise InputError("-o: name a file for the recording, such as link.csv")
+    if figures and recorded is None:
+        raise InputError("a figure compares a recording with the one of --fit: give --fit, too")
+    recording = None if recorded is None else _read(recorded, filters, bin_s)
     if recording is not None:
         chain = _fitted(recording, states)
     else:
-        chain = _between(rates or "", stay, step)
+        chain = _between(rates or "", dwell_s, bin_s)
     made: Recording = _report_errors(lambda: chain.recording(duration, seed))
-    _write(output, _text(made, output))
+    _write({output: _text(made, output) for output in files})
     if recording is not None:
-        _compare(recording, made, chain.step_s, figure)
+        _compare(recording, made, chain.step_s, outputs)
 
 
 def _fitted(recording: Recording, states: int) -> MarkovChain:
@@ -196,15 +200,17 @@ def _fitted(recording: Recording, states: int) -> MarkovChain:
     return chain
 
 
-def _between(rates: str, stay_s: float, step_s: float) -> MarkovChain:
+def _between(rates: str, dwell_s: float, step_s: float) -> MarkovChain:
     from jostle.scenario.parsing.quantities import parse_rate
     from jostle.scenario.traces.markov_chain import chain_between_rates
 
     listed = [one for one in rates.split(",") if one.strip()]
     bps = _report_errors(lambda: [float(parse_rate(one)) for one in listed])
-    if not bps or stay_s <= 0:
-        raise InputError("--rates: write for example --rates '10 Mbit/s,50 Mbit/s' --stay '2 s'")
-    return chain_between_rates(bps, stay_s, step_s)
+    if not bps or dwell_s <= 0:
+        raise InputError(
+            "--rates: write for example --rates '10 Mbit/s,50 Mbit/s' --dwell-time '2 s'"
+        )
+    return chain_between_rates(bps, dwell_s, step_s)
 
 
 def _text(made: Recording, output: str) -> str:
@@ -218,7 +224,7 @@ def _text(made: Recording, output: str) -> str:
     return text
 
 
-def _compare(recording: Recording, made: Recording, step_s: float, figure: str | None) -> None:
+def _compare(recording: Recording, made: Recording, step_s: float, outputs: Outputs) -> None:
     """Print statistics of a recording and its synthetic counterpart, and draw both if requested."""
     from jostle.cli.output import console, print_table
 
@@ -230,9 +236,8 @@ def _compare(recording: Recording, made: Recording, step_s: float, figure: str |
     for (_, column, old_part), (_, _, new_part) in pairs:
         name = single_line(column.name)
         echo(f"{name}: Kolmogorov-Smirnov distance {_distance(old_part, new_part):.4f}")
-    if figure is not None:
-        stem, formats = stem_of(figure, ())
-        _draw([_panel(pair, step_s) for pair in pairs], stem, formats)
+    if outputs.with_ending(*FIGURE):
+        _draw([_panel(pair, step_s) for pair in pairs], outputs)
 
 
 def _report_errors(make: Callable[[], Any]) -> Any:
@@ -245,12 +250,12 @@ def _report_errors(make: Callable[[], Any]) -> Any:
         raise InputError(str(error)) from error
 
 
-def _read(file: Path, where: Sequence[str], step_s: float) -> Recording:
+def _read(file: Path, filters: Sequence[str], step_s: float) -> Recording:
     from jostle.scenario.traces.reader import read
 
     if step_s <= 0:
-        raise InputError("--step: more than 0")
-    chosen = parsed_where(where)
+        raise InputError("--bin: more than 0")
+    chosen = parsed_filters(filters)
     recording: Recording = _report_errors(lambda: read(file, step_s=step_s, where=chosen))
     return recording
 
@@ -350,19 +355,18 @@ def _distance(one: TraceExtract, other: TraceExtract) -> float:
     return ks_distance(one.values, other.values, one.lasting_s, other.lasting_s)
 
 
-def _draw(panels: Sequence[RecordedPanel], stem: str, formats: Sequence[str]) -> None:
-    from jostle.figures.save import save
+def _draw(panels: Sequence[RecordedPanel], outputs: Outputs) -> None:
     from jostle.figures.trace_figure import recorded
 
-    for ending in formats:
-        make_folder_of(f"{stem}.{ending}")
-    for path in save(recorded(panels), stem, formats):
-        echo(f"figure: {path}")
+    outputs.prepare()
+    outputs.write_drawing(recorded(panels), quiet=False)
 
 
-def _write(output: str, text: str) -> None:
+def _write(texts: Mapping[str, str]) -> None:
+    """Write recordings by file name."""
     from jostle.safe_io.atomic_write import write_atomically
 
-    make_folder_of(output)
-    write_atomically(Path(output), text.encode())
-    echo(f"trace: {output}")
+    for output, text in texts.items():
+        make_folder_of(output)
+        write_atomically(Path(output), text.encode())
+        echo(f"recording: {output}")

@@ -1,8 +1,7 @@
-"""`jostle kernel`: the kernels that scenarios can run on."""
+"""`jostle setup kernel`: builds the kernel that scenarios can run on."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jostle.cli.options import json_option
+from jostle.cli.options import GroupedCommand
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo, escape_control_characters
 
@@ -20,38 +19,41 @@ if TYPE_CHECKING:
     from jostle.kernel_images.status import KernelStatus
 
 
-@click.group(short_help="Build the kernels that scenarios can run on, show what there is.")
-def kernel() -> None:
-    """Build the kernels that scenarios can run on, and show their status."""
-
-
-@kernel.command(short_help="Build the virtual-time kernel.")
-@click.option("--version", "series", metavar="6.1|6.12", default="6.1", show_default=True)
+@click.command(cls=GroupedCommand, short_help="Build the virtual-time kernel.")
+@click.option(
+    "--version",
+    "series",
+    metavar="6.1|6.12",
+    default="6.1",
+    show_default=True,
+    help="Build this series.",
+)
 @click.option(
     "--jobs",
+    metavar="N",
     type=click.IntRange(min=1),
-    help="Compilers at the same time; as many as there are cores if absent.",
+    help="Run this many compilers; by default as many as there are cores.",
 )
-@click.option("--force", is_flag=True, help="Build anew, from the start, even if it is there.")
+@click.option("--force", is_flag=True, help="Build it again from the start, even if it exists.")
 @click.option(
     "--source",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A kernel's source: a tarball, or the package linux-source-… of Debian. By default "
-    "apt-get downloads that package. Needs --sha256.",
+    help="Build this source: a tarball, or Debian's package linux-source-…. By default apt-get "
+    "downloads that package. Needs --sha256.",
 )
 @click.option(
     "--sha256",
     metavar="DIGEST",
-    help="SHA-256 of --source.",
+    help="Check that --source has this SHA-256.",
 )
 @click.option(
     "--install/--no-install",
     default=None,
-    help="Install missing Debian packages as root, and update apt's lists, or name them; asked on "
-    "a terminal if absent.",
+    help="Install missing Debian packages as root, or only name them; by default the command asks "
+    "on a terminal.",
 )
-def build(
+def kernel(
     *,
     series: str,
     jobs: int | None,
@@ -62,8 +64,10 @@ def build(
 ) -> None:
     """Build a Linux kernel with virtual time from Debian's source.
 
+    Example: jostle setup kernel --install
+
     The build takes a few minutes and 3 GB of disk. The kernel is stored in the user's cache folder
-    after it has booted once. As root on Debian, missing packages are installed if you allow it. If
+    after it has booted twice. As root on Debian, missing packages are installed if you allow it. If
     the build is interrupted, the same command continues it.
     """
     from jostle.cli.signals import GOES_ON, orderly_interruption
@@ -77,18 +81,6 @@ def build(
     request = Request(series, jobs or cores, source, sha256, force, may_update)
     with orderly_interruption(GOES_ON):
         _build(request, install)
-
-
-@kernel.command(short_help="Show which kernels there are.")
-@json_option
-def status(as_json: bool) -> None:
-    """Show which kernels are usable here, and how to enable the others."""
-    from jostle.kernel_images import status as kernels
-
-    if as_json:
-        echo(json.dumps(kernels.to_dict(), ensure_ascii=False))
-        return
-    _print_states(kernels.states())
 
 
 def _build(request: Request, install: bool | None) -> None:
@@ -188,21 +180,20 @@ class _Progress:
             echo(f"  about {100 * share // self._SHARES} % compiled", err=True)
 
 
-def _print_states(states: list[KernelStatus]) -> None:
-    from rich import box
-    from rich.table import Table
+def print_kernels(states: list[KernelStatus]) -> None:
+    """Print which kernels are usable here, and how to enable the others."""
+    from jostle.cli.output import print_texts
+    from jostle.kernel_images.image_paths import KINDS
 
-    from jostle.cli.output import console
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="")
-    for name in ("kernel", "can be used", "version", "what there is, and what to do"):
-        table.add_column(name, no_wrap=name == "kernel")
+    rows = []
     for state in states:
         version = "" if state.image is None else state.image.version
         told = [state.advice] if state.advice else []
         told += _details(state)
-        table.add_row(state.kind, "no" if state.image is None else "yes", version, "\n".join(told))
-    console().print(table)
+        name = "kernel" if state.kind == KINDS[0] else f"kernel:{state.kind}"
+        rows.append((name, "no" if state.image is None else "yes", version, "\n".join(told)))
+    *fixed, last = ("--backend", "usable", "version", "details, and what to do")
+    print_texts((*fixed, last), rows, fixed)
 
 
 def _details(state: KernelStatus) -> list[str]:

@@ -1,4 +1,4 @@
-"""`jostle testbed`."""
+"""`jostle study fit-network`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 from jostle.cli import shell_completion
 from jostle.cli.environment import Environment
 from jostle.cli.options import (
+    GroupedCommand,
     allow_code_option,
     jobs_option,
     json_option,
@@ -22,8 +23,9 @@ from jostle.cli.options import (
 from jostle.cli.run import store_of
 from jostle.cli.search_options import print_document
 from jostle.cli.signals import interruptible
-from jostle.cli.study import folder_of, print_rows
+from jostle.cli.study_run import folder_of, print_rows
 from jostle.cli.tune import FOLDER
+from jostle.cli.verdict_lines import network_verdict
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
 
@@ -36,30 +38,34 @@ if TYPE_CHECKING:
 DOCUMENT = "jostle.testbed/1"
 
 
-@click.command(short_help="Fit what papers leave open of their network to half of their claims.")
+@click.command(
+    "fit-network",
+    cls=GroupedCommand,
+    short_help="Fit the network of a paper to half of its claims.",
+)
 @click.argument("study", metavar="ID", shell_complete=shell_completion.studies)
 @click.option(
-    "--trials", type=click.IntRange(min=1), default=200, show_default=True,
-    help="Networks that are tried.",
+    "--trials", metavar="N", type=click.IntRange(min=1), default=200, show_default=True,
+    help="Try this many networks.",
 )  # fmt: skip
 @click.option(
     "--sampler",
     type=click.Choice(["tpe", "cmaes", "random"]),
     default="tpe",
     show_default=True,
-    help="What proposes values.",
+    help="Propose values by this method.",
 )
 @search_seed_option
 @jobs_option
 @store_option
 @click.option(
     "--write", is_flag=True,
-    help="Keep what was found as `fitted.json` beside each study: its reading `fitted`.",
+    help="Write the network as `fitted.json` next to each study: its setup `fitted`.",
 )  # fmt: skip
 @allow_code_option
 @json_option
 @click.pass_obj
-def testbed(
+def fit_network(
     environment: Environment,
     /,
     *,
@@ -68,7 +74,7 @@ def testbed(
     sampler: str,
     search_seed: int,
     jobs: int | None,
-    store_path: str,
+    store_path: str | None,
     write: bool,
     allow_code: bool,
     as_json: bool,
@@ -79,6 +85,8 @@ def testbed(
     studies of the same testbed. The search uses half of the claims, split by figure; the other half
     is the test set. Trials are recorded in the store: if the command is interrupted, run it again
     to continue, and the same command has the same trials.
+
+    Example: jostle study fit-network geo-shared --trials 50
     """
     from jostle.parameter_search.testbed_fit import (
         fingerprint,
@@ -93,9 +101,11 @@ def testbed(
     from jostle.studies.testbed import load_testbed
 
     one = load_testbed(folder_of(study), allow_code=allow_code)
-    backend = environment.backend("sim", {})
+    backend = environment.backend("sim")
     name = fingerprint(one, sampler, search_seed, backend.version)
-    journal = store_of(store_path).root / FOLDER / f"{name}.journal"
+    journal = None
+    if store_path is not None:
+        journal = store_of(store_path).root / FOLDER / f"{name}.journal"
     executor = local(jobs)
     with interruptible(executor):
         session = Session(backend, executor, None, noting=False)
@@ -104,7 +114,7 @@ def testbed(
         found = fit_testbed(one, carry, how)
         described = judge(one, None, carry)
     if described is None:
-        raise InputError("a run of what is described failed: `jostle study` tells which")
+        raise InputError("a run of what is described failed: `jostle study run` shows which")
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     told = {"version": backend.version, "date": today, "sampler": sampler, "seed": search_seed}
     every = fitted_networks(one, found, described, told)
@@ -152,15 +162,18 @@ def _print(
     from jostle.studies.fitted_network_tables import score_by_half, value_rows
 
     to = output.console()
-    to.print(one.file.title, style="bold")
-    first = next(iter(every.values()))
-    print_rows(value_rows(first))
     rows: list[tuple[str, ...]] = []
+    tests: dict[str, list[tuple[int, int]]] = {}
     for name, fitted in every.items():
         for title, judged in (("as described", described), ("fitted", found.fitted)):
             held = score_by_half(fitted.split_by_claim, judged.claims[name])
             cells = (f"{held[half][0]} of {held[half][1]}" for half in ("fit", "held out"))
             rows.append((name, title, *cells))
+            tests.setdefault(title, []).append(held["held out"])
+    to.print(network_verdict(tests["fitted"], tests["as described"]))
+    to.print(one.file.title, style="bold")
+    first = next(iter(every.values()))
+    print_rows(value_rows(first))
     header: tuple[str, ...] = ("study", "network", "of the fit's half", "of the half held out")
     print_rows((header, rows))
     output.print_assumptions(to, list(omissions(one, found)))

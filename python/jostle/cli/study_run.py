@@ -1,4 +1,4 @@
-"""`jostle study`."""
+"""`jostle study run`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jostle.backends.registry import BACKENDS, DEFAULT
+from jostle.backends.registry import parse_backend
 from jostle.cli import shell_completion
 from jostle.cli.environment import Environment
 from jostle.cli.options import (
+    GroupedCommand,
     allow_code_option,
-    backend_choice,
-    backend_options,
+    backends_option,
     command_line_words,
+    csv_option,
     jobs_option,
     json_option,
+    repeats_option,
     store_option,
 )
-from jostle.cli.output_folders import make_folder
+from jostle.cli.output_targets import DOCUMENT, FOLDER, TABLE, Outputs, output_option
 from jostle.cli.runners import runners
-from jostle.cli.table_options import file_options, output_files, write_frame
+from jostle.cli.table_options import print_csv
+from jostle.cli.verdict_lines import study_verdict
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
 
@@ -39,50 +42,32 @@ if TYPE_CHECKING:
     from jostle.studies.run_study import Done
 
 
-@click.command(short_help="Reproduce published studies, number by number.")
+_REPORTS = "reports/"
+"""Default folder of the pages."""
+
+
+@click.command("run", cls=GroupedCommand, short_help="Reproduce studies, number by number.")
 @click.argument(
     "ids", metavar="ID…|all", nargs=-1, required=True, shell_complete=shell_completion.studies
 )
 @click.option(
-    "--backend",
-    "backends",
-    type=click.Choice(list(BACKENDS)),
-    multiple=True,
-    default=(DEFAULT,),
-    show_default=True,
-    help="What runs them; give it twice for both beside each other.",
-)
-@backend_options
-@click.option(
-    "--repeats", type=click.IntRange(min=1), help="Runs per condition, instead of the study's."
-)
-@click.option(
-    "--reading",
+    "--setup",
     "readings",
     metavar="NAME",
     multiple=True,
-    help="Only this way to take the paper's set-up, `described` or another; may be given more than "
-    "once. All of them if absent; on the kernel, what is described.",
+    help="Use only this setup of the paper's network, such as `described`. By default all setups, "
+    "and on the kernel `described`.",
 )
-@click.option(
-    "--coverage",
-    is_flag=True,
-    help="Run nothing: list the paper's figures and tables, and what stands for each here.",
-)
+@backends_option
+@repeats_option
+@allow_code_option
 @jobs_option
 @store_option
-@click.option(
-    "--output",
-    "-o",
-    metavar="DIR",
-    default="reports",
-    show_default=True,
-    help="Folder for a page and figures per study.",
-)
+@output_option(TABLE, DOCUMENT, {FOLDER: "a page and figures per study"}, default=_REPORTS)
 @json_option
-@allow_code_option
+@csv_option
 @click.pass_obj
-def study(
+def run_study(
     environment: Environment,
     /,
     *,
@@ -90,52 +75,59 @@ def study(
     backends: tuple[str, ...],
     repeats: int | None,
     readings: tuple[str, ...],
-    coverage: bool,
     jobs: int | None,
-    store_path: str,
-    output: str,
+    store_path: str | None,
+    outputs: Outputs,
     as_json: bool,
+    as_csv: bool,
     allow_code: bool,
-    **given: Any,
 ) -> int:
-    """Reproduce the study of each ID (see `jostle list studies`), or `all` of them.
+    """Reproduce the study of each ID (see `jostle study list`), or `all` of them.
 
     To run your own study, give the path of its folder: ./studies/ID.
 
     Missing runs are executed first. The output compares every number and claim of the paper with
     the results: in a table, and on one HTML page per study that also has the paper's figures.
+
+    Example: jostle study run geo-shared -o reports/
     """
-    into = output_files(given)
-    studies = [_load(name, allow_code=allow_code) for name in _ids(ids)]
-    if coverage:
-        _print_coverage(studies, as_json=as_json)
-        return 0
-    make_folder(output)
-    made = {
-        name: environment.backend(name, _options_of(name, backend_choice(given)))
-        for name in dict.fromkeys(backends)
-    }
+    if not outputs.folders():
+        outputs = Outputs((*outputs.paths, _REPORTS))
+    folders = outputs.folders()
+    studies = [load_study(name, allow_code=allow_code) for name in study_ids(ids)]
+    outputs.prepare()
+    made = {parse_backend(name)[0]: environment.backend(name) for name in backends}
+    if len(made) < len(set(backends)):
+        raise InputError("--backend: name each backend once")
     results = _carry_out(studies, made, (repeats, readings), jobs, store_path)
-    words = {**backend_choice(given), "repeats": repeats, "allow_code": allow_code}
-    quiet = as_json or into["csv"] == "-"
+    words = {"repeats": repeats, "allow_code": allow_code}
+    quiet = as_json or as_csv
+    with_points = as_json or outputs.with_ending(*DOCUMENT)
     done = []
     points = {}
     for one in studies:
         runs, evaluations = _evaluated(one, results, readings)
         done.append((one, evaluations))
-        points[one.id] = _points(runs) if as_json else []
+        points[one.id] = _points(runs) if with_points else []
         command = _command(one, backends, readings, words)
-        path = _write(one, runs, evaluations, Path(output), command)
+        paths = [_write(one, runs, evaluations, folder, command) for folder in folders]
         if not quiet:
             _print(one, evaluations)
-        echo(f"page: {path}", err=quiet)
-    write_frame(lambda: _frame(done), into)
-    if as_json:
+        for path in paths:
+            echo(f"page: {path}", err=quiet)
+    if as_csv:
+        print_csv(_frame(done))
+    outputs.write_table(lambda: _frame(done))
+
+    def documented() -> dict[str, Any]:
         from jostle.studies.json_document import document
 
         versions = {name: backend.version for name, backend in made.items()}
-        text = json.dumps(document(done, versions, points), ensure_ascii=False, allow_nan=False)
-        echo(text)
+        return document(done, versions, points)
+
+    if as_json:
+        echo(json.dumps(documented(), ensure_ascii=False, allow_nan=False))
+    outputs.write_document(documented)
     failed = any(
         each.failures
         for done_by in results.values()
@@ -143,10 +135,6 @@ def study(
         for each in by_experiment.values()
     )
     return 1 if failed else 0
-
-
-for _option in reversed(file_options("numbers and claims")):
-    study = _option(study)
 
 
 def _frame(done: Sequence[tuple[Study, Evaluations]]) -> pl.DataFrame:
@@ -199,12 +187,8 @@ def _points(runs: Mapping[Column, Runs]) -> list[dict[str, Any]]:
     return [row for each in of_linux for row in operating_points_document(each)]
 
 
-def _options_of(backend: str, chosen: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the options of a backend, without the options of others."""
-    return {option.name: chosen[option.name] for option in BACKENDS[backend].options}
-
-
-def _ids(ids: Sequence[str]) -> list[str]:
+def study_ids(ids: Sequence[str]) -> list[str]:
+    """Return the names of studies, with `all` replaced by every installed one."""
     from jostle.studies import names
 
     if "all" not in ids:
@@ -225,7 +209,7 @@ def folder_of(name: str) -> Path:
     return Path(name) if Path(name).name not in ("", "..") else Path(name).resolve()
 
 
-def _load(name: str, *, allow_code: bool) -> Study:
+def load_study(name: str, *, allow_code: bool) -> Study:
     """Load an installed study, or one given by the path of its folder."""
     from jostle.scenario import ScenarioError
     from jostle.studies import INSTALLED, load
@@ -250,7 +234,7 @@ def _carry_out(
     backends: Mapping[str, Backend],
     asked: tuple[int | None, Sequence[str]],
     jobs: int | None,
-    store_path: str,
+    store_path: str | None,
 ) -> dict[str, Done]:
     """Run all experiments of the studies, with progress; return results by backend.
 
@@ -327,7 +311,6 @@ def _pictures(
 def _print(one: Study, evaluations: Evaluations) -> None:
     from jostle.cli import output
     from jostle.results.number_format import ABSENT
-    from jostle.studies.evaluate import decisive
     from jostle.studies.findings import findings, learned, not_run
     from jostle.studies.fitted_network_tables import half_rows
     from jostle.studies.json_document import (
@@ -336,10 +319,10 @@ def _print(one: Study, evaluations: Evaluations) -> None:
         number_rows,
         ranking_rows,
         reading_rows,
-        score,
     )
 
     to = output.console()
+    to.print(study_verdict(evaluations))
     to.print(one.file.title, style="bold")
     first = next(iter(evaluations))
     named = by_reading(evaluations, first.backend)
@@ -359,68 +342,21 @@ def _print(one: Study, evaluations: Evaluations) -> None:
     print_rows(reading_rows(one, evaluations))
     if one.fitted is not None:
         print_rows(half_rows(one.fitted, evaluations))
-    for column, evaluation in evaluations.items():
-        if evaluation.claims:
-            held, judged = score(evaluation.claims)
-            left = sum(decisive(row).ours.incomplete != "" for row in evaluation.claims)
-            failed = f" Not judged, because runs failed: {left}." if left else ""
-            to.print(f"{held} of {judged} claims hold ({column.title}).{failed}", style="bold")
 
 
 def print_rows(made: Table) -> None:
     """Print a table of a study, unless it is empty."""
-    from rich.table import Table as Shown
-
     from jostle.cli import output
 
     header, rows = made
-    if not rows:
-        return
-    to = output.console()
-    table = Shown(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in header:
-        table.add_column(name, no_wrap=name == "holds", overflow="fold")
-    for row in rows:
-        table.add_row(*map(_without_marks, row))
-    to.print(table)
-    to.print()
+    if rows:
+        cells = [tuple(map(_without_marks, row)) for row in rows]
+        output.print_texts(header, cells, ("holds",))
 
 
 def _without_marks(text: str) -> str:
     """Remove backticks and line breaks, which are meant for pages."""
     return " ".join(text.replace("`", "").split())
-
-
-def _print_coverage(studies: Sequence[Study], *, as_json: bool) -> None:
-    """Print which figures and tables of the papers are reproduced."""
-    from rich.table import Table as Shown
-
-    from jostle.cli import output
-    from jostle.results.number_format import ABSENT
-    from jostle.studies.coverage import coverage_count, coverage_document, coverage_rows
-
-    if as_json:
-        echo(json.dumps(coverage_document(studies), ensure_ascii=False))
-        return
-    for study in studies:
-        if not study.file.coverage:
-            continue
-        to = output.console()
-        to.print(study.file.paper, style="bold")
-        to.print(coverage_count(study))
-        # Stack the parts, because side by side they would not fit into 80 columns.
-        (_, *heads), rows = coverage_rows(study)
-        table = Shown.grid(padding=(0, 2, 0, 0))
-        table.add_column(no_wrap=True)
-        table.add_column(overflow="fold")
-        for item, *cells in rows:
-            table.add_row()
-            table.add_row(item, cells[0], style="bold")
-            for head, cell in zip(heads[1:], cells[1:], strict=True):
-                if cell != ABSENT:
-                    table.add_row(f"  {head}", cell)
-        to.print(table)
-        to.print()
 
 
 def _command(
@@ -430,9 +366,9 @@ def _command(
 
     installed = one.folder.parent == INSTALLED
     folder = one.folder if one.folder.is_absolute() else f"./{one.folder}"
-    words = ["jostle", "study", one.id if installed else str(folder)]
+    words = ["jostle", "study", "run", one.id if installed else str(folder)]
     for backend in backends:
         words += ["--backend", backend]
     for reading in readings:
-        words += ["--reading", reading]
+        words += ["--setup", reading]
     return [*words, *command_line_words(given)]

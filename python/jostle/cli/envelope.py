@@ -1,26 +1,17 @@
-"""`jostle conformance`."""
+"""The method `envelope` of `jostle compare`: conformance by Performance Envelopes."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from jostle.cli.comparison_sides import Pair, pairs_of, sides_options
+from jostle.cli.comparison_sides import Pair, pairs_of
 from jostle.cli.environment import Environment
-from jostle.cli.options import json_option, plan_options
-from jostle.cli.output_folders import make_folder_of
+from jostle.cli.output_targets import FIGURE, Outputs
 from jostle.cli.run import carry_out, plan_files
-from jostle.cli.table_options import (
-    conditions_option,
-    file_options,
-    formats_option,
-    parsed_where,
-    write_frame,
-)
+from jostle.cli.verdict_lines import envelope_verdict
 from jostle.errors import InputError, name_source
 from jostle.safe_io.terminal_text import echo
 
@@ -30,86 +21,72 @@ if TYPE_CHECKING:
 SCHEMA = "jostle.conformance/1"
 """Name and version of the document. The version changes if a key is removed or redefined."""
 
-
-@click.command(short_help="Say how alike two implementations behave, by Performance Envelopes.")
-@plan_options
-@sides_options
-@click.option("--flow", "flows", metavar="NAME", multiple=True, help="This flow alone.")
-@click.option(
-    "--against",
-    metavar="FLOW",
-    default="",
-    help="Name of the reference's flow, where it is another one; with one FILE, of the same runs.",
-)
-@click.option("--phase", metavar="NAME", default="", help="This phase, not 95 % of a flow's life.")
-@conditions_option
-@json_option
-@click.option("--figure", metavar="FILE", help="Draw the envelopes; its ending is a format.")
-@formats_option
-@click.pass_obj
-def conformance(
-    environment: Environment,
-    /,
-    *,
-    between: str | None,
-    backends: str | None,
-    flows: tuple[str, ...],
-    against: str,
-    phase: str,
-    where: tuple[str, ...],
-    as_json: bool,
-    figure: str | None,
-    formats: tuple[str, ...],
-    **options: Any,
-) -> int:
-    """Compare Performance Envelopes of test flows and reference flows (QUICbench).
-
-    FILE… is two scenarios or stores, the test and the reference; one scenario with --between,
-    --backends (the test first) or --against; or one store, whose two latest versions are compared.
-    A conformance of 1 means equal envelopes of delay and throughput, 0 means disjoint ones.
-    """
-    from jostle.results.conformance import conformance_results
-
-    into = {suffix: options.pop(suffix) for suffix in ("csv", "parquet")}
-    for file in (*into.values(), figure):
-        make_folder_of(file if file != "-" else None)
-    pairs = _pairs(environment, options, (between, backends), against)
-    chosen = parsed_where(where)
-    found: list[tuple[str, tuple[str, str], list[ConformanceResult]]] = []
-    for (one, first), (other, second) in pairs:
-        test, reference = (side.where(chosen) if chosen else side for side in (first, second))
-        with name_source(", ".join(options["files"])):
-            rows = conformance_results(test, reference, flows, against=against, phase=phase)
-        found.append((test.title, (one, other), rows))
-    quiet = write_frame(lambda: _frame(found), into)
-    if as_json:
-        echo(json.dumps(_document(found), ensure_ascii=False, allow_nan=False))
-    elif not quiet:
-        _print(found)
-    if figure is not None:
-        _draw(found, figure, formats, quiet=quiet or as_json)
-    return 1 if any(side.failures for pair in pairs for _, side in pair) else 0
-
-
-for _option in reversed(file_options()):
-    conformance = _option(conformance)
-
-
 Found = Sequence[tuple[str, tuple[str, str], "list[ConformanceResult]"]]
 """Title, names of the sides, and results of each scenario."""
 
 
-def _pairs(
+@dataclass(frozen=True)
+class EnvelopeComparison:
+    """Conformance of test flows with reference flows, for each scenario."""
+
+    found: Found
+    failed: bool
+    broken: Sequence[str] = ()
+
+    def frame(self) -> Any:
+        """Return all values."""
+        return _frame(self.found)
+
+    def document(self) -> dict[str, Any]:
+        """Return all values as plain data."""
+        return _document(self.found)
+
+    def show(self) -> None:
+        """Print the tables."""
+        _print(self.found)
+
+    def draw(self, outputs: Outputs, *, quiet: bool) -> None:
+        """Draw the envelopes."""
+        for file in outputs.with_ending(*FIGURE):
+            _draw(self.found, file, quiet=quiet)
+
+
+def compare_envelopes(
     environment: Environment,
     options: dict[str, Any],
-    ways: tuple[str | None, str | None],
+    vary: str | None,
+    filters: Mapping[str, str],
+    *,
+    flows: Sequence[str],
     against: str,
+    phase: str,
+) -> EnvelopeComparison:
+    """Compare Performance Envelopes of test flows and reference flows (QUICbench).
+
+    The first side is the test, the second the reference. With one scenario and `against`, test and
+    reference are flows of the same runs. A conformance of 1 means equal envelopes of delay and
+    throughput, 0 means disjoint ones.
+    """
+    from jostle.results.conformance import conformance_results
+
+    pairs = _pairs(environment, options, vary, against)
+    found: list[tuple[str, tuple[str, str], list[ConformanceResult]]] = []
+    for (one, first), (other, second) in pairs:
+        test, reference = (side.where(filters) if filters else side for side in (first, second))
+        with name_source(", ".join(options["files"])):
+            rows = conformance_results(test, reference, flows, against=against, phase=phase)
+        found.append((test.title, (one, other), rows))
+    return EnvelopeComparison(found, any(side.failures for pair in pairs for _, side in pair))
+
+
+def _pairs(
+    environment: Environment, options: dict[str, Any], vary: str | None, against: str
 ) -> list[Pair]:
     """Return the two sides. They are the same runs if only the flows differ."""
     files = options["files"]
-    alone = len(files) == 1 and not any(ways) and not Path(files[0]).is_dir()
+    alone = len(files) == 1 and vary is None and not Path(files[0]).is_dir()
     if not (alone and against):
-        return pairs_of(environment, options, *ways)
+        return pairs_of(environment, options, vary)
     (results,) = carry_out(environment, plan_files(environment, **options), **options)
     return [(("test", results), (against, results))]
 
@@ -176,23 +153,24 @@ def _print(found: Found) -> None:
 
     to = output.console()
     for title, (test, reference), rows in found:
+        to.print(envelope_verdict(rows))
         to.print(f"{title}: {test} against {reference}", style="bold")
         for part in output.fitting(conformance_table(rows), output.width()):
             output.print_table(to, part)
     output.print_note(to, CONFORMANCE_NOTE)
 
 
-def _draw(found: Found, file: str, formats: Sequence[str], *, quiet: bool) -> None:
+def _draw(found: Found, file: str, *, quiet: bool) -> None:
     """Draw the envelopes of each scenario into a separate file."""
-    from jostle.cli.plot import stem_of
     from jostle.figures.charts import multiples
     from jostle.figures.save import save
     from jostle.results.conformance import conformance_figure
 
-    stem, endings = stem_of(file, tuple(formats))
+    path = Path(file)
     for at, (_, names, rows) in enumerate(found, 1):
         if not rows:
             raise InputError("no flow has an envelope: there is nothing to draw")
-        numbered = stem if len(found) == 1 else f"{stem}-{at}"
-        for path in save(multiples(conformance_figure(rows, names)), numbered, endings):
-            echo(f"figure: {path}", err=quiet)
+        stem = path.stem if len(found) == 1 else f"{path.stem}-{at}"
+        figure = multiples(conformance_figure(rows, names))
+        for written in save(figure, path.with_name(stem), (path.suffix[1:],)):
+            echo(f"figure: {written}", err=quiet)

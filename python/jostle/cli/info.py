@@ -1,18 +1,19 @@
-"""`jostle list`, `jostle explain`, `jostle schema`: information from the registries."""
+"""`jostle info`: information from the registries."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
 from jostle.cli import shell_completion
 from jostle.cli.environment import Environment
+from jostle.cli.output_targets import FIGURE, Outputs, output_option
 from jostle.cli.registry_names import (
     MEASURES,
     NOT_OF_THE_ENGINE,
@@ -27,7 +28,7 @@ from jostle.cli.registry_names import (
     suites_of,
 )
 from jostle.errors import InputError, close_to, unknown
-from jostle.safe_io.terminal_text import echo, single_line
+from jostle.safe_io.terminal_text import echo, single_line, wrap_words
 
 _SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes", "limit": "_bytes"}
 """Suffixes of the registry's keys for default and range, by kind of parameter."""
@@ -35,28 +36,34 @@ _RANGES = {"bool": "true or false", "probability": "probability, 0 … 1"}
 _NO_LIMIT = 2**50
 """Bound from which a range counts as unlimited: a pebibyte, or 13 days in nanoseconds."""
 _WIDTH = 100
+_NARROWEST = 40
+"""Smallest width of a list's last column."""
 
 
-@click.command("list", short_help="List controllers, queues, scenarios, studies, suites, …")
+@click.command("list", short_help="List controllers, queues, scenarios, studies, ….")
 @click.argument("kind", required=False, shell_complete=shell_completion.kinds)
-@click.option("--tree", is_flag=True, help="Show who builds on whom: a family tree.")
-@click.option(
-    "--figure",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="With --tree: draw it into this file (.png, .svg or .pdf).",
-)
+@click.option("--tree", is_flag=True, help="Show which entries are based on which others.")
+@output_option(FIGURE)
 @click.pass_obj
-def list_(environment: Environment, kind: str | None, *, tree: bool, figure: Path | None) -> None:
-    """List all entries of a KIND, such as controllers; without KIND, list the kinds."""
-    if figure and not tree:
-        raise InputError("--figure draws the family tree: give --tree, too")
+def list_(environment: Environment, /, *, kind: str | None, tree: bool, outputs: Outputs) -> None:
+    """List all entries of a KIND, such as controllers; without KIND, list the kinds.
+
+    Example: jostle info list controllers --tree
+    """
+    if outputs and not tree:
+        raise InputError("-o draws the family tree: give --tree, too")
+    outputs.prepare()
+    rows: list[tuple[str, ...]]
+    header: tuple[str, ...]
     if kind is None:
         if tree:
-            raise InputError("--tree shows the family of a kind: give it, as in list controllers")
+            raise InputError(
+                "--tree shows the family of a kind, as in `jostle info list controllers --tree`"
+            )
         _print_columns(("kind",), [(name,) for name in kinds_of(environment)])
         return
     if tree:
-        rows = _family(environment, kind, figure)
+        rows = list(_family(environment, kind, outputs))
         header = ("name", "class", "what it is")
     elif kind == SCENARIOS:
         rows = [(str(path), "", title) for path, title in scenarios_of()]
@@ -70,8 +77,11 @@ def list_(environment: Environment, kind: str | None, *, tree: bool, figure: Pat
         header = ("name", "", "what it is")
     elif kind == MEASURES:
         entries = _entries(environment, kind)
-        rows = [(row["name"], row["scope"], _first_sentence(row["definition"])) for row in entries]
-        header = ("name", "of", "what it is")
+        rows = [
+            (row["name"], row["title"], row["scope"], _first_sentence(row["definition"]))
+            for row in entries
+        ]
+        header = ("name", "in tables", "of", "what it is")
     else:
         entries = _entries(environment, kind)
         rows = [(row["name"], row["class"], row["summary"]) for row in entries]
@@ -79,11 +89,14 @@ def list_(environment: Environment, kind: str | None, *, tree: bool, figure: Pat
     _print_columns(header, rows)
 
 
-@click.command(short_help="Explain a controller, slow start, queue, …")
+@click.command(short_help="Explain a controller, slow start, queue, ….")
 @click.argument("name", shell_complete=shell_completion.registered())
 @click.pass_obj
 def explain(environment: Environment, name: str) -> None:
-    """Explain NAME: its purpose, its source, and its parameters."""
+    """Explain NAME: its purpose, its source, and its parameters.
+
+    Example: jostle info explain bbr3
+    """
     registry = environment.registry()
     found = [
         _measure(row) if kind == MEASURES else _explanation(kind, row, rows)
@@ -103,7 +116,10 @@ def explain(environment: Environment, name: str) -> None:
 @click.argument("what", type=click.Choice(["scenario", "run"]))
 @click.pass_obj
 def schema(environment: Environment, what: str) -> None:
-    """Print a JSON Schema of the scenario file, or of a run specification."""
+    """Print a JSON Schema of the scenario file, or of a run specification.
+
+    Example: jostle info schema scenario > scenario.schema.json
+    """
     if what == "run":
         document = json.loads(environment.load_engine().run_spec_schema())
     else:
@@ -111,6 +127,23 @@ def schema(environment: Environment, what: str) -> None:
 
         document = json_schema()
     echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+@click.command(short_help="Print the sources of controllers, queues, ….")
+@click.argument("names", metavar="[NAME…]", nargs=-1, shell_complete=shell_completion.registered())
+@click.pass_obj
+def citations(environment: Environment, names: tuple[str, ...]) -> None:
+    """Print the paper, RFC or source code on which each NAME is based; without NAME, all of them.
+
+    Example: jostle info citations cubic bbr3
+    """
+    rows = [row for rows in environment.registry().values() for row in rows if row.get("source")]
+    known = [row["name"] for row in rows]
+    for name in names:
+        if name not in known:
+            raise InputError(_unknown_name(name, known))
+    cited = {row["name"]: row["source"] for row in rows if not names or row["name"] in names}
+    _print_columns(("name", "source"), list(cited.items()))
 
 
 def _entries(environment: Environment, kind: str) -> Sequence[Mapping[str, Any]]:
@@ -128,20 +161,23 @@ def _entries(environment: Environment, kind: str) -> Sequence[Mapping[str, Any]]
 def _unknown_name(name: str, names: Sequence[str]) -> str:
     if close_to(name, names):
         return unknown("algorithm", name, names)
-    return f"no algorithm `{name}`: `jostle list` shows the kinds, `jostle list KIND` their names"
+    return (
+        f"no algorithm `{name}`: `jostle info list` shows the kinds, `jostle info list KIND` their "
+        "names"
+    )
 
 
-def _family(environment: Environment, kind: str, file: Path | None) -> list[tuple[str, str, str]]:
-    """Return the lines of the family tree; draw it into `file` if given."""
+def _family(environment: Environment, kind: str, outputs: Outputs) -> list[tuple[str, str, str]]:
+    """Return the lines of the family tree, and draw it into the files of `-o`."""
     from jostle.figures.family_tree import family_tree, tree_lines
 
     entries = [] if kind in NOT_OF_THE_ENGINE else _entries(environment, kind)
     if not any(row.get("based_on") for row in entries):
         raise InputError(f"no family tree of {kind}: none builds on another; controllers have one")
-    if file:
-        from jostle.figures import draw, save
+    if outputs:
+        from jostle.figures import draw
 
-        save.save(draw.family(family_tree(entries)), file.with_suffix(""), (file.suffix[1:],))
+        outputs.write_drawing(draw.family(family_tree(entries)), quiet=True)
     return [(line + row["name"], row["class"], row["summary"]) for line, row in tree_lines(entries)]
 
 
@@ -178,15 +214,14 @@ def _measure(row: Mapping[str, Any]) -> str:
         ("key", row["key"]),
         ("series", row["column"]),
     ]
-    lines = [row["name"], *textwrap.wrap(row["definition"], _WIDTH - 2), ""]
+    lines = [row["name"], *wrap_words(row["definition"], _WIDTH - 2), ""]
     lines += [f"{fact + ':':<12}{text}" for fact, text in facts if text]
     return "\n".join([lines[0], *(f"  {line}".rstrip() for line in lines[1:])])
 
 
 def _first_sentence(text: str) -> str:
-    """Shorten a definition to its first sentence and the width of a list."""
-    first = re.split(r"[.;:] |\.$", text, maxsplit=1)[0]
-    return textwrap.shorten(first, _WIDTH, placeholder=" …")
+    """Return the first sentence of a definition."""
+    return re.split(r"[.;] |\.$", text, maxsplit=1)[0]
 
 
 def _singular(kind: str) -> str:
@@ -278,9 +313,16 @@ def _amount(parameter: Mapping[str, Any], value: int) -> str | None:
 
 
 def _print_columns(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print columns two spaces apart, without empty ones."""
+    """Print columns two spaces apart, without empty ones. The last one is wrapped if it is long."""
     lines = [header, *rows]
     shown = [c for c in range(len(header)) if any(line[c] for line in lines)]
     widths = {c: max(len(line[c]) for line in lines) for c in shown}
+    *named, last = shown
+    # Without a terminal every entry is one line, as `grep` needs it.
+    room = shutil.get_terminal_size((_NO_LIMIT, 24)).columns
+    start = sum(widths[c] + 2 for c in named)
     for line in lines:
-        echo(single_line("  ".join(f"{line[c]:<{widths[c]}}" for c in shown).rstrip()))
+        wrapped = wrap_words(line[last], max(_NARROWEST, room - start)) or [""]
+        first = "  ".join([*(f"{line[c]:<{widths[c]}}" for c in named), wrapped[0]])
+        for text in (first, *(" " * start + more for more in wrapped[1:])):
+            echo(single_line(text.rstrip()))
