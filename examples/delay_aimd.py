@@ -1,7 +1,7 @@
 """AIMD by delay: grow by a packet per round trip, and shrink when packets wait for too long.
 
-A controller written in Python: `delay_aimd.toml` beside this file names it. See
-docs/python-controllers.md.
+A controller written in Python: `delay_aimd.toml` in this folder names it. See
+docs/tutorials/your-controller.md.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DelayAimd:
             self.cwnd += ack.acked if slow_start else ack.acked / self.cwnd
 
     def on_congestion_event(self, signal: Any) -> None:
-        """Answer a loss as Reno does: the transport brings the window down to ssthresh."""
+        """Answer a loss as Reno does: the transport reduces the window to ssthresh."""
         self.ssthresh = max(2.0, self.cwnd / 2)
         self.mode = "avoidance"
 

@@ -5,9 +5,10 @@
     jostle run examples/learn/beside-cubic.toml
 
 A network of six inputs and four neurons decides once per RTT by how much the window grows or
-shrinks, up to a factor of two. What it is to bring about is, per interval, the logarithm of its
-delivery rate less that of the mean RTT, less losses: proportional fairness with a price for delay.
-It sees paths of 2 to 16 Mbit/s, alone in half of the episodes and beside Cubic in the others.
+shrinks, up to a factor of two. Its reward per interval is the logarithm of its
+delivery rate minus the logarithm of the mean RTT, minus losses: proportional fairness with a price
+for delay.
+It sees paths of 2 to 16 Mbit/s, alone in half of the episodes and next to Cubic in the others.
 
 The search is CMA-ES (Hansen & Ostermeier 2001; the package `cmaes`): it draws 14 networks at a
 time, tries each in the same 8 episodes, and moves to where the better ones were. For a network of
