@@ -1,5 +1,5 @@
 //! What an ACK costs each row of the registry, in instructions: valgrind counts them, so that they
-//! are the same on a busy machine. Writes the tables of `docs/performance.md`, and fails if a row
+//! are the same on a busy machine. Writes the tables of `docs/results/cost-per-ack.md`, and fails if a row
 //! costs more than [`MOST`] Renos and [`DEAR`] does not say why. With names of rows as arguments
 //! (`cubic`, `"cubic rfc9438"`) it counts only those and writes nothing.
 //!
@@ -72,7 +72,7 @@ const BY_INTERVAL: &[&str] = &["sprout"];
 
 /// Tells the program that it runs under callgrind.
 const COUNTED: &str = "JOSTLE_COUNTED";
-const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/per-ack.inc");
+const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/results/data/per-ack.inc");
 /// ACKs of steady state that are counted, ten losses; as many come before.
 const STEADY_ACKS: u64 = 10 * ACKS_PER_LOSS;
 /// Connections whose start-up is counted, …
