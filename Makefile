@@ -1,6 +1,6 @@
-# `make` alone lists what there is. Everything is installed into .venv; nothing outside the
-# repository is touched but the download caches of pip and cargo, and by `make kernels` (which CI
-# runs before the tests) the machine's packages and the user's cache of kernels.
+# `make` alone lists the targets. Packages are installed into .venv. Outside the repository, only the
+# download caches of pip and cargo change, and with `make kernels` (which CI runs before the tests) the
+# machine's packages and the user's cache of kernels.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -12,8 +12,8 @@ PYTHON ?= python3
 BIN    := .venv/bin
 STAMPS := .venv/.stamps
 
-# The interpreter that the engine is built for. Without it PyO3 would be configured anew, and
-# compiled again, for each of pip, clippy and the shell.
+# The interpreter that the engine is built for. Without it PyO3 would be configured and compiled again
+# for each of pip, clippy and the shell.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
@@ -25,15 +25,14 @@ WITHOUT_HASHES := PIP_CONSTRAINT= PIP_REQUIRE_HASHES=
 
 DEPENDENCIES = $$($(BIN)/python -c 'import tomllib; it = tomllib.load(open("pyproject.toml", "rb")); \
                print(*it["project"]["dependencies"])')
-# What `jostle[…]` offers, all of which the tests use.
+# Packages of all extras of jostle; the tests use them.
 EXTRAS = $$($(BIN)/python -c 'import itertools, tomllib; it = tomllib.load(open("pyproject.toml", "rb")); \
          print(*itertools.chain(*it["project"]["optional-dependencies"].values()))')
 
 ENGINE := Cargo.toml Cargo.lock rust-toolchain.toml crates/python-bindings/build.rs \
           $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -name '*.rs')
 
-# In CI the tests of the kernel backend get real kernels, and fail instead of being skipped if one of
-# them is not found.
+# In CI the tests of the kernel backend use real kernels, and fail if a kernel is missing.
 KERNELS := $(STAMPS)/kernels
 ON_KERNELS = $(if $(CI),JOSTLE_TEST_KERNELS="$$(cat $(KERNELS))")
 
@@ -42,7 +41,7 @@ ON_KERNELS = $(if $(CI),JOSTLE_TEST_KERNELS="$$(cat $(KERNELS))")
 CRATES := --workspace --exclude jostle-benches
 RUST_TESTS := $(CRATES) --exclude jostle-python-bindings
 
-# What is merged is judged by the same random cases each time; `make fuzz` looks for others.
+# Tests use the same random cases each time; `make fuzz` tries others.
 export PROPTEST_RNG_SEED ?= 1
 
 say = @if [ -t 1 ]; then printf '\033[1m==> %s\033[0m\n' "$(1)"; else echo "==> $(1)"; fi
@@ -53,30 +52,30 @@ say = @if [ -t 1 ]; then printf '\033[1m==> %s\033[0m\n' "$(1)"; else echo "==> 
 help:
 	@echo 'make demo     install into .venv, run the satellite competition, leave its pictures in demo/'
 	@echo 'make check    format, lint, types and fast tests of what changed since the branch left main'
-	@echo 'make test     everything that has to hold: lint, test-rust, test-python, docs'
+	@echo 'make test     all required checks: lint, test-rust, test-python, docs'
 	@echo 'make nightly  the slow tests, benches, random cases, killed commands and audits as well'
 	@echo 'make wheel    build a wheel for this machine into dist/, and run the demo from it in an empty environment'
-	@echo 'make kernels  install and build what the tests of the kernel backend run on (some minutes)'
+	@echo 'make kernels  install and build the kernels of the kernel backend tests (some minutes)'
 	@echo 'make fuzz     damage files for every reader, then test the engine with new random cases until one fails'
 	@echo 'make soak     kill and interrupt commands at random instants for MINUTES (10)'
-	@echo 'make mutants  change the code in one place at a time and list the changes that no test notices'
-	@echo 'make audit    hold dependencies against known vulnerabilities and permitted licences'
-	@echo 'make licences list the licences of all that is shipped'
+	@echo 'make mutants  change the code in one place at a time and list the changes that no test detects'
+	@echo 'make audit    check dependencies for known vulnerabilities and forbidden licences'
+	@echo 'make licences list the licences of all distributed files'
 	@echo 'make lock     renew constraints.txt, the versions and hashes of all Python packages'
 	@echo 'make docs     check generated text, build the documentation into docs/_build/html'
-	@echo 'make reference  write generated text of the documentation anew, without what takes long'
-	@echo 'make results  write all of it anew, and recorded results that take minutes; list the long ones'
-	@echo 'make release-check  check all generated text, and that recorded results are of one engine, this one'
+	@echo 'make reference  update generated text of the documentation, without slow commands'
+	@echo 'make results  update all of it, and recorded results that take minutes; list the slow ones'
+	@echo 'make release-check  check all generated text, and that this engine made all recorded results'
 	@echo 'make bench    measure how fast the engine is'
 	@echo 'make format   format Rust and Python'
 	@echo 'make clean    remove what was built; finished runs in .jostle stay'
 
 demo: $(STAMPS)/package
 	$(call say,Two flows share a satellite link: five pairs of controllers)
-	@$(BIN)/jostle run scenarios/geo-shared.toml --figures demo
+	@$(BIN)/jostle run scenarios/geo-shared.toml -o demo/
 
-# The engine is compiled for the ways that its runs take, if the compiler's llvm-profdata is there; if not,
-# what the installation above has compiled is not compiled again. The environment is made with the versions
+# The engine is compiled with profile-guided optimization if the compiler's llvm-profdata is installed.
+# Otherwise the engine of the installation above is used. The environment is made with the versions
 # that were tested.
 wheel: $(STAMPS)/package
 	$(call say,A wheel, and the demo from it in an empty environment)
@@ -91,13 +90,13 @@ test: lint test-rust test-python docs
 	$(call say,All tests passed)
 	@$(if $(CI),cat $(KERNELS).missing >&2)
 
-# Each part can be run by itself; `make --keep-going nightly` runs the others although one failed.
+# You can run each part by itself. `make --keep-going nightly` continues after a failed part.
 nightly: export CI ?= true
 nightly: PYTEST_MARKS :=
 nightly: test docs-all bench-check fuzz-once soak audit mutants
 	$(call say,The nightly targets passed)
 
-# Targets of cargo-fuzz have to compile; nothing is linked, so that no libFuzzer is made for them.
+# Targets of cargo-fuzz are compiled but not linked, so no libFuzzer is built.
 lint: $(STAMPS)/dev
 	$(call say,Format and lint)
 	cargo fmt --all --check
@@ -106,12 +105,13 @@ lint: $(STAMPS)/dev
 	cargo clippy --quiet $(CRATES) --all-targets -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=/none/libfuzzer.a cargo check --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir target
 	$(BIN)/mypy
+	$(BIN)/python tools/prose_rates.py
 
 test-rust:
 	$(call say,Tests of the engine)
 	cargo test --quiet $(RUST_TESTS)
 
-# cargo-fuzz needs flags of a nightly compiler, which a stable one takes when it is told to.
+# cargo-fuzz needs flags of a nightly compiler; RUSTC_BOOTSTRAP allows them in a stable compiler.
 FUZZ_TARGETS := run_spec parameter_files ip_headers packet_ring captures toml_lines
 FUZZ_SECONDS ?= 60
 READER_MINUTES ?= 1
@@ -136,7 +136,7 @@ soak: $(STAMPS)/package
 	$(call say,Commands that are killed and interrupted)
 	@$(BIN)/python tools/soak.py --minutes $(or $(MINUTES),10)
 
-# A shard is a fraction of the changes of the Rust code, for example 3/40: another one every night.
+# A shard is a fraction of the changes of the Rust code, for example 3/40, and differs every night.
 SHARD ?= $(shell expr $$(date +%j) % 40)/40
 MUTATED := congestion tcp link
 mutants: $(STAMPS)/dev
@@ -147,7 +147,7 @@ mutants: $(STAMPS)/dev
 	$(BIN)/python tools/mutants.py stats
 	$(BIN)/python tools/mutants.py studies
 
-# Both ask for lists of vulnerabilities that are kept elsewhere.
+# Both download lists of vulnerabilities.
 audit: $(STAMPS)/venv
 	$(call say,Known vulnerabilities and licences of dependencies)
 	@command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny
@@ -158,7 +158,7 @@ audit: $(STAMPS)/venv
 licences: $(STAMPS)/package
 	@$(BIN)/python tools/licences.py
 
-# For every platform and Python that jostle supports. Nothing of a package is run (`--no-build`).
+# For every platform and Python that jostle supports. No code of a package is run (`--no-build`).
 lock: $(STAMPS)/venv
 	$(call say,Newest versions of all Python packages)
 	@$(BIN)/pip install --quiet uv
@@ -174,7 +174,7 @@ browser:
 	$(call say,A browser for the tests)
 	@.ci/browser
 
-# As many at a time as there are cores.
+# One test per core at the same time.
 PYTEST_MARKS ?= -m 'not slow'
 test-python: $(STAMPS)/dev $(if $(CI),kernels browser)
 	$(call say,Tests of the package)
@@ -195,7 +195,7 @@ docs-all: $(STAMPS)/dev
 reference: $(STAMPS)/dev
 	$(BIN)/python tools/reference.py
 
-# `make results RESULTS="fits studies"` makes the named ones, also if they are long.
+# `make results RESULTS="fits studies"` updates the named results, including slow ones.
 RESULTS ?=
 results: $(STAMPS)/dev
 	$(BIN)/python tools/reference.py --all

@@ -2,9 +2,9 @@
 
 If the compiler's `llvm-profdata` is installed (`rustup component add llvm-tools`), the engine is
 compiled twice with profile-guided optimisation: first to record a profile while it runs some
-scenarios, then with that profile. The results of runs do not change; docs/performance.md reports
-the gain. It is compiled once without that tool, and on Windows, which cannot execute
-`profiled-rustc`.
+scenarios, then with that profile. The results of runs do not change.
+docs/explanation/engineering-notes.md reports the gain. The engine is compiled once without that
+tool, and on Windows, which cannot execute `profiled-rustc`.
 """
 
 from __future__ import annotations

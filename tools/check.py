@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import subprocess
 import sys
 import time
@@ -25,7 +26,7 @@ sys.path.append(str(ROOT / "tests"))
 from import_circles import python_graph  # noqa: E402
 
 FAST: Final = "not slow and not kernel and not browser and not cluster"
-MOST_TESTS: Final = 300
+MOST_TESTS: Final = 120
 DATA: Final = ("scenarios/", "studies/", "suites/", "docs/", "examples/")
 
 
@@ -116,6 +117,11 @@ def steps(changed: list[str]) -> list[Step]:
         if tested:
             found.append(Step("tests (Rust)", ("cargo", "test", "--quiet", *tested)))
         found.append(Step("engine", ("make", "--silent", "engine")))
+    reference = (sys.executable, "tools/reference.py", "--check")
+    if pages := [path for path in changed if path.endswith(".md") and (ROOT / path).exists()]:
+        found.append(Step("generated text", (*reference, *pages)))
+    if any(path.endswith((".md", ".py", ".rs", ".toml")) for path in changed):
+        found.append(Step("prose", (sys.executable, "tools/prose_rates.py")))
     # A change of the engine can change any result; the tests of its interface come first.
     tests = ["tests/test_core.py", "tests/test_scenarios.py"] if crates else []
     tests += [path for path in affected_tests(changed) if path not in tests]
@@ -162,6 +168,7 @@ def _by_distance(uses: Mapping[str, set[str]], dirty: set[str]) -> Iterator[set[
         seen |= level
 
 
+@functools.cache
 def _names(path: Path) -> set[str]:
     """Return the modules that a test file imports, also inside functions, and their members."""
     names = set()

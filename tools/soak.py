@@ -3,10 +3,10 @@
 usage: python tools/soak.py [--minutes M] [--only KIND] [--seed S]
 
 Each round starts a command, ends it by SIGKILL or SIGINT after a random time, and checks: every run
-in the store is complete, an interrupted command can be resumed, and the final results equal those
-of an undisturbed store. The next start removes the remains of a killed process: temporary folders,
-namespaces, guests. On a Dask cluster the command is left alone, while its workers and its scheduler
-are killed.
+in the store is complete, an interrupted command can be resumed, and the final results equal the
+results of an undisturbed store. The next start removes the remains of a killed process: temporary
+folders, namespaces, guests. On a Dask cluster the command is left alone, while its workers and its
+scheduler are killed.
 """
 
 from __future__ import annotations
@@ -184,9 +184,9 @@ class Soak:
     def emulated(self) -> None:
         """Disturb a command behind an emulated link."""
         (self.folder / "link.toml").write_text(LINK, "utf-8")
-        self.disturb("emulate", "link.toml", "--", "sleep", "2", longest_s=3.0)
+        self.disturb("link", "emulate", "link.toml", "--", "sleep", "2", longest_s=3.0)
         self.rounds += 1
-        end = self.call("emulate", "link.toml", "--", "true")
+        end = self.call("link", "emulate", "link.toml", "--", "true")
         expect(end.returncode == 0, f"status {end.returncode}: {end.stderr[-500:]}")
         command = ["ip", "netns", "list"]
         listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -246,7 +246,7 @@ def temporary() -> Iterator[Path]:
 def kinds(soak: Soak) -> Sequence[str]:
     """Return the kinds of disturbances that this machine supports."""
     found = ["simulated"]
-    told = json.loads(soak.call("kernel", "status", "--json").stdout)["kernels"]
+    told = json.loads(soak.call("setup", "status", "--json").stdout)["kernels"]
     if any(one["kind"] == "virtual" and one["available"] for one in told):
         found.append("on_the_kernel")
     if importlib.util.find_spec("distributed"):

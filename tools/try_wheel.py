@@ -54,7 +54,7 @@ def main(wheel: Path) -> None:
         told = run(jostle, "run", SCENARIO.name, "--json", "--repeats", "1", cwd=folder)
         conditions = json.loads(told)["conditions"]
         assert conditions, told[:1000]
-        run(jostle, "run", SCENARIO.name, "--repeats", "1", "--figures", "demo", cwd=folder)
+        run(jostle, "run", SCENARIO.name, "--repeats", "1", "-o", "demo/", cwd=folder)
         pictures = list((folder / "demo").iterdir())
         assert pictures, "no figures"
         print(f"{wheel.name}: {len(conditions)} conditions, {len(pictures)} pictures")

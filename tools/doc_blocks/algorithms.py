@@ -105,8 +105,8 @@ def caption(name: str) -> str:
         return (
             "*The third of three Cubic flows to one peer: 50 Mbit/s, 100 ms, one BDP of buffer.*\n"
         )
-    beside = ", beside the same flow on Linux 6.1" if recorded_file(name).exists() else ""
-    return f"*One flow alone: 20 Mbit/s, 50 ms, a buffer of one BDP{beside}.*\n"
+    linux = ", and the same flow on Linux 6.1" if recorded_file(name).exists() else ""
+    return f"*One flow alone: 20 Mbit/s, 50 ms, a buffer of one BDP{linux}.*\n"
 
 
 def _overlay(name: str, results: jostle.ResultSet) -> StackedData:

@@ -21,6 +21,7 @@ import argparse
 import re
 import shlex
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,6 +89,11 @@ class Page:
         return "../" * steps + path.resolve().relative_to(up).as_posix()
 
 
+_COMMANDS: Final = {"output", "figure"}
+"""Kinds whose blocks are the output of commands, which run in other processes."""
+_PARSER: Final = threading.Lock()
+
+
 def body(page: Page, kind: str, arguments: str, written: str) -> str:
     """Return the contents of a block: the present ones if its command is left out.
 
@@ -98,7 +104,11 @@ def body(page: Page, kind: str, arguments: str, written: str) -> str:
     """
     if kind not in KINDS:
         raise ValueError(f"no kind of block `{kind}`: one of {', '.join(KINDS)}")
-    return KINDS[kind](page, arguments, written).strip("\n")
+    if kind in _COMMANDS:
+        return KINDS[kind](page, arguments, written).strip("\n")
+    # The parser of Python 3.11 is not safe in several threads (CPython issue 106905).
+    with _PARSER:
+        return KINDS[kind](page, arguments, written).strip("\n")
 
 
 def _output(page: Page, arguments: str, written: str) -> str:
@@ -262,6 +272,7 @@ KINDS: Final[Mapping[str, Callable[[Page, str, str], str]]] = {
     "measures": _measures,
     "profiles": _without_arguments(tables.profile_table),
     "features": _without_arguments(tables.feature_table),
+    "code-sources": _without_arguments(tables.code_source_table),
     "family-tree": _family_tree,
     "algorithm": _algorithm,
     "options": _options,

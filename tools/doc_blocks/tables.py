@@ -13,8 +13,9 @@ from typing import Any, Final
 import click
 from jostle import _core
 from jostle.cli import cli
-from jostle.cli.list_and_explain import _default, _range
+from jostle.cli.info import _default, _range
 from jostle.results.measures import measures
+from jostle.safe_io import code_consent
 from jostle.scenario import fields, models
 from jostle.scenario.resolve.profiles import profiles
 from jostle.scenario.schema import json_schema
@@ -176,7 +177,7 @@ def _written_keys(written: str) -> dict[str, tuple[str, str]]:
 def profile_table() -> Iterator[str]:
     """Yield the named links."""
     cells = [(f"`{n}`", plain(p["summary"]), p["rtt"]) for n, p in profiles().items()]
-    yield from table(("Profile", "What it is", "Default rtt"), cells)
+    yield from table(("Profile", "Link", "Default rtt"), cells)
 
 
 def feature_table() -> Iterator[str]:
@@ -185,7 +186,13 @@ def feature_table() -> Iterator[str]:
         (f"`{name}`", plain(about), f"{low:g}", f"{high:g}", f"{rest:g}")
         for name, about, low, high, rest in _core.learning_features()[0]
     ]
-    yield from table(("Feature", "What it is", "From", "To", "Before the first interval"), cells)
+    yield from table(("Feature", "Meaning", "From", "To", "Before the first interval"), cells)
+
+
+def code_source_table() -> Iterator[str]:
+    """Yield the places where a file could name code."""
+    rows = [(row.file, row.code, str(row.rule)) for row in code_consent.CODE_SOURCES]
+    yield from table(("In", "Code", "Runs"), rows)
 
 
 def command(names: Sequence[str]) -> click.Command:
@@ -248,7 +255,7 @@ def _options(names: Sequence[str]) -> Iterator[str]:
             for name, one in found.commands.items()
             if not one.hidden
         ]
-        yield from table(("Command", "What it does"), cells)
+        yield from table(("Command", "Purpose"), cells)
     records = [
         record
         for parameter in found.get_params(context)
@@ -320,8 +327,12 @@ def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[
 
 
 def plain(text: str) -> str:
-    """Escape markup."""
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#$" else c for c in text)
+    """Escape markup, except in code between backquotes."""
+    parts = re.split(r"(`[^`]+`)", text)
+    return "".join(
+        part if at % 2 else "".join(f"\\{c}" if c in "\\`*_{}[]<>#$" else c for c in part)
+        for at, part in enumerate(parts)
+    )
 
 
 def sentence(summary: str) -> str:

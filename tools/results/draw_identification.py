@@ -14,6 +14,7 @@ from jostle.figures.renderer import render_figure
 from jostle.figures.save import save
 
 DOCS = Path(__file__).parents[2] / "docs"
+DATA = DOCS / "results" / "data"
 TAKEN = re.compile(r"\| (\S+) \| ((?:\S+ \d+(?:, )?)+) \| \d+% \|")
 
 
@@ -36,7 +37,7 @@ def matrix(text: str) -> HeatMapData:
 
 def draw() -> None:
     """Write the figure."""
-    text = (DOCS / "identify-results.inc").read_text("utf-8")
+    text = (DATA / "identify-results.inc").read_text("utf-8")
     save(render_figure(matrix(text)), DOCS / "images" / "identify-matrix")
 
 

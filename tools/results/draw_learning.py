@@ -72,7 +72,7 @@ def draw_shares(axis: Axes, results: jostle.ResultSet) -> None:
     axis.axhline(50, color="#333333", linewidth=0.6)
     names = ["learned" if "learned" in name else name for name in controllers]
     axis.set_xticks(range(len(names)), names)
-    axis.set(ylabel="share beside Cubic (%)", ylim=(0, 100), title="Nine paths, 95 % intervals")
+    axis.set(ylabel="share next to Cubic (%)", ylim=(0, 100), title="Nine paths, 95 % intervals")
 
 
 def main() -> None:
@@ -93,7 +93,7 @@ def main() -> None:
         mine = [label for label, one in zip(results.labels, results.conditions, strict=True)
                 if one[CONTROLLER] == name]  # fmt: skip
         values = shares.filter(pl.col("condition").is_in(mine))["value"]
-        print(f"{name}: {100 * values.min():.0f} to {100 * values.max():.0f} % beside Cubic")
+        print(f"{name}: {100 * values.min():.0f} to {100 * values.max():.0f} % next to Cubic")
 
 
 if __name__ == "__main__":

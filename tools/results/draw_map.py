@@ -1,7 +1,8 @@
 """Draw the map of BBRv3's share in competition with Cubic: two figures and a table of the manual.
 
-`jostle run docs/bbr3-map.toml --keep summary --store MAP` carries out the 100,000 runs.
-`python tools/results/draw_map.py MAP` queries that store for the shares, and draws them.
+`jostle run docs/results/data/bbr3-map.toml --store-level summary --store MAP` runs 100,000
+simulations. `python tools/results/draw_map.py MAP` queries that store for the shares and draws
+them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DOCS = Path(__file__).parents[2] / "docs"
+DATA = DOCS / "results" / "data"
 SEEDS = 10
 KEYS = ["rate", "rtt", "buffer"]
 QUESTION = """
@@ -127,7 +129,7 @@ def draw_shares(at: list[Floats], share: Floats) -> Figure:
             colours, ax=panels, location="bottom", aspect=50, shrink=0.6, pad=0.02
         )
         bar.set_label(
-            "share of BBRv3 beside Cubic (%); lines: 50 (solid), 75 (dashed), 25 (dotted)"
+            "share of BBRv3 next to Cubic (%); lines: 50 (solid), 75 (dashed), 25 (dotted)"
         )
         return figure
 
@@ -185,7 +187,7 @@ def main() -> None:
     for name, figure in (("bbr3-map", draw_shares(at, share)),
                          ("bbr3-boundary", draw_boundary(at, boundary))):  # fmt: skip
         save(figure, DOCS / "images" / name)
-    (DOCS / "bbr3-map.inc").write_text(table(at, share, interval, boundary))
+    (DATA / "bbr3-map.inc").write_text(table(at, share, interval, boundary))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from jostle.scenario.traces.trace_summary import distribution, ks_distance
 RUNS = 300
 SECONDS = 25
 DOCS = Path(__file__).parents[2] / "docs"
+DATA = DOCS / "results" / "data"
 PINGS = {
     "ping_best": ("shortest round trip", "ms"),
     "ping_avg": ("mean round trip", "ms"),
@@ -111,7 +112,7 @@ def main(folder: Path) -> None:
         shares = tuple(Steps(whose, *distribution(x, np.ones(x.size))) for whose, x in both)
         some = tuple(Steps(whose, np.arange(120.0), x[:120]) for whose, x in both)
         panels.append(RecordedPanel(f"{name} ({unit})", some, shares))
-    (DOCS / "profile-starlink.inc").write_text("\n".join(lines) + "\n")
+    (DATA / "profile-starlink.inc").write_text("\n".join(lines) + "\n")
     save(recorded(panels), DOCS / "images" / "profile-starlink")
 
 

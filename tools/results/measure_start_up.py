@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DOCS = Path(__file__).parents[2] / "docs"
+DATA = DOCS / "results" / "data"
 SCENARIO = DOCS.parent / "scenarios" / "start-up.toml"
 RTTS_MS = (10, 50, 100, 600)
 RATES_MBPS = (10, 100, 1000)
@@ -248,9 +249,9 @@ def main() -> None:
     """Measure, and write table and figure."""
     starts = list(measure())
     pl.DataFrame([asdict(start) for start in starts]).write_csv(
-        DOCS / "start-up.csv", float_precision=4
+        DATA / "start-up.csv", float_precision=4
     )
-    (DOCS / "start-up.inc").write_text("\n".join(tables(starts)), "utf-8")
+    (DATA / "start-up.inc").write_text("\n".join(tables(starts)), "utf-8")
     save.save(draw(starts), DOCS / "images" / "start-up", ("svg",))
 
 

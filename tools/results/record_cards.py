@@ -1,8 +1,8 @@
 """Writes the cards of controllers for the page on suites.
 
-    jostle suite rfc9743 --controller bbr --quick --json > bbr.json
-    jostle suite rfc9743 --controller bbr --quick --json --backend kernel > bbr-linux.json
-    jostle suite rfc9743 --controller bbr3 --json > bbr3-all-runs.json
+    jostle suite run rfc9743 --controller bbr --quick --json > bbr.json
+    jostle suite run rfc9743 --controller bbr --quick --json --backend kernel > bbr-linux.json
+    jostle suite run rfc9743 --controller bbr3 --json > bbr3-all-runs.json
     python tools/results/record_cards.py bbr.json bbr-linux.json bbr3-all-runs.json …
 
 Takes any number of documents, each a card or a scorecard. Recorded cards that are not in the
@@ -22,8 +22,9 @@ from typing import Any
 from jostle import _core
 
 DOCS = Path(__file__).parents[2] / "docs"
-KEPT = DOCS / "cards.json"
-TARGET = DOCS / "cards.inc"
+DATA = DOCS / "results" / "data"
+KEPT = DATA / "cards.json"
+TARGET = DATA / "cards.inc"
 REGISTERED = [row["name"] for row in json.loads(_core.registry())["controllers"]]
 LEVELS = ("must", "should", "explore")
 LINUX = " (Linux)"

@@ -1,6 +1,6 @@
 """Writes the tables of the page on conformance from the study `quic-conformance`.
 
-    jostle study quic-conformance --json > conformance.json
+    jostle study run quic-conformance --json > conformance.json
     python tools/results/record_conformance.py conformance.json
 
 Linux is there by the points that are kept of it, unless it ran as well. Writes `conformance.inc`.
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-TARGET = Path(__file__).parents[2] / "docs" / "conformance.inc"
+TARGET = Path(__file__).parents[2] / "docs" / "results" / "data" / "conformance.inc"
 BUFFERS = ("0.5 BDP", "1 BDP", "3 BDP", "5 BDP")
 CONTROLLERS = {"cubic": "Cubic", "reno": "Reno", "bbr": "BBR"}
 RTTS = ("10", "50")

@@ -22,7 +22,7 @@ from jostle.runner.session import Session
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
 from downloads import document
 
-TARGET = Path(__file__).parents[2] / "docs" / "fit-results.inc"
+TARGET = Path(__file__).parents[2] / "docs" / "results" / "data" / "fit-results.inc"
 NETWORKS = (
     ("20 Mbit/s", "40 ms", "120 kB", "0.05 %"),
     ("10 Mbit/s", "80 ms", "150 kB", "0.1 %"),

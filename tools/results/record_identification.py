@@ -29,7 +29,7 @@ from jostle.runner.executors import local
 from jostle.runner.session import Session
 from scipy.optimize import minimize
 
-TARGET = Path(__file__).parents[2] / "docs" / "identify-results.inc"
+TARGET = Path(__file__).parents[2] / "docs" / "results" / "data" / "identify-results.inc"
 SENDERS = [
     "reno", "bic", "cubic", "highspeed", "scalable", "htcp", "westwood", "hybla", "vegas", "veno",
     "yeah", "illinois", "cdg", "lp", "nv", "bbr",

@@ -3,8 +3,8 @@
     python tools/results/record_kernel.py [NAME...]
 
 Every controller that Linux has, or those that are named, runs alone on the link of
-`controller.toml`, in the folder of the pages, on the virtual-time kernel; window and RTT go to
-`recorded/NAME.csv` there.
+`reference/algorithms/controller.toml` on the virtual-time kernel; window and RTT over time go to
+`reference/algorithms/recorded/NAME.csv`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Records results on Linux for each study, for pages of users who do not run the kernel.
 
-    jostle study all --backend kernel --json > kernel.json
+    jostle study run all --backend kernel --json > kernel.json
     python tools/results/record_linux.py kernel.json 2026-11-22
 
 The second argument is the date of the runs. The script writes `studies/ID/linux-points.json` for

@@ -1,6 +1,6 @@
 """Writes the outcomes of published claims into the page on studies.
 
-    jostle study all --json > sim.json
+    jostle study run all --json > sim.json
     python tools/results/record_studies.py sim.json
 
 The document contains the recorded results on Linux (`record_linux.py`). Several documents are
@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[2] / "docs"
-TARGET = DOCS / "studies-results.inc"
+DATA = DOCS / "results" / "data"
+TARGET = DATA / "studies-results.inc"
 TITLES = {"sim": "simulator", "kernel": "Linux 6.1"}
 
 Rows = Sequence[Mapping[str, Any]]
@@ -59,7 +60,7 @@ def titles(study: Mapping[str, Any]) -> dict[str, str]:
 
 def summary(studies: Rows) -> Iterator[str]:
     """Yield the share of claims that hold in the simulator, by study and setup."""
-    yield "| Study | Reading | claims that hold | published numbers reproduced |"
+    yield "| Study | Setup | claims that hold | published numbers reproduced |"
     yield "| --- | --- | --- | --- |"
     for study in studies:
         published = [row for row in study["numbers"] if row["published"] is not None]

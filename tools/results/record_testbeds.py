@@ -1,6 +1,6 @@
 """Writes the results of testbed fits into the page on studies, from the files of the studies.
 
-    jostle testbed geo-shared --write
+    jostle study fit-network geo-shared --write
     python tools/results/record_testbeds.py
 
 Writes `testbeds-results.inc`.
@@ -18,8 +18,9 @@ from jostle.studies.fitted_network import FILE, ClaimOutcome, FittedNetwork
 from record_studies import digits
 
 DOCS = Path(__file__).parents[2] / "docs"
+DATA = DOCS / "results" / "data"
 STUDIES = DOCS.parent / "studies"
-TARGET = DOCS / "testbeds-results.inc"
+TARGET = DATA / "testbeds-results.inc"
 
 
 def main() -> None:
