@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -22,6 +23,7 @@ def circle(graph: Graph) -> list[str]:
     return []
 
 
+@functools.cache
 def python_graph(folder: Path) -> Graph:
     """Who imports whom in a package: at the top, in functions and for type checkers alone."""
     modules = {_dotted(path, folder.parent): path for path in folder.rglob("*.py")}

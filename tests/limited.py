@@ -30,7 +30,7 @@ rtt = "40 ms"
 def _warm() -> None:
     """Import and build all that any command needs: the limits are for what comes after."""
     import jostle.cli.run
-    import jostle.cli.study
+    import jostle.cli.study_run
     import jostle.emulate.link_file
     import jostle.results.tables  # noqa: F401
     import polars  # noqa: F401

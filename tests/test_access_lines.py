@@ -122,5 +122,5 @@ def test_response_under_load_has_a_panel_each_way_and_one_of_pings(results):
 
 def test_response_under_load_asks_for_pings():
     without = jostle.run(load_text(LINE.replace('"10 s"', '"1 s"')), store=False)
-    with pytest.raises(InputError, match="is that of pings"):
+    with pytest.raises(InputError, match="response under load needs pings"):
         rrul_data(without, 0)

@@ -282,7 +282,7 @@ def test_a_grid_is_not_dropped_silently(tmp_path: Path) -> None:
     assert "uplink.queue is long now, as in its table. Its other values are candidates." in said
     assert "flows.film.controller is cubic now, as in its table. Left out" in said
     assert "grid" not in network.traffic
-    assert "Left out: repeats, seed of the scenario. --seeds sets the number of runs." in said
+    assert "Left out: repeats, seed of the scenario. --repeats sets the number of runs." in said
     spec = make_setup(network, GOALS["calls"], 5)[0].spec
     changes = queue_changes(spec, ["uplink"], network.varied_queues, ecn=False)
     fair = [one for one in changes if one.label == "uplink.queue = fair"]
@@ -353,7 +353,7 @@ def test_a_change_that_cannot_be_run_is_named(tmp_path: Path) -> None:
     found = advice(network, "calls", "lp", queues=False, senders=("call",))
     said = " ".join(found.assumptions)
     assert "Left out: lp for call, which cannot be run" in said
-    assert "--queue tries others" in said
+    assert "--include-queues tries others" in said
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ def test_a_stored_run_says_which_flows_are_left_out(tmp_path: Path) -> None:
 def test_the_answer_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "home.toml"
     file.write_text(HOME.replace("8 s", "4 s"))
-    given = ["advise", str(file), "--goal", "calls", "--seeds", "2"]
+    given = ["advise", str(file), "--goal", "calls", "--repeats", "2"]
     assert status(given) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Set ")
@@ -449,7 +449,7 @@ def test_the_command_writes_scenarios_that_run(
     queue = 'bottleneck.queue={ kind = "drop_tail", limit = "20 packets" }'
     given = ["advise", "dsl", "--goal", "short downloads", "--candidates", "cubic", "--set", queue]
     folder = tmp_path / "advice"
-    assert status([*given, "--seeds", "2", "--json", "--pep", "-o", str(folder)]) == 0
+    assert status([*given, "--repeats", "2", "--json", "--include-proxy", "-o", f"{folder}/"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["format"] == "jostle.advice/3"
     assert document["network"]["from"] == "profile"
@@ -464,7 +464,18 @@ def test_the_command_writes_scenarios_that_run(
 
 def test_advice_that_gains_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     # An upload of 384 kbit/s fills up whoever sends, and pacing changes nothing.
-    given = ["advise", "dsl-up", "--goal", "bulk", "--candidates", "cubic", "--length", "3"]
+    given = ["advise", "dsl-up", "--goal", "bulk", "--candidates", "cubic", "--duration", "3 s"]
     queue = 'bottleneck.queue={ kind = "drop_tail", limit = "20 packets" }'
-    assert status([*given, "--seeds", "2", "--set", queue]) == 0
+    assert status([*given, "--repeats", "2", "--set", queue]) == 0
     assert capsys.readouterr().out.startswith("Change nothing: ")
+
+
+def test_advice_says_that_all_settings_are_worse(tmp_path: Path) -> None:
+    found = advice(network_of(VIDEO_CALL, tmp_path), "calls", "vegas")
+    worse = [replace(one, gain=replace(one.gain, value=-0.2, low=-0.3)) for one in found.ranking]
+    (said,) = answer_sentences(replace(found, ranking=tuple(worse)))
+    assert "with 95 % confidence. All are worse than now. The least bad, " in said
+    mixed = [*worse[:-1], replace(worse[-1], gain=replace(worse[-1].gain, value=0.001))]
+    (said,) = answer_sentences(replace(found, ranking=tuple(mixed)))
+    assert "All are worse" not in said
+    assert "The best of them, " in said

@@ -139,7 +139,7 @@ def test_compressed_captures_and_stores(record, tmp_path):
 def test_the_command_shows_what_a_run_shows(record, tmp_path, capsys):
     path = str(record.captures["long.sender"])
     page = tmp_path / "page.html"
-    assert status(["analyze", path, "--report", str(page)]) == 0
+    assert status(["analyze", path, "-o", str(page)]) == 0
     shown = capsys.readouterr().out
     assert "long" in shown
     assert "retransmission" in shown

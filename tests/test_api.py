@@ -109,7 +109,7 @@ def test_report_stands_alone(carry_out, engine):
     assert html.count("data:image/svg+xml;base64,") == 2
     assert html.count('class="charts-data"') == 1
     assert html.count('<table class="jostle">') == 6  # Flows and links, in each phase.
-    assert "jostle report 'a b.toml'" in html.replace("&#39;", "'")
+    assert "jostle run 'a b.toml'" in html.replace("&#39;", "'")
     assert results.results[0].run.run_id in html
     assert not re.search(r'(src|href)="(?!data:|#)', html)
     assert render([results], ["a b.toml"]) == html

@@ -218,7 +218,7 @@ def test_heavy_libraries_are_imported_where_they_are_used() -> None:
     [
         "import jostle; dir(jostle)",
         "from jostle.cli import status; assert status(['--help']) == 0",
-        "from jostle.cli import status; assert status(['list', 'queues']) == 0",
+        "from jostle.cli import status; assert status(['info', 'list', 'queues']) == 0",
     ],
 )
 def test_nothing_heavy_is_loaded_without_need(code: str) -> None:

@@ -177,7 +177,7 @@ def test_no_claims(text: str, message: str) -> None:
 def test_a_claim_file_that_is_no_toml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "claim.toml"
     file.write_bytes(b"parts = [" * 1000)
-    assert status(["boundary", str(SCENARIO), "--claim", str(file)]) == 2
+    assert status(["search", "boundary", str(SCENARIO), "--claim", str(file)]) == 2
     assert f"error: {file}" in capsys.readouterr().err
 
 
@@ -239,6 +239,7 @@ def test_the_command(
     monkeypatch.chdir(tmp_path)
     settings = [word for one in [*fixed, "duration=2 s"] for word in ("--set", one)]
     words = [
+        "search",
         "boundary",
         str(SCENARIO),
         *settings,
@@ -261,7 +262,7 @@ def test_the_command(
         assert 1 < high / low < 1.2
     assert (tmp_path / "map.svg").stat().st_size > 1000
     again = capsys.readouterr()
-    assert status([*words, "--jobs", "1", "--json", "--no-cache"]) == 0
+    assert status([*words, "--jobs", "1", "--json", "--store", "none"]) == 0
     assert json.loads(capsys.readouterr().out) == told
     assert status(words) == 0
     assert CLAIM in capsys.readouterr().out
@@ -296,5 +297,5 @@ def test_mistakes_end_with_2(
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     settings = [word for one in changes for word in ("--set", one)]
-    assert status(["boundary", str(SCENARIO), *settings, "--claim", CLAIM]) == 2
+    assert status(["search", "boundary", str(SCENARIO), *settings, "--claim", CLAIM]) == 2
     assert message in capsys.readouterr().err

@@ -226,7 +226,7 @@ def test_the_engine_needs_a_folder_that_can_be_written(tmp_path):
 
 
 def test_too_many_flows_are_refused():
-    with pytest.raises(ScenarioError, match=r"capture: cannot be that of 102 flows"):
+    with pytest.raises(ScenarioError, match=r"capture: cannot be set with 102 flows"):
         load_text(SCENARIO.replace('start = "1 s"', 'start = "1 s"\ncount = 101'))
 
 
@@ -248,5 +248,5 @@ def test_the_command_says_where_they_are(tmp_path, capsys):
 
 
 def test_files_that_nobody_could_find_are_refused(tmp_path, capsys):
-    assert status(["run", scenario_file(tmp_path), "--no-cache"]) == 2
+    assert status(["run", scenario_file(tmp_path), "--store", "none"]) == 2
     assert "capture: its files are kept in the store" in capsys.readouterr().err

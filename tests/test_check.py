@@ -35,11 +35,13 @@ def test_many_tests_are_left_to_make_test() -> None:
 
 
 def test_a_text_needs_no_tests_of_code() -> None:
-    assert [step.title for step in steps(["CHANGELOG.md"])] == []
+    assert [step.title for step in steps(["CHANGELOG.md"])] == ["generated text", "prose"]
 
 
 def test_rust_and_python_are_checked_for_what_changed() -> None:
     titles = [step.title for step in steps(["crates/link/src/link.rs"])]
-    assert titles == ["format (Rust)", "lint (Rust)", "tests (Rust)", "engine", "tests (Python)"]
+    assert titles == [
+        *("format (Rust)", "lint (Rust)", "tests (Rust)", "engine", "prose", "tests (Python)")
+    ]
     titles = [step.title for step in steps(["python/jostle/stats/estimate.py"])]
-    assert titles == ["format (Python)", "lint (Python)", "types", "tests (Python)"]
+    assert titles == ["format (Python)", "lint (Python)", "types", "prose", "tests (Python)"]

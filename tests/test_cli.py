@@ -13,8 +13,9 @@ from pathlib import Path
 import fake_core
 import polars as pl
 import pytest
-from jostle.cli import cli, list_and_explain, status
+from jostle.cli import cli, status
 from jostle.cli.environment import Environment
+from jostle.cli.info import _explanation, _measure, _singular
 from jostle.results import Failure
 from jostle.runner.progress import BarProgress, LineProgress
 from jostle.store.store import Reader
@@ -98,29 +99,31 @@ def test_shards_share_a_store(jostle, engine):
 
 
 def test_a_shard_shows_no_results(jostle, engine):
-    for option in (["--json"], ["--figures", "f"], ["--report", "r.html"], ["--csv", "-"]):
+    for option in (["--json"], ["-o", "f/"], ["-o", "r.html"], ["--csv"]):
         code, _, err = jostle("run", "plain.toml", "--shard", "1/2", *option)
         assert code == 2
-        assert "--shard: what is shown is of all runs; ask for it without --shard" in err
+        assert "--shard: results are of all runs; ask for them without --shard" in err
     assert jostle("run", "plain.toml", "--shard", "3/2")[0] == 2
-    assert "leave out --no-cache" in jostle("run", "plain.toml", "--shard=1/2", "--no-cache")[2]
+    assert (
+        "leave out --store none" in jostle("run", "plain.toml", "--shard=1/2", "--store", "none")[2]
+    )
     assert engine.calls == 0
 
 
 def test_summaries_alone_are_enough_for_tables(jostle, engine):
     whole = jostle("run", "plain.toml", "--store", "whole")
-    code, out, _ = jostle("run", "plain.toml", "--keep", "summary")
+    code, out, _ = jostle("run", "plain.toml", "--store-level", "summary")
     assert (code, out) == (0, whole[1])
     assert engine.calls == 6
-    assert jostle("run", "plain.toml", "--keep", "summary")[1] == out
+    assert jostle("run", "plain.toml", "--store-level", "summary")[1] == out
     assert engine.calls == 6
     assert list(Path(".jostle/store").glob("segments/*/flows.parquet")) == []
     assert list(Path("whole").glob("segments/*/flows.parquet"))
-    for option in (["--figures", "f"], ["--report", "r.html"]):
-        code, _, err = jostle("run", "plain.toml", "--keep", "summary", *option)
+    for option in (["-o", "f/"], ["-o", "r.html"]):
+        code, _, err = jostle("run", "plain.toml", "--store-level", "summary", *option)
         assert code == 2
-        assert "--keep summary: figures and reports are drawn from series" in err
-    assert jostle("run", "plain.toml", "--figures", "f")[0] == 0
+        assert "--store-level summary: figures and reports are drawn from series" in err
+    assert jostle("run", "plain.toml", "-o", "f/")[0] == 0
     assert engine.calls == 9
 
 
@@ -134,8 +137,8 @@ def test_store_by_option_and_environment(jostle, monkeypatch):
 
 
 def test_no_cache_touches_no_store(jostle, engine):
-    jostle("run", "plain.toml", "--no-cache")
-    jostle("run", "plain.toml", "--no-cache")
+    jostle("run", "plain.toml", "--store", "none")
+    jostle("run", "plain.toml", "--store", "none")
     assert engine.calls == 6
     assert not Path(".jostle").exists()
 
@@ -153,7 +156,7 @@ def test_json_is_one_document(jostle):
 
 
 def test_json_leaves_stdout_to_the_document(jostle):
-    _, out, err = jostle("run", "plain.toml", "--json", "--figures", "figures")
+    _, out, err = jostle("run", "plain.toml", "--json", "-o", "figures/")
     assert json.loads(out)["title"] == "Two flows"
     assert "figure: figures/series.png" in err
 
@@ -172,7 +175,7 @@ def test_overrides(jostle):
 
 
 def test_figures_and_their_paths(jostle):
-    code, out, _ = jostle("run", "grid.toml", "--figures", "demo")
+    code, out, _ = jostle("run", "grid.toml", "-o", "demo/")
     named = re.findall(r"^figure: (\S+)$", out, re.M)
     assert code == 0
     assert named == [
@@ -186,7 +189,7 @@ def test_figures_and_their_paths(jostle):
 def test_figures_of_several_files_are_kept_apart(jostle):
     Path("other").mkdir()
     Path("other/plain.toml").write_text(SCENARIO)
-    jostle("run", "plain.toml", "other/plain.toml", "--figures", "demo")
+    jostle("run", "plain.toml", "other/plain.toml", "-o", "demo/")
     assert sorted(p.name for p in Path("demo").iterdir()) == ["plain-1", "plain-2"]
 
 
@@ -194,8 +197,12 @@ def test_a_failed_run_is_told_and_ends_with_1(jostle, engine):
     engine.broken_seeds = (2,)
     code, out, err = jostle("run", "grid.toml")
     assert code == 1
-    assert "run failed (bbr, seed 2): link `bottleneck`: the queue is upside down" in err
+    reason = "link `bottleneck`: the queue is upside down"
+    assert re.search(rf"^run failed \((cubic|bbr), seed 2\): {reason}$", err, re.MULTILINE)
+    assert err.count(reason) == 1
+    assert "1 more run failed for the same reason" in err
     assert "over 2 runs" in out
+    assert f"each of 2 conditions: 2 of 3 runs, 1 failed: {reason}" in " ".join(out.split())
     assert "Traceback" not in err
 
 
@@ -235,22 +242,23 @@ def test_whoever_has_read_enough_ends_the_command_quietly(tmp_path, monkeypatch)
         (("run", "plain.toml", "--backend", "magic"), "--backend"),
         (("run", "plain.toml", "--store", "plain.toml"), "cannot use the store plain.toml"),
         (("run", "plain.toml", "--store", "/proc/x"), "cannot use the store /proc/x"),
-        (("run", "plain.toml", "--figures", "plain.toml/x"), "cannot make the folder"),
-        (("list", "queue"), "did you mean `queues`"),
-        (("list", "scenarios-of-doom"), "did you mean `scenarios`"),
-        (("explain", "cubik"), "did you mean `cubic`"),
-        (("explain", "CUBIC"), "did you mean `cubic`?"),
-        (("explain", "zzzzzz"), "`jostle list KIND` their names"),
-        (("list", "--tree"), "as in list controllers"),
-        (("run", "plain.toml", "--report", "plain.toml/x.html"), "cannot make the folder"),
-        (("run", "plain.toml", "--report", "."), "cannot write .: Is a directory"),
-        (("run", "plain.toml", "--report", "/proc/x.html"), "cannot write into the folder /proc"),
-        (("report", "plain.toml", "-o", "/proc/x.html"), "cannot write into the folder /proc"),
-        (("schema", "x"), "'x' is not one of"),
+        (("run", "plain.toml", "-o", "plain.toml/x/"), "cannot make the folder"),
+        (("info", "list", "queue"), "did you mean `queues`"),
+        (("info", "list", "scenarios-of-doom"), "did you mean `scenarios`"),
+        (("info", "explain", "cubik"), "did you mean `cubic`"),
+        (("info", "explain", "CUBIC"), "did you mean `cubic`?"),
+        (("info", "explain", "zzzzzz"), "`jostle info list KIND` their names"),
+        (("info", "list", "--tree"), "as in `jostle info list controllers --tree`"),
+        (("run", "plain.toml", "-o", "plain.toml/x.html"), "cannot make the folder"),
+        (("run", "plain.toml", "-o", "."), "-o .: no ending"),
+        (("run", "plain.toml", "-o", "a.csv"), "cannot write a.csv: Is a directory"),
+        (("run", "plain.toml", "-o", "/proc/x.html"), "cannot write into the folder /proc"),
+        (("info", "schema", "x"), "'x' is not one of"),
         (("rnu",), "No such command"),
     ],
 )
 def test_wrong_input_ends_with_2(jostle, engine, arguments, message):
+    Path("a.csv").mkdir()
     code, out, err = jostle(*arguments)
     assert code == 2
     assert out == ""
@@ -278,21 +286,21 @@ def test_a_damaged_run_is_told_and_run_again(jostle, engine):
 
 def test_lists(jostle, engine):
     engine.rows = fake_core.REGISTRY
-    _, out, _ = jostle("list", "controllers")
+    _, out, _ = jostle("info", "list", "controllers")
     assert out.splitlines()[1] == "cubic  loss   The default of Linux"
-    assert "standard" in jostle("list", "slow-starts")[1]
-    assert "drop_tail" in jostle("list", "queues")[1]
+    assert "standard" in jostle("info", "list", "slow-starts")[1]
+    assert "drop_tail" in jostle("info", "list", "queues")[1]
     Path("scenarios").mkdir()
     Path("scenarios/a.toml").write_text('title = "First"')
     Path("scenarios/b.toml").write_text("= broken")
-    assert jostle("list", "scenarios")[1].splitlines()[1:] == [
+    assert jostle("info", "list", "scenarios")[1].splitlines()[1:] == [
         "scenarios/a.toml  First",
         "scenarios/b.toml  (not readable)",
     ]
 
 
 def test_list_alone_names_the_kinds(jostle):
-    code, out, _ = jostle("list")
+    code, out, _ = jostle("info", "list")
     assert code == 0
     every = {"controllers", "slow-starts", "queues", "profiles", "scenarios", "studies", "suites"}
     assert every <= set(out.split())
@@ -302,14 +310,16 @@ def test_list_alone_names_the_kinds(jostle):
     ("kind", "one"), [("studies", "geo-solo"), ("suites", "rfc9743")], ids=["studies", "suites"]
 )
 def test_studies_and_suites_are_listed_with_their_titles(jostle, kind, one):
-    code, out, _ = jostle("list", kind)
+    code, out, _ = jostle("info", "list", kind)
     assert code == 0
     assert re.search(rf"^{one} +\w.+", out, re.MULTILINE)
 
 
 def test_profiles_are_listed_and_explained(jostle):
-    assert re.search(r"^viasat-2 +a client behind", jostle("list", "profiles")[1], re.MULTILINE)
-    code, out, _ = jostle("explain", "viasat-2")
+    assert re.search(
+        r"^viasat-2 +a client behind", jostle("info", "list", "profiles")[1], re.MULTILINE
+    )
+    code, out, _ = jostle("info", "explain", "viasat-2")
     assert code == 0
     for text in ("kind:       profile", 'rtt = "588 ms"', '["99.999995 %", "1136 ms"]'):
         assert text in out
@@ -324,12 +334,12 @@ def test_profiles_are_listed_and_explained(jostle):
     ],
 )  # fmt: skip
 def test_the_word_for_one_of_a_kind(kind, word):
-    assert list_and_explain._singular(kind) == word
+    assert _singular(kind) == word
 
 
 def test_explain(jostle, engine):
     engine.rows = fake_core.REGISTRY
-    code, out, _ = jostle("explain", "cubic")
+    code, out, _ = jostle("info", "explain", "cubic")
     assert code == 0
     for text in (
         "slow start: standard",
@@ -341,7 +351,7 @@ def test_explain(jostle, engine):
         "What a loss leaves of the window",
     ):
         assert text in out
-    _, out, _ = jostle("explain", "hybla")
+    _, out, _ = jostle("info", "explain", "hybla")
     for text in (
         "slow start: its own",
         'rtt0 = "25 ms"    (1 ms or more)',
@@ -350,13 +360,17 @@ def test_explain(jostle, engine):
         "rounds = 3    (whole number, 1 … 9)",
     ):
         assert text in out
-    assert "no parameters" in jostle("explain", "standard")[1]
+    assert "no parameters" in jostle("info", "explain", "standard")[1]
 
 
 def test_measures_are_listed_and_explained(jostle):
-    _, out, _ = jostle("list", "measures")
-    assert re.search(r"^jain +run +Jain's index of the throughputs", out, re.M)
-    code, out, _ = jostle("explain", "queue_length_p95")
+    _, out, _ = jostle("info", "list", "measures")
+    assert re.search(r"^jain +Jain's index +run +Jain's index of the throughputs", out, re.M)
+    assert re.search(r"^retransmission_ratio +retransmission rate +flow ", out, re.M)
+    words = " ".join(out.split())
+    assert "Capture near the sender: data packets sent before the first ACK" in words
+    assert "…" not in out
+    code, out, _ = jostle("info", "explain", "queue_length_p95")
     assert code == 0
     for text in (
         "kind:       measure",
@@ -366,7 +380,7 @@ def test_measures_are_listed_and_explained(jostle):
     ):
         assert text in out
     assert max(map(len, out.splitlines())) <= 100
-    assert "did you mean `cwnd`" in jostle("explain", "cwnt")[2]
+    assert "did you mean `cwnd`" in jostle("info", "explain", "cwnt")[2]
 
 
 def test_every_row_of_the_engine_can_be_explained():
@@ -375,29 +389,30 @@ def test_every_row_of_the_engine_can_be_explained():
     for kind, rows in json.loads(_core.registry()).items():
         for row in rows if isinstance(rows, list) else ():
             if kind == "measures":
-                assert row["definition"].split()[0] in list_and_explain._measure(row)
+                assert row["definition"].split()[0] in _measure(row)
             else:
-                assert row["summary"] in list_and_explain._explanation(kind, row, rows)
+                assert row["summary"] in _explanation(kind, row, rows)
 
 
 def test_schemas(jostle):
-    assert json.loads(jostle("schema", "run")[1])["title"] == "RunSpec"
-    assert "bottleneck" in json.loads(jostle("schema", "scenario")[1])["properties"]
+    assert json.loads(jostle("info", "schema", "run")[1])["title"] == "RunSpec"
+    assert "bottleneck" in json.loads(jostle("info", "schema", "scenario")[1])["properties"]
 
 
 def test_report(jostle):
-    code, out, _ = jostle("report", "grid.toml", "-o", "out/report.html")
+    code, out, _ = jostle("run", "grid.toml", "-o", "out/report.html")
     assert code == 0
-    assert out == "report: out/report.html\n"
+    assert out.endswith("report: out/report.html\n")
     assert Path("out/report.html").stat().st_size > 10_000
-    assert "jostle report grid.toml" in Path("out/report.html").read_text()
+    assert "jostle run -o report.html grid.toml" in Path("out/report.html").read_text()
     given = ("--set", "bottleneck.rate=40 Mbit/s", "--repeats", "2", "--seed", "7")
-    jostle("report", "grid.toml", *given)
+    jostle("run", "grid.toml", "-o", "report.html", *given)
     command = (
-        "jostle report --repeats 2 --seed 7 --set &#39;bottleneck.rate=40 Mbit/s&#39; grid.toml"
+        "jostle run -o report.html --repeats 2 --seed 7 --set &#39;bottleneck.rate=40 Mbit/s&#39; "
+        "grid.toml"
     )
     assert command in Path("report.html").read_text()
-    assert "report: again.html" in jostle("run", "grid.toml", "--report", "again.html")[1]
+    assert "report: again.html" in jostle("run", "grid.toml", "-o", "again.html")[1]
 
 
 def test_version(jostle):
@@ -420,14 +435,14 @@ def test_help_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
-    assert all(command in done.stdout for command in ("run", "list", "explain", "schema"))
+    assert all(command in done.stdout for command in ("run", "info", "search", "setup"))
 
 
 SLOW = """
 import sys
 sys.path.insert(0, {tests!r})
 import fake_core
-from jostle.cli import list_and_explain as show, status
+from jostle.cli import status
 from jostle.cli.environment import Environment
 class Engine(fake_core.FakeEngine):
     def run(self, spec_json, cancelled=None):
@@ -490,6 +505,26 @@ def test_lines_of_progress(capsys):
     ]
 
 
+@pytest.mark.parametrize("made", [LineProgress, BarProgress])
+def test_equal_failures_are_counted(capsys, made):
+    progress = made(["cubic", "bbr"])
+    progress.begin(6, 0)
+    for condition, seed, error in [(0, 1, "why"), (0, 2, "why"), (1, 1, "why"), (1, 2, "stalled")]:
+        progress.failed(Failure(condition, seed, error))
+    progress.end()
+    progress.begin(2, 0)
+    progress.failed(Failure(0, 3, "stalled"))
+    progress.end()
+    progress.end()
+    said = capsys.readouterr().err
+    assert [line.strip() for line in said.splitlines() if "failed" in line and "━" not in line] == [
+        "run failed (cubic, seed 1): why",
+        "run failed (bbr, seed 2): stalled",
+        "2 more runs failed for one of these reasons",
+        "1 more run failed for one of these reasons",
+    ]
+
+
 def test_bar_begins_and_ends(capsys):
     bar = BarProgress(["", ""])
     bar.begin(3, 0)
@@ -507,19 +542,19 @@ def test_bar_begins_and_ends(capsys):
 
 def test_engine_that_is_too_old(monkeypatch, capsys):
     monkeypatch.setattr("jostle._core", fake_core, raising=False)
-    assert status(["list", "controllers"]) == 1
+    assert status(["info", "list", "controllers"]) == 1
     assert "too old" in capsys.readouterr().err
 
 
 def test_tables_go_into_files_unrounded(jostle):
-    code, out, err = jostle("run", "grid.toml", "--csv", "out/a.csv", "--parquet", "a.parquet")
+    code, out, err = jostle("run", "grid.toml", "-o", "out/a.csv", "-o", "a.parquet")
     assert code == 0
     assert "newcomer" in out
     assert err.splitlines() == ["csv: out/a.csv", "parquet: a.parquet"]
     frame = pl.read_csv("out/a.csv")
     assert frame.height == pl.read_parquet("a.parquet").height
     assert {"throughput", "queue_length", "jain"} <= set(frame["measure"])
-    _, out, _ = jostle("run", "grid.toml", "--csv", "-", "--columns", "rtt", "--phase", "steady")
+    _, out, _ = jostle("run", "grid.toml", "--csv", "--measures", "rtt", "--phase", "steady")
     rows = out.splitlines()
     assert rows[0].startswith("flows.newcomer.controller,phase,flow,flows,controller")
     assert len(rows) == 1 + 4
@@ -527,21 +562,23 @@ def test_tables_go_into_files_unrounded(jostle):
 
 def test_pivot_and_sort(jostle):
     _, out, _ = jostle("run", "grid.toml", "--pivot", "newcomer.controller:flow",
-                       "--measure", "share", "--phase", "steady")  # fmt: skip
+                       "--measures", "share", "--phase", "steady")  # fmt: skip
     assert re.search(r"^controller \\ flow +incumbent +newcomer$", out, re.M)
     assert len(re.findall(r"^(cubic|bbr) +[\d.]+ ± [\d.]+ +[\d.]+ ± ", out, re.M)) == 2
-    _, out, _ = jostle("run", "grid.toml", "--sort", "rtt:up", "--columns", "rtt", "--limit", "2")
+    _, out, _ = jostle(
+        "run", "grid.toml", "--sort", "rtt:up", "--measures", "rtt", "--max-rows", "2"
+    )
     assert "… 2 more rows" in out
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--columns", "thruput"), "no measure `thruput`; did you mean"),
+        (("--measures", "thruput"), "no measure `thruput`; did you mean"),
         (("--sort", "thruput"), "no key `thruput`"),
-        (("--pivot", "flow:controler", "--measure", "rtt"), "did you mean `controller`"),
-        (("--pivot", "flow", "--measure", "rtt"), "write it as ROWKEY:COLKEY"),
-        (("--pivot", "flow:phase"), "--pivot ROWKEY:COLKEY and --measure MEASURE go together"),
+        (("--pivot", "flow:controler", "--measures", "rtt"), "did you mean `controller`"),
+        (("--pivot", "flow", "--measures", "rtt"), "write it as ROWKEY:COLKEY"),
+        (("--pivot", "flow:phase"), "--pivot shows one measure: give --measures MEASURE"),
     ],
 )
 def test_mistakes_are_told_before_anything_runs(jostle, engine, arguments, message):

@@ -98,7 +98,7 @@ def test_an_address_that_anybody_can_use_is_warned_of(address: str) -> None:
     check_address(address, texts.append)
     (text,) = texts
     assert text.startswith(f"dask={address} is neither encrypted nor authenticated: anybody who ")
-    assert "Use a tls:// address (docs/clusters.md," in text
+    assert "Use a tls:// address (docs/howto/large-sweeps.md," in text
 
 
 def test_the_command_warns_on_stderr_before_it_connects(
@@ -124,6 +124,7 @@ def test_an_address_without_tls_is_refused_if_encryption_is_required() -> None:
         make("dask=tcp://127.0.0.1:1")
 
 
+@pytest.mark.slow
 def test_a_scheduler_with_tls_is_used_without_a_warning(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, tls=True)
     cluster.start_scheduler()

@@ -130,6 +130,7 @@ def test_a_scheduler_that_is_started_again_loses_nothing(cluster: Cluster, tmp_p
     assert stored.n_unique() == 40
 
 
+@pytest.mark.slow
 def test_workers_with_another_engine_are_refused(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

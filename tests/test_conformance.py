@@ -180,11 +180,19 @@ def test_the_figure_has_both_envelopes(results):
 def test_the_command(scenario, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     store = ("--store", str(tmp_path / "runs"))
-    arguments = ("conformance", str(scenario), *store, "--between", "test.controller=reno,cubic")
-    assert status([*arguments, "--flow", "test", "--figure", "out/envelopes.svg"]) == 0
+    arguments = (
+        "compare",
+        "--method",
+        "envelope",
+        str(scenario),
+        *store,
+        "--vary",
+        "test.controller=reno,cubic",
+    )
+    assert status([*arguments, "--flow", "test", "-o", "out/envelopes.svg"]) == 0
     out = capsys.readouterr().out
     assert "Two stacks: reno against cubic" in out
-    assert max(map(len, out.splitlines())) <= 80
+    assert max(map(len, out.splitlines()[1:])) <= 80
     assert Path("out/envelopes.svg").stat().st_size > 1000
     assert status([*arguments, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -193,12 +201,13 @@ def test_the_command(scenario, tmp_path, capsys, monkeypatch):
     assert [one["flow"] for one in flows] == ["test", "other"]
     assert len(flows[0]["conformance"]["runs"]) == 3
     assert (flows[0]["base_rtt_s"], flows[0]["rate_bps"]) == (0.04, 1e7)
-    assert status([*arguments, "--csv", "table.csv"]) == 0
+    assert status([*arguments, "-o", "table.csv"]) == 0
     frame = pl.read_csv("table.csv")
     assert frame["conformance"][0] == pytest.approx(flows[0]["conformance"]["mean"])
     capsys.readouterr()
-    assert status(["conformance", str(scenario), *store, "--flow", "test", "--against", "other",
-                   "--where", "controller=cubic"]) == 0  # fmt: skip
+    assert status(["compare", str(scenario), "--method", "envelope", *store,
+                   "--flow", "test", "--reference-flow", "other",
+                   "--filter", "controller=cubic"]) == 0  # fmt: skip
     assert "test against other" in capsys.readouterr().out
 
 
@@ -206,14 +215,14 @@ def test_the_command(scenario, tmp_path, capsys, monkeypatch):
     ("arguments", "message"),
     [
         ((), "there are two sides"),
-        (("--between", "test.controller=cubic,vegas"), "no value of"),
-        (("--against", "nobody"), "no flow `nobody`"),
-        (("--against", "other", "--where", "controller"), "write it as KEY=VALUE"),
+        (("--vary", "test.controller=cubic,vegas"), "no value of"),
+        (("--reference-flow", "nobody"), "no flow `nobody`"),
+        (("--reference-flow", "other", "--filter", "controller"), "write it as KEY=VALUE"),
     ],
 )
 def test_mistakes_of_the_command(scenario, tmp_path, capsys, arguments, message):
     store = ("--store", str(tmp_path), "--repeats", "1")
-    assert status(["conformance", str(scenario), *store, *arguments]) == 2
+    assert status(["compare", str(scenario), "--method", "envelope", *store, *arguments]) == 2
     assert message in capsys.readouterr().err
 
 

@@ -31,7 +31,7 @@ rtt = "20 ms"
 GRID = '[grid]\n"bottleneck.rate" = ["5 Mbit/s", "6 Mbit/s"]\n'
 SAMPLE = '[sample]\npoints = 8\n"bottleneck.rate" = { from = "1 Mbit/s", to = "9 Mbit/s" }\n'
 SAMPLE += '"flows.download.rtt" = { from = "10 ms", to = "20 ms" }\n'
-TUNED = ["--param", "flows.download.rtt=['10 ms', '20 ms']", "--maximize", "goodput of download"]
+TUNED = ["--vary", "flows.download.rtt=['10 ms', '20 ms']", "--maximize", "goodput of download"]
 POINTS = np.arange(3.0)
 DATA = CurvesData("a", "b", (Curve("one", POINTS, POINTS, POINTS, POINTS),))
 # Obeys what the real ones obey.
@@ -81,9 +81,17 @@ def call(folder: Path, *words: str, **variables: str) -> subprocess.CompletedPro
     [
         ["run", "grid.toml", "--executor", "processes", "--jobs", "1"],
         ["run", "grid.toml", "--executor", "dask", "--jobs", "1"],
-        ["compare", "grid.toml", "--between", "bottleneck.rate=5 Mbit/s,6 Mbit/s"],
-        ["tune", "grid.toml", *TUNED, "--trials", "1"],
-        ["sensitivity", "sample.toml", "--measure", "goodput of download", "--points", "2"],
+        ["compare", "grid.toml", "--vary", "bottleneck.rate=5 Mbit/s,6 Mbit/s"],
+        ["search", "tune", "grid.toml", *TUNED, "--trials", "1"],
+        [
+            "search",
+            "sensitivity",
+            "sample.toml",
+            "--measure",
+            "goodput of download",
+            "--points",
+            "2",
+        ],
         ["new", "home-router", "-o", "-"],
     ],
     ids=lambda words: " ".join(words[:4]),
@@ -98,7 +106,7 @@ def test_a_command_obeys_nothing_in_its_folder(folder: Path, words: list[str]) -
 def test_figures_and_reports_are_those_of_any_folder(folder: Path, tmp_path: Path) -> None:
     write_scenarios(tmp_path / "mine")
     (tmp_path / "settings").write_text("figure.facecolor: red\naxes.grid: False\n", "utf-8")
-    words = ["run", "flow.toml", "--figures", "figures", "--report", "report.html"]
+    words = ["run", "flow.toml", "-o", "figures/", "-o", "report.html"]
     for place, settings in ((folder, tmp_path / "settings"), (tmp_path / "mine", tmp_path)):
         done = call(place, *words, MATPLOTLIBRC=str(settings))
         assert done.returncode == 0, done.stderr
@@ -157,7 +165,7 @@ def test_compilers_do_not_run_in_the_folder(
         (tmp_path / "bin" / needed).write_text(CARGO, "utf-8")
         (tmp_path / "bin" / needed).chmod(0o755)
     done = call(
-        folder, "quic", "build", name,
+        folder, "setup", "quic", name,
         PATH=f"{tmp_path / 'bin'}:/usr/bin:/bin", XDG_CACHE_HOME=str(tmp_path / "cache"),
     )  # fmt: skip
     assert "failed with status 1" in done.stderr

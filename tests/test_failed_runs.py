@@ -92,39 +92,39 @@ def command(
 
 
 GRID = ("run", "grid.toml")
-BETWEEN = ("compare", "grid.toml", "--between", "controller=cubic,reno")
+BETWEEN = ("compare", "grid.toml", "--vary", "controller=cubic,reno")
 ENVELOPES = (
-    "conformance", "grid.toml", "--between", "controller=cubic,reno",
+    "compare", "--method", "envelope", "grid.toml", "--vary", "controller=cubic,reno",
     "--set", "sampling_interval=100 ms",
 )  # fmt: skip
-BOUNDARY = ("boundary", "sample.toml", "--claim", "share of one <= 50 %", "--points", "4")
-SUITE = ("suite", "./suites/small", "--controller", "reno", "--repeats", "3")
-SCORECARD = ("scorecard", "reno", "cubic", "--suite", "./suites/small", "--repeats", "3")
-STUDY = ("study", "./studies/small", "--output", "pages")
+BOUNDARY = ("search", "boundary", "sample.toml", "--claim", "share of one <= 50 %", "--points", "4")
+SUITE = ("suite", "run", "./suites/small", "--controller", "reno", "--repeats", "3")
+SCORECARD = ("suite", "scorecard", "reno", "cubic", "--suite", "./suites/small", "--repeats", "3")
+STUDY = ("study", "run", "./studies/small", "-o", "pages/")
 
 
 @pytest.mark.parametrize(
     ("words", "files"),
     [
         (GRID, ()),
-        ((*GRID, "--columns", "jain", "--phase", "late"), ()),
-        ((*GRID, "--limit", "2"), ()),
-        ((*GRID, "--pivot", "controller:rtt", "--measure", "throughput"), ()),
-        ((*GRID, "--json", "--report", "report.html"), ("report.html",)),
-        ((*GRID, "--csv", "-", "--parquet", "runs.parquet"), ("runs.parquet",)),
+        ((*GRID, "--measures", "jain", "--phase", "late"), ()),
+        ((*GRID, "--max-rows", "2"), ()),
+        ((*GRID, "--pivot", "controller:rtt", "--measures", "throughput"), ()),
+        ((*GRID, "--json", "-o", "report.html"), ("report.html",)),
+        ((*GRID, "--csv", "-o", "runs.parquet"), ("runs.parquet",)),
         ((*GRID, "--set", "repeat_until=throughput of one ± 1 %"), ()),
-        ((*BETWEEN, "--parquet", "both.parquet"), ("both.parquet",)),
-        ((*BETWEEN, "--csv", "-"), ()),
-        ((*ENVELOPES, "--parquet", "both.parquet"), ("both.parquet",)),
+        ((*BETWEEN, "-o", "both.parquet"), ("both.parquet",)),
+        ((*BETWEEN, "--csv"), ()),
+        ((*ENVELOPES, "-o", "both.parquet"), ("both.parquet",)),
         ((*ENVELOPES, "--json"), ()),
         (BOUNDARY, ()),
         ((*BOUNDARY, "--json"), ()),
-        ((*SUITE, "--junit", "suite.xml"), ("suite.xml",)),
+        ((*SUITE, "-o", "suite.xml"), ("suite.xml",)),
         ((*SUITE, "--json"), ()),
         pytest.param(
-            (*SCORECARD, "--json", "--output", "card.html"), ("card.html",), marks=pytest.mark.slow
+            (*SCORECARD, "--json", "-o", "card.html"), ("card.html",), marks=pytest.mark.slow
         ),
-        ((*STUDY, "--parquet", "study.parquet"), ("study.parquet",)),
+        ((*STUDY, "-o", "study.parquet"), ("study.parquet",)),
         pytest.param((*STUDY, "--json"), ("pages/small.html",), marks=pytest.mark.slow),
     ],
     ids=" ".join,
@@ -156,7 +156,7 @@ def test_a_sweep_says_why_runs_failed(command: Command) -> None:
 
 
 def test_an_index_needs_all_runs(command: Command) -> None:
-    words = ("sensitivity", "sample.toml", "--measure", "share of one", "--points", "4")
+    words = ("search", "sensitivity", "sample.toml", "--measure", "share of one", "--points", "4")
     code, _, err = command(*words)
     assert code == 2
     assert f"32 of 48 runs, 16 failed: {REASON}" in plain(err)
@@ -171,7 +171,7 @@ def test_stored_results_without_some_runs_are_incomplete(command: Command) -> No
 
 
 def test_comparisons_give_no_verdict(command: Command) -> None:
-    _, out, _ = command(*BETWEEN, "--csv", "differences.csv")
+    _, out, _ = command(*BETWEEN, "-o", "differences.csv")
     frame = pl.read_csv("differences.csv", infer_schema_length=None)
     assert frame.height > 0
     assert frame["p"].null_count() == frame["p_corrected"].null_count() == frame.height
@@ -188,7 +188,7 @@ def test_a_boundary_judges_no_point(command: Command) -> None:
 
 
 def test_a_suite_judges_no_criterion(command: Command) -> None:
-    _, out, _ = command(*SUITE, "--json", "--junit", "suite.xml")
+    _, out, _ = command(*SUITE, "--json", "-o", "suite.xml")
     rows = [row for row in json.loads(out)["criteria"] if row["incomplete"]]
     assert {row["verdict"] for row in rows} == {"unknown"}
     assert len(rows) == 3
@@ -259,12 +259,12 @@ def test_a_condition_without_any_run_is_not_forgotten(
     monkeypatch.chdir(tmp_path)
     Path("grid.toml").write_text(SCENARIO)
     engine = Environment(FakeEngine(broken_seeds=(1, 2, 3)))
-    for words in ((), ("--csv", "-"), ("--json",), ("--report", "report.html")):
-        assert status(["run", "grid.toml", "--no-cache", *words], engine) == 1
+    for words in ((), ("--csv",), ("--json",), ("-o", "report.html")):
+        assert status(["run", "grid.toml", "--store", "none", *words], engine) == 1
         out = capsys.readouterr().out
-        text = Path("report.html").read_text() if "--report" in words else out
+        text = Path("report.html").read_text() if "-o" in words else out
         assert f"0 of 3 runs, 3 failed: {REASON}" in plain(text), words
-    assert status(["compare", "grid.toml", "grid.toml", "--no-cache"], engine) == 2
+    assert status(["compare", "grid.toml", "grid.toml", "--store", "none"], engine) == 2
     assert f"0 of 12 runs, 12 failed: {REASON}" in plain(capsys.readouterr().err)
 
 

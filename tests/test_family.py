@@ -94,7 +94,7 @@ def test_what_is_only_named_stands_with_its_heir() -> None:
 
 def test_the_command_prints_and_draws_it(tmp_path, capsys) -> None:
     target = tmp_path / "tree.png"
-    arguments = ["list", "controllers", "--tree", "--figure", str(target)]
+    arguments = ["info", "list", "controllers", "--tree", "-o", str(target)]
     assert status(arguments, Environment(_core)) == 0
     assert "─ vegas" in capsys.readouterr().out
     assert target.read_bytes().startswith(b"\x89PNG")
@@ -103,9 +103,9 @@ def test_the_command_prints_and_draws_it(tmp_path, capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["list", "controllers", "--figure", "x.png"], "--tree"),
-        (["list", "scenarios", "--tree"], "no family tree"),
-        (["list", "controllers", "--tree", "--figure", "x.bmp"], "bmp"),
+        (["info", "list", "controllers", "-o", "x.png"], "--tree"),
+        (["info", "list", "scenarios", "--tree"], "no family tree"),
+        (["info", "list", "controllers", "--tree", "-o", "x.bmp"], "bmp"),
     ],
 )
 def test_what_cannot_be_drawn_is_told(arguments: list[str], words: str, capsys) -> None:

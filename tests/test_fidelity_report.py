@@ -11,7 +11,7 @@ from fake_core import spec
 from fake_plan import plan_of
 from jostle.errors import InputError
 from jostle.fidelity import Comparison, compare
-from jostle.fidelity.causes import Cause, cause_of, read_causes
+from jostle.fidelity.causes import Cause, Causes, cause_of, read_causes
 from jostle.fidelity.markdown import page
 from jostle.runner.executors import local
 from jostle.runner.session import Session
@@ -121,7 +121,7 @@ def test_causes(tmp_path: Path, comparisons: list[Comparison]) -> None:
         '[[cause]]\nscenario = "al*"\ntext = "dice"\ncondition = { "bottleneck.loss" = "1? %" }\n'
         '[[cause]]\nscenario = "*"\ntext = "timers"\ncontroller = "cubic"\n'
     )
-    causes = read_causes(path)
+    causes = read_causes(path).causes
     alone, pair = comparisons
     assert cause_of(causes, "alone", alone.cells[11]) == "dice"
     assert cause_of(causes, "alone", alone.cells[0]) == "unexplained"
@@ -131,15 +131,16 @@ def test_causes(tmp_path: Path, comparisons: list[Comparison]) -> None:
 
 
 def test_no_file_of_causes_is_no_mistake(tmp_path: Path) -> None:
-    assert read_causes(tmp_path / "fidelity-causes.toml") == ()
+    assert read_causes(tmp_path / "fidelity-causes.toml") == Causes()
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("[[cause]", "not valid TOML"),
-        ("[cause]\nscenario = 'a'", "nothing but [[cause]] tables"),
-        ("other = 1", "nothing but [[cause]] tables"),
+        ("[cause]\nscenario = 'a'", "nothing but a title and [[cause]] tables"),
+        ("other = 1", "nothing but a title and [[cause]] tables"),
+        ("title = 1", "nothing but a title and [[cause]] tables"),
         ("cause = [1]", "cause 1: write it as a [[cause]] table"),
         ("[[cause]]\nscenario = 'a'", "cause 1: `scenario` and `text` are needed"),
         ("[[cause]]\nscenario = 'a'\ntext = 'b'\nflow = 'c'", "no key `flow` is known"),

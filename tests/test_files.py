@@ -126,7 +126,7 @@ def test_the_schema_of_scenarios_and_the_help_know_files(
 
     assert fits("x.dna")
     assert not fits(3)
-    assert status(["explain", "remy"]) == 0
+    assert status(["info", "explain", "remy"]) == 0
     assert "table = (built in)    (path of a whisker tree of Remy" in capsys.readouterr().out
 
 

@@ -240,10 +240,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     file.write_text(fitted_text({**GUESS, "duration": "6 s"}, {"bottleneck.loss": "0.1 %"}))
     fitted, figure = tmp_path / "fitted.toml", tmp_path / "fit.svg"
     words = [
-        str(file), "--to", f"cubic:{cubic}", "--to", f"bbr:{bbr}", "--held-out",
-        f"cubic:{cubic_again}", "--free", "bottleneck.rate", "--guesses", "12",
+        str(file), "--data", f"cubic:{cubic}", "--data", f"bbr:{bbr}", "--test-data",
+        f"cubic:{cubic_again}", "--vary", "bottleneck.rate", "--trials", "12",
         "--set", "bottleneck.queue.limit=80 kB", "--set", "flows.download.rtt=40 ms",
-        "--repeats", "1", "--store", str(store), "-o", str(fitted), "--figure", str(figure),
+        "--repeats", "1", "--store", str(store), "-o", str(fitted), "-o", str(figure),
     ]  # fmt: skip
     assert status(["fit", *words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -293,9 +293,9 @@ def test_what_a_fit_leaves_out_is_listed(measured: jostle.ResultSet) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        (["--to", "reno:0123456789"], "no condition `reno`"),
-        (["--to", "0123456789"], "say of which the run is"),
-        (["--to", "cubic:0123456789"], "no run in"),
+        (["--data", "reno:0123456789"], "no condition `reno`"),
+        (["--data", "0123456789"], "say of which the run is"),
+        (["--data", "cubic:0123456789"], "no run in"),
     ],
 )
 def test_what_is_wrong_is_told(
@@ -303,6 +303,6 @@ def test_what_is_wrong_is_told(
 ) -> None:
     file = tmp_path / "guess.toml"
     file.write_text(fitted_text(GUESS, {}))
-    words = [str(file), "--free", "bottleneck.rate", "--store", str(tmp_path), *changed]
+    words = [str(file), "--vary", "bottleneck.rate", "--store", str(tmp_path), *changed]
     assert status(["fit", *words]) == 2
     assert said in capsys.readouterr().err

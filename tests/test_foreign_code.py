@@ -115,7 +115,7 @@ def by_quic_programs(folder: Path) -> Attack:
         'client = ["/bin/sh", "-c", "sleep 2"] }'
     )
     file = write_programs(folder, table)
-    words = ["run", file, "--backend", "kernel", "--no-cache"]
+    words = ["run", file, "--backend", "kernel", "--store", "none"]
     return Attack(words, ["evil.toml:9:", "/bin/sh -c 'touch ran; sleep 1'"], runs=False)
 
 
@@ -136,19 +136,19 @@ def by_tune(folder: Path) -> Attack:
     more = '[grid]\n"bottleneck.rate" = ["5 Mbit/s", "6 Mbit/s"]\n'
     file = write_scenario(folder, more=more)
     given = [
-        "--param",
+        "--vary",
         "flows.download.rtt=['10 ms', '20 ms']",
         "--maximize",
         "goodput of download",
     ]
-    return Attack(["tune", file, *given, "--trials", "1"], [f"evil.toml:{LINE}:"])
+    return Attack(["search", "tune", file, *given, "--trials", "1"], [f"evil.toml:{LINE}:"])
 
 
 def by_boundary(folder: Path) -> Attack:
     more = '[sample]\npoints = 8\n"bottleneck.rate" = { from = "1 Mbit/s", to = "9 Mbit/s" }\n'
     file = write_scenario(folder, more=more)
     claim = ["--claim", "goodput of download >= 1 Mbit/s", "--points", "8"]
-    return Attack(["boundary", file, *claim], [f"evil.toml:{LINE}:"])
+    return Attack(["search", "boundary", file, *claim], [f"evil.toml:{LINE}:"])
 
 
 def by_fit(folder: Path) -> Attack:
@@ -157,7 +157,7 @@ def by_fit(folder: Path) -> Attack:
     (plan,) = (folder / STORE / ".plans").glob("*.json")
     measured = json.loads(plan.read_text("utf-8"))["runs"][0][2]
     file = write_scenario(folder)
-    given = ["--to", measured, "--free", "bottleneck.rate", "--guesses", "10"]
+    given = ["--data", measured, "--vary", "bottleneck.rate", "--trials", "10"]
     return Attack(["fit", file, *given], [f"evil.toml:{LINE}:"])
 
 
@@ -166,7 +166,7 @@ def by_study(folder: Path) -> Attack:
     text = (there / "transfer.toml").read_text("utf-8")
     assert '"reno"' in text
     (there / "transfer.toml").write_text(text.replace('"reno"', CLASS), "utf-8")
-    return Attack(["study", "./studies/small"], ["transfer.toml:"])
+    return Attack(["study", "run", "./studies/small"], ["transfer.toml:"])
 
 
 def by_reading(folder: Path) -> Attack:
@@ -181,7 +181,7 @@ support = [{{ quote = "another", source = "section 1" }}]
 changes = [{{ set = {{ "flows.download.controller" = {CLASS} }}, experiments = ["transfer"] }}]
 """
     (there / "study.toml").write_text(text + table, "utf-8")
-    return Attack(["study", "./studies/small"], ["study.toml:"])
+    return Attack(["study", "run", "./studies/small"], ["study.toml:"])
 
 
 def by_suite(folder: Path) -> Attack:
@@ -189,14 +189,14 @@ def by_suite(folder: Path) -> Attack:
     other = f'\n[[flows]]\nname = "other"\ncontroller = {CLASS}\nrtt = "20 ms"\n\n[grid]'
     text = (there / "alone.toml").read_text("utf-8")
     (there / "alone.toml").write_text(text.replace("\n[grid]", other), "utf-8")
-    words = ["suite", "./suites/small", "--controller", "reno", "--quick"]
+    words = ["suite", "run", "./suites/small", "--controller", "reno", "--quick"]
     return Attack(words, ["alone.toml:"])
 
 
 def by_subject(folder: Path) -> Attack:
     copy_data(folder, "suites")
     (folder / "evil.py").write_text(EVIL, "utf-8")
-    words = ["suite", "./suites/small", "--controller", "evil.py:Evil", "--quick"]
+    words = ["suite", "run", "./suites/small", "--controller", "evil.py:Evil", "--quick"]
     return Attack(words, ["the class Evil of"])
 
 
@@ -224,7 +224,7 @@ set = {{ "bottleneck.rate" = "{{rate}}", 'grid."flows.download.controller".reno'
 """,
         "utf-8",
     )
-    return Attack(["testbed", "./studies/small", "--trials", "1"], ["evil:Evil"])
+    return Attack(["study", "fit-network", "./studies/small", "--trials", "1"], ["evil:Evil"])
 
 
 def by_resumed_sweep(folder: Path) -> Attack:
@@ -357,7 +357,7 @@ def by_claim_file(folder: Path) -> Attack:
         f'parts = [{{ left = {{ measure = "{measure}" }}, relation = "above", right = 1 }}]\n',
         "utf-8",
     )
-    return Attack(["boundary", file, "--claim", "claim.toml"], ["no measure"])
+    return Attack(["search", "boundary", file, "--claim", "claim.toml"], ["no measure"])
 
 
 def by_distribution(folder: Path) -> Attack:
@@ -381,7 +381,7 @@ def by_template(folder: Path) -> Attack:
     file = write_scenario(folder, '"reno"')
     text = (folder / file).read_text("utf-8")
     (folder / file).write_text(f'title = "{code}"\n{text}', "utf-8")
-    return Attack(["run", file, "--report", "report.html"], succeeds=True)
+    return Attack(["run", file, "-o", "report.html"], succeeds=True)
 
 
 def by_byte_code(folder: Path) -> Attack:
@@ -398,17 +398,17 @@ def by_byte_code(folder: Path) -> Attack:
 
 def by_quic_recipe(folder: Path) -> Attack:
     hostile_folder.fill(folder)
-    return Attack(["quic", "build", "mine"], ["no recipe `mine`"])
+    return Attack(["setup", "quic", "mine"], ["no recipe `mine`"])
 
 
 def by_environment(folder: Path) -> Attack:
     hostile_folder.fill(folder)
-    return Attack(["kernel", "status"], succeeds=True)
+    return Attack(["setup", "status"], succeeds=True)
 
 
 def by_settings(folder: Path) -> Attack:
     hostile_folder.fill(folder)
-    return Attack(["run", write_scenario(folder, '"reno"'), "--figures", "figures"], succeeds=True)
+    return Attack(["run", write_scenario(folder, '"reno"'), "-o", "figures/"], succeeds=True)
 
 
 def by_installed_module(folder: Path) -> Attack:
@@ -421,7 +421,7 @@ def by_installed_module(folder: Path) -> Attack:
 def by_link_file(folder: Path) -> Attack:
     text = 'rate = "5 Mbit/s"\ncommand = ["touch", "ran"]\n'
     (folder / "LINK.toml").write_text(text, "utf-8")
-    return Attack(["emulate", "LINK.toml", "--", "true"], ["command"])
+    return Attack(["link", "emulate", "LINK.toml", "--", "true"], ["command"])
 
 
 ATTACKS: dict[str, Callable[[Path], Attack]] = {
@@ -494,7 +494,7 @@ def test_data_never_run(name: str, attack: Callable[[str], Attack], tmp_path: Pa
 
 
 def test_the_security_page_lists_every_source() -> None:
-    page = (HERE.parent / "docs" / "security.md").read_text("utf-8")
+    page = (HERE.parent / "docs" / "explanation" / "security.md").read_text("utf-8")
     for source in CODE_SOURCES:
         assert f"| {source.file} | {source.code} | {source.rule} |" in page, source
 

@@ -27,12 +27,12 @@ CASES = 5
 
 KINDS = {
     "a scenario": ["scenario"],
-    "a scenario of `jostle tune`": ["tuned-scenario"],
-    "a scenario of `jostle boundary`": ["scenario"],
+    "a scenario of `jostle search tune`": ["tuned-scenario"],
+    "a scenario of `jostle search boundary`": ["scenario"],
     "a scenario of `jostle fit`": ["fitted-scenario"],
     "a study": ["study", "study-scenario", "study-setup", "study-linux", "study-points"],
     "a suite": ["suite", "suite-scenario"],
-    "testbed.toml of a study": ["testbed", "study-fitted"],
+    "testbed.toml of a study": ["study", "testbed", "study-fitted"],
     "your own record of a sweep": ["store-sweep"],
     "a store": ["segment-manifest", "segment-tables", "run-folder", "run-tables", "shared-store"],
     "a policy of a learned controller": ["policy"],
@@ -40,11 +40,11 @@ KINDS = {
     "a graph of a network": ["gml", "graphml"],
     "a trace of a link or of an application": ["trace-mahimahi", "trace-csv", "writes"],
     "a capture or a log": ["pcap", "pcapng", "qlog", "flent", "iperf3", "irtt", "ping", "ss"],
-    "a claim of `jostle boundary`": ["claim"],
+    "a claim of `jostle search boundary`": ["claim"],
     "a distribution of sizes": ["distribution"],
-    "LINK.toml of `jostle emulate`": ["link-file"],
+    "LINK.toml of `jostle link emulate`": ["link-file"],
     "a list of arrivals and their sizes": ["arrivals"],
-    "files beside a Python controller": ["python-controller"],
+    "files next to a Python controller": ["python-controller"],
 }
 """Kinds of files that could name code → some of their rows."""
 NEVER_READ = {
@@ -161,7 +161,7 @@ def test_digests_of_other_files_are_not_repaired(tmp_path: Path) -> None:
 
 def test_a_case_of_many_runs_ends_before_they_are_named(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(f"repeats = 300_000\n{SOUND}")
-    words = ("run", "s.toml", "--no-cache", "--jobs", "1")
+    words = ("run", "s.toml", "--store", "none", "--jobs", "1")
     watched = Watched(words, tmp_path, ("s.toml",), frozenset({0}), simulated_s=1.0)
     outcome = run_watched(watched)
     assert (outcome.status, outcome.faults) == (ACCEPTED, [])

@@ -96,6 +96,31 @@ def test_further_keys_are_drawn_by_a_function() -> None:
     assert an_episode(environment, 1) == an_episode(environment, 1)
 
 
+def test_a_drawn_key_of_the_grid_no_longer_varies() -> None:
+    def draw(random: np.random.Generator) -> dict[str, Any]:
+        return {"bottleneck.rate": f"{random.integers(30, 40)} Mbit/s"}
+
+    environment = FlowEnv(SCENARIO, "learner", draw=draw)
+    for seed in range(5):
+        rate = environment.reset(seed=seed)[1]["episode"]["bottleneck.rate"]
+        assert 30 <= float(rate.split()[0]) < 40
+
+
+def test_the_other_keys_of_the_grid_still_vary() -> None:
+    scenario = SCENARIO.set(
+        {
+            "grid": {
+                "bottleneck.rate": ["5 Mbit/s", "10 Mbit/s"],
+                "flows.other.start": ["1 s", "2 s"],
+            }
+        }
+    )
+    environment = FlowEnv(scenario, "learner", draw=lambda _: {"bottleneck.rate": "30 Mbit/s"})
+    episodes = [environment.reset(seed=seed)[1]["episode"] for seed in range(10)]
+    assert {one["flows.other.start"] for one in episodes} == {"1 s", "2 s"}
+    assert {one["bottleneck.rate"] for one in episodes} == {"30 Mbit/s"}
+
+
 def of_vector(environment: FlowVectorEnv, steps: int) -> list[npt.NDArray[Any]]:
     observations, _ = environment.reset(seed=11)
     shown: list[npt.NDArray[Any]] = [observations]

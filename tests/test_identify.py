@@ -211,9 +211,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     store = tmp_path / "store"
     (result,) = jostle.run(scenario("bbr"), store=store).results
     name = result.run.run_id
-    words = ["--store", str(store), "--candidates", "reno,bbr", "--replicas", "1"]
+    words = ["--store", str(store), "--candidates", "reno,bbr", "--repeats", "1"]
     figure = tmp_path / "figures" / "beside.svg"
-    assert status(["identify", name[:8], *words, "--json", "--figure", str(figure)]) == 0
+    assert status(["identify", name[:8], *words, "--json", "-o", str(figure)]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["ranking"][0]["controller"] == "bbr"
     assert document["ranking"][0]["probability"] > 0.9
@@ -233,12 +233,12 @@ def test_what_was_left_out_is_listed(tmp_path: Path, capsys: pytest.CaptureFixtu
     ]
     store = tmp_path / "store"
     (result,) = jostle.run(scenario("cubic", flows=flows, duration="8 s"), store=store).results
-    words = ["--store", str(store), "--candidates", "cubic,dctcp", "--replicas", "1"]
+    words = ["--store", str(store), "--candidates", "cubic,dctcp", "--repeats", "1"]
     given = ["identify", result.run.run_id, "--flow", "download", *words]
     assert status([*given, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)["assumptions"]
     assert "The flow is download. The others are as in the run: upload." in said
-    assert "Left out: dctcp, which need ECN. The flow has none." in said
+    assert "Left out: dctcp, because the flow has no ECN." in said
     assert status(given) == 0
     shown = " ".join(capsys.readouterr().out.split())
     for sentence in said:
@@ -268,7 +268,7 @@ def test_a_capture_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     captured = scenario("westwood", capture=True, duration="15 s")
     (result,) = jostle.run(captured, store=tmp_path).results
     file = str(result.run.captures["download.sender"])
-    words = ["--candidates", "cubic,westwood,vegas", "--replicas", "2"]
+    words = ["--candidates", "cubic,westwood,vegas", "--repeats", "2"]
     assert status(["identify", file, *words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["ranking"][0]["controller"] == "westwood"
@@ -381,7 +381,7 @@ def test_a_capture_at_either_end_names_the_sender(
     captured = scenario("cubic", capture=True, duration="30 s")
     (result,) = jostle.run(captured, store=tmp_path).results
     file = str(result.run.captures[f"download.{end}"])
-    words = ["--candidates", "reno,cubic,bic,highspeed,vegas", "--replicas", "2", "--json"]
+    words = ["--candidates", "reno,cubic,bic,highspeed,vegas", "--repeats", "2", "--json"]
     assert status(["identify", file, *words]) == 0
     told = json.loads(capsys.readouterr().out)
     first, second = told["ranking"][:2]
@@ -448,14 +448,14 @@ def test_what_is_like_none_of_them_is_said_so(
     captured = scenario("vegas", capture=True)
     (result,) = jostle.run(captured, store=tmp_path).results
     file = str(result.run.captures["download.sender"])
-    words = ["--candidates", "cubic,htcp", "--replicas", "1", "--link"]
+    words = ["--candidates", "cubic,htcp", "--repeats", "1", "--link"]
     link = tmp_path / "link.toml"
     link.write_text(
         'rtt = "40 ms"\n[bottleneck]\nrate = "10 Mbit/s"\n'
         'queue = { kind = "drop_tail", limit = "75 kB" }\n'
     )
     assert status(["identify", file, *words, str(link)]) == 0
-    assert "Most likely none of these" in capsys.readouterr().out
+    assert "none of these (probability" in capsys.readouterr().out
 
 
 def test_a_connection_beside_it_that_carries_next_to_nothing_is_not_asked_about() -> None:

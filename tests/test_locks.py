@@ -151,7 +151,10 @@ def test_a_reader_cannot_stop_those_who_run(
     monkeypatch.chdir(open_to_all)
     monkeypatch.setattr(folder_lock, "SAY_AFTER_S", 0.0)
     Path("scenario.toml").write_text(SCENARIO, "utf-8")
-    commands = (("run", "scenario.toml", "--repeats", "3"), ("store", "gc", "--damaged"))
+    commands = (
+        ("run", "scenario.toml", "--repeats", "3"),
+        ("store", "compact", "--remove-damaged"),
+    )
     for words in commands:
         assert status([*words, "--store", "store"]) == 0
     with other_user(hold_all, open_to_all) as (_, held):

@@ -142,7 +142,7 @@ def test_only_the_direction_that_carries_data_is_a_flow() -> None:
     assert told["received_bytes"].tolist() == [0, 1_440_000 + 1_000 * 66]
     assert told["srtt_s"].tolist() == pytest.approx([0.061] * 2)
     assert told["cwnd_bytes"].tolist() == [0, 0]
-    assert any("where a flow is received" in note for note in log.notes)
+    assert any("of a flow that is received" in note for note in log.notes)
 
 
 def log_of_a_run(controller: str, *, received: bool) -> str:
@@ -178,7 +178,7 @@ def test_a_log_names_the_controller_and_the_network(
 ) -> None:
     file = tmp_path / "seen.log"
     file.write_text(log_of_a_run(controller, received=received))
-    words = ["--candidates", "reno,cubic,bbr,vegas,westwood", "--replicas", "2", "--json"]
+    words = ["--candidates", "reno,cubic,bbr,vegas,westwood", "--repeats", "2", "--json"]
     assert status(["identify", str(file), *words]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["ranking"][0]["controller"] == controller
@@ -377,11 +377,11 @@ def test_a_certificate_is_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     url, certificate = secure_web
-    words = ["measure", f"{url}/file", "--seconds", "2", "--json"]
-    assert status([*words, "--out", str(tmp_path / "refused")]) == 2
+    words = ["measure", f"{url}/file", "--duration", "2 s", "--json"]
+    assert status([*words, "-o", str(tmp_path / "refused")]) == 2
     assert "its certificate is not trusted here" in capsys.readouterr().err
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    assert status([*words, "--out", str(tmp_path / "seen")]) == 0
+    assert status([*words, "-o", str(tmp_path / "seen")]) == 0
     (transfer,) = json.loads(capsys.readouterr().out)["transfers"]
     assert transfer["measured"]["goodput_bps"] > 1e6
 
@@ -390,7 +390,7 @@ def test_a_web_server_is_measured(
     web: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "seen"
-    words = ["--seconds", "2", "--out", str(out), "--controllers", available_controllers.present()]
+    words = ["--duration", "2 s", "-o", str(out), "--controllers", available_controllers.present()]
     assert status(["measure", f"{web}/file", *words, "--json"]) == 0
     said = capsys.readouterr()
     manifest = json.loads(said.out)
@@ -415,7 +415,7 @@ def test_an_upload_has_the_controller_that_was_asked_for(
 ) -> None:
     names = available_controllers.chosen("available").used[:2]
     out = tmp_path / "seen"
-    words = ["--seconds", "2", "--out", str(out), "--controllers", ",".join(names)]
+    words = ["--duration", "2 s", "-o", str(out), "--controllers", ",".join(names)]
     Web.taken.clear()
     assert status(["measure", f"{web}/take", "--direction", "up", *words]) == 0
     shown = capsys.readouterr().out
@@ -436,7 +436,7 @@ def test_a_server_that_closes_after_the_file_is_measured_up_to_there(
     web: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "seen"
-    words = ["--seconds", "2", "--out", str(out), "--controllers", available_controllers.present()]
+    words = ["--duration", "2 s", "-o", str(out), "--controllers", available_controllers.present()]
     assert status(["measure", f"{web}/once", *words, "--json"]) == 0
     manifest = json.loads(capsys.readouterr().out)
     assert any("the server ended the connection after 0." in note for note in manifest["notes"])
@@ -483,16 +483,16 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["{web}/file", "--direction", "up"], "POST"),
         (["{web}/file", "--controllers", "nobody"], "the kernel has no controller `nobody`"),
         (["{web}/file", "--controllers", ","], "empty"),
-        (["{web}/file", "--out", "{there}"], "is there already"),
-        (["{web}/file", "--with", "iperf3"], "is a URL"),
+        (["{web}/file", "-o", "{there}"], "is there already"),
+        (["{web}/file", "--tool", "iperf3"], "is a URL"),
         (["http://127.0.0.1:{port}/file"], "no web server answers"),
         (["ftp://127.0.0.1/file"], "a URL of http or https"),
         (["http:///file"], "no host"),
         (["http://me:secret@127.0.0.1/file"], "error: 127.0.0.1: a user's name and password"),
         (["{web}/missing?key=secret"], "/missing?…: the server answers 404"),
-        (["{web}/missing", "--out", "new/folders/seen"], "answers 404"),
-        (["127.0.0.1:99999", "--with", "http"], "127.0.0.1:99999"),
-        (["name.invalid", "--with", "http"], "no address is found"),
+        (["{web}/missing", "-o", "new/folders/seen"], "answers 404"),
+        (["127.0.0.1:99999", "--tool", "http"], "127.0.0.1:99999"),
+        (["name.invalid", "--tool", "http"], "no address is found"),
     ],
 )
 def test_what_is_wrong_is_told(
@@ -501,7 +501,7 @@ def test_what_is_wrong_is_told(
     names = {"web": web, "there": str(here), "port": free_port()}
     given = [word.format(**names) for word in words]
     own = [] if "--controllers" in words else ["--controllers", available_controllers.present()]
-    assert status(["measure", *given, *own, "--seconds", "2"]) == 2
+    assert status(["measure", *given, *own, "--duration", "2 s"]) == 2
     told = capsys.readouterr().err
     assert said in told
     assert "secret" not in told
@@ -512,7 +512,7 @@ def test_without_iperf3_it_says_how_to_get_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert status(["measure", "127.0.0.1", "--out", str(tmp_path / "seen")]) == 2
+    assert status(["measure", "127.0.0.1", "-o", str(tmp_path / "seen")]) == 2
     assert "apt-get install iperf3" in capsys.readouterr().err
 
 
@@ -554,8 +554,8 @@ def test_hosts_are_read(given: str, by: str | None, port: int | None, expected: 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"transfers": [{"data": "../secret.log", "pings": None}]}, "no file beside it"),
-        ({"transfers": [{"data": "missing.log", "pings": None}]}, "no file beside it"),
+        ({"transfers": [{"data": "../secret.log", "pings": None}]}, "there is no file"),
+        ({"transfers": [{"data": "missing.log", "pings": None}]}, "there is no file"),
         ({"transfers": [{}]}, "not what `jostle measure` writes"),
         ({"format": "jostle.measurement/99"}, "jostle.measurement/1 is read"),
         ({"transfers": 3}, "not what `jostle measure` writes"),

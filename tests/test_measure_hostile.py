@@ -173,7 +173,7 @@ def test_transfers_before_one_that_fails_are_kept(
         next(made)(peer)
 
     with serving(answer) as port:
-        words = ["measure", f"http://127.0.0.1:{port}/", "--out", str(tmp_path / "seen")]
+        words = ["measure", f"http://127.0.0.1:{port}/", "-o", str(tmp_path / "seen")]
         assert status(words) == 1
     said = capsys.readouterr().err
     assert "did not send a whole header within 0.5 s; the transfers before it are kept in" in said
@@ -222,7 +222,7 @@ def test_wherever_a_signal_comes_nothing_is_left(
     hangup = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     before = children()
     with serving_iperf3(IPERF3["silent"]) as port:
-        words = ["127.0.0.1", "--port", str(port), "--out", str(tmp_path / "seen")]
+        words = ["127.0.0.1", "--port", str(port), "-o", str(tmp_path / "seen")]
         assert status(["measure", *words, "--controllers", available_controllers.present()]) == code
     signal.signal(signal.SIGHUP, hangup)
     assert list(tmp_path.iterdir()) == []
@@ -244,9 +244,9 @@ targets = sys.argv[4:]
 for trial in range(trials):
     child = os.fork()
     if not child:
-        own = ["--controllers", controllers.present(), "--seconds", "2"]
+        own = ["--controllers", controllers.present(), "--duration", "2 s"]
         words = targets[trial % len(targets)].split()
-        os._exit(status(["measure", *words, "--out", str(out / "seen"), *own]))
+        os._exit(status(["measure", *words, "-o", str(out / "seen"), *own]))
     time.sleep(0.1 + instants.random() * 0.5)
     number = instants.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     began = time.monotonic()

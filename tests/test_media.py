@@ -128,7 +128,7 @@ def test_times_of_a_trace_are_exact(tmp_path: Path):
         ("0.1,100\n0.2\n", 'line 2: "0.2" — a line is'),
         ("0.1,100\nsoon,5\n", 'line 2: "soon" is no number of seconds'),
         ("0.1,100\n0.2,0\n", 'line 2: "0" is not a whole number of bytes'),
-        ("0.1,100\n0.05,7\n", "line 2: its time is before"),
+        ("0.1,100\n0.05,7\n", "line 2: its time is earlier"),
         ("-1,100\n", "is no time of a run"),
         ("nan,100\n", "is no number of seconds"),
         ("0.1,1_0\n", 'line 1: "0.1,1_0"'),

@@ -334,8 +334,8 @@ def test_an_old_name_on_the_command_line_names_the_new_one(
     assert '"flows.web.memory" is now called "flows.web.peer_cache"' in said
     assert "migrate" not in said
     assert "now called `queue_delay_estimate`" in refusal("run", str(path), "--sort", "queue_time")
-    assert "`memories` is now called `peer-caches`" in refusal("list", "memories")
-    assert status(["list", "peer-caches"]) == 0
+    assert "`memories` is now called `peer-caches`" in refusal("info", "list", "memories")
+    assert status(["info", "list", "peer-caches"]) == 0
     assert "stateful" in capsys.readouterr().out
 
 

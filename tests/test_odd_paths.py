@@ -97,7 +97,7 @@ def test_a_store_is_that_folder_and_no_other(name: str, jostle: Jostle, tmp_path
         with Path(f"{name}/out{ending}").open("rb") as file:
             assert read(file).height == flows.height
     jostle("run", "plain.toml", "--seed", "3", *store)
-    assert jostle("store", "gc", *store).startswith("2 segments became 1, 0 runs")
+    assert jostle("store", "compact", *store).startswith("2 segments became 1, 0 runs")
     assert not (Path(name) / ".damaged").exists()
     for neighbour in NEIGHBOURS:
         assert len(Reader(Path(neighbour)).names()) == 1
@@ -108,8 +108,8 @@ def test_a_store_is_that_folder_and_no_other(name: str, jostle: Jostle, tmp_path
 def test_what_is_written_is_where_it_should_be(name: str, jostle: Jostle, tmp_path: Path) -> None:
     Path(f"{name}.toml").write_text(SCENARIO)
     jostle(
-        *("run", "--store", name, "--csv", f"{name}.csv", "--parquet", f"{name}.parquet"),
-        *("--figures", f"{name} figures", "--report", f"{name}.html", "--", f"{name}.toml"),
+        *("run", "--store", name, "-o", f"{name}.csv", "-o", f"{name}.parquet"),
+        *("-o", f"{name} figures/", "-o", f"{name}.html", "--", f"{name}.toml"),
     )
     jostle("new", "satellite", "-o", f"{name} new.toml")
     before = {"plain.toml", *NEIGHBOURS, name, f"{name}.toml"}
@@ -122,15 +122,15 @@ def test_what_is_written_is_where_it_should_be(name: str, jostle: Jostle, tmp_pa
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_read_is_that_file(name: str, jostle: Jostle, tmp_path: Path) -> None:
-    jostle("trace", "make", "--rates", "1 Mbit/s,9 Mbit/s", "--duration", "3 s", "-o", name)
-    jostle("trace", "show", "-o", f"{name}.svg", "--", name)
+    jostle("link", "generate", "--rates", "1 Mbit/s,9 Mbit/s", "--duration", "3 s", "-o", name)
+    jostle("link", "show", "-o", f"{name}.svg", "--", name)
     text = SCENARIO.replace('rate = "10 Mbit/s"', f"trace = {toml(name)}")
     Path("traced.toml").write_text("capture = true\n" + text)
     jostle("run", "traced.toml", "--store", "kept")
     captures = sorted(Path("kept").glob("*/captures/*.pcapng"))
     copies = [shutil.copy(path, f"{name} {path.name}") for path in captures]
     assert len(copies) == 2
-    jostle("analyze", "--csv", f"{name}.csv", "--store", f"{name} analyzed", "--", *copies)
+    jostle("analyze", "-o", f"{name}.csv", "--store", f"{name} analyzed", "--", *copies)
     assert Path(f"{name}.csv").read_text().count("\n") > 1
     assert len(Reader(Path(f"{name} analyzed")).names()) == 1
 
@@ -150,12 +150,12 @@ def test_a_study_is_that_folder(name: str, jostle: Jostle) -> None:
     Path(name, "study.toml").write_text(STUDY)
     Path(name, "setup.md").write_text("One flow.")
     Path(name, "it.toml").write_text(SCENARIO + '[grid]\n"flows.a.controller" = ["reno"]\n')
-    jostle("study", f"./{name}", "--store", f"{name} store", "--csv", f"{name}.csv")
+    jostle("study", "run", f"./{name}", "--store", f"{name} store", "-o", f"{name}.csv")
     assert "Throughput" in Path(f"{name}.csv").read_text()
     assert len(Reader(Path(f"{name} store")).names()) == 1
 
 
 def test_a_plot_may_have_the_name_of_a_folder(jostle: Jostle) -> None:
     Path("results[1]").mkdir()
-    jostle("plot", "plain.toml", "--no-cache", "-o", "results[1].svg")
+    jostle("plot", "plain.toml", "--store", "none", "-o", "results[1].svg")
     assert Path("results[1].svg").is_file()

@@ -203,7 +203,7 @@ def many_flows(root: Path, rows: int) -> Path:
 
 COMMANDS = {
     "check": (["store", "check"], 1),
-    "gc": (["store", "gc"], 2),
+    "gc": (["store", "compact"], 2),
     "export": (["store", "export", "out.csv", "--table", "flows"], 2),
     "sql": (["store", "sql", "SELECT count(*), max(flow) FROM flows"], 2),
 }

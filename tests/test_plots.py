@@ -87,7 +87,7 @@ def test_lines_over_a_key_are_its_estimates(sweep):
         rows = expected.filter(pl.col(KEY) == name)
         assert curve.y.tolist() == pytest.approx([100 * v for v in rows["value"]])
         assert curve.high.tolist() == pytest.approx([100 * v for v in rows["high"]])
-    assert data.caption == "Mean and 95 % interval of 2 runs."
+    assert data.caption == "Mean and 95 % interval of 2 runs, in phase “steady”."
 
 
 def test_what_is_not_asked_for_is_never_pooled(sweep):
@@ -144,6 +144,8 @@ def test_boxes_hold_every_run(sweep):
     box = part.boxes[1][1]
     assert box is not None
     assert (box.low, box.high) == pytest.approx((rates.min() / 1e6, rates.max() / 1e6))
+    marks = "Box: quartiles and median. Cross: mean. Circles: outliers."
+    assert data.caption == f"2 runs of each condition, in phase “steady”. {marks}"
 
 
 def test_scatter_has_an_ellipse_for_each_controller(carry_out):
@@ -390,13 +392,13 @@ def jostle(engine, tmp_path, monkeypatch, capsys):
 
 def test_the_command_draws_and_names_its_files(jostle, engine):
     code, out, _ = jostle("--kind", "lines", "--x", "limit", "--y", "share", "--flow", "other",
-                          "--by", "other.controller", "-o", "out/share.svg")  # fmt: skip
+                          "--group-by", "other.controller", "-o", "out/share.svg")  # fmt: skip
     assert code == 0
     assert out == "figure: out/share.svg\n"
     assert "<svg" in Path("out/share.svg").read_text()
-    code, out, _ = jostle("--where", "other.controller=bbr", "--where", "limit=1 BDP",
+    code, out, _ = jostle("--filter", "other.controller=bbr", "--filter", "limit=1 BDP",
                           "--y", "throughput", "--y", "queue_length",
-                          "--format", "png,pdf")  # fmt: skip
+                          "-o", "series.png", "-o", "series.pdf")  # fmt: skip
     assert out.split() == ["figure:", "series.png", "figure:", "series.pdf"]
     assert engine.calls == 4
 
@@ -404,11 +406,11 @@ def test_the_command_draws_and_names_its_files(jostle, engine):
 @pytest.mark.parametrize(
     ("kind", "arguments", "columns"),
     [
-        ("series", ("--where", "limit=1 BDP", "--where", "other.controller=bbr"), {"x", "y"}),
+        ("series", ("--filter", "limit=1 BDP", "--filter", "other.controller=bbr"), {"x", "y"}),
         ("lines", ("--x", "limit", "--y", "rtt"), {"x", "y", "low", "high"}),
         (
             "heatmap",
-            ("--x", "limit", "--y", "queue_length", "--by", "other.controller"),
+            ("--x", "limit", "--y", "queue_length", "--group-by", "other.controller"),
             {"row", "value"},
         ),
         ("cdf", ("--y", "rtt"), {"x", "y"}),
@@ -417,12 +419,14 @@ def test_the_command_draws_and_names_its_files(jostle, engine):
     ],
 )
 def test_what_is_drawn_is_written(jostle, kind, arguments, columns):
-    code, out, err = jostle("--kind", kind, *arguments, "--csv", "-", "--parquet", "d/p.parquet")
+    files = ("-o", "d/p.png", "-o", "p.csv", "-o", "d/p.parquet")
+    code, out, err = jostle("--kind", kind, *arguments, *files)
     assert code == 0
-    assert "figure: " in err
+    assert out == "figure: d/p.png\n"
+    assert "csv: p.csv\nparquet: d/p.parquet\n" in err
     frame = pl.read_parquet("d/p.parquet")
     assert {"chart", *columns} <= set(frame.columns)
-    assert frame.height == len(out.splitlines()) - 1 > 0
+    assert frame.height == len(Path("p.csv").read_text().splitlines()) - 1 > 0
     assert not any(frame[c].is_nan().any() for c in frame.columns if frame[c].dtype == pl.Float64)
 
 
@@ -456,13 +460,15 @@ def test_distributions_of_rtts_are_of_all_acks_where_they_are_recorded(carry_out
         (("--kind", "lines", "--x", "limit"), "lines: give --y"),
         (("--kind", "lines", "--x", "limt", "--y", "rtt"), "did you mean `limit`"),
         (("--kind", "lines", "--x", "limit", "--y", "rt"), "no measure `rt`"),
-        (("--kind", "box", "--y", "rtt", "--by", "flw"), "no key `flw`; did you mean `flow`?"),
+        (
+            ("--kind", "box", "--y", "rtt", "--group-by", "flw"),
+            "no key `flw`; did you mean `flow`?",
+        ),
         (("--kind", "cdf", "--y", "rtt", "--x", "limit"), "cdf has no --x"),
         (("--kind", "cdf", "--y", "rtt", "--phase", "later"), "no phase `later`"),
         (("--kind", "cdf", "--y", "rtt", "--y", "queue_length"), "give --y once"),
         (("--kind", "pie"), "Invalid value for '--kind'"),
-        (("-o", "a.gif"), "no figure format `gif`"),
-        (("--format", "gif"), "no figure format `gif`"),
+        (("-o", "a.gif"), "no content has the ending .gif"),
     ],
 )
 def test_mistakes_are_told_before_anything_runs(jostle, engine, arguments, message):
@@ -475,7 +481,7 @@ def test_mistakes_are_told_before_anything_runs(jostle, engine, arguments, messa
 def test_an_ambiguous_condition_is_asked_for(jostle):
     code, _, err = jostle()
     assert code == 2
-    assert re.search(r'one condition of 4: .* --where "controller=cubic"', err)
+    assert re.search(r'one condition of 4: .* --filter "controller=cubic"', err)
 
 
 def test_check_knows_what_a_kind_takes():

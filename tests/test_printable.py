@@ -12,6 +12,7 @@ from pathlib import Path
 import jostle
 import pytest
 from jostle.cli import status
+from jostle.cli.output import print_texts
 from jostle.report import assets
 from jostle.report.html import render
 from jostle.results import Failure
@@ -52,14 +53,14 @@ def test_titles_are_printed_as_text(
     scenario: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figures, report = tmp_path / "figures", tmp_path / "report.html"
-    shown = ["--figures", str(figures), "--report", str(report)]
-    assert status(["run", str(scenario), "--no-cache", *shown]) == 0
+    shown = ["-o", f"{figures}/", "-o", str(report)]
+    assert status(["run", str(scenario), "--store", "none", *shown]) == 0
     out, err = capsys.readouterr()
     assert "reversed" in out
     assert not OBEYED.search(out + err)
     assert not OBEYED.search(report.read_text("utf-8"))
     assert list(figures.glob("*.png"))
-    assert status(["run", str(scenario), "--no-cache", "--json"]) == 0
+    assert status(["run", str(scenario), "--store", "none", "--json"]) == 0
     out, _ = capsys.readouterr()
     assert not OBEYED.search(out)
     assert json.loads(out)["title"].startswith("\x1b]0;owned")
@@ -125,7 +126,7 @@ def test_only_our_scripts_run_in_the_page_of_a_study(
     marks = "![seen](https://example.org/seen.png)\n\n<script>alert(1)</script> \u202e"
     (folder / "setup.md").write_text(marks, "utf-8")
     monkeypatch.chdir(tmp_path)
-    assert status(["study", "./small", "--jobs", "1"]) == 0
+    assert status(["study", "run", "./small", "--jobs", "1"]) == 0
     html = (tmp_path / "reports" / "small.html").read_text("utf-8")
     _holds_our_scripts_only(html)
     assert "<img" not in re.sub(r'<img [^>]*src="data:[^"]*"', "", html)
@@ -150,7 +151,7 @@ def test_a_setup_that_cannot_be_read_is_found_before_the_runs(
     if content is not None:
         (folder / "setup.md").write_bytes(content)
     monkeypatch.chdir(tmp_path)
-    assert status(["study", "./small", "--jobs", "1"]) == 2
+    assert status(["study", "run", "./small", "--jobs", "1"]) == 2
     err = capsys.readouterr().err
     assert f'setup: "setup.md" cannot be read: {message}' in err
     assert "runs" not in err
@@ -182,9 +183,18 @@ def test_a_title_is_one_line(
     commands = [
         ["run", "scenario.toml"],
         ["run", "scenario.toml", "--shard", "1/1"],
-        ["run", "scenario.toml", "--no-cache", "--pivot", "rtt:phase", "--measure", "goodput"],
-        ["compare", "scenario.toml", "--between", "rtt=40 ms,50 ms", "--repeats", "2"],
-        ["list", "scenarios"],
+        [
+            "run",
+            "scenario.toml",
+            "--store",
+            "none",
+            "--pivot",
+            "rtt:phase",
+            "--measures",
+            "goodput",
+        ],
+        ["compare", "scenario.toml", "--vary", "rtt=40 ms,50 ms", "--repeats", "2"],
+        ["info", "list", "scenarios"],
     ]
     for command in commands:
         assert status(command) == 0, command
@@ -218,8 +228,27 @@ def test_the_texts_of_a_study_are_one_line_each(
     pattern = re.compile('^((?:title|text|finding|caption|paper) = "[^"]*)"', re.MULTILINE)
     text = pattern.sub(lambda match: f'{match[1]}{FORGED}"', text)
     (folder / "study.toml").write_text(text, "utf-8")
-    words = ["--store", str(tmp_path / "store"), "--output", str(tmp_path / "page")]
-    assert status(["study", str(folder), "--repeats", "1", *words]) == 0
+    words = ["--store", str(tmp_path / "store"), "-o", f"{tmp_path / 'page'}/"]
+    assert status(["study", "run", str(folder), "--repeats", "1", *words]) == 0
     out, err = capsys.readouterr()
     assert "forged" in out
     assert not re.search(r"^\s*error: forged", out + err, re.MULTILINE), out + err
+
+
+def test_a_table_of_texts_keeps_line_breaks_and_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [("a", "first line\nsecond \x1b[1m line of a bottleneck's connections")]
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_texts(("name", "text"), rows, ("name",))
+    piped = capsys.readouterr().out
+    assert "\\u000a" not in piped
+    assert [line.rstrip() for line in piped.splitlines()][1:3] == [
+        "a     first line",
+        "      second \\u001b[1m line of a bottleneck's connections",
+    ]
+    monkeypatch.setenv("COLUMNS", "24")
+    print_texts(("name", "text"), rows, ("name",))
+    words = capsys.readouterr().out.split()
+    assert "bottleneck's" in words
+    assert "connections" in words

@@ -80,6 +80,16 @@ def test_the_example_keeps_its_queue_short_and_shares(tmp_path: Path) -> None:
     assert "queueing_delay_s" in set(result.run.internals["quantity"])
 
 
+def test_the_example_of_aimd_shares_with_cubic(tmp_path: Path) -> None:
+    for name in ("aimd.py", "aimd.toml"):
+        shutil.copy(EXAMPLES / name, tmp_path)
+    results = jostle.run(jostle.load(tmp_path / "aimd.toml", allow_code=True), repeats=1)
+    assert not results.failures
+    flows = results.flows.filter(results.flows["phase"] == "together")
+    assert min(flows["share"].to_list()) > 0.35
+    assert sum(flows["goodput_bps"].to_list()) > 0.9 * 20e6
+
+
 def test_it_is_the_same_as_the_engines_reno(tmp_path: Path) -> None:
     mine, built_in = (
         jostle.run(write(tmp_path, RENO, controller), allow_code=True).flows["goodput_bps"][0]
@@ -348,8 +358,8 @@ def test_nothing_runs_without_leave(tmp_path: Path) -> None:
     assert f"would run the class Reno of {tmp_path.resolve() / 'mine.py'}" in str(caught.value)
     assert "--allow-code" in str(caught.value)
     assert not (tmp_path / "ran").exists()
-    assert status(["run", str(path), "--no-cache"]) == 2
-    assert status(["run", str(path), "--no-cache", "--allow-code"]) == 0
+    assert status(["run", str(path), "--store", "none"]) == 2
+    assert status(["run", str(path), "--store", "none", "--allow-code"]) == 0
     assert (tmp_path / "ran").exists()
 
 

@@ -183,6 +183,7 @@ def test_strangers_get_nothing_from_workers_of_a_queue(
     assert list((tmp_path / "home").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_the_configuration_says_of_a_queue_is_done(
     slurm: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +205,7 @@ def test_what_the_configuration_says_of_a_queue_is_done(
     assert list((tmp_path / "home").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_certificates_of_the_configuration_are_used(
     slurm: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,7 +227,7 @@ def test_certificates_that_cannot_be_written_are_said(
         raise AssertionError
     (tmp_path / "a space").mkdir()
     with (
-        pytest.raises(InputError, match="has characters that a shell does not take as they are"),
+        pytest.raises(InputError, match="has characters that a shell interprets"),
         started(slurm, monkeypatch, **{"shared-temp-directory": str(tmp_path / "a space")}),
     ):
         raise AssertionError

@@ -32,7 +32,7 @@ def recipe_of(command: str, needs: dict[str, str] | None = None) -> Recipe:
         server=["theirs-server"],
         client=["theirs-client"],
         controllers={"reno": "NewReno"},
-        install="run `jostle quic build theirs`",
+        install="run `jostle setup quic theirs`",
         build=BuildRecipe(
             needs={"sh": "a shell"} if needs is None else needs,
             command=["sh", "-c", command],
@@ -72,13 +72,13 @@ def test_recipes_are_whole():
         words = [*recipe.server, *recipe.client]
         assert list(unknown_placeholders(words)) == [], name
         assert recipe.controllers, name
-        # What is measured depends on both: docs/quic-implementations.md.
+        # What is measured depends on both: docs/howto/run-on-linux.md.
         assert any("{qlog}" in word for word in recipe.server), name
         assert not any("{qlog}" in word for word in recipe.server_without_qlog), name
         assert any("{downloads}" in word for word in recipe.client), name
         if recipe.build is None:
             continue
-        assert recipe.install == f"run `jostle quic build {name}`"
+        assert recipe.install == f"run `jostle setup quic {name}`"
         made = [*recipe.build.command, *recipe.build.environment.values()]
         assert set(unknown_placeholders(made)) <= {"into", "work"}, name
         assert not {"into", "work"} & {*VALUES, *PLACES}
@@ -163,35 +163,35 @@ def test_what_failed_can_be_built_later(theirs):
 
 def test_the_command_builds_and_tells(jostle, theirs):
     theirs(recipe_of(MAKES))
-    code, out, _ = jostle("quic", "status", "--json")
+    code, out, _ = jostle("setup", "status", "--json")
     document = json.loads(out)
-    assert document["schema"] == "jostle.quic/1"
+    assert document["schema"] == "jostle.setup/1"
     (state,) = document["implementations"]
     assert (code, state["available"]) == (0, False)
-    assert state["advice"] == "run `jostle quic build theirs` (a moment, once; it needs a shell)"
-    code, out, err = jostle("quic", "build", "theirs")
+    assert state["advice"] == "run `jostle setup quic theirs` (a moment, once; it needs a shell)"
+    code, out, err = jostle("setup", "quic", "theirs")
     assert code == 0
     assert out.startswith("theirs, built in 0.0 min: ")
     assert err == "  compiling in sources, blue\n"
-    assert "theirs is there already" in jostle("quic", "build", "theirs")[1]
-    (state,) = json.loads(jostle("quic", "status", "--json")[1])["implementations"]
+    assert "theirs is there already" in jostle("setup", "quic", "theirs")[1]
+    (state,) = json.loads(jostle("setup", "status", "--json")[1])["implementations"]
     assert state["available"]
     assert state["server"].endswith("/bin/theirs-server")
-    assert "yes" in jostle("quic", "status")[1]
+    assert "yes" in jostle("setup", "status")[1]
 
 
 def test_the_command_says_what_is_wrong(jostle, theirs):
-    code, _, err = jostle("quic", "build", "nobody")
+    code, _, err = jostle("setup", "quic", "nobody")
     assert code == 2
     assert "there is no recipe `nobody`" in err
     theirs(recipe_of("echo oh; exit 1"))
-    code, _, err = jostle("quic", "build", "theirs")
+    code, _, err = jostle("setup", "quic", "theirs")
     assert code == 1
     assert err.endswith("failed with status 1:\n  oh\n")
 
 
 def test_what_comes_with_a_package_is_not_built(jostle):
-    code, _, err = jostle("quic", "build", "ngtcp2")
+    code, _, err = jostle("setup", "quic", "ngtcp2")
     assert code == 2
     assert "not built but installed: on Debian: apt-get install ngtcp2-server" in err
 

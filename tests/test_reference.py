@@ -77,7 +77,7 @@ def test_a_page_is_filled_in_and_then_current(tree, capsys):
     assert update(tree, "--check") == 1
     assert update(tree) == 0
     text = page.read_text()
-    assert "```console\n$ jostle run scenarios/one.toml\nOne flow\n…\n```\n<!-- end -->" in text
+    assert "```console\n$ jostle run scenarios/one.toml\none (cubic): goodput " in text
     assert re.search(r"<!-- number: packets -->\d{3}<!-- end --> packets", text)
     assert "<!-- number: rate -->12.3 Mbit/s<!-- end -->." in text
     assert f"```toml\n{SCENARIO.strip()}\n```" in text
@@ -216,7 +216,7 @@ def test_a_mean_has_its_interval(tree):
 
 
 def test_slow_commands_are_left_to_all(tree):
-    page = write(tree, block("output --slow jostle list profiles", "old\n"))
+    page = write(tree, block("output --slow jostle info list profiles", "old\n"))
     assert update(tree, "--check") == 0
     assert update(tree, "--check", "--all") == 1
     assert update(tree, "--all") == 0

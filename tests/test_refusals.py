@@ -26,7 +26,9 @@ SAMPLE = f"[sample]\npoints = 4\n{RATE}"
 RTT = '"flows.a.rtt" = { from = "20 ms", to = "40 ms" }\n'
 PING = "[170000000{at}.5] 64 bytes from 192.0.2.1: icmp_seq={at} ttl=57 time=1{at}.5 ms\n"
 TRACE = "time_s,{name}\n0,1\n1,2\n"
-BOUNDARY = ("boundary", "s.toml", "--claim")
+BOUNDARY = ("search", "boundary", "s.toml", "--claim")
+SENSITIVITY = ("search", "sensitivity", "s.toml", "--measure")
+ENVELOPE = ("compare", "s.toml", "--method", "envelope")
 
 
 @pytest.fixture(autouse=True)
@@ -56,34 +58,35 @@ def test_a_source_is_named_once() -> None:
          (*BOUNDARY, "goodput >= 1 Mbit/s"), 's.toml:9: "bottleneck.rate" has choices'),
         (SAMPLE, (*BOUNDARY, "goodput of b >= 1 Mbit/s"),
          "s.toml: --claim goodput of b >= 1 Mbit/s: no flow `b`"),
-        ("", ("sensitivity", "s.toml", "--measure", "goodput"), "s.toml: the scenario samples no"),
-        (SAMPLE, ("sensitivity", "s.toml", "--measure", "goodput"), "s.toml:9: one key alone"),
+        ("", (*SENSITIVITY, "goodput"), "s.toml: the scenario samples no"),
+        (SAMPLE, (*SENSITIVITY, "goodput"), "s.toml:9: one key alone"),
         (f'{SAMPLE}{RTT}where = ["bottleneck.rate < 8 Mbit/s"]\n',
-         ("sensitivity", "s.toml", "--measure", "goodput"), "s.toml:13: `where` makes keys"),
+         (*SENSITIVITY, "goodput"), "s.toml:13: `where` makes keys"),
         (f'{SAMPLE}[grid]\n"flows.a.rtt" = ["20 ms", "30 ms"]\n',
-         ("sensitivity", "s.toml", "--measure", "goodput"), "s.toml:12: the grid varies"),
+         (*SENSITIVITY, "goodput"), "s.toml:12: the grid varies"),
         (SAMPLE + RTT,
-         ("sensitivity", "s.toml", "--measure", "goodput of b"), 's.toml: "goodput of b": no flow'),
-        ("", ("tune", "s.toml", "--param", 'bottleneck.rate=["1 Mbit/s"]', "--maximize",
+         (*SENSITIVITY, "goodput of b"), 's.toml: "goodput of b": no flow'),
+        ("", ("search", "tune", "s.toml", "--vary", 'bottleneck.rate=["1 Mbit/s"]', "--maximize",
               "goodput of b"), 's.toml: "goodput of b": no flow `b`'),
-        ("", ("tune", "s.toml", "--param", "flows.b.rtt", "--maximize", "goodput"),
-         "s.toml: --param flows.b.rtt: "),
-        ("", ("fit", "s.toml", "--to", "ping.txt", "--free", "nothing"), "s.toml: --free nothing:"),
-        ("", ("fit", "s.toml", "--to", "b = 1:ping.txt", "--free", "bottleneck.rate"),
+        ("", ("search", "tune", "s.toml", "--vary", "flows.b.rtt", "--maximize", "goodput"),
+         "s.toml: --vary flows.b.rtt: "),
+        ("", ("fit", "s.toml", "--data", "ping.txt", "--vary", "nothing"),
+         "s.toml: --vary nothing:"),
+        ("", ("fit", "s.toml", "--data", "b = 1:ping.txt", "--vary", "bottleneck.rate"),
          "s.toml: no condition `b = 1`"),
         ('[[flows]]\nname = "b"\ncontroller = "reno"\nrtt = "20 ms"\n',
-         ("fit", "s.toml", "--to", "ping.txt", "--free", "bottleneck.rate"),
+         ("fit", "s.toml", "--data", "ping.txt", "--vary", "bottleneck.rate"),
          "s.toml: the scenario has 2 flows, and ping.txt 1"),
         ("", ("identify", "ping.txt"), "ping.txt: flow ping 192.0.2.1 has 8 intervals"),
         ("", ("advise", "ping.txt", "--goal", "bulk"), "ping.txt: flow ping 192.0.2.1 has 8"),
-        ("", ("compare", "s.toml", "--between", "bottleneck.rate=1,2"), "s.toml: no key `bottle"),
-        ("", ("conformance", "s.toml", "--against", "b"), "s.toml: no flow `b`"),
+        ("", ("compare", "s.toml", "--vary", "bottleneck.rate=1,2"), "s.toml: no key `bottle"),
+        ("", (*ENVELOPE, "--reference-flow", "b"), "s.toml: no flow `b`"),
         ("", ("plot", "s.toml", "--kind", "phase"), "s.toml: a phase portrait of flows needs two"),
         ("", ("plot", "s.toml", "--kind", "series", "--flow", "b"),
          "s.toml: no flow `b`: there is a\n"),
         ("", ("run", "s.toml", "--set", "capture=true"), "s.toml: capture: its files are kept in"),
         ("", ("run", "s.toml", "--phase", "late"), "s.toml: no phase `late`"),
-        ("", ("run", "s.toml", "--pivot", "x:y", "--measure", "goodput"), "s.toml: no key `x`"),
+        ("", ("run", "s.toml", "--pivot", "x:y", "--measures", "goodput"), "s.toml: no key `x`"),
     ],
 )  # fmt: skip
 def test_refusals_name_the_scenario(
@@ -91,7 +94,9 @@ def test_refusals_name_the_scenario(
 ) -> None:
     Path("s.toml").write_text(SCENARIO + more)
     Path("ping.txt").write_text("".join(PING.format(at=at) for at in range(1, 9)))
-    options = () if words[0] in ("fit", "identify", "advise") else ("--no-cache", "--jobs", "1")
+    options = (
+        () if words[0] in ("fit", "identify", "advise") else ("--store", "none", "--jobs", "1")
+    )
     assert status([*words, *options]) == 2
     assert f"error: {refusal}" in capsys.readouterr().err
 
@@ -117,19 +122,19 @@ def test_a_rule_for_repeats_is_refused_with_its_line(
 
     monkeypatch.setattr("jostle.backends.sim.SimBackend.run", run)
     Path("s.toml").write_text(f'title = "x"\nrepeat_until = "{until}"\n{SCENARIO}')
-    assert status(["run", "s.toml", "--no-cache", "--jobs", "1"]) == 2
+    assert status(["run", "s.toml", "--store", "none", "--jobs", "1"]) == 2
     assert f"error: s.toml:2: repeat_until: {refusal}" in capsys.readouterr().err
 
 
 def test_a_rule_of_the_command_line_has_no_line(capsys: pytest.CaptureFixture[str]) -> None:
     Path("s.toml").write_text(SCENARIO)
-    words = ["run", "s.toml", "--no-cache", "--set", "repeat_until=goodput ± 2 ms"]
+    words = ["run", "s.toml", "--store", "none", "--set", "repeat_until=goodput ± 2 ms"]
     assert status(words) == 2
     assert "error: s.toml: repeat_until: `goodput` is in bit/s" in capsys.readouterr().err
 
 
 def test_long_names_of_columns_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["trace", "convert", "link.csv", "--output", "out.csv"]
+    words = ["link", "convert", "link.csv", "-o", "out.csv"]
     Path("link.csv").write_text(TRACE.format(name="[" * 250 + "_mbps"))
     assert status(words) == 0
     Path("link.csv").write_text(TRACE.format(name="[" * 251 + "_mbps"))
@@ -155,7 +160,7 @@ def test_recordings_without_time_are_refused(
     name: str, content: str, refusal: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path(name).write_text(content)
-    words = ["trace", "make", "--like", name, "--duration", "10 s", "--output", "out.csv"]
+    words = ["link", "generate", "--fit", name, "--duration", "10 s", "-o", "out.csv"]
     assert status(words) == 2
     assert f'error: trace "{name}": {refusal}' in capsys.readouterr().err
 
@@ -182,7 +187,7 @@ def test_numbers_of_pings_are_bounded(
 
 def test_a_chain_has_the_steps_of_samples_that_last() -> None:
     Path("link.csv").write_text("start,end,mbps\n0,0,1\n1,1,2\n2,2,3\n3,4,4\n")
-    words = ["trace", "make", "--like", "link.csv", "--duration", "10 s", "--output", "out.csv"]
+    words = ["link", "generate", "--fit", "link.csv", "--duration", "10 s", "-o", "out.csv"]
     assert status(words) == 0
     times = [line.partition(",")[0] for line in Path("out.csv").read_text().splitlines()[1:]]
     assert all(float(time).is_integer() for time in times)

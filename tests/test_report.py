@@ -102,7 +102,7 @@ def test_a_page_stays_small_and_says_how(results: ResultSet) -> None:
     assert len(few.values) < every
     fewer = charts(results, most_values=200)
     assert len(fewer.notes) == 3
-    assert re.search("A point stands for . intervals", fewer.notes[2])
+    assert re.search("A point summarizes . intervals", fewer.notes[2])
     rows = values_of(fewer.data, fewer.values, "throughput", 0)
     whole = values_of(charts(results).data, charts(results).values, "throughput", 0)
     together = 4 // fewer.data["conditions"][0]["bins"]
@@ -183,13 +183,13 @@ def test_the_scenario_in_a_page_gives_the_same_page(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     given = ["--repeats", "2", "--set", "flows.newcomer.start=2 s"]
-    assert status(["report", str(file), *given, "--store", "first"]) == 0
+    assert status(["run", str(file), *given, "--store", "first", "-o", "report.html"]) == 0
     page = Path("report.html").read_text("utf-8")
     (source,) = re.findall(r'<pre id="scenario-1">(.*?)</pre>', page, re.DOTALL)
     Path("again").mkdir()
     Path("again/question.toml").write_text(html.unescape(source), "utf-8")
     assert Path("again/question.toml").read_text("utf-8") == SCENARIO
-    (command,) = re.findall(r"<pre>(jostle report .*?)</pre>", page)
+    (command,) = re.findall(r"<pre>(jostle run .*?)</pre>", page)
     monkeypatch.chdir("again")
     words = [word.strip("'") for word in re.findall(r"'[^']*'|\S+", html.unescape(command))]
     assert status([*words[1:], "--store", "second"]) == 0

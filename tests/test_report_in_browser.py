@@ -103,7 +103,10 @@ def test_conditions_measures_and_runs_are_chosen(page: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 420), ("dark", 1280), ("dark", 420)])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [("light", 420), ("dark", 1280), pytest.param("dark", 420, marks=pytest.mark.slow)],
+)
 def test_every_screen_is_fine(address: str, scheme: str, width: int) -> None:
     how = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
     with opened(address, **how) as page:

@@ -123,8 +123,8 @@ def test_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["sensitivity", str(SCENARIO), "--method", "morris", "--points", "3", "--set",
-             "duration=2 s", "-m", "share of bbr", "-m", "queue_length"]  # fmt: skip
+    words = ["search", "sensitivity", str(SCENARIO), "--method", "morris", "--points", "3", "--set",
+             "duration=2 s", "--measure", "share of bbr", "--measure", "queue_length"]  # fmt: skip
     assert status([*words, "--json", "-o", "answer.svg"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["schema"] == "jostle.sensitivity/1"
@@ -147,5 +147,5 @@ def test_measures_that_are_not_there(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    assert status(["sensitivity", str(SCENARIO), "--points", "2", "-m", text]) == 2
+    assert status(["search", "sensitivity", str(SCENARIO), "--points", "2", "--measure", text]) == 2
     assert message in capsys.readouterr().err

@@ -69,7 +69,7 @@ def test_every_packet_is_there(record):
     assert (found.packets.end - found.packets.start).tolist() == [p.payload for p in data]
     again = capture.retransmitted
     assert np.sum(~found.packets.of("sent")) == again > 10
-    assert np.sum(found.packets.of("sent again")) > 10
+    assert np.sum(found.packets.of("retransmitted")) > 10
     # All answers but the SYN's.
     answers = capture.of(2)[1:]
     assert found.answers.acknowledged.tolist() == [a.acknowledgment - origin for a in answers]
@@ -155,7 +155,7 @@ def test_a_capture_and_a_simulation_lie_over_each_other(record, tmp_path):
     data = results.plot.time_sequence()
     labels = [text.get_text() for text in data.legends[0].get_texts()]
     assert len(labels) == 3
-    assert labels[-1] == "sent again"
+    assert labels[-1] == "retransmitted"
 
 
 def test_files_of_the_same_name_are_told_apart(record):
@@ -214,7 +214,7 @@ def test_the_commands_draw_and_write(record, tmp_path, capsys):
     table = tmp_path / "packets.csv"
     output = tmp_path / "packets.png"
     plot = ["plot", str(scenario), "--kind", "time-sequence", "--flow", "one", "--to", "2 s",
-            "--store", str(tmp_path / "store"), "-o", str(output), "--csv", str(table)]  # fmt: skip
+            "--store", str(tmp_path / "store"), "-o", str(output), "-o", str(table)]  # fmt: skip
     assert status(plot) == 0
     assert output.read_bytes().startswith(b"\x89PNG")
     rows = pl.read_csv(table)
@@ -222,7 +222,7 @@ def test_the_commands_draw_and_write(record, tmp_path, capsys):
     assert rows["time_s"].max() < 2
     figures, page = tmp_path / "figures", tmp_path / "page.html"
     analyze = ["analyze", str(sender(record)), "--time-sequence", "--flow", "one", "--from", "1 s",
-               "--figures", str(figures), "--report", str(page)]  # fmt: skip
+               "-o", f"{figures}/", "-o", str(page)]  # fmt: skip
     assert status(analyze) == 0
     assert (figures / "time-sequence.png").exists()
     text = page.read_text()
@@ -232,7 +232,7 @@ def test_the_commands_draw_and_write(record, tmp_path, capsys):
     for wrong, words in (
         (["--time-sequence"], "give one"),
         (["--to", "1 s"], "give that, too"),
-        (["--time-sequence", "--flow", "six", "--figures", str(figures)], "no TCP flow `six`"),
+        (["--time-sequence", "--flow", "six", "-o", f"{figures}/"], "no TCP flow `six`"),
     ):
         assert status(["analyze", str(sender(record)), *wrong]) == 2
         assert words in capsys.readouterr().err
@@ -259,14 +259,14 @@ def test_a_page_holds_exact_numbers_and_says_what_it_leaves_out(record):
 @pytest.mark.browser
 def test_the_diagram_zooms_in_a_browser(record, tmp_path):
     page = tmp_path / "page.html"
-    words = ["analyze", str(sender(record)), "--time-sequence", "--report", str(page)]
+    words = ["analyze", str(sender(record)), "--time-sequence", "-o", str(page)]
     assert status(words) == 0
     with opened(page.as_uri()) as found:
         found.wait_for_selector("#sequence", state="attached")
         found.locator("#sequence").scroll_into_view_if_needed()
         found.wait_for_selector('#sequence[data-ready="yes"]')
         legend = found.locator("#sequence .legend-row button")
-        assert {"sent", "sent again", "acknowledged", "SACKed"} <= set(legend.all_inner_texts())
+        assert {"sent", "retransmitted", "acknowledged", "SACKed"} <= set(legend.all_inner_texts())
         over = found.locator("#sequence .u-over")
         over.scroll_into_view_if_needed()
         box = over.bounding_box()

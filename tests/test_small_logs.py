@@ -140,7 +140,7 @@ ANALYZED: dict[str, tuple[str, Callable[[], bytes], list[str]]] = {
         lambda: json.dumps(
             {"format": "jostle.measurement/1", "transfers": [], "idle": {"file": "x" * 5_000}}
         ).encode(),
-        ["is no file beside it"],
+        ["there is no file"],
     ),
 }
 
@@ -221,7 +221,7 @@ CONVERTED: dict[str, tuple[str, Callable[[], bytes], list[str]]] = {
 def test_a_small_trace(what: str, jostle: Limited, tmp_path: Path) -> None:
     name, content, expected = CONVERTED[what]
     (tmp_path / name).write_bytes(content())
-    code, said = jostle(["trace", "convert", name, "--output", "out.mahi"], tmp_path)
+    code, said = jostle(["link", "convert", name, "-o", "out.mahi"], tmp_path)
     assert code == 2, said[-2000:]
     assert [part for part in [name, *expected] if part not in said] == [], said[:2000]
     assert "Traceback" not in said
@@ -229,7 +229,7 @@ def test_a_small_trace(what: str, jostle: Limited, tmp_path: Path) -> None:
 
 def test_a_synthetic_trace_of_steps_without_length(jostle: Limited, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,rate\n0,1\n1e-300,2\n2e-300,3\n")
-    words = ["trace", "make", "--like", "a.csv", "--duration", "10 s", "--output", "out.csv"]
+    words = ["link", "generate", "--fit", "a.csv", "--duration", "10 s", "-o", "out.csv"]
     code, said = jostle(words, tmp_path)
     assert code == 2, said[-2000:]
     assert 'trace "a.csv": 1e+301 steps: at most 2000000' in said

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +13,10 @@ import pytest
 from fuzzing.seeds import repair_digests
 from jostle.cli import status
 from jostle.errors import InputError
+from jostle.store import parquet_files
 from jostle.store.maintenance import sql_question
+from jostle.store.maintenance.compaction import compact_store
+from jostle.store.maintenance.duckdb_files import SharedFile
 from jostle.store.maintenance.sql_question import ask
 from jostle.store.store import Store
 from jostle.store.stored_plans import write_plan
@@ -237,6 +242,43 @@ def test_a_damaged_page_is_said_of_its_file(
         assert said.startswith(f"error: {segment / 'flows.parquet'}: ")
         assert said.endswith(": see `jostle store check`\n")
     assert not Path("flows.csv").exists()
+
+
+def test_reads_of_two_threads_do_not_mix() -> None:
+    """DuckDB seeks and reads in two steps, and gives one handle to several threads."""
+    with SharedFile(io.BytesIO(b"0123456789")) as file, ThreadPoolExecutor(1) as other:
+        file.seek(2)
+        assert other.submit(file.seek, 7).result() == 7
+        assert file.read(2) == b"23"
+        assert other.submit(file.read, 2).result() == b"78"
+        assert file.tell() == 4
+        assert file.seek(-1, io.SEEK_END) == 9
+        assert file.read() == b"9"
+
+
+def test_a_store_that_is_compacted_meanwhile_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in (1, 2):
+        stored(tmp_path, [record(seed)])
+    done: list[object] = []
+    checked = parquet_files.checked
+
+    def compacted_before(path: Path) -> object:
+        if not done:
+            done.append(path)
+            compact_store(Store(tmp_path))
+        return checked(path)
+
+    monkeypatch.setattr(parquet_files, "checked", compacted_before)
+    assert ask(tmp_path, "SELECT count(*) AS n FROM runs")["n"][0] == 2
+    assert len(segments(tmp_path)) == 1
+
+
+def test_a_store_without_runs_is_named(tmp_path: Path) -> None:
+    Store(tmp_path)
+    with pytest.raises(InputError, match="has no finished runs to query"):
+        ask(tmp_path, "SELECT count(*) FROM measures")
 
 
 @pytest.mark.parametrize("content", ["[]", "{", "", '{"versions": 1}'])

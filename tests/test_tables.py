@@ -11,6 +11,8 @@ from fake_core import spec
 from fake_plan import make_plan, plan_of
 from jostle.cli import output
 from jostle.errors import InputError
+from jostle.results import ResultSet
+from jostle.results.finished_runs import CAPTURE
 from jostle.results.flow_groups import flow_groups
 from jostle.results.measure_samples import find_key
 from jostle.results.measures import measure, measures
@@ -19,6 +21,7 @@ from jostle.results.pivot import pivot_tables
 from jostle.results.sweep_matrix import sweep_matrix
 from jostle.results.tables import View, html_table, interval_note, phase_tables
 from jostle.results.tidy_frame import tidy
+from jostle.safe_io.terminal_text import wrap_words
 from jostle.scenario import PlannedRun
 from jostle.stats import Estimate, estimate
 
@@ -51,7 +54,8 @@ def test_flows_of_a_phase(results):
         "goodput", "RTT", "retransmission", "share", "Jain's index", "throughput", "cwnd",
     ]  # fmt: skip
     assert [row[0] for row in flows.rows] == ["cubic", "", "bbr", "", "vivace", "", "hybla", ""]
-    shares = [float(row[6]) for row in flows.rows]
+    assert flows.rows[0][6] == "54 ± 33"
+    shares = [float(row[6].partition(" ")[0]) for row in flows.rows]
     assert np.array(shares).reshape(4, 2).sum(axis=1) == pytest.approx([100.0] * 4, abs=0.11)
     mean = results.estimate("goodput").filter(condition="bbr", flow="newcomer")["value"][0]
     assert float(flows.rows[3][3].split()[0]) == pytest.approx(mean / 1e6, abs=0.06)
@@ -62,10 +66,12 @@ def test_flows_of_a_phase(results):
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_no_line_is_wider_than_the_terminal(results, width, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(width))
-    output.print_results(results, (), View(width=width))
     every = tuple(name for name, m in measures().items() if not m.elsewhere)
-    output.print_results(results, (), View(every, width=width))
-    lines = capsys.readouterr().out.splitlines()
+    lines = []
+    for view in (View(width=width), View(every, width=width)):
+        output.print_results(results, (), view)
+        # The verdict is one line at any width.
+        lines += capsys.readouterr().out.splitlines()[1:]
     assert max(map(len, lines)) <= width
     # Asked for, every measure is there, in as many tables as it takes.
     words = re.sub(r"\s+", " ", " ".join(lines))
@@ -75,7 +81,7 @@ def test_no_line_is_wider_than_the_terminal(results, width, monkeypatch, capsys)
 
 def test_columns_that_have_no_room_are_named(results):
     flows, _ = phase_tables(results, "overall", View(width=70))
-    assert any("There is more: --columns" in note and "cwnd" in note for note in flows.notes)
+    assert any("There is more: --measures" in note and "cwnd" in note for note in flows.notes)
 
 
 def test_long_names_of_conditions_stand_above_their_rows(carry_out):
@@ -147,7 +153,7 @@ def test_kinds_of_flows_have_tables_of_their_own(carry_out):
 def test_rows_beyond_the_limit_are_counted(results):
     flows, _ = phase_tables(results, "overall", View(limit=3))
     assert len(flows.rows) == 3
-    assert flows.notes == ("… 5 more rows of 3 conditions: --limit 0 shows all",)
+    assert flows.notes == ("… 5 more rows of 3 conditions: --max-rows 0 shows all",)
 
 
 def test_sorting_by_a_measure_and_by_a_key(results):
@@ -225,7 +231,7 @@ def test_intervals_end_where_a_measure_ends():
         (17.7424, 0.82, "17.74 ± 0.82"),
         (17.7424, 5.23, "17.7 ± 5.2"),
         (17.7424, 0.0021, "17.74 ± <0.01"),
-        (17.7424, 0.0, "17.74 ± 0.00"),
+        (17.7424, 0.0, "17.74"),
         (0.17, 4.1e-05, "0.170 ± <0.001"),
         (1234.5, 60.0, "1234 ± 60"),
     ],
@@ -340,7 +346,7 @@ def test_sweeps_beyond_the_limit_are_shown_at_a_glance(carry_out):
     assert flows.title == "Goodput (Mbit/s) of incumbent, by rate"
     assert flows.header == ("rtt", *rates)
     assert [row[0] for row in flows.rows] == list(rtts)
-    assert "6 conditions: --limit 0" in flows.notes[0]
+    assert "6 conditions: --max-rows 0" in flows.notes[0]
     assert links.title.startswith("Estimated queueing delay (ms) of bottleneck")
     # The first key has no room: the second one has.
     narrow = sweep_matrix(results, "overall", View(limit=5, width=24))
@@ -361,4 +367,26 @@ def test_rows_of_groups_fit(carry_out, width, monkeypatch, capsys):
     """A group's second line is longer than a short name."""
     monkeypatch.setenv("COLUMNS", str(width))
     output.print_results(of_one_run(carry_out, crowd(4, prefix="a")), (), View(width=width))
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= width
+    assert max(map(len, capsys.readouterr().out.splitlines()[1:])) <= width
+
+
+def test_a_note_never_breaks_a_name() -> None:
+    names = "queue_length_p95,marked,queueing_delay_p95,queue_delay_estimate"
+    lines = wrap_words(f"There is more: --measures {names}", 26)
+    assert lines[0] == "There is more: --measures"
+    assert max(map(len, lines)) <= 26
+    assert "".join(lines[1:]) == names
+    assert all(line.endswith(",") for line in lines[1:-1])
+
+
+def test_links_have_one_queueing_delay(results) -> None:
+    (links,) = [one for one in phase_tables(results, "steady") if one.title == "links"]
+    headings = [name.replace("\n", " ") for name in links.header]
+    assert next(one for one in headings if "queueing delay" in one) == "queueing delay ms"
+    assert headings.index("p95 queueing delay ms") < headings.index("estimated queueing delay ms")
+
+
+def test_measurements_cannot_be_repeated(results) -> None:
+    first = [run for run in results.results if run.condition == 0][:1]
+    measured = ResultSet("log", CAPTURE, "", conditions=results.conditions[:1], results=first)
+    assert interval_note(measured) == "One measurement: there is no confidence interval."

@@ -169,7 +169,7 @@ def test_what_cannot_be_read_is_told_with_its_line(write: Write, text: str, said
         read(path)
     assert said in str(caught.value)
     assert str(path) in str(caught.value)
-    assert status(["trace", "show", str(path)]) == 2
+    assert status(["link", "show", str(path)]) == 2
 
 
 def test_a_round_trip_through_both_formats_keeps_the_rate(write: Write) -> None:
@@ -340,23 +340,25 @@ def test_rates_hold_as_long_as_they_are_told_to() -> None:
 def test_the_commands(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gapped = write("g.csv", "start,end,down_mbps,loss\n0,1,10,0\n1,2,20,0.5\n9,10,30,0\n")
     figure = tmp_path / "figure.svg"
-    assert status(["trace", "show", str(gapped), "-o", str(figure)]) == 0
+    assert status(["link", "show", str(gapped), "-o", str(figure)]) == 0
     shown = capsys.readouterr().out
     assert figure.read_text().startswith("<?xml")
     assert "gaps: 1 of 7 s in all (2…9 s)" in shown
     assert re.search(r"down_mbps +Mbit/s +3 +20 +8.165 +10", shown)
     mahi = tmp_path / "out.mahi"
-    assert status(["trace", "convert", str(gapped), "-o", str(mahi)]) == 2
+    assert status(["link", "convert", str(gapped), "-o", str(mahi)]) == 2
     assert "a gap of 7 s" in capsys.readouterr().err
-    assert status(["trace", "convert", str(gapped), "--gaps", "stop", "-o", str(mahi)]) == 0
+    assert status(["link", "convert", str(gapped), "--gaps", "stop", "-o", str(mahi)]) == 0
     assert read(mahi).length_s == pytest.approx(10, abs=0.01)
     made = tmp_path / "made.csv"
-    more = ["--figure", str(tmp_path / "compared.png"), "--duration", "100 s", "-o", str(made)]
-    assert status(["trace", "make", "--like", str(gapped), *more]) == 0
+    more = ["-o", str(tmp_path / "compared.png"), "--duration", "100 s", "-o", str(made)]
+    assert status(["link", "generate", "--fit", str(gapped), *more]) == 0
     assert "down_mbps: Kolmogorov-Smirnov distance 0." in capsys.readouterr().out
     assert [one.name for one in read(made).columns] == ["down_mbps", "loss_percent"]
-    assert status(["trace", "make", "--duration", "1 s", "-o", str(made)]) == 2
-    assert status(["trace", "make", "--rates", "fast", "--duration", "1 s", "-o", str(made)]) == 2
+    assert status(["link", "generate", "--duration", "1 s", "-o", str(made)]) == 2
+    assert (
+        status(["link", "generate", "--rates", "fast", "--duration", "1 s", "-o", str(made)]) == 2
+    )
 
 
 @MEASURED
@@ -379,6 +381,6 @@ def test_a_rate_of_too_many_packets_is_not_converted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "fast.csv").write_text("time,down_mbps\n0,1\n1,9e12\n2,1\n")
-    words = ["trace", "convert", str(tmp_path / "fast.csv"), "-o", str(tmp_path / "fast.mahi")]
+    words = ["link", "convert", str(tmp_path / "fast.csv"), "-o", str(tmp_path / "fast.mahi")]
     assert status(words) == 2
     assert "packets: at most 4000000" in capsys.readouterr().err

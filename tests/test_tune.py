@@ -84,7 +84,7 @@ def test_parameters_have_the_range_of_the_registry(scenario: jostle.Scenario) ->
         ("flows.g.rtt", None, 'no flow "g"'),
         ("flows.f.rtt", {"from": "1 ms", "to": "1 Mbit/s"}, "is a rate"),
         ("flows.f.rtt", 3, "write a list of values"),
-        ("bottleneck.queue.limit", None, "no range of its own"),
+        ("bottleneck.queue.limit", None, "no default range"),
     ],
 )
 def test_keys_that_have_no_values(
@@ -315,9 +315,10 @@ def test_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["tune", str(SCENARIO), "--set", "duration=2 s", "--repeats", "1", "--param", BETA,
-             "--param", 'flows.f.controller.bic_scale={ from = 1, to = 100, scale = "log" }',
-             "--maximize", "goodput of f", "--minimize", "rtt of f", "--hold-out",
+    words = ["search", "tune", str(SCENARIO), "--set", "duration=2 s", "--repeats", "1",
+             "--vary", BETA,
+             "--vary", 'flows.f.controller.bic_scale={ from = 1, to = 100, scale = "log" }',
+             "--maximize", "goodput of f", "--minimize", "rtt of f", "--test-condition",
              "bottleneck.rate=20 Mbit/s"]  # fmt: skip
     assert status([*words, "--trials", "3", "--json"]) == 0
     first = json.loads(capsys.readouterr().out)
@@ -338,11 +339,11 @@ def test_the_command(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--param", BETA], "say what is to be best"),
-        (["--param", BETA, "--maximize", "goodput of g"], "no flow `g`"),
-        (["--param", "flows.f.rtt", "--maximize", "goodput of f"], "no parameter with a range"),
-        (["--param", BETA, "--maximize", "goodput of f", "--hold-out", "x"], "KEY=VALUE"),
-        (["--param", BETA, "--maximize", "goodput of f", "--minimize", "rtt of f", "--sampler",
+        (["--vary", BETA], "say what is to be best"),
+        (["--vary", BETA, "--maximize", "goodput of g"], "no flow `g`"),
+        (["--vary", "flows.f.rtt", "--maximize", "goodput of f"], "no parameter with a range"),
+        (["--vary", BETA, "--maximize", "goodput of f", "--test-condition", "x"], "KEY=VALUE"),
+        (["--vary", BETA, "--maximize", "goodput of f", "--minimize", "rtt of f", "--sampler",
           "cmaes", "--set", "duration=1 s"], "cmaes has one objective"),
     ],
 )  # fmt: skip
@@ -351,5 +352,19 @@ def test_mistakes_end_with_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    assert status(["tune", str(SCENARIO), *words]) == 2
+    assert status(["search", "tune", str(SCENARIO), *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_key_that_the_queue_lacks_is_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--vary", 'bottleneck.queue.target={ from = "1 ms", to = "20 ms" }']
+    words += ["--minimize", "rtt of f", "--trials", "2", "--store", str(tmp_path / "store")]
+    assert status(["search", "tune", "scenarios/tune.toml", *words]) == 1
+    captured = capsys.readouterr()
+    out = " ".join(captured.out.split())
+    assert out.startswith("no trial could be run")
+    assert "No trial holds every constraint" not in out
+    assert '"drop_tail" has no parameter "target"' in out
+    assert captured.err.count('"drop_tail" has no parameter "target"') == 2

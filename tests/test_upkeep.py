@@ -227,7 +227,7 @@ def test_plans_and_measures_are_asked_in_sql(tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[0] == "rival,share,n"
     assert status(["store", "sql", question, *store, "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[3])["rival"] == "vivace"
-    assert status(["store", "sql", question, *store, "--limit", "1"]) == 0
+    assert status(["store", "sql", question, *store, "--max-rows", "1"]) == 0
     said = capsys.readouterr()
     assert "bbr" in said.out
     assert "cubic" not in said.out
@@ -283,7 +283,7 @@ def test_runs_in_folders_are_mentioned(tmp_path, records, capsys):
     arguments = ["store", "export", str(file), "--table", "runs", "--store", str(tmp_path)]
     assert status(arguments) == 0
     said = capsys.readouterr()
-    assert "1 run has a folder of its own and is in no table: `jostle store convert`" in said.err
+    assert "1 run has a separate folder and is in no table: `jostle store convert`" in said.err
     assert said.out == f"runs: {file} (2 rows)\n"
     assert pl.read_csv(file).height == 2
 
@@ -291,5 +291,5 @@ def test_runs_in_folders_are_mentioned(tmp_path, records, capsys):
 def test_tidying_up_is_said(tmp_path, records, capsys):
     for one in records[::2]:
         stored(tmp_path, [one])
-    assert status(["store", "gc", "--store", str(tmp_path)]) == 0
+    assert status(["store", "compact", "--store", str(tmp_path)]) == 0
     assert capsys.readouterr().out.startswith("4 segments became 1, 0 runs were there twice, ")

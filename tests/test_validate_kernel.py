@@ -29,7 +29,7 @@ def test_the_simulator_beside_the_kernel(
 ):
     file = tmp_path / "short.toml"
     file.write_text(f'{SCENARIO}transport = "{transport}"\n')
-    code = status(["validate", str(file), "--repeats", "2", "--json", "--no-cache"])
+    code = status(["validate", str(file), "--repeats", "2", "--json", "--store", "none"])
     captured = capsys.readouterr()
     assert code == 0, captured.err
     (scenario,) = json.loads(captured.out)["scenarios"]

@@ -75,8 +75,8 @@ for words in (
     ("run", "scenario.toml", "--store", "store", "--repeats", "3", "--json"),
     ("run", "scenario.toml", "--store", "store", "--repeats", "5"),
     ("run", "scenario.toml", "--store", "store", "--repeats", "5"),
-    ("run", "scenario.toml", "--store", "store", "--repeats", "2", "--figures", "figures"),
-    ("store", "gc", "--store", "store"),
+    ("run", "scenario.toml", "--store", "store", "--repeats", "2", "-o", "figures/"),
+    ("store", "compact", "--store", "store"),
     ("store", "check", "--store", "store"),
     ("sweep", "status", "--store", "store"),
 ):

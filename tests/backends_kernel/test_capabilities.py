@@ -146,7 +146,7 @@ def test_the_virtual_kernel_can_what_tc_cannot(key, defaults):
     for kind in ("realtime", "native"):
         (problem,) = capabilities.problems(spec, defaults, kind)
         assert problem.key == REFUSED[key][1]
-        assert "linux" in problem.key or "--kernel virtual" in problem.text
+        assert "linux" in problem.key or "--backend kernel" in problem.text
 
 
 def test_jitter_that_is_too_fine_to_be_played_back_is_refused(defaults):
@@ -188,8 +188,10 @@ def test_a_card_that_puts_segments_together_is_not_captured(defaults):
 
 
 def test_the_documentation_names_what_is_refused():
-    page = (Path(__file__).parents[2] / "docs" / "kernel-backend.md").read_text("utf-8")
-    section = page.split("## What it cannot do")[1].split("\n## ")[0]
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "kernel-backend.md").read_text(
+        "utf-8"
+    )
+    section = page.split("## Limits")[1].split("\n## ")[0]
     assert '`record = "acks"`' in section
     named = set(re.findall(r"`(\w+)`", section)) | {"record"}
     # Of the many parameters of controllers it says what they have in common.
@@ -318,7 +320,7 @@ def test_links_that_tc_is_not_are_those_of_virtual_time(key, value, message, def
         spec["links"][0]["loss_steps"] = [{"at_ns": 0, "probability": 0.1}]
     capabilities.check(spec, defaults, "virtual")
     for kind in ("realtime", "native"):
-        with pytest.raises(InputError, match=f"{message}.*--kernel virtual"):
+        with pytest.raises(InputError, match=f"{message}.*--backend kernel"):
             capabilities.check(spec, defaults, kind)
 
 

@@ -39,8 +39,8 @@ def any_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_kernel")
 def test_a_missing_kernel_says_what_to_do(file, capsys):
-    assert status(["run", str(file), "--backend", "kernel", "--no-cache"]) == 2
-    assert "jostle kernel build" in capsys.readouterr().err
+    assert status(["run", str(file), "--backend", "kernel", "--store", "none"]) == 2
+    assert "jostle setup kernel" in capsys.readouterr().err
     with pytest.raises(KernelMissingError):
         jostle.run(file, backend="kernel")
 
@@ -65,7 +65,7 @@ def test_conditions_that_cannot_be_done_are_left_out(file, capsys, monkeypatch):
         text.write('[grid]\n"flows.one.controller" = ["vivace", "cubic"]\n')
     simulator = SimBackend()
     monkeypatch.setattr(KernelBackend, "run", lambda _self, spec, _stop: simulator.run(spec))
-    assert status(["run", str(file), "--backend", "kernel", "--no-cache", "--json"]) == 0
+    assert status(["run", str(file), "--backend", "kernel", "--store", "none", "--json"]) == 0
     out, told = capsys.readouterr()
     assert "left out: flows.one.controller = vivace: the kernel backend cannot" in told
     (condition,) = json.loads(out)["conditions"]
@@ -91,8 +91,8 @@ def test_a_kernel_that_breaks_down_is_an_error_and_leaves_nothing(
 
 
 def test_the_simulator_has_no_kernel_to_choose(file, capsys):
-    assert status(["run", str(file), "--kernel", "native", "--no-cache"]) == 2
-    assert "use the backend `kernel`" in capsys.readouterr().err
+    assert status(["run", str(file), "--backend", "sim:native", "--store", "none"]) == 2
+    assert "the backend `sim` has no `native`" in capsys.readouterr().err
     with pytest.raises(InputError, match="no `kernel_version` to choose"):
         create("sim", kernel_version="6.1")
 

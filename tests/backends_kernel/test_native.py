@@ -125,7 +125,7 @@ def test_a_missing_controller_of_this_machine_is_named(native_kernel: Image):
 
 
 def test_disciplines_that_this_machine_lacks_are_named(native_kernel: Image):
-    lacking = status.to_dict()["kernels"][2]["lacking_disciplines"]
+    lacking = status.states()[2].to_dict()["lacking_disciplines"]
     if "netem" not in lacking:
         pytest.skip("this machine has netem")
     with pytest.raises(KernelRunError, match=r"discipline.* netem.* \(module.* sch_netem"):

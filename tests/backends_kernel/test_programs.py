@@ -133,13 +133,13 @@ def test_a_recipe_says_what_to_install(refusal, monkeypatch):
     assert "apt-get install ngtcp2-server ngtcp2-client" in text
     text = refusal(carried_by("quic-go", {"flows.theirs.controller": '"reno"'}))
     assert "there is no program `jostle-quic-go` in /" in text
-    assert "run `jostle quic build quic-go` (" in text
+    assert "run `jostle setup quic quic-go` (" in text
     assert "it needs Go 1.26 or later)" in text
 
 
 def test_a_placeholder_that_stands_for_nothing(refusal):
     text = refusal(theirs(["sh", "-c", "{adress}"], ["sh"]))
-    assert "{adress} stands for nothing: there are {address}, {bytes}" in text
+    assert "{adress} is unknown — accepted: {address}, {bytes}" in text
 
 
 def test_what_a_recipe_has_not(refusal):

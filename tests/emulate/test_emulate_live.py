@@ -83,7 +83,7 @@ def traffic(*words: str) -> list[str]:
 def command(folder: Path, link: str, *options: str) -> list[str]:
     file = folder / "link.toml"
     file.write_text(link)
-    return [*JOSTLE, "emulate", str(file), *options]
+    return [*JOSTLE, "link", "emulate", str(file), *options]
 
 
 def emulated(
@@ -95,7 +95,7 @@ def emulated(
     lateness: str = "1 s",
 ) -> Emulated:
     log, summary = folder / "log.parquet", folder / "summary.json"
-    files = ["--log", str(log), "--summary", str(summary), "--lateness", lateness]
+    files = ["-o", str(log), "-o", str(summary), "--max-delay-error", lateness]
     peer = peer or traffic("serve")
     whole = command(folder, link, *files, "--peer", shlex.join(peer), *options, "--", *program)
     done = subprocess.run(whole, capture_output=True, text=True, timeout=30, check=False)
@@ -220,7 +220,7 @@ def test_an_emulation_that_is_late_is_no_result(tmp_path: Path) -> None:
 
 
 def test_the_status_is_that_of_the_command(tmp_path: Path) -> None:
-    found = emulated(tmp_path, LINK, ["sh", "-c", "exit 7"], (), "--uplink")
+    found = emulated(tmp_path, LINK, ["sh", "-c", "exit 7"], (), "--swap-directions")
     assert (found.status, found.document["exit_status"]) == (7, 7)
 
 
@@ -334,7 +334,7 @@ def test_the_command_has_the_rights_and_the_home_of_the_caller(
     assert lent.printed.splitlines() == [
         "65534", "65534", groups, *["0" * 16] * 4, f"{account.pw_dir} {account.pw_name} unset"
     ]  # fmt: skip
-    kept = emulated(tmp_path, link, told, ["sleep", "5"], "--as-root").printed.splitlines()
+    kept = emulated(tmp_path, link, told, ["sleep", "5"], "--run-as-root").printed.splitlines()
     assert (kept[0], kept[-1].split()[0], kept[-1].split()[-1]) == ("0", root, f"{root}/.config")
 
 

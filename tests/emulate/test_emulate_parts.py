@@ -1,4 +1,4 @@
-"""The parts of `jostle emulate` that need neither root nor a network."""
+"""The parts of `jostle link emulate` that need neither root nor a network."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 import pytest
 from jostle.cli import status
+from jostle.cli.output_targets import Outputs
 from jostle.emulate import emulation, event_log, lines, nat
 from jostle.emulate.caller import account_of, environment_of
 from jostle.emulate.namespaces import Owner
@@ -129,7 +130,7 @@ def test_a_peer_that_is_no_command(
     link = tmp_path / "link.toml"
     queue = '{ kind = "drop_tail", limit = "100 packets" }'
     link.write_text(f'[bottleneck]\nrate = "1 Mbit/s"\nqueue = {queue}\n')
-    assert status(["emulate", str(link), "--peer", peer, "--", "true"]) == 2
+    assert status(["link", "emulate", str(link), "--peer", peer, "--", "true"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: --peer")
     assert message in error
@@ -199,16 +200,11 @@ def test_the_log_names_what_the_engine_counts(tmp_path: Path) -> None:
         (0.75, "from_command", "c", "mark", "overflow", 80, *gre),
         (1.0, "to_command", "a", "drop", "codel", 114, *nothing),
     ]
-    for name in ("log.csv", "log.parquet"):
-        event_log.write(log, tmp_path / name)
+    Outputs(tuple(str(tmp_path / name) for name in ("log.csv", "log.parquet"))).write_table(
+        lambda: log
+    )
     assert pl.read_parquet(tmp_path / "log.parquet").equals(log)
     assert pl.read_csv(tmp_path / "log.csv").rows() == log.rows()
-
-
-def test_a_log_has_a_known_format() -> None:
-    event_log.check(Path("log.csv"))
-    with pytest.raises(InputError, match=r"ends in \.parquet or \.csv"):
-        event_log.check(Path("log.txt"))
 
 
 def document(verdict: str, dropped: dict[str, int], unseen: int = 0) -> dict[str, Any]:
@@ -261,7 +257,7 @@ def test_what_is_no_result_says_so(verdict: str, unseen: int, expected: str) -> 
 
 
 def run(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    found = status(["emulate", *arguments])
+    found = status(["link", "emulate", *arguments])
     return found, capsys.readouterr().err
 
 
@@ -275,9 +271,9 @@ def test_mistakes_are_told_before_anything_starts(
     for arguments, expected in (
         ([str(tmp_path / "none.toml"), "--", "true"], "cannot be read"),
         ([str(bad), "--", "true"], "bad.toml:2: bottleneck.speed: unknown key"),
-        ([file, "--lateness", "1", "--", "true"], "--lateness: "),
-        ([file, "--log", "x.txt", "--", "true"], "x.txt: a log's name ends in"),
-        ([file, "--summary", "/proc/no/x.json", "--", "true"], "cannot write /proc/no/x.json"),
+        ([file, "--max-delay-error", "1", "--", "true"], "--max-delay-error: "),
+        ([file, "-o", "x.txt", "--", "true"], "-o x.txt: no content has the ending .txt"),
+        ([file, "-o", "/proc/no/x.json", "--", "true"], "cannot make the folder /proc/no"),
         ([file, "--nat", "--peer", "true", "--", "true"], "--nat and --peer"),
         ([file, "--", "no-such-program"], "there is no program `no-such-program`"),
         ([file], "Missing argument"),
@@ -328,7 +324,7 @@ def test_the_program_that_gave_roots_rights_names_the_caller(
         ({"DOAS_USER": "no such user"}, "DOAS_USER=no such user names no account"),
         (
             {"SUDO_UID": "65534", "DOAS_USER": "root"},
-            "SUDO_UID=65534 and DOAS_USER=root name different accounts .* --as-root",
+            "SUDO_UID=65534 and DOAS_USER=root name different accounts .* --run-as-root",
         ),
         ({"SUDO_UID": "65534", "SUDO_USER": "root"}, "name different accounts"),
         ({"SUDO_UID": "0", "PKEXEC_UID": "65534"}, "name different accounts"),

@@ -131,7 +131,7 @@ def test_without_a_way_back_a_row_of_links_gets_the_narrowest_rate(tmp_path: Pat
         ),
         (
             'rtt = "90 ms"\n' + ONE + ONE.replace("bottleneck", "reverse"),
-            ["1: rtt: the links of [reverse] have delays of their own — keep either"],
+            ["1: rtt: the links of [reverse] have delays, too — keep either"],
         ),
         (
             ONE.replace("[bottleneck]", '[bottleneck]\nquick_start = "5 Mbit/s"'),

@@ -44,12 +44,12 @@ SECONDS = 16
 def measured(folder: Path, *words: str) -> dict[str, Any]:
     """Measure the far end of the link, where iperf3 serves."""
     # A busy machine makes the emulation late, and the result no worse than any real network's.
-    emulating = command(folder, LINK, "--peer", "iperf3 -s", "--lateness", "1 s")
+    emulating = command(folder, LINK, "--peer", "iperf3 -s", "--max-delay-error", "1 s")
     measuring = [
         *JOSTLE,
         "measure",
         "$JOSTLE_PEER",
-        "--out",
+        "-o",
         str(folder / "seen"),
         *words,
         "--json",
@@ -66,7 +66,7 @@ def measured(folder: Path, *words: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_what_was_emulated_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    manifest = measured(tmp_path, "--seconds", str(SECONDS), "--controllers", "reno")
+    manifest = measured(tmp_path, "--duration", f"{SECONDS} s", "--controllers", "reno")
     assert manifest["idle"]["rtt_p50_s"] == pytest.approx(0.0405, abs=0.002)
     assert [one["name"] for one in manifest["transfers"]] == ["down-reno", "up-reno"]
     for one in manifest["transfers"]:
@@ -82,7 +82,7 @@ def test_what_was_emulated_is_found(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert network.numbers["rate"] == pytest.approx(rate_bps, rel=0.05)
         assert network.numbers["rtt"] == pytest.approx(0.04, rel=0.08)
         assert network.numbers["limit"] == pytest.approx(limit_bytes, rel=0.25)
-        assert status(["identify", str(file), "--replicas", "2", "--json"]) == 0
+        assert status(["identify", str(file), "--repeats", "2", "--json"]) == 0
         ranking = json.loads(capsys.readouterr().out)["ranking"]
         assert {"reno", "lp"} & {each["controller"] for each in ranking[:2]}
     _fits(tmp_path / "seen" / "up-reno.log")
@@ -119,7 +119,7 @@ def _fits(file: Path) -> None:
 def test_packets_are_kept_where_they_are_asked_for(tmp_path: Path) -> None:
     if shutil.which("tcpdump") is None:
         pytest.skip("tcpdump is not installed")
-    words = ("--seconds", "4", "--controllers", "reno", "--direction", "up", "--capture")
+    words = ("--duration", "4 s", "--controllers", "reno", "--direction", "up", "--capture")
     (one,) = measured(tmp_path, *words)["transfers"]
     assert one["data"] == "up-reno.pcap"
     file = tmp_path / "seen" / "up-reno.pcap"
@@ -168,8 +168,8 @@ def test_a_web_server_is_measured_over_ipv6_and_tls(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
     serving = shlex.join([sys.executable, "server.py"])
-    emulating = command(tmp_path, LINK, "--peer", serving, "--lateness", "1 s")
-    out = ["--seconds", "5", "--out", "seen", "--json"]
+    emulating = command(tmp_path, LINK, "--peer", serving, "--max-delay-error", "1 s")
+    out = ["--duration", "5 s", "-o", "seen", "--json"]
     done = subprocess.run(
         [*emulating, "--", *JOSTLE, "measure", f"https://[{peer}]:8443/large", *out],
         capture_output=True, text=True, timeout=120, check=False,
@@ -193,10 +193,10 @@ def test_a_web_server_is_measured_over_ipv6_and_tls(
 def test_without_a_server_it_says_what_to_start(tmp_path: Path) -> None:
     file = tmp_path / "link.toml"
     file.write_text(LINK)
-    words = ["$JOSTLE_PEER", "--controllers", "reno", "--out", str(tmp_path / "seen")]
+    words = ["$JOSTLE_PEER", "--controllers", "reno", "-o", str(tmp_path / "seen")]
     measuring = " ".join([*map(shlex.quote, JOSTLE), "measure", *words])
     done = subprocess.run(
-        [*JOSTLE, "emulate", str(file), "--peer", "sleep 60", "--", "sh", "-c", measuring],
+        [*JOSTLE, "link", "emulate", str(file), "--peer", "sleep 60", "--", "sh", "-c", measuring],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert "Start `iperf3 -s` there" in done.stderr

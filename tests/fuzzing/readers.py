@@ -7,7 +7,7 @@ from typing import Final
 
 __all__ = ["OTHERS", "READERS", "Reader"]
 
-_RUN = ("run", "--no-cache", "--jobs", "1")
+_RUN = ("run", "--store", "none", "--jobs", "1")
 _STORE = ".jostle/store"
 
 
@@ -65,8 +65,8 @@ def _capture(name: str, form: str, file: str, *modules: str) -> Reader:
 def _trace(name: str, form: str, file: str) -> Reader:
     """Make the row of a recording of a link."""
     commands = (
-        *(("trace", "convert", "FILE", "--output", f"out.{kind}") for kind in ("csv", "mahi")),
-        ("trace", "make", "--like", "FILE", "--duration", "10 s", "--output", "out.csv"),
+        *(("link", "convert", "FILE", "-o", f"out.{kind}") for kind in ("csv", "mahi")),
+        ("link", "generate", "--fit", "FILE", "--duration", "10 s", "-o", "out.csv"),
         (*_RUN, "s.toml"),
     )
     modules = ("scenario.traces.mahimahi",)
@@ -76,7 +76,7 @@ def _trace(name: str, form: str, file: str) -> Reader:
 
 def _study(name: str, form: str, file: str, module: str, *command: str) -> Reader:
     """Make the row of a file of a study, or of a suite."""
-    words = command or ("study", "./small", "--repeats", "1", "--jobs", "1", "--output", "page")
+    words = command or ("study", "run", "./small", "--repeats", "1", "--jobs", "1", "-o", "page/")
     names = ("small",)
     statuses = frozenset({0, 1, 2})
     return Reader(name, form, (file,), (words,), (module,), statuses, names)
@@ -89,7 +89,7 @@ def _stored(name: str, form: str, files: tuple[str, ...], *modules: str) -> Read
         ("store", "export", "out.csv"),
         ("store", "sql", "select * from runs limit 3"),
         ("store", "sql", "select * from flows limit 3"),
-        ("store", "gc"),
+        ("store", "compact"),
         ("run", "s.toml", "--jobs", "1"),
         ("compare", _STORE),
         ("sweep", "status"),
@@ -107,11 +107,13 @@ READERS: Final = (
         (
             (*_RUN, "FILE"),
             (*_RUN, "FILE", "--json"),
-            (*_RUN, "FILE", "--report", "r.html"),
+            (*_RUN, "FILE", "-o", "r.html"),
             (
+                "search",
                 "boundary",
                 "FILE",
-                "--no-cache",
+                "--store",
+                "none",
                 "--jobs",
                 "1",
                 "--claim",
@@ -148,18 +150,32 @@ READERS: Final = (
         ("link.toml",),
         (
             ("identify", "flow.pcap", "--jobs", "1", "--link", "FILE"),
-            ("emulate", "FILE", "--lateness", "never", "--", "true"),
+            ("link", "emulate", "FILE", "--max-delay-error", "never", "--", "true"),
         ),
         ("scenario.parsing.toml_document",),
         # 1: on such a link no candidate sends long enough to be compared.
         frozenset({0, 1, 2}),
-        names=("--lateness",),
+        names=("--max-delay-error",),
     ),
     Reader(
         "claim",
         "toml",
         ("claim.toml",),
-        (("boundary", "s.toml", "--claim", "FILE", "--no-cache", "--points", "4", "--jobs", "1"),),
+        (
+            (
+                "search",
+                "boundary",
+                "s.toml",
+                "--claim",
+                "FILE",
+                "--store",
+                "none",
+                "--points",
+                "4",
+                "--jobs",
+                "1",
+            ),
+        ),
         ("scenario.parsing.toml_document",),
         frozenset({0, 1, 2}),
     ),
@@ -169,8 +185,8 @@ READERS: Final = (
         ("s.toml",),
         (
             (
-                *("tune", "FILE", "--no-cache", "--jobs", "1", "--trials", "1"),
-                *("--param", "bottleneck.rate=['5 Mbit/s', '6 Mbit/s']"),
+                *("search", "tune", "FILE", "--store", "none", "--jobs", "1", "--trials", "1"),
+                *("--vary", "bottleneck.rate=['5 Mbit/s', '6 Mbit/s']"),
                 *("--maximize", "goodput of a"),
             ),
         ),
@@ -181,7 +197,7 @@ READERS: Final = (
         "fitted-scenario",
         "toml",
         ("s.toml",),
-        (("fit", "FILE", "--to", "flow.pcap", "--free", "bottleneck.rate", "--guesses", "10"),),
+        (("fit", "FILE", "--data", "flow.pcap", "--vary", "bottleneck.rate", "--trials", "10"),),
         ("scenario.parsing.toml_document",),
         frozenset({0, 1, 2}),
     ),
@@ -189,7 +205,7 @@ READERS: Final = (
         "causes",
         "toml",
         ("page-causes.toml",),
-        (("validate", "s.toml", "--no-cache", "--report", "page.md"),),
+        (("validate", "s.toml", "--store", "none", "-o", "page.md"),),
         ("fidelity.causes",),
         frozenset({0, 1, 2}),
         # Which kernels a machine has is no matter of what is read.
@@ -204,15 +220,15 @@ READERS: Final = (
     _study("study-fitted", "json", "small/fitted.json", "studies.fitted_network"),
     _study(
         *("testbed", "toml", "small/testbed.toml", "scenario.parsing.toml_document"),
-        *("testbed", "./small", "--trials", "1", "--jobs", "1"),
+        *("study", "fit-network", "./small", "--trials", "1", "--jobs", "1"),
     ),
     _study(
         *("suite", "toml", "small/suite.toml", "scenario.parsing.toml_document"),
-        *("suite", "./small", "--controller", "reno", "--quick", "--jobs", "1", "--json"),
+        *("suite", "run", "./small", "--controller", "reno", "--quick", "--jobs", "1", "--json"),
     ),
     _study(
         *("suite-scenario", "toml", "small/alone.toml", "scenario.parsing.toml_document"),
-        *("suite", "./small", "--controller", "reno", "--quick", "--jobs", "1", "--json"),
+        *("suite", "run", "./small", "--controller", "reno", "--quick", "--jobs", "1", "--json"),
     ),
     _capture("pcap", "bytes", "flow.pcap"),
     _capture("pcap-gz", "bytes+gz", "flow.pcap.gz"),
@@ -225,8 +241,8 @@ READERS: Final = (
         (
             ("identify", "FILE", "--jobs", "1"),
             ("advise", "FILE", "--goal", "bulk", "--jobs", "1"),
-            ("fit", "s.toml", "--to", "FILE", "--free", "bottleneck.rate", "--guesses", "10"),
-            ("analyze", "FILE", "--time-sequence", "--report", "r.html"),
+            ("fit", "s.toml", "--data", "FILE", "--vary", "bottleneck.rate", "--trials", "10"),
+            ("analyze", "FILE", "--time-sequence", "-o", "r.html"),
         ),
         ("measurements.analysis",),
     ),
@@ -250,7 +266,7 @@ READERS: Final = (
     _stored("segment-tables", "bytes", (f"{_STORE}/segments/*/*.parquet",)),
     replace(
         _stored("store-index", "bytes", (f"{_STORE}/.index.parquet",), "store.segments.index"),
-        commands=(("run", "s.toml", "--jobs", "1"), ("store", "check"), ("store", "gc")),
+        commands=(("run", "s.toml", "--jobs", "1"), ("store", "check"), ("store", "compact")),
     ),
     _stored("store-plan", "json", (f"{_STORE}/.plans/*.json",), "store.stored_plans"),
     _stored("store-sweep", "json", (f"{_STORE}/.sweeps/*/*.json",), "runner.sweeps.sweep_files"),
@@ -284,6 +300,7 @@ OTHERS: Final = {
     "backends.kernel.engine_samples_datagrams": "what jostle's own program in a guest wrote",
     "backends.kernel.engine_samples_quic": "what jostle's own program in a guest wrote",
     "backends.kernel.qlog_reader": "logs of a program that the user allowed; as the qlog rows",
+    "cli.shell_completion": "a scenario, read by `scenario.parsing.toml_document`",
     "cli.detach": "the log of a command that the user started",
     "cli.registry_names": "titles of scenarios, which the row `scenario` reads",
     "report.html": "text of scenarios, which the row `scenario` reads",

@@ -281,7 +281,7 @@ def _finished_study(folder: Path) -> None:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        assert status(["study", "./small", "--repeats", "1", "--jobs", "1"]) == 0
+        assert status(["study", "run", "./small", "--repeats", "1", "--jobs", "1"]) == 0
     finally:
         os.chdir(before)
     kept = _ROOT / "studies"

@@ -357,6 +357,7 @@ def test_unknown_series(tools: FakeToolchain) -> None:
         carry_out(series="6.5")
 
 
+@pytest.mark.slow
 def test_two_builds_at_a_time(
     tools: FakeToolchain, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

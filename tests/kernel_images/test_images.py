@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fake_toolchain import kernel_script, write_program
 from jostle.kernel_images import KernelMissingError, config, find, image_paths, status
-from jostle.kernel_images.status import to_dict
+from jostle.kernel_images.status import states
 
 
 def put(cache: Path, version: str, config_hash: str | None = None) -> Path:
@@ -38,10 +38,10 @@ def realtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_none_yet(cache: Path) -> None:
-    with pytest.raises(KernelMissingError, match="run `jostle kernel build`") as missing:
+    with pytest.raises(KernelMissingError, match="run `jostle setup kernel`") as missing:
         find("virtual")
     assert missing.value.exit_status == 2
-    with pytest.raises(KernelMissingError, match=r"`jostle kernel build --version 6\.12`"):
+    with pytest.raises(KernelMissingError, match=r"`jostle setup kernel --version 6\.12`"):
         find("virtual", "6.12")
 
 
@@ -156,9 +156,7 @@ def test_a_processor_that_the_realtime_kernel_cannot_run_on(realtime: Path) -> N
 def test_status(cache: Path, realtime: Path) -> None:
     put(cache, "6.1.9")
     put(cache, "6.1.8", "0" * 12)
-    document = to_dict()
-    assert document["schema"] == "jostle.kernels/1"
-    kernels = {kernel["kind"]: kernel for kernel in document["kernels"]}
+    kernels = {state.kind: state.to_dict() for state in states()}
     assert list(kernels) == ["virtual", "realtime", "native"]
     assert kernels["virtual"]["available"] is True
     assert kernels["virtual"]["version"] == "6.1.9"
@@ -173,7 +171,7 @@ def test_a_machine_without_netem_runs_nothing(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(image_paths.os, "geteuid", lambda: 0)
     for lacking, available in ((["codel"], True), (["netem", "codel"], False)):
         monkeypatch.setattr(status, "_lacking_disciplines", lambda lacking=lacking: lacking)
-        native = to_dict()["kernels"][2]
+        native = states()[2].to_dict()
         assert native["available"] is available
         assert native["lacking_disciplines"] == lacking
     assert "lacks sch_netem, without which there are no links" in native["advice"]

@@ -1,4 +1,4 @@
-"""`jostle kernel`: what it prints where, and how it ends."""
+"""`jostle setup`: what it prints where, and how it ends."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ def jostle(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def test_build_and_build_again(jostle: Run, tools: FakeToolchain) -> None:
-    code, out, err = jostle("kernel", "build", "--jobs", "2")
+    code, out, err = jostle("setup", "kernel", "--jobs", "2")
     assert code == 0
     assert out.startswith(f"Linux {VERSION}, built in ")
     assert [line.split()[0] for line in err.splitlines()] == [
         "fetching", "extracting", "configuring", "compiling", "booting",
     ]  # fmt: skip
-    code, out, err = jostle("kernel", "build")
+    code, out, err = jostle("setup", "kernel")
     assert code == 0
     assert f"Linux {VERSION} is there already" in out
-    _, _, err = jostle("kernel", "build", "--force")
+    _, _, err = jostle("setup", "kernel", "--force")
     assert "  about 50 % compiled" in err.splitlines()
 
 
 def test_failures_end_with_1_and_wrong_wishes_with_2(jostle: Run, tools: FakeToolchain) -> None:
-    assert jostle("kernel", "build", "--version", "5.4")[0] == 2
-    assert jostle("kernel", "build", "--jobs", "0")[0] == 2
-    assert jostle("kernel", "build", "--source", "absent.tar.xz")[0] == 2
+    assert jostle("setup", "kernel", "--version", "5.4")[0] == 2
+    assert jostle("setup", "kernel", "--jobs", "0")[0] == 2
+    assert jostle("setup", "kernel", "--source", "absent.tar.xz")[0] == 2
     tools.make("broken")
-    code, out, err = jostle("kernel", "build")
+    code, out, err = jostle("setup", "kernel")
     assert (code, out) == (1, "")
     assert "error: `make ARCH=um linux -j" in err
 
@@ -55,7 +55,7 @@ def test_without_a_compiler(
     (tools.programs / "gcc").unlink()
     monkeypatch.setattr(toolchain.os, "geteuid", lambda: 1000)
     write_program(tools.programs / "apt-get", "#!/bin/sh\nexit 1\n")
-    code, _, err = jostle("kernel", "build")
+    code, _, err = jostle("setup", "kernel")
     assert code == 2
     assert "error: not installed: gcc; as root, run `apt-get install -y " in err
     assert tools.calls == []
@@ -74,13 +74,13 @@ def test_root_gets_it_installed(
         'if [ "$1" = download ]; then /bin/cp "$here"/repository/*.deb .; exit; fi\n'
         '/bin/mv "$here/gcc.away" "$here/gcc"; echo Setting up gcc\n',
     )
-    code, _, err = jostle("kernel", "build", "--no-install")
+    code, _, err = jostle("setup", "kernel", "--no-install")
     assert code == 2
     assert "--install" not in err
-    code, _, err = jostle("kernel", "build")
+    code, _, err = jostle("setup", "kernel")
     assert code == 2, "nobody was there to be asked"
     assert "or add --install" in err
-    code, _, err = jostle("kernel", "build", "--install")
+    code, _, err = jostle("setup", "kernel", "--install")
     assert code == 0
     assert "installing what is missing: apt-get install" in err
     assert "  Setting up gcc" in err
@@ -88,21 +88,21 @@ def test_root_gets_it_installed(
 
 def test_a_source_that_is_not_what_it_should_be(jostle: Run, tools: FakeToolchain) -> None:
     own = str(tools.tarball)
-    code, _, err = jostle("kernel", "build", "--source", own)
+    code, _, err = jostle("setup", "kernel", "--source", own)
     assert code == 2
     assert f"`sha256sum {own}`" in err
-    code, _, err = jostle("kernel", "build", "--source", own, "--sha256", "0" * 64)
+    code, _, err = jostle("setup", "kernel", "--source", own, "--sha256", "0" * 64)
     assert code == 2
     assert f"not {'0' * 64}" in err
-    code, _, err = jostle("kernel", "build", "--sha256", "0" * 64)
+    code, _, err = jostle("setup", "kernel", "--sha256", "0" * 64)
     assert code == 2
     assert "--sha256 is the digest of a --source" in err
     sha256 = hashlib.sha256(tools.tarball.read_bytes()).hexdigest()
-    assert jostle("kernel", "build", "--source", own, "--sha256", sha256.upper())[0] == 0
+    assert jostle("setup", "kernel", "--source", own, "--sha256", sha256.upper())[0] == 0
 
 
 def test_a_kernel_that_was_changed_does_not_boot(jostle: Run, tools: FakeToolchain) -> None:
-    assert jostle("kernel", "build")[0] == 0
+    assert jostle("setup", "kernel")[0] == 0
     (kernel,) = image_paths.built()
     with kernel.image.path.open("ab") as program:
         program.write(b"# more\n")
@@ -111,18 +111,18 @@ def test_a_kernel_that_was_changed_does_not_boot(jostle: Run, tools: FakeToolcha
 
 
 def test_status(jostle: Run, tools: FakeToolchain) -> None:
-    code, out, _ = jostle("kernel", "status")
+    code, out, _ = jostle("setup", "status")
     assert code == 0
-    assert "jostle kernel build" in out
-    jostle("kernel", "build")
-    code, out, _ = jostle("kernel", "status", "--json")
+    assert "jostle setup kernel" in out
+    jostle("setup", "kernel")
+    code, out, _ = jostle("setup", "status", "--json")
     assert code == 0
     assert json.loads(out)["kernels"][0]["version"] == VERSION
-    assert str(VERSION) in jostle("kernel", "status")[1]
+    assert str(VERSION) in jostle("setup", "status")[1]
 
 
 def test_help_is_instant(jostle: Run) -> None:
     started_s = time.process_time()
-    assert jostle("kernel", "--help")[0] == 0
-    assert jostle("kernel", "build", "--help")[0] == 0
+    assert jostle("setup", "--help")[0] == 0
+    assert jostle("setup", "kernel", "--help")[0] == 0
     assert time.process_time() - started_s < 0.3

@@ -1,4 +1,4 @@
-"""Draw the simulator's sawtooth over the kernel's, and write the tables of docs/validation.md.
+"""Draw the simulator's sawtooth over the kernel's; write the tables of docs/results/validation.md.
 
 Run `python tests/recorded_kernel/overlay.py`.
 """

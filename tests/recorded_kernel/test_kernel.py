@@ -5,7 +5,7 @@ import pytest
 import validation_page as page
 from kernel_runs import PAIRS, SOLO, pair_shares, recorded, simulated
 
-WRITE = "docs/validation.md has other numbers: run tests/recorded_kernel/overlay.py"
+WRITE = "docs/results/validation.md has other numbers: run tests/recorded_kernel/overlay.py"
 
 
 @pytest.mark.parametrize("name", SOLO)

@@ -1,4 +1,4 @@
-"""The numbers of docs/validation.md, as rows of its tables."""
+"""The numbers of docs/results/validation.md, as rows of its tables."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,8 +7,9 @@ import numpy as np
 from kernel_runs import FlowRun
 
 DOCS = Path(__file__).parents[2] / "docs"
-ALONE = DOCS / "validation-alone.inc"
-PAIRS = DOCS / "validation-pairs.inc"
+DATA = DOCS / "results" / "data"
+ALONE = DATA / "validation-alone.inc"
+PAIRS = DATA / "validation-pairs.inc"
 
 _HEADS = {
     ALONE: (

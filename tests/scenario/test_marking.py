@@ -62,7 +62,7 @@ def test_nothing_is_said_where_marks_come_or_are_not_wanted(tmp_path, controller
 def test_the_command_line_says_it_on_stderr(tmp_path):
     path = write(tmp_path, "dctcp", '"codel"')
     start = "import sys; from jostle.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", start, "run", "--no-cache", "--json", str(path)]
+    command = [sys.executable, "-c", start, "run", "--store", "none", "--json", str(path)]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "note: flow one: dctcp lives on marks" in told.stderr
     assert "lives on marks" not in told.stdout

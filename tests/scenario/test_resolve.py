@@ -46,7 +46,7 @@ def test_a_capture_carries_the_title(read: Read, run_spec_schema: dict[str, Any]
 
 def test_a_capture_needs_few_flows_with_short_names(read: Read) -> None:
     for key, value, told in (
-        ("flows.first.count", "100", "that of 101 flows — expected at most 100 flows"),
+        ("flows.first.count", "100", "cannot be set with 101 flows — expected at most 100 flows"),
         (
             "flows.first.name",
             f'"{"x" * 201}"',

@@ -29,7 +29,7 @@ def test_there_is_a_message_for_each() -> None:
 def test_what_is_wrong_is_told_with_file_and_line(path, folder, monkeypatch, capsys) -> None:
     monkeypatch.chdir(folder.parent)
     shutil.copy(path, folder / "small" / "study.toml")
-    assert status(["study", "studies/small"], Environment(_core)) == 2
+    assert status(["study", "run", "studies/small"], Environment(_core)) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     expected = path.with_suffix(".txt")

@@ -59,7 +59,9 @@ def run(folder, monkeypatch, capsys):
     monkeypatch.delenv("JOSTLE_STORE", raising=False)
 
     def run(*arguments: str) -> str:
-        code = status(["study", "studies/small", "--jobs", "1", *arguments], Environment(_core))
+        code = status(
+            ["study", "run", "studies/small", "--jobs", "1", *arguments], Environment(_core)
+        )
         captured = capsys.readouterr()
         assert code == 0, captured.err
         return captured.out

@@ -66,8 +66,9 @@ def jostle(folder, study, monkeypatch, capsys):
     monkeypatch.chdir(folder.parent)
     monkeypatch.delenv("JOSTLE_STORE", raising=False)
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        words = ["study", "./studies/small", "--jobs", "1", *arguments]
+    def run(*arguments: str, command: str = "run") -> tuple[int, str, str]:
+        jobs = ["--jobs", "1"] if command == "run" else []
+        words = ["study", command, "./studies/small", *jobs, *arguments]
         code = status(words, Environment(_core))
         captured = capsys.readouterr()
         return code, captured.out, captured.err
@@ -131,7 +132,7 @@ def test_the_page_has_a_column_for_each(jostle, folder) -> None:
     assert "1 of 2 claims hold (as printed)." in out
     assert "0 of 2 claims hold (slower link)." in out
     page = (folder.parent / "reports" / "small.html").read_text()
-    assert page.index("What was learned") < page.index("Readings") < page.index("Claims</h2>")
+    assert page.index("Findings</h2>") < page.index("Setups</h2>") < page.index("Claims</h2>")
     assert "“about 5 Mbit/s” (section 3)" in page
     assert page.count('<th scope="col">slower link</th>') == 3
     assert page.count("<img ") == 7
@@ -142,22 +143,22 @@ def test_the_page_has_a_column_for_each(jostle, folder) -> None:
 
 @pytest.mark.slow
 def test_one_reading_alone(jostle, folder) -> None:
-    code, out, err = jostle("--reading", "slow", "--json")
+    code, out, err = jostle("--setup", "slow", "--json")
     assert code == 0, err
     (found,) = json.loads(out)["studies"]
     assert [one["id"] for one in found["setups"]] == ["slow"]
     assert found["learned"][0].endswith("when slow, – later.")
     page = (folder.parent / "reports" / "small.html").read_text()
-    assert "--backend sim --reading slow" in page
+    assert "--backend sim --setup slow" in page
     said = "– stands for numbers of what was not run"
     assert f"{said} here: later." in page
-    code, out, _ = jostle("--reading", "slow")
+    code, out, _ = jostle("--setup", "slow")
     assert code == 0
     assert f"{said}: later." in out
     assert said not in jostle()[1]
-    code, _, err = jostle("--reading", "slwo")
+    code, _, err = jostle("--setup", "slwo")
     assert code == 2
-    assert "study small: no reading `slwo`; did you mean `slow`?" in err
+    assert "study small: no setup `slwo`; did you mean `slow`?" in err
 
 
 def test_on_the_kernel_only_what_is_described_unless_asked_for(study) -> None:
@@ -177,7 +178,7 @@ def test_changes_of_single_conditions(folder) -> None:
 
 
 def test_coverage(jostle) -> None:
-    code, out, err = jostle("--coverage")
+    code, out, err = jostle(command="coverage")
     assert (code, err) == (0, "")
     assert "Nobody: Nothing, never" in out
     assert "1 yes, 1 in part, 1 no" in out
@@ -187,7 +188,7 @@ def test_coverage(jostle) -> None:
     assert "status no missing nothing is measured in it" in told["Figure 2"]
     assert "status in part missing without the last column" in told["Table I"]
     assert max(map(len, out.splitlines())) <= 80
-    code, out, _ = jostle("--coverage", "--json")
+    code, out, _ = jostle("--json", command="coverage")
     document = json.loads(out)
     assert document["schema"] == "jostle.coverage/1"
     (found,) = document["studies"]

@@ -36,7 +36,9 @@ def jostle(folder, monkeypatch, capsys):
     monkeypatch.delenv("JOSTLE_STORE", raising=False)
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        code = status(["study", "./studies/small", "--jobs", "1", *arguments], Environment(_core))
+        code = status(
+            ["study", "run", "./studies/small", "--jobs", "1", *arguments], Environment(_core)
+        )
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 

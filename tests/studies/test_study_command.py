@@ -29,7 +29,7 @@ def jostle(folder, monkeypatch, capsys):
 
 
 def test_tables_page_and_figures(jostle, folder):
-    code, out, err = jostle("study", "./studies/small", "--jobs", "1")
+    code, out, err = jostle("study", "run", "./studies/small", "--jobs", "1")
     assert code == 0, err
     assert "1 of 2 claims hold (simulator)." in out
     assert "[1/2] small: flow (sim, 9 runs)" in err
@@ -44,14 +44,14 @@ def test_tables_page_and_figures(jostle, folder):
 
 def test_the_page_says_how_it_is_had_again(jostle, folder):
     path = folder / "small"
-    code, _, err = jostle("study", str(path), "--repeats", "2", "--allow-code")
+    code, _, err = jostle("study", "run", str(path), "--repeats", "2", "--allow-code")
     assert code == 0, err
     page = (folder.parent / "reports" / "small.html").read_text()
-    assert f"<pre>jostle study {path} --backend sim --repeats 2 --allow-code</pre>" in page
+    assert f"<pre>jostle study run {path} --backend sim --repeats 2 --allow-code</pre>" in page
 
 
 def test_the_json_document(jostle):
-    code, out, _ = jostle("study", "./studies/small", "--json", "--repeats", "2")
+    code, out, _ = jostle("study", "run", "./studies/small", "--json", "--repeats", "2")
     assert code == 0
     document = json.loads(out)
     assert document["schema"] == "jostle.study/2"
@@ -64,14 +64,15 @@ def test_the_json_document(jostle):
         assert {"id", "unit", "published", "ours", "interval"} <= number.keys()
 
 
+@pytest.mark.slow
 def test_the_second_time_nothing_is_run(jostle):
-    jostle("study", "./studies/small")
-    first = jostle("study", "./studies/small", "--json")
+    jostle("study", "run", "./studies/small")
+    first = jostle("study", "run", "./studies/small", "--json")
     assert "9 of 9 runs are in the store" in first[2]
 
 
 def test_list_studies(jostle):
-    code, out, _ = jostle("list", "studies")
+    code, out, _ = jostle("study", "list")
     assert code == 0
     assert re.search(r"\./studies/small\s+A study", out)
 
@@ -92,6 +93,10 @@ def test_list_studies(jostle):
         ('{ bytes = ["50 %", "100 %"] }', "{ }", "either `time` or `bytes`"),
         ('relation = "about", right = 10, tolerance = 0.05', 'relation = "about", right = 10',
          "`tolerance` or `within`"),
+        ('relation = "about", right', 'finding = "x", relation = "about", right',
+         "no key `finding` here: it belongs to claims.0, so write it above [[claims.parts]]"),
+        ('kind = "series"\nwhere = { controller = "reno" }', 'kind = "series"\nquote = "x"',
+         "quote: no key `quote` here: it belongs to another table"),
         ('kind = "series"\nwhere = { controller = "reno" }', 'kind = "series"',
          "one condition"),
     ],
@@ -101,14 +106,14 @@ def test_what_is_wrong_is_told(jostle, folder, old, new, words):
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    code, _, err = jostle("study", "./studies/small")
+    code, _, err = jostle("study", "run", "./studies/small")
     assert code == 2
     assert words in err
     assert re.search(r"small/(study|flow)\.t", err)
 
 
 def test_no_such_study(jostle):
-    code, _, err = jostle("study", "./studies/smal")
+    code, _, err = jostle("study", "run", "./studies/smal")
     assert code == 2
     assert "did you mean `small`" in err
     assert "looked for studies/smal/study.toml" in err
@@ -116,10 +121,10 @@ def test_no_such_study(jostle):
 
 def test_an_id_never_means_the_current_folder(jostle, folder):
     shutil.copytree(folder / "small", folder / "geo-solo")
-    code, _, err = jostle("study", "small")
+    code, _, err = jostle("study", "run", "small")
     assert code == 2
     assert "for the one in this folder, write ./studies/small" in err
-    code, out, _ = jostle("list", "studies")
+    code, out, _ = jostle("study", "list")
     assert code == 0
     titles = dict(line.split(maxsplit=1) for line in out.splitlines()[1:])
     assert titles["./studies/geo-solo"] == "A study"
@@ -134,7 +139,7 @@ def test_ids_are_plain_names(jostle, folder, table, name):
     text = path.read_text()
     text = text[:at] + re.sub(r'id = ".*"', f'id = "{name}"', text[at:], count=1)
     path.write_text(text)
-    code, _, err = jostle("study", "./studies/small")
+    code, _, err = jostle("study", "run", "./studies/small")
     assert code == 2
     assert f'"{name}" is no plain name' in err
     assert not list(folder.parent.rglob("*escaped*"))
@@ -146,7 +151,7 @@ def test_files_stay_inside_the_study(jostle, folder, outside):
     (folder / "small" / "linked.md").symlink_to(folder.parent / "secret.md")
     path = folder / "small" / "study.toml"
     path.write_text(f'setup = "{outside}"\n{path.read_text()}')
-    code, _, err = jostle("study", "./studies/small")
+    code, _, err = jostle("study", "run", "./studies/small")
     assert code == 2
     assert "study.toml:1: setup" in err
     assert f'"{outside}" lies outside of the study' in err
@@ -157,7 +162,7 @@ def test_scenarios_and_what_they_name_stay_inside_the_study(jostle, folder):
     (folder.parent / "flow.toml").write_bytes((folder / "small" / "flow.toml").read_bytes())
     text = path.read_text()
     path.write_text(text.replace('"flow.toml"', '"../../flow.toml"'))
-    code, _, err = jostle("study", "./studies/small")
+    code, _, err = jostle("study", "run", "./studies/small")
     assert code == 2
     assert '"../../flow.toml" lies outside of the study' in err
     path.write_text(text)
@@ -165,14 +170,14 @@ def test_scenarios_and_what_they_name_stay_inside_the_study(jostle, folder):
     rate = re.sub(r'rate *= *".*"', 'rate = { trace = "../../secret" }', flow.read_text(), count=1)
     flow.write_text(rate)
     (folder.parent / "secret").write_text("the secret")
-    code, _, err = jostle("study", "./studies/small")
+    code, _, err = jostle("study", "run", "./studies/small")
     assert code == 2
     assert '"../../secret" lies outside of the study' in err
     assert "the secret" not in err
 
 
 def test_numbers_and_claims_are_written_to_files(jostle):
-    code, out, _ = jostle("study", "./studies/small", "--csv", "-", "--parquet", "s.parquet")
+    code, out, _ = jostle("study", "run", "./studies/small", "--csv", "-o", "s.parquet")
     assert code == 0
     frame = pl.read_parquet("s.parquet")
     assert out.splitlines()[0] == ",".join(frame.columns)
@@ -187,4 +192,4 @@ def test_a_long_text_is_no_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     scenario = folder / "small" / "flow.toml"
     text = scenario.read_text("utf-8").replace("One flow", "x" * 300)
     scenario.write_text(text, "utf-8")
-    assert status(["study", "studies/small", "--coverage"], Environment(_core)) == 0
+    assert status(["study", "coverage", "studies/small"], Environment(_core)) == 0

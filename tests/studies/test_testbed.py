@@ -106,7 +106,7 @@ def jostle(folder, monkeypatch, capsys):
 @pytest.mark.slow
 def test_a_search_finds_the_network_and_keeps_it(jostle, small):
     pytest.importorskip("optuna")
-    asked = ("testbed", "./studies/small", "--trials", "8", "--write")
+    asked = ("study", "fit-network", "./studies/small", "--trials", "8", "--write")
     code, out, err = jostle(*asked)
     assert code == 0, err
     kept = FittedNetwork.model_validate_json((small / "fitted.json").read_text())
@@ -122,7 +122,7 @@ def test_a_search_finds_the_network_and_keeps_it(jostle, small):
     assert "[8/8]" not in err
     assert json.loads(out)["studies"]["small"] == document(kept)
 
-    code, out, err = jostle("study", "./studies/small", "--repeats", "2")
+    code, out, err = jostle("study", "run", "./studies/small", "--repeats", "2")
     assert code == 0, err
     assert "4 of 4 claims hold (fitted)." in out
     assert re.search(r"fitted +2 of 2 +2 of 2", out)
@@ -148,7 +148,7 @@ def test_what_a_search_leaves_out_is_listed(jostle, small):
         "required.",
         "Left out: 1 of the best networks, of which a run with other seeds failed.",
     ]
-    _, out, _ = jostle("testbed", "./studies/small", "--trials", "8", "--json")
+    _, out, _ = jostle("study", "fit-network", "./studies/small", "--trials", "8", "--json")
     assert json.loads(out)["assumptions"] == []
 
 
@@ -156,7 +156,7 @@ def test_no_network_without_what_is_required(jostle, small):
     pytest.importorskip("optuna")
     path = small / "study.toml"
     path.write_text(path.read_text().replace("published = 21", "published = 500"))
-    code, _, err = jostle("testbed", "./studies/small", "--trials", "1")
+    code, _, err = jostle("study", "fit-network", "./studies/small", "--trials", "1")
     assert code == 2
     assert "none of the networks that were tried" in err
 
@@ -203,7 +203,7 @@ def test_other_claims_in_the_fit_are_another_search(small):
 def test_no_testbed(jostle, small):
     shutil.copytree(small, small.parent / "other")
     (small / FILE).unlink()
-    code, _, err = jostle("testbed", "./studies/small")
+    code, _, err = jostle("study", "fit-network", "./studies/small")
     assert code == 2
     assert "study small has no testbed.toml; there is one of other" in err
 

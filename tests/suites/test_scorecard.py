@@ -1,4 +1,4 @@
-"""`jostle scorecard`: the page, its league table in the browser, and ranks with intervals."""
+"""`jostle suite scorecard`: the page, its league table in the browser, and ranks with intervals."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from browser import opened
+from jostle.cli.suite_run import print_suite_result
 from jostle.stats import Estimate
 from jostle.studies.evaluate import ClaimTest as Comparison
 from jostle.suites.evaluate import (
@@ -88,6 +89,15 @@ def test_a_verdict_has_the_chance_that_its_interval_leaves_it():
     assert pass_probability(replace(row, comparisons=(decided,))) == 1.0
 
 
+@pytest.mark.parametrize(("half", "is_open"), [(0.1, False), (5.0, True)])
+def test_the_last_line_explains_open_only_where_a_row_is(capsys, half, is_open):
+    print_suite_result(card("a", judged(9.0, half)))
+    shown = " ".join(capsys.readouterr().out.split())
+    explained = " “open”: the interval includes the bound." if is_open else ""
+    assert ("(open)" in shown) is is_open
+    assert shown.endswith(f"if there are several runs, and the bound.{explained}")
+
+
 def test_ranks_have_intervals_where_verdicts_are_open():
     sure, lost, open_ = judged(1, 0.1), judged(90, 0.1), judged(10, 5)
     places = rank_controllers(
@@ -116,7 +126,9 @@ def test_what_is_unknown_of_one_counts_for_nobody():
 
 
 def test_the_document_has_cards_and_ranks(jostle):
-    code, out, err = jostle("scorecard", "reno", "cubic", "--suite", "./suites/small", "--json")
+    code, out, err = jostle(
+        "suite", "scorecard", "reno", "cubic", "--suite", "./suites/small", "--json"
+    )
     assert code == 0, err
     document = json.loads(out)
     assert document["schema"] == "jostle.scorecard/2"
@@ -129,7 +141,7 @@ def test_the_document_has_cards_and_ranks(jostle):
 @pytest.mark.browser
 def test_the_page_shows_what_decides_and_ranks_by_the_readers_weights(jostle, folder):
     code, out, err = jostle(
-        "scorecard", "reno", "cubic", "--suite", "./suites/small", "-o", "card.html"
+        "suite", "scorecard", "reno", "cubic", "--suite", "./suites/small", "-o", "card.html"
     )
     assert code == 0, err
     assert "page: card.html" in out
@@ -138,7 +150,7 @@ def test_the_page_shows_what_decides_and_ranks_by_the_readers_weights(jostle, fo
     assert 'src="http' not in text
     assert "What a ranking does not say." in text
     assert text.count("data:image/png;base64,") == 6
-    assert "jostle suite ./suites/small --controller reno --only 3-loss" in text
+    assert "jostle suite run ./suites/small --controller reno --criterion 3-loss" in text
     with opened(file.as_uri()) as page:
         row = page.locator("details.criterion").nth(2)
         row.locator("summary").click()

@@ -17,7 +17,7 @@ def by_id(document):
 
 
 def test_a_card_has_each_criterion_with_value_bound_and_verdict(jostle):
-    code, out, err = jostle("suite", "./suites/small", "--controller", "reno", "--json")
+    code, out, err = jostle("suite", "run", "./suites/small", "--controller", "reno", "--json")
     assert code == 0, err
     document = json.loads(out)
     assert document["schema"] == "jostle.suite/2"
@@ -39,13 +39,13 @@ def test_a_card_has_each_criterion_with_value_bound_and_verdict(jostle):
     assert (late["bound"], late["relation"]) == (1.0, "≤ 1 s")
     assert found["4-text"]["value"] is None
     assert found["4-text"]["reason"] == "no run can"
-    assert found["1-goodput"]["command"].endswith("--controller reno --only 1-goodput")
+    assert found["1-goodput"]["command"].endswith("--controller reno --criterion 1-goodput")
 
 
 def test_a_margin_is_told_as_the_value_and_what_the_baseline_allows(jostle):
-    _, out, _ = jostle("suite", "./suites/small", "--controller", "reno", "--json")
+    _, out, _ = jostle("suite", "run", "./suites/small", "--controller", "reno", "--json")
     row = by_id(json.loads(out))["3-loss"]
-    _, out, _ = jostle("suite", "./suites/small", "--controller", "cubic", "--json")
+    _, out, _ = jostle("suite", "run", "./suites/small", "--controller", "cubic", "--json")
     same = by_id(json.loads(out))["3-loss"]
     # With the baseline itself both are the same number, and the bound lies half a point above it.
     assert same["bound"] == pytest.approx(same["value"] + 0.5)
@@ -57,61 +57,87 @@ def test_a_margin_is_told_as_the_value_and_what_the_baseline_allows(jostle):
 def test_what_never_comes_fails_and_has_no_number(jostle, folder):
     path = folder / "small" / "alone.toml"
     path.write_text(path.read_text().replace('"3 MB"', '"30 MB"'))
-    code, out, err = jostle("suite", "./suites/small", "--controller", "reno", "--json")
+    code, out, err = jostle("suite", "run", "./suites/small", "--controller", "reno", "--json")
     assert code == 0, err
     row = by_id(json.loads(out))["2-in-time"]
     assert (row["verdict"], row["value"], row["never"]) == ("fail", None, True)
-    _, out, _ = jostle("suite", "./suites/small", "--controller", "reno")
+    _, out, _ = jostle("suite", "run", "./suites/small", "--controller", "reno")
     assert "never (bound ≤ 1 s)" in out
 
 
 @pytest.mark.parametrize(("level", "expected"), [("must", 0), ("should", 1), ("never", 0)])
 def test_the_exit_status_is_that_of_the_level_that_was_asked_for(jostle, level, expected):
     code, _, err = jostle(
-        "suite", "./suites/small", "--controller", "reno", "--quick", "--fail-on", level
+        "suite", "run", "./suites/small", "--controller", "reno", "--quick", "--fail-on", level
     )
     assert code == expected, err
 
 
 def test_a_quick_look_runs_less_and_says_so(jostle):
-    code, out, err = jostle("suite", "./suites/small", "--controller", "reno", "--quick", "--json")
+    code, out, err = jostle(
+        "suite", "run", "./suites/small", "--controller", "reno", "--quick", "--json"
+    )
     assert code == 0, err
     document = json.loads(out)
     assert document["quick"] is True
     assert [one["where"] for one in by_id(document)["2-in-time"]["comparisons"]] == [
         {"buffer": "1 BDP"}
     ]
-    _, out, _ = jostle("suite", "./suites/small", "--controller", "cubic", "--quick", "--json")
+    _, out, _ = jostle(
+        "suite", "run", "./suites/small", "--controller", "cubic", "--quick", "--json"
+    )
     # One condition, once, in either place.
     assert json.loads(out)["runs"] == 2
 
 
 def test_a_quick_look_looks_again_at_what_one_run_says_is_not_met(jostle):
-    _, out, err = jostle("suite", "./suites/small", "--controller", "reno", "--quick", "--json")
+    _, out, err = jostle(
+        "suite", "run", "./suites/small", "--controller", "reno", "--quick", "--json"
+    )
     document = json.loads(out)
     # As many as the suite has, of both controllers.
     assert document["runs"] == 4
     assert err.count("small: alone@baseline") == 2
     row = by_id(document)["3-loss"]
     assert (row["n"], len(row["interval"])) == (2, 2)
+    assert not any("per condition instead of" in one for one in document["assumptions"])
     _, out, _ = jostle(
-        "suite", "./suites/small", "--controller", "reno", "--quick", "--repeats", "1", "--json"
+        "suite",
+        "run",
+        "./suites/small",
+        "--controller",
+        "reno",
+        "--quick",
+        "--repeats",
+        "1",
+        "--json",
     )
-    assert json.loads(out)["runs"] == 2
+    document = json.loads(out)
+    assert document["runs"] == 2
+    assert any("per condition instead of 2" in one for one in document["assumptions"])
 
 
 def test_what_a_suite_leaves_out_is_listed(jostle):
-    words = ("suite", "./suites/small", "--controller", "reno", "--quick", "--only", "2-in-time")
+    words = (
+        "suite",
+        "run",
+        "./suites/small",
+        "--controller",
+        "reno",
+        "--quick",
+        "--criterion",
+        "2-in-time",
+    )
     _, out, _ = jostle(*words, "--json")
     said = json.loads(out)["assumptions"]
-    assert any(one.startswith("Left out by --only: ") and "3-loss" in one for one in said)
+    assert any(one.startswith("Left out by --criterion: ") and "3-loss" in one for one in said)
     assert any("conditions (a quick run)" in one for one in said)
-    assert any("has 1 runs per condition instead of 2." in one for one in said)
+    assert any("has 1 run per condition instead of 2." in one for one in said)
     _, out, _ = jostle(*words)
     shown = " ".join(out.split())
     for sentence in said:
         assert sentence in shown
-    _, out, _ = jostle("suite", "./suites/small", "--controller", "reno", "--json")
+    _, out, _ = jostle("suite", "run", "./suites/small", "--controller", "reno", "--json")
     assert json.loads(out)["assumptions"] == []
 
 
@@ -125,19 +151,21 @@ def test_a_key_that_is_named_many_times_is_one(folder):
 
 
 def test_one_criterion_runs_what_it_needs(jostle):
-    arguments = ("--controller", "reno", "--only", "2-in-time", "--json")
-    _, out, err = jostle("suite", "./suites/small", *arguments)
+    arguments = ("--controller", "reno", "--criterion", "2-in-time", "--json")
+    _, out, err = jostle("suite", "run", "./suites/small", *arguments)
     document = json.loads(out)
     assert [one["id"] for one in document["criteria"]] == ["2-in-time"]
     assert "alone@baseline" not in err
-    assert jostle("suite", "./suites/small", "--controller", "reno", "--only", "2")[0] == 2
+    assert (
+        jostle("suite", "run", "./suites/small", "--controller", "reno", "--criterion", "2")[0] == 2
+    )
 
 
 def test_junit_tells_failures_of_must_from_the_rest(jostle, folder):
     path = folder / "small" / "suite.toml"
     path.write_text(path.read_text().replace("factor = 0.9", "factor = 9"))
     code, _, err = jostle(
-        "suite", "./suites/small", "--controller", "reno", "--junit", "out/card.xml"
+        "suite", "run", "./suites/small", "--controller", "reno", "-o", "out/card.xml"
     )
     assert code == 1, err
     root = Xml.parse(folder.parent / "out" / "card.xml").getroot()
@@ -150,19 +178,21 @@ def test_junit_tells_failures_of_must_from_the_rest(jostle, folder):
 def test_a_variant_of_a_controller_is_judged(jostle):
     controller = '{ name = "cubic", beta = 512 }'
     code, out, err = jostle(
-        "suite", "./suites/small", "--controller", controller, "--quick", "--json"
+        "suite", "run", "./suites/small", "--controller", controller, "--quick", "--json"
     )
     assert code == 0, err
     document = json.loads(out)
     assert document["controller"] == "cubic (beta = 512)"
-    _, out, _ = jostle("suite", "./suites/small", "--controller", "cubic", "--quick", "--json")
+    _, out, _ = jostle(
+        "suite", "run", "./suites/small", "--controller", "cubic", "--quick", "--json"
+    )
     plain = by_id(json.loads(out))["2-in-time"]["value"]
     assert by_id(document)["2-in-time"]["value"] != plain
 
 
 def test_other_transports_carry_it(jostle):
     code, out, err = jostle(
-        "suite", "./suites/small", "--controller", "cubic", "--transport", "quic", "--quick",
+        "suite", "run", "./suites/small", "--controller", "cubic", "--transport", "quic", "--quick",
         "--json",
     )  # fmt: skip
     assert code == 0, err
@@ -175,7 +205,7 @@ def test_a_scenario_with_keys_of_tcp_has_another_one_over_quic(jostle, folder):
     of_tcp = text.replace("rtt ", 'initial_receive_window = "1 MB"\nrtt ')
     of_quic = text.replace("rtt ", 'transport = { kind = "quic", initial_mtu = "1350 B" }\nrtt ')
     scenario.write_text(of_tcp)
-    arguments = ("suite", "./suites/small", "--controller", "cubic", "--quick", "--json")
+    arguments = ("suite", "run", "./suites/small", "--controller", "cubic", "--quick", "--json")
     code, _, err = jostle(*arguments, "--transport", "quic")
     assert (code, "initial_receive_window" in err) == (2, True), err
     (folder / "small" / "alone-quic.toml").write_text(of_quic)
@@ -204,12 +234,12 @@ def test_a_scenario_with_keys_of_tcp_has_another_one_over_quic(jostle, folder):
 
 def test_a_row_that_a_transport_refuses_says_why(jostle):
     code, out, err = jostle(
-        "suite", "robustness", "--controller", "reno", "--transport", "quic", "--quick", "--json",
-        "--only", "stretch", "--only", "mangled",
+        "suite", "run", "robustness", "--controller", "reno", "--transport", "quic", "--quick",
+        "--json",        "--criterion", "stretch", "--criterion", "mangled",
     )  # fmt: skip
     assert code == 0, err
     rows = by_id(json.loads(out))
-    assert "only segments of TCP are put together" in rows["stretch"]["reason"]
+    assert "only TCP segments are merged" in rows["stretch"]["reason"]
     assert rows["stretch"]["reason"].startswith("stretch.toml:")
     assert rows["mangled"]["value"] is not None
     said = " ".join(json.loads(out)["assumptions"])
@@ -217,7 +247,14 @@ def test_a_row_that_a_transport_refuses_says_why(jostle):
 
 
 def test_python_has_to_be_allowed(jostle):
-    arguments = ("suite", "./suites/small", "--controller", f"{HERE / 'deaf.py'}:Deaf", "--quick")
+    arguments = (
+        "suite",
+        "run",
+        "./suites/small",
+        "--controller",
+        f"{HERE / 'deaf.py'}:Deaf",
+        "--quick",
+    )
     code, _, err = jostle(*arguments)
     assert code == 2
     assert "add --allow-code" in err
@@ -232,9 +269,9 @@ def test_what_is_no_controller_is_an_error(jostle):
         ("nowhere.py:Mine", "there is no file nowhere.py"),
         ("{ beta = 1 }", "this is no controller"),
     ):
-        code, _, err = jostle("suite", "./suites/small", "--controller", given)
+        code, _, err = jostle("suite", "run", "./suites/small", "--controller", given)
         assert (code, said in err) == (2, True), err
-    assert jostle("suite", "./suites/small")[0] == 2
+    assert jostle("suite", "run", "./suites/small")[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -260,7 +297,7 @@ def test_a_mistake_is_told_with_its_line(jostle, folder, change, line, said):
     text = path.read_text()
     assert change[0] in text
     path.write_text(text.replace(*change, 1))
-    code, _, err = jostle("suite", "./suites/small", "--controller", "reno")
+    code, _, err = jostle("suite", "run", "./suites/small", "--controller", "reno")
     assert code == 2
     assert f"suites/small/suite.toml:{line}:" in err, err
     assert said in err, err

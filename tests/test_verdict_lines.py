@@ -1,0 +1,179 @@
+"""The first line of a command answers its question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from jostle.cli import status, verdict_lines
+from jostle.cli.environment import Environment
+from test_cli import GRID, SCENARIO
+
+LOGS = Path(__file__).parent.parent / "examples" / "measurement"
+QUEUES = """
+[grid]
+"bottleneck.queue.limit" = ["0.5 BDP", "4 BDP"]
+"""
+
+First = Callable[..., str]
+
+
+@pytest.fixture
+def first_line(engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> First:
+    monkeypatch.chdir(tmp_path)
+    Path("plain.toml").write_text(SCENARIO)
+    Path("grid.toml").write_text(SCENARIO + GRID)
+
+    def run(*arguments: str) -> str:
+        status(arguments, Environment(engine))
+        return capsys.readouterr().out.splitlines()[0]
+
+    return run
+
+
+def test_a_run_says_who_gets_how_much(first_line: First) -> None:
+    line = first_line("run", "plain.toml")
+    assert re.fullmatch(
+        r"(incumbent \(cubic\)|newcomer \(bbr\)) gets [\d.]+ ± [\d.<]+ % of the throughput in "
+        r"steady; (p95 queueing delay [\d.]+ ms; )?3 runs",
+        line,
+    )
+    line = first_line("run", "plain.toml", "--repeats", "1", "--phase", "overall")
+    assert " in overall; " in line
+    assert line.endswith("; 1 run, no confidence interval")
+
+
+def test_a_sweep_says_what_differs_most(first_line: First) -> None:
+    line = first_line("run", "grid.toml")
+    assert re.search(r"(in all conditions|\((cubic|bbr)\)).* in steady; ", line)
+    assert line.endswith("2 conditions, 3 runs each")
+
+
+def test_a_mixed_scenario_says_how_its_conditions_differ(first_line: First) -> None:
+    """A share says nothing about a flow that requests little, or has the link for itself."""
+    page = 'source = { kind = "request_response", size = "100 kB", think_time = "500 ms" }'
+    Path("mixed.toml").write_text(f"{SCENARIO}{page}\n{QUEUES}")
+    line = first_line("run", "mixed.toml")
+    assert "of the throughput" not in line
+    assert re.match(r"newcomer: response time .* ms \(.*\) to .* ms \(.*\) in steady; ", line)
+    assert re.search(r"; p95 queueing delay [\d.]+ ms \(.*\) to [\d.]+ ms \(.*\); ", line)
+
+
+@pytest.mark.parametrize("files", [("up-cubic", "up-bbr"), ("up-cubic",)])
+def test_measurements_of_lone_flows_have_no_share(
+    first_line: First, files: tuple[str, ...]
+) -> None:
+    line = first_line("analyze", *(str(LOGS / f"{name}.log.gz") for name in files))
+    if len(files) == 1:
+        assert line.endswith(" (cubic): goodput 4.764 Mbit/s; 1 measurement")
+        return
+    assert line == (
+        "one flow each: goodput 4.698 Mbit/s (up-bbr.log.gz) to 4.764 Mbit/s (up-cubic.log.gz); "
+        "2 measurements"
+    )
+
+
+def test_failed_runs_are_counted(first_line: First, engine) -> None:
+    engine.broken_seeds = (2,)
+    assert first_line("run", "plain.toml").endswith("; 2 runs; 1 run failed")
+
+
+def test_a_comparison_counts_significant_differences(first_line: First) -> None:
+    line = first_line("compare", "plain.toml", "plain.toml")
+    assert line == "B and A have the same values"
+    line = first_line("compare", "grid.toml", "--vary", "controller=cubic,bbr")
+    assert re.match(r"\d+ of \d+ values differ significantly \(p < 0.05, Holm, welch\)", line)
+
+
+def _card(*verdicts: tuple[str, str]) -> Any:
+    rows = [
+        SimpleNamespace(criterion=SimpleNamespace(id=f"c{number}", level=level), verdict=verdict)
+        for number, (level, verdict) in enumerate(verdicts)
+    ]
+    return SimpleNamespace(rows=rows, suite="small")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "line"),
+    [
+        ([("must", "pass"), ("should", "fail")], "PASS: all 1 MUST criteria met"),
+        ([("must", "pass"), ("must", "fail")], "FAIL: 1 of 2 MUST criteria not met: c1"),
+        ([("must", "pass"), ("must", "unknown")], "UNKNOWN: 1 of 2 MUST criteria not judged: c1"),
+        ([("should", "fail")], "FAIL: 1 of 1 SHOULD criteria not met: c0"),
+        ([("must", "fail")] * 7, "FAIL: 7 of 7 MUST criteria not met: c0, c1, c2, c3, c4, 2 more"),
+    ],
+)
+def test_a_suite_passes_or_fails(verdicts: list[tuple[str, str]], line: str) -> None:
+    assert verdict_lines.suite_verdict(_card(*verdicts)) == line
+
+
+def test_an_identification_names_the_controller_and_the_next() -> None:
+    ranking = [
+        SimpleNamespace(controller="bbr", probability=0.93),
+        SimpleNamespace(controller="bbr3", probability=0.04),
+    ]
+    found: Any = SimpleNamespace(ranking=ranking, none_of_these=0.02)
+    line = "bbr (probability 0.93; next: bbr3 0.04, none of these 0.02)"
+    assert verdict_lines.identification_verdict(found) == line
+    found = SimpleNamespace(ranking=ranking, none_of_these=0.8)
+    assert verdict_lines.identification_verdict(found).startswith(
+        "none of these (probability 0.80)"
+    )
+
+
+def _point(at: int, holds: bool | None) -> Any:
+    judgement = SimpleNamespace(holds=holds, certain=True)
+    return SimpleNamespace(point=(at,), labels={"rate": str(at)}, judgement=judgement)
+
+
+@pytest.mark.parametrize(
+    ("holds", "line"),
+    [
+        ([True, True], "the claim holds at all 2 points"),
+        ([False, False], "the claim holds at none of 2 points"),
+        ([None, None], "the claim is not judged at any point"),
+        ([True, False], "the claim stops holding between 0 and 1 of rate"),
+        ([False, True], "the claim begins holding between 0 and 1 of rate"),
+    ],
+)
+def test_a_boundary_is_located(holds: list[bool | None], line: str) -> None:
+    places = tuple(_point(at, value) for at, value in enumerate(holds))
+    found: Any = SimpleNamespace(places=places, variables=(SimpleNamespace(key="rate"),))
+    assert verdict_lines.boundary_verdict(found) == line
+    if None not in holds and len(set(holds)) > 1:
+        several: Any = SimpleNamespace(places=places, variables=(1, 2))
+        assert verdict_lines.boundary_verdict(several) == "the claim holds at 1 of 2 points"
+
+
+@pytest.mark.parametrize(
+    ("tuned", "line"),
+    [
+        (9.0, "best: beta = 0.5: goodput 9 Mbit/s instead of 8 Mbit/s"),
+        (7.0, "no values are better than the file's; the best trial has beta = 0.5: "
+              "goodput 7 Mbit/s instead of 8 Mbit/s"),
+    ],
+)  # fmt: skip
+def test_tuning_says_what_is_better(tuned: float, line: str) -> None:
+    objective = SimpleNamespace(text="goodput", unit="Mbit/s", direction="maximize")
+    best = SimpleNamespace(
+        trial=SimpleNamespace(labels={"beta": "0.5"}),
+        scores={"tuned": None, "fresh": SimpleNamespace(objectives=[tuned])},
+    )
+    written = SimpleNamespace(scores={"fresh": SimpleNamespace(objectives=[8.0])})
+    task = SimpleNamespace(objectives=[objective])
+    found: Any = SimpleNamespace(found=(best,), written=written, task=task)
+    assert verdict_lines.tuning_verdict(found) == line
+    for score, said in ((1.0, "no trial holds every constraint"), (None, "no trial could be run")):
+        nothing: Any = SimpleNamespace(found=(), trials=(SimpleNamespace(score=score),))
+        assert verdict_lines.tuning_verdict(nothing) == said
+
+
+def test_a_fitted_network_is_judged_by_the_half_held_out() -> None:
+    assert verdict_lines.network_verdict([(2, 2), (3, 5)], [(0, 2), (1, 5)]) == (
+        "5 of 7 claims of the half held out hold with the fitted network, 1 with the network as "
+        "described"
+    )
