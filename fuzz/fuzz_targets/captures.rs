@@ -5,6 +5,17 @@
 use jostle_pcap_analysis::{AnalysisOptions, TimeSequenceOptions, extract_flow_packets, look};
 use libfuzzer_sys::fuzz_target;
 
+/// Starts of other containers: pcapng, snoop and Kuznetzov's pcap.
+const CONTAINERS: [&[u8]; 3] = [
+    &[0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0],
+    b"snoop\0\0\0\0\0\0\x02\0\0\0\x04",
+    &[0x34, 0xcd, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0],
+];
+/// Link types: loopback, Ethernet, PPP, Cisco HDLC, raw IP, LINUX_SLL, MPLS.
+const LINK_TYPES: [u8; 7] = [0, 1, 9, 104, 101, 113, 219];
+/// Bytes of each frame of other link types.
+const FRAME_BYTES: usize = 120;
+
 /// pcap, little-endian, with microseconds, of Ethernet.
 const HEADER: [u8; 24] =
     [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0];
@@ -13,6 +24,21 @@ fuzz_target!(|data: &[u8]| {
     // A day in intervals of an hour: what is looked for is not how long a series can be.
     let options = AnalysisOptions { flows: 4, interval_ns: 3_600_000_000_000 };
     let _ = look(data, &options);
+    for start in CONTAINERS {
+        let _ = look(&[start, data].concat(), &options);
+    }
+    if let Some((&first, rest)) = data.split_first() {
+        let mut file = HEADER.to_vec();
+        file[20] = LINK_TYPES[usize::from(first) % LINK_TYPES.len()];
+        for (at, frame) in rest.chunks(FRAME_BYTES).enumerate() {
+            let kept = frame.len() as u32;
+            for number in [(at / 2) as u32, u32::from(first), kept, 1_500] {
+                file.extend(number.to_le_bytes());
+            }
+            file.extend(frame);
+        }
+        let _ = look(&file, &options);
+    }
     let mut file = HEADER.to_vec();
     for (at, drawn) in data.chunks(40).enumerate() {
         packet(&mut file, at, drawn);

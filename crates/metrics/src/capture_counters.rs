@@ -6,6 +6,8 @@
 pub struct CaptureCounters {
     /// Time from the first SYN until the ACK that completes the handshake.
     pub handshake_s: Option<f64>,
+    /// RTT between the capture point and the sender, in the handshake.
+    pub sender_side_s: Option<f64>,
     /// Smallest RTT of full-sized data packets.
     pub full_rtt_min_s: Option<f64>,
     /// Data packets sent before the first ACK of data arrived.
@@ -32,6 +34,14 @@ pub struct CaptureCounters {
     pub echoes: u64,
     /// Number of times that the receiver closed its window.
     pub zero_windows: u64,
+    /// Segments of both directions after the handshake.
+    pub segments: u64,
+    /// Segments whose TCP options the snap length cut.
+    pub cut_segments: u64,
+    /// Segments with time stamps.
+    pub stamped_segments: u64,
+    /// ACKs with SACK blocks.
+    pub sack_acks: u64,
     /// Data packets counted at both ends: sent, received.
     pub both_ends: Option<(u64, u64)>,
 }

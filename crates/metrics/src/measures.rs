@@ -28,6 +28,7 @@ pub(crate) use group::{
     unfinished as unfinished_of,
 };
 pub use link::LinkPhase;
+pub(crate) use pings::lost as pings_lost;
 pub use run::{Fairness, Totals, jain};
 pub(crate) use transfer::{completion, completion_rate, efficiency, estimate, unfinished};
 pub use transfers_by_size::ArrivedSummary;

@@ -18,7 +18,7 @@ use crate::link_meter::{LinkMeter, LinkTotals};
 use crate::measures::{
     ArrivedSummary, Fairness, FlowPhase, GroupPhase, LinkPhase, Totals, VideoSummary, WebSummary,
     completion, completion_mean, completion_quantile, completion_rate, completion_rate_mean,
-    efficiency, estimate, unfinished, unfinished_of,
+    efficiency, estimate, pings_lost, unfinished, unfinished_of,
 };
 use crate::summary::{ByPhase, FlowSummary, GroupSummary, LinkSummary, Summary};
 use crate::tables::{AckTable, ControllerStateTable, FlowTable, LinkTable, TransferTable, seconds};
@@ -318,6 +318,7 @@ impl Recorded {
     ) -> FlowSummary {
         let (identity, meter) = (&self.flow_identities[at], &self.flows[at]);
         let started = identity.start != Time::NEVER;
+        let pings = meter.pings();
         FlowSummary {
             name: identity.name.clone(),
             group: identity.group.clone(),
@@ -336,7 +337,8 @@ impl Recorded {
             web: meter.pages.as_ref().map(|pages| WebSummary::of(&pages.sorted())),
             captured: None,
             phases: self.by_phase(stretches, |all| FlowPhase::of(&all.flows[at], all)),
-            pings: meter.pings(),
+            pings_lost: pings.as_ref().and_then(pings_lost),
+            pings,
         }
     }
 

@@ -93,6 +93,9 @@ pub struct FlowSummary {
     pub captured: Option<CapturedSummary>,
     /// Measures of each phase.
     pub phases: ByPhase<FlowPhase>,
+    /// Pings without a reply in time; absent for other flows, and if no reply arrived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pings_lost: Option<u64>,
     /// Ping statistics over the complete run; absent for other flows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pings: Option<Pings>,

@@ -1,4 +1,5 @@
-//! Streaming reader of capture files: pcap and pcapng, plain or compressed with gzip or zstd.
+//! Streaming reader of capture files: pcap, pcapng and what is converted to pcap, plain or compressed
+//! with gzip or zstd.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
@@ -13,7 +14,9 @@ use pcap_parser::{
 };
 use ruzstd::decoding::StreamingDecoder;
 
+use crate::containers::{self, Converted, MAGIC_BYTES};
 use crate::error::Error;
+use crate::read_most::{PACKET_MAX_BYTES, read_most};
 
 /// Longest supported block. Wireshark stores at most 256 KiB of a packet, and comments are short.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -54,17 +57,18 @@ pub(crate) struct CaptureInfo {
     pub ended_ns: Option<u64>,
     /// Whether the file ends in the middle of a packet.
     pub is_cut_off: bool,
+    /// Description of the damage that ends the readable part of the file.
+    pub damage: Option<String>,
+    /// Packets without times (Simple Packet Blocks), which are left out.
+    pub timeless: u64,
+    /// Whether time 0 of the file is the start of a jostle run.
+    pub has_own_clock: bool,
 }
 
 impl CaptureInfo {
-    /// Returns whether time 0 of the file is the start of a jostle run.
-    pub fn has_own_clock(&self) -> bool {
-        self.comment.lines().any(|line| line.trim() == OWN_CLOCK)
-    }
-
     /// Returns the value of a key in the comment of a capture by jostle.
     pub fn says(&self, key: &str) -> Option<&str> {
-        if !self.has_own_clock() {
+        if !self.has_own_clock {
             return None;
         }
         self.comment.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))
@@ -139,6 +143,8 @@ pub(crate) struct Packets {
     consumed: usize,
     /// Set when the decompressor exceeds its limit.
     is_exceeded: Arc<AtomicBool>,
+    /// Packets read so far.
+    count: u64,
     pub about: CaptureInfo,
 }
 
@@ -172,33 +178,46 @@ impl Packets {
 
     /// Reads a stream that is not compressed.
     pub fn of(path: &Path, mut from: impl Read + Send + 'static) -> Result<Self, Error> {
-        let mut magic = [0; 4];
-        let known = read_most(&mut from, &mut magic)
+        let mut start = [0; MAGIC_BYTES];
+        let known = read_most(&mut from, &mut start)
             .map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        let stream = io::Cursor::new(magic[..known].to_vec()).chain(from);
+        let start = &start[..known];
+        let stream = io::Cursor::new(start.to_vec()).chain(from);
+        match Converted::<io::Empty>::format(start) {
+            Some(format) => Self::of_pcap(path, start, Converted::new(stream, format)),
+            None => Self::of_pcap(path, start, stream),
+        }
+    }
+
+    /// Reads a stream of pcap or pcapng. `start` are the first bytes of the file.
+    fn of_pcap(
+        path: &Path,
+        start: &[u8],
+        stream: impl Read + Send + 'static,
+    ) -> Result<Self, Error> {
         // The pcap readers expect a complete header from one read, but a decompressor may return
         // less.
         let stream = FullReader(stream);
         let refused = |error: PcapError<&[u8]>| Error::format(path, words(&error));
-        let (reader, legacy): (Box<dyn PcapReaderIterator + Send>, _) = match magic {
-            _ if known == 0 => return Err(Error::format(path, "the file is empty")),
-            [0x0a, 0x0d, 0x0d, 0x0a] => {
+        let is_converted = Converted::<io::Empty>::format(start).is_some();
+        let (reader, legacy): (Box<dyn PcapReaderIterator + Send>, _) = match start {
+            [] => return Err(Error::format(path, "the file is empty")),
+            [0x0a, 0x0d, 0x0d, 0x0a, ..] => {
                 (Box::new(PcapNGReader::new(BUFFER_BYTES, stream).map_err(refused)?), None)
             }
-            [0xd4, 0xc3, 0xb2, 0xa1] | [0xa1, 0xb2, 0xc3, 0xd4] => (
+            [0xd4, 0xc3, 0xb2, 0xa1, ..] | [0xa1, 0xb2, 0xc3, 0xd4, ..] => (
                 Box::new(LegacyPcapReader::new(BUFFER_BYTES, stream).map_err(refused)?),
                 Some((Linktype(0), 1_000)),
             ),
-            [0x4d, 0x3c, 0xb2, 0xa1] | [0xa1, 0xb2, 0x3c, 0x4d] => (
+            _ if is_converted => (
+                Box::new(LegacyPcapReader::new(BUFFER_BYTES, stream).map_err(refused)?),
+                Some((Linktype(0), 1_000)),
+            ),
+            [0x4d, 0x3c, 0xb2, 0xa1, ..] | [0xa1, 0xb2, 0x3c, 0x4d, ..] => (
                 Box::new(LegacyPcapReader::new(BUFFER_BYTES, stream).map_err(refused)?),
                 Some((Linktype(0), 1)),
             ),
-            _ => {
-                return Err(Error::format(
-                    path,
-                    "neither pcap nor pcapng (plain, gzip or zstd): its first bytes are of neither",
-                ));
-            }
+            _ => return Err(Error::format(path, containers::explain(start))),
         };
         Ok(Self {
             path: path.to_owned(),
@@ -208,6 +227,7 @@ impl Packets {
             big_endian: false,
             consumed: 0,
             is_exceeded: Arc::default(),
+            count: 0,
             about: CaptureInfo::default(),
         })
     }
@@ -230,6 +250,9 @@ impl Packets {
         if self.consumed > 0 {
             self.reader.consume_noshift(std::mem::take(&mut self.consumed));
         }
+        if self.about.damage.is_some() {
+            return Ok(None);
+        }
         loop {
             let before = self.reader.data().as_ptr() as usize;
             let failure = match self.reader.next() {
@@ -241,15 +264,20 @@ impl Packets {
                         &mut self.big_endian,
                         &mut self.about,
                         before,
-                    )
-                    .map_err(|what| Error::format(&self.path, what))?;
+                    );
                     drop(block);
-                    if let Some(found) = found {
-                        self.consumed = size;
-                        return Ok(Some(found));
+                    match found {
+                        Ok(Some(found)) => {
+                            self.consumed = size;
+                            self.count += 1;
+                            return Ok(Some(found));
+                        }
+                        Ok(None) => {
+                            self.reader.consume_noshift(size);
+                            continue;
+                        }
+                        Err(what) => Some(what),
                     }
-                    self.reader.consume_noshift(size);
-                    continue;
                 }
                 Err(PcapError::Incomplete(_)) => None,
                 Err(PcapError::Eof) => return Ok(None),
@@ -260,6 +288,11 @@ impl Packets {
                 Err(error) => Some(words(&error)),
             };
             if let Some(what) = failure {
+                if self.count > 0 {
+                    // The packets before the damage are valid.
+                    self.about.damage = Some(what);
+                    return Ok(None);
+                }
                 let at = self.reader.consumed();
                 return Err(Error::format(&self.path, format!("byte {at}: {what}")));
             }
@@ -288,6 +321,10 @@ struct PacketSlice {
     wire_bytes: u32,
 }
 
+/// Type of the Packet Block of pcapng, which the Enhanced Packet Block replaced, in both byte
+/// orders: the reader does not swap unknown types.
+const OBSOLETE_PACKET: [u32; 2] = [2, 2_u32.swap_bytes()];
+
 /// Parses a block. `buffer` is the address of the reader's data.
 fn look(
     block: &PcapBlockOwned<'_>,
@@ -297,6 +334,7 @@ fn look(
     about: &mut CaptureInfo,
     buffer: usize,
 ) -> Result<Option<PacketSlice>, String> {
+    // Long: an arm for each kind of block.
     let place = |bytes: &[u8], kept: u32| {
         (bytes.as_ptr() as usize - buffer, bytes.len().min(kept as usize))
     };
@@ -311,6 +349,10 @@ fn look(
         }
         PcapBlockOwned::Legacy(frame) => {
             let Some((link, unit_ns)) = *legacy else { return Ok(None) };
+            // The reader has no other way to recognise a damaged header.
+            if frame.caplen > PACKET_MAX_BYTES || frame.ts_usec >= 1_000_000_000 {
+                return Err("damaged: the header of a packet".to_owned());
+            }
             let (from, kept) = place(frame.data, frame.caplen);
             let time_ns =
                 u64::from(frame.ts_sec) * 1_000_000_000 + u64::from(frame.ts_usec) * unit_ns;
@@ -323,6 +365,7 @@ fn look(
             if let Some(comment) = section.options.iter().find(|option| option.code.0 == COMMENT) {
                 let text = comment.as_bytes().unwrap_or_default();
                 about.comment = String::from_utf8_lossy(text).trim_end_matches('\0').to_owned();
+                about.has_own_clock = about.comment.lines().any(|line| line.trim() == OWN_CLOCK);
             }
             Ok(None)
         }
@@ -343,9 +386,29 @@ fn look(
             let (link, wire_bytes) = (clock.link, packet.origlen);
             Ok(Some(PacketSlice { time_ns, link, from, kept, wire_bytes }))
         }
-        // Simple Packet Blocks have no time stamp.
         PcapBlockOwned::NG(Block::SimplePacket(_)) => {
-            Err("packets without times (Simple Packet Blocks): nothing can be measured".to_owned())
+            about.timeless += 1;
+            Ok(None)
+        }
+        PcapBlockOwned::NG(Block::Unknown(block))
+            if OBSOLETE_PACKET.contains(&block.block_type) =>
+        {
+            let Some((header, data)) = block.data.split_first_chunk::<20>() else {
+                return Err("damaged: a short Packet Block".to_owned());
+            };
+            let word = |at: usize| {
+                let bytes = [header[at], header[at + 1], header[at + 2], header[at + 3]];
+                if *big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+            };
+            // Interface and number of dropped packets, of 16 bits each.
+            let number = if *big_endian { word(0) >> 16 } else { word(0) & 0xffff };
+            let Some(clock) = interfaces.get(number as usize) else {
+                return Err(format!("a packet of interface {number}, which is not described"));
+            };
+            let (from, kept) = place(data, word(12));
+            let (link, wire_bytes) = (clock.link, word(16));
+            let time_ns = clock.ns(word(4), word(8));
+            Ok(Some(PacketSlice { time_ns, link, from, kept, wire_bytes }))
         }
         PcapBlockOwned::NG(Block::InterfaceStatistics(statistics)) => {
             about.dropped = about.dropped.max(dropped(statistics, *big_endian));
@@ -393,20 +456,6 @@ fn words<I: AsRef<[u8]>>(error: &PcapError<I>) -> String {
         }
         _ => "damaged: a block whose parts contradict each other".to_owned(),
     }
-}
-
-/// Fills `into`, or as much as the file contains.
-fn read_most(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < into.len() {
-        match from.read(&mut into[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 /// A reader that returns short reads only at the end of the file.

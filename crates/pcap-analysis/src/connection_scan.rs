@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::capture_file::{CaptureInfo, Frame, Packets, Position};
+use std::sync::atomic::Ordering;
+
+use crate::capture_file::{CaptureInfo, Packets, Position};
 use crate::connection_table::{Connections, EndpointPair};
 use crate::error::Error;
-use crate::packet::{self, Body, Packet, Segment};
+use crate::packet::{Body, Packet, Segment};
+use crate::packet_stream::{PacketStream, StreamCounts, StreamOptions};
 
 /// Properties of one direction of a connection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,11 +16,15 @@ pub(crate) struct Direction {
     pub packets: u64,
     pub payload_bytes: u64,
     pub largest_payload_bytes: u32,
+    /// The same of packets that Ethernet carries as they are, without segmentation offload.
+    pub largest_on_wire_bytes: u32,
     pub first_ns: u64,
     pub last_ns: u64,
     /// MSS option of its SYN.
     pub mss: Option<u16>,
     pub scale: Option<u8>,
+    /// Whether the snap length cut the options of its SYN.
+    pub has_cut_syn: bool,
     /// Whether its packets carry time stamps.
     pub has_stamps: bool,
     pub understands_marks: bool,
@@ -67,20 +74,23 @@ impl Connection {
         self.directions.iter().map(|direction| direction.last_ns).max().unwrap_or(0)
     }
 
-    /// Returns the payload of a full-sized segment of a direction: the smaller MSS option less the
-    /// bytes of the time stamp option (RFC 6691), but not more than the largest payload seen.
+    /// Returns the payload of a full-sized segment of a direction: the MSS option of its receiver,
+    /// less the bytes of the time stamp option (RFC 6691). A sender with a smaller MSS of its own
+    /// has a smaller MTU, unless it sent larger segments. It is never less than the payload of a
+    /// packet that Ethernet carries as it is, and never more than the largest payload seen.
     pub fn mss_bytes(&self, direction: usize) -> u32 {
         const STAMPS_BYTES: u32 = 12;
-        let [a, b] = self.directions;
-        let largest = self.directions[direction].largest_payload_bytes.max(1);
-        let offered = match (a.mss, b.mss) {
-            (Some(a), Some(b)) => Some(a.min(b)),
+        let [own, other] = [self.directions[direction], self.directions[1 - direction]];
+        let largest = own.largest_payload_bytes.max(1);
+        let offered = match (own.mss, other.mss) {
+            (Some(own), Some(other)) => Some(own.min(other)),
             (one, other) => one.or(other),
         };
         match offered {
             Some(offered) => {
-                let stamps = if a.has_stamps && b.has_stamps { STAMPS_BYTES } else { 0 };
-                u32::from(offered).saturating_sub(stamps).clamp(1, largest)
+                let stamps = if own.has_stamps && other.has_stamps { STAMPS_BYTES } else { 0 };
+                let offered = u32::from(offered).saturating_sub(stamps);
+                offered.max(own.largest_on_wire_bytes).clamp(1, largest)
             }
             // The handshake was not captured. A payload larger than a jumbo frame is a TSO segment.
             None if largest > JUMBO_BYTES => jostle_units::FULL_PAYLOAD_BYTES,
@@ -104,6 +114,9 @@ impl Connection {
         stats.packets += 1;
         stats.payload_bytes += u64::from(payload_bytes);
         stats.largest_payload_bytes = stats.largest_payload_bytes.max(payload_bytes);
+        if packet.wire_bytes <= jostle_units::FULL_PACKET_BYTES {
+            stats.largest_on_wire_bytes = stats.largest_on_wire_bytes.max(payload_bytes);
+        }
         stats.understands_marks |= packet.understands_marks;
         if let Body::Tcp(segment) = &packet.body {
             self.add_segment(segment, direction, now_ns);
@@ -125,6 +138,7 @@ impl Connection {
         if segment.syn {
             one.mss = segment.mss.or(one.mss);
             one.scale = segment.scale.or(one.scale);
+            one.has_cut_syn |= segment.is_cut;
         }
         let mut answered = |at_ns: u64| {
             let passed_ns = now_ns.saturating_sub(at_ns);
@@ -163,9 +177,11 @@ pub(crate) struct ConnectionScan {
     pub path: PathBuf,
     pub about: CaptureInfo,
     pub connections: Vec<Connection>,
-    pub packets: u64,
-    /// Packets that are neither TCP nor UDP over IP, or whose headers are incomplete.
-    pub others: u64,
+    pub counts: StreamCounts,
+    /// How the packets have to be read.
+    pub options: StreamOptions,
+    /// Segments whose TCP options the snap length cut.
+    pub cut_segments: u64,
     pub first_ns: u64,
     pub last_ns: u64,
     /// Whether the file contains more than
@@ -177,66 +193,91 @@ impl ConnectionScan {
     /// Scans a file. `go_on` is called every [`CANCEL_CHECK_PACKETS`] packets and returns whether
     /// to continue.
     pub fn of(path: &Path, position: Position, go_on: &dyn Fn() -> bool) -> Result<Self, Error> {
-        Self::of_packets(path, Packets::open(path, position)?, go_on)
+        let before = position.load(Ordering::Relaxed);
+        let open = || {
+            position.store(before, Ordering::Relaxed);
+            Packets::open(path, position.clone())
+        };
+        Self::of_packets(path, &open, go_on)
     }
 
+    /// Scans packets. They are read again from the beginning if they turn out not to be in time
+    /// order, or to be copies.
     pub fn of_packets(
         path: &Path,
-        mut packets: Packets,
+        open: &dyn Fn() -> Result<Packets, Error>,
         go_on: &dyn Fn() -> bool,
     ) -> Result<Self, Error> {
-        let mut all = Connections::default();
-        let mut survey = Self {
-            path: path.to_owned(),
-            about: CaptureInfo::default(),
-            connections: Vec::new(),
-            packets: 0,
-            others: 0,
-            first_ns: u64::MAX,
-            last_ns: 0,
-            too_many: false,
-        };
-        let mut unknown = None;
-        while let Some(frame) = packets.next()? {
-            survey.add(&frame, &mut all, &mut unknown);
-            if survey.packets.is_multiple_of(CANCEL_CHECK_PACKETS) && !go_on() {
-                return Err(Error::Cancelled);
+        let mut options = StreamOptions::default();
+        let (mut survey, stream) = loop {
+            let stream = PacketStream::new(open()?, options);
+            let (survey, stream) = Self::of_stream(path, stream, go_on)?;
+            if !survey.options.differs(options) {
+                break (survey, stream);
             }
-        }
-        survey.about = packets.about;
+            options = survey.options;
+        };
+        (survey.about, survey.counts) = (stream.frames.about, stream.counts);
         if survey.connections.is_empty() {
-            let what = match unknown {
-                Some(link) if survey.packets > 0 => format!(
-                    "packets of link type {link}, which cannot be read: Ethernet, IP (raw), Linux's \
-                     cooked and loopback can"
-                ),
-                _ if survey.packets > 0 => "no packet of TCP or UDP over IP".to_owned(),
-                _ => "no packets".to_owned(),
+            let what = match survey.counts.unread() {
+                Some((_, kinds)) => format!("no packet of TCP or UDP over IP: {kinds}"),
+                None if survey.counts.packets > 0 => "no packet of TCP or UDP over IP".to_owned(),
+                None if survey.about.timeless > 0 => {
+                    "packets without times (Simple Packet Blocks): nothing can be measured"
+                        .to_owned()
+                }
+                None => "no packets".to_owned(),
             };
             return Err(Error::Empty { path: path.to_owned(), what });
         }
         Ok(survey)
     }
 
-    fn add(&mut self, frame: &Frame<'_>, all: &mut Connections, unknown: &mut Option<i32>) {
-        self.packets += 1;
-        if !packet::is_known(frame.link) {
-            unknown.get_or_insert(frame.link.0);
-        }
-        let Some(packet) = packet::read(frame) else {
-            self.others += 1;
-            return;
+    /// Scans a stream, or as much of it as shows that it has to be read with other options.
+    fn of_stream(
+        path: &Path,
+        mut stream: PacketStream,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(Self, PacketStream), Error> {
+        let mut all = Connections::default();
+        let mut survey = Self {
+            path: path.to_owned(),
+            about: CaptureInfo::default(),
+            connections: Vec::new(),
+            counts: StreamCounts::default(),
+            options: StreamOptions::default(),
+            cut_segments: 0,
+            first_ns: u64::MAX,
+            last_ns: 0,
+            too_many: false,
         };
-        self.first_ns = self.first_ns.min(frame.time_ns);
-        self.last_ns = self.last_ns.max(frame.time_ns);
-        let Some((number, direction, ends)) = all.of(&packet) else {
+        let mut read = 0_u64;
+        while let Some((time_ns, packet)) = stream.next()? {
+            survey.add(time_ns, packet, &mut all);
+            read += 1;
+            if read.is_multiple_of(CANCEL_CHECK_PACKETS) && !go_on() {
+                return Err(Error::Cancelled);
+            }
+            if stream.has_to_sort() {
+                break;
+            }
+        }
+        survey.options = stream.needed_options();
+        Ok((survey, stream))
+    }
+
+    fn add(&mut self, time_ns: u64, packet: &Packet, all: &mut Connections) {
+        self.first_ns = self.first_ns.min(time_ns);
+        self.last_ns = self.last_ns.max(time_ns);
+        self.cut_segments += u64::from(matches!(&packet.body, Body::Tcp(one) if one.is_cut));
+        let Some((number, direction)) = all.of(packet) else {
             self.too_many = true;
             return;
         };
         if number as usize == self.connections.len() {
-            self.connections.push(Connection::new(ends));
+            self.connections.push(Connection::new(EndpointPair::of(packet).0));
         }
-        self.connections[number as usize].add(&packet, direction, frame.time_ns);
+        self.connections[number as usize].add(packet, direction, time_ns);
     }
 }
 

@@ -69,7 +69,7 @@ impl Default for Connections {
 impl Connections {
     /// Returns the number and the direction of a packet's connection. `None` if there are too many
     /// connections.
-    pub fn of(&mut self, packet: &Packet) -> Option<(u32, usize, EndpointPair)> {
+    pub fn of(&mut self, packet: &Packet) -> Option<(u32, usize)> {
         let (ends, direction) = EndpointPair::of(packet);
         let slot = ends.slot();
         let changes = match &packet.body {
@@ -77,14 +77,15 @@ impl Connections {
             Body::Udp { .. } => false,
         };
         if !changes
-            && let Some((of, number)) = self.recent[slot]
-            && of == ends
+            && let Some((of, number)) = &self.recent[slot]
+            && *of == ends
         {
-            return Some((number, direction, ends));
+            let number = *number;
+            return Some((number, direction));
         }
         let number = self.look_up(&ends, packet)?;
         self.recent[slot] = Some((ends, number));
-        Some((number, direction, ends))
+        Some((number, direction))
     }
 
     fn look_up(&mut self, ends: &EndpointPair, packet: &Packet) -> Option<u32> {

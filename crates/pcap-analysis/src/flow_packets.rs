@@ -10,6 +10,7 @@ use crate::connection_scan::{CANCEL_CHECK_PACKETS, ConnectionScan};
 use crate::error::Error;
 use crate::flow_selection::{Flow, FlowLocation, FlowSelection, plans};
 use crate::measurement::{FlowFollower, MergedPackets};
+use crate::packet_stream::PacketStream;
 use crate::time_sequence::{
     AckColumns, PacketColumns, SackColumns, TimeSequence, TimeSequenceOptions,
 };
@@ -41,7 +42,8 @@ pub fn diagrams(
         for plan in chosen(&plan, wanted) {
             let path = &files[plan.files[0]];
             let packets = Packets::open(path, position.clone())?;
-            found.push(diagram(&plan, packets, wanted, &go_on)?);
+            let stream = PacketStream::new(packets, surveys[plan.files[0]].options);
+            found.push(diagram(&plan, stream, wanted, &go_on)?);
         }
     }
     if found.is_empty() {
@@ -61,10 +63,12 @@ pub fn extract_flow_packets(
 ) -> Result<TimeSequence, Error> {
     let path = Path::new("bytes");
     let packets = || Packets::of(path, std::io::Cursor::new(bytes.to_vec()));
-    let survey = ConnectionScan::of_packets(path, packets()?, &|| true)?;
+    let survey = ConnectionScan::of_packets(path, &packets, &|| true)?;
+    let stream_options = survey.options;
     let plan = plans(&[survey], options).iter().flat_map(|plan| chosen(plan, wanted)).next();
     let Some(plan) = plan else { return Err(no_flow(&[path.to_owned()], wanted, &[])) };
-    diagram(&plan, packets()?, wanted, &|| true)
+    let stream = PacketStream::new(packets()?, stream_options);
+    diagram(&plan, stream, wanted, &|| true)
 }
 
 fn no_flow(files: &[PathBuf], wanted: &TimeSequenceOptions, known: &[String]) -> Error {
@@ -137,7 +141,7 @@ fn alone(plan: &FlowSelection, flow: &Flow) -> FlowSelection {
 
 fn diagram(
     plan: &FlowSelection,
-    packets: Packets,
+    packets: PacketStream,
     wanted: &TimeSequenceOptions,
     go_on: &dyn Fn() -> bool,
 ) -> Result<TimeSequence, Error> {
@@ -146,7 +150,7 @@ fn diagram(
     let mut merged = MergedPackets::new(vec![packets], &plan.shifts_ns)?;
     let mut read = 0_u64;
     while let Some((file, now_ns, packet)) = merged.next()? {
-        following.see(file, now_ns, &packet);
+        following.see(file, now_ns, packet);
         if following.diagram.as_ref().is_some_and(|diagram| diagram.is_over(now_ns)) {
             break;
         }

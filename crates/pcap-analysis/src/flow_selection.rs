@@ -92,9 +92,7 @@ fn duplicate_capture_note<'a>(
 ) -> Option<String> {
     let pairs = before.flat_map(|one| files.iter().map(|other| (&surveys[*one], &surveys[*other])));
     let mut twice = pairs.filter(|(one, other)| {
-        !one.about.has_own_clock()
-            && !other.about.has_own_clock()
-            && shared(one, other).any(|_| true)
+        !one.about.has_own_clock && !other.about.has_own_clock && shared(one, other).any(|_| true)
     });
     let (one, other) = twice.next()?;
     Some(format!(
@@ -107,7 +105,7 @@ fn duplicate_capture_note<'a>(
 
 /// Returns whether two files are captures of one jostle run, or of both ends of a connection.
 fn belong_together(one: &ConnectionScan, other: &ConnectionScan) -> bool {
-    match (one.about.has_own_clock(), other.about.has_own_clock()) {
+    match (one.about.has_own_clock, other.about.has_own_clock) {
         (true, true) => {
             let same = |key| one.about.says(key) == other.about.says(key);
             one.path.parent() == other.path.parent() && same("scenario") && same("seed")
@@ -250,6 +248,7 @@ impl FlowSelection {
                 // RFC 7323 §2.2: windows are scaled only if both SYNs carry the option.
                 scale: match (direction.scale, other.scale) {
                     (Some(_), Some(scale)) => Some(scale),
+                    _ if direction.has_cut_syn || other.has_cut_syn => None,
                     _ => connection.opened.and(connection.syn_ack_ns).map(|_| 0),
                 },
                 has_other_end: false,
@@ -292,9 +291,28 @@ impl FlowSelection {
             if survey.about.is_cut_off {
                 self.notes.push(format!("{name} ends in the middle of a packet"));
             }
+            if let Some(damage) = &survey.about.damage {
+                let count = survey.counts.packets;
+                self.notes
+                    .push(format!("{name}: {damage} (measured up to there, {count} packets)"));
+            }
+            if survey.about.timeless > 0 {
+                let count = survey.about.timeless;
+                self.notes.push(format!(
+                    "{name}: {count} packets without times (Simple Packet Blocks) are left out"
+                ));
+            }
+            self.notes.extend(survey.counts.notes(&name));
             if survey.about.dropped > 0 {
                 let lost = survey.about.dropped;
                 self.notes.push(format!("{name} lacks {lost} packets that came too fast for it"));
+            }
+            if survey.cut_segments > 0 {
+                let (cut, all) = (survey.cut_segments, survey.counts.packets);
+                self.notes.push(format!(
+                    "{name}: the snap length cut the TCP options of {cut} of {all} packets; SACK \
+                     blocks and time stamps in them are unknown"
+                ));
             }
             if survey.too_many {
                 self.notes.push(format!("{name} has more connections than jostle distinguishes"));
@@ -358,7 +376,7 @@ fn is_near(survey: &ConnectionScan, connection: &Connection, direction: usize) -
 /// Returns the clock offset of each file. In captures by jostle, time 0 is the start of the run; in
 /// others, it is the first packet.
 fn shifts(all: &[&ConnectionScan]) -> Vec<i64> {
-    if all.iter().all(|survey| survey.about.has_own_clock()) {
+    if all.iter().all(|survey| survey.about.has_own_clock) {
         return vec![0; all.len()];
     }
     let mut shifts: Vec<i64> = all.iter().map(|_| 0).collect();
@@ -386,7 +404,7 @@ fn clocks_differ(a: &Connection, b: &Connection) -> Option<i64> {
 
 fn duration(all: &[&ConnectionScan], shifts_ns: &[i64]) -> u64 {
     let last = all.iter().zip(shifts_ns).map(|(survey, shift_ns)| {
-        let own = survey.about.ended_ns.filter(|_| survey.about.has_own_clock());
+        let own = survey.about.ended_ns.filter(|_| survey.about.has_own_clock);
         let last_ns = own.unwrap_or(0).max(survey.last_ns.saturating_add(1));
         last_ns.saturating_add_signed(*shift_ns)
     });

@@ -10,11 +10,19 @@ mod byte_ranges;
 mod capture_file;
 mod connection_scan;
 mod connection_table;
+mod containers;
+mod copies;
+mod encapsulation;
 mod error;
 mod flow_packets;
 mod flow_selection;
+mod formats;
+mod fragments;
 mod measurement;
+mod netmon;
 mod packet;
+mod packet_stream;
+mod read_most;
 mod receiver;
 mod scoreboard;
 mod sender;
@@ -23,6 +31,7 @@ mod time_sequence;
 
 pub use error::Error;
 pub use flow_packets::{diagrams, extract_flow_packets};
+pub use formats::formats;
 pub use measurement::{Measurement, analyze, look};
 pub use time_sequence::{
     AckColumns, Kind, PacketColumns, SackColumns, TimeSequence, TimeSequenceOptions,

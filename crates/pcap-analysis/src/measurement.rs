@@ -12,7 +12,8 @@ use crate::connection_scan::{CANCEL_CHECK_PACKETS, ConnectionScan};
 use crate::connection_table::Connections;
 use crate::error::Error;
 use crate::flow_selection::{Flow, FlowSelection, file_name, plans};
-use crate::packet::{self, Body, Packet, Segment};
+use crate::packet::{Body, Packet, Segment};
+use crate::packet_stream::PacketStream;
 use crate::receiver::CapturedReceiver;
 use crate::sender::CapturedSender;
 use crate::time_sequence::TimeSequence;
@@ -52,10 +53,13 @@ pub fn analyze(
     let mut measured = Vec::new();
     for plan in plans(&surveys, options) {
         let paths: Vec<&Path> = plan.files.iter().map(|at| files[*at].0.as_path()).collect();
-        let opened = paths.iter().map(|path| Packets::open(path, position.clone()));
+        let opened = plan.files.iter().map(|at| {
+            let packets = Packets::open(&files[*at].0, position.clone())?;
+            Ok(PacketStream::new(packets, surveys[*at].options))
+        });
         let opened = opened.collect::<Result<_, _>>()?;
         let names = plan.files.iter().map(|at| files[*at].1.clone()).collect();
-        let packets = plan.files.iter().map(|at| surveys[*at].packets).sum();
+        let packets = plan.files.iter().map(|at| surveys[*at].counts.packets).sum();
         measured.push(measure(plan, &paths, opened, names, packets, &go_on)?);
     }
     Ok(measured)
@@ -68,19 +72,20 @@ pub fn analyze(
 pub fn look(bytes: &[u8], options: &AnalysisOptions) -> Result<Measurement, Error> {
     let path = Path::new("bytes");
     let packets = || Packets::of(path, std::io::Cursor::new(bytes.to_vec()));
-    let survey = ConnectionScan::of_packets(path, packets()?, &|| true)?;
-    let count = survey.packets;
+    let survey = ConnectionScan::of_packets(path, &packets, &|| true)?;
+    let (count, options_of_stream) = (survey.counts.packets, survey.options);
     let Some(plan) = plans(&[survey], options).into_iter().next() else {
         return Err(Error::Empty { path: path.to_owned(), what: "nothing".to_owned() });
     };
     let file = MeasuredFile { name: file_name(path), sha256: String::new() };
-    measure(plan, &[path], vec![packets()?], vec![file], count, &|| true)
+    let stream = PacketStream::new(packets()?, options_of_stream);
+    measure(plan, &[path], vec![stream], vec![file], count, &|| true)
 }
 
 fn measure(
     plan: FlowSelection,
     paths: &[&Path],
-    packets: Vec<Packets>,
+    packets: Vec<PacketStream>,
     names: Vec<MeasuredFile>,
     count: u64,
     go_on: &dyn Fn() -> bool,
@@ -94,7 +99,7 @@ fn measure(
     let mut merged = MergedPackets::new(packets, &plan.shifts_ns)?;
     let mut read = 0_u64;
     while let Some((file, now_ns, packet)) = merged.next()? {
-        following.see(file, now_ns, &packet);
+        following.see(file, now_ns, packet);
         read += 1;
         if read.is_multiple_of(CANCEL_CHECK_PACKETS) && !go_on() {
             return Err(Error::Cancelled);
@@ -107,40 +112,48 @@ fn measure(
 
 /// Packets of several files, merged in time order.
 pub(crate) struct MergedPackets {
-    files: Vec<(Packets, i64)>,
-    /// The next packet of each file.
+    files: Vec<(PacketStream, i64)>,
+    /// The next packet of each file, if there are several files.
     next: Vec<Option<(u64, Packet)>>,
+    current: Packet,
 }
 
 impl MergedPackets {
-    pub fn new(packets: Vec<Packets>, shifts_ns: &[i64]) -> Result<Self, Error> {
+    pub fn new(packets: Vec<PacketStream>, shifts_ns: &[i64]) -> Result<Self, Error> {
         let files: Vec<_> = packets.into_iter().zip(shifts_ns.iter().copied()).collect();
-        let mut merged = Self { next: vec![None; files.len()], files };
-        for file in 0..merged.files.len() {
-            merged.step(file)?;
+        let mut merged = Self { next: vec![None; files.len()], files, current: Packet::NONE };
+        if merged.files.len() > 1 {
+            for file in 0..merged.files.len() {
+                merged.step(file)?;
+            }
         }
         Ok(merged)
     }
 
     fn step(&mut self, file: usize) -> Result<(), Error> {
         let (packets, shift_ns) = &mut self.files[file];
-        self.next[file] = None;
-        while let Some(frame) = packets.next()? {
-            if let Some(packet) = packet::read(&frame) {
-                self.next[file] = Some((frame.time_ns.saturating_add_signed(*shift_ns), packet));
-                break;
-            }
-        }
+        self.next[file] = packets
+            .next()?
+            .map(|(time_ns, packet)| (time_ns.saturating_add_signed(*shift_ns), *packet));
         Ok(())
     }
 
-    pub fn next(&mut self) -> Result<Option<(usize, u64, Packet)>, Error> {
+    /// Returns the number of a file, and its next packet with its time.
+    pub fn next(&mut self) -> Result<Option<(usize, u64, &Packet)>, Error> {
+        if self.files.len() == 1 {
+            let (packets, shift_ns) = &mut self.files[0];
+            let next = packets.next()?;
+            return Ok(
+                next.map(|(time_ns, packet)| (0, time_ns.saturating_add_signed(*shift_ns), packet))
+            );
+        }
         let there = self.next.iter().enumerate();
         let first = there.filter_map(|(file, next)| Some((next.as_ref()?.0, file))).min();
         let Some((now_ns, file)) = first else { return Ok(None) };
         let Some((_, packet)) = self.next[file] else { return Ok(None) };
+        self.current = packet;
         self.step(file)?;
-        Ok(Some((file, now_ns, packet)))
+        Ok(Some((file, now_ns, &self.current)))
     }
 }
 
@@ -206,7 +219,7 @@ impl<'a> FlowFollower<'a> {
         while self.bin_end_ns <= now_ns {
             self.end_interval();
         }
-        let Some((connection, direction, _)) = self.connections[file].of(packet) else { return };
+        let Some((connection, direction)) = self.connections[file].of(packet) else { return };
         let Some(route) = self.routes[file].get(connection as usize) else { return };
         let [along, against] = [route[direction], route[1 - direction]];
         if let Some(flow) = along {

@@ -8,7 +8,9 @@ use jostle_units::{Span, Time};
 
 use crate::byte_ranges::{Range, Ranges};
 use crate::packet::{Packet, Segment};
-use crate::sender::{CapturedSender, HandshakeTimes, KnownFlowFacts, MinFullPacketRtt, seconds};
+use crate::sender::{
+    CapturedSender, HandshakeTimes, KnownFlowFacts, MinFullPacketRtt, count_options, seconds,
+};
 use crate::sequence_number::{WINDOW_MAX, first, is_after, near};
 use crate::time_sequence::{AckPacket, DataPacket, Kind};
 
@@ -82,11 +84,12 @@ impl CapturedReceiver {
         from: Option<&CapturedSender>,
         to: &mut Recorder,
     ) -> Option<DataPacket> {
-        self.opening.see(segment, now_ns);
+        self.opening.see(segment, now_ns, true);
         if segment.syn {
             self.begin(first(segment.sequence.wrapping_add(1)));
             return None;
         }
+        count_options(&mut self.seen, segment);
         self.finished |= segment.fin;
         if segment.payload_bytes == 0 {
             return None;
@@ -226,10 +229,12 @@ impl CapturedReceiver {
 
     /// Processes a segment that the receiver sends. Returns the ACK, once data was seen.
     pub fn on_ack_sent(&mut self, now_ns: u64, segment: &Segment) -> Option<AckPacket> {
-        self.opening.see(segment, now_ns);
+        self.opening.see(segment, now_ns, false);
         if segment.syn || segment.rst || !segment.ack {
             return None;
         }
+        count_options(&mut self.seen, segment);
+        self.seen.sack_acks += u64::from(!segment.blocks().is_empty());
         self.seen.echoes += u64::from(segment.ece);
         let is_closed = segment.window == 0;
         self.seen.zero_windows += u64::from(is_closed && !self.closed_window);
@@ -288,6 +293,7 @@ impl CapturedReceiver {
     pub fn finish(self) -> CaptureCounters {
         CaptureCounters {
             handshake_s: self.opening.took_ns.map(seconds),
+            sender_side_s: self.opening.sender_side_ns.map(seconds),
             full_rtt_min_s: self.least.full_ns.map(seconds),
             ..self.seen
         }

@@ -21,6 +21,13 @@ pub(crate) fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
+/// Counts the options of a segment after the handshake.
+pub(crate) fn count_options(seen: &mut CaptureCounters, segment: &Segment) {
+    seen.segments += 1;
+    seen.cut_segments += u64::from(segment.is_cut);
+    seen.stamped_segments += u64::from(segment.stamps.is_some());
+}
+
 /// Facts about a flow from the first pass over the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownFlowFacts {
@@ -70,21 +77,35 @@ pub(crate) struct CapturedSender {
 /// Times of the TCP handshake.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HandshakeTimes {
-    pub syn_ns: Option<u64>,
-    pub answered: bool,
+    syn_ns: Option<u64>,
+    last_syn_ns: u64,
+    syn_ack_ns: Option<u64>,
     pub took_ns: Option<u64>,
+    /// RTT between the capture point and the sender.
+    pub sender_side_ns: Option<u64>,
 }
 
 impl HandshakeTimes {
     /// Updates the times with a segment of either direction.
-    pub fn see(&mut self, segment: &Segment, now_ns: u64) {
-        if segment.syn {
-            self.answered |= segment.ack;
-            if !segment.ack {
-                self.syn_ns.get_or_insert(now_ns);
+    pub fn see(&mut self, segment: &Segment, now_ns: u64, is_from_sender: bool) {
+        if segment.syn && segment.ack {
+            // The first answer to the last SYN. Of the sender, it is the answer.
+            if self.syn_ack_ns.is_none() && is_from_sender && self.syn_ns.is_some() {
+                self.sender_side_ns = Some(now_ns.saturating_sub(self.last_syn_ns));
             }
-        } else if self.answered && self.took_ns.is_none() && segment.ack {
-            self.took_ns = self.syn_ns.map(|syn_ns| now_ns.saturating_sub(syn_ns));
+            self.syn_ack_ns = Some(now_ns);
+        } else if segment.syn {
+            self.syn_ns.get_or_insert(now_ns);
+            self.last_syn_ns = now_ns;
+        } else if let Some(syn_ack_ns) = self.syn_ack_ns
+            && segment.ack
+            && self.took_ns.is_none()
+            && let Some(syn_ns) = self.syn_ns
+        {
+            self.took_ns = Some(now_ns.saturating_sub(syn_ns));
+            if is_from_sender {
+                self.sender_side_ns = Some(now_ns.saturating_sub(syn_ack_ns));
+            }
         }
     }
 }
@@ -192,11 +213,12 @@ impl CapturedSender {
         segment: &Segment,
         to: &mut Recorder,
     ) -> Option<DataPacket> {
-        self.opening.see(segment, now_ns);
+        self.opening.see(segment, now_ns, true);
         if segment.syn {
             self.begin(first(segment.sequence.wrapping_add(1)));
             return None;
         }
+        count_options(&mut self.seen, segment);
         self.finished |= segment.fin;
         if segment.payload_bytes == 0 {
             return None;
@@ -340,7 +362,7 @@ impl CapturedSender {
     /// Processes a segment that arrives from the receiver. Returns the ACK, if the segment is a
     /// valid ACK.
     pub fn came(&mut self, now_ns: u64, segment: &Segment, to: &mut Recorder) -> Option<AckPacket> {
-        self.opening.see(segment, now_ns);
+        self.opening.see(segment, now_ns, false);
         if !segment.ack || segment.rst {
             return None;
         }
@@ -350,6 +372,8 @@ impl CapturedSender {
         if segment.syn {
             return None;
         }
+        count_options(&mut self.seen, segment);
+        self.seen.sack_acks += u64::from(!segment.blocks().is_empty());
         let number = near(self.acknowledged, segment.acknowledgment);
         // RFC 9293 §3.10.7.4 drops an ACK of data not yet sent. Here such an ACK is accepted within
         // the maximum window, because the capture may have missed the data.
@@ -535,6 +559,7 @@ impl CapturedSender {
     pub fn finish(self) -> CaptureCounters {
         CaptureCounters {
             handshake_s: self.opening.took_ns.map(seconds),
+            sender_side_s: self.opening.sender_side_ns.map(seconds),
             full_rtt_min_s: self.least.full_ns.map(seconds),
             fast: Some(self.seen.fast.unwrap_or(0)),
             timeout: Some(self.seen.timeout.unwrap_or(0)),

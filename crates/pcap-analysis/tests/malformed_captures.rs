@@ -121,6 +121,34 @@ fn of(measurement: &Measurement, key: &str) -> serde_json::Value {
     flow.get(key).or_else(|| flow["phases"]["overall"].get(key)).cloned().unwrap()
 }
 
+/// EtherTypes, with the IP headers of tunnels in front of what is drawn.
+const ENCAPSULATIONS: [&[u8]; 9] = [
+    &[0x88, 0x47],
+    &[0x88, 0x64],
+    &[0x89, 0x4f],
+    &[0x89, 0x3f],
+    &[0x08, 0x00, 0x45, 0, 0, 100, 0, 1, 0, 0, 64, 47, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8],
+    &[0x08, 0x00, 0x45, 0, 0, 100, 0, 1, 0, 0, 64, 4, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8],
+    // A fragment of UDP.
+    &[0x08, 0x00, 0x45, 0, 0, 100, 0, 1, 0x20, 9, 64, 17, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8],
+    // VXLAN and GTP-U.
+    &[
+        0x08, 0x00, 0x45, 0, 0, 100, 0, 1, 0, 0, 64, 17, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 9, 0x12,
+        0xb5, 0, 80, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0,
+    ],
+    &[
+        0x08, 0x00, 0x45, 0, 0, 100, 0, 1, 0, 0, 64, 17, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 9, 0x08,
+        0x68, 0, 80, 0, 0, 0x34, 0xff,
+    ],
+];
+
+/// First bytes of snoop and of Kuznetzov's pcap in both byte orders.
+const CONTAINERS: [&[u8]; 3] = [
+    b"snoop\0\0\0\0\0\0\x02\0\0\0\x04",
+    &[0x34, 0xcd, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0],
+    &[0xa1, 0xb2, 0xcd, 0x34, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 1],
+];
+
 fn any_segment() -> impl Strategy<Value = Segment> {
     let near = prop_oneof![0..20_000_u32, Just(u32::MAX - 3_000), any::<u32>()];
     let number = (near, 0..5_u32).prop_map(|(near, step)| near.wrapping_add(step * 1_000));
@@ -171,6 +199,33 @@ proptest! {
             prop_assert!(packets.start.iter().zip(&packets.end).all(|(start, end)| start < end));
             prop_assert!(packets.kind.iter().all(|kind| usize::from(*kind) < Kind::NAMES.len()));
         }
+    }
+
+    #[test]
+    fn no_encapsulation_is_too_strange(
+        link in proptest::sample::select(vec![0_u32, 1, 9, 50, 51, 101, 104, 113, 204, 219, 276]),
+        kind in proptest::sample::select(ENCAPSULATIONS.to_vec()),
+        frames in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..120), 1..60),
+    ) {
+        let mut file = pcap(&[Segment::data(1, 1_000)]);
+        file[20..24].copy_from_slice(&link.to_le_bytes());
+        for (at, bytes) in frames.iter().enumerate() {
+            let frame = if link == 1 { [&[0; 12][..], kind, bytes].concat() } else { bytes.clone() };
+            let kept = frame.len() as u32;
+            for number in [at as u32 / 2, 0, kept, 1_500] {
+                file.extend(number.to_le_bytes());
+            }
+            file.extend(frame);
+        }
+        let _ = look(&file, &OPTIONS);
+    }
+
+    #[test]
+    fn no_container_is_too_strange(
+        start in proptest::sample::select(CONTAINERS.to_vec()),
+        bytes in proptest::collection::vec(prop_oneof![Just(0_u8), any::<u8>()], 0..600),
+    ) {
+        let _ = look(&[start, &bytes].concat(), &OPTIONS);
     }
 
     #[test]

@@ -31,7 +31,13 @@ pub struct Measurement {
     packets: u64,
 }
 
-/// Measures packet captures (pcap or pcapng, plain or compressed with gzip or zstd).
+/// Kinds of formats of captures with the formats of each kind that are read, for the documentation.
+#[pyfunction]
+pub fn capture_formats() -> Vec<(&'static str, Vec<String>)> {
+    jostle_pcap_analysis::formats()
+}
+
+/// Measures packet captures, plain or compressed with gzip or zstd.
 ///
 /// Parameters
 /// ----------

@@ -10,6 +10,10 @@ measures_of_a_run! {
     /// Capture: time from the first SYN until the ACK that completes the handshake. This is one RTT
     /// at any capture point of the path.
     handshake_s: Option<f64>, "handshake", "handshake", ROUND_TRIP; |seen| seen.handshake_s;
+    /// Capture: RTT between the capture point and the sender, in the handshake. RTTs from ACKs lack
+    /// it.
+    sender_side_rtt_s: Option<f64>, "sender_side_rtt", "RTT between capture point and sender",
+        ROUND_TRIP; |seen| seen.sender_side_s;
     /// Capture: smallest RTT of full-sized data packets. Smaller packets need less time on every
     /// link; they count in the smallest RTT of all packets.
     full_rtt_min_s: Option<f64>, "full_rtt_min", "smallest RTT of a full packet", ROUND_TRIP;
@@ -54,6 +58,16 @@ measures_of_a_run! {
     /// Capture: number of times that the receiver closed its window.
     zero_windows: Option<u64>, "zero_windows", "zero windows", NUMBER;
         |seen| Some(count(seen.zero_windows));
+    /// Capture: segments whose TCP options the snap length cut ÷ segments. Without these options
+    /// there are fewer RTT samples, and data that arrived beyond a gap is known late.
+    cut_options: Option<f64>, "cut_options", "cut TCP options", PERCENT;
+        |seen| ratio(count(seen.cut_segments), count(seen.segments));
+    /// Capture: segments with time stamps (RFC 7323) ÷ segments.
+    timestamped_share: Option<f64>, "timestamped_share", "segments with time stamps", PERCENT;
+        |seen| ratio(count(seen.stamped_segments), count(seen.segments));
+    /// Capture: ACKs with SACK blocks (RFC 2018).
+    sack_acks: Option<u64>, "sack_acks", "ACKs with SACK blocks", PACKETS;
+        |seen| Some(count(seen.sack_acks));
     /// Capture at both ends: data packets that left the sender and did not arrive ÷ data packets
     /// that left the sender.
     path_loss: Option<f64>, "path_loss", "path loss rate", PERCENT;

@@ -45,13 +45,17 @@ pub(super) const ROWS: &[Measure] = &[
         "Echoes whose round trip, in whole milliseconds, lies in a range ÷ all echoes.",
         share,
     ),
-    row(
-        "pings_lost",
-        "pings lost",
-        PACKETS,
-        "Pings that were not back in time.",
-        |pings, _| came_back(pings).map(|pings| pings.lost as f64),
-    ),
+    Measure {
+        key: "pings_lost",
+        place: SummaryLocation::Flow,
+        ..row(
+            "pings_lost",
+            "pings lost",
+            PACKETS,
+            "Pings that were not back in time.",
+            |pings, _| lost(pings).map(|lost| lost as f64),
+        )
+    },
     row(
         "single_losses",
         "single losses",
@@ -83,6 +87,11 @@ pub(super) const ROWS: &[Measure] = &[
 /// Returns the pings if at least one reply arrived. Without a reply the path is unknown.
 fn came_back(pings: &Pings) -> Option<&Pings> {
     (pings.echoed > 0).then_some(pings)
+}
+
+/// Returns the number of lost pings, if at least one reply arrived.
+pub(crate) fn lost(pings: &Pings) -> Option<u64> {
+    came_back(pings).map(|pings| pings.lost)
 }
 
 /// Returns the lengths of loss runs with their number.
