@@ -74,6 +74,9 @@ class Measurement:
     def packets(self) -> int:
         """Number of packets in the files."""
 
+def capture_formats() -> list[tuple[str, list[str]]]:
+    """Return kinds of formats of captures with the formats of each kind that are read."""
+
 def analyze_captures(
     files: Sequence[str | PathLike[str]],
     *,
@@ -81,7 +84,7 @@ def analyze_captures(
     interval_ns: int,
     progress_callback: Callable[[int], bool] | None = None,
 ) -> list[Measurement]:
-    """Measure packet captures (pcap or pcapng, plain or compressed with gzip or zstd).
+    """Measure packet captures, plain or compressed with gzip or zstd.
 
     Parameters
     ----------

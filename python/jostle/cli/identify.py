@@ -27,6 +27,7 @@ from jostle.safe_io.terminal_text import echo
 if TYPE_CHECKING:
     from jostle.backends import Run
     from jostle.inference.identify import Identification
+    from jostle.inference.link_rate import LinkRate
 
 _SHOWN = 8
 
@@ -86,6 +87,7 @@ def identify(
     from jostle.inference.candidates import chosen_names
     from jostle.inference.identify import identify as ranked
     from jostle.inference.measurement_lookup import find_measured
+    from jostle.inference.missing_evidence import of_network
     from jostle.inference.observed_flow import observe
     from jostle.runner.executors import local
     from jostle.runner.session import Session
@@ -101,18 +103,27 @@ def identify(
             around, network = run_context.spec_from_estimate(observed), "estimated"
         else:
             around, network = run_context.spec_from_link_file(load(link), observed), "given"
+    rate = observed.link_rate if network == "estimated" else None
+    rate_error = run_context.KNOWN_RATE if rate is None else rate.relative_error
     executor = local(jobs)
     with interruptible(executor), name_source(link or data):
         session = Session(environment.backend("sim"), executor, None)
-        found = ranked(observed, around, names, session, repeats, on_time=network == "run")
+        found = ranked(
+            observed, around, names, session, repeats, on_time=network == "run",
+            rate_error=rate_error,
+        )  # fmt: skip
         said = (*_about_the_flow(run, observed.flow, network), *found.assumptions)
-        found = replace(found, assumptions=said)
+        found = replace(found, assumptions=said, missing=(*found.missing, *of_network(rate)))
     document = found.to_dict()
     document["link"]["from"] = network
+    if rate is not None:
+        document["link"]["rate_bps"] = {
+            "value": rate.rate_bps, "low": rate.low_bps, "high": rate.high_bps,
+        }  # fmt: skip
     if as_json:
         echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
     else:
-        _print(found, estimated=network == "estimated")
+        _print(found, rate)
     outputs.write_document(lambda: document)
     if outputs.with_ending(*FIGURE):
         from jostle.figures import draw
@@ -121,7 +132,7 @@ def identify(
         outputs.write_drawing(draw.stacked(candidate_overlay(found)), quiet=as_json)
 
 
-def _print(found: Identification, *, estimated: bool) -> None:
+def _print(found: Identification, rate: LinkRate | None) -> None:
     from jostle.cli import output
     from jostle.results.tables import Table
 
@@ -134,14 +145,14 @@ def _print(found: Identification, *, estimated: bool) -> None:
     to.print(identification_verdict(found))
     output.print_table(to, Table(("controller", "probability", "distance"), tuple(rows), (), 1))
     rest = len(found.ranking) - _SHOWN
-    if estimated:
+    if rate is not None:
         (link,) = found.links
-        rate = link["capacity"]["rate_bps"] / 1e6
         limit = link["queue"]["parameters"]["limit"]["bytes"] / 1e3
-        said = f"The link was taken from the capture: {rate:.4g} Mbit/s, a queue of {limit:.4g} kB."
+        said = f"The link was taken from the capture: {rate}, a queue of {limit:.4g} kB."
         output.print_note(to, f"{said} --link gives another.")
     if rest > 0:
         output.print_note(to, f"{rest} more are less likely: --json has them.")
+    output.print_sentences(to, "Missing for an identification", found.missing)
     output.print_assumptions(to, found.assumptions)
 
 

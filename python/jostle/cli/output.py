@@ -135,10 +135,15 @@ def print_note(to: Console, note: str) -> None:
 
 def print_assumptions(to: Console, sentences: Sequence[str]) -> None:
     """Print what a command assumed about its input, and what it left out."""
+    print_sentences(to, "Assumptions", sentences)
+
+
+def print_sentences(to: Console, title: str, sentences: Sequence[str]) -> None:
+    """Print a list of sentences below a title; nothing if there are none."""
     if not sentences:
         return
     to.print()
-    to.print("Assumptions", style="bold")
+    to.print(title, style="bold")
     for sentence in sentences:
         for at, line in enumerate(wrap_words(sentence, width() - 2)):
             to.print(f"{'  ' if at else '- '}{line}")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from jostle.errors import InputError
+from jostle.inference.missing_evidence import lacks_sack
+from jostle.inference.observed_flow import observe
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
@@ -26,6 +28,10 @@ _EXACT: Final = 0.01
 """Relative tolerance of mean rates, and of the smallest and largest RTT, for a correct model."""
 _ROUGH: Final = 0.03
 """Relative tolerance of other quantiles, which depend on the phase at which a flow was cut off."""
+BUSY_RATE: Final = "rate of busy periods"
+"""Name of the feature that measurements have if the capture shows the bottleneck's rate."""
+_UNCERTAIN: Final = 0.02
+"""Relative error from which the rate of busy periods is no feature."""
 _COUNTED: Final = 0.1
 """Relative tolerance of a count, in addition to its random variation."""
 
@@ -87,14 +93,32 @@ def features(run: Run, rtts: Sequence[str]) -> list[FitFeature]:
     found: list[FitFeature] = []
     for position, (flow, rtt) in enumerate(zip(run.summary["flows"], rtts, strict=True)):
         rows = run.flows.filter(pl.col("flow") == flow["name"])
-        found += _of_series(f"flow {position + 1}", rows, rtt)
+        who = f"flow {position + 1}"
+        # If SACK blocks are missing, ACKs deliver in leaps, which are not the rate of any interval.
+        quantiles = () if lacks_sack(flow) else _RATE_PERCENTS
+        found += _of_series(who, rows, rtt, quantiles)
+        found += _of_busy_periods(who, run, flow)
         found += _of_transfers(f"flow {position + 1}", run, flow["name"])
     if not found:
         raise InputError("the run has no flows")
     return found
 
 
-def _of_series(who: str, rows: pl.DataFrame, rtts: str) -> list[FitFeature]:
+def _of_busy_periods(who: str, run: Run, flow: Mapping[str, Any]) -> list[FitFeature]:
+    """Return the rate at which a captured or simulated flow fills its bottleneck, if it does."""
+    try:
+        rate = observe(run, flow["name"]).link_rate
+    except InputError:
+        return []
+    known = rate is not None and rate.is_constant and rate.relative_error <= _UNCERTAIN
+    if rate is None or not known:
+        return []
+    return [_logarithm(f"{who}: {BUSY_RATE}", rate.rate_bps, "bit/s", _EXACT)]
+
+
+def _of_series(
+    who: str, rows: pl.DataFrame, rtts: str, quantiles: Sequence[int]
+) -> list[FitFeature]:
     import polars as pl
 
     def column(name: str) -> Floats:
@@ -107,7 +131,7 @@ def _of_series(who: str, rows: pl.DataFrame, rtts: str) -> list[FitFeature]:
         float(np.nansum(column(f"{name}_packets"))) for name in ("sent", "retransmitted")
     )
     found = [_logarithm(f"{who}: mean throughput", float(np.nanmean(rate)), "bit/s", _EXACT)]
-    for percent in _RATE_PERCENTS:
+    for percent in quantiles:
         value = float(np.nanpercentile(rate, percent))
         found.append(_logarithm(f"{who}: throughput, p{percent}", value, "bit/s", _ROUGH))
     for percent in _RTT_PERCENTS:

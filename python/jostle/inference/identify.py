@@ -14,6 +14,7 @@ from jostle.inference.candidates import candidates
 from jostle.inference.curve_distance import curve_distances
 from jostle.inference.observed_flow import ObservedFlow, observe
 from jostle.inference.run_context import (
+    KNOWN_RATE,
     LATENESS_S,
     sender_in,
     with_perturbed_links,
@@ -84,6 +85,8 @@ class Identification:
         Specifications of the links on which candidates were run.
     assumptions
         Sentences on what was assumed about the candidates, and on those that were left out.
+    missing
+        Sentences on what the measurement lacks for an identification.
     """
 
     observed: ObservedFlow
@@ -91,6 +94,7 @@ class Identification:
     none_of_these: float
     links: Sequence[Mapping[str, Any]]
     assumptions: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `jostle identify --json` prints."""
@@ -108,6 +112,7 @@ class Identification:
             "none_of_these": self.none_of_these,
             "link": {"links": list(self.links)},
             "assumptions": list(self.assumptions),
+            "missing": list(self.missing),
         }
 
 
@@ -119,6 +124,7 @@ def identify(
     replicas: int = REPLICAS,
     *,
     on_time: bool = False,
+    rate_error: float = KNOWN_RATE,
 ) -> Identification:
     """Rank controllers by the similarity of their flows to an observed flow.
 
@@ -137,13 +143,17 @@ def identify(
     on_time
         Whether the path adds no random delay, as in simulated runs. If false, each candidate also
         runs on paths with random delay (`with_random_delay`).
+    rate_error
+        Relative perturbation of the links' rates; see `with_perturbed_links`.
 
     Raises
     ------
     InputError
         If there is no candidate that can run.
     """
-    seen = observe_candidates(around, observed.flow, names, session, replicas, on_time=on_time)
+    seen = observe_candidates(
+        around, observed.flow, names, session, replicas, on_time=on_time, rate_error=rate_error
+    )
     found = rank(observed, seen, around["links"])
     said = _assumptions(around, observed.flow, names, seen, on_time=on_time)
     return replace(found, assumptions=tuple(said))
@@ -186,6 +196,7 @@ def observe_candidates(
     replicas: int = REPLICAS,
     *,
     on_time: bool = False,
+    rate_error: float = KNOWN_RATE,
 ) -> list[tuple[str, ObservedFlow]]:
     """Run candidates in place of a flow's sender; return controller and observation of each run.
 
@@ -197,7 +208,7 @@ def observe_candidates(
     chosen = candidates(names, sender)
     if not chosen:
         raise InputError("no candidate: each of them needs marks, and the flow has no ECN")
-    paths = [with_perturbed_links(around, number) for number in range(replicas)]
+    paths = [with_perturbed_links(around, number, rate_error) for number in range(replicas)]
     if not on_time:
         paths += [with_random_delay(around, flow, mean_s) for mean_s in LATENESS_S]
     runs = [
@@ -232,7 +243,7 @@ def rank(
         RankedCandidate(name, share, float(distances[position]), seen[position][1])
         for (name, position), share in zip(best.items(), shares[:-1], strict=True)
     )
-    return Identification(observed, ranking, shares[-1], links)
+    return Identification(observed, ranking, shares[-1], links, missing=observed.missing)
 
 
 def probabilities(

@@ -18,6 +18,7 @@ from jostle.inference.run_context import SINGLE_FLOW_NAME, spec_from_estimate, s
 from jostle.scenario import Scenario, load
 from jostle.scenario.models import LINK_TABLES
 from jostle.scenario.parsing.problems import Report
+from jostle.scenario.parsing.quantities import PACKET_BYTES
 from jostle.scenario.resolve.grid import GridKey, filled, read_grid
 from jostle.scenario.resolve.key_paths import value_at
 from jostle.scenario.resolve.profiles import profiles
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["KnownNetwork", "find_network"]
 
-_ESTIMATED: Final[Mapping[str, tuple[float, float]]] = {
-    "rate": (-0.005, 0.005), "limit": (0.0, 0.03), "rtt": (-0.013, 0.002)
-}  # fmt: skip
-"""Relative error of network parameters estimated from a capture; see docs/explanation/inference.md.
+_LIMIT: Final = 0.02
+_RTT: Final = (-0.013, 0.002)
+"""Relative errors of queue limit and RTT that a capture gives; see docs/explanation/inference.md.
 
-Queues are longer than the longest mean of an interval; the shortest RTT of Linux includes some
-tenths of a millisecond of the hosts (docs/explanation/inference.md).
+The shortest RTT of Linux includes some tenths of a millisecond of the hosts. A queue holds whole
+packets, so its limit is known to one packet at best. The rate has the interval of
+`ObservedFlow.link_rate`.
 """
 _NETWORK: Final = (*LINK_TABLES, "links", "graph")
 """Tables of a scenario that describe its network."""
@@ -203,9 +204,17 @@ def _network_of(run: Run, flow: str | None) -> KnownNetwork:
     observed = observe(run, flow)
     _, _, numbers = _single_link(spec_from_estimate(observed), SINGLE_FLOW_NAME)
     tables = {"bottleneck": _drop_tail(numbers["rate"], numbers["limit"], numbers["rtt"] / 2)}
+    rate = observed.link_rate
+    assert rate is not None
+    limit = max(_LIMIT, PACKET_BYTES / numbers["limit"])
+    spread = {
+        "rate": (rate.low_bps / rate.rate_bps - 1, rate.high_bps / rate.rate_bps - 1),
+        "limit": (-limit, limit),
+        "rtt": _RTT,
+    }
     others = len(run.spec["flows"]) - 1
     notes = [
-        f"The network was estimated from {observed.flow}: {numbers['rate'] / 1e6:.4g} Mbit/s, "
+        f"The network was estimated from {observed.flow}: {rate}, "
         f"{numbers['rtt'] * 1e3:.4g} ms, a drop-tail queue of {numbers['limit'] / 1e3:.4g} kB. "
         "Half of the RTT is on each way, and the way back has no limit.",
         *([f"Left out: {others} more flows of the capture."] if others else []),
@@ -214,7 +223,7 @@ def _network_of(run: Run, flow: str | None) -> KnownNetwork:
         "estimated",
         tables,
         f"{numbers['rtt']:.9f} s",
-        _ESTIMATED,
+        spread,
         numbers,
         assumptions=tuple(notes),
     )

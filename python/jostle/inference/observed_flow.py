@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from jostle.errors import InputError, unknown
+from jostle.inference.link_rate import LinkRate, estimate_rate
+from jostle.inference.missing_evidence import bridged, lacks_sack, of_capture, sender_side_s
 
 if TYPE_CHECKING:
     from jostle.backends import Run
@@ -48,6 +52,8 @@ class ObservedFlow:
         time on a bottleneck is negligible.
     least_full_rtt_s
         Minimum RTT of full-sized packets; None if packets were not captured individually.
+    missing
+        Sentences on what the measurement lacks for an identification.
     """
 
     flow: str
@@ -59,6 +65,7 @@ class ObservedFlow:
     least_rtt_s: float | None = None
     least_is_the_syn: bool = False
     least_full_rtt_s: float | None = None
+    missing: tuple[str, ...] = ()
 
     def quiet_rtt_s(self, packet_s: float) -> float:
         """Return the base RTT of a full-sized packet.
@@ -102,6 +109,12 @@ class ObservedFlow:
         above: Floats = filled - filled.min()
         return above
 
+    @cached_property
+    def link_rate(self) -> LinkRate | None:
+        """Rate of the bottleneck, if the flow filled it; None if it delivered too little."""
+        has_rtt = ~np.isnan(self.rtt_s)
+        return estimate_rate(self.throughput_bps, self.queueing_delay_s, has_rtt, self.interval_s)
+
 
 def observe(run: Run, flow: str | None = None) -> ObservedFlow:
     """Extract a flow from a run.
@@ -138,6 +151,11 @@ def observe(run: Run, flow: str | None = None) -> ObservedFlow:
     # A kernel run that sampled only the smoothed RTT has no other.
     measured = not np.isnan(numbers["rtt_mean_s"]).all()
     rtt_s = numbers["rtt_mean_s" if measured else "srtt_s"]
+    if np.isnan(rtt_s).all() and lived.height >= FEWEST_INTERVALS:
+        raise InputError(
+            f"flow {flow} has no RTT: a capture near the receiver needs TCP time stamps, which "
+            "the snap length may have cut — capture near the sender, or with at least 128 bytes"
+        )
     if np.count_nonzero(~np.isnan(rtt_s)) < FEWEST_INTERVALS:
         raise InputError(
             f"flow {flow} has {np.count_nonzero(~np.isnan(rtt_s))} intervals with an RTT: "
@@ -147,12 +165,37 @@ def observe(run: Run, flow: str | None = None) -> ObservedFlow:
     interval_s = float(np.median(np.diff(times)))
     start_s = float(numbers["time_s"][0]) - interval_s
     in_flight = np.nan_to_num(numbers["in_flight_bytes"])
+    throughput = np.nan_to_num(numbers["throughput_bps"])
     summaries: Any = run.summary["flows"]
     row = next(each for each in summaries if each["name"] == flow)
-    return ObservedFlow(
-        flow, start_s, interval_s, rtt_s, in_flight, np.nan_to_num(numbers["throughput_bps"]),
-        row["phases"]["overall"]["rtt_min_s"], _CAPTURED not in row, row.get("full_rtt_min_s"),
+    if lacks_sack(row):
+        throughput, in_flight = bridged(throughput, in_flight, interval_s)
+    least_s = row["phases"]["overall"]["rtt_min_s"]
+    seen = ObservedFlow(
+        flow, start_s, interval_s, rtt_s, in_flight, throughput, least_s, _CAPTURED not in row,
+        row.get("full_rtt_min_s"),
     )  # fmt: skip
+    if _CAPTURED not in row:
+        return seen
+    least_full_s = row.get("full_rtt_min_s") or least_s
+    missing = of_capture(row, least_full_s, seen.length_s, knows_flight=seen.knows_flight)
+    return replace(_at_the_sender(seen, row), missing=tuple(missing))
+
+
+def _at_the_sender(seen: ObservedFlow, row: Mapping[str, Any]) -> ObservedFlow:
+    """Add the part of the path before the capture point, which RTTs from ACKs do not include."""
+    before_s = sender_side_s(row)
+    if not seen.knows_flight or before_s is None or seen.least_rtt_s is None:
+        return seen
+    full_s = seen.least_full_rtt_s
+    in_flight = seen.in_flight_bytes
+    return replace(
+        seen,
+        rtt_s=seen.rtt_s + before_s,
+        in_flight_bytes=np.where(in_flight > 0, in_flight + seen.throughput_bps / 8 * before_s, 0),
+        least_rtt_s=seen.least_rtt_s + before_s,
+        least_full_rtt_s=None if full_s is None else full_s + before_s,
+    )
 
 
 def _main_flow(run: Run) -> str:

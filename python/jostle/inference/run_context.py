@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from jostle.emulate.link_file import LinkFile
     from jostle.inference.observed_flow import ObservedFlow
     from jostle.run_spec import RunSpec
-    from jostle.stats.descriptive import Floats
 
 __all__ = [
+    "KNOWN_RATE",
     "LATENESS_S",
     "SINGLE_FLOW_NAME",
     "sender_in",
@@ -35,9 +35,12 @@ __all__ = [
 SINGLE_FLOW_NAME: Final = "flow"
 """Name of the flow in a run with a single flow, because names of captured flows
 ("192.0.2.1:443 > …") are invalid in scenarios."""
-_RATE: Final = 0.002
+KNOWN_RATE: Final = 0.002
+"""Relative perturbation of the rate of a known link in further runs."""
+_SLOWEST: Final = 0.2
+"""Least factor of a rate, however many runs there are on links of an uncertain rate."""
 _LIMIT: Final = 0.02
-"""Relative perturbation of a link in further runs, about the accuracy of link estimates."""
+"""Relative perturbation of the queue limit, about the accuracy of estimates."""
 LATENESS_S: Final = (30e-6, 0.1e-3, 0.3e-3, 1e-3)
 """Mean random delays of packets on paths without guaranteed timing: from the timers of an idle
 machine to a busy one."""
@@ -78,44 +81,36 @@ def spec_from_link_file(link: LinkFile, observed: ObservedFlow) -> RunSpec:
 def spec_from_estimate(observed: ObservedFlow) -> RunSpec:
     """Return a run with a single bulk flow on a bottleneck estimated from the observed flow.
 
-    The rate is the delivery rate of busy intervals. The queue limit is the longest queueing delay
-    times that rate. This holds for a drop-tail queue that the flow filled alone.
+    The rate is `ObservedFlow.link_rate`. The queue limit is the longest queueing delay times that
+    rate, and the packet that waited so long. This holds for a drop-tail queue that the flow filled
+    alone.
 
     Raises
     ------
     InputError
         If nothing was delivered, or there was no queueing.
     """
-    rate_bps = _full_rate(observed.throughput_bps)
-    packet_s = PACKET_BYTES * 8 / rate_bps if rate_bps > 0 else math.inf
+    rate = observed.link_rate
+    if rate is None:
+        raise InputError(
+            f"flow {observed.flow} delivered too little for an estimate of the link — describe the "
+            "network by --link"
+        )
+    packet_s = PACKET_BYTES * 8 / rate.rate_bps
     least_s = observed.quiet_rtt_s(packet_s)
     delay_s = float(np.nanmax(observed.rtt_s)) - least_s
     # Base RTT without the transmission time of the packet on the bottleneck.
     rtt_s = least_s - packet_s
-    if rtt_s <= 0 or delay_s * rate_bps < PACKET_BYTES * 8:
+    if rtt_s <= 0 or delay_s < packet_s:
         raise InputError(
-            f"flow {observed.flow} shows no bottleneck: its RTT hardly varies — describe the "
-            "network by --link"
+            f"flow {observed.flow} shows no bottleneck: its mean RTT exceeds the base RTT of "
+            f"{least_s * 1e3:.4g} ms by {max(delay_s, 0.0) * 1e3:.3g} ms at most, less than a "
+            f"packet takes at {rate.rate_bps / 1e6:.4g} Mbit/s — describe the network by --link"
         )
-    queue = {"kind": "drop_tail", "limit": f"{round(delay_s * rate_bps / 8)} B"}
-    bottleneck = {"rate": f"{round(rate_bps)} bit/s", "queue": queue}
+    waiting_bytes = delay_s * rate.rate_bps / 8 + PACKET_BYTES
+    queue = {"kind": "drop_tail", "limit": f"{round(waiting_bytes)} B"}
+    bottleneck = {"rate": f"{round(rate.rate_bps)} bit/s", "queue": queue}
     return _alone(observed, {"bottleneck": bottleneck, "rtt": f"{rtt_s:.9f} s"})
-
-
-def _full_rate(arrived: Floats) -> float:
-    """Return the rate around which most of the fastest intervals lie, in bit/s.
-
-    On a busy machine, a late packet makes one interval slow and the next one too fast, so that a
-    mean of the fastest intervals would exceed the link's rate.
-    """
-    fast = np.sort(arrived[arrived >= _NEARLY * float(np.percentile(arrived, _FULL))])
-    half = -(-fast.size // 2)
-    # The shortest range with half of the values is where they are densest.
-    widths = fast[half - 1 :] - fast[: fast.size - half + 1]
-    at = int(widths.argmin())
-    centre = float(fast[at : at + half].mean())
-    # Packet boundaries make an interval seem faster, and the next slower, than the link.
-    return float(arrived[np.abs(arrived - centre) <= _AROUND * centre].mean())
 
 
 def sender_in(around: RunSpec, flow: str) -> str:
@@ -124,12 +119,6 @@ def sender_in(around: RunSpec, flow: str) -> str:
     return flow if flow in names else SINGLE_FLOW_NAME
 
 
-_FULL: Final = 95
-"""Percentile of the intervals' throughput that counts as the rate of the full link."""
-_NEARLY: Final = 0.9
-"""Minimum share of that rate for an interval in which the link was full."""
-_AROUND: Final = 0.04
-"""Tolerance of the throughput in such an interval, because of packet boundaries and jitter."""
 _ANY: Final[Mapping[str, Any]] = {
     "bottleneck": {"rate": "1 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
     "rtt": "40 ms",
@@ -157,7 +146,7 @@ def _quiet(spec: RunSpec) -> RunSpec:
     return spec
 
 
-def with_perturbed_links(spec: RunSpec, number: int) -> RunSpec:
+def with_perturbed_links(spec: RunSpec, number: int, rate_error: float = KNOWN_RATE) -> RunSpec:
     """Return the run with links perturbed by the accuracy with which links are known.
 
     In a deterministic run, the state after the first loss determines everything that follows. A
@@ -169,21 +158,24 @@ def with_perturbed_links(spec: RunSpec, number: int) -> RunSpec:
         Run to perturb.
     number
         0 for the run itself; others have another seed, rate and queue, alternately above and below.
+    rate_error
+        Relative perturbation of the rate: half of the interval of an estimate.
     """
     changed = copy.deepcopy(spec)
     if number == 0:
         return changed
     size = (number + 1) // 2 * (1 if number % 2 else -1)
+    factor = max(_SLOWEST, 1 + size * rate_error)
     changed["seed"] = (spec["seed"] + number) % 2**63
     for link in changed["links"]:
         capacity = cast("dict[str, Any]", link["capacity"])
         if capacity["kind"] == "constant":
-            capacity["rate_bps"] = round(capacity["rate_bps"] * (1 + size * _RATE))
+            capacity["rate_bps"] = round(capacity["rate_bps"] * factor)
         # The rates of a shaper and of a link are known equally well.
         for queue in (link["queue"], *(one["queue"] for one in link["classes"] or ())):
             parameters = cast("dict[str, Any]", queue["parameters"])
             if "rate" in parameters:
-                parameters["rate"] = round(parameters["rate"] * (1 + size * _RATE))
+                parameters["rate"] = round(parameters["rate"] * factor)
         limit = cast("dict[str, Any]", link["queue"]["parameters"]).get("limit")
         if isinstance(limit, dict):
             for unit, amount in limit.items():

@@ -1,10 +1,13 @@
-"""Data files of flent (`.flent.gz`, format version 4), as samples.
+"""Data files of flent (`.flent.gz`, format versions 2 to 4), as samples.
 
 A file is an object in JSON, packed by gzip: `version`; `metadata`, of which `T0` is the time that
 all others count from; `x_values`, in seconds since T0, and `results`, a list for each series, as
 long; `raw_values`, for each series what its program said: `t` in seconds since 1970, `val`, `dur`,
 and from `ss` `tcp_cwnd` (packets), `tcp_rtt` (ms) and `tcp_pacing_rate` (Mbit/s). Series are rates
 in Mbit/s, or round trips in ms.
+
+Older versions differ in raw values, which version 4 converts before it stores them, and version 2
+has local times. They are converted as `ResultSet.unserialise_compat` and `parse_date` of flent do.
 """
 
 from __future__ import annotations
@@ -32,21 +35,36 @@ from jostle.measurements.log_samples import (
 )
 
 VERSION: Final = 4
-"""Of the format that is read and written."""
+"""Version of the format that is written."""
+_OLDEST: Final = 2
+"""Oldest version of the format that is read."""
+_UTC: Final = 3
+"""First version whose times are in UTC."""
 
 _MS: Final = 1e-3
 _PAYLOAD: Final = 56
 """Bytes of a ping, of which the file does not tell: ping's own default."""
+_ZONE_S: Final = 900
+"""Offsets of time zones from UTC are multiples of a quarter of an hour…"""
+_FARTHEST_ZONE_S: Final = 14 * 3600
+"""…and at most 14 hours."""
 
 
 def of_flent(document: Mapping[str, Any]) -> Log:
     """Take rates and round trips; sums, means and what is counted in other units are left out."""
     version = document["version"]
-    if version != VERSION:
-        raise ValueError(f"version {version} of the format; version {VERSION} is read")
+    if version not in range(_OLDEST, VERSION + 1):
+        raise ValueError(
+            f"version {version} of flent's format: versions {_OLDEST} to {VERSION} are read"
+        )
     metadata, raw = document["metadata"], document["raw_values"]
+    notes = ["flent files do not contain retransmissions: 0 has no meaning there"]
     grid = _grid(document["x_values"])
-    from_s = _time(metadata.get("T0") or metadata["TIME"])
+    time = metadata.get("T0") or metadata["TIME"]
+    from_s = _local_time(time, raw) if version < _UTC else _time(time)
+    if version < VERSION:
+        raw, more = _converted(raw)
+        notes += more
     flows, told = [], []
     for name in sorted(document["results"]):
         about = (metadata.get("SERIES_META") or {}).get(name) or {}
@@ -61,8 +79,28 @@ def of_flent(document: Mapping[str, Any]) -> Log:
         check_size(len(grid), len(flows))
     if not flows:
         raise ValueError("it has neither rates in Mbit/s nor round trips in ms, with raw values")
-    notes = ("flent files do not contain retransmissions: 0 has no meaning there",)
-    return Log(spec(grid, flows), grid, told, notes)
+    return Log(spec(grid, flows), grid, told, tuple(notes))
+
+
+def _converted(raw: Mapping[str, Any]) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
+    """Convert the raw values of versions 2 and 3 to those of version 4; say what they are."""
+    converted: dict[str, list[dict[str, Any]]] = {}
+    means = []
+    for name, series in raw.items():
+        values = converted[name] = [dict(value) for value in series]
+        if "UDP" in name and any("dur" in value for value in values):
+            # Netperf's UDP_RR counts transactions per second; none within `dur` gives no RTT.
+            for value in values:
+                rate = float(value.get("val") or 0.0) if "dur" in value else None
+                if rate is not None:
+                    value["val"] = 1e3 / rate if rate else None
+            means.append(name)
+        elif name == "HTTP latency":
+            for value in values:
+                if value.get("val") is not None:
+                    value["val"] = float(value["val"]) / _MS
+    said = "each RTT is a mean over an interval, of netperf's UDP_RR"
+    return converted, [f"{', '.join(means)}: {said}"] if means else []
 
 
 def _grid(x_values: Sequence[float]) -> list[int]:
@@ -81,6 +119,21 @@ def _time(text: str) -> float:
     if not text.endswith("Z"):
         raise ValueError(f"{text} is no time in UTC, which ends in Z")
     return datetime.fromisoformat(text).timestamp()
+
+
+def _local_time(text: str, raw: Mapping[str, Any]) -> float:
+    """Seconds since 1970 of a local time, whose offset from UTC the first raw value shows.
+
+    Flent tries whole hours; quarters of an hour include the time zones between them.
+    """
+    if text.endswith("Z"):
+        return _time(text)
+    local_s = datetime.fromisoformat(f"{text}Z").timestamp()
+    first_s = min((float(v["t"]) for values in raw.values() for v in values if "t" in v), default=0)
+    offset_s = round((first_s - local_s) / _ZONE_S) * _ZONE_S
+    if abs(offset_s) > _FARTHEST_ZONE_S:
+        raise ValueError(f"{text} is no time of its raw values in any time zone")
+    return local_s + offset_s
 
 
 def _rate(

@@ -25,18 +25,20 @@ def of_iperf3(document: Mapping[str, Any]) -> Log:
 
     `bytes` is the payload that the sending application wrote (or the receiving one read).
     `snd_cwnd`, `rtt` (smoothed, in microseconds) and `retransmits` are from the sender's TCP_INFO
-    at an interval's end.
+    at an interval's end. Intervals at the beginning that `-O` omits are left out, as iperf3 leaves
+    them out of its own totals; its clock starts anew after them.
     """
     start = document["start"]
     if start["test_start"]["protocol"] != "TCP":
         raise ValueError("a test of TCP alone can be measured")
     mss = int(start.get("tcp_mss_default") or start.get("tcp_mss") or FULL_BYTES)
     sockets = [connected["socket"] for connected in start["connected"]]
-    intervals = document["intervals"]
-    if not intervals:
-        raise ValueError("it has no intervals")
+    omitted, intervals = _split(document["intervals"])
     check_size(len(intervals), len(sockets))
-    times = [0, *(round(max(float(s["end"]) for s in one["streams"]) * NS) for one in intervals)]
+    # A report within an omitted interval starts late.
+    from_s = min(float(s["start"]) for s in intervals[0]["streams"]) if omitted else 0.0
+    ends_s = [max(float(s["end"]) for s in one["streams"]) for one in intervals]
+    times = [0, *(round((end_s - from_s) * NS) for end_s in ends_s)]
     check(times)
     by_socket = [{stream["socket"]: stream for stream in one["streams"]} for one in intervals]
     flows, specs = [], []
@@ -47,7 +49,23 @@ def of_iperf3(document: Mapping[str, Any]) -> Log:
     controller = document.get("end", {}).get("sender_tcp_congestion")
     for one in specs:
         one["controller"]["name"] = str(controller or "unknown")
-    return Log(spec(times, specs), times, flows)
+    notes = [f"{len(omitted)} omitted intervals (-O) at the start are left out"] if omitted else []
+    return Log(spec(times, specs), times, flows, tuple(notes))
+
+
+def _split(
+    intervals: Sequence[Mapping[str, Any]],
+) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
+    """Split intervals into those that `-O` omits and the measured ones after them."""
+    if not intervals:
+        raise ValueError("it has no intervals")
+    marks = [any(stream.get("omitted") for stream in one["streams"]) for one in intervals]
+    if all(marks):
+        raise ValueError("all its intervals are omitted (-O)")
+    first = marks.index(False)
+    if any(marks[first:]):
+        raise ValueError("an omitted interval (-O) follows a measured one")
+    return intervals[:first], intervals[first:]
 
 
 def _iperf3_flow(streams: Sequence[Mapping[str, Any]], mss: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 A sender's qlog gives packets sent, retransmitted and acknowledged, RTTs and cwnd. A receiver's qlog
 gives received packets. Names are those in draft-ietf-quic-qlog-quic-events, from -03 (used by our
-logs) to the present version.
+logs) to the present version, and in draft-00 and draft-01 as picoquic and mvfst write them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ from jostle.measurements.log_samples import (
     spec,
 )
 from jostle.measurements.qlog_connection import COLUMNS, COUNTERS, Connection
-from jostle.quic.qlog_events import CALENDAR_MS, MAX_BYTES, NO_THRESHOLD, events
+from jostle.quic.qlog_events import (
+    CALENDAR_MS,
+    MAX_BYTES,
+    METRICS_UPDATED,
+    NO_THRESHOLD,
+    events,
+)
+from jostle.safe_io.untrusted_files import malformed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,8 +49,8 @@ _QUIC: Final = {
 }  # fmt: skip
 """Required keys of a QUIC flow's specification, whose values are unknown."""
 _DATA_MARKS: Final = (
-    b"packet_sent", b"packet_received", b"metrics_updated", b"congestion_state_updated",
-    b"mtu_updated",
+    b"packet_sent", b"packet_received", b"congestion_state_updated", b"mtu_updated",
+    *(name.encode() for name in METRICS_UPDATED),
 )  # fmt: skip
 
 
@@ -72,7 +79,7 @@ def of_qlog(file: BufferedIOBase, path: Path, most_bytes: int = MAX_BYTES) -> Lo
             connections[key].see(event)
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             at = f"at {event.time_ms} ms"
-            message = f"{path.name}: `{event.name}` {at} is not as qlog has it ({error!r})"
+            message = f"{path.name}: `{event.name}` {at} is not as qlog has it ({malformed(error)})"
             raise ValueError(message) from error
     told = [one for one in connections.values() if one.has_rows]
     if not told:
@@ -108,6 +115,8 @@ def _log(connections: list[Connection]) -> Log:
         for one in connections
         if not one.is_sender
     ]
+    if end_ns <= 1:
+        notes.append("all its events have the same time: its rates mean nothing")
     return Log(made, times.tolist(), flows, tuple(notes))
 
 

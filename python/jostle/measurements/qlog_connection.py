@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from jostle.measurements.log_samples import STATES
-from jostle.quic.qlog_events import METRICS, METRICS_UPDATED, Event
+from jostle.quic.qlog_events import METRICS, METRICS_UPDATED, OTHER_METRICS, Event
 
 if TYPE_CHECKING:
     import numpy as np
@@ -150,7 +150,9 @@ class _Direction:
         for frame in frames:
             if not isinstance(frame, Mapping) or frame.get("frame_type") != "stream":
                 continue
-            stream, start = int(frame.get("stream_id", 0)), int(frame.get("offset", 0))
+            # Picoquic's logs of draft-00 have `id`.
+            stream = int(frame.get("stream_id", frame.get("id", 0)))
+            start = int(frame.get("offset", 0))
             length = _length(frame)
             if length < 0 or start < 0:
                 raise ValueError(f"a frame of stream {stream} with {length} bytes from {start}")
@@ -196,11 +198,13 @@ class Connection:
         elif name == "packet_received":
             self._packet(event, self.came)
         elif name in METRICS_UPDATED:
+            data = {OTHER_METRICS.get(key, key): value for key, value in data.items()}
             for state, (key, factor) in METRICS.items():
                 if key in data:
-                    self.states[state] = _number(data[key], key) * factor
+                    unit = event.unit_ms if state.endswith("_s") else 1.0
+                    self.states[state] = _number(data[key], key) * factor * unit
             if "latest_rtt" in data:
-                rtt_s = _number(data["latest_rtt"], "latest_rtt") / 1e3
+                rtt_s = _number(data["latest_rtt"], "latest_rtt") / 1e3 * event.unit_ms
             if not self.initial_cwnd and "congestion_window" in data:
                 self.initial_cwnd = int(data["congestion_window"])
         elif name == "congestion_state_updated":
@@ -214,7 +218,8 @@ class Connection:
     def _packet(self, event: Event, way: _Direction) -> None:
         data = event.data
         header = data.get("header") or {}
-        kind = str(header.get("packet_type", _SHORT))
+        # Draft-00 and draft-01 have the type beside the header.
+        kind = str(header.get("packet_type") or data.get("packet_type", _SHORT))
         frames = data.get("frames") or ()
         length = _size(data)
         wire_bytes = way.count(event, length, kind == _SHORT, self.datagram_bytes)
@@ -316,6 +321,9 @@ def _length(frame: Mapping[str, Any]) -> int:
 
 
 def _number(value: object, key: str) -> float:
+    if isinstance(value, str):
+        # Draft-00 and draft-01 may have numbers as text.
+        value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**63:
         raise ValueError(f"{key} of {value!r}")
     return float(value)

@@ -18,7 +18,13 @@ from jostle.measurements.log_samples import Log
 from jostle.measurements.ping import of_irtt, of_ping
 from jostle.measurements.qlog import of_qlog
 from jostle.measurements.ss import is_ss, of_ss
-from jostle.safe_io.untrusted_files import TRACE_BYTES, open_regular, parse_json, read_bytes
+from jostle.safe_io.untrusted_files import (
+    TRACE_BYTES,
+    malformed,
+    open_regular,
+    parse_json,
+    read_bytes,
+)
 
 _QLOG: Final = (".qlog", ".sqlog")
 _SUFFIXES: Final = (".json", ".txt", ".log", ".flent", *_QLOG)
@@ -92,7 +98,7 @@ def _of_document(path: Path, document: dict[str, Any]) -> Log:
     try:
         return made_of(document)
     except _WRONG as error:
-        raise InputError(f"{path}: not what {words} ({error!r})") from error
+        raise InputError(f"{path}: not what {words} ({malformed(error)})") from error
 
 
 def _content(path: Path) -> bytes:

@@ -1,20 +1,24 @@
 """Events of qlog files of any implementation.
 
-The parser is lenient, because stacks write several drafts (draft-ietf-quic-qlog-main-schema, 0.3
-and later): one JSON document, or one event per line, with or without record separators (RFC 7464).
+The parser is lenient, because stacks write several versions: draft-00 to draft-02
+(draft-marx-qlog-main-schema), 0.3, 0.4 and later drafts of draft-ietf-quic-qlog-main-schema. A file
+is one JSON document, one event per line, or a JSON text sequence (RFC 7464). In draft-00 and
+draft-01 an event is a list, whose fields `event_fields` names.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from io import BufferedIOBase
 from typing import Any, Final
 
-from jostle.safe_io.untrusted_files import parse_json
+from jostle.safe_io.untrusted_files import malformed, parse_json
 
 # Record separator of JSON text sequences (RFC 7464).
 _SEPARATOR: Final = b"\x1e"
+_AROUND: Final = _SEPARATOR + b"\r\n \0"
 _MAX_LINE_BYTES: Final = 1 << 20
 MAX_BYTES: Final = 4 * 10**9
 """Maximum size of an unpacked file, because compressed zeros can expand without limit."""
@@ -40,10 +44,23 @@ METRICS: Final = {
     "pacing_rate_bps": ("pacing_rate", 1.0),
 }
 """qlog name and factor by quantity. Times in qlog are in ms."""
-METRICS_UPDATED: Final = ("metrics_updated", "recovery_metrics_updated")
-"""Names of the event with these quantities, before and since draft -09 of the events."""
+OTHER_METRICS: Final = {"cwnd": "congestion_window", "current_cwnd": "congestion_window"}
+"""Names of these quantities in draft-00 and draft-01, and in mvfst's logs of draft-00."""
+METRICS_UPDATED: Final = (
+    "metrics_updated", "recovery_metrics_updated", "metric_update", "congestion_metric_update",
+)  # fmt: skip
+"""Names of the event with these quantities: before and since draft -09 of the events, and two of
+mvfst."""
 NO_THRESHOLD: Final = 2.0**62
 """Value of ssthresh from which it counts as not set by the stack."""
+
+
+_KNOWN: Final = re.compile(r"draft-0[0-2]\b.*|0\.[34]\b.*|urn:ietf:params:qlog:.*")
+"""Values of `qlog_version` and `file_schema` that are read."""
+_READ: Final = "draft-00 to draft-02, 0.3, 0.4 and the schemas of the IETF's drafts are read"
+_MEASURED: Final = ("packet_sent", "packet_received", *METRICS_UPDATED)
+_UNITS: Final = {"ms": 1.0, "us": 1e-3}
+"""Time units of a trace in ms."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +81,17 @@ class Trace:
 
 @dataclass(frozen=True)
 class Event:
-    """An event: time in ms of the log's clock, name without category, and data."""
+    """An event: time in ms of the log's clock, name without category, and data.
+
+    Times within the data are in `unit_ms`.
+    """
 
     time_ms: float
     name: str
     data: Mapping[str, Any]
     trace: Trace
     group: str = ""
+    unit_ms: float = 1.0
 
 
 def events(
@@ -98,13 +119,40 @@ def events(
     ValueError
         If the file is not qlog; the message gives the location.
     """
-    first = file.readline(_MAX_LINE_BYTES).lstrip(_SEPARATOR)
+    lines = _records(file, file_name)
+    first, _ = next(lines, (b"", 1))
     try:
         header = _object(parse_json(first, _MAX_TREE_BYTES), file_name, 1)
     except ValueError:
+        # The generator has read ahead only if the file is a sequence, which has a header.
         header = _document(first, file, file_name, min(most_bytes, MAX_DOCUMENT_BYTES))
     if not any(key in header for key in ("qlog_version", "file_schema", "traces", "trace")):
         raise ValueError(f"{file_name}: no qlog: it says no version, schema or trace")
+    version = str(header.get("qlog_version") or header.get("file_schema") or "none")[:80]
+    found = _events(header, lines, file_name, marks, most_bytes)
+    if _KNOWN.fullmatch(version) or version == "none":
+        yield from found
+        return
+    message = f"{file_name}: qlog of version {version} is not read: {_READ}"
+    measured = False
+    try:
+        for event in found:
+            measured |= event.name in _MEASURED
+            yield event
+    except ValueError as error:
+        raise ValueError(message) from error
+    if not measured:
+        raise ValueError(message)
+
+
+def _events(
+    header: Mapping[str, Any],
+    lines: Iterator[tuple[bytes, int]],
+    file_name: str,
+    marks: Collection[bytes],
+    most_bytes: int,
+) -> Iterator[Event]:
+    """Yield the events of the traces in a header, then those of the lines after it."""
     traces = header.get("traces") or [header.get("trace") or {}]
     if not isinstance(traces, list):
         raise ValueError(f"{file_name}: no qlog: its traces are no list")
@@ -115,21 +163,41 @@ def events(
             yield clock.event(event, Trace(number, about), f"{file_name}, {where}")
     last = Trace(len(traces) - 1, traces[-1])
     clock = _Clock(last.about)
-    number, left = 1, most_bytes
-    while line := file.readline(_MAX_LINE_BYTES):
-        number, left = number + 1, left - max(len(line), _LEAST_LINE_BYTES)
+    left = most_bytes
+    for line, number in lines:
+        left -= max(len(line), _LEAST_LINE_BYTES)
         if left < 0:
             most = f"{most_bytes // 10**6} MB, or lines of {_LEAST_LINE_BYTES} bytes"
             raise ValueError(f"{file_name}, line {number}: more than {most}, which is the most")
-        line = line.strip(_SEPARATOR + b"\r\n \0")
         # If times are relative to the previous event, no event can be skipped.
         if not line or (marks and not clock.deltas and not any(mark in line for mark in marks)):
             continue
-        if not line.endswith(b"}"):
+        if not line.endswith((b"}", b"]")):
             # A killed program may have left an incomplete last line.
             continue
         where = f"{file_name}, line {number}"
         yield clock.event(_json(line, file_name, number), last, where)
+
+
+def _records(file: BufferedIOBase, file_name: str) -> Iterator[tuple[bytes, int]]:
+    """Yield lines, or records of a JSON text sequence, which may span lines, with their number."""
+    sequence = False
+    record, began, number = b"", 1, 0
+    while line := file.readline(_MAX_LINE_BYTES):
+        number += 1
+        starts = line.startswith(_SEPARATOR)
+        sequence |= starts and number == 1
+        if not sequence:
+            yield line.strip(_AROUND), number
+            continue
+        if starts and number > 1:
+            yield record.strip(_AROUND), began
+            record, began = b"", number
+        record += line
+        if len(record) > 2 * _MAX_LINE_BYTES:
+            raise ValueError(f"{file_name}, line {began}: a record of more than 2 MB")
+    if sequence:
+        yield record.strip(_AROUND), began
 
 
 def _document(
@@ -142,7 +210,7 @@ def _document(
             f"{file_name}: a document of more than {most_bytes // 10**6} MB, the most that is read "
             "— write an event per line (application/qlog+json-seq)"
         )
-    return _json(first + rest, file_name, 1)
+    return _object(_json(first + rest, file_name, 1), file_name, 1)
 
 
 def _opened(about: object, where: str) -> tuple[_Clock, list[Any]]:
@@ -155,7 +223,7 @@ def _opened(about: object, where: str) -> tuple[_Clock, list[Any]]:
     try:
         return _Clock(about), inside
     except _WRONG as error:
-        raise ValueError(f"{where} has no clock of qlog ({error!r})") from error
+        raise ValueError(f"{where} has no clock of qlog ({malformed(error)})") from error
 
 
 class _Clock:
@@ -163,13 +231,24 @@ class _Clock:
 
     def __init__(self, about: Mapping[str, Any]) -> None:
         common = about.get("common_fields") or {}
+        configuration = about.get("configuration") or {}
         form = str(common.get("time_format", "relative"))
         reference = common.get("reference_time", 0)
-        if isinstance(reference, Mapping):
-            # Since draft 10 of the main schema: an epoch and its wall-clock time.
+        fields = about.get("event_fields") or []
+        # Picoquic has them in capitals.
+        self._fields = [str(field).lower() for field in fields]
+        units = str(configuration.get("time_units", "ms"))
+        if units not in _UNITS:
+            raise ValueError(f"times in {units[:20]}, not in ms or us")
+        self._unit_ms = _UNITS[units]
+        if isinstance(reference, Mapping) or self._fields:
+            # Since draft 10 of the main schema: an epoch and its wall-clock time. Before draft-02,
+            # programs disagree about its unit, so times count from the start of the trace.
             reference = 0
-        self._reference_ms = 0.0 if form == "absolute" else float(reference)
-        self.deltas = form in ("delta", "relative_to_previous_event")
+        self._reference_ms = 0.0 if form == "absolute" else float(reference) * self._unit_ms
+        self.deltas = (
+            form in ("delta", "relative_to_previous_event") or "delta_time" in self._fields
+        )
         self._group = str(common.get("group_id", ""))
         self._now_ms = 0.0
 
@@ -177,26 +256,41 @@ class _Clock:
         try:
             return self._event(event, trace)
         except _WRONG as error:
-            raise ValueError(f"{where}: no event of qlog ({error!r})") from error
+            raise ValueError(f"{where}: no event of qlog ({malformed(error)})") from error
 
     def _event(self, event: Any, trace: Trace) -> Event:
-        time_ms = float(event["time"])
+        if isinstance(event, list):
+            if len(event) != len(self._fields):
+                raise ValueError(f"{len(event)} values for {len(self._fields)} `event_fields`")
+            event = dict(zip(self._fields, event, strict=True))
+        given = next((event[key] for key in _TIMES if key in event), None)
+        if given is None:
+            raise KeyError("time")
+        time_ms = float(given) * self._unit_ms
         self._now_ms = time_ms + (self._now_ms if self.deltas else self._reference_ms)
         if not abs(self._now_ms) <= _MOST_MS:
             raise ValueError(f"a time of {self._now_ms} ms")
-        name = str(event.get("name", "")).rpartition(":")[2]
+        named = next((event[key] for key in _NAMES if key in event), "")
+        name = str(named).rpartition(":")[2].lower()
         data = event.get("data") or {}
         if not isinstance(data, Mapping):
-            raise TypeError(f"data of `{name}` is no object")
-        return Event(self._now_ms, name, data, trace, str(event.get("group_id", self._group)))
+            raise ValueError(f"data of `{name}` is no object")
+        group = str(event.get("group_id", self._group))
+        return Event(self._now_ms, name, data, trace, group, self._unit_ms)
 
 
-def _json(text: bytes, name: str, line: int) -> Mapping[str, Any]:
+_TIMES: Final = ("time", "relative_time", "delta_time")
+_NAMES: Final = ("name", "event", "event_type", "type")
+"""Names of an event's time, and of its name, in all versions."""
+
+
+def _json(text: bytes, name: str, line: int) -> Any:
     try:
         found = parse_json(text, _MAX_TREE_BYTES)
     except ValueError as error:
         raise ValueError(f"{name}, line {line}: no qlog: {error}") from error
-    return _object(found, name, line)
+    # Lists are events of draft-00 and draft-01; a header is never one.
+    return found if isinstance(found, list) and line > 1 else _object(found, name, line)
 
 
 def _object(found: object, name: str, line: int) -> Mapping[str, Any]:

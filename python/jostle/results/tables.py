@@ -107,7 +107,7 @@ _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
         "pages_unfinished", "rtt",
         "throughput",
     ),
-    "pings": ("rtt", "rtt_p50", "rtt_p95", "rtt_min", "rtt_sd"),
+    "pings": ("rtt", "pings_lost", "rtt_p50", "rtt_p95", "rtt_min", "rtt_sd"),
     "media": (
         "frame_delay", "frame_delay_p95", "frame_delay_max", "late_frames", "frames", "rtt",
         "throughput", "retransmission_ratio",

@@ -24,6 +24,7 @@ __all__ = [
     "TABLE_BYTES",
     "TEXT_BYTES",
     "TRACE_BYTES",
+    "malformed",
     "open_regular",
     "parse_json",
     "read_bytes",
@@ -50,6 +51,17 @@ TREE_BYTES: Final = 1000 * _MB
 
 GUEST_BYTES: Final = 2000 * _MB
 """Maximum size of a guest's file: samples of a few flows each millisecond for an hour."""
+
+
+def malformed(error: Exception) -> str:
+    """Say what a reader found wrong in a document, without names of Python's types."""
+    if isinstance(error, KeyError):
+        return f"`{error.args[0]}` is missing"
+    if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
+        return str(error)
+    if isinstance(error, ArithmeticError):
+        return "a number is too large"
+    return "a value is missing or of another type"
 
 
 # Without O_NONBLOCK, opening a pipe waits for a writer. Windows has neither named pipes in its

@@ -148,6 +148,8 @@ class _Elements:
     def put(self, key: str, value: str, line: int) -> None:
         """Store the value of a key of the innermost element, if the key is one of `_KEYS`."""
         kind = self.around[-1] if self.around else ""
+        # Labels of the Topology Zoo may end with blanks, which no name of a scenario may.
+        value = value.strip()
         if self.element is None or key not in _KEYS.get(kind, ()):
             return
         if key in self.element.values:
@@ -305,5 +307,5 @@ class _GraphmlReader:
     def _end(self, tag: str) -> None:
         self.found.leave()
         if tag == f"{_GRAPHML}data":
-            self.found.put(self.key, "".join(self.text).strip(), self.parser.CurrentLineNumber)
+            self.found.put(self.key, "".join(self.text), self.parser.CurrentLineNumber)
             self.key = ""
