@@ -7,7 +7,8 @@
     A file in a fenced block. A fragment of Markdown (`.inc`) is inserted unchanged.
 `figure PATH COMMAND`
     The command writes the picture PATH below `docs/images/`. The block holds its image link.
-`keys TABLE`, `registry KIND`, `measures [SCOPE PLACE]`, `profiles`, `features`, `options [COMMAND]`
+`keys TABLE`, `registry KIND`, `measures [SCOPE PLACE]`, `profiles`, `features`, `captures`,
+`options [COMMAND]`
     Tables of the reference. Of `keys`, the columns *Default* and *Meaning* are written by hand.
 `algorithm NAME`, `family-tree`
     Facts and a figure of an algorithm, and the figure of all controllers.
@@ -272,6 +273,7 @@ KINDS: Final[Mapping[str, Callable[[Page, str, str], str]]] = {
     "measures": _measures,
     "profiles": _without_arguments(tables.profile_table),
     "features": _without_arguments(tables.feature_table),
+    "captures": _without_arguments(tables.capture_table),
     "code-sources": _without_arguments(tables.code_source_table),
     "family-tree": _family_tree,
     "algorithm": _algorithm,

@@ -195,6 +195,14 @@ def code_source_table() -> Iterator[str]:
     yield from table(("In", "Code", "Runs"), rows)
 
 
+def capture_table() -> Iterator[str]:
+    """Yield the formats of captures that are read."""
+    cells = [
+        (kind, plain(", ".join(dict.fromkeys(names)))) for kind, names in _core.capture_formats()
+    ]
+    yield from table(("Part", "Formats"), cells)
+
+
 def command(names: Sequence[str]) -> click.Command:
     """Return a command by its words, without `jostle`.
 
