@@ -95,7 +95,7 @@ def test_rates_windows_and_round_trips_of_flent_are_measured(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"version": 3}, "version 3"),
+        ({"version": 1}, "version 1"),
         ({"x_values": []}, "no time passes"),
         ({"x_values": [2.0, 1.0]}, "decrease"),
         ({"x_values": [1e12]}, "longer than a year"),

@@ -279,7 +279,7 @@ def test_a_capture_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     # 1.5 BDP of 50 kB; means of intervals do not show the very longest delay.
     assert link["queue"]["parameters"]["limit"]["bytes"] == pytest.approx(75e3, rel=0.1)
     assert status(["identify", file, *words]) == 0
-    assert "The link was taken from the capture: 9.99" in capsys.readouterr().out
+    assert "The link was taken from the capture: 10 Mbit/s (9.9" in capsys.readouterr().out
 
 
 def test_a_flow_that_queues_nowhere_shows_no_bottleneck() -> None:
