@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from jostle.cli.run import store_of
 from jostle.cli.signals import interruptible
-from jostle.safe_io.terminal_text import echo
+from jostle.safe_io.terminal_text import echo, single_line
 
 if TYPE_CHECKING:
     from jostle.backends import Backend
@@ -36,6 +37,7 @@ def runners(
         Folder of the store; None for none.
     """
     from jostle.results import condition_names
+    from jostle.results.number_format import count
     from jostle.runner.executors import local
     from jostle.runner.progress import on_stderr
     from jostle.runner.session import Session
@@ -55,9 +57,9 @@ def runners(
                 f"[{told}/{max(told, total)}] {one} ({backend.name}, {len(one.plan.runs)} runs)",
                 err=True,
             )
-            for refusal in one.left_out:
-                first = str(refusal.error()).splitlines()[0]
-                echo(f"  not on the {backend.name} backend: {first}", err=True)
+            for reason, conditions in Counter(refusal.why for refusal in one.left_out).items():
+                why = single_line(" ".join(reason.split()))
+                echo(f"  left out: {count(conditions, 'condition')}: {why}", err=True)
             return session.carry_out(
                 one.plan, on_stderr(condition_names.labels(one.plan.conditions))
             )
