@@ -16,7 +16,7 @@ pub(crate) struct Direction {
     pub packets: u64,
     pub payload_bytes: u64,
     pub largest_payload_bytes: u32,
-    /// The same of packets that Ethernet carries as they are, without segmentation offload.
+    /// The largest payload of packets that fit in an Ethernet frame without segmentation offload.
     pub largest_on_wire_bytes: u32,
     pub first_ns: u64,
     pub last_ns: u64,
@@ -75,9 +75,9 @@ impl Connection {
     }
 
     /// Returns the payload of a full-sized segment of a direction: the MSS option of its receiver,
-    /// less the bytes of the time stamp option (RFC 6691). A sender with a smaller MSS of its own
-    /// has a smaller MTU, unless it sent larger segments. It is never less than the payload of a
-    /// packet that Ethernet carries as it is, and never more than the largest payload seen.
+    /// less the bytes of the time stamp option (RFC 6691). A sender that offers a smaller MSS
+    /// has a smaller MTU, unless it sent larger segments. It is never less than the largest payload
+    /// in one Ethernet frame, and never more than the largest payload seen.
     pub fn mss_bytes(&self, direction: usize) -> u32 {
         const STAMPS_BYTES: u32 = 12;
         let [own, other] = [self.directions[direction], self.directions[1 - direction]];

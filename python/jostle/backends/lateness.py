@@ -41,7 +41,7 @@ def lateness(time_ns: NDArray[np.int64], moments_ns: Sequence[int]) -> dict[str,
     }
 
 
-def is_late(summary: Mapping[str, Any]) -> bool:
+def exceeds_bound(summary: Mapping[str, Any]) -> bool:
     """Return whether the machine was too busy for a run in real time."""
     found = summary.get(KEY)
     return found is not None and found["p99_s"] > found["bound_s"]

@@ -140,7 +140,7 @@ def run(
     if part is not None:
         return _print_shard_progress(part, every)
     _print_and_write(every, shown, phases, options, outputs, as_json=as_json, as_csv=as_csv)
-    return 1 if any(results.failures or results.late for results in every) else 0
+    return 1 if any(results.failures or results.late_runs for results in every) else 0
 
 
 def _print_and_write(
@@ -227,7 +227,7 @@ def _print_shard_progress(shard: Shard, every: Sequence[ResultSet]) -> int:
         title = f"{single_line(results.title)}: " if results.title else ""
         stored = len(results.results)
         echo(f"{title}shard {shard}: {stored} of {stored + failed} runs are in the store")
-    return 1 if any(results.failures or results.late for results in every) else 0
+    return 1 if any(results.failures or results.late_runs for results in every) else 0
 
 
 def _print(results: ResultSet, shown: TableSelection, phases: Sequence[str]) -> None:

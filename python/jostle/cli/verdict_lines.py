@@ -49,7 +49,7 @@ def run_verdict(results: ResultSet, phases: Sequence[str]) -> str:
     if results.measured:
         runs = count(len(per_condition), "measurement")
     failed = [f"{count(len(results.failures), 'run')} failed"] if results.failures else []
-    late = ["INVALID: late"] if results.late else []
+    late = ["INVALID: late"] if results.late_runs else []
     found = _shown_flow(results, phase)
     said = [_flow_verdict(results, found, known)] if found else ["no flow has a value"]
     said += _queueing_delay(results, phase)
@@ -71,7 +71,7 @@ def _shown_flow(results: ResultSet, phase: str) -> list[MeasureSample]:
     if len(flows) > 1 and all(len(flow) == 1 for flow in flows):
         names = {(one.condition, one.measure.name) for (one,) in flows}
         if len({name for _, name in names}) == 1 and len({at for at, _ in names}) == len(flows):
-            # Each capture has one flow, with a name of its own.
+            # Each capture has one flow, and the names differ.
             return [one for (one,) in flows]
     return max(flows, key=lambda flow: _difference(flow) / (_largest(flow) or 1.0), default=[])
 

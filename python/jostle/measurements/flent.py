@@ -83,7 +83,7 @@ def of_flent(document: Mapping[str, Any]) -> Log:
 
 
 def _converted(raw: Mapping[str, Any]) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    """Convert the raw values of versions 2 and 3 to those of version 4; say what they are."""
+    """Convert raw values of versions 2 and 3 to version 4, and name the series of means."""
     converted: dict[str, list[dict[str, Any]]] = {}
     means = []
     for name, series in raw.items():

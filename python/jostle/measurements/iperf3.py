@@ -26,7 +26,7 @@ def of_iperf3(document: Mapping[str, Any]) -> Log:
     `bytes` is the payload that the sending application wrote (or the receiving one read).
     `snd_cwnd`, `rtt` (smoothed, in microseconds) and `retransmits` are from the sender's TCP_INFO
     at an interval's end. Intervals at the beginning that `-O` omits are left out, as iperf3 leaves
-    them out of its own totals; its clock starts anew after them.
+    them out of its totals; its clock starts anew after them.
     """
     start = document["start"]
     if start["test_start"]["protocol"] != "TCP":

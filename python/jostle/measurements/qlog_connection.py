@@ -218,7 +218,7 @@ class Connection:
     def _packet(self, event: Event, way: _Direction) -> None:
         data = event.data
         header = data.get("header") or {}
-        # Draft-00 and draft-01 have the type beside the header.
+        # Draft-00 and draft-01 have the type next to the header.
         kind = str(header.get("packet_type") or data.get("packet_type", _SHORT))
         frames = data.get("frames") or ()
         length = _size(data)

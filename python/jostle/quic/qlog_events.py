@@ -152,7 +152,7 @@ def _events(
     marks: Collection[bytes],
     most_bytes: int,
 ) -> Iterator[Event]:
-    """Yield the events of the traces in a header, then those of the lines after it."""
+    """Yield the events of the traces in a header, then the events of the lines after it."""
     traces = header.get("traces") or [header.get("trace") or {}]
     if not isinstance(traces, list):
         raise ValueError(f"{file_name}: no qlog: its traces are no list")

@@ -164,11 +164,12 @@ class FinishedRuns:
         notes = [f"{self._names(conditions)}{text}" for text, conditions in named]
         if others := [at for _, conditions in told[len(named) :] for at in conditions]:
             notes.append(f"{len(others)} more conditions together: {self.incomplete(*others)}")
-        if self.late:
-            first = self.late[0].run.summary[lateness.KEY]
+        if self.late_runs:
+            first = self.late_runs[0].run.summary[lateness.KEY]
             notes.append(
-                f"INVALID: late. In {len(self.late)} of {len(self.results)} runs in real time, one "
-                f"sample in a hundred came more than {1e3 * first['bound_s']:g} ms after its time "
+                f"INVALID: late. In {len(self.late_runs)} of {len(self.results)} runs in real "
+                f"time, one sample in a hundred came more than {1e3 * first['bound_s']:g} ms after "
+                "its time "
                 f"({1e3 * first['p99_s']:.3g} ms, at most {1e3 * first['max_s']:.3g} ms, in the "
                 "first one), so the results describe this machine as much as the scenario. Stop "
                 "other programs, or use virtual time: --backend kernel"
@@ -176,12 +177,14 @@ class FinishedRuns:
         return tuple(notes)
 
     @cached_property
-    def late(self) -> tuple[ConditionRun, ...]:
+    def late_runs(self) -> tuple[ConditionRun, ...]:
         """Runs in real time for which the machine was too busy."""
         # Runs of a backend with one version are all in real time, or none is.
         if not self.results or lateness.KEY not in self.results[0].run.summary:
             return ()
-        return tuple(result for result in self.results if lateness.is_late(result.run.summary))
+        return tuple(
+            result for result in self.results if lateness.exceeds_bound(result.run.summary)
+        )
 
     def _names(self, conditions: Sequence[int]) -> str:
         """Return the names of some conditions as the start of a remark on each of them."""

@@ -258,7 +258,7 @@ _HINTS: Final[Mapping[Kind, str]] = {
     "heatmap": " (--x KEY is the horizontal axis, --group-by KEY the vertical one, "
     "--y MEASURE the colour)",
 }
-"""What the required arguments of a kind mean, where their names do not say it."""
+"""Meanings of required arguments of a kind, if their names do not show them."""
 
 _OPTION: Final = {
     "by": "group-by", "each": "per-flow", "flows": "flow", "from_s": "from", "to_s": "to"
