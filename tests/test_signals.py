@@ -45,6 +45,13 @@ def test_interrupted_runs_say_how_many_they_were(number: int, code: int) -> None
     assert stopped.value.exit_status == code
 
 
+def test_a_command_with_its_own_record_says_what_is_kept() -> None:
+    with pytest.raises(JostleError, match=r"^interrupted: trials are kept$") as stopped, \
+         orderly_interruption("interrupted: trials are kept"):  # fmt: skip
+        raise InterruptedRunError(None, 12)
+    assert stopped.value.exit_status == 130
+
+
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
 def test_a_deferred_signal_is_raised_where_it_is_asked_for(number: int, code: int) -> None:
     reached = []

@@ -7,21 +7,23 @@ from typing import Any, Final
 
 from jostle.results import ResultSet
 from jostle.results.finished_runs import OVERALL
-from jostle.results.measures import measure
+from jostle.results.measures import Measure, measure
+from jostle.results.number_format import decimals, with_interval
+from jostle.stats import Estimate
 
 SCOPES: Final = ("flow", "group", "link")
 
 
 def estimate_text(results: ResultSet, wanted: Mapping[str, Any]) -> str:
-    """Format a value of the results: mean ± half of the interval, and the unit.
+    """Format a value of the results: mean, interval and unit.
 
     Parameters
     ----------
     results
         The runs.
     wanted
-        `measure`, `phase`, `where` (the condition, or values by key), the scope (`flow`, `group` or
-        `link`), and `part = "half"` for half of the interval alone.
+        `measure`, `phase`, `where` (the condition, or values by key), and the scope (`flow`,
+        `group` or `link`).
 
     Raises
     ------
@@ -41,7 +43,7 @@ def estimate_text(results: ResultSet, wanted: Mapping[str, Any]) -> str:
     ]
     if len(chosen) != 1:
         raise ValueError(f"{len(chosen)} values of {wanted['measure']}, not one")
-    return _written(chosen[0], measure(wanted["measure"]), wanted.get("part", "both"))
+    return _written(chosen[0], measure(wanted["measure"]))
 
 
 def phase_sentence(results: ResultSet, phase: str) -> str:
@@ -58,14 +60,9 @@ def _key(results: ResultSet, name: str) -> str:
     return next(key for key in keys if key == name or key.endswith(f".{name}"))
 
 
-def _written(row: Mapping[str, Any], shown: Any, part: str) -> str:
-    """Format mean and half of the interval with the precision of the interval."""
-    value = row["value"] * shown.factor
-    half = (row["high"] - row["low"]) / 2 * shown.factor
-    decimals = 0 if half >= 9.5 else 1 if half >= 0.95 else 2 if half >= 0.095 else 3
+def _written(row: Mapping[str, Any], shown: Measure) -> str:
+    """Format mean and interval as tables of results do."""
+    found = Estimate(row["value"], row["low"], row["high"], row["n"], shown.unit, "")
+    digits = decimals([found], shown)
     unit = f" {shown.display_unit}" if shown.display_unit else ""
-    if part == "half":
-        return f"{half:.{decimals}f}{unit}"
-    # Without randomness there is no interval.
-    interval = f" ± {half:.{decimals}f}" if half >= 0.0005 else ""
-    return f"{value:.{decimals}f}{interval}{unit}"
+    return with_interval(found, shown.factor, digits) + unit

@@ -37,7 +37,7 @@ from doc_blocks.estimates import SCOPES
 FILE: Final = Path("docs") / "numbers.toml"
 _SOURCES: Final = ("command", "file", "scenario")
 _SELECTED: Final = ("value", "match", "over", "minus", "factor", "format")
-_ESTIMATED: Final = ("measure", "phase", "where", "part", *SCOPES)
+_ESTIMATED: Final = ("measure", "phase", "where", *SCOPES)
 
 
 @dataclass(frozen=True)

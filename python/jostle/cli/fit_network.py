@@ -107,7 +107,10 @@ def fit_network(
     if store_path is not None:
         journal = store_of(store_path).root / FOLDER / f"{name}.journal"
     executor = local(jobs)
-    with interruptible(executor):
+    kept = "nothing is kept without a store"
+    if journal is not None:
+        kept = "finished trials are in the store; give the same command again to go on from there"
+    with interruptible(executor, f"interrupted: {kept}"):
         session = Session(backend, executor, None, noting=False)
         carry = session.carry_out
         how = SearchSettings(trials, search_seed, sampler, journal, _trial_printer(trials))

@@ -24,7 +24,7 @@ _SIGNALS = (*_STOPPING, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 @contextmanager
 def orderly_interruption(
-    said: str = "interrupted", *, deferred: bool = False
+    said: str | None = None, *, deferred: bool = False
 ) -> Iterator[Callable[[], None]]:
     """Raise KeyboardInterrupt at the first signal; end the process at the second.
 
@@ -35,7 +35,7 @@ def orderly_interruption(
     Parameters
     ----------
     said
-        Message of the error, unless an error of runs replaces it by the number of runs.
+        Message of the error. Without one, the error says how many runs are kept, where it knows.
     deferred
         Raise KeyboardInterrupt only where the yielded function is called, and ignore further
         signals. A signal then never interrupts code that creates or removes a folder, or starts
@@ -76,12 +76,13 @@ def orderly_interruption(
     }
     try:
         yield check
-    except InterruptedRunError as error:
-        error.exit_status = 128 + (came or signal.SIGINT)
-        raise
-    except KeyboardInterrupt as interrupt:
-        stopped = JostleError(said)
+    except (InterruptedRunError, KeyboardInterrupt) as interrupt:
+        stopped: JostleError = JostleError(said or "interrupted")
+        if said is None and isinstance(interrupt, InterruptedRunError):
+            stopped = interrupt
         stopped.exit_status = 128 + (came or signal.SIGINT)
+        if stopped is interrupt:
+            raise
         raise stopped from interrupt
     finally:
         for number, handler in before.items():
@@ -89,9 +90,9 @@ def orderly_interruption(
 
 
 @contextmanager
-def interruptible(executor: Executor) -> Iterator[None]:
+def interruptible(executor: Executor, said: str | None = None) -> Iterator[None]:
     """Use an executor until the block ends; after a signal, no further run starts."""
-    with orderly_interruption():
+    with orderly_interruption(said):
         try:
             yield
         finally:

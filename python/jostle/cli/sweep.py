@@ -76,7 +76,7 @@ def status(*, name: str | None, as_json: bool, store_path: str) -> None:
     for plan in plans:
         echo(_in_line(_plan_line(plan)))
         for sweep in plan.sweeps:
-            echo(f"  {_in_line(_sweep_line(sweep))}")
+            echo(f"  {_in_line(_sweep_line(sweep, plan))}")
     if name is not None:
         (sweep,) = sweeps
         _print_command(sweep, is_own=sweep.name in own)
@@ -262,9 +262,12 @@ def _plan_line(plan: PlanProgress) -> str:
     return ", ".join([*words, *pace_words(plan.rate, plan.left)])
 
 
-def _sweep_line(sweep: Sweep) -> str:
+def _sweep_line(sweep: Sweep, plan: PlanProgress) -> str:
     progress, command = sweep.progress, sweep.command
     done = progress.stored + progress.done
+    if not plan.left and progress.total == plan.total:
+        # The record of the sweep is some seconds old; the runs of the plan were counted now.
+        done = plan.total
     words = [f"{sweep.name} {sweep.state}", f"{done} of {progress.total}"]
     words += pace_words(progress.rate, progress.remaining_runs) if sweep.state == "running" else []
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(command.began_s))
