@@ -245,7 +245,8 @@ def test_the_path_before_the_capture_point_is_added(share, tmp_path):
     assert not any("capture point" in one for one in at_sender.missing)
     (said,) = [one for one in between.missing if "capture point" in one]
     # The base RTT includes the transmission of a full packet.
-    assert f"{share * 0.1 / at_sender.least_full_rtt_s:.0%} of the base RTT" in said
+    part = round(100 * share * 0.1 / at_sender.least_full_rtt_s)
+    assert f"{part} % of the base RTT" in said
     assert between.least_rtt_s == pytest.approx(at_sender.least_rtt_s, rel=0.02)
     median = np.nanmedian(at_sender.rtt_s)
     assert np.nanmedian(between.rtt_s) == pytest.approx(median, rel=0.02)

@@ -30,6 +30,7 @@ from jostle.inference.candidates import chosen_names
 from jostle.inference.identify import identify
 from jostle.inference.missing_evidence import of_network
 from jostle.inference.observed_flow import observe
+from jostle.results.number_format import percent
 from jostle.runner.executors import local
 from jostle.runner.session import Session
 from record_identification import ALIKE, SENDERS
@@ -191,14 +192,15 @@ def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         ]  # fmt: skip
         if inside:
             mean = np.mean([one["probability"] for one in inside])
-            yield f"| {low:.0%} to {high:.0%} | {len(inside)} | {mean:.0%} | {_right(inside)} |"
+            span = f"{percent(low, 0)} to {percent(high, 0)}"
+            yield f"| {span} | {len(inside)} | {percent(mean, 0)} | {_right(inside)} |"
     sure = [one for one in answered if one["probability"] >= SURE]
     yield ""
     yield (
-        f"Of {len(rows)} captures, {len(sure)} get an answer with at least {SURE:.0%}; of these, "
-        f"{_right(sure)} are right. The first of the {len(answered)} ranked captures is right in "
-        f"{_right(answered)}. {len(rows) - len(answered)} captures cannot be identified: they show "
-        "no bottleneck or no RTT."
+        f"Of {len(rows)} captures, {len(sure)} get an answer with at least {percent(SURE, 0)}; of "
+        f"these, {_right(sure)} are right. The first of the {len(answered)} ranked captures is "
+        f"right in {_right(answered)}. {len(rows) - len(answered)} captures cannot be identified: "
+        "they show no bottleneck or no RTT."
     )
     yield ""
     yield "| Where and what | Captures | Ranked | First is right | At least 80 % | Right of these |"
@@ -212,7 +214,7 @@ def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _right(rows: Sequence[dict[str, Any]]) -> str:
-    return f"{np.mean([is_right(one) for one in rows]):.0%}" if rows else "–"
+    return percent(np.mean([is_right(one) for one in rows]), 0) if rows else "–"
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from jostle.inference.candidates import chosen_names
 from jostle.inference.curve_distance import curve_distances
 from jostle.inference.identify import observe_candidates, probabilities
 from jostle.inference.observed_flow import observe
+from jostle.results.number_format import percent
 from jostle.runner.executors import local
 from jostle.runner.session import Session
 from scipy.optimize import minimize
@@ -151,10 +152,12 @@ def page(
         for sender, closest in every
     ]
     surest = [max(probabilities(list(closest.values()), *fitted)[:-1]) for _, closest in every]
+    first, surely = percent(right(every) / len(every), 0), percent(np.mean(surest), 0)
+    missing = percent(np.mean(np.array(left_out) > 0.5), 0)
     yield (
-        f"Where the sender is among the candidates, the first is given {np.mean(surest):.0%} on "
-        f"average, and is right in {right(every) / len(every):.0%} of the cases. Where it is left "
-        f'out, "none of these" is the likeliest answer in {np.mean(np.array(left_out) > 0.5):.0%}.'
+        f"Where the sender is among the candidates, the first is given {surely} on average, "
+        f"and is right in {first} of the cases. "
+        f'Where it is left out, "none of these" is the likeliest answer in {missing}.'
     )
     yield ""
     lossy = known[-len(SENDERS) :]
@@ -170,7 +173,7 @@ def page(
         taken = Counter(first(closest) for closest in mine)
         shares = [probabilities(list(c.values()), *fitted)[list(c).index(sender)] for c in mine]
         words = ", ".join(f"{name} {count}" for name, count in taken.most_common())
-        yield f"| {sender} | {words} | {np.mean(shares):.0%} |"
+        yield f"| {sender} | {words} | {percent(np.mean(shares), 0)} |"
 
 
 def without(sender: str, closest: Mapping[str, float]) -> dict[str, float]:

@@ -26,6 +26,7 @@ from jostle.cli.output_targets import DOCUMENT, FIGURE, Outputs, output_option
 from jostle.cli.signals import interruptible
 from jostle.cli.verdict_lines import fit_verdict
 from jostle.errors import InputError, name_source, unknown
+from jostle.results.number_format import signed
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
@@ -250,4 +251,4 @@ def _row(feature: FitFeature, fitted: float | None) -> tuple[str, str, str, str]
         "" if value is None else f"{value * factor:.4g} {unit}" for value in (feature.value, fitted)
     ]
     part = fitted / feature.value - 1 if fitted is not None and feature.value else None
-    return feature.name, values[0], values[1], "" if part is None else f"{part:+.1%}"
+    return feature.name, values[0], values[1], "" if part is None else f"{signed(100 * part, 1)} %"

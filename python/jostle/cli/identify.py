@@ -22,6 +22,7 @@ from jostle.cli.output_targets import DOCUMENT, FIGURE, Outputs, output_option
 from jostle.cli.signals import interruptible
 from jostle.cli.verdict_lines import identification_verdict
 from jostle.errors import name_source
+from jostle.results.number_format import percent
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
@@ -137,10 +138,10 @@ def _print(found: Identification, rate: LinkRate | None) -> None:
     from jostle.results.tables import Table
 
     rows = [
-        (one.controller, f"{one.probability:.1%}", f"{one.distance:.4f}")
+        (one.controller, percent(one.probability, 1), f"{one.distance:.4f}")
         for one in found.ranking[:_SHOWN]
     ]
-    rows.append(("none of these", f"{found.none_of_these:.1%}", ""))
+    rows.append(("none of these", percent(found.none_of_these, 1), ""))
     to = output.console()
     to.print(identification_verdict(found))
     output.print_table(to, Table(("controller", "probability", "distance"), tuple(rows), (), 1))

@@ -59,7 +59,7 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
                     name,
                     f"{found['arrived_packets']:,}" if first else "",
                     f"{found['delivered_packets']:,}" if last else "",
-                    f"{link['utilisation']:.1%}",
+                    f"{100 * link['utilisation']:.1f} %",
                     _ms(link["queue_delay_p95_s"]),
                     _by_reason(link["dropped"]),
                     _by_reason(link["marked"]),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from jostle.figures.data import Line, PanelData, StackedData
+from jostle.results.number_format import percent
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,7 +27,7 @@ def candidate_overlay(found: Identification) -> StackedData:
     """Return queueing delay and bytes in flight of the flow and of the closest candidates."""
     flows = [(f"{found.observed.flow} as measured", found.observed)]
     for one in found.ranking[:_SHOWN]:
-        flows.append((f"{one.controller}, {one.probability:.0%}", one.nearest))
+        flows.append((f"{one.controller}, {percent(one.probability, 0)}", one.nearest))
     delays = [(label, one, one.queueing_delay_s * 1e3) for label, one in flows]
     # Show the curves that the comparison used.
     known = found.observed.knows_flight

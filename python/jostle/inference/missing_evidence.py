@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from jostle.results.number_format import percent
+
 if TYPE_CHECKING:
     from jostle.inference.link_rate import LinkRate
     from jostle.stats.descriptive import Floats
@@ -88,8 +90,8 @@ def of_capture(
     cut = row.get("cut_options") or 0.0
     if cut:
         yield (
-            f"TCP options are cut in {cut:.1%} of the segments. Capture with a snap length of at "
-            "least 128 bytes."
+            f"TCP options are cut in {percent(cut, 1)} of the segments. Capture with a "
+            "snap length of at least 128 bytes."
         )
     if lacks_sack(row):
         yield (
@@ -109,8 +111,8 @@ def of_capture(
     elif least_rtt_s and (before_s := sender_side_s(row)) is not None:
         part = before_s / (before_s + least_rtt_s)
         yield (
-            f"The capture point is not at the sender: {part:.0%} of the base RTT is before it. It "
-            "was added to RTTs and bytes in flight, by the handshake."
+            f"The capture point is not at the sender: {percent(part, 0)} of the base RTT is "
+            "before it. It was added to RTTs and bytes in flight, by the handshake."
         )
     base_s = handshake_s or least_rtt_s
     if base_s and length_s < _FEWEST_ROUNDS * base_s:
@@ -137,6 +139,6 @@ def of_network(rate: LinkRate | None) -> Iterator[str]:
         )
     elif rate.relative_error > _KNOWN:
         yield (
-            f"The rate of the bottleneck is known to ±{rate.relative_error:.1%} only. Candidates "
-            "differ by as much; --link gives the rate."
+            f"The rate of the bottleneck is known to ±{percent(rate.relative_error, 1)} only. "
+            "Candidates differ by as much; --link gives the rate."
         )

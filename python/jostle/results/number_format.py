@@ -94,6 +94,11 @@ def signed(value: float, decimals: int) -> str:
     return text.replace("-", "\N{MINUS SIGN}")
 
 
+def percent(share: float, decimals: int) -> str:
+    """Write a share as percent: `12.5 %`."""
+    return f"{_fixed(100 * share, decimals)} %"
+
+
 def count(number: int, noun: str) -> str:
     """Write how many there are: `1 run`, `2 runs`."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
