@@ -184,7 +184,7 @@ docs: $(STAMPS)/dev
 	$(call say,Documentation)
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/reference.py --results --check
-	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
+	$(BIN)/sphinx-build --jobs auto --quiet --fail-on-warning --keep-going docs docs/_build/html
 	$(BIN)/python tools/links.py docs/_build/html
 	@echo 'docs/_build/html/index.html'
 

@@ -113,7 +113,14 @@ def test_a_queue_in_a_class_is_told_of_hosts():
     assert [line.split()[-1] for line in lines] == ["1:0", "1:0", "1:0"]
 
 
-@pytest.mark.parametrize("ack_filter", ["none", "filter", "aggressive"])
+@pytest.mark.parametrize(
+    "ack_filter",
+    [
+        pytest.param("none", marks=pytest.mark.slow),
+        "filter",
+        pytest.param("aggressive", marks=pytest.mark.slow),
+    ],
+)
 def test_the_ack_filter_is_that_of_linux(ack_filter, backend):
     real, simulated = (
         run_example(one, "ack-filter.toml", "uplink.queue", ack_filter=ack_filter)
@@ -139,7 +146,11 @@ def test_the_ack_filter_is_that_of_linux(ack_filter, backend):
 
 @pytest.mark.parametrize(
     ("isolation", "least", "most"),
-    [("flows", 0.10, 0.12), ("dual-dsthost", 0.34, 0.5), ("triple-isolate", 0.34, 0.5)],
+    [
+        pytest.param("flows", 0.10, 0.12, marks=pytest.mark.slow),
+        pytest.param("dual-dsthost", 0.34, 0.5, marks=pytest.mark.slow),
+        ("triple-isolate", 0.34, 0.5),
+    ],
 )
 def test_hosts_share_as_on_linux(isolation, least, most, backend: KernelBackend):
     """A single Cubic flow leaves the link to the others for a while after each of its drops."""
@@ -169,7 +180,8 @@ source = { kind = "cbr", rate = "150 Mbit/s", size = "1400 B" }
 
 
 @pytest.mark.parametrize(
-    ("size", "memory_limit", "rate"), [("1400 B", "0 B", 150), ("400 B", "300 kB", 60)]
+    ("size", "memory_limit", "rate"),
+    [pytest.param("1400 B", "0 B", 150, marks=pytest.mark.slow), ("400 B", "300 kB", 60)],
 )
 def test_memory_limits_the_queue_as_on_linux(size, memory_limit, rate, backend: KernelBackend):
     """By default 5 MB for this shaper, of which a datagram of 1400 bytes occupies 2304 bytes."""

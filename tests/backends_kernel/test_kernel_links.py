@@ -83,7 +83,7 @@ def is_conserved(record: Any) -> bool:
     return 0 <= there <= 8
 
 
-@pytest.mark.parametrize("rate", ["4 Mbit/s", "30 Mbit/s"])
+@pytest.mark.parametrize("rate", ["4 Mbit/s", pytest.param("30 Mbit/s", marks=pytest.mark.slow)])
 def test_frames_are_those_of_the_simulator(rate, backend, simulator):
     """With 30 Mbit/s frames are full, and what waits meanwhile overflows the queue."""
     text = CALL.replace("4 Mbit/s", rate)
@@ -139,7 +139,7 @@ def test_recorded_losses_are_of_the_same_packets(backend, simulator):
     assert is_conserved(real)
 
 
-@pytest.mark.parametrize("most", [2, 16])
+@pytest.mark.parametrize("most", [pytest.param(2, marks=pytest.mark.slow), 16])
 def test_acks_are_thinned_out_as_in_the_simulator(most, backend, simulator):
     thinning = f'{{ max_acks = {most}, max_delay = "10 ms" }}'
     spec = spec_of(DOWNLOAD, {"uplink.ack_thinning": thinning, "flows.one.size": '"4 MB"'})

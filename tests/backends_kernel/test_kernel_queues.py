@@ -54,7 +54,9 @@ def goodputs(record: Any) -> list[float]:
 SHAPED_BPS = 10e6 * 1448 / 1514
 
 
-@pytest.mark.parametrize("limit", ['"100 kB"', '"66 packets"'])
+@pytest.mark.parametrize(
+    "limit", ['"100 kB"', pytest.param('"66 packets"', marks=pytest.mark.slow)]
+)
 def test_a_shaper_sends_at_its_rate(limit, backend):
     queue = f'{{ kind = "tbf", rate = "10 Mbit/s", burst = "15 kB", limit = {limit} }}'
     real, simulated = both(backend, queue)
@@ -85,10 +87,14 @@ def test_a_policer_costs_tcp_the_same(burst, backend):
 @pytest.mark.parametrize(
     ("queue", "reason"),
     [
-        ('{ kind = "cake", rate = "18 Mbit/s" }', "cobalt"),
+        pytest.param('{ kind = "cake", rate = "18 Mbit/s" }', "cobalt", marks=pytest.mark.slow),
         ('"cake"', "cobalt"),
         ('"fq_pie"', "pie"),
-        ('{ kind = "sfq", limit = "100 packets", depth = "60 packets" }', "overflow"),
+        pytest.param(
+            '{ kind = "sfq", limit = "100 packets", depth = "60 packets" }',
+            "overflow",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_queues_by_flow_share_and_delay_as_linux(queue, reason, backend):

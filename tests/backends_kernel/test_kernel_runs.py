@@ -190,7 +190,7 @@ def test_codel_keeps_the_queue_short(backend, simulator):
     assert overall(real)["rtt_mean_s"] < 0.055
 
 
-@pytest.mark.parametrize("kind", ["fq_codel", "pie"])
+@pytest.mark.parametrize("kind", ["fq_codel", pytest.param("pie", marks=pytest.mark.slow)])
 def test_other_queues_mark(backend, kind):
     queue = f'{{ kind = "{kind}", ecn = true }}'
     spec = spec_of(overrides={"bottleneck.queue": queue, "flows.one.ecn": "true"})
@@ -362,7 +362,11 @@ def test_a_random_rate_is_that_of_the_simulator(backend, simulator):
 
 @pytest.mark.parametrize(
     ("name", "seconds"),
-    [("recorded", 20), ("starlink", 20), pytest.param("abilene", 5, marks=pytest.mark.slow)],
+    [
+        pytest.param("recorded", 20, marks=pytest.mark.slow),
+        ("starlink", 20),
+        pytest.param("abilene", 5, marks=pytest.mark.slow),
+    ],
 )
 def test_recorded_drawn_and_routed_links_are_those_of_the_simulator(
     name, seconds, backend, simulator

@@ -24,7 +24,7 @@ source.deadline = "100 ms"
 """
 
 
-@pytest.mark.parametrize("transport", ["tcp", "quic"])
+@pytest.mark.parametrize("transport", ["tcp", pytest.param("quic", marks=pytest.mark.slow)])
 def test_frames_take_as_long_as_in_the_simulator(transport, backend, simulator):
     spec = spec_of(FRAMES, {"flows.video.transport": f'"{transport}"'})
     runs = simulator.run(spec), backend.run(spec)

@@ -96,7 +96,14 @@ def test_pages_take_as_long_as_in_the_simulator(backend, simulator):
     assert overall[1]["goodput_bps"] == pytest.approx(overall[0]["goodput_bps"], rel=0.02)
 
 
-@pytest.mark.parametrize("more", ["", ", multiplexed = true", ", connections = 1"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param("", marks=pytest.mark.slow),
+        ", multiplexed = true",
+        ", connections = 1",
+    ],
+)
 def test_small_pages_take_the_round_trips_that_they_need(more, backend, simulator):
     spec = spec_of(WEB, {"flows.web.source": SMALL + more + "}"})
     ours, theirs = (run.summary["flows"][0] for run in (simulator.run(spec), backend.run(spec)))

@@ -343,7 +343,17 @@ FAILURES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", FAILURES)
+# These two wait for a limit in time, and the others show the same messages.
+LATE_FAILURES = ("the server does not listen", "the client is done too early")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.slow if case in LATE_FAILURES else ())
+        for case in FAILURES
+    ],
+)
 def test_a_peer_that_fails_is_named_with_its_last_words(case, backend):
     server, client, message = FAILURES[case]
     with pytest.raises(KernelRunError, match=message) as failed:

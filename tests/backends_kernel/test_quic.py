@@ -35,9 +35,11 @@ def late(record, flow: int = 0):
 @pytest.mark.parametrize(
     "controller",
     [
-        "reno",
         "noq:cubic",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("cubic", "bbr3", "vegas")),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("reno", "cubic", "bbr3", "vegas")
+        ),
     ],
 )
 def test_a_flow_alone_does_what_it_does_in_the_simulator(controller, backend, simulator):
