@@ -139,12 +139,36 @@ def test_a_link_file_stands_for_what_the_run_says(tmp_path: Path) -> None:
         'queue = { kind = "drop_tail", limit = "75 kB" }\n'
     )
     run = run_of("cubic")
-    around = run_context.spec_from_link_file(jostle_link(link), observe(run))
+    around, said = run_context.spec_from_link_file(jostle_link(link), observe(run))
+    assert (
+        said == f"The flow crosses bottleneck of {link}, because 10 Mbit/s are closer to its "
+        f"{observe(run).link_rate.rate_bps / 1e6:.4g} Mbit/s than 10 Mbit/s."
+    )
     assert [one["name"] for one in around["links"]] == ["bottleneck", "reverse"]
     assert around["interval_ns"] == 100_000_000
     found = named(run, NAMES, around)
     assert found.ranking[0].controller == "cubic"
     assert found.ranking[0].probability > 0.9
+
+
+@pytest.mark.parametrize("is_upload", [False, True])
+def test_a_flow_crosses_the_links_of_its_direction(is_upload: bool, tmp_path: Path) -> None:
+    """The link of the flow may be either direction of a home line."""
+    own, other = ("10 Mbit/s", "75 kB"), ("40 Mbit/s", "300 kB")
+    there, back = (other, own) if is_upload else (own, other)
+    link = tmp_path / "line.toml"
+    link.write_text("".join(
+        f'[{table}]\nrate = "{rate}"\ndelay = "20 ms"\n'
+        f'queue = {{ kind = "drop_tail", limit = "{limit}" }}\n'
+        for table, (rate, limit) in (("bottleneck", there), ("reverse", back))
+    ))  # fmt: skip
+    run = run_of("cubic")
+    around, said = run_context.spec_from_link_file(jostle_link(link), observe(run))
+    assert ("crosses reverse of" if is_upload else "crosses bottleneck of") in said
+    assert "Mbit/s than 40 Mbit/s." in said
+    (flow,) = around["flows"]
+    assert (flow["path"], flow["reverse_path"]) == (([1], [0]) if is_upload else ([0], [1]))
+    assert named(run, NAMES, around).ranking[0].controller == "cubic"
 
 
 def jostle_link(path: Path) -> Any:

@@ -97,13 +97,14 @@ def identify(
     outputs.prepare()
     run = find_measured(data, Path(store_path))
     with name_source(data):
-        observed = observe(run, flow)
+        observed, direction = observe(run, flow), ""
         if link is None and run.spec["links"]:
             around, network = run_context.spec_from_run(run, observed.flow), "run"
         elif link is None:
             around, network = run_context.spec_from_estimate(observed), "estimated"
         else:
-            around, network = run_context.spec_from_link_file(load(link), observed), "given"
+            around, direction = run_context.spec_from_link_file(load(link), observed)
+            network = "given"
     rate = observed.link_rate if network == "estimated" else None
     rate_error = run_context.KNOWN_RATE if rate is None else rate.relative_error
     executor = local(jobs)
@@ -113,7 +114,8 @@ def identify(
             observed, around, names, session, repeats, on_time=network == "run",
             rate_error=rate_error,
         )  # fmt: skip
-        said = (*_about_the_flow(run, observed.flow, network), *found.assumptions)
+        about = [*_about_the_flow(run, observed.flow, network), direction]
+        said = (*(one for one in about if one), *found.assumptions)
         found = replace(found, assumptions=said, missing=(*found.missing, *of_network(rate)))
     document = found.to_dict()
     document["link"]["from"] = network

@@ -174,8 +174,8 @@ def advice_table(found: Advice, rows: Sequence[ChangeResult]) -> Table:
         f"{'Factor by which it is better' if goal.relative else 'Gain'}: {goal.meaning}.",
         f"95 % intervals of means of {found.baseline.gain.n} paired runs. Rows whose intervals "
         "overlap may be equal.",
-        "Settings of nearly the same gain are ordered by delay, effect on other flows, and number "
-        "of changed values.",
+        "Settings that are better with 95 % confidence come first. Those of nearly the same gain "
+        "are ordered by delay, effect on other flows, and number of changed values.",
     ]
     left = len(found.ranking) + 1 - len(rows)
     if left > 0:

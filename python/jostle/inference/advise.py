@@ -386,9 +386,9 @@ def advise(network: KnownNetwork, request: AdviceRequest, session: Session) -> A
     after = [_SCREENED + 1 + at for at in range(request.seeds)]
     finals = trial.measured([NOW, *chosen], after)
     now = finals.pop(NOW)
-    ranking = tuple(
-        trial.result(change, finals[change], now) for change in trial.ranked(finals, now)
-    )
+    results = [trial.result(change, finals[change], now) for change in trial.ranked(finals, now)]
+    # An uncertain gain may be as large as a certain one, but only a certain one is an answer.
+    ranking = tuple(sorted(results, key=lambda one: not is_better(one, request.goal)))
     tried = 1 + len(seen)
     said.append(
         f"{tried} settings were compared on {_SCREENED} seeds each, the best {len(chosen)} on "

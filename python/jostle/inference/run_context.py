@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -13,6 +13,7 @@ from jostle.errors import InputError
 from jostle.scenario import Scenario
 from jostle.scenario.parsing.quantities import PACKET_BYTES
 from jostle.scenario.python_controllers.source_files import is_python_controller
+from jostle.scenario.service_rate import constant_service
 
 if TYPE_CHECKING:
     from jostle.backends import Run
@@ -65,17 +66,42 @@ def spec_from_run(run: Run, flow: str) -> RunSpec:
     return _quiet(spec)
 
 
-def spec_from_link_file(link: LinkFile, observed: ObservedFlow) -> RunSpec:
-    """Return a run with a single bulk flow, as long as the observed one, on the links of a file."""
+def spec_from_link_file(link: LinkFile, observed: ObservedFlow) -> tuple[RunSpec, str]:
+    """Return a run with a single bulk flow, as long as the observed one, on the links of a file.
+
+    The flow crosses the links of that direction whose rate is closer to the observed one.
+
+    Returns
+    -------
+    tuple
+        The run, and a sentence that names the direction.
+    """
     spec = _alone(observed, {**_ANY, "seed": link.seed})
     links = copy.deepcopy([*link.links, *link.reverse])
+    there, back = list(range(len(link.links))), list(range(len(link.links), len(links)))
+    own_bps, other_bps = _least_rate_bps(link.links), _least_rate_bps(link.reverse)
+    shown, seen = observed.link_rate, ""
+    if shown is not None and own_bps and other_bps:
+        if abs(math.log(other_bps / shown.rate_bps)) < abs(math.log(own_bps / shown.rate_bps)):
+            there, back, own_bps, other_bps = back, there, other_bps, own_bps
+        seen = (
+            f", because {own_bps / 1e6:.4g} Mbit/s are closer to its "
+            f"{shown.rate_bps / 1e6:.4g} Mbit/s than {other_bps / 1e6:.4g} Mbit/s"
+        )
+    name = "reverse" if there and there[0] else links[0]["name"]
     (flow,) = spec["flows"]
     # The links contain the complete delay.
-    flow["path"] = list(range(len(link.links)))
-    flow["reverse_path"] = list(range(len(link.links), len(links)))
+    flow["path"], flow["reverse_path"] = there, back
     flow["base_delay_ns"] = 0
     spec["links"] = cast("Any", links)
-    return spec
+    return spec, f"The flow crosses {name} of {link.source}{seen}."
+
+
+def _least_rate_bps(links: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return the lowest service rate of links in a row; None if one varies."""
+    found = [constant_service(link) for link in links]
+    rates_bps = [service.rate_bps for service in found if service is not None]
+    return min(rates_bps) if len(rates_bps) == len(found) else None
 
 
 def spec_from_estimate(observed: ObservedFlow) -> RunSpec:
