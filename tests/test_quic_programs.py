@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -210,3 +211,9 @@ def test_go_is_formatted():
     own = Path(program_paths.__file__).parent / "sources" / "quic-go"
     done = subprocess.run(["gofmt", "-l", str(own)], capture_output=True, text=True, check=True)
     assert done.stdout == ""
+
+
+def test_the_guide_lists_every_placeholder() -> None:
+    guide = (Path(__file__).parents[1] / "docs/howto/run-on-linux.md").read_text("utf-8")
+    (table,) = re.findall(r"\| Placeholder \|.*?\n\n", guide, re.DOTALL)
+    assert sorted(re.findall(r"`\{([a-z]+)\}`", table)) == sorted((*VALUES, *PLACES))
