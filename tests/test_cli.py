@@ -13,6 +13,7 @@ from pathlib import Path
 import fake_core
 import polars as pl
 import pytest
+from jostle import _core
 from jostle.cli import cli, status
 from jostle.cli.environment import Environment
 from jostle.cli.info import _explanation, _measure, _singular
@@ -416,7 +417,11 @@ def test_report(jostle):
 
 
 def test_version(jostle):
-    assert re.fullmatch(r"jostle \d+\.\d+\.\d+\S*\n", jostle("--version")[1])
+    first, engine, kernels, quic = jostle("--version")[1].splitlines()
+    assert re.fullmatch(r"jostle \d+\.\d+\.\d+\S*", first)
+    assert engine == f"engine   {_core.ENGINE_VERSION} (measures {_core.METRICS_VERSION})"
+    assert re.fullmatch(r"kernels  (none|[0-9.]+ \(\w+\)(, [0-9.]+ \(\w+\))*)", kernels)
+    assert quic.startswith("QUIC     noq, in the engine")
 
 
 HEAVY = ("numpy", "polars", "pydantic", "matplotlib", "scipy", "rich", "jinja2")

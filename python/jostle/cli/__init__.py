@@ -42,7 +42,11 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
         return
     from importlib import metadata
 
+    from jostle.cli.setup import version_lines
+
     echo(f"jostle {metadata.version('jostle')}")
+    for line in version_lines():
+        echo(line)
     context.exit()
 
 
@@ -93,7 +97,7 @@ class _CommandSections(RenamingGroup):
     expose_value=False,
     is_eager=True,
     callback=_print_version,
-    help="Show the version and exit.",
+    help="Show the versions of jostle, engine, kernels and QUIC implementations, and exit.",
 )
 @click.pass_context
 def cli(context: click.Context) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import click
 
@@ -36,3 +37,21 @@ def status(*, as_json: bool) -> None:
         return
     print_kernels(states)
     print_implementations(found)
+
+
+def version_lines() -> Iterator[str]:
+    """Yield the versions of engine, kernels and QUIC implementations that runs use here."""
+    from jostle.backends import load_engine
+    from jostle.errors import JostleError
+    from jostle.kernel_images import status as kernels
+    from jostle.quic import status as implementations
+
+    try:
+        engine = load_engine()
+        yield f"engine   {engine.ENGINE_VERSION} (measures {engine.METRICS_VERSION})"
+    except JostleError as error:
+        yield f"engine   {error}"
+    images = [each.image for each in kernels.states() if each.image is not None]
+    yield f"kernels  {', '.join(f'{one.version} ({one.kind})' for one in images) or 'none'}"
+    usable = [one.title for one in implementations.states() if not one.advice]
+    yield f"QUIC     {'; '.join(['noq, in the engine', *usable])}"
