@@ -142,7 +142,8 @@ def test_a_link_file_stands_for_what_the_run_says(tmp_path: Path) -> None:
     around, said = run_context.spec_from_link_file(jostle_link(link), observe(run))
     assert (
         said == f"The flow crosses bottleneck of {link}, because 10 Mbit/s are closer to its "
-        f"{observe(run).link_rate.rate_bps / 1e6:.4g} Mbit/s than 10 Mbit/s."
+        f"{observe(run).link_rate.rate_bps / 1e6:.4g} Mbit/s than 10 Mbit/s. Its least RTT is "
+        "41.21 ms, the base RTT of the file 40 ms."
     )
     assert [one["name"] for one in around["links"]] == ["bottleneck", "reverse"]
     assert around["interval_ns"] == 100_000_000
@@ -165,7 +166,7 @@ def test_a_flow_crosses_the_links_of_its_direction(is_upload: bool, tmp_path: Pa
     run = run_of("cubic")
     around, said = run_context.spec_from_link_file(jostle_link(link), observe(run))
     assert ("crosses reverse of" if is_upload else "crosses bottleneck of") in said
-    assert "Mbit/s than 40 Mbit/s." in said
+    assert "Mbit/s than 40 Mbit/s. Its" in said
     (flow,) = around["flows"]
     assert (flow["path"], flow["reverse_path"]) == (([1], [0]) if is_upload else ([0], [1]))
     assert named(run, NAMES, around).ranking[0].controller == "cubic"

@@ -119,6 +119,17 @@ def test_no_such_study(jostle):
     assert "looked for studies/smal/study.toml" in err
 
 
+def test_a_copy_of_an_installed_study_is_listed_once(jostle, folder):
+    from jostle.studies.load import INSTALLED
+
+    (folder / "studies").mkdir(exist_ok=True)
+    shutil.copytree(INSTALLED / "geo-solo", folder / "studies" / "geo-solo")
+    assert "./studies/geo-solo" not in jostle("study", "list")[1]
+    file = folder / "studies" / "geo-solo" / "study.toml"
+    file.write_text(file.read_text() + "\n")
+    assert "./studies/geo-solo" in jostle("study", "list")[1]
+
+
 def test_an_id_never_means_the_current_folder(jostle, folder):
     shutil.copytree(folder / "small", folder / "geo-solo")
     code, _, err = jostle("study", "run", "small")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,10 +68,19 @@ def _ids(kind: str, installed: Path, file: str) -> list[tuple[str, str]]:
     found = titles(installed, "")
     here = Path(kind)
     if here.resolve() != installed:
-        found += titles(here, f"./{here}/")
+        # A clone has the same files as an installed package.
+        found += [
+            (name, title)
+            for name, title in titles(here, f"./{here}/")
+            if not _is_same(Path(name) / file, installed / Path(name).name / file)
+        ]
     if not found:
         raise InputError(f"jostle was installed without {kind}")
     return found
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return other.is_file() and filecmp.cmp(one, other, shallow=False)
 
 
 def _title(path: Path) -> str:

@@ -94,7 +94,12 @@ def spec_from_link_file(link: LinkFile, observed: ObservedFlow) -> tuple[RunSpec
     flow["path"], flow["reverse_path"] = there, back
     flow["base_delay_ns"] = 0
     spec["links"] = cast("Any", links)
-    return spec, f"The flow crosses {name} of {link.source}{seen}."
+    base_s = sum(one["delay"]["steps"][0]["delay_ns"] for one in links) / 1e9
+    said = f"The flow crosses {name} of {link.source}{seen}. Its least RTT is "
+    said += (
+        f"{observed.quiet_rtt_s(0.0) * 1e3:.4g} ms, the base RTT of the file {base_s * 1e3:.4g} ms."
+    )
+    return spec, said
 
 
 def _least_rate_bps(links: Sequence[Mapping[str, Any]]) -> int | None:
