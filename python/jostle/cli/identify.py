@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from jostle.backends import Run
     from jostle.inference.identify import Identification
     from jostle.inference.link_rate import LinkRate
+    from jostle.inference.observed_flow import ObservedFlow
+    from jostle.run_spec import RunSpec
 
 _SHOWN = 8
 
@@ -83,7 +85,6 @@ def identify(
 
     Example: jostle identify upload.pcapng
     """
-    from jostle.emulate import load
     from jostle.inference import run_context
     from jostle.inference.candidates import chosen_names
     from jostle.inference.identify import identify as ranked
@@ -97,14 +98,8 @@ def identify(
     outputs.prepare()
     run = find_measured(data, Path(store_path))
     with name_source(data):
-        observed, direction = observe(run, flow), ""
-        if link is None and run.spec["links"]:
-            around, network = run_context.spec_from_run(run, observed.flow), "run"
-        elif link is None:
-            around, network = run_context.spec_from_estimate(observed), "estimated"
-        else:
-            around, direction = run_context.spec_from_link_file(load(link), observed)
-            network = "given"
+        observed = observe(run, flow)
+        around, network, direction = _network(link, run, observed)
     rate = observed.link_rate if network == "estimated" else None
     rate_error = run_context.KNOWN_RATE if rate is None else rate.relative_error
     executor = local(jobs)
@@ -114,8 +109,7 @@ def identify(
             observed, around, names, session, repeats, on_time=network == "run",
             rate_error=rate_error,
         )  # fmt: skip
-        about = [*_about_the_flow(run, observed.flow, network), direction]
-        said = (*(one for one in about if one), *found.assumptions)
+        said = (*_about_the_flow(run, observed.flow, network), *direction, *found.assumptions)
         found = replace(found, assumptions=said, missing=(*found.missing, *of_network(rate)))
     document = found.to_dict()
     document["link"]["from"] = network
@@ -133,6 +127,21 @@ def identify(
         from jostle.inference.figure_data import candidate_overlay
 
         outputs.write_drawing(draw.stacked(candidate_overlay(found)), quiet=as_json)
+
+
+def _network(
+    link: str | None, run: Run, observed: ObservedFlow
+) -> tuple[RunSpec, str, Sequence[str]]:
+    """Return the run around the flow, the origin of its network, and sentences about it."""
+    from jostle.emulate import load
+    from jostle.inference import run_context
+
+    if link is not None:
+        around, direction = run_context.spec_from_link_file(load(link), observed)
+        return around, "given", [direction]
+    if run.spec["links"]:
+        return run_context.spec_from_run(run, observed.flow), "run", []
+    return run_context.spec_from_estimate(observed), "estimated", []
 
 
 def _print(found: Identification, rate: LinkRate | None) -> None:

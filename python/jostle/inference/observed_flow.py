@@ -159,7 +159,8 @@ def observe(run: Run, flow: str | None = None) -> ObservedFlow:
     if np.count_nonzero(~np.isnan(rtt_s)) < FEWEST_INTERVALS:
         raise InputError(
             f"flow {flow} has {np.count_nonzero(~np.isnan(rtt_s))} intervals with an RTT: "
-            f"at least {FEWEST_INTERVALS} are needed, of a longer flow or a shorter `sampling_interval`"
+            f"at least {FEWEST_INTERVALS} are needed, of a longer flow or a shorter "
+            "`sampling_interval`"
         )
     times = rows["time_s"].to_numpy()
     interval_s = float(np.median(np.diff(times)))
