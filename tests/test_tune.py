@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -368,3 +369,15 @@ def test_a_key_that_the_queue_lacks_is_the_reason(
     assert "No trial holds every constraint" not in out
     assert '"drop_tail" has no parameter "target"' in out
     assert captured.err.count('"drop_tail" has no parameter "target"') == 2
+
+
+def test_a_utility_of_several_flows_names_one() -> None:
+    plan = jostle.load(Path(__file__).parents[1] / "scenarios/first.toml").plan()
+    for text, example in (
+        ("remy(1)", "remy(1) of incumbent"),
+        ("worst copa in overall", "copa of incumbent in overall"),
+        ("goodput in overall", "goodput of incumbent in overall"),
+    ):
+        (first, *_) = parse_objective(text, "maximize").terms
+        with pytest.raises(InputError, match=f'say of which, as in "{re.escape(example)}"'):
+            first.check(plan)

@@ -84,7 +84,8 @@ class ObjectiveQuantity:
             what = "link" if self.measure.scope == "link" else "flow"
             raise InputError(f'"{self.text}": {unknown(what, self.who, names)}')
         if not self.who and len(rows) > 1:
-            example = f"{self.measure.name} of {next(iter(names))}"
+            what, within, phase = self.text.partition(" in ")
+            example = f"{what.strip()} of {next(iter(names))}{within}{phase}"
             raise InputError(f'"{self.text}": say of which, as in "{example}"')
 
     def per_condition(self, results: ResultSet) -> list[tuple[float | None, ...]]:

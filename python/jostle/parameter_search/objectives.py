@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from jostle.errors import InputError
@@ -134,8 +134,10 @@ def parse_objective(text: str, direction: Direction) -> Objective:
     name = utility["name"]
     delta = float(utility["delta"]) if utility["delta"] else _DELTAS[name]
     delay = "rtt" if name == "remy" else "path_queueing_delay"
+    # Errors quote the text of the user, not that of a term.
     terms = tuple(
-        parse_quantity(f"{measure} {utility['rest']}") for measure in ("throughput", delay)
+        replace(parse_quantity(f"{measure} {utility['rest']}"), text=rest.strip())
+        for measure in ("throughput", delay)
     )
     if direction == "minimize":
         raise InputError(f'"{text}": a utility is maximized')
