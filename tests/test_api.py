@@ -281,3 +281,25 @@ def test_conditions_are_taken_by_the_grid():
         results.where(controller="bbrr")
     with pytest.raises(InputError, match=r"flows\.long\.controller"):
         results.where(controlle="bbr")
+
+
+def test_numbers_of_the_grid_are_numbers():
+    scenario = jostle.load("scenarios/first.toml")
+    scenario = scenario.set({"phases": {}, "grid": {
+        "flows.incumbent.controller.beta": [512, 717],
+        "bottleneck.rate": ["10 Mbit/s", "20 Mbit/s"],
+        "flows.newcomer.ecn": [True, False],
+    }})  # fmt: skip
+    results = jostle.run(scenario, repeats=1, store=False)
+    one = results.where(beta=512, rate="20 Mbit/s", ecn=True)
+    assert [dict(condition) for condition in one.conditions] == [{
+        "flows.incumbent.controller.beta": "512",
+        "bottleneck.rate": "20 Mbit/s",
+        "flows.newcomer.ecn": "true",
+    }]  # fmt: skip
+    assert len(results.where(beta=[512, 717.0], ecn="false").conditions) == 4
+    with pytest.raises(InputError, match=r"value of .*beta `0.7`.*there is 512, 717"):
+        results.where(beta=0.7)
+    for frame in (results.flows, results.links, results.estimate("goodput")):
+        assert frame["flows.incumbent.controller.beta"].to_list()[0] == 512
+        assert frame["bottleneck.rate"].to_list()[0] == "10 Mbit/s"

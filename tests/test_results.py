@@ -205,7 +205,8 @@ def test_harm_is_what_is_lost_against_being_alone(carry_out):
 
 
 def test_there_is_no_harm_without_a_condition_to_compare_with(results):
-    assert results.harm().height == 0
+    with pytest.raises(InputError, match=r"add it to the grid: .flows.NEWCOMER.count. = \[0, 1\]"):
+        results.harm()
 
 
 def test_no_values_at_all_still_make_a_table(carry_out):

@@ -49,7 +49,8 @@ def one_by_one(results: ResultSet, phases, each: bool) -> Iterator[tuple]:
             found = sample.estimate()
             place = sample.place
             yield (
-                *(place[key] for key in keys), place.get("phase"),
+                *(int(place[key]) if key == "web.count" else place[key] for key in keys),
+                place.get("phase"),
                 place.get("flow", place.get("group")),
                 len(sample.flows[0]) if sample.measure.scope == "flow" else None,
                 place.get("controller"), place.get("link"), name, sample.measure.unit,

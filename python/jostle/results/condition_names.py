@@ -9,6 +9,20 @@ Condition = Mapping[str, str]
 """Values that identify a condition: grid key → name of the value, in the order of the grid."""
 
 
+def typed_values(conditions: Sequence[Condition], key: str) -> list[int] | list[float] | list[str]:
+    """Return the values of a grid key for all conditions: numbers if all of them are numbers.
+
+    A condition without the key has None.
+    """
+    names = [condition.get(key) for condition in conditions]
+    for kind in (int, float):
+        try:
+            return [None if name is None else kind(name) for name in names]  # type: ignore[return-value]
+        except ValueError:
+            continue
+    return names  # type: ignore[return-value]
+
+
 def labels(conditions: Sequence[Condition]) -> list[str]:
     """Name every condition by its values; by key and value if there are several keys.
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from jostle.backends import Run, Spec
 
+GridValue = str | float | bool
+"""Value of a grid key: a number, or text as in the scenario."""
 OVERALL = "overall"
 """Name of the phase that every run has: the complete run."""
 CAPTURE = "capture"
@@ -282,15 +284,16 @@ class FinishedRuns:
         raise InputError(f"{found}: name one of " + " | ".join(self.labels))
 
     def where(
-        self, values: Mapping[str, str | Sequence[str]] | None = None, /, **named: Any
+        self, values: Mapping[str, GridValue | Sequence[GridValue]] | None = None, /, **named: Any
     ) -> Self:
         """Return the conditions that have given values of the grid.
 
         Parameters
         ----------
         values
-            Grid key → name of the value, or several names of which a condition must have one. A key
-            may be shortened to its end (`rate` for `bottleneck.rate`) if no other key has that end.
+            Grid key → value, or several values of which a condition must have one: a number, or
+            text as in the scenario ("10 Mbit/s"). A key may be shortened to its end (`rate` for
+            `bottleneck.rate`) if no other key has that end.
         **named
             The same, for keys without a dot.
 
@@ -312,11 +315,8 @@ class FinishedRuns:
         for name, given in {**(values or {}), **named}.items():
             key = self._grid_key(name)
             there = list(dict.fromkeys(c[key] for c in self.conditions if key in c))
-            words = [given] if isinstance(given, str) else list(given)
-            for word in words:
-                if word not in there:
-                    raise InputError(unknown(f"value of {key}", str(word), there))
-            wanted[key] = set(words)
+            several = isinstance(given, Sequence) and not isinstance(given, str)
+            wanted[key] = {_named(key, one, there) for one in (given if several else [given])}
         kept = [
             at
             for at, condition in enumerate(self.conditions)
@@ -340,8 +340,14 @@ class FinishedRuns:
             ],
         )
 
+    @cached_property
+    def grid(self) -> Mapping[str, Sequence[Any]]:
+        """Values of each grid key by condition: numbers if all of them are numbers."""
+        keys = dict.fromkeys(key for condition in self.conditions for key in condition)
+        return {key: condition_names.typed_values(self.conditions, key) for key in keys}
+
     def _grid_key(self, name: str) -> str:
-        keys = list(dict.fromkeys(key for condition in self.conditions for key in condition))
+        keys = list(self.grid)
         matches = matching_keys(name, keys)
         if len(matches) == 1:
             return matches[0]
@@ -353,3 +359,22 @@ class FinishedRuns:
 
     def __len__(self) -> int:
         return len(self.results)
+
+
+def _named(key: str, value: GridValue, names: Sequence[str]) -> str:
+    """Return the name of a value of the grid, which is equal to a number or the same text."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    for name in names:
+        if name == text or (_number(name) is not None and _number(name) == _number(value)):
+            return name
+    raise InputError(unknown(f"value of {key}", text, names))
+
+
+def _number(value: GridValue) -> float | None:
+    """Return a number, or text of one; None for other text and for truth values."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None

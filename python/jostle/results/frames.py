@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import InputError, unknown
@@ -57,15 +58,37 @@ def _names(columns: Sequence[str], kind: Scope) -> dict[str, str]:
 
 
 def table(
-    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], numbers: Sequence[str]
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    numbers: Sequence[str],
+    grid: Mapping[str, Sequence[Any]] = MappingProxyType({}),
 ) -> pl.DataFrame:
-    """Return a frame of rows; `numbers` are real numbers even if every value is absent."""
+    """Return a frame of rows.
+
+    Parameters
+    ----------
+    rows, columns
+        Values by column; the order of the columns.
+    numbers
+        Columns that are real numbers even if every value is absent.
+    grid
+        Values of grid keys, which give the types of their columns.
+    """
     import polars as pl
 
     numeric = set(numbers)
-    types = {"seed": pl.UInt64, "n": pl.UInt32, "flows": pl.UInt32}
+    types: dict[str, Any] = {"seed": pl.UInt64, "n": pl.UInt32, "flows": pl.UInt32}
     types |= dict.fromkeys(("n_first", "n_second"), pl.UInt32)
+    types |= {key: grid_column(key, values).dtype for key, values in grid.items()}
     schema = {
         name: pl.Float64 if name in numeric else types.get(name, pl.String) for name in columns
     }
     return pl.DataFrame([[row[c] for c in columns] for row in rows], schema=schema, orient="row")
+
+
+def grid_column(key: str, values: Sequence[Any]) -> pl.Series:
+    """Return a column of grid values; text if there are none."""
+    import polars as pl
+
+    column = pl.Series(key, values)
+    return column.cast(pl.String) if column.dtype == pl.Null else column

@@ -251,4 +251,4 @@ def key_of(results: FinishedRuns, found: Sequence[MeasureSample], key: str) -> s
 
 def grid_keys(results: FinishedRuns) -> list[str]:
     """Return the keys of the grid, in its order."""
-    return list(dict.fromkeys(key for condition in results.conditions for key in condition))
+    return list(results.grid)

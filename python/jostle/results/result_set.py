@@ -83,7 +83,7 @@ class ResultSet(FinishedRuns):
             for place, run in self._placed()
             for host, path in run.captures.items()
         ]
-        return frames.table(rows, [*self._key_columns, "host", "path"], ())
+        return frames.table(rows, [*self._key_columns, "host", "path"], (), self.grid)
 
     def series(
         self,
@@ -268,7 +268,7 @@ class ResultSet(FinishedRuns):
             incomplete = {"incomplete": self.incomplete(index) or None}
             rows.append(dict(zip(by, place, strict=True)) | vars(found) | incomplete)
         columns = [*by, "value", "low", "high", "n", "unit", "method", "incomplete"]
-        return frames.table(rows, columns, ("value", "low", "high"))
+        return frames.table(rows, columns, ("value", "low", "high"), self.grid)
 
     def harm(
         self,
@@ -294,8 +294,12 @@ class ResultSet(FinishedRuns):
         -------
         polars.DataFrame
             condition, grid keys, `alone` (the condition without the newcomer), `flow`, value, low,
-            high (shares of what the flow has alone), n, unit, method, incomplete (see `estimate`);
-            no row without such conditions.
+            high (shares of what the flow has alone), n, unit, method, incomplete (see `estimate`).
+
+        Raises
+        ------
+        InputError
+            When no condition differs from another by fewer flows.
 
         Examples
         --------
@@ -311,7 +315,7 @@ class ResultSet(FinishedRuns):
         rows = [
             {
                 "condition": self.labels[one.condition],
-                **{key: self.conditions[one.condition].get(key) for key in self._grid_keys},
+                **{key: self.grid[key][one.condition] for key in self._grid_keys},
                 "alone": self.labels[one.alone],
                 "flow": one.flow,
             }
@@ -319,11 +323,16 @@ class ResultSet(FinishedRuns):
             | {"incomplete": one.harm.incomplete or None}
             for one in harms(self, name, phase, method, confidence)
         ]
+        if not rows:
+            raise InputError(
+                "harm needs a condition without the newcomer — add it to the grid: "
+                '"flows.NEWCOMER.count" = [0, 1]'
+            )
         columns = [
             "condition", *self._grid_keys, "alone", "flow",
             "value", "low", "high", "n", "unit", "method", "incomplete",
         ]  # fmt: skip
-        return frames.table(rows, columns, ("value", "low", "high"))
+        return frames.table(rows, columns, ("value", "low", "high"), self.grid)
 
     def conformance(
         self,
@@ -535,8 +544,7 @@ class ResultSet(FinishedRuns):
 
     @property
     def _grid_keys(self) -> list[str]:
-        keys = dict.fromkeys(key for condition in self.conditions for key in condition)
-        return [key for key in keys if key not in {"condition", "seed", "run_id"}]
+        return [key for key in self.grid if key not in {"condition", "seed", "run_id"}]
 
     @property
     def _key_columns(self) -> list[str]:
@@ -546,7 +554,7 @@ class ResultSet(FinishedRuns):
         return [
             (
                 {"condition": self.labels[r.condition]}
-                | {key: self.conditions[r.condition].get(key) for key in self._grid_keys}
+                | {key: self.grid[key][r.condition] for key in self._grid_keys}
                 | {"seed": r.seed, "run_id": r.run.run_id},
                 r.run,
             )
@@ -571,7 +579,7 @@ class ResultSet(FinishedRuns):
             for phase, values in entry["phases"].items()
         ]
         columns = [*self._key_columns, who, *facts, *whole, "phase", *keys]
-        return frames.table(rows, columns, (*whole, *keys))
+        return frames.table(rows, columns, (*whole, *keys), self.grid)
 
     def _run_table(self, part: Literal["fairness", "totals"]) -> pl.DataFrame:
         wanted = keys("run", part)
@@ -580,7 +588,7 @@ class ResultSet(FinishedRuns):
             for place, run in self._placed()
             for phase, values in run.summary[part].items()
         ]
-        return frames.table(rows, [*self._key_columns, "phase", *wanted], wanted)
+        return frames.table(rows, [*self._key_columns, "phase", *wanted], wanted, self.grid)
 
     def _all_identical(self, condition: int) -> bool:
         results = self.runs_of(condition)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from jostle.results.frames import grid_column
 from jostle.results.measure_samples import (
     OWN_KEYS,
     MeasureSample,
@@ -69,7 +70,7 @@ def tidy(
     among = chosen_phases(results, every, phases)
     keys = grid_keys(results)
     counts = [results.run_count(at) for at in range(len(results.conditions))]
-    grid = [pl.Series(key, [c.get(key) for c in results.conditions], pl.String) for key in keys]
+    grid = [grid_column(key, results.grid[key]) for key in keys]
     grid += [
         pl.Series("failed", [one.failed for one in counts], pl.UInt32),
         pl.Series("incomplete", [one.incomplete or None for one in counts], pl.String),
