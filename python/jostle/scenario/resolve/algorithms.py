@@ -257,8 +257,8 @@ def _read(
     before = report.count
     unknown = [name for name in given if name not in row.parameters]
     for name in unknown:
-        known = [*row.parameters, *([row.slow_start, "slow_start"] if row.slow_start else [])]
-        hint = did_you_mean(name, known)
+        more = (row.slow_start, "slow_start") if row.slow_start else ()
+        hint = did_you_mean(name, list(dict.fromkeys([*row.parameters, *more])))
         report.add((*path, name), f'"{row.name}" has no parameter "{name}" — {hint}')
     values: dict[str, Value | Amount] = {}
     for name, parameter in row.parameters.items():
