@@ -1,15 +1,18 @@
 //! The coarse clock of Linux with which some controllers measure round trips.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues};
+use jostle_registry::{Parameter, ParameterValues};
 use jostle_units::{Span, Time};
 
 /// Parameter of controllers whose behaviour depends on the tick. Its default is the tick of the
 /// reference kernel.
-pub(crate) const HZ: Parameter = Parameter {
-    name: "hz",
-    summary: "ticks per second of the kernel's clock (CONFIG_HZ): 100, 250 or 1000 in distributions",
-    kind: ParameterType::Integer { default: 1000, min: 100, max: 1000 },
-};
+pub(crate) const HZ: Parameter = hz(1000);
+
+/// The parameter [`HZ`] with another default.
+pub(crate) const fn hz(default: i64) -> Parameter {
+    Parameter::integer("hz", default, 100..=1000).summary(
+        "ticks per second of the kernel's clock (CONFIG_HZ): 100, 250 or 1000 in distributions",
+    )
+}
 
 const US_PER_S: u64 = 1_000_000;
 

@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use jostle_registry::{ParameterError, ParameterValue, ParameterValues, RegistryEntry};
 use jostle_units::RandomStream;
 
-pub use crate::parameters::{FASTEST_BPS, LONGEST_NS, SHORTEST_PERIOD_NS};
+pub use crate::parameters::{FASTEST, LONGEST, SHORTEST_PERIOD};
 use crate::{Error, Loss, QueueDiscipline, TransportHeader, capacity, delay, loss, queue};
 
 /// A queue discipline for packets with headers of type `B`.

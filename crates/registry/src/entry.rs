@@ -176,25 +176,9 @@ mod tests {
         based_on: &[],
         source: "",
         parameters: &[
-            Parameter {
-                name: "gain",
-                summary: "",
-                kind: ParameterType::Number { default: 0.5, min: 0.0, max: 2.0 },
-            },
-            Parameter {
-                name: "flavour",
-                summary: "",
-                kind: ParameterType::Choice { default: "mild", choices: &["mild", "hot"] },
-            },
-            Parameter {
-                name: "recipe",
-                summary: "",
-                kind: ParameterType::File {
-                    default: b"salt",
-                    content: "a recipe",
-                    check: not_sweet,
-                },
-            },
+            Parameter::number("gain", 0.5, 0.0..=2.0),
+            Parameter::choice("flavour", "mild", &["mild", "hot"]),
+            Parameter::file("recipe", b"salt", "a recipe", not_sweet),
         ],
     };
 
@@ -225,11 +209,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_without_a_default_is_named() {
-        const SHARE: Parameter = Parameter {
-            name: "share",
-            summary: "",
-            kind: ParameterType::Probability { default: None },
-        };
+        const SHARE: Parameter = Parameter::probability("share", None);
         let parameters = &[SHARE];
         let refused = RegistryEntry { parameters, ..ENTRY }.check(&BTreeMap::new()).unwrap_err();
         assert!(matches!(refused, ParameterError::Missing { name: "share", .. }), "{refused}");

@@ -1,9 +1,11 @@
 //! Types and values of parameters.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use jostle_units::{Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -140,6 +142,100 @@ pub enum ParameterValue {
     Limit(QueueLimit),
     /// A word of a `Choice` parameter, or the content of a file in Base64 (RFC 4648, with padding).
     Text(String),
+}
+
+/// Constructors; [`summary`](Self::summary) completes them.
+impl Parameter {
+    const fn new(name: &'static str, kind: ParameterType) -> Self {
+        Self { name, summary: "", kind }
+    }
+
+    /// Returns the parameter with a description.
+    #[must_use]
+    pub const fn summary(self, summary: &'static str) -> Self {
+        Self { summary, ..self }
+    }
+
+    /// Returns a `Bool` parameter.
+    pub const fn bool(name: &'static str, default: bool) -> Self {
+        Self::new(name, ParameterType::Bool { default })
+    }
+
+    /// Returns an `Integer` parameter.
+    pub const fn integer(name: &'static str, default: i64, range: RangeInclusive<i64>) -> Self {
+        let (min, max) = (*range.start(), *range.end());
+        Self::new(name, ParameterType::Integer { default, min, max })
+    }
+
+    /// Returns a `Number` parameter.
+    pub const fn number(name: &'static str, default: f64, range: RangeInclusive<f64>) -> Self {
+        let (min, max) = (*range.start(), *range.end());
+        Self::new(name, ParameterType::Number { default, min, max })
+    }
+
+    /// Returns a `Span` parameter.
+    pub const fn span(name: &'static str, default: Span, range: RangeInclusive<Span>) -> Self {
+        let (min_ns, max_ns) = (range.start().as_ns() as i64, range.end().as_ns() as i64);
+        let default_ns = default.as_ns() as i64;
+        Self::new(name, ParameterType::Span { default_ns, min_ns, max_ns })
+    }
+
+    /// Returns a `Rate` parameter.
+    pub const fn rate(name: &'static str, default: Rate, range: RangeInclusive<Rate>) -> Self {
+        let (min_bps, max_bps) = (range.start().as_bps() as i64, range.end().as_bps() as i64);
+        let default_bps = default.as_bps() as i64;
+        Self::new(name, ParameterType::Rate { default_bps, min_bps, max_bps })
+    }
+
+    /// Returns a `Size` parameter, in bytes. Without a default, it depends on other keys.
+    pub const fn size(
+        name: &'static str,
+        default_bytes: Option<i64>,
+        range: RangeInclusive<i64>,
+    ) -> Self {
+        let (min_bytes, max_bytes) = (*range.start(), *range.end());
+        Self::new(name, ParameterType::Size { default_bytes, min_bytes, max_bytes })
+    }
+
+    /// Returns a `Probability` parameter. Without a default, a scenario must set it.
+    pub const fn probability(name: &'static str, default: Option<f64>) -> Self {
+        Self::new(name, ParameterType::Probability { default })
+    }
+
+    /// Returns a `Limit` parameter with a range in bytes. Without a default, a scenario must set it.
+    pub const fn limit(
+        name: &'static str,
+        default: Option<QueueLimit>,
+        range: RangeInclusive<i64>,
+    ) -> Self {
+        let (min_bytes, max_bytes) = (*range.start(), *range.end());
+        Self::new(name, ParameterType::Limit { default, min_bytes, max_bytes })
+    }
+
+    /// Returns a `Packets` parameter.
+    pub const fn packets(name: &'static str, default: i64, range: RangeInclusive<i64>) -> Self {
+        let (min, max) = (*range.start(), *range.end());
+        Self::new(name, ParameterType::Packets { default, min, max })
+    }
+
+    /// Returns a `Choice` parameter.
+    pub const fn choice(
+        name: &'static str,
+        default: &'static str,
+        choices: &'static [&'static str],
+    ) -> Self {
+        Self::new(name, ParameterType::Choice { default, choices })
+    }
+
+    /// Returns a `File` parameter.
+    pub const fn file(
+        name: &'static str,
+        default: &'static [u8],
+        content: &'static str,
+        check: fn(&[u8]) -> Result<(), String>,
+    ) -> Self {
+        Self::new(name, ParameterType::File { default, content, check })
+    }
 }
 
 impl ParameterType {

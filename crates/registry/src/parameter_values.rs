@@ -183,11 +183,7 @@ mod tests {
         class: "",
         based_on: &[],
         source: "",
-        parameters: &[Parameter {
-            name: "gain",
-            summary: "",
-            kind: ParameterType::Integer { default: 5, min: -1, max: 9 },
-        }],
+        parameters: &[Parameter::integer("gain", 5, -1..=9)],
     };
 
     #[test]

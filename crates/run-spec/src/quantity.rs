@@ -14,7 +14,7 @@ use crate::{CdfPoint, Distribution, DistributionKind, FlowRandomStreams, Quantit
 
 /// Maximum of a draw, for distributions with heavy tails: 2⁵³, and the maximum duration.
 const MOST_COUNTED: u64 = 1 << 53;
-const LONGEST_NS: u64 = registry::LONGEST_NS as u64;
+const LONGEST_NS: u64 = registry::LONGEST.as_ns();
 
 /// Sampler of a quantity. Clones share the distribution, so that each of many connections can have
 /// a sampler.

@@ -1,6 +1,6 @@
 //! TCP-Africa.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use super::highspeed::HighSpeed;
@@ -21,11 +21,8 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         based_on: &["highspeed", "reno", "vegas"],
         source: "King, Baraniuk & Riedi, TCP-Africa: An Adaptive and Fair Rapid Increase Rule for \
                  Scalable TCP, IEEE INFOCOM 2005",
-        parameters: &[Parameter {
-            name: "alpha",
-            summary: "number of packets in the queue above which it is Reno",
-            kind: ParameterType::Number { default: 1.64, min: 0.0, max: 10_000.0 },
-        }],
+        parameters: &[Parameter::number("alpha", 1.64, 0.0..=10_000.0)
+            .summary("number of packets in the queue above which it is Reno")],
     },
     start: SlowStartChoice::Composed("standard"),
     build: |parts| {

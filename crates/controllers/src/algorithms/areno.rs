@@ -1,7 +1,7 @@
 //! Adaptive Reno.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
-use jostle_units::Time;
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
+use jostle_units::{Rate, Time};
 
 use super::westwood::Westwood;
 use crate::cwnd::CongestionWindow;
@@ -24,20 +24,14 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Shimonishi, Hama & Murase, TCP-Adaptive Reno for Improving Efficiency-Friendliness \
                  Tradeoffs of TCP Congestion Control Algorithm, PFLDnet 2006",
         parameters: &[
-            Parameter {
-                name: "rate_per_packet",
-                summary: "bandwidth that adds a packet per round trip to the fastest growth",
-                kind: ParameterType::Rate {
-                    default_bps: 10_000_000,
-                    min_bps: 10_000,
-                    max_bps: 100_000_000_000,
-                },
-            },
-            Parameter {
-                name: "alpha",
-                summary: "exponent at which growth falls with congestion",
-                kind: ParameterType::Number { default: 10.0, min: 0.1, max: 1_000.0 },
-            },
+            Parameter::rate(
+                "rate_per_packet",
+                Rate::from_mbps(10),
+                Rate::from_bps(10_000)..=Rate::from_mbps(100_000),
+            )
+            .summary("bandwidth that adds a packet per round trip to the fastest growth"),
+            Parameter::number("alpha", 10.0, 0.1..=1_000.0)
+                .summary("exponent at which growth falls with congestion"),
             HZ,
         ],
     },

@@ -1,6 +1,6 @@
 //! BIC as implemented in Linux.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Time;
 
 use crate::cwnd::CongestionWindow;
@@ -20,37 +20,20 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Xu, Harfoush & Rhee, Binary Increase Congestion Control, IEEE INFOCOM 2004; \
                  Linux 6.1 tcp_bic.c",
         parameters: &[
-            Parameter {
-                name: "fast_convergence",
-                summary: "set W_max below cwnd if a loss occurs below the previous W_max",
-                kind: ParameterType::Bool { default: true },
-            },
-            Parameter {
-                name: "max_increment",
-                summary: "largest increase per round trip, in packets (S_max of the paper)",
-                kind: ParameterType::Integer { default: 16, min: 1, max: 1_000_000 },
-            },
-            Parameter {
-                name: "low_window",
-                summary: "cwnd in packets up to which it behaves like Reno",
-                kind: ParameterType::Integer { default: 14, min: 0, max: 1_000_000 },
-            },
-            Parameter {
-                name: "beta",
-                summary: "share of cwnd kept at a loss, in 1024ths",
-                kind: ParameterType::Integer { default: 819, min: 1, max: 1023 },
-            },
-            Parameter {
-                name: "initial_ssthresh",
-                summary: "initial ssthresh in packets; 0: none",
-                kind: ParameterType::Integer { default: 0, min: 0, max: 0x7fff_ffff },
-            },
-            Parameter {
-                name: "smooth_part",
-                summary: "round trips for the last 4 packets below the old maximum, and for the \
-                    first 4 above",
-                kind: ParameterType::Integer { default: 20, min: 1, max: 1_000_000 },
-            },
+            Parameter::bool("fast_convergence", true)
+                .summary("set W_max below cwnd if a loss occurs below the previous W_max"),
+            Parameter::integer("max_increment", 16, 1..=1_000_000)
+                .summary("largest increase per round trip, in packets (S_max of the paper)"),
+            Parameter::integer("low_window", 14, 0..=1_000_000)
+                .summary("cwnd in packets up to which it behaves like Reno"),
+            Parameter::integer("beta", 819, 1..=1023)
+                .summary("share of cwnd kept at a loss, in 1024ths"),
+            Parameter::integer("initial_ssthresh", 0, 0..=0x7fff_ffff)
+                .summary("initial ssthresh in packets; 0: none"),
+            Parameter::integer("smooth_part", 20, 1..=1_000_000).summary(
+                "round trips for the last 4 packets below the old maximum, and for the first 4 \
+                 above",
+            ),
             HZ,
             BETA_ECN,
         ],

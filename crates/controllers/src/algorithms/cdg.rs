@@ -5,7 +5,7 @@ mod hystart;
 #[cfg(test)]
 mod tests;
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{RandomStream, Time};
 
 use crate::cwnd::CongestionWindow;
@@ -28,41 +28,20 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Hayes & Armitage, Revisiting TCP congestion control using delay gradients, \
                  IFIP Networking 2011; Linux 6.1 tcp_cdg.c",
         parameters: &[
-            Parameter {
-                name: "window",
-                summary: "rounds whose gradients are added up; Linux uses powers of two",
-                kind: ParameterType::Integer { default: 8, min: 1, max: 256 },
-            },
-            Parameter {
-                name: "backoff_beta",
-                summary: "share of cwnd kept at a back-off, in 1024ths",
-                kind: ParameterType::Integer { default: 724, min: 0, max: 1024 },
-            },
-            Parameter {
-                name: "backoff_factor",
-                summary: "scale of the back-off probability, per second of gradient",
-                kind: ParameterType::Integer { default: 42, min: 0, max: 1_000_000 },
-            },
-            Parameter {
-                name: "hystart_detect",
-                summary: "what ends slow start: 1 an ACK train, 2 delay, 3 either, 0 a loss only",
-                kind: ParameterType::Integer { default: 3, min: 0, max: 3 },
-            },
-            Parameter {
-                name: "use_ineff",
-                summary: "successive back-offs without effect before they are suspended; 0: never",
-                kind: ParameterType::Integer { default: 5, min: 0, max: 65_535 },
-            },
-            Parameter {
-                name: "use_shadow",
-                summary: "do not reduce cwnd at a loss by the amount of earlier back-offs",
-                kind: ParameterType::Bool { default: true },
-            },
-            Parameter {
-                name: "use_tolerance",
-                summary: "keep cwnd at a loss while the queue is presumably not full",
-                kind: ParameterType::Bool { default: false },
-            },
+            Parameter::integer("window", 8, 1..=256)
+                .summary("rounds whose gradients are added up; Linux uses powers of two"),
+            Parameter::integer("backoff_beta", 724, 0..=1024)
+                .summary("share of cwnd kept at a back-off, in 1024ths"),
+            Parameter::integer("backoff_factor", 42, 0..=1_000_000)
+                .summary("scale of the back-off probability, per second of gradient"),
+            Parameter::integer("hystart_detect", 3, 0..=3)
+                .summary("what ends slow start: 1 an ACK train, 2 delay, 3 either, 0 a loss only"),
+            Parameter::integer("use_ineff", 5, 0..=65_535)
+                .summary("successive back-offs without effect before they are suspended; 0: never"),
+            Parameter::bool("use_shadow", true)
+                .summary("do not reduce cwnd at a loss by the amount of earlier back-offs"),
+            Parameter::bool("use_tolerance", false)
+                .summary("keep cwnd at a loss while the queue is presumably not full"),
         ],
     },
     start: SlowStartChoice::BuiltIn,

@@ -1,6 +1,6 @@
 //! Compound TCP.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use crate::cwnd::CongestionWindow;
@@ -23,31 +23,16 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Tan, Song, Zhang & Sridharan, A Compound TCP Approach for High-speed and Long \
                  Distance Networks, IEEE INFOCOM 2006; draft-sridharan-tcpm-ctcp-02",
         parameters: &[
-            Parameter {
-                name: "alpha",
-                summary: "factor of the delay window's growth per round trip, alpha win^k",
-                kind: ParameterType::Number { default: 0.125, min: 0.0, max: 1.0 },
-            },
-            Parameter {
-                name: "k",
-                summary: "exponent of the delay window's growth per round trip, alpha win^k",
-                kind: ParameterType::Number { default: 0.75, min: 0.0, max: 1.0 },
-            },
-            Parameter {
-                name: "gamma",
-                summary: "number of packets in the queue above which the delay window shrinks",
-                kind: ParameterType::Integer { default: 30, min: 1, max: 10_000 },
-            },
-            Parameter {
-                name: "zeta",
-                summary: "reduction of the delay window, as a multiple of the packets in the queue",
-                kind: ParameterType::Number { default: 1.0, min: 0.0, max: 100.0 },
-            },
-            Parameter {
-                name: "low_window",
-                summary: "cwnd below which it is Reno",
-                kind: ParameterType::Integer { default: 38, min: 2, max: 10_000 },
-            },
+            Parameter::number("alpha", 0.125, 0.0..=1.0)
+                .summary("factor of the delay window's growth per round trip, alpha win^k"),
+            Parameter::number("k", 0.75, 0.0..=1.0)
+                .summary("exponent of the delay window's growth per round trip, alpha win^k"),
+            Parameter::integer("gamma", 30, 1..=10_000)
+                .summary("number of packets in the queue above which the delay window shrinks"),
+            Parameter::number("zeta", 1.0, 0.0..=100.0).summary(
+                "reduction of the delay window, as a multiple of the packets in the queue",
+            ),
+            Parameter::integer("low_window", 38, 2..=10_000).summary("cwnd below which it is Reno"),
             BETA_ECN,
         ],
     },

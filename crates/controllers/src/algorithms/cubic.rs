@@ -3,7 +3,7 @@
 mod region;
 mod rfc9438;
 
-use jostle_registry::{LinuxRelease, Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{LinuxRelease, Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use self::region::Region;
@@ -26,50 +26,29 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Ha, Rhee & Xu, CUBIC, ACM SIGOPS OSR 42(5), 2008; RFC 9438; \
                  Linux 6.1 and 4.15 tcp_cubic.c",
         parameters: &[
-            Parameter {
-                name: "flavour",
-                summary: "version of CUBIC: Linux's, with its integers and deviations, or the \
-                    text of RFC 9438, in real numbers; the Linux backend has the former only",
-                kind: ParameterType::Choice { default: "linux", choices: &["linux", "rfc9438"] },
-            },
-            Parameter {
-                name: "fast_convergence",
-                summary: "set W_max below cwnd if a loss occurs below the previous W_max",
-                kind: ParameterType::Bool { default: true },
-            },
-            Parameter {
-                name: "beta",
-                summary: "share of cwnd kept at a loss, in 1024ths; rfc9438 rounds it to the \
-                    thousandth, so the default is 0.7",
-                kind: ParameterType::Integer { default: 717, min: 1, max: 1023 },
-            },
-            Parameter {
-                name: "initial_ssthresh",
-                summary: "initial ssthresh in packets, only with hystart off; 0: none",
-                kind: ParameterType::Integer { default: 0, min: 0, max: 0x7fff_ffff },
-            },
-            Parameter {
-                name: "bic_scale",
-                summary: "steepness: C in packets/s³ is 10/1024 of it; rfc9438 rounds it to the \
-                    thousandth, so the default is 0.4",
-                kind: ParameterType::Integer { default: 41, min: 1, max: 1_000_000 },
-            },
-            Parameter {
-                name: "tcp_friendliness",
-                summary: "never grow slower than Reno would",
-                kind: ParameterType::Bool { default: true },
-            },
-            Parameter {
-                name: "hystart",
-                summary: "off: standard slow start instead of the configured one",
-                kind: ParameterType::Bool { default: true },
-            },
-            Parameter {
-                name: "linux",
-                summary: "kernel to follow, also in HyStart; 4.15 looks ahead by whole \
-                    milliseconds rounded down, 6.1 rounded up",
-                kind: ParameterType::Choice { default: "6.1", choices: LinuxRelease::CHOICES },
-            },
+            Parameter::choice("flavour", "linux", &["linux", "rfc9438"]).summary(
+                "version of CUBIC: Linux's, with its integers and deviations, or the text of RFC \
+                 9438, in real numbers; the Linux backend has the former only",
+            ),
+            Parameter::bool("fast_convergence", true)
+                .summary("set W_max below cwnd if a loss occurs below the previous W_max"),
+            Parameter::integer("beta", 717, 1..=1023).summary(
+                "share of cwnd kept at a loss, in 1024ths; rfc9438 rounds it to the thousandth, so \
+                 the default is 0.7",
+            ),
+            Parameter::integer("initial_ssthresh", 0, 0..=0x7fff_ffff)
+                .summary("initial ssthresh in packets, only with hystart off; 0: none"),
+            Parameter::integer("bic_scale", 41, 1..=1_000_000).summary(
+                "steepness: C in packets/s³ is 10/1024 of it; rfc9438 rounds it to the thousandth, \
+                 so the default is 0.4",
+            ),
+            Parameter::bool("tcp_friendliness", true).summary("never grow slower than Reno would"),
+            Parameter::bool("hystart", true)
+                .summary("off: standard slow start instead of the configured one"),
+            Parameter::choice("linux", "6.1", LinuxRelease::CHOICES).summary(
+                "kernel to follow, also in HyStart; 4.15 looks ahead by whole milliseconds rounded \
+                 down, 6.1 rounded up",
+            ),
             BETA_ECN,
         ],
     },

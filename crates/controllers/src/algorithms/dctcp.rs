@@ -1,6 +1,6 @@
 //! DCTCP as implemented in Linux.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Time;
 
 use crate::cwnd::CongestionWindow;
@@ -20,16 +20,10 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010; RFC 8257; \
                  Linux 6.1 tcp_dctcp.c",
         parameters: &[
-            Parameter {
-                name: "dctcp_shift_g",
-                summary: "weight of a round's share of marks in the average alpha: 2^-g",
-                kind: ParameterType::Integer { default: 4, min: 0, max: 10 },
-            },
-            Parameter {
-                name: "dctcp_alpha_on_init",
-                summary: "initial alpha, in 1024ths",
-                kind: ParameterType::Integer { default: 1024, min: 0, max: 1024 },
-            },
+            Parameter::integer("dctcp_shift_g", 4, 0..=10)
+                .summary("weight of a round's share of marks in the average alpha: 2^-g"),
+            Parameter::integer("dctcp_alpha_on_init", 1024, 0..=1024)
+                .summary("initial alpha, in 1024ths"),
         ],
     },
     start: SlowStartChoice::Composed("standard"),

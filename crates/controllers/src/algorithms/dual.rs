@@ -1,6 +1,6 @@
 //! DUAL.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 
 use crate::cwnd::CongestionWindow;
 use crate::estimators::RttRange;
@@ -19,11 +19,9 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         based_on: &["reno"],
         source: "Wang & Crowcroft, Eliminating Periodic Packet Losses in the 4.3-Tahoe BSD TCP \
                  Congestion Control Algorithm, ACM SIGCOMM CCR 22(2), 1992",
-        parameters: &[Parameter {
-            name: "threshold",
-            summary: "position between the smallest and the largest RTT at which congestion begins",
-            kind: ParameterType::Number { default: 0.5, min: 0.0, max: 1.0 },
-        }],
+        parameters: &[Parameter::number("threshold", 0.5, 0.0..=1.0).summary(
+            "position between the smallest and the largest RTT at which congestion begins",
+        )],
     },
     start: SlowStartChoice::Composed("standard"),
     build: |parts| Box::new(WindowBasedController::new(Dual::new(&parts.values), parts.slow_start)),

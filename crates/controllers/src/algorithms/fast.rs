@@ -1,6 +1,6 @@
 //! FAST TCP.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 
 use crate::cwnd::CongestionWindow;
 use crate::cwnd::FractionalWindow;
@@ -13,19 +13,14 @@ use jostle_congestion::{
 };
 
 /// α of the paper.
-pub(super) const ALPHA: Parameter = Parameter {
-    name: "alpha",
-    summary: "packets to keep in the queue; the paper uses 8 at 10 Mbit/s, 20 at 100 Mbit/s, 200 \
-        at 1 Gbit/s",
-    kind: ParameterType::Integer { default: 20, min: 1, max: 100_000 },
-};
+pub(super) const ALPHA: Parameter = Parameter::integer("alpha", 20, 1..=100_000).summary(
+    "packets to keep in the queue; the paper uses 8 at 10 Mbit/s, 20 at 100 Mbit/s, 200 at 1 \
+     Gbit/s",
+);
 
 /// γ of the paper.
-pub(super) const GAMMA: Parameter = Parameter {
-    name: "gamma",
-    summary: "share of the distance to the target that a step covers",
-    kind: ParameterType::Number { default: 0.5, min: 0.01, max: 1.0 },
-};
+pub(super) const GAMMA: Parameter = Parameter::number("gamma", 0.5, 0.01..=1.0)
+    .summary("share of the distance to the target that a step covers");
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {

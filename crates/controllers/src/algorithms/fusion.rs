@@ -1,7 +1,7 @@
 //! TCP-Fusion.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
-use jostle_units::Time;
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
+use jostle_units::{Rate, Span, Time};
 
 use super::westwood::Westwood;
 use crate::cwnd::CongestionWindow;
@@ -25,25 +25,16 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Kaneko, Fujikawa, Su & Katto, TCP-Fusion: A Hybrid Congestion Control Algorithm \
                  for High-speed Networks, PFLDnet 2007",
         parameters: &[
-            Parameter {
-                name: "d_min",
-                summary: "queueing delay up to which cwnd grows; above three times this, it \
-                    shrinks",
-                kind: ParameterType::Span {
-                    default_ns: 4_000_000,
-                    min_ns: 1_000,
-                    max_ns: 1_000_000_000,
-                },
-            },
-            Parameter {
-                name: "rate_per_packet",
-                summary: "bandwidth that adds a packet per round trip to growth",
-                kind: ParameterType::Rate {
-                    default_bps: 12_000_000,
-                    min_bps: 10_000,
-                    max_bps: 100_000_000_000,
-                },
-            },
+            Parameter::span("d_min", Span::from_ms(4), Span::from_us(1)..=Span::from_secs(1))
+                .summary(
+                    "queueing delay up to which cwnd grows; above three times this, it shrinks",
+                ),
+            Parameter::rate(
+                "rate_per_packet",
+                Rate::from_mbps(12),
+                Rate::from_bps(10_000)..=Rate::from_mbps(100_000),
+            )
+            .summary("bandwidth that adds a packet per round trip to growth"),
             HZ,
         ],
     },

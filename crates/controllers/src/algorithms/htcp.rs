@@ -1,6 +1,6 @@
 //! H-TCP as implemented in Linux.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use crate::cwnd::CongestionWindow;
@@ -23,16 +23,10 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Leith & Shorten, H-TCP: TCP for high-speed and long-distance networks, \
                  PFLDnet 2004; Linux 6.1 tcp_htcp.c",
         parameters: &[
-            Parameter {
-                name: "use_rtt_scaling",
-                summary: "growth per round trip in proportion to the RTT, between 10 and 200 ms",
-                kind: ParameterType::Bool { default: true },
-            },
-            Parameter {
-                name: "use_bandwidth_switch",
-                summary: "halve cwnd if the throughput has changed since the last loss",
-                kind: ParameterType::Bool { default: true },
-            },
+            Parameter::bool("use_rtt_scaling", true)
+                .summary("growth per round trip in proportion to the RTT, between 10 and 200 ms"),
+            Parameter::bool("use_bandwidth_switch", true)
+                .summary("halve cwnd if the throughput has changed since the last loss"),
             HZ,
             BETA_ECN,
         ],

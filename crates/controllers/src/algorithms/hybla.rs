@@ -1,6 +1,6 @@
 //! Hybla as implemented in Linux.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use crate::cwnd::CongestionWindow;
@@ -20,15 +20,8 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Caini & Firrincieli, TCP Hybla, Int. J. Satell. Commun. 22(5), 2004; \
                  Linux 6.1 tcp_hybla.c",
         parameters: &[
-            Parameter {
-                name: "rtt0",
-                summary: "RTT of the reference connection",
-                kind: ParameterType::Span {
-                    default_ns: 25_000_000,
-                    min_ns: 1_000_000,
-                    max_ns: 10_000_000_000,
-                },
-            },
+            Parameter::span("rtt0", Span::from_ms(25), Span::from_ms(1)..=Span::from_secs(10))
+                .summary("RTT of the reference connection"),
             BETA_ECN,
         ],
     },

@@ -1,6 +1,6 @@
 //! Illinois as implemented in Linux.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Time;
 
 use crate::cwnd::CongestionWindow;
@@ -20,16 +20,10 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Liu, Başar & Srikant, TCP-Illinois, Performance Evaluation 65(6-7), 2008; \
                  Linux 6.1 tcp_illinois.c",
         parameters: &[
-            Parameter {
-                name: "win_thresh",
-                summary: "cwnd in packets below which it is Reno",
-                kind: ParameterType::Integer { default: 15, min: 0, max: 1_000_000 },
-            },
-            Parameter {
-                name: "theta",
-                summary: "rounds of low delay, after a higher one, before alpha is the largest",
-                kind: ParameterType::Integer { default: 5, min: 1, max: 255 },
-            },
+            Parameter::integer("win_thresh", 15, 0..=1_000_000)
+                .summary("cwnd in packets below which it is Reno"),
+            Parameter::integer("theta", 5, 1..=255)
+                .summary("rounds of low delay, after a higher one, before alpha is the largest"),
             BETA_ECN,
         ],
     },

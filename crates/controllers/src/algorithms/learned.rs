@@ -8,7 +8,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use jostle_registry::{Parameter, ParameterType, RegistryEntry};
+use jostle_registry::{Parameter, RegistryEntry};
 use jostle_units::RandomStream;
 
 use super::cubic;
@@ -26,15 +26,10 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Jay et al., \"A Deep Reinforcement Learning Perspective on Internet Congestion \
                  Control\", ICML 2019; Abbasloo et al., \"Classic Meets Modern: A Pragmatic \
                  Learning-Based Congestion Control for the Internet\", SIGCOMM 2020",
-        parameters: &[Parameter {
-            name: "policy",
-            summary: "file with the policy; default: a small one written by hand",
-            kind: ParameterType::File {
-                default: BY_HAND,
-                content: "a policy of jostle.gym",
-                check: |file| parse_policy(file).map(drop),
-            },
-        }],
+        parameters: &[Parameter::file("policy", BY_HAND, "a policy of jostle.gym", |file| {
+            parse_policy(file).map(drop)
+        })
+        .summary("file with the policy; default: a small one written by hand")],
     },
     start: SlowStartChoice::BuiltIn,
     build,

@@ -3,7 +3,7 @@
 mod delay_filter;
 mod ledbat_plus_plus;
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Span;
 
 use crate::cwnd::CongestionWindow;
@@ -26,25 +26,12 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         based_on: &["reno"],
         source: "RFC 6817, Low Extra Delay Background Transport",
         parameters: &[
-            Parameter {
-                name: "target",
-                summary: "target one-way queueing delay; the RFC permits at most 100 ms",
-                kind: ParameterType::Span {
-                    default_ns: 100_000_000,
-                    min_ns: 1_000_000,
-                    max_ns: 1_000_000_000,
-                },
-            },
-            Parameter {
-                name: "gain",
-                summary: "growth of cwnd per round trip on an unloaded path, in packets",
-                kind: ParameterType::Number { default: 1.0, min: 0.01, max: 10.0 },
-            },
-            Parameter {
-                name: "allowed_increase",
-                summary: "packets by which cwnd may exceed the data in flight when it grows",
-                kind: ParameterType::Integer { default: 1, min: 1, max: 1_000 },
-            },
+            Parameter::span("target", Span::from_ms(100), Span::from_ms(1)..=Span::from_secs(1))
+                .summary("target one-way queueing delay; the RFC permits at most 100 ms"),
+            Parameter::number("gain", 1.0, 0.01..=10.0)
+                .summary("growth of cwnd per round trip on an unloaded path, in packets"),
+            Parameter::integer("allowed_increase", 1, 1..=1_000)
+                .summary("packets by which cwnd may exceed the data in flight when it grows"),
             INIT_CWND,
             SLOW_START_EXIT,
         ],
@@ -56,17 +43,11 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
 };
 
 /// "INIT_CWND SHOULD be 2".
-const INIT_CWND: Parameter = Parameter {
-    name: "init_cwnd",
-    summary: "largest initial window in packets",
-    kind: ParameterType::Integer { default: 2, min: 1, max: 1_000 },
-};
+const INIT_CWND: Parameter =
+    Parameter::integer("init_cwnd", 2, 1..=1_000).summary("largest initial window in packets");
 
-const SLOW_START_EXIT: Parameter = Parameter {
-    name: "slow_start_exit",
-    summary: "share of the target at which the queueing delay ends the first slow start",
-    kind: ParameterType::Number { default: 0.75, min: 0.0, max: 10.0 },
-};
+const SLOW_START_EXIT: Parameter = Parameter::number("slow_start_exit", 0.75, 0.0..=10.0)
+    .summary("share of the target at which the queueing delay ends the first slow start");
 
 /// "MIN_CWND SHOULD be 2".
 const MIN_CWND: u32 = 2;

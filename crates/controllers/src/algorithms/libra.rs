@@ -1,6 +1,7 @@
 //! TCP Libra.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
+use jostle_units::Span;
 
 use crate::cwnd::CongestionWindow;
 use crate::cwnd::FractionalWindow;
@@ -12,8 +13,6 @@ use jostle_congestion::{
     AckSample, CongestionEvent, EstablishedEvent, RawAckSample, StateObserver,
 };
 
-const S_NS: i64 = 1_000_000_000;
-
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "libra",
@@ -24,35 +23,16 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Marfia, Palazzi, Pau, Gerla, Sanadidi & Roccetti, TCP Libra: Exploring \
                  RTT-Fairness for TCP, UCLA TR-050037, 2005; IFIP Networking 2007",
         parameters: &[
-            Parameter {
-                name: "k1",
-                summary: "growth in packets per second and Mbit/s of the path's capacity",
-                kind: ParameterType::Number { default: 2.0, min: 0.0, max: 10_000.0 },
-            },
-            Parameter {
-                name: "k2",
-                summary: "exponent with which growth falls as the RTT approaches its maximum",
-                kind: ParameterType::Number { default: 2.0, min: 0.0, max: 100.0 },
-            },
-            Parameter {
-                name: "t0",
-                summary: "RTT above which growth per round trip is no longer quadratic in the RTT",
-                kind: ParameterType::Span {
-                    default_ns: S_NS,
-                    min_ns: 1_000_000,
-                    max_ns: 100 * S_NS,
-                },
-            },
-            Parameter {
-                name: "t1",
-                summary: "size of the decrease: a loss reduces cwnd by the share t1 / (2 (RTT + \
-                    t0))",
-                kind: ParameterType::Span {
-                    default_ns: S_NS,
-                    min_ns: 1_000_000,
-                    max_ns: 100 * S_NS,
-                },
-            },
+            Parameter::number("k1", 2.0, 0.0..=10_000.0)
+                .summary("growth in packets per second and Mbit/s of the path's capacity"),
+            Parameter::number("k2", 2.0, 0.0..=100.0)
+                .summary("exponent with which growth falls as the RTT approaches its maximum"),
+            Parameter::span("t0", Span::from_secs(1), Span::from_ms(1)..=Span::from_secs(100))
+                .summary("RTT above which growth per round trip is no longer quadratic in the RTT"),
+            Parameter::span("t1", Span::from_secs(1), Span::from_ms(1)..=Span::from_secs(100))
+                .summary(
+                    "size of the decrease: a loss reduces cwnd by the share t1 / (2 (RTT + t0))",
+                ),
         ],
     },
     start: SlowStartChoice::Composed("standard"),

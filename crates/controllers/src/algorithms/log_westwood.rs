@@ -1,6 +1,6 @@
 //! LogWestwood+.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Time;
 
 use super::westwood::Westwood;
@@ -23,11 +23,8 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
                  for Improvement in High Speed, Long Distance Networks, Computer Networks 52(12), \
                  2008",
         parameters: &[
-            Parameter {
-                name: "alpha",
-                summary: "round trips in which the distance would be covered at the initial speed",
-                kind: ParameterType::Number { default: 2.0, min: 1.0, max: 1_000.0 },
-            },
+            Parameter::number("alpha", 2.0, 1.0..=1_000.0)
+                .summary("round trips in which the distance would be covered at the initial speed"),
             HZ,
         ],
     },

@@ -2,7 +2,7 @@
 
 mod slow_start_exit;
 
-use jostle_registry::{LinuxRelease, Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{LinuxRelease, Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use self::slow_start_exit::Rounds;
@@ -16,8 +16,6 @@ use jostle_congestion::{
     AckSample, CongestionEvent, EstablishedEvent, RawAckSample, RecoveryState, StateObserver,
 };
 
-const HOUR_NS: i64 = 3_600_000_000_000;
-
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
         name: "lola",
@@ -29,44 +27,23 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
                  Latencies and High Throughput, IEEE LCN 2017; Neumeister & Hock, tcp_lola.c 1.5, \
                  a module for Linux 4.4",
         parameters: &[
-            Parameter {
-                name: "queue_low",
-                summary: "queueing delay above which flows balance their shares",
-                kind: ParameterType::Span { default_ns: 500_000, min_ns: 0, max_ns: HOUR_NS },
-            },
-            Parameter {
-                name: "queue_target",
-                summary: "queueing delay above which cwnd is constant for a time, then reduced",
-                kind: ParameterType::Span { default_ns: 5_000_000, min_ns: 0, max_ns: HOUR_NS },
-            },
-            Parameter {
-                name: "curve_factor",
-                summary: "after t ticks of balancing, a flow should have (t / curve_factor)³ \
-                    packets queued",
-                kind: ParameterType::Integer { default: 75, min: 1, max: 100_000 },
-            },
-            Parameter {
-                // The module only says that `curve_factor` depends on φ. 250 fits its φ
-                // (docs/reference/algorithms/lola.md).
-                kind: ParameterType::Integer { default: 250, min: 100, max: 1000 },
-                ..jiffies::HZ
-            },
-            Parameter {
-                name: "hold_time",
-                summary: "time for which cwnd is constant before it is reduced",
-                kind: ParameterType::Span { default_ns: 250_000_000, min_ns: 0, max_ns: HOUR_NS },
-            },
-            Parameter {
-                name: "gamma",
-                summary: "share of the window that fills the path kept by a reduction, in 1024ths",
-                kind: ParameterType::Integer { default: 927, min: 1, max: 1024 },
-            },
-            Parameter {
-                name: "base_timeout",
-                summary: "reductions without an RTT near the base RTT after which it is \
-                    discarded; 0: never",
-                kind: ParameterType::Integer { default: 10, min: 0, max: 1_000_000 },
-            },
+            Parameter::span("queue_low", Span::from_us(500), Span::ZERO..=Span::from_secs(3600))
+                .summary("queueing delay above which flows balance their shares"),
+            Parameter::span("queue_target", Span::from_ms(5), Span::ZERO..=Span::from_secs(3600))
+                .summary("queueing delay above which cwnd is constant for a time, then reduced"),
+            Parameter::integer("curve_factor", 75, 1..=100_000).summary(
+                "after t ticks of balancing, a flow should have (t / curve_factor)³ packets queued",
+            ),
+            // The module only says that `curve_factor` depends on φ. 250 fits its φ
+            // (docs/reference/algorithms/lola.md).
+            jiffies::hz(250),
+            Parameter::span("hold_time", Span::from_ms(250), Span::ZERO..=Span::from_secs(3600))
+                .summary("time for which cwnd is constant before it is reduced"),
+            Parameter::integer("gamma", 927, 1..=1024)
+                .summary("share of the window that fills the path kept by a reduction, in 1024ths"),
+            Parameter::integer("base_timeout", 10, 0..=1_000_000).summary(
+                "reductions without an RTT near the base RTT after which it is discarded; 0: never",
+            ),
         ],
     },
     start: SlowStartChoice::BuiltIn,

@@ -1,6 +1,6 @@
 //! TCP New Vegas.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Rate, Span, Time};
 
 use super::vegas::{ALPHA, BETA, GAMMA, end_slow_start};
@@ -26,12 +26,10 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             ALPHA,
             BETA,
             GAMMA,
-            Parameter {
-                name: "steps",
-                summary: "congestion signals that halve the growth of slow start before the next \
-                    one ends it",
-                kind: ParameterType::Integer { default: 3, min: 0, max: 16 },
-            },
+            Parameter::integer("steps", 3, 0..=16).summary(
+                "congestion signals that halve the growth of slow start before the next one ends \
+                 it",
+            ),
         ],
     },
     start: SlowStartChoice::BuiltIn,

@@ -1,7 +1,7 @@
 //! TCP-NV as implemented in Linux.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
-use jostle_units::{RandomStream, Time};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
+use jostle_units::{RandomStream, Span, Time};
 
 use crate::cwnd::{CongestionWindow, INFINITE_SSTHRESH};
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
@@ -20,25 +20,16 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         based_on: &["vegas"],
         source: "Brakmo, TCP-NV: an update to TCP-Vegas, 2010; Linux 6.1 tcp_nv.c",
         parameters: &[
-            Parameter {
-                name: "nv_pad",
-                summary: "largest number of packets to keep in the queue",
-                kind: ParameterType::Integer { default: 10, min: 0, max: 1_000_000 },
-            },
-            Parameter {
-                name: "nv_reset_period",
-                summary: "mean time for which a minimum RTT is valid",
-                kind: ParameterType::Span {
-                    default_ns: 5_000_000_000,
-                    min_ns: 1_000_000_000,
-                    max_ns: 3_000_000_000_000,
-                },
-            },
-            Parameter {
-                name: "nv_min_cwnd",
-                summary: "smallest cwnd in packets after a reduction without a loss",
-                kind: ParameterType::Integer { default: 2, min: 1, max: 1_000_000 },
-            },
+            Parameter::integer("nv_pad", 10, 0..=1_000_000)
+                .summary("largest number of packets to keep in the queue"),
+            Parameter::span(
+                "nv_reset_period",
+                Span::from_secs(5),
+                Span::from_secs(1)..=Span::from_secs(3000),
+            )
+            .summary("mean time for which a minimum RTT is valid"),
+            Parameter::integer("nv_min_cwnd", 2, 1..=1_000_000)
+                .summary("smallest cwnd in packets after a reduction without a loss"),
         ],
     },
     start: SlowStartChoice::Composed("standard"),

@@ -2,8 +2,8 @@
 
 mod scalable;
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
-use jostle_units::{Rate, Time};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
+use jostle_units::{Rate, Span, Time};
 
 use super::Reno;
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
@@ -24,48 +24,35 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "draft-briscoe-iccrg-prague-congestion-control; TCP Prague 0.7, and 0.6 \
                  for its RTT modes, for Linux (L4STeam); RFC 9331",
         parameters: &[
-            Parameter {
-                name: "prague_rtt_scaling",
-                summary: "dependence of the rate on the RTT (modes 0 to 3 of release 0.6): none: \
-                    like a flow with its RTT; rate: like a flow with the target RTT, if its RTT \
-                    is shorter; scalable: less so on short paths, for marks in every few rounds; \
-                    additive: like a flow with the sum of its RTT and the target",
-                kind: ParameterType::Choice {
-                    default: "rate",
-                    choices: &["none", "rate", "scalable", "additive"],
-                },
-            },
-            Parameter {
-                name: "prague_rtt_target",
-                summary: "RTT of the modes rate and additive, and minimum time between two \
-                    reductions in all modes but none",
-                kind: ParameterType::Span {
-                    default_ns: 25_000_000,
-                    min_ns: 1_000,
-                    max_ns: 1_000_000_000,
-                },
-            },
-            Parameter {
-                name: "prague_rtt_transition",
-                summary: "rounds after slow start before prague_rtt_scaling applies (newer \
-                    releases: 4)",
-                kind: ParameterType::Integer { default: 500, min: 0, max: 1_000_000_000 },
-            },
-            Parameter {
-                name: "prague_alpha_mode",
-                summary: "1: alpha starts at 1; 0: it starts at 0, and the first mark halves",
-                kind: ParameterType::Integer { default: 1, min: 0, max: 1 },
-            },
-            Parameter {
-                name: "prague_rate_offset",
-                summary: "deviation of the pacing rate from its mean, above then below, in 128ths",
-                kind: ParameterType::Integer { default: 4, min: 0, max: 127 },
-            },
-            Parameter {
-                name: "prague_burst_shift",
-                summary: "bursts last at most 2^-shift s",
-                kind: ParameterType::Integer { default: 12, min: 0, max: 30 },
-            },
+            Parameter::choice(
+                "prague_rtt_scaling",
+                "rate",
+                &["none", "rate", "scalable", "additive"],
+            )
+            .summary(
+                "dependence of the rate on the RTT (modes 0 to 3 of release 0.6): none: like a \
+                 flow with its RTT; rate: like a flow with the target RTT, if its RTT is shorter; \
+                 scalable: less so on short paths, for marks in every few rounds; additive: like a \
+                 flow with the sum of its RTT and the target",
+            ),
+            Parameter::span(
+                "prague_rtt_target",
+                Span::from_ms(25),
+                Span::from_us(1)..=Span::from_secs(1),
+            )
+            .summary(
+                "RTT of the modes rate and additive, and minimum time between two reductions in \
+                 all modes but none",
+            ),
+            Parameter::integer("prague_rtt_transition", 500, 0..=1_000_000_000).summary(
+                "rounds after slow start before prague_rtt_scaling applies (newer releases: 4)",
+            ),
+            Parameter::integer("prague_alpha_mode", 1, 0..=1)
+                .summary("1: alpha starts at 1; 0: it starts at 0, and the first mark halves"),
+            Parameter::integer("prague_rate_offset", 4, 0..=127)
+                .summary("deviation of the pacing rate from its mean, above then below, in 128ths"),
+            Parameter::integer("prague_burst_shift", 12, 0..=30)
+                .summary("bursts last at most 2^-shift s"),
         ],
     },
     start: SlowStartChoice::BuiltIn,

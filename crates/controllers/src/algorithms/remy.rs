@@ -11,7 +11,7 @@ mod protobuf;
 mod tests;
 mod whisker_tree;
 
-use jostle_registry::{Parameter, ParameterType, RegistryEntry};
+use jostle_registry::{Parameter, RegistryEntry};
 use jostle_units::{Rate, Time};
 
 use self::memory::Memory;
@@ -30,15 +30,13 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         based_on: &[],
         source: "Winstein & Balakrishnan, \"TCP ex Machina: Computer-Generated Congestion Control\", \
                  SIGCOMM 2013",
-        parameters: &[Parameter {
-            name: "table",
-            summary: "file with the table; default: a small one written by hand",
-            kind: ParameterType::File {
-                default: BY_HAND,
-                content: "a whisker tree of Remy (RemyBuffers.WhiskerTree)",
-                check: |file| WhiskerTree::parse(file).map(drop),
-            },
-        }],
+        parameters: &[Parameter::file(
+            "table",
+            BY_HAND,
+            "a whisker tree of Remy (RemyBuffers.WhiskerTree)",
+            |file| WhiskerTree::parse(file).map(drop),
+        )
+        .summary("file with the table; default: a small one written by hand")],
     },
     start: SlowStartChoice::BuiltIn,
     build: |parts| Box::new(Remy::new(WhiskerTree::parse(&parts.values.file("table")))),

@@ -2,7 +2,7 @@
 
 mod rfc9002;
 
-use jostle_registry::{Parameter, ParameterType, RegistryEntry};
+use jostle_registry::{Parameter, RegistryEntry};
 
 use self::rfc9002::Rfc9002;
 use crate::cwnd::CongestionWindow;
@@ -18,12 +18,10 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         based_on: &[],
         source: "RFC 5681, RFC 6582; Linux 6.1 tcp_cong.c, tcp_reno; RFC 9002, section 7",
         parameters: &[
-            Parameter {
-                name: "flavour",
-                summary: "version of Reno: Linux's, in whole packets, or RFC 9002's for QUIC, in \
-                    bytes; the Linux backend has the former only",
-                kind: ParameterType::Choice { default: "linux", choices: &["linux", "rfc9002"] },
-            },
+            Parameter::choice("flavour", "linux", &["linux", "rfc9002"]).summary(
+                "version of Reno: Linux's, in whole packets, or RFC 9002's for QUIC, in bytes; the \
+                 Linux backend has the former only",
+            ),
             BETA_ECN,
         ],
     },

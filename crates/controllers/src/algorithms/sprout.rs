@@ -9,7 +9,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use self::model::Model;
@@ -35,40 +35,18 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
 };
 
 const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "tick",
-        summary: "length of a tick, after which the model is updated",
-        kind: ParameterType::Span {
-            default_ns: 20_000_000,
-            min_ns: 1_000_000,
-            max_ns: 1_000_000_000,
-        },
-    },
-    Parameter {
-        name: "max_rate_pps",
-        summary: "largest rate of the model, in packets per second",
-        kind: ParameterType::Number { default: 1_000.0, min: 10.0, max: 1_000_000.0 },
-    },
-    Parameter {
-        name: "sigma",
-        summary: "volatility of the link's rate, in packets per second per root of a second",
-        kind: ParameterType::Number { default: 200.0, min: 0.0, max: 1e6 },
-    },
-    Parameter {
-        name: "outage_escape",
-        summary: "rate at which outages end, per second",
-        kind: ParameterType::Number { default: 1.0, min: 0.0, max: 1_000.0 },
-    },
-    Parameter {
-        name: "risk",
-        summary: "probability that the link delivers less than forecast",
-        kind: ParameterType::Number { default: 0.05, min: 1e-4, max: 0.9999 },
-    },
-    Parameter {
-        name: "lookahead_ticks",
-        summary: "ticks within which the queue should be empty",
-        kind: ParameterType::Integer { default: 5, min: 1, max: 100 },
-    },
+    Parameter::span("tick", Span::from_ms(20), Span::from_ms(1)..=Span::from_secs(1))
+        .summary("length of a tick, after which the model is updated"),
+    Parameter::number("max_rate_pps", 1_000.0, 10.0..=1_000_000.0)
+        .summary("largest rate of the model, in packets per second"),
+    Parameter::number("sigma", 200.0, 0.0..=1e6)
+        .summary("volatility of the link's rate, in packets per second per root of a second"),
+    Parameter::number("outage_escape", 1.0, 0.0..=1_000.0)
+        .summary("rate at which outages end, per second"),
+    Parameter::number("risk", 0.05, 1e-4..=0.9999)
+        .summary("probability that the link delivers less than forecast"),
+    Parameter::integer("lookahead_ticks", 5, 1..=100)
+        .summary("ticks within which the queue should be empty"),
 ];
 
 /// Values of the parameters.

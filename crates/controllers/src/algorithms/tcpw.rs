@@ -1,6 +1,6 @@
 //! TCP Westwood as first published.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use crate::cwnd::CongestionWindow;
@@ -21,20 +21,9 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Mascolo, Casetti, Gerla, Sanadidi & Wang, TCP Westwood: Bandwidth Estimation for \
                  Enhanced Transport over Wireless Links, ACM MobiCom 2001",
         parameters: &[
-            Parameter {
-                name: "tau",
-                summary: "time constant of the filter",
-                kind: ParameterType::Span {
-                    default_ns: 500_000_000,
-                    min_ns: 1_000_000,
-                    max_ns: 60_000_000_000,
-                },
-            },
-            Parameter {
-                name: "m",
-                summary: "tau / m without an ACK is a sample of 0",
-                kind: ParameterType::Integer { default: 2, min: 2, max: 100 },
-            },
+            Parameter::span("tau", Span::from_ms(500), Span::from_ms(1)..=Span::from_secs(60))
+                .summary("time constant of the filter"),
+            Parameter::integer("m", 2, 2..=100).summary("tau / m without an ACK is a sample of 0"),
         ],
     },
     start: SlowStartChoice::Composed("standard"),

@@ -1,6 +1,6 @@
 //! TCPW-A.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Time;
 
 use super::westwood::Westwood;
@@ -22,16 +22,10 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Wang, Pau, Yamada, Sanadidi & Gerla, TCP Startup Performance in Large Bandwidth \
                  Delay Networks, IEEE INFOCOM 2004",
         parameters: &[
-            Parameter {
-                name: "shortfall",
-                summary: "share of the expected rate that may be missing without congestion",
-                kind: ParameterType::Number { default: 0.125, min: 0.0, max: 1.0 },
-            },
-            Parameter {
-                name: "rounds",
-                summary: "round trips without congestion after which probing restarts",
-                kind: ParameterType::Integer { default: 10, min: 1, max: 1_000 },
-            },
+            Parameter::number("shortfall", 0.125, 0.0..=1.0)
+                .summary("share of the expected rate that may be missing without congestion"),
+            Parameter::integer("rounds", 10, 1..=1_000)
+                .summary("round trips without congestion after which probing restarts"),
             HZ,
         ],
     },

@@ -1,6 +1,6 @@
 //! TIMELY: controls the rate by the gradient of the RTT.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Rate, Span, Time};
 
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
@@ -8,9 +8,6 @@ use jostle_congestion::{
     AckSample, CongestionController, CongestionEvent, CongestionSignal, CwndReductionBy,
     EstablishedEvent, StateObserver,
 };
-
-const MS_NS: i64 = 1_000_000;
-const US_NS: i64 = 1_000;
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
@@ -22,82 +19,34 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
                  SIGCOMM 2015, and the authors' timely-code-snippet.cc; patched: Zhu et al., ECN or \
                  Delay, CoNEXT 2016",
         parameters: &[
-            Parameter {
-                name: "variant",
-                summary: "rule of the paper, or patched to have one fixed point",
-                kind: ParameterType::Choice { default: "paper", choices: &["paper", "patched"] },
-            },
-            Parameter {
-                name: "t_low",
-                summary: "RTT below which the rate only grows",
-                kind: ParameterType::Span {
-                    default_ns: 50 * US_NS,
-                    min_ns: 0,
-                    max_ns: 60_000 * MS_NS,
-                },
-            },
-            Parameter {
-                name: "t_high",
-                summary: "RTT above which the rate only shrinks",
-                kind: ParameterType::Span {
-                    default_ns: 500 * US_NS,
-                    min_ns: 1,
-                    max_ns: 60_000 * MS_NS,
-                },
-            },
-            Parameter {
-                name: "min_rtt",
-                summary: "RTT to which gradients are relative; 0: the smallest observed RTT",
-                kind: ParameterType::Span {
-                    default_ns: 20 * US_NS,
-                    min_ns: 0,
-                    max_ns: 60_000 * MS_NS,
-                },
-            },
-            Parameter {
-                name: "delta",
-                summary: "additive increase per update",
-                kind: ParameterType::Rate {
-                    default_bps: 10_000_000,
-                    min_bps: 1,
-                    max_bps: 1_000_000_000_000,
-                },
-            },
-            Parameter {
-                name: "beta",
-                summary: "factor of the multiplicative decrease",
-                kind: ParameterType::Number { default: 0.8, min: 0.0, max: 1.0 },
-            },
-            Parameter {
-                name: "patched_beta",
-                summary: "factor of the multiplicative decrease of the patched variant",
-                kind: ParameterType::Number { default: 0.008, min: 0.0, max: 1.0 },
-            },
-            Parameter {
-                name: "alpha",
-                summary: "weight of a new RTT difference in the moving average",
-                kind: ParameterType::Number { default: 0.02, min: 0.001, max: 1.0 },
-            },
-            Parameter {
-                name: "hai_thresh",
-                summary: "successive decreases of the RTT after which growth is five times as fast",
-                kind: ParameterType::Integer { default: 5, min: 1, max: 1_000 },
-            },
-            Parameter {
-                name: "segment_packets",
-                summary: "acknowledged packets between two updates; 11 correspond to the paper's \
-                    16 kB",
-                kind: ParameterType::Integer { default: 11, min: 1, max: 1_000 },
-            },
-            Parameter {
-                name: "initial_rate",
-                summary: "rate of the first packets; 0: the initial window per RTT",
-                kind: ParameterType::Rate {
-                    default_bps: 0,
-                    min_bps: 0,
-                    max_bps: 1_000_000_000_000,
-                },
-            },
+            Parameter::choice("variant", "paper", &["paper", "patched"])
+                .summary("rule of the paper, or patched to have one fixed point"),
+            Parameter::span("t_low", Span::from_us(50), Span::ZERO..=Span::from_secs(60))
+                .summary("RTT below which the rate only grows"),
+            Parameter::span("t_high", Span::from_us(500), Span::from_ns(1)..=Span::from_secs(60))
+                .summary("RTT above which the rate only shrinks"),
+            Parameter::span("min_rtt", Span::from_us(20), Span::ZERO..=Span::from_secs(60))
+                .summary("RTT to which gradients are relative; 0: the smallest observed RTT"),
+            Parameter::rate(
+                "delta",
+                Rate::from_mbps(10),
+                Rate::from_bps(1)..=Rate::from_mbps(1_000_000),
+            )
+            .summary("additive increase per update"),
+            Parameter::number("beta", 0.8, 0.0..=1.0)
+                .summary("factor of the multiplicative decrease"),
+            Parameter::number("patched_beta", 0.008, 0.0..=1.0)
+                .summary("factor of the multiplicative decrease of the patched variant"),
+            Parameter::number("alpha", 0.02, 0.001..=1.0)
+                .summary("weight of a new RTT difference in the moving average"),
+            Parameter::integer("hai_thresh", 5, 1..=1_000).summary(
+                "successive decreases of the RTT after which growth is five times as fast",
+            ),
+            Parameter::integer("segment_packets", 11, 1..=1_000).summary(
+                "acknowledged packets between two updates; 11 correspond to the paper's 16 kB",
+            ),
+            Parameter::rate("initial_rate", Rate::ZERO, Rate::ZERO..=Rate::from_mbps(1_000_000))
+                .summary("rate of the first packets; 0: the initial window per RTT"),
         ],
     },
     start: SlowStartChoice::BuiltIn,

@@ -1,6 +1,6 @@
 //! Vegas as implemented in Linux.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use crate::cwnd::CongestionWindow;
@@ -11,25 +11,16 @@ use crate::window_based::{CongestionAvoidance, WindowBasedController, reno_incre
 use jostle_congestion::{AckSample, CongestionEvent, RawAckSample, RecoveryState, StateObserver};
 
 /// Minimum number of packets to keep in the queue.
-pub(super) const ALPHA: Parameter = Parameter {
-    name: "alpha",
-    summary: "smallest number of packets to keep in the queue",
-    kind: ParameterType::Integer { default: 2, min: 0, max: 10_000 },
-};
+pub(super) const ALPHA: Parameter = Parameter::integer("alpha", 2, 0..=10_000)
+    .summary("smallest number of packets to keep in the queue");
 
 /// Maximum number of packets to keep in the queue.
-pub(super) const BETA: Parameter = Parameter {
-    name: "beta",
-    summary: "largest number of packets to keep in the queue",
-    kind: ParameterType::Integer { default: 4, min: 0, max: 10_000 },
-};
+pub(super) const BETA: Parameter = Parameter::integer("beta", 4, 0..=10_000)
+    .summary("largest number of packets to keep in the queue");
 
 /// Packets in the queue that end slow start.
-pub(super) const GAMMA: Parameter = Parameter {
-    name: "gamma",
-    summary: "packets in the queue that end slow start",
-    kind: ParameterType::Integer { default: 1, min: 0, max: 10_000 },
-};
+pub(super) const GAMMA: Parameter =
+    Parameter::integer("gamma", 1, 0..=10_000).summary("packets in the queue that end slow start");
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {

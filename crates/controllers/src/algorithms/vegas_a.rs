@@ -1,6 +1,6 @@
 //! Vegas-A.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use super::vegas::{GAMMA, end_slow_start};
@@ -20,16 +20,10 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "Srijith, Jacob & Ananda, TCP Vegas-A: Improving the Performance of TCP Vegas, \
                  Computer Communications 28(4), 2005",
         parameters: &[
-            Parameter {
-                name: "alpha",
-                summary: "initial smallest number of packets to keep in the queue",
-                kind: ParameterType::Integer { default: 1, min: 1, max: 10_000 },
-            },
-            Parameter {
-                name: "beta",
-                summary: "initial largest number of packets to keep in the queue",
-                kind: ParameterType::Integer { default: 3, min: 1, max: 10_000 },
-            },
+            Parameter::integer("alpha", 1, 1..=10_000)
+                .summary("initial smallest number of packets to keep in the queue"),
+            Parameter::integer("beta", 3, 1..=10_000)
+                .summary("initial largest number of packets to keep in the queue"),
             GAMMA,
         ],
     },

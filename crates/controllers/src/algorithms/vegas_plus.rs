@@ -1,6 +1,6 @@
 //! Vegas+ of Hasegawa, Kurata and Murata.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use super::vegas::{self, Vegas};
@@ -22,12 +22,10 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
             vegas::ALPHA,
             vegas::BETA,
             vegas::GAMMA,
-            Parameter {
-                name: "count_max",
-                summary: "rounds with an unexplained rise of the RTT, minus rounds with a fall, \
-                    that switch to Reno",
-                kind: ParameterType::Integer { default: 8, min: 1, max: 1_000 },
-            },
+            Parameter::integer("count_max", 8, 1..=1_000).summary(
+                "rounds with an unexplained rise of the RTT, minus rounds with a fall, that switch \
+                 to Reno",
+            ),
         ],
     },
     start: SlowStartChoice::BuiltIn,

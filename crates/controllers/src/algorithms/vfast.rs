@@ -1,6 +1,6 @@
 //! VFAST TCP.
 
-use jostle_registry::{Parameter, ParameterType, RegistryEntry};
+use jostle_registry::{Parameter, RegistryEntry};
 
 use super::fast::{ALPHA, Fast, GAMMA, RttFilter};
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
@@ -16,11 +16,8 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: &[
             ALPHA,
             GAMMA,
-            Parameter {
-                name: "jump_weight",
-                summary: "weight of RTT samples that differ from the average by more than usual",
-                kind: ParameterType::Number { default: 0.5, min: 0.0, max: 1.0 },
-            },
+            Parameter::number("jump_weight", 0.5, 0.0..=1.0)
+                .summary("weight of RTT samples that differ from the average by more than usual"),
         ],
     },
     start: SlowStartChoice::BuiltIn,

@@ -1,7 +1,7 @@
 //! Careful Resume: starts with half of a saved capacity, paced over a round trip, after the path is
 //! confirmed.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Rate, Span, Time};
 
 use crate::estimators::WindowedMax;
@@ -24,31 +24,19 @@ pub(crate) const ROW: PeerCacheEntry = PeerCacheEntry {
         source: "Kuhn, Stephan, Fairhurst, Secchi & Huitema, Convergence of Congestion Control \
                  from Retained State, RFC 9959; draft-ietf-tsvwg-careful-resume-24",
         parameters: &[
-            Parameter {
-                name: "lifetime",
-                summary: "age at which saved parameters are no longer used",
-                kind: ParameterType::Span {
-                    default_ns: 3_600_000_000_000,
-                    min_ns: 1_000_000,
-                    max_ns: 1 << 53,
-                },
-            },
-            Parameter {
-                name: "max_jump",
-                summary: "largest resumed window in packets; 0: half of the saved volume",
-                kind: ParameterType::Integer { default: 0, min: 0, max: 1 << 31 },
-            },
-            Parameter {
-                name: "beta",
-                summary: "ssthresh after a safe retreat, as a share of the acknowledged volume",
-                kind: ParameterType::Number { default: 0.5, min: 0.5, max: 1.0 },
-            },
-            Parameter {
-                name: "slots",
-                summary: "entries of the host's table; the slot of a peer is its address modulo \
-                    this number",
-                kind: ParameterType::Integer { default: 1_048_576, min: 1, max: 1 << 31 },
-            },
+            Parameter::span(
+                "lifetime",
+                Span::from_secs(3600),
+                Span::from_ms(1)..=Span::from_ns(1 << 53),
+            )
+            .summary("age at which saved parameters are no longer used"),
+            Parameter::integer("max_jump", 0, 0..=1 << 31)
+                .summary("largest resumed window in packets; 0: half of the saved volume"),
+            Parameter::number("beta", 0.5, 0.5..=1.0)
+                .summary("ssthresh after a safe retreat, as a share of the acknowledged volume"),
+            Parameter::integer("slots", 1_048_576, 1..=1 << 31).summary(
+                "entries of the host's table; the slot of a peer is its address modulo this number",
+            ),
         ],
     },
     build: |values, inner| Box::new(LayeredController::new(CarefulResume::new(values), inner)),

@@ -1,6 +1,6 @@
 //! Stateful-TCP.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{HEADER_BYTES, Rate, Span};
 
 use super::bandwidth_estimators::{self, Estimator};
@@ -20,36 +20,20 @@ pub(crate) const ROW: PeerCacheEntry = PeerCacheEntry {
         source: "Guo & Lee, Stateful-TCP: A New Approach to Accelerate TCP Slow-Start, IEEE Access \
                  2020, and their scubic_release.c; draft-lee-tcpm-stateful-tcp-00",
         parameters: &[
-            Parameter {
-                name: "estimator",
-                summary: "estimator of the saved bandwidth: gap-compensated, Westwood+'s, or BBR's",
-                kind: ParameterType::Choice {
-                    default: "gcbe",
-                    choices: bandwidth_estimators::CHOICES,
-                },
-            },
-            Parameter {
-                name: "slots",
-                summary: "entries of the host's table; the slot of a peer is its address modulo \
-                    this number",
-                kind: ParameterType::Integer { default: 1_048_576, min: 1, max: 1 << 31 },
-            },
-            Parameter {
-                name: "max_age",
-                summary: "age above which an entry is not used; 0: no limit",
-                kind: ParameterType::Span { default_ns: 0, min_ns: 0, max_ns: 1 << 53 },
-            },
-            Parameter {
-                name: "min_bdp",
-                summary: "largest saved BDP, in packets, that does not change the start",
-                kind: ParameterType::Integer { default: 10, min: 0, max: 1_000_000 },
-            },
-            Parameter {
-                name: "save",
-                summary: "connections that update the entry: always; if their BDP exceeds the \
-                    initial window; or if they delivered a BDP, or the entry is empty",
-                kind: ParameterType::Choice { default: "always", choices: SavePolicy::CHOICES },
-            },
+            Parameter::choice("estimator", "gcbe", bandwidth_estimators::CHOICES).summary(
+                "estimator of the saved bandwidth: gap-compensated, Westwood+'s, or BBR's",
+            ),
+            Parameter::integer("slots", 1_048_576, 1..=1 << 31).summary(
+                "entries of the host's table; the slot of a peer is its address modulo this number",
+            ),
+            Parameter::span("max_age", Span::ZERO, Span::ZERO..=Span::from_ns(1 << 53))
+                .summary("age above which an entry is not used; 0: no limit"),
+            Parameter::integer("min_bdp", 10, 0..=1_000_000)
+                .summary("largest saved BDP, in packets, that does not change the start"),
+            Parameter::choice("save", "always", SavePolicy::CHOICES).summary(
+                "connections that update the entry: always; if their BDP exceeds the initial \
+                 window; or if they delivered a BDP, or the entry is empty",
+            ),
         ],
     },
     build: |values, inner| {

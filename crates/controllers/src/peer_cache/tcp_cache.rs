@@ -1,6 +1,7 @@
 //! TCP-Cache: a connection starts with the final window of the previous connection.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
+use jostle_units::Span;
 
 use crate::registry_rows::PeerCacheEntry;
 use jostle_congestion::peer_cache::PeerCacheContext;
@@ -9,17 +10,11 @@ use jostle_congestion::{CongestionController, EstablishedEvent, StateObserver};
 use jostle_congestion::{ControllerLayer, LayeredController};
 
 const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "slots",
-        summary: "entries of the host's table; the slot of a peer is its address modulo this \
-            number",
-        kind: ParameterType::Integer { default: 1_048_576, min: 1, max: 1 << 31 },
-    },
-    Parameter {
-        name: "max_age",
-        summary: "age above which an entry is not used; 0: no limit",
-        kind: ParameterType::Span { default_ns: 0, min_ns: 0, max_ns: 1 << 53 },
-    },
+    Parameter::integer("slots", 1_048_576, 1..=1 << 31).summary(
+        "entries of the host's table; the slot of a peer is its address modulo this number",
+    ),
+    Parameter::span("max_age", Span::ZERO, Span::ZERO..=Span::from_ns(1 << 53))
+        .summary("age above which an entry is not used; 0: no limit"),
 ];
 
 const SOURCE: &str = "baseline of Guo & Lee, Stateful-TCP, IEEE Access 2020; RFC 9040 §6";

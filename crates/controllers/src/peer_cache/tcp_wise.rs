@@ -1,6 +1,6 @@
 //! TCP-WISE: learns the initial window from earlier connections.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Time;
 
 use crate::registry_rows::PeerCacheEntry;
@@ -20,16 +20,10 @@ pub(crate) const ROW: PeerCacheEntry = PeerCacheEntry {
         source: "Nie et al., TCP WISE: One Initial Congestion Window Is Not Enough, IPCCC 2017; \
                  Auer et al., Finite-time Analysis of the Multiarmed Bandit Problem, 2002 (UCB1)",
         parameters: &[
-            Parameter {
-                name: "prefix",
-                summary: "leading bits of the address that peers of a cluster share",
-                kind: ParameterType::Integer { default: 24, min: 0, max: 32 },
-            },
-            Parameter {
-                name: "exploration",
-                summary: "weight of the uncertainty of a window's mean reward",
-                kind: ParameterType::Number { default: 0.1, min: 0.0, max: 10.0 },
-            },
+            Parameter::integer("prefix", 24, 0..=32)
+                .summary("leading bits of the address that peers of a cluster share"),
+            Parameter::number("exploration", 0.1, 0.0..=10.0)
+                .summary("weight of the uncertainty of a window's mean reward"),
         ],
     },
     build: |values, inner| Box::new(LayeredController::new(TcpWise::new(values), inner)),

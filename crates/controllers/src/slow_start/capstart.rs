@@ -1,6 +1,6 @@
 //! CapStart.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Rate, Span, Time};
 
 use super::algorithm::SlowStart;
@@ -18,25 +18,16 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
         source: "Cavendish, Kumazoe, Tsuru, Oie & Gerla, CapStart, Int. J. Adv. Internet \
                  Technol. 3(1&2), 2010",
         parameters: &[
-            Parameter {
-                name: "nic_rate",
-                summary: "rate of the sender's network card",
-                kind: ParameterType::Rate {
-                    default_bps: 1_000_000_000,
-                    min_bps: 1_000,
-                    max_bps: 400_000_000_000,
-                },
-            },
-            Parameter {
-                name: "ratio",
-                summary: "ratio of the rates of card and path above which slow start is limited",
-                kind: ParameterType::Number { default: 1.25, min: 1.0, max: 1_000.0 },
-            },
-            Parameter {
-                name: "pairs",
-                summary: "packet pairs whose median dispersion gives the path's capacity",
-                kind: ParameterType::Integer { default: 9, min: 1, max: MOST_PAIRS as i64 },
-            },
+            Parameter::rate(
+                "nic_rate",
+                Rate::from_mbps(1000),
+                Rate::from_bps(1000)..=Rate::from_mbps(400_000),
+            )
+            .summary("rate of the sender's network card"),
+            Parameter::number("ratio", 1.25, 1.0..=1_000.0)
+                .summary("ratio of the rates of card and path above which slow start is limited"),
+            Parameter::integer("pairs", 9, 1..=MOST_PAIRS as i64)
+                .summary("packet pairs whose median dispersion gives the path's capacity"),
             MAX_SSTHRESH,
         ],
     },

@@ -1,6 +1,6 @@
 //! HyStart as in Linux's CUBIC and as in its papers.
 
-use jostle_registry::{LinuxRelease, Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{LinuxRelease, Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Rate, Span, Time};
 
 use super::algorithm::SlowStart;
@@ -20,15 +20,11 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
             DETECT,
             LOW_WINDOW,
             ACK_DELTA,
-            Parameter {
-                name: "linux",
-                summary: "kernel to follow; 4.15 has a clock of 1 ms, uses delays of the first 8 \
-                    ACKs of a round only, and ignores pacing",
-                kind: ParameterType::Choice {
-                    default: "as the controller",
-                    choices: &["as the controller", "6.1", "4.15"],
-                },
-            },
+            Parameter::choice("linux", "as the controller", &["as the controller", "6.1", "4.15"])
+                .summary(
+                    "kernel to follow; 4.15 has a clock of 1 ms, uses delays of the first 8 ACKs \
+                     of a round only, and ignores pacing",
+                ),
         ],
     },
     build: |values| Box::new(HyStart::new(values)),
@@ -46,37 +42,24 @@ pub(crate) const PAPER_ROW: SlowStartEntry = SlowStartEntry {
             DETECT,
             LOW_WINDOW,
             ACK_DELTA,
-            Parameter {
-                name: "baseline",
-                summary: "baseline of a round's delay: the minimum of the connection, or of the \
-                    previous round",
-                kind: ParameterType::Choice {
-                    default: "connection",
-                    choices: &["connection", "last round"],
-                },
-            },
+            Parameter::choice("baseline", "connection", &["connection", "last round"]).summary(
+                "baseline of a round's delay: the minimum of the connection, or of the previous \
+                 round",
+            ),
         ],
     },
     build: |values| Box::new(HyStart::published(values)),
 };
 
-const DETECT: Parameter = Parameter {
-    name: "detect",
-    summary: "conditions that end slow start (hystart_detect)",
-    kind: ParameterType::Choice { default: "both", choices: &["both", "train", "delay"] },
-};
+const DETECT: Parameter = Parameter::choice("detect", "both", &["both", "train", "delay"])
+    .summary("conditions that end slow start (hystart_detect)");
 
-const LOW_WINDOW: Parameter = Parameter {
-    name: "low_window",
-    summary: "smallest cwnd at which the conditions apply, in packets (hystart_low_window)",
-    kind: ParameterType::Integer { default: 16, min: 0, max: 1_000_000 },
-};
+const LOW_WINDOW: Parameter = Parameter::integer("low_window", 16, 0..=1_000_000)
+    .summary("smallest cwnd at which the conditions apply, in packets (hystart_low_window)");
 
-const ACK_DELTA: Parameter = Parameter {
-    name: "ack_delta",
-    summary: "largest gap between the ACKs of a train (hystart_ack_delta_us)",
-    kind: ParameterType::Span { default_ns: 2_000_000, min_ns: 0, max_ns: 1_000_000_000 },
-};
+const ACK_DELTA: Parameter =
+    Parameter::span("ack_delta", Span::from_ms(2), Span::ZERO..=Span::from_secs(1))
+        .summary("largest gap between the ACKs of a train (hystart_ack_delta_us)");
 
 /// Threshold of the delay increase: the difference between a round's minimum RTT and its reference.
 #[derive(Clone, Copy, Debug)]

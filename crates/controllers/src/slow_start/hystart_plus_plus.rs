@@ -1,6 +1,6 @@
 //! HyStart++.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use super::algorithm::SlowStart;
@@ -16,69 +16,29 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
         based_on: &["hystart"],
         source: "RFC 9406; draft-balasubramanian-tcpm-hystartplusplus-03, 2020, for limited slow start",
         parameters: &[
-            Parameter {
-                name: "min_rtt_thresh",
-                summary: "smallest rise of a round's delay that counts",
-                kind: ParameterType::Span {
-                    default_ns: 4_000_000,
-                    min_ns: 0,
-                    max_ns: 1_000_000_000,
-                },
-            },
-            Parameter {
-                name: "max_rtt_thresh",
-                summary: "largest required rise",
-                kind: ParameterType::Span {
-                    default_ns: 16_000_000,
-                    min_ns: 0,
-                    max_ns: 1_000_000_000,
-                },
-            },
-            Parameter {
-                name: "min_rtt_divisor",
-                summary: "divisor of the last round's minimum RTT that gives the required rise",
-                kind: ParameterType::Integer { default: 8, min: 1, max: 1_000 },
-            },
-            Parameter {
-                name: "n_rtt_sample",
-                summary: "RTT samples required in a round",
-                kind: ParameterType::Integer { default: 8, min: 1, max: 1_000 },
-            },
-            Parameter {
-                name: "css_growth_divisor",
-                summary: "divisor of the growth in conservative slow start",
-                kind: ParameterType::Integer { default: 4, min: 2, max: 1_000 },
-            },
-            Parameter {
-                name: "css_rounds",
-                summary: "rounds of conservative slow start before congestion avoidance",
-                kind: ParameterType::Integer { default: 5, min: 1, max: 1_000 },
-            },
-            Parameter {
-                name: "after_rise",
-                summary: "phase after a rise: conservative slow start, which may resume (RFC \
-                    9406), or limited slow start until a loss (drafts of 2019 and 2020)",
-                kind: ParameterType::Choice {
-                    default: "conservative",
-                    choices: &["conservative", "limited"],
-                },
-            },
-            Parameter {
-                name: "lss_divisor",
-                summary: "share of the cwnd at the rise that limited slow start adds per round \
-                    trip",
-                kind: ParameterType::Number { default: 0.25, min: 0.01, max: 1.0 },
-            },
-            Parameter {
-                name: "low_cwnd",
-                summary: "smallest cwnd, in packets, at which limited slow start begins",
-                kind: ParameterType::Integer { default: 16, min: 1, max: 1_000_000 },
-            },
-            Parameter {
-                name: "l",
-                summary: "largest number of packets counted per ACK, without pacing",
-                kind: ParameterType::Integer { default: 8, min: 1, max: 0x7fff_ffff },
-            },
+            Parameter::span("min_rtt_thresh", Span::from_ms(4), Span::ZERO..=Span::from_secs(1))
+                .summary("smallest rise of a round's delay that counts"),
+            Parameter::span("max_rtt_thresh", Span::from_ms(16), Span::ZERO..=Span::from_secs(1))
+                .summary("largest required rise"),
+            Parameter::integer("min_rtt_divisor", 8, 1..=1_000)
+                .summary("divisor of the last round's minimum RTT that gives the required rise"),
+            Parameter::integer("n_rtt_sample", 8, 1..=1_000)
+                .summary("RTT samples required in a round"),
+            Parameter::integer("css_growth_divisor", 4, 2..=1_000)
+                .summary("divisor of the growth in conservative slow start"),
+            Parameter::integer("css_rounds", 5, 1..=1_000)
+                .summary("rounds of conservative slow start before congestion avoidance"),
+            Parameter::choice("after_rise", "conservative", &["conservative", "limited"]).summary(
+                "phase after a rise: conservative slow start, which may resume (RFC 9406), or \
+                 limited slow start until a loss (drafts of 2019 and 2020)",
+            ),
+            Parameter::number("lss_divisor", 0.25, 0.01..=1.0).summary(
+                "share of the cwnd at the rise that limited slow start adds per round trip",
+            ),
+            Parameter::integer("low_cwnd", 16, 1..=1_000_000)
+                .summary("smallest cwnd, in packets, at which limited slow start begins"),
+            Parameter::integer("l", 8, 1..=0x7fff_ffff)
+                .summary("largest number of packets counted per ACK, without pacing"),
         ],
     },
     build: |values| Box::new(HyStartPlusPlus::new(values)),

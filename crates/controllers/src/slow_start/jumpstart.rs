@@ -1,6 +1,6 @@
 //! JumpStart: no start-up phase.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Rate, Time};
 
 use super::{SlowStart, first_flight::PacedFirstFlight};
@@ -17,15 +17,11 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
         class: "window",
         based_on: &["standard"],
         source: "Liu, Allman, Jin & Wang, Congestion Control Without a Startup Phase, PFLDnet 2007",
-        parameters: &[Parameter {
-            name: "then",
-            summary: "phase after the first flight: congestion avoidance from its size on, or \
-                slow start",
-            kind: ParameterType::Choice {
-                default: "avoidance",
-                choices: &["avoidance", "slow_start"],
-            },
-        }],
+        parameters: &[Parameter::choice("then", "avoidance", &["avoidance", "slow_start"])
+            .summary(
+                "phase after the first flight: congestion avoidance from its size on, or slow \
+                 start",
+            )],
     },
     build: |values| Box::new(JumpStart::new(values)),
 };

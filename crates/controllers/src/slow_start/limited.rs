@@ -1,18 +1,16 @@
 //! Limited slow start.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 
 use super::algorithm::SlowStart;
 use crate::cwnd::CongestionWindow;
 use crate::registry_rows::SlowStartEntry;
 use jostle_congestion::AckSample;
 
-pub(super) const MAX_SSTHRESH: Parameter = Parameter {
-    name: "max_ssthresh",
-    summary: "cwnd up to which it doubles, in packets; above, it grows by half of this per round \
-        trip",
-    kind: ParameterType::Integer { default: 100, min: 1, max: 0x7fff_ffff },
-};
+pub(super) const MAX_SSTHRESH: Parameter = Parameter::integer("max_ssthresh", 100, 1..=0x7fff_ffff)
+    .summary(
+        "cwnd up to which it doubles, in packets; above, it grows by half of this per round trip",
+    );
 
 pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     entry: RegistryEntry {

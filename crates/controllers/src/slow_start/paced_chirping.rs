@@ -6,7 +6,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Rate, Span, Time};
 
 use self::chirp::{Chirp, InFlight, LONGEST, RATIO_ONE};
@@ -26,36 +26,21 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
                  Briscoe, Paced Chirping, 2019; paced_chirping.c of \
                  github.com/JoakimMisund/PacedChirping",
         parameters: &[
-            Parameter {
-                name: "gain",
-                summary: "growth of the number of chirps per round trip, from the fourth round \
-                    trip on",
-                kind: ParameterType::Number { default: 2.0, min: 1.0, max: 8.0 },
-            },
-            Parameter {
-                name: "geometry",
-                summary: "first gap of a chirp, in mean gaps",
-                kind: ParameterType::Number { default: 2.0, min: 1.0, max: 3.0 },
-            },
-            Parameter {
-                name: "excursion",
-                summary: "successive packets that a transient queue must delay to count",
-                kind: ParameterType::Integer { default: 5, min: 1, max: 16 },
-            },
-            Parameter {
-                name: "initial_gap",
-                summary: "mean gap of the first chirps",
-                kind: ParameterType::Span {
-                    default_ns: 200_000,
-                    min_ns: 1_000,
-                    max_ns: 10_000_000,
-                },
-            },
-            Parameter {
-                name: "min_gap",
-                summary: "smallest gap of the estimate: 30 us are 400 Mbit/s",
-                kind: ParameterType::Span { default_ns: 30_000, min_ns: 100, max_ns: 10_000_000 },
-            },
+            Parameter::number("gain", 2.0, 1.0..=8.0).summary(
+                "growth of the number of chirps per round trip, from the fourth round trip on",
+            ),
+            Parameter::number("geometry", 2.0, 1.0..=3.0)
+                .summary("first gap of a chirp, in mean gaps"),
+            Parameter::integer("excursion", 5, 1..=16)
+                .summary("successive packets that a transient queue must delay to count"),
+            Parameter::span(
+                "initial_gap",
+                Span::from_us(200),
+                Span::from_us(1)..=Span::from_ms(10),
+            )
+            .summary("mean gap of the first chirps"),
+            Parameter::span("min_gap", Span::from_us(30), Span::from_ns(100)..=Span::from_ms(10))
+                .summary("smallest gap of the estimate: 30 us are 400 Mbit/s"),
         ],
     },
     build: |values| Box::new(PacedChirping::new(values)),

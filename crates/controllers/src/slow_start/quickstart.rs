@@ -1,6 +1,6 @@
 //! Quick-Start: routers determine the rate of the first flight.
 
-use jostle_registry::{LinuxRelease, Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{LinuxRelease, Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{HEADER_BYTES, Rate, Time};
 
 use super::first_flight::PacedFirstFlight;
@@ -20,23 +20,14 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
         based_on: &["standard"],
         source: "RFC 4782",
         parameters: &[
-            Parameter {
-                name: "request",
-                summary: "requested rate, rounded down to 80 kbit/s · 2ⁿ",
-                kind: ParameterType::Rate {
-                    default_bps: 1_310_720_000,
-                    min_bps: 80_000,
-                    max_bps: 1_310_720_000,
-                },
-            },
-            Parameter {
-                name: "then",
-                summary: "slow start that follows the first flight, or a refusal",
-                kind: ParameterType::Choice {
-                    default: "standard",
-                    choices: &["standard", "hystart"],
-                },
-            },
+            Parameter::rate(
+                "request",
+                Rate::from_bps(1_310_720_000),
+                Rate::from_bps(80_000)..=Rate::from_bps(1_310_720_000),
+            )
+            .summary("requested rate, rounded down to 80 kbit/s · 2ⁿ"),
+            Parameter::choice("then", "standard", &["standard", "hystart"])
+                .summary("slow start that follows the first flight, or a refusal"),
         ],
     },
     build: |values| Box::new(QuickStart::new(values)),

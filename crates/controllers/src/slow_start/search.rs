@@ -2,7 +2,7 @@
 
 mod bins;
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use super::algorithm::SlowStart;
@@ -20,38 +20,28 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
         source: "Chung, Kachooei, Li & Claypool, draft-chung-ietf-ccwg-00, 2024, and \
                  draft-chung-ccwg-search-09, 2026; the authors' Linux code 3.1 and 4.0",
         parameters: &[
-            Parameter {
-                name: "compare",
-                summary: "reference of the deliveries: data sent a round trip earlier (draft 09), \
-                    or twice the data delivered then (earlier drafts)",
-                kind: ParameterType::Choice { default: "sent", choices: &["sent", "delivered"] },
-            },
-            Parameter {
-                name: "threshold",
-                summary: "shortfall of the deliveries at the exit, as a share; 0: the draft's, \
-                    0.26 with sent and 0.35 with delivered",
-                kind: ParameterType::Number { default: 0.0, min: 0.0, max: 1.0 },
-            },
-            Parameter {
-                name: "window_factor",
-                summary: "length of the evaluated window, in initial RTTs",
-                kind: ParameterType::Number { default: 3.5, min: 0.1, max: 100.0 },
-            },
-            Parameter {
-                name: "exit",
-                summary: "effect on cwnd: none (stay), minus the deliveries of two initial RTTs \
-                    (rollback), down to the deliveries of one (drain); the draft's: drain with \
-                    sent, rollback with delivered",
-                kind: ParameterType::Choice {
-                    default: "as the draft",
-                    choices: &["as the draft", "stay", "rollback", "drain"],
-                },
-            },
-            Parameter {
-                name: "missed_bins",
-                summary: "tenths of the window without an ACK after which it restarts",
-                kind: ParameterType::Integer { default: 10, min: 1, max: 10 },
-            },
+            Parameter::choice("compare", "sent", &["sent", "delivered"]).summary(
+                "reference of the deliveries: data sent a round trip earlier (draft 09), or twice \
+                 the data delivered then (earlier drafts)",
+            ),
+            Parameter::number("threshold", 0.0, 0.0..=1.0).summary(
+                "shortfall of the deliveries at the exit, as a share; 0: the draft's, 0.26 with \
+                 sent and 0.35 with delivered",
+            ),
+            Parameter::number("window_factor", 3.5, 0.1..=100.0)
+                .summary("length of the evaluated window, in initial RTTs"),
+            Parameter::choice(
+                "exit",
+                "as the draft",
+                &["as the draft", "stay", "rollback", "drain"],
+            )
+            .summary(
+                "effect on cwnd: none (stay), minus the deliveries of two initial RTTs (rollback), \
+                 down to the deliveries of one (drain); the draft's: drain with sent, rollback \
+                 with delivered",
+            ),
+            Parameter::integer("missed_bins", 10, 1..=10)
+                .summary("tenths of the window without an ACK after which it restarts"),
         ],
     },
     build: |values| Box::new(Search::new(values)),

@@ -1,6 +1,6 @@
 //! StopEG: ends slow start by the share of packets on the forward path.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use super::algorithm::SlowStart;
@@ -20,11 +20,9 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
         based_on: &["standard"],
         source: "Arghavani et al., \"StopEG: Detecting when to stop exponential growth in TCP \
                  slow-start\", IEEE LCN 2020",
-        parameters: &[Parameter {
-            name: "threshold",
-            summary: "share of the data in flight on the forward path above which slow start ends",
-            kind: ParameterType::Number { default: DEFAULT_THRESHOLD, min: 0.5, max: 1.0 },
-        }],
+        parameters: &[Parameter::number("threshold", DEFAULT_THRESHOLD, 0.5..=1.0).summary(
+            "share of the data in flight on the forward path above which slow start ends",
+        )],
     },
     build: |values| Box::new(StopEg::new(values)),
 };

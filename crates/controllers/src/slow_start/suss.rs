@@ -4,7 +4,7 @@
 //! `tcp_cubic.c`). That kernel also raises the receive window to what the round may send; here the
 //! receive window keeps its limit.
 
-use jostle_registry::{LinuxRelease, Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{LinuxRelease, Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Rate, Span, Time};
 
 use super::SlowStart;
@@ -26,26 +26,13 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
                  Up Slow-Start, SIGCOMM 2024; the authors' kernel for Linux 6.8, \
                  github.com/SUSSdeveloper/SUSSprg",
         parameters: &[
-            Parameter {
-                name: "last_round",
-                summary: "last round trip that may quadruple cwnd; the initial window is the \
-                    first (suss_max + 1)",
-                kind: ParameterType::Integer { default: 4, min: 1, max: 16 },
-            },
-            Parameter {
-                name: "min_rtt",
-                summary: "RTT up to which SUSS is not used",
-                kind: ParameterType::Span {
-                    default_ns: 10_000_000,
-                    min_ns: 0,
-                    max_ns: 1_000_000_000,
-                },
-            },
-            Parameter {
-                name: "hystart",
-                summary: "use HyStart's conditions for a full pipe",
-                kind: ParameterType::Bool { default: true },
-            },
+            Parameter::integer("last_round", 4, 1..=16).summary(
+                "last round trip that may quadruple cwnd; the initial window is the first \
+                 (suss_max + 1)",
+            ),
+            Parameter::span("min_rtt", Span::from_ms(10), Span::ZERO..=Span::from_secs(1))
+                .summary("RTT up to which SUSS is not used"),
+            Parameter::bool("hystart", true).summary("use HyStart's conditions for a full pipe"),
         ],
     },
     build: |values| Box::new(Suss::new(values)),

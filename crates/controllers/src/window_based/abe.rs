@@ -1,7 +1,7 @@
 //! Alternative Backoff with ECN (RFC 8511): a mark reduces the window less than a loss. A queue
 //! that sets marks is short, so that halving the window would leave the link idle.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues};
+use jostle_registry::{Parameter, ParameterValues};
 
 use crate::cwnd::CongestionWindow;
 use jostle_congestion::{CongestionEvent, CongestionSignal};
@@ -9,12 +9,10 @@ use jostle_congestion::{CongestionEvent, CongestionSignal};
 /// Parameter of controllers whose response to a loss is too strong for a mark: Alternative Backoff
 /// with ECN (RFC 8511). Its §3.1 recommends 0.8 if a loss halves the window, and found a benefit of
 /// 0.85 for CUBIC. Linux does not implement it.
-pub(crate) const BETA_ECN: Parameter = Parameter {
-    name: "beta_ecn",
-    summary: "share of cwnd that a mark keeps in congestion avoidance (RFC 8511: 0.8, CUBIC \
-        0.85); 0: same response as to a loss",
-    kind: ParameterType::Number { default: 0.0, min: 0.0, max: 0.99 },
-};
+pub(crate) const BETA_ECN: Parameter = Parameter::number("beta_ecn", 0.0, 0.0..=0.99).summary(
+    "share of cwnd that a mark keeps in congestion avoidance (RFC 8511: 0.8, CUBIC 0.85); 0: same \
+     response as to a loss",
+);
 
 /// β_ecn of a connection; 0 if the response to a mark equals that to a loss.
 #[derive(Clone, Copy, Debug, Default)]

@@ -12,36 +12,23 @@
 
 use std::collections::VecDeque;
 
-use jostle_registry::{Parameter, ParameterType, RegistryEntry};
+use jostle_registry::{Parameter, RegistryEntry};
 use jostle_units::{RandomStream, Rate, Span, Time};
 
 use super::Capacity;
 use super::serialiser::{Serialiser, finish_across};
 use crate::error::Error;
-use crate::parameters::{FASTEST_BPS, LONGEST_NS, MS};
+use crate::parameters::{FASTEST, LONGEST};
 
 /// Minimum rate: a packet of 65,535 bytes takes 66 s, which is 66,000 of the shortest steps.
-const SLOWEST_BPS: i64 = 8_000;
+const SLOWEST: Rate = Rate::from_bps(8_000);
 
-const fn rate(
-    name: &'static str,
-    summary: &'static str,
-    default_bps: i64,
-    min_bps: i64,
-) -> Parameter {
-    Parameter {
-        name,
-        summary,
-        kind: ParameterType::Rate { default_bps, min_bps, max_bps: FASTEST_BPS },
-    }
+const fn rate(name: &'static str, default: Rate, min: Rate) -> Parameter {
+    Parameter::rate(name, default, min..=FASTEST)
 }
 
-const fn span(name: &'static str, summary: &'static str, default_ns: i64) -> Parameter {
-    Parameter {
-        name,
-        summary,
-        kind: ParameterType::Span { default_ns, min_ns: MS, max_ns: LONGEST_NS },
-    }
+const fn span(name: &'static str, default: Span) -> Parameter {
+    Parameter::span(name, default, Span::from_ms(1)..=LONGEST)
 }
 
 /// Registry entry.
@@ -52,21 +39,18 @@ pub const ENTRY: RegistryEntry = RegistryEntry {
     based_on: &["steps"],
     source: "an Ornstein-Uhlenbeck process, sampled once per step",
     parameters: &[
-        rate("mean", "mean of the rate", 100_000_000, SLOWEST_BPS),
-        rate("deviation", "standard deviation of the rate", 10_000_000, 0),
-        span(
-            "correlation",
-            "time after which the rate is nearly independent of its earlier value",
-            10_000 * MS,
-        ),
-        span("step", "time between rate changes; default: a 16th of the correlation", 625 * MS),
-        rate(
-            "min",
+        rate("mean", Rate::from_mbps(100), SLOWEST).summary("mean of the rate"),
+        rate("deviation", Rate::from_mbps(10), Rate::ZERO)
+            .summary("standard deviation of the rate"),
+        span("correlation", Span::from_secs(10))
+            .summary("time after which the rate is nearly independent of its earlier value"),
+        span("step", Span::from_ms(625))
+            .summary("time between rate changes; default: a 16th of the correlation"),
+        rate("min", Rate::from_mbps(70), SLOWEST).summary(
             "lower bound; default: the mean minus 3 deviations, at least a tenth of the mean",
-            70_000_000,
-            SLOWEST_BPS,
         ),
-        rate("max", "upper bound; default: the mean plus 3 deviations", 130_000_000, SLOWEST_BPS),
+        rate("max", Rate::from_mbps(130), SLOWEST)
+            .summary("upper bound; default: the mean plus 3 deviations"),
     ],
 };
 

@@ -1,11 +1,11 @@
 //! Constant rate.
 
-use jostle_registry::{Parameter, ParameterType, RegistryEntry};
+use jostle_registry::{Parameter, RegistryEntry};
 use jostle_units::{Rate, Time};
 
 use super::Capacity;
 use super::serialiser::Serialiser;
-use crate::parameters::FASTEST_BPS;
+use crate::parameters::FASTEST;
 
 /// Registry entry.
 pub const ENTRY: RegistryEntry = RegistryEntry {
@@ -14,11 +14,8 @@ pub const ENTRY: RegistryEntry = RegistryEntry {
     class: "synthetic",
     based_on: &[],
     source: "",
-    parameters: &[Parameter {
-        name: "rate",
-        summary: "bits per second, including the Ethernet header",
-        kind: ParameterType::Rate { default_bps: 100_000_000, min_bps: 1, max_bps: FASTEST_BPS },
-    }],
+    parameters: &[Parameter::rate("rate", Rate::from_mbps(100), Rate::from_bps(1)..=FASTEST)
+        .summary("bits per second, including the Ethernet header")],
 };
 
 /// A constant rate. At rate 0 no packet is ever sent.

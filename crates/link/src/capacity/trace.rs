@@ -1,7 +1,7 @@
 //! Delivery opportunities of a recorded link, in the trace format of Mahimahi (Netravali et al.
 //! 2015; its `src/packet/link_queue.cc`), which is common for cellular links.
 
-use jostle_registry::{Parameter, ParameterType, RegistryEntry};
+use jostle_registry::{Parameter, RegistryEntry};
 use jostle_units::Time;
 
 use super::Capacity;
@@ -15,15 +15,8 @@ pub const ENTRY: RegistryEntry = RegistryEntry {
     class: "recorded",
     based_on: &[],
     source: "Netravali et al.: Mahimahi: Accurate Record-and-Replay for HTTP, ATC 2015",
-    parameters: &[Parameter {
-        name: "opportunity",
-        summary: "bytes per opportunity, including the Ethernet header",
-        kind: ParameterType::Size {
-            default_bytes: Some(packets(1)),
-            min_bytes: 1,
-            max_bytes: 1 << 20,
-        },
-    }],
+    parameters: &[Parameter::size("opportunity", Some(packets(1)), 1..=1 << 20)
+        .summary("bytes per opportunity, including the Ethernet header")],
 };
 
 const NS_PER_MS: u64 = 1_000_000;

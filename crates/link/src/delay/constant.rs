@@ -1,10 +1,10 @@
 //! Constant delay.
 
-use jostle_registry::{Parameter, ParameterType, RegistryEntry};
+use jostle_registry::{Parameter, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use super::Delay;
-use crate::parameters::LONGEST_DELAY_NS;
+use crate::parameters::LONGEST_DELAY;
 
 /// Registry entry.
 pub const ENTRY: RegistryEntry = RegistryEntry {
@@ -13,11 +13,8 @@ pub const ENTRY: RegistryEntry = RegistryEntry {
     class: "synthetic",
     based_on: &[],
     source: "",
-    parameters: &[Parameter {
-        name: "delay",
-        summary: "time from the end of sending to arrival",
-        kind: ParameterType::Span { default_ns: 0, min_ns: 0, max_ns: LONGEST_DELAY_NS },
-    }],
+    parameters: &[Parameter::span("delay", Span::ZERO, Span::ZERO..=LONGEST_DELAY)
+        .summary("time from the end of sending to arrival")],
 };
 
 /// A constant delay.

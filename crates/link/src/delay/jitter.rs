@@ -16,11 +16,11 @@
 //! not, at any scale), and its correlation exceeds e^(−Δt/τ) by at most 0.02. All grid points are
 //! drawn in order, so the delay is a function of time and seed, independent of the traffic.
 
-use jostle_registry::{Parameter, ParameterType, RegistryEntry};
+use jostle_registry::{Parameter, RegistryEntry};
 use jostle_units::{RandomStream, Span, Time};
 
 use super::{Delay, Quantiles, Steps};
-use crate::parameters::LONGEST_NS;
+use crate::parameters::LONGEST;
 
 /// Registry entry.
 pub const ENTRY: RegistryEntry = RegistryEntry {
@@ -30,17 +30,12 @@ pub const ENTRY: RegistryEntry = RegistryEntry {
     based_on: &["steps"],
     source: "a Gaussian copula over a stationary Gauss-Markov process",
     parameters: &[
-        Parameter {
-            name: "correlation",
-            summary: "time after which the delay is nearly independent of its earlier value",
-            kind: ParameterType::Span { default_ns: 0, min_ns: 0, max_ns: LONGEST_NS },
-        },
-        Parameter {
-            name: "reorder",
-            summary: "whether packets may overtake each other; if not, a late packet delays later \
-                ones, and delays are larger than in the table",
-            kind: ParameterType::Bool { default: false },
-        },
+        Parameter::span("correlation", Span::ZERO, Span::ZERO..=LONGEST)
+            .summary("time after which the delay is nearly independent of its earlier value"),
+        Parameter::bool("reorder", false).summary(
+            "whether packets may overtake each other; if not, a late packet delays later ones, and \
+             delays are larger than in the table",
+        ),
     ],
 };
 

@@ -1,11 +1,10 @@
 //! Bursty loss: two states with one loss probability each (Gilbert 1960, Elliott 1963).
 
-use jostle_registry::{ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{RandomStream, Time};
 
 use super::Loss;
 use crate::packet::DropReason;
-use crate::parameters::probability;
 use crate::registry::LossEntry;
 
 /// Registry entry.
@@ -17,10 +16,14 @@ pub const ROW: LossEntry = LossEntry {
         based_on: &["independent"],
         source: "Gilbert 1960, Elliott 1963",
         parameters: &[
-            probability("good_to_bad", "probability per packet of leaving the good state", None),
-            probability("bad_to_good", "probability per packet of leaving the bad state", None),
-            probability("loss_good", "loss probability in the good state", Some(0.0)),
-            probability("loss_bad", "loss probability in the bad state", Some(1.0)),
+            Parameter::probability("good_to_bad", None)
+                .summary("probability per packet of leaving the good state"),
+            Parameter::probability("bad_to_good", None)
+                .summary("probability per packet of leaving the bad state"),
+            Parameter::probability("loss_good", Some(0.0))
+                .summary("loss probability in the good state"),
+            Parameter::probability("loss_bad", Some(1.0))
+                .summary("loss probability in the bad state"),
         ],
     },
     build: |values, random| Box::new(GilbertElliott::new(Transitions::new(values), random)),

@@ -1,11 +1,10 @@
 //! Independent loss: every packet is lost with the same probability.
 
-use jostle_registry::RegistryEntry;
+use jostle_registry::{Parameter, RegistryEntry};
 use jostle_units::{RandomStream, Time};
 
 use super::Loss;
 use crate::packet::DropReason;
-use crate::parameters::probability;
 use crate::registry::LossEntry;
 
 /// Registry entry.
@@ -16,7 +15,7 @@ pub const ROW: LossEntry = LossEntry {
         class: "per packet",
         based_on: &[],
         source: "",
-        parameters: &[probability("probability", "probability of loss", None)],
+        parameters: &[Parameter::probability("probability", None).summary("probability of loss")],
     },
     build: |values, random| Box::new(Independent::new(values.number("probability"), random)),
 };

@@ -1,14 +1,14 @@
 //! Outages: periods in which all packets are lost. They depend on time, not on packets, so a busy
 //! and an idle link have the same number of outages.
 
-use jostle_registry::{Parameter, ParameterType, RegistryEntry};
+use jostle_registry::{Parameter, RegistryEntry};
 use jostle_units::{RandomStream, Span, Time};
 
 use super::Loss;
 use crate::delay::Quantiles;
 use crate::error::Error;
 use crate::packet::DropReason;
-use crate::parameters::{LONGEST_NS, MS, SHORTEST_PERIOD_NS};
+use crate::parameters::{LONGEST, SHORTEST_PERIOD};
 
 /// Registry entry.
 pub const ENTRY: RegistryEntry = RegistryEntry {
@@ -17,15 +17,12 @@ pub const ENTRY: RegistryEntry = RegistryEntry {
     class: "in time",
     based_on: &[],
     source: "",
-    parameters: &[Parameter {
-        name: "mean_interval",
-        summary: "mean time from the end of one outage to the start of the next",
-        kind: ParameterType::Span {
-            default_ns: 1_200_000 * MS,
-            min_ns: SHORTEST_PERIOD_NS,
-            max_ns: LONGEST_NS,
-        },
-    }],
+    parameters: &[Parameter::span(
+        "mean_interval",
+        Span::from_ms(1_200_000),
+        SHORTEST_PERIOD..=LONGEST,
+    )
+    .summary("mean time from the end of one outage to the start of the next")],
 };
 
 /// Outages at random times. The time from the end of an outage to the start of the next one is

@@ -13,12 +13,12 @@ mod set_associative_hash;
 
 use std::collections::VecDeque;
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
-use jostle_units::{LINK_HEADER_BYTES, RandomStream, Rate, RingBuffer, Time};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
+use jostle_units::{LINK_HEADER_BYTES, RandomStream, Rate, RingBuffer, Span, Time};
 
 use super::{Backlog, QueueDiscipline, mark};
 use crate::packet::{DropReason, Ecn, Packet, PacketOutcome};
-use crate::parameters::{FASTEST_BPS, MS, span};
+use crate::parameters::{FASTEST, span};
 use crate::registry::{QueueEntry, unrelated};
 use crate::service_rate;
 use crate::transport_headers::{FlowHosts, TransportHeader};
@@ -36,45 +36,21 @@ const ENTRY: RegistryEntry = RegistryEntry {
     based_on: &["fq_codel"],
     source: "Høiland-Jørgensen et al. 2018; Linux net/sched/sch_cake.c",
     parameters: &[
-        Parameter {
-            name: "rate",
-            summary: "rate of the shaper; 0: no shaper",
-            kind: ParameterType::Rate { default_bps: 0, min_bps: 0, max_bps: FASTEST_BPS },
-        },
-        Parameter {
-            name: "isolation",
-            summary: "flow and host isolation",
-            kind: ParameterType::Choice { default: "flows", choices: MODES },
-        },
-        Parameter {
-            name: "ack_filter",
-            summary: "drop queued ACKs that later ones make redundant",
-            kind: ParameterType::Choice {
-                default: "none",
-                choices: &["none", "filter", "aggressive"],
-            },
-        },
-        Parameter {
-            name: "overhead",
-            summary: "bytes that the shaper adds to the IP packet; 14: the Ethernet header",
-            kind: ParameterType::Integer { default: LINK_HEADER_BYTES as i64, min: -64, max: 256 },
-        },
-        Parameter {
-            name: "mpu",
-            summary: "smallest packet size that the shaper counts, including the overhead",
-            kind: ParameterType::Integer { default: 0, min: 0, max: 256 },
-        },
-        span("rtt", "typical RTT: COBALT's interval, 20 times its target", 100 * MS),
-        Parameter {
-            name: "memory_limit",
-            summary: "largest kernel memory of all queues, more than the bytes of their packets; \
-                0: the default of tc, four `rtt` at `rate`, from 4 MiB to 15.5 MB",
-            kind: ParameterType::Size {
-                default_bytes: Some(0),
-                min_bytes: 0,
-                max_bytes: memory::LARGEST_BYTES,
-            },
-        },
+        Parameter::rate("rate", Rate::ZERO, Rate::ZERO..=FASTEST)
+            .summary("rate of the shaper; 0: no shaper"),
+        Parameter::choice("isolation", "flows", MODES).summary("flow and host isolation"),
+        Parameter::choice("ack_filter", "none", &["none", "filter", "aggressive"])
+            .summary("drop queued ACKs that later ones make redundant"),
+        Parameter::integer("overhead", LINK_HEADER_BYTES as i64, -64..=256)
+            .summary("bytes that the shaper adds to the IP packet; 14: the Ethernet header"),
+        Parameter::integer("mpu", 0, 0..=256)
+            .summary("smallest packet size that the shaper counts, including the overhead"),
+        span("rtt", Span::from_ms(100))
+            .summary("typical RTT: COBALT's interval, 20 times its target"),
+        Parameter::size("memory_limit", Some(0), 0..=memory::LARGEST_BYTES).summary(
+            "largest kernel memory of all queues, more than the bytes of their packets; 0: the \
+             default of tc, four `rtt` at `rate`, from 4 MiB to 15.5 MB",
+        ),
     ],
 };
 

@@ -7,7 +7,7 @@ use jostle_units::{FULL_PACKET_BYTES, Span, Time};
 
 use super::{Fifo, QueueDiscipline, mark};
 use crate::packet::{DropReason, Packet, PacketOutcome};
-use crate::parameters::{self, MS, span};
+use crate::parameters::{self, span};
 use crate::registry::{QueueEntry, unrelated};
 
 const ENTRY: RegistryEntry = RegistryEntry {
@@ -19,9 +19,10 @@ const ENTRY: RegistryEntry = RegistryEntry {
     parameters: &[parameters::limit(Some(1_000)), TARGET, INTERVAL, parameters::ecn(false)],
 };
 
-pub(super) const TARGET: Parameter = span("target", "acceptable standing queueing delay", 5 * MS);
-pub(super) const INTERVAL: Parameter =
-    span("interval", "time in which the minimum delay must fall below the target", 100 * MS);
+pub(super) const TARGET: Parameter =
+    span("target", Span::from_ms(5)).summary("acceptable standing queueing delay");
+pub(super) const INTERVAL: Parameter = span("interval", Span::from_ms(100))
+    .summary("time in which the minimum delay must fall below the target");
 
 /// A FIFO queue with CoDel.
 #[derive(Debug)]

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, QueueLimit, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, QueueLimit, RegistryEntry};
 use jostle_units::Time;
 
 use super::{Backlog, DropTail, QueueDiscipline};
@@ -26,16 +26,14 @@ const ENTRY: RegistryEntry = RegistryEntry {
     based_on: &["drop_tail"],
     source: "Shreedhar and Varghese 1996; Linux net/sched/sch_drr.c",
     parameters: &[
-        Parameter {
-            name: "quantum",
-            summary: "bytes that a class of weight 1 may send per round",
-            kind: ParameterType::Size {
-                default_bytes: Some(packets(1)),
-                min_bytes: MIN_QUANTUM_BYTES as i64,
-                max_bytes: MAX_QUANTUM_BYTES as i64,
-            },
-        },
-        parameters::limit_of("largest length of the drop-tail queue of each class", Some(1_000)),
+        Parameter::size(
+            "quantum",
+            Some(packets(1)),
+            MIN_QUANTUM_BYTES as i64..=MAX_QUANTUM_BYTES as i64,
+        )
+        .summary("bytes that a class of weight 1 may send per round"),
+        parameters::limit(Some(1_000))
+            .summary("largest length of the drop-tail queue of each class"),
     ],
 };
 

@@ -17,12 +17,12 @@ mod scheduler;
 
 use std::collections::VecDeque;
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, QueueLimit, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, QueueLimit, RegistryEntry};
 use jostle_units::{FULL_PACKET_BYTES, RandomStream, Span, Time};
 
 use super::{Backlog, Fifo, QueueDiscipline, mark};
 use crate::packet::{DropReason, Ecn, Packet, PacketOutcome};
-use crate::parameters::{LONGEST_DELAY_NS, MS, limit_of, number, period, probability, span};
+use crate::parameters::{LONGEST_DELAY, limit, period, span};
 use crate::registry::{QueueEntry, unrelated};
 use pi2::Pi2;
 use scheduler::{DualQueue, Scheduler, Scheduling};
@@ -34,46 +34,34 @@ const ENTRY: RegistryEntry = RegistryEntry {
     based_on: &["pie"],
     source: "RFC 9332; Linux 6.17 net/sched/sch_dualpi2.c",
     parameters: &[
-        limit_of("largest sum of both queue lengths", Some(10_000)),
-        span("target", "target queueing delay of the classic queue", 15 * MS),
-        period("update", "interval between updates of the probability", 16 * MS),
-        number("alpha", "weight of the deviation from the target, per s", 0.16, (0.0, 1000.0)),
-        number("beta", "weight of the delay's trend, per s", 3.2, (0.0, 1000.0)),
-        number(
-            "coupling",
-            "ratio of the L4S marking probability to the square root of the \
-            classic drop probability",
-            2.0,
-            (0.0, 100.0),
+        limit(Some(10_000)).summary("largest sum of both queue lengths"),
+        span("target", Span::from_ms(15)).summary("target queueing delay of the classic queue"),
+        period("update", Span::from_ms(16)).summary("interval between updates of the probability"),
+        Parameter::number("alpha", 0.16, 0.0..=1000.0)
+            .summary("weight of the deviation from the target, per s"),
+        Parameter::number("beta", 3.2, 0.0..=1000.0).summary("weight of the delay's trend, per s"),
+        Parameter::number("coupling", 2.0, 0.0..=100.0).summary(
+            "ratio of the L4S marking probability to the square root of the classic drop \
+             probability",
         ),
-        span("threshold", "queueing delay above which L4S packets are marked", MS),
-        Parameter {
-            name: "min_qlen_step",
-            summary: "number of L4S packets ahead of an arriving one from which the threshold \
-                applies to it; 0: always",
-            kind: ParameterType::Integer { default: 0, min: 0, max: 1_000_000 },
-        },
-        Parameter {
-            name: "ramp",
-            summary: "range of delay above the threshold in which the marking probability rises \
-                to 1; 0: a step",
-            kind: ParameterType::Span { default_ns: 0, min_ns: 0, max_ns: LONGEST_DELAY_NS },
-        },
-        Parameter {
-            name: "scheduler",
-            summary: "weighted round robin, or the packet that has waited longest, with \
-                time_shift added for L4S",
-            kind: ParameterType::Choice {
-                default: "weighted",
-                choices: &["weighted", "time_shifted"],
-            },
-        },
-        probability(
-            "classic_share",
-            "share of the classic queue in the weighted round robin",
-            Some(0.1),
+        span("threshold", Span::from_ms(1))
+            .summary("queueing delay above which L4S packets are marked"),
+        Parameter::integer("min_qlen_step", 0, 0..=1_000_000).summary(
+            "number of L4S packets ahead of an arriving one from which the threshold applies to \
+             it; 0: always",
         ),
-        span("time_shift", "time added to the waiting time of L4S packets (time_shifted)", 30 * MS),
+        Parameter::span("ramp", Span::ZERO, Span::ZERO..=LONGEST_DELAY).summary(
+            "range of delay above the threshold in which the marking probability rises to 1; 0: a \
+             step",
+        ),
+        Parameter::choice("scheduler", "weighted", &["weighted", "time_shifted"]).summary(
+            "weighted round robin, or the packet that has waited longest, with time_shift added \
+             for L4S",
+        ),
+        Parameter::probability("classic_share", Some(0.1))
+            .summary("share of the classic queue in the weighted round robin"),
+        span("time_shift", Span::from_ms(30))
+            .summary("time added to the waiting time of L4S packets (time_shifted)"),
     ],
 };
 

@@ -3,27 +3,16 @@
 
 use std::collections::VecDeque;
 
-use jostle_registry::{Parameter, ParameterType};
+use jostle_registry::Parameter;
 
 use crate::parameters::packets;
 
-pub(super) const QUANTUM: Parameter = Parameter {
-    name: "quantum",
-    summary: "bytes that a queue may send per round",
-    // As Linux notes, a smaller quantum would waste time on rounds without a transmission.
-    kind: ParameterType::Size {
-        default_bytes: Some(packets(1)),
-        min_bytes: 256,
-        max_bytes: 1 << 20,
-    },
-};
+/// As Linux notes, a smaller quantum would waste time on rounds without a transmission.
+pub(super) const QUANTUM: Parameter = Parameter::size("quantum", Some(packets(1)), 256..=1 << 20)
+    .summary("bytes that a queue may send per round");
 
-pub(super) const QUEUES: Parameter = Parameter {
-    name: "queues",
-    summary: "number of queues that flows are hashed to",
-    // The default of Linux.
-    kind: ParameterType::Integer { default: 1_024, min: 1, max: 65_536 },
-};
+pub(super) const QUEUES: Parameter = Parameter::integer("queues", 1_024, 1..=65_536)
+    .summary("number of queues that flows are hashed to");
 
 /// Hashes a flow by the finaliser of MurmurHash3, which maps different flows to different hashes.
 /// Linux perturbs its hashes at random; here only the flow number counts, so that runs are

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Time;
 
 use super::codel::{CodelParameters, CodelState, DequeueSource, INTERVAL, TARGET};
@@ -21,11 +21,8 @@ const ENTRY: RegistryEntry = RegistryEntry {
     based_on: &["codel"],
     source: "RFC 8290; Linux net/sched/sch_fq_codel.c",
     parameters: &[
-        Parameter {
-            name: "limit",
-            summary: "largest sum of the queue lengths, in packets",
-            kind: ParameterType::Packets { default: 10_240, min: 1, max: LARGEST_PACKETS },
-        },
+        Parameter::packets("limit", 10_240, 1..=LARGEST_PACKETS)
+            .summary("largest sum of the queue lengths, in packets"),
         QUEUES,
         QUANTUM,
         TARGET,

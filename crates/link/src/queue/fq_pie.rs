@@ -1,7 +1,7 @@
 //! FQ-PIE, as in Linux `net/sched/sch_fq_pie.c`: flows are hashed to queues with the scheduler of
 //! FQ-CoDel, each with PIE on arrivals. Linux's second limit, on kernel memory, is not implemented.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{RandomStream, RingBuffer, Time};
 
 use super::flow_queue_scheduler::{FlowQueueScheduler, QUANTUM, QUEUES, bucket_of};
@@ -18,11 +18,8 @@ const ENTRY: RegistryEntry = RegistryEntry {
     based_on: &["pie"],
     source: "Linux net/sched/sch_fq_pie.c; RFC 8033",
     parameters: &[
-        Parameter {
-            name: "limit",
-            summary: "largest sum of the queue lengths, in packets",
-            kind: ParameterType::Packets { default: 10_240, min: 1, max: LARGEST_PACKETS },
-        },
+        Parameter::packets("limit", 10_240, 1..=LARGEST_PACKETS)
+            .summary("largest sum of the queue lengths, in packets"),
         QUEUES,
         QUANTUM,
         TARGET,

@@ -2,12 +2,12 @@
 //! geostationary satellite network drops a quarter of them while it is more than half full
 //! (Claypool, Chung, Claypool 2021).
 
-use jostle_registry::{QueueLimit, RegistryEntry};
+use jostle_registry::{Parameter, QueueLimit, RegistryEntry};
 use jostle_units::{RandomStream, Time};
 
 use super::{Fifo, QueueDiscipline};
 use crate::packet::{DropReason, Packet, PacketOutcome};
-use crate::parameters::{self, probability, size};
+use crate::parameters::{self, size};
 use crate::registry::{QueueEntry, unrelated};
 
 const ENTRY: RegistryEntry = RegistryEntry {
@@ -19,8 +19,9 @@ const ENTRY: RegistryEntry = RegistryEntry {
              Satellite Network, PAM 2021",
     parameters: &[
         parameters::limit(None),
-        size("threshold", "queue length above which arriving packets are dropped at random", 0),
-        probability("probability", "probability of a random drop", Some(0.25)),
+        size("threshold", 0)
+            .summary("queue length above which arriving packets are dropped at random"),
+        Parameter::probability("probability", Some(0.25)).summary("probability of a random drop"),
     ],
 };
 

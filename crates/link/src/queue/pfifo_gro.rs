@@ -31,7 +31,7 @@
 
 use std::collections::VecDeque;
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Ecn, HEADER_BYTES, LINK_HEADER_BYTES, Span, Time};
 
 use super::QueueDiscipline;
@@ -48,29 +48,17 @@ const ENTRY: RegistryEntry = RegistryEntry {
     based_on: &["drop_tail"],
     source: "Linux net/sched/sch_fifo.c (pfifo), net/core/gro.c, net/ipv4/tcp_offload.c",
     parameters: &[
-        Parameter {
-            name: "limit",
-            summary: "largest number of socket buffers in the queue (txqueuelen)",
-            kind: ParameterType::Packets { default: 1_000, min: 1, max: LARGEST_PACKETS },
-        },
+        Parameter::packets("limit", 1_000, 1..=LARGEST_PACKETS)
+            .summary("largest number of socket buffers in the queue (txqueuelen)"),
         // 20,000 interrupts per second, the initial value of Intel's drivers (igb: IGB_20K_ITR);
         // for bulk traffic they use fewer (IGB_4K_ITR).
-        parameters::span(
-            "coalesce",
+        parameters::span("coalesce", Span::from_us(50)).summary(
             "time after the first packet of a buffer in which packets of the flow are merged into \
-            it (rx-usecs)",
-            50_000,
+             it (rx-usecs)",
         ),
         // include/linux/netdevice.h: GRO_LEGACY_MAX_SIZE.
-        Parameter {
-            name: "gro_max_size",
-            summary: "upper limit of a buffer's size in bytes, including IP headers",
-            kind: ParameterType::Size {
-                default_bytes: Some(65_536),
-                min_bytes: packets(1),
-                max_bytes: 1 << 20,
-            },
-        },
+        Parameter::size("gro_max_size", Some(65_536), packets(1)..=1 << 20)
+            .summary("upper limit of a buffer's size in bytes, including IP headers"),
     ],
 };
 

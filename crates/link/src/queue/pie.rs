@@ -11,7 +11,7 @@ use jostle_units::{FULL_PACKET_BYTES, RandomStream, Span, Time};
 
 use super::{Fifo, QueueDiscipline, mark};
 use crate::packet::{DropReason, Packet, PacketOutcome};
-use crate::parameters::{self, MS, number, period, span};
+use crate::parameters::{self, period, span};
 use crate::registry::{QueueEntry, unrelated};
 
 const ENTRY: RegistryEntry = RegistryEntry {
@@ -30,13 +30,14 @@ const ENTRY: RegistryEntry = RegistryEntry {
     ],
 };
 
-pub(super) const TARGET: Parameter = span("target", "target queueing delay", 15 * MS);
+pub(super) const TARGET: Parameter =
+    span("target", Span::from_ms(15)).summary("target queueing delay");
 pub(super) const UPDATE: Parameter =
-    period("update", "interval between updates of the probability", 15 * MS);
-pub(super) const ALPHA: Parameter =
-    number("alpha", "weight of the deviation from the target, per s", 0.125, (0.0, 1000.0));
+    period("update", Span::from_ms(15)).summary("interval between updates of the probability");
+pub(super) const ALPHA: Parameter = Parameter::number("alpha", 0.125, 0.0..=1000.0)
+    .summary("weight of the deviation from the target, per s");
 pub(super) const BETA: Parameter =
-    number("beta", "weight of the delay's trend, per s", 1.25, (0.0, 1000.0));
+    Parameter::number("beta", 1.25, 0.0..=1000.0).summary("weight of the delay's trend, per s");
 
 /// RFC 8033, 4.4: bursts of up to 150 ms are allowed.
 const BURST_ALLOWANCE: Span = Span::from_ms(150);

@@ -20,7 +20,7 @@ const ENTRY: RegistryEntry = RegistryEntry {
     parameters: &[
         RATE,
         BURST,
-        parameters::limit_of("largest queue length behind the policer", Some(1_000)),
+        parameters::limit(Some(1_000)).summary("largest queue length behind the policer"),
     ],
 };
 

@@ -7,12 +7,14 @@
 //! `bandwidth`; this queue measures it from its departures.
 //! (`avpkt`, `bandwidth`); this queue measures it from its own departures.
 
-use jostle_registry::{ParameterError, ParameterValue, ParameterValues, QueueLimit, RegistryEntry};
+use jostle_registry::{
+    Parameter, ParameterError, ParameterValue, ParameterValues, QueueLimit, RegistryEntry,
+};
 use jostle_units::{RandomStream, Time};
 
 use super::{Fifo, QueueDiscipline, mark};
 use crate::packet::{DropReason, Packet, PacketOutcome};
-use crate::parameters::{self, number, probability, size};
+use crate::parameters::{self, size};
 use crate::registry::QueueEntry;
 
 /// Weight of a new packet in the mean transmission time.
@@ -27,19 +29,15 @@ const ENTRY: RegistryEntry = RegistryEntry {
              Linux include/net/red.h, net/sched/sch_red.c",
     parameters: &[
         parameters::limit(None),
-        size(
-            "min",
-            "average queue length below which no packet is dropped (tc: a third of max)",
-            1,
+        size("min", 1)
+            .summary("average queue length below which no packet is dropped (tc: a third of max)"),
+        size("max", 1).summary(
+            "average queue length above which all packets are dropped (tc: a quarter of limit)",
         ),
-        size(
-            "max",
-            "average queue length above which all packets are dropped (tc: a quarter of \
-            limit)",
-            1,
-        ),
-        probability("probability", "drop probability when the average reaches max", Some(0.02)),
-        number("weight", "weight of a new sample in the average", 0.002, (1e-9, 1.0)),
+        Parameter::probability("probability", Some(0.02))
+            .summary("drop probability when the average reaches max"),
+        Parameter::number("weight", 0.002, 1e-9..=1.0)
+            .summary("weight of a new sample in the average"),
         parameters::ecn(false),
     ],
 };

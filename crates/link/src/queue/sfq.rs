@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Time;
 
 use super::flow_queue_scheduler::{QUANTUM, bucket_of};
@@ -20,32 +20,15 @@ const ENTRY: RegistryEntry = RegistryEntry {
     based_on: &["drop_tail"],
     source: "McKenney 1990; Linux net/sched/sch_sfq.c",
     parameters: &[
-        Parameter {
-            name: "limit",
-            summary: "largest sum of the queue lengths, in packets",
-            kind: ParameterType::Packets { default: 127, min: 1, max: 127 * MOST_FLOWS },
-        },
-        Parameter {
-            name: "depth",
-            summary: "largest length of a queue, in packets",
-            kind: ParameterType::Packets { default: 127, min: 1, max: 127 },
-        },
-        Parameter {
-            name: "flows",
-            summary: "largest number of active queues",
-            kind: ParameterType::Integer { default: 128, min: 1, max: MOST_FLOWS },
-        },
-        Parameter {
-            name: "divisor",
-            summary: "number of buckets that flows are hashed to",
-            kind: ParameterType::Integer { default: 1_024, min: 1, max: 65_536 },
-        },
+        Parameter::packets("limit", 127, 1..=127 * MOST_FLOWS)
+            .summary("largest sum of the queue lengths, in packets"),
+        Parameter::packets("depth", 127, 1..=127).summary("largest length of a queue, in packets"),
+        Parameter::integer("flows", 128, 1..=MOST_FLOWS).summary("largest number of active queues"),
+        Parameter::integer("divisor", 1_024, 1..=65_536)
+            .summary("number of buckets that flows are hashed to"),
         QUANTUM,
-        Parameter {
-            name: "headdrop",
-            summary: "drop the first packet of the queue instead of the last one",
-            kind: ParameterType::Bool { default: false },
-        },
+        Parameter::bool("headdrop", false)
+            .summary("drop the first packet of the queue instead of the last one"),
     ],
 };
 

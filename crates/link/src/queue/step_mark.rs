@@ -9,12 +9,12 @@
 //! With `l4s_only` it is the step of an L4S queue that other flows share (Linux's
 //! `ce_threshold_selector` 0x1/0x3 of fq_codel): only packets of L4S flows, ECT(1), are marked.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, QueueLimit, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, QueueLimit, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use super::{Fifo, QueueDiscipline, mark};
 use crate::packet::{DropReason, Ecn, Packet, PacketOutcome};
-use crate::parameters::{self, MS, span};
+use crate::parameters::{self, span};
 use crate::registry::{QueueEntry, unrelated};
 
 const ENTRY: RegistryEntry = RegistryEntry {
@@ -26,12 +26,9 @@ const ENTRY: RegistryEntry = RegistryEntry {
              include/net/codel_impl.h (ce_threshold)",
     parameters: &[
         parameters::limit(Some(1_000)),
-        span("threshold", "queueing delay above which ECN-capable packets are marked", MS),
-        Parameter {
-            name: "l4s_only",
-            summary: "mark only packets of L4S flows, ECT(1)",
-            kind: ParameterType::Bool { default: false },
-        },
+        span("threshold", Span::from_ms(1))
+            .summary("queueing delay above which ECN-capable packets are marked"),
+        Parameter::bool("l4s_only", false).summary("mark only packets of L4S flows, ECT(1)"),
     ],
 };
 

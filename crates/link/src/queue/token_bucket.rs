@@ -1,27 +1,22 @@
 //! A token bucket, measured in time as in Linux (`net/sched/sch_tbf.c`, `act_police.c`): tokens are
 //! the time for which the bucket's rate could have sent, up to its burst.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues};
+use jostle_registry::{Parameter, ParameterValues};
 use jostle_units::{FULL_PACKET_BYTES, Rate, Span, Time};
 
-use crate::parameters::FASTEST_BPS;
+use crate::parameters::FASTEST;
 use crate::service_rate::Shaper;
 
-pub(super) const RATE: Parameter = Parameter {
-    name: "rate",
-    summary: "rate at which the bucket fills",
-    kind: ParameterType::Rate { default_bps: 10_000_000, min_bps: 64, max_bps: FASTEST_BPS },
-};
+pub(super) const RATE: Parameter =
+    Parameter::rate("rate", Rate::from_mbps(10), Rate::from_bps(64)..=FASTEST)
+        .summary("rate at which the bucket fills");
 
-pub(super) const BURST: Parameter = Parameter {
-    name: "burst",
-    summary: "size of the bucket: data that may pass at once after a pause",
-    kind: ParameterType::Size {
-        default_bytes: Some(10 * FULL_PACKET_BYTES as i64),
-        min_bytes: FULL_PACKET_BYTES as i64,
-        max_bytes: 1 << 32,
-    },
-};
+pub(super) const BURST: Parameter = Parameter::size(
+    "burst",
+    Some(10 * FULL_PACKET_BYTES as i64),
+    FULL_PACKET_BYTES as i64..=1 << 32,
+)
+.summary("size of the bucket: data that may pass at once after a pause");
 
 /// A token bucket, initially full.
 #[derive(Clone, Copy, Debug)]

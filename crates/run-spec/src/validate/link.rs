@@ -19,7 +19,7 @@ const MAX_THINNED_ACKS: u32 = 1024;
 /// Maximum delay of an ACK. With more, the sender's timer would expire.
 const MAX_HOLD_NS: u64 = 200_000_000;
 /// Minimum correlation time of jitter, other than 0.
-const MIN_CORRELATION_NS: u64 = registry::SHORTEST_PERIOD_NS as u64;
+const MIN_CORRELATION_NS: u64 = registry::SHORTEST_PERIOD.as_ns();
 
 pub(super) fn check(at: SpecPath<'_>, link: &LinkSpec) -> Result<(), SpecError> {
     check_capacity(format_args!("{at}.capacity"), &link.capacity)?;

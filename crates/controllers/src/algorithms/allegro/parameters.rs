@@ -1,38 +1,26 @@
 //! Parameters of PCC Allegro.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues};
+use jostle_registry::{Parameter, ParameterValues};
+use jostle_units::Rate;
 
 use crate::pcc::parameters::minimum_rate;
 
-const fn share(name: &'static str, summary: &'static str, default: f64, min: f64) -> Parameter {
-    Parameter { name, summary, kind: ParameterType::Number { default, min, max: 0.5 } }
-}
-
 pub(super) const PARAMETERS: &[Parameter] = &[
-    share("loss_threshold", "share of losses at which the sigmoid reduces the utility", 0.05, 0.0),
-    Parameter {
-        name: "steepness",
-        summary: "steepness of the sigmoid, per share of losses",
-        kind: ParameterType::Number { default: 100.0, min: 0.0, max: 1e6 },
-    },
-    share("epsilon", "smallest distance of probed rates, as a share; also the step", 0.01, 1e-3),
-    share("epsilon_max", "largest distance of probed rates, as a share", 0.05, 1e-3),
-    Parameter {
-        name: "interval_rtts",
-        summary: "shortest length of a monitor interval, in smoothed RTTs",
-        kind: ParameterType::Number { default: 1.7, min: 0.1, max: 10.0 },
-    },
-    Parameter {
-        name: "interval_jitter_rtts",
-        summary: "largest random lengthening of an interval, in smoothed RTTs",
-        kind: ParameterType::Number { default: 0.5, min: 0.0, max: 10.0 },
-    },
-    Parameter {
-        name: "interval_packets",
-        summary: "smallest number of packets of a monitor interval (paper: 10)",
-        kind: ParameterType::Integer { default: 40, min: 2, max: 100_000 },
-    },
-    minimum_rate(100_000),
+    Parameter::number("loss_threshold", 0.05, 0.0..=0.5)
+        .summary("share of losses at which the sigmoid reduces the utility"),
+    Parameter::number("steepness", 100.0, 0.0..=1e6)
+        .summary("steepness of the sigmoid, per share of losses"),
+    Parameter::number("epsilon", 0.01, 1e-3..=0.5)
+        .summary("smallest distance of probed rates, as a share; also the step"),
+    Parameter::number("epsilon_max", 0.05, 1e-3..=0.5)
+        .summary("largest distance of probed rates, as a share"),
+    Parameter::number("interval_rtts", 1.7, 0.1..=10.0)
+        .summary("shortest length of a monitor interval, in smoothed RTTs"),
+    Parameter::number("interval_jitter_rtts", 0.5, 0.0..=10.0)
+        .summary("largest random lengthening of an interval, in smoothed RTTs"),
+    Parameter::integer("interval_packets", 40, 2..=100_000)
+        .summary("smallest number of packets of a monitor interval (paper: 10)"),
+    minimum_rate(Rate::from_bps(100_000)),
 ];
 
 /// Values of the parameters.

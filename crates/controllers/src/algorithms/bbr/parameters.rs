@@ -1,101 +1,53 @@
 //! Parameters of BBR. Linux defines them as constants; the defaults are its values.
 
-use jostle_registry::{LinuxRelease, Parameter, ParameterType, ParameterValues};
+use jostle_registry::{LinuxRelease, Parameter, ParameterValues};
 use jostle_units::Span;
 
 use super::model::GAIN_UNIT;
 use crate::slow_start::stopeg::DEFAULT_THRESHOLD;
 
-const SECOND_NS: i64 = 1_000_000_000;
-
 pub(super) const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "startup_gain",
-        summary: "pacing and cwnd gain of STARTUP; DRAIN paces by its inverse",
-        kind: ParameterType::Number { default: 2.885, min: 1.0, max: 10.0 },
-    },
-    Parameter {
-        name: "cwnd_gain",
-        summary: "cwnd in PROBE_BW, in bandwidth-delay products",
-        kind: ParameterType::Number { default: 2.0, min: 1.0, max: 10.0 },
-    },
-    Parameter {
-        name: "probe_gain",
-        summary: "pacing gain of the PROBE_BW phase that probes for more bandwidth",
-        kind: ParameterType::Number { default: 1.25, min: 1.0, max: 10.0 },
-    },
-    Parameter {
-        name: "yield_gain",
-        summary: "pacing gain of the PROBE_BW phase after it, which drains what the probe queued",
-        kind: ParameterType::Number { default: 0.75, min: 0.1, max: 1.0 },
-    },
-    Parameter {
-        name: "bandwidth_window",
-        summary: "round trips over which the maximum of the delivery rate is taken",
-        kind: ParameterType::Integer { default: 10, min: 1, max: 1000 },
-    },
-    Parameter {
-        name: "min_rtt_window",
-        summary: "time for which a minimum RTT is valid; PROBE_RTT follows if it is not confirmed",
-        kind: ParameterType::Span {
-            default_ns: 10 * SECOND_NS,
-            min_ns: SECOND_NS / 10,
-            max_ns: 3600 * SECOND_NS,
-        },
-    },
-    Parameter {
-        name: "probe_rtt_duration",
-        summary: "minimum time at the minimum window in PROBE_RTT; 0: no probes",
-        kind: ParameterType::Span { default_ns: SECOND_NS / 5, min_ns: 0, max_ns: 60 * SECOND_NS },
-    },
-    Parameter {
-        name: "min_window",
-        summary: "smallest cwnd, also in PROBE_RTT, in packets",
-        kind: ParameterType::Integer { default: 4, min: 1, max: 1000 },
-    },
-    Parameter {
-        name: "full_pipe_growth",
-        summary: "growth of the bandwidth per round below which STARTUP may be over",
-        kind: ParameterType::Number { default: 1.25, min: 1.0, max: 4.0 },
-    },
-    Parameter {
-        name: "full_pipe_rounds",
-        summary: "rounds without such growth that end STARTUP",
-        kind: ParameterType::Integer { default: 3, min: 1, max: 100 },
-    },
-    Parameter {
-        name: "startup_exit",
-        summary: "end of STARTUP: when the bandwidth no longer grows, or also by StopEG's share \
-            of the data in flight on the forward path",
-        kind: ParameterType::Choice { default: "bandwidth", choices: &["bandwidth", "stopeg"] },
-    },
-    Parameter {
-        name: "stopeg_threshold",
-        summary: "share of the data in flight on the forward path above which StopEG ends STARTUP",
-        kind: ParameterType::Number { default: DEFAULT_THRESHOLD, min: 0.5, max: 1.0 },
-    },
-    Parameter {
-        name: "pacing_margin_percent",
-        summary: "difference between the estimated bandwidth and the pacing rate, in percent",
-        kind: ParameterType::Integer { default: 1, min: 0, max: 50 },
-    },
-    Parameter {
-        name: "ack_aggregation",
-        summary: "increases cwnd by the data of aggregated ACKs; ignored with linux = 4.15",
-        kind: ParameterType::Bool { default: true },
-    },
-    Parameter {
-        name: "linux",
-        summary: "kernel to follow; 4.15 does not increase cwnd for aggregated ACKs or for the \
-            probe of a small BDP, counts packets delayed by pacing as in flight, and an RTT equal \
-            to the minimum confirms it",
-        kind: ParameterType::Choice { default: "6.1", choices: LinuxRelease::CHOICES },
-    },
-    Parameter {
-        name: "policer_detection",
-        summary: "keeps the long-term rate if losses look like a token-bucket policer's",
-        kind: ParameterType::Bool { default: true },
-    },
+    Parameter::number("startup_gain", 2.885, 1.0..=10.0)
+        .summary("pacing and cwnd gain of STARTUP; DRAIN paces by its inverse"),
+    Parameter::number("cwnd_gain", 2.0, 1.0..=10.0)
+        .summary("cwnd in PROBE_BW, in bandwidth-delay products"),
+    Parameter::number("probe_gain", 1.25, 1.0..=10.0)
+        .summary("pacing gain of the PROBE_BW phase that probes for more bandwidth"),
+    Parameter::number("yield_gain", 0.75, 0.1..=1.0)
+        .summary("pacing gain of the PROBE_BW phase after it, which drains what the probe queued"),
+    Parameter::integer("bandwidth_window", 10, 1..=1000)
+        .summary("round trips over which the maximum of the delivery rate is taken"),
+    Parameter::span(
+        "min_rtt_window",
+        Span::from_secs(10),
+        Span::from_ms(100)..=Span::from_secs(3600),
+    )
+    .summary("time for which a minimum RTT is valid; PROBE_RTT follows if it is not confirmed"),
+    Parameter::span("probe_rtt_duration", Span::from_ms(200), Span::ZERO..=Span::from_secs(60))
+        .summary("minimum time at the minimum window in PROBE_RTT; 0: no probes"),
+    Parameter::integer("min_window", 4, 1..=1000)
+        .summary("smallest cwnd, also in PROBE_RTT, in packets"),
+    Parameter::number("full_pipe_growth", 1.25, 1.0..=4.0)
+        .summary("growth of the bandwidth per round below which STARTUP may be over"),
+    Parameter::integer("full_pipe_rounds", 3, 1..=100)
+        .summary("rounds without such growth that end STARTUP"),
+    Parameter::choice("startup_exit", "bandwidth", &["bandwidth", "stopeg"]).summary(
+        "end of STARTUP: when the bandwidth no longer grows, or also by StopEG's share of the data \
+         in flight on the forward path",
+    ),
+    Parameter::number("stopeg_threshold", DEFAULT_THRESHOLD, 0.5..=1.0)
+        .summary("share of the data in flight on the forward path above which StopEG ends STARTUP"),
+    Parameter::integer("pacing_margin_percent", 1, 0..=50)
+        .summary("difference between the estimated bandwidth and the pacing rate, in percent"),
+    Parameter::bool("ack_aggregation", true)
+        .summary("increases cwnd by the data of aggregated ACKs; ignored with linux = 4.15"),
+    Parameter::choice("linux", "6.1", LinuxRelease::CHOICES).summary(
+        "kernel to follow; 4.15 does not increase cwnd for aggregated ACKs or for the probe of a \
+         small BDP, counts packets delayed by pacing as in flight, and an RTT equal to the minimum \
+         confirms it",
+    ),
+    Parameter::bool("policer_detection", true)
+        .summary("keeps the long-term rate if losses look like a token-bucket policer's"),
 ];
 
 /// The parameters in the units of the computation. Gains are in 256ths.

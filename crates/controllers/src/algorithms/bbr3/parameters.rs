@@ -1,26 +1,24 @@
 //! Parameters of BBR v3: the constants of the draft with their names.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues};
+use jostle_registry::{Parameter, ParameterValues};
 use jostle_units::Span;
 
 use crate::algorithms::bbr::model::GAIN_UNIT;
 
-const SECOND_NS: i64 = 1_000_000_000;
-
-const fn gain(default: f64) -> ParameterType {
-    ParameterType::Number { default, min: LEAST_GAIN, max: 10.0 }
+const fn gain(name: &'static str, default: f64) -> Parameter {
+    Parameter::number(name, default, LEAST_GAIN..=10.0)
 }
 
 /// A gain whose default depends on the flavour; 0 selects this default.
-const fn gain_of_flavour() -> ParameterType {
-    ParameterType::Number { default: 0.0, min: 0.0, max: 10.0 }
+const fn gain_of_flavour(name: &'static str) -> Parameter {
+    Parameter::number(name, 0.0, 0.0..=10.0)
 }
 
 /// Smallest valid gain.
 const LEAST_GAIN: f64 = 0.1;
 
-const fn span(default_ns: i64, min_ns: i64) -> ParameterType {
-    ParameterType::Span { default_ns, min_ns, max_ns: 3600 * SECOND_NS }
+const fn span(name: &'static str, default: Span, min: Span) -> Parameter {
+    Parameter::span(name, default, min..=Span::from_secs(3600))
 }
 
 /// Pacing gain of Drain, in 256ths: 0.5 in the draft, `bbr_drain_gain` in the release.
@@ -40,117 +38,55 @@ pub(super) enum Flavour {
 }
 
 pub(super) const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "flavour",
-        summary: "version of BBR v3: the IETF draft, or Google's release for Linux, which \
-            published studies measured; its constants are in 256ths, rounded down",
-        kind: ParameterType::Choice { default: "draft", choices: &["draft", "google"] },
-    },
-    Parameter {
-        name: "ecn_low",
-        summary: "responds to ECN marks on paths of at most 5 ms (google only; there it is a \
-            feature of the route)",
-        kind: ParameterType::Bool { default: false },
-    },
-    Parameter {
-        name: "startup_pacing_gain",
-        summary: "pacing gain of Startup: the smallest with which the rate doubles, 4 ln 2",
-        kind: gain(2.77),
-    },
-    Parameter {
-        name: "drain_pacing_gain",
-        summary: "pacing gain of Drain, at least 0.1; 0 for the flavour's: 0.5 of the draft (before -05: \
-                  0.35), 1000/2885 of google",
-        kind: gain_of_flavour(),
-    },
-    Parameter {
-        name: "down_pacing_gain",
-        summary: "pacing gain of ProbeBW_DOWN, which drains what the probe queued, at least 0.1; 0 for \
-                  the flavour's: 0.9 of the draft, 0.91 of google",
-        kind: gain_of_flavour(),
-    },
-    Parameter {
-        name: "up_pacing_gain",
-        summary: "pacing gain of ProbeBW_UP, which probes for more bandwidth",
-        kind: gain(1.25),
-    },
-    Parameter {
-        name: "default_cwnd_gain",
-        summary: "default cwnd in bandwidth-delay products",
-        kind: gain(2.0),
-    },
-    Parameter {
-        name: "up_cwnd_gain",
-        summary: "cwnd in bandwidth-delay products in ProbeBW_UP",
-        kind: gain(2.25),
-    },
-    Parameter {
-        name: "probe_rtt_cwnd_gain",
-        summary: "cwnd in bandwidth-delay products in ProbeRTT",
-        kind: gain(0.5),
-    },
-    Parameter {
-        name: "loss_thresh",
-        summary: "share of packets lost in a round trip above which a probe was too high",
-        kind: ParameterType::Number { default: 0.02, min: 0.0, max: 0.5 },
-    },
-    Parameter {
-        name: "beta",
-        summary: "minimum share of the short-term and long-term bounds kept after loss",
-        kind: ParameterType::Number { default: 0.7, min: 0.0, max: 1.0 },
-    },
-    Parameter {
-        name: "headroom",
-        summary: "share of inflight_longterm left to others while cruising",
-        kind: ParameterType::Number { default: 0.15, min: 0.0, max: 1.0 },
-    },
-    Parameter {
-        name: "min_pipe_cwnd",
-        summary: "smallest cwnd, in packets",
-        kind: ParameterType::Integer { default: 4, min: 1, max: 1000 },
-    },
-    Parameter {
-        name: "startup_full_loss_cnt",
-        summary: "gaps of lost packets in a round trip that end Startup; 0: any loss. With \
-            google, ACKs that report losses; 0: never",
-        kind: ParameterType::Integer { default: 6, min: 0, max: 1000 },
-    },
-    Parameter {
-        name: "min_rtt_filter_len",
-        summary: "window of the minimum RTT",
-        kind: span(10 * SECOND_NS, SECOND_NS / 10),
-    },
-    Parameter {
-        name: "probe_rtt_interval",
-        summary: "time without a new minimum RTT after which ProbeRTT follows",
-        kind: span(5 * SECOND_NS, SECOND_NS / 10),
-    },
-    Parameter {
-        name: "probe_rtt_duration",
-        summary: "minimum time at the small window of ProbeRTT; 0: no probes",
-        kind: span(SECOND_NS / 5, 0),
-    },
-    Parameter {
-        name: "bw_probe_wait",
-        summary: "minimum time between probes for bandwidth, plus a random part of a second",
-        kind: span(2 * SECOND_NS, 0),
-    },
-    Parameter {
-        name: "bw_probe_max_rounds",
-        summary: "largest number of round trips between probes, for coexistence with Reno and \
-            CUBIC",
-        kind: ParameterType::Integer { default: 63, min: 1, max: 1_000_000 },
-    },
-    Parameter {
-        name: "precautionary",
-        summary: "after a probe that was too high, the next one stops at the bound of that probe",
-        kind: ParameterType::Bool { default: true },
-    },
-    Parameter {
-        name: "pacing_margin_percent",
-        summary: "difference between the estimated bandwidth and the pacing rate, in percent",
-        kind: ParameterType::Integer { default: 1, min: 0, max: 50 },
-    },
+    Parameter::choice("flavour", "draft", &["draft", "google"]).summary(
+        "version of BBR v3: the IETF draft, or Google's release for Linux, which published studies \
+         measured; its constants are in 256ths, rounded down",
+    ),
+    Parameter::bool("ecn_low", false).summary(
+        "responds to ECN marks on paths of at most 5 ms (google only; there it is a feature of the \
+         route)",
+    ),
+    gain("startup_pacing_gain", 2.77)
+        .summary("pacing gain of Startup: the smallest with which the rate doubles, 4 ln 2"),
+    gain_of_flavour("drain_pacing_gain").summary(
+        "pacing gain of Drain, at least 0.1; 0 for the flavour's: 0.5 of the draft (before -05: \
+         0.35), 1000/2885 of google",
+    ),
+    gain_of_flavour("down_pacing_gain").summary(
+        "pacing gain of ProbeBW_DOWN, which drains what the probe queued, at least 0.1; 0 for the \
+         flavour's: 0.9 of the draft, 0.91 of google",
+    ),
+    gain("up_pacing_gain", 1.25)
+        .summary("pacing gain of ProbeBW_UP, which probes for more bandwidth"),
+    gain("default_cwnd_gain", 2.0).summary("default cwnd in bandwidth-delay products"),
+    gain("up_cwnd_gain", 2.25).summary("cwnd in bandwidth-delay products in ProbeBW_UP"),
+    gain("probe_rtt_cwnd_gain", 0.5).summary("cwnd in bandwidth-delay products in ProbeRTT"),
+    Parameter::number("loss_thresh", 0.02, 0.0..=0.5)
+        .summary("share of packets lost in a round trip above which a probe was too high"),
+    Parameter::number("beta", 0.7, 0.0..=1.0)
+        .summary("minimum share of the short-term and long-term bounds kept after loss"),
+    Parameter::number("headroom", 0.15, 0.0..=1.0)
+        .summary("share of inflight_longterm left to others while cruising"),
+    Parameter::integer("min_pipe_cwnd", 4, 1..=1000).summary("smallest cwnd, in packets"),
+    Parameter::integer("startup_full_loss_cnt", 6, 0..=1000).summary(
+        "gaps of lost packets in a round trip that end Startup; 0: any loss. With google, ACKs \
+         that report losses; 0: never",
+    ),
+    span("min_rtt_filter_len", Span::from_secs(10), Span::from_ms(100))
+        .summary("window of the minimum RTT"),
+    span("probe_rtt_interval", Span::from_secs(5), Span::from_ms(100))
+        .summary("time without a new minimum RTT after which ProbeRTT follows"),
+    span("probe_rtt_duration", Span::from_ms(200), Span::ZERO)
+        .summary("minimum time at the small window of ProbeRTT; 0: no probes"),
+    span("bw_probe_wait", Span::from_secs(2), Span::ZERO)
+        .summary("minimum time between probes for bandwidth, plus a random part of a second"),
+    Parameter::integer("bw_probe_max_rounds", 63, 1..=1_000_000).summary(
+        "largest number of round trips between probes, for coexistence with Reno and CUBIC",
+    ),
+    Parameter::bool("precautionary", true)
+        .summary("after a probe that was too high, the next one stops at the bound of that probe"),
+    Parameter::integer("pacing_margin_percent", 1, 0..=50)
+        .summary("difference between the estimated bandwidth and the pacing rate, in percent"),
 ];
 
 /// The parameters in the units of the computation. Gains are in 256ths.

@@ -1,95 +1,59 @@
 //! Parameters of Copa.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues};
+use jostle_registry::{Parameter, ParameterValues};
 use jostle_units::Span;
 
 pub(super) const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "flavour",
-        summary: "version of Copa: the authors' release, or mvfst (Meta's QUIC), which has no \
-            competitive mode and only the parameters delta and rtt_standing",
-        kind: ParameterType::Choice { default: "release", choices: &["release", "mvfst"] },
-    },
-    Parameter {
-        name: "delta",
-        summary: "weight of delay relative to throughput, at least 0.001: 1/delta packets are \
-            kept in the queue; 0: value of the flavour (0.5 in the release, 0.05 in mvfst)",
-        kind: ParameterType::Number { default: 0.0, min: 0.0, max: 100.0 },
-    },
-    Parameter {
-        name: "rtt_standing",
-        summary: "the queueing delay uses RTTstanding (copaUseRttStanding of mvfst); off: the \
-            latest RTT",
-        kind: ParameterType::Bool { default: false },
-    },
-    Parameter {
-        name: "mode",
-        summary: "switching: tests whether other flows fill the buffer; default: constant delta; \
-            competitive: always AIMD on 1/delta",
-        kind: ParameterType::Choice {
-            default: "switching",
-            choices: &["switching", "default", "competitive"],
-        },
-    },
-    Parameter {
-        name: "empty_share",
-        summary: "queueing delay that counts as nearly empty, as a share of the RTT's recent swing",
-        kind: ParameterType::Number { default: 0.1, min: 0.0, max: 1.0 },
-    },
-    Parameter {
-        name: "empty_rtts",
-        summary: "RTTs within which the queue must be nearly empty once for the default mode \
-                  (release of the authors: 4; the paper: 5)",
-        kind: ParameterType::Integer { default: 4, min: 1, max: 1_000 },
-    },
-    Parameter {
-        name: "velocity_cap",
-        summary: "largest change of cwnd in a round trip, relative to cwnd (release of the \
-            authors: 1)",
-        kind: ParameterType::Number { default: 1.0, min: 0.0, max: 1_000.0 },
-    },
-    Parameter {
-        name: "steady_rounds",
-        summary: "round trips in one direction after which the velocity doubles with each further \
-                  one (release of the authors: 1; the paper and mvfst: 3)",
-        kind: ParameterType::Integer { default: 1, min: 1, max: 1_000 },
-    },
-    Parameter {
-        name: "reset_at_crossing",
-        summary: "reset the velocity to 1 when the target is crossed, not at the end of the round \
-            trip (mvfst, which has no competitive mode)",
-        kind: ParameterType::Bool { default: false },
-    },
-    Parameter {
-        name: "standing_rtts",
-        summary: "window of the standing RTT, in smoothed RTTs",
-        kind: ParameterType::Number { default: 0.5, min: 0.0, max: 10.0 },
-    },
-    Parameter {
-        name: "min_rtt_window",
-        summary: "window of the minimum RTT, if longer than min_rtt_rtts",
-        kind: ParameterType::Span {
-            default_ns: 10_000_000_000,
-            min_ns: 100_000_000,
-            max_ns: 3_600_000_000_000,
-        },
-    },
-    Parameter {
-        name: "min_rtt_rtts",
-        summary: "smallest window of the minimum RTT, in minimum RTTs (release of the authors: 20)",
-        kind: ParameterType::Integer { default: 20, min: 0, max: 10_000 },
-    },
-    Parameter {
-        name: "loss_threshold",
-        summary: "share of lost packets over two round trips above which cwnd is reduced (release \
-            of the authors: 0.3; 1: never)",
-        kind: ParameterType::Number { default: 0.3, min: 0.0, max: 1.0 },
-    },
-    Parameter {
-        name: "loss_factor",
-        summary: "share of cwnd kept by this reduction (release of the authors: 0.7)",
-        kind: ParameterType::Number { default: 0.7, min: 0.1, max: 1.0 },
-    },
+    Parameter::choice("flavour", "release", &["release", "mvfst"]).summary(
+        "version of Copa: the authors' release, or mvfst (Meta's QUIC), which has no competitive \
+         mode and only the parameters delta and rtt_standing",
+    ),
+    Parameter::number("delta", 0.0, 0.0..=100.0).summary(
+        "weight of delay relative to throughput, at least 0.001: 1/delta packets are kept in the \
+         queue; 0: value of the flavour (0.5 in the release, 0.05 in mvfst)",
+    ),
+    Parameter::bool("rtt_standing", false).summary(
+        "the queueing delay uses RTTstanding (copaUseRttStanding of mvfst); off: the latest RTT",
+    ),
+    Parameter::choice("mode", "switching", &["switching", "default", "competitive"]).summary(
+        "switching: tests whether other flows fill the buffer; default: constant delta; \
+         competitive: always AIMD on 1/delta",
+    ),
+    Parameter::number("empty_share", 0.1, 0.0..=1.0).summary(
+        "queueing delay that counts as nearly empty, as a share of the RTT's recent swing",
+    ),
+    Parameter::integer("empty_rtts", 4, 1..=1_000).summary(
+        "RTTs within which the queue must be nearly empty once for the default mode (release of \
+         the authors: 4; the paper: 5)",
+    ),
+    Parameter::number("velocity_cap", 1.0, 0.0..=1_000.0).summary(
+        "largest change of cwnd in a round trip, relative to cwnd (release of the authors: 1)",
+    ),
+    Parameter::integer("steady_rounds", 1, 1..=1_000).summary(
+        "round trips in one direction after which the velocity doubles with each further one \
+         (release of the authors: 1; the paper and mvfst: 3)",
+    ),
+    Parameter::bool("reset_at_crossing", false).summary(
+        "reset the velocity to 1 when the target is crossed, not at the end of the round trip \
+         (mvfst, which has no competitive mode)",
+    ),
+    Parameter::number("standing_rtts", 0.5, 0.0..=10.0)
+        .summary("window of the standing RTT, in smoothed RTTs"),
+    Parameter::span(
+        "min_rtt_window",
+        Span::from_secs(10),
+        Span::from_ms(100)..=Span::from_secs(3600),
+    )
+    .summary("window of the minimum RTT, if longer than min_rtt_rtts"),
+    Parameter::integer("min_rtt_rtts", 20, 0..=10_000).summary(
+        "smallest window of the minimum RTT, in minimum RTTs (release of the authors: 20)",
+    ),
+    Parameter::number("loss_threshold", 0.3, 0.0..=1.0).summary(
+        "share of lost packets over two round trips above which cwnd is reduced (release of the \
+         authors: 0.3; 1: never)",
+    ),
+    Parameter::number("loss_factor", 0.7, 0.1..=1.0)
+        .summary("share of cwnd kept by this reduction (release of the authors: 0.7)"),
 ];
 
 /// Selection of the mode.

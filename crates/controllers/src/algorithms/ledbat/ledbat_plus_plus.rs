@@ -1,6 +1,6 @@
 //! LEDBAT++.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues, RegistryEntry};
+use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
 use super::{Delays, Fraction, INIT_CWND, MIN_CWND, SLOW_START_EXIT, shrink};
@@ -20,25 +20,12 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         based_on: &["ledbat"],
         source: "Balasubramanian, Ertugay & Havey, draft-irtf-iccrg-ledbat-plus-plus-01, 2020",
         parameters: &[
-            Parameter {
-                name: "target",
-                summary: "target queueing delay",
-                kind: ParameterType::Span {
-                    default_ns: 60_000_000,
-                    min_ns: 1_000_000,
-                    max_ns: 1_000_000_000,
-                },
-            },
-            Parameter {
-                name: "constant",
-                summary: "factor of the multiplicative decrease",
-                kind: ParameterType::Number { default: 1.0, min: 0.0, max: 10.0 },
-            },
-            Parameter {
-                name: "slowdowns",
-                summary: "empty the queue periodically to measure the base delay",
-                kind: ParameterType::Bool { default: true },
-            },
+            Parameter::span("target", Span::from_ms(60), Span::from_ms(1)..=Span::from_secs(1))
+                .summary("target queueing delay"),
+            Parameter::number("constant", 1.0, 0.0..=10.0)
+                .summary("factor of the multiplicative decrease"),
+            Parameter::bool("slowdowns", true)
+                .summary("empty the queue periodically to measure the base delay"),
             INIT_CWND,
             SLOW_START_EXIT,
         ],

@@ -1,48 +1,23 @@
 //! The proportion of BBR's window in Modest BBR: a binary search after a loss, then a linear
 //! increase.
 
-use jostle_registry::{LinuxRelease, Parameter, ParameterType, ParameterValues};
+use jostle_registry::{LinuxRelease, Parameter, ParameterValues};
 
 pub(super) const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "w_max",
-        summary: "upper end of the search after a loss, relative to cwnd before the loss",
-        kind: ParameterType::Number { default: 1.0, min: 0.1, max: 1.0 },
-    },
-    Parameter {
-        name: "w_min",
-        summary: "lower end of the search after a loss, relative to cwnd before the loss",
-        kind: ParameterType::Number { default: 0.75, min: 0.1, max: 1.0 },
-    },
-    Parameter {
-        name: "s_min",
-        summary: "distance of the ends, in packets, at which the search is over; also the \
-            increase after it",
-        kind: ParameterType::Integer { default: 1, min: 1, max: 1_000_000 },
-    },
-    Parameter {
-        name: "increase",
-        summary: "interval at which cwnd grows by s_min after the search",
-        kind: ParameterType::Choice { default: "per ack", choices: &["per ack", "per round trip"] },
-    },
-    Parameter {
-        name: "control",
-        summary: "quantities that the proportion scales",
-        kind: ParameterType::Choice {
-            default: "cwnd and pacing",
-            choices: &["cwnd and pacing", "cwnd"],
-        },
-    },
-    Parameter {
-        name: "ratchet",
-        summary: "a loss during the increase starts from the current window, not from BBR's",
-        kind: ParameterType::Bool { default: false },
-    },
-    Parameter {
-        name: "linux",
-        summary: "kernel whose BBR is used",
-        kind: ParameterType::Choice { default: "6.1", choices: LinuxRelease::CHOICES },
-    },
+    Parameter::number("w_max", 1.0, 0.1..=1.0)
+        .summary("upper end of the search after a loss, relative to cwnd before the loss"),
+    Parameter::number("w_min", 0.75, 0.1..=1.0)
+        .summary("lower end of the search after a loss, relative to cwnd before the loss"),
+    Parameter::integer("s_min", 1, 1..=1_000_000).summary(
+        "distance of the ends, in packets, at which the search is over; also the increase after it",
+    ),
+    Parameter::choice("increase", "per ack", &["per ack", "per round trip"])
+        .summary("interval at which cwnd grows by s_min after the search"),
+    Parameter::choice("control", "cwnd and pacing", &["cwnd and pacing", "cwnd"])
+        .summary("quantities that the proportion scales"),
+    Parameter::bool("ratchet", false)
+        .summary("a loss during the increase starts from the current window, not from BBR's"),
+    Parameter::choice("linux", "6.1", LinuxRelease::CHOICES).summary("kernel whose BBR is used"),
 ];
 
 /// Parameters of the search.

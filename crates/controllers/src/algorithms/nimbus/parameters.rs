@@ -1,53 +1,27 @@
 //! Parameters of Nimbus.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues};
-
-const fn number(
-    name: &'static str,
-    summary: &'static str,
-    default: f64,
-    min: f64,
-    max: f64,
-) -> Parameter {
-    Parameter { name, summary, kind: ParameterType::Number { default, min, max } }
-}
+use jostle_registry::{Parameter, ParameterValues};
+use jostle_units::Rate;
 
 pub(super) const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "competitive",
-        summary: "controller that competes with elastic traffic: Cubic as in the paper, or Reno",
-        kind: ParameterType::Choice { default: "cubic", choices: &["cubic", "reno"] },
-    },
-    Parameter {
-        name: "link_rate",
-        summary: "rate of the link (μ), as payload; 0: the largest observed rate",
-        kind: ParameterType::Rate { default_bps: 0, min_bps: 0, max_bps: 1_000_000_000_000 },
-    },
-    number("pulse_size", "amplitude of the pulses, as a share of the link's rate", 0.25, 0.0, 1.0),
-    number("frequency", "frequency of the pulses in Hz; 1 Hz more in delay mode", 5.0, 2.0, 20.0),
-    number(
-        "elastic_above",
-        "elasticity above which cross traffic counts as elastic",
-        2.25,
-        0.0,
-        1e3,
-    ),
-    number(
-        "inelastic_below",
-        "elasticity below which cross traffic counts as inelastic, at most elastic_above",
-        2.0,
-        0.0,
-        1e3,
-    ),
-    number("alpha", "share of the unused rate that is added per step", 0.8, 0.0, 2.0),
-    number(
-        "beta",
-        "share of the link's rate subtracted per RTT of delay above the threshold",
-        0.5,
-        0.0,
-        10.0,
-    ),
-    number("delay_threshold", "target RTT, in multiples of the minimum RTT", 1.25, 1.0, 10.0),
+    Parameter::choice("competitive", "cubic", &["cubic", "reno"])
+        .summary("controller that competes with elastic traffic: Cubic as in the paper, or Reno"),
+    Parameter::rate("link_rate", Rate::ZERO, Rate::ZERO..=Rate::from_mbps(1_000_000))
+        .summary("rate of the link (μ), as payload; 0: the largest observed rate"),
+    Parameter::number("pulse_size", 0.25, 0.0..=1.0)
+        .summary("amplitude of the pulses, as a share of the link's rate"),
+    Parameter::number("frequency", 5.0, 2.0..=20.0)
+        .summary("frequency of the pulses in Hz; 1 Hz more in delay mode"),
+    Parameter::number("elastic_above", 2.25, 0.0..=1e3)
+        .summary("elasticity above which cross traffic counts as elastic"),
+    Parameter::number("inelastic_below", 2.0, 0.0..=1e3)
+        .summary("elasticity below which cross traffic counts as inelastic, at most elastic_above"),
+    Parameter::number("alpha", 0.8, 0.0..=2.0)
+        .summary("share of the unused rate that is added per step"),
+    Parameter::number("beta", 0.5, 0.0..=10.0)
+        .summary("share of the link's rate subtracted per RTT of delay above the threshold"),
+    Parameter::number("delay_threshold", 1.25, 1.0..=10.0)
+        .summary("target RTT, in multiples of the minimum RTT"),
 ];
 
 /// Values of the parameters.

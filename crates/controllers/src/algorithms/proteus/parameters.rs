@@ -1,48 +1,33 @@
 //! Parameters of PCC Proteus.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues};
+use jostle_registry::{Parameter, ParameterValues};
+use jostle_units::Rate;
 
 use super::utility::Utility;
-use crate::pcc::parameters::{minimum_rate, number, rate};
+use crate::pcc::parameters::{minimum_rate, rate};
 
 pub(super) const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "mode",
-        summary: "primary (Proteus-P) takes its share, scavenger (Proteus-S) yields to others, \
-            hybrid (Proteus-H) is primary below the threshold and scavenger above",
-        kind: ParameterType::Choice {
-            default: "primary",
-            choices: &["primary", "scavenger", "hybrid"],
-        },
-    },
-    rate(
-        "threshold",
-        "rate above which a hybrid flow yields; the release has no default",
-        10_000_000,
+    Parameter::choice("mode", "primary", &["primary", "scavenger", "hybrid"]).summary(
+        "primary (Proteus-P) takes its share, scavenger (Proteus-S) yields to others, hybrid \
+         (Proteus-H) is primary below the threshold and scavenger above",
     ),
-    Parameter {
-        name: "exponent",
-        summary: "power of the rate in its reward",
-        kind: ParameterType::Number { default: 0.9, min: 0.1, max: 1.0 },
-    },
-    number("rtt_coefficient", "cost of the RTT gradient, in s/s", 900.0, 1e9),
-    number("loss_coefficient", "cost of the share of packets lost", 11.35, 1e9),
-    number(
-        "deviation_coefficient",
-        "cost of the deviation of RTTs for scavengers, per second",
-        1500.0,
-        1e9,
-    ),
-    number(
-        "epsilon",
-        "distance of probed rates from the current rate, as a share of it",
-        0.05,
-        0.5,
-    ),
-    number("change_bound", "largest first change of the rate, as a share of it", 0.05, 0.5),
-    number("change_bound_step", "increase of the bound each time a change reaches it", 0.05, 0.5),
-    rate("min_change", "smallest change of the rate", 500_000),
-    minimum_rate(500_000),
+    rate("threshold", Rate::from_mbps(10))
+        .summary("rate above which a hybrid flow yields; the release has no default"),
+    Parameter::number("exponent", 0.9, 0.1..=1.0).summary("power of the rate in its reward"),
+    Parameter::number("rtt_coefficient", 900.0, 0.0..=1e9)
+        .summary("cost of the RTT gradient, in s/s"),
+    Parameter::number("loss_coefficient", 11.35, 0.0..=1e9)
+        .summary("cost of the share of packets lost"),
+    Parameter::number("deviation_coefficient", 1500.0, 0.0..=1e9)
+        .summary("cost of the deviation of RTTs for scavengers, per second"),
+    Parameter::number("epsilon", 0.05, 0.0..=0.5)
+        .summary("distance of probed rates from the current rate, as a share of it"),
+    Parameter::number("change_bound", 0.05, 0.0..=0.5)
+        .summary("largest first change of the rate, as a share of it"),
+    Parameter::number("change_bound_step", 0.05, 0.0..=0.5)
+        .summary("increase of the bound each time a change reaches it"),
+    rate("min_change", Rate::from_bps(500_000)).summary("smallest change of the rate"),
+    minimum_rate(Rate::from_bps(500_000)),
 ];
 
 /// Values of the parameters.

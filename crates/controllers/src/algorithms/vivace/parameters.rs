@@ -1,98 +1,70 @@
 //! Parameters of PCC Vivace.
 
-use jostle_registry::{Parameter, ParameterType, ParameterValues};
+use jostle_registry::{Parameter, ParameterValues};
+use jostle_units::Rate;
 
 use super::step_size::Steps;
 use super::utility::{Form, Utility};
-use crate::pcc::parameters::{minimum_rate, number};
+use crate::pcc::parameters::minimum_rate;
 
 /// A coefficient whose default is given by the form.
-const fn coefficient(name: &'static str, summary: &'static str) -> Parameter {
-    Parameter { name, summary, kind: ParameterType::Number { default: -1.0, min: -1.0, max: 1e9 } }
+const fn coefficient(name: &'static str) -> Parameter {
+    Parameter::number(name, -1.0, -1.0..=1e9)
 }
 
 pub(super) const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "form",
-        summary: "utility function: paper (throughput 1, loss 11.35, RTT 900, power 0.9, in \
-            Mbit/s), linear (1, 11, 900, power 1), scaled (WebRTC, bit/s: 0.001, 10, 0.005, power \
-            0.9), satellite (a guess at a closed implementation: 1, 10, 2, linear); linux is the \
-            complete Linux port of the authors, which has no other parameters",
-        kind: ParameterType::Choice {
-            default: "paper",
-            choices: &["paper", "linear", "scaled", "satellite", "linux"],
-        },
-    },
-    Parameter {
-        name: "utility",
-        summary: "latency: coefficient of the form; loss: RTTs do not count (RTT coefficient 0)",
-        kind: ParameterType::Choice { default: "latency", choices: &["latency", "loss"] },
-    },
-    coefficient("throughput_coefficient", "reward of the rate; -1: value of the form"),
-    coefficient("loss_coefficient", "cost of the share of packets lost; -1: value of the form"),
-    coefficient("rtt_coefficient", "cost of the RTT gradient; -1: value of the form"),
-    Parameter {
-        name: "exponent",
-        summary: "power of the rate in its reward; -1: value of the form",
-        kind: ParameterType::Number { default: -1.0, min: -1.0, max: 3.0 },
-    },
-    coefficient(
-        "step_size",
-        "rate change per unit of the utility's gradient, in the form's unit of the rate; -1: \
-        value of the form (1, scaled 5)",
+    Parameter::choice("form", "paper", &["paper", "linear", "scaled", "satellite", "linux"])
+        .summary(
+            "utility function: paper (throughput 1, loss 11.35, RTT 900, power 0.9, in Mbit/s), \
+             linear (1, 11, 900, power 1), scaled (WebRTC, bit/s: 0.001, 10, 0.005, power 0.9), \
+             satellite (a guess at a closed implementation: 1, 10, 2, linear); linux is the \
+             complete Linux port of the authors, which has no other parameters",
+        ),
+    Parameter::choice("utility", "latency", &["latency", "loss"])
+        .summary("latency: coefficient of the form; loss: RTTs do not count (RTT coefficient 0)"),
+    coefficient("throughput_coefficient").summary("reward of the rate; -1: value of the form"),
+    coefficient("loss_coefficient")
+        .summary("cost of the share of packets lost; -1: value of the form"),
+    coefficient("rtt_coefficient").summary("cost of the RTT gradient; -1: value of the form"),
+    Parameter::number("exponent", -1.0, -1.0..=3.0)
+        .summary("power of the rate in its reward; -1: value of the form"),
+    coefficient("step_size").summary(
+        "rate change per unit of the utility's gradient, in the form's unit of the rate; -1: value \
+         of the form (1, scaled 5)",
     ),
-    number(
-        "epsilon",
-        "distance of probed rates from the current rate, as a share of it",
-        0.05,
-        0.5,
+    Parameter::number("epsilon", 0.05, 0.0..=0.5)
+        .summary("distance of probed rates from the current rate, as a share of it"),
+    Parameter::number("change_bound", -1.0, -1.0..=1.0).summary(
+        "largest first change of the rate, as a share of it; -1: value of the form (0.05, linear \
+         0.1)",
     ),
-    Parameter {
-        name: "change_bound",
-        summary: "largest first change of the rate, as a share of it; -1: value of the form \
-            (0.05, linear 0.1)",
-        kind: ParameterType::Number { default: -1.0, min: -1.0, max: 1.0 },
-    },
-    Parameter {
-        name: "change_bound_step",
-        summary: "increase of the bound each time a change reaches it; -1: value of the form \
-            (0.05, linear 0.07)",
-        kind: ParameterType::Number { default: -1.0, min: -1.0, max: 1.0 },
-    },
-    number("min_change", "smallest change of the rate, as a share of it", 0.02, 0.5),
-    number("gradient_tolerance", "RTT gradients below this count as 0", 0.03, 10.0),
-    number(
-        "noise_gain",
+    Parameter::number("change_bound_step", -1.0, -1.0..=1.0).summary(
+        "increase of the bound each time a change reaches it; -1: value of the form (0.05, linear \
+         0.07)",
+    ),
+    Parameter::number("min_change", 0.02, 0.0..=0.5)
+        .summary("smallest change of the rate, as a share of it"),
+    Parameter::number("gradient_tolerance", 0.03, 0.0..=10.0)
+        .summary("RTT gradients below this count as 0"),
+    Parameter::number("noise_gain", 1.0, 0.0..=100.0).summary(
         "RTT gradients below this many times the residuals of their regression, relative to the \
          mean RTT, count as 0",
-        1.0,
-        100.0,
     ),
-    Parameter {
-        name: "start_gain",
-        summary: "growth of the rate per interval of the starting phase (Linux port: 1.5)",
-        kind: ParameterType::Number { default: 2.0, min: 1.01, max: 4.0 },
-    },
-    number("start_loss_tolerance", "share of losses that the starting phase ignores", 0.1, 1.0),
-    number(
-        "start_rtt_tolerance",
+    Parameter::number("start_gain", 2.0, 1.01..=4.0)
+        .summary("growth of the rate per interval of the starting phase (Linux port: 1.5)"),
+    Parameter::number("start_loss_tolerance", 0.1, 0.0..=1.0)
+        .summary("share of losses that the starting phase ignores"),
+    Parameter::number("start_rtt_tolerance", 0.3, 0.0..=1e6).summary(
         "growth of the smoothed RTT within an interval that ends the starting phase, as a share",
-        0.3,
-        1e6,
     ),
-    minimum_rate(500_000),
-    Parameter {
-        name: "interval_rtts",
-        summary: "length of a monitor interval, in smoothed RTTs",
-        kind: ParameterType::Number { default: 1.0, min: 0.1, max: 10.0 },
-    },
-    number("interval_jitter", "largest random lengthening of an interval, as a share", 0.1, 10.0),
-    Parameter {
-        name: "interval_packets",
-        summary: "smallest number of packets of a monitor interval; 0: value of the form (20, \
-            linear 50)",
-        kind: ParameterType::Integer { default: 0, min: 0, max: 100_000 },
-    },
+    minimum_rate(Rate::from_bps(500_000)),
+    Parameter::number("interval_rtts", 1.0, 0.1..=10.0)
+        .summary("length of a monitor interval, in smoothed RTTs"),
+    Parameter::number("interval_jitter", 0.1, 0.0..=10.0)
+        .summary("largest random lengthening of an interval, as a share"),
+    Parameter::integer("interval_packets", 0, 0..=100_000).summary(
+        "smallest number of packets of a monitor interval; 0: value of the form (20, linear 50)",
+    ),
 ];
 
 /// Values of the parameters.
