@@ -7,7 +7,7 @@ import queue
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jostle.backends import Backend, Run, run_id
 from jostle.errors import (
@@ -80,6 +80,17 @@ class _Outcome:
     runs: dict[str, Run] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self.runs or name in self.errors
+
+
+class _Place(NamedTuple):
+    """A run of a plan, by condition, seed and name in the store."""
+
+    condition: int
+    seed: int
+    name: str
+
 
 @dataclass(frozen=True)
 class Session:
@@ -140,7 +151,10 @@ class Session:
         outcome = _Outcome()
         noted: Path | None = None
         while True:
-            results, noted = self._round(plan, outcome, progress, noted)
+            places = self._places(plan)
+            noted = self._record_plan(plan, places, progress, noted)
+            self._run(plan, self._missing(plan, places, outcome), outcome, progress)
+            results = self._results(plan, places, outcome)
             more = adaptive_repeats.more_repeats(plan, results)
             if not more:
                 results.said = adaptive_repeats.unsettled(plan, results)
@@ -149,61 +163,76 @@ class Session:
                 return results
             plan = plan.repeated(more)
 
-    def _round(
-        self, plan: RunPlan, outcome: _Outcome, progress: Progress, noted: Path | None
-    ) -> tuple[ResultSet, Path | None]:
-        """Carry out the runs of a plan that are not in `outcome`; its file replaces an earlier one.
-
-        Returns
-        -------
-        ResultSet
-            All runs of the plan.
-        Path or None
-            File of the plan in the store, if it was recorded now.
-        """
-        # A plan creates its runs on demand; only position and name of each are kept.
-        places = [
-            (
-                planned.condition,
-                planned.seed,
-                run_id(planned.spec, self.backend.name, self.backend.version_of(planned.spec)),
+    def _places(self, plan: RunPlan) -> list[_Place]:
+        """Return the runs of a plan, which creates its runs on demand."""
+        backend = self.backend
+        return [
+            _Place(
+                run.condition,
+                run.seed,
+                run_id(run.spec, backend.name, backend.version_of(run.spec)),
             )
-            for planned in plan.runs
+            for run in plan.runs
         ]
-        # Adaptive repeats need all runs of a condition, so a shard gets complete conditions. It
-        # cannot write the plan's file, which contains the final number of runs of all conditions.
-        whole_conditions = self.shard is not None and plan.repeat_until is not None
-        mine = range(len(plan.conditions))
-        if self.shard is not None and whole_conditions:
-            mine = self.shard.select(mine)
-        if self.store is not None and self.noting and not whole_conditions:
-            made_by = (self.backend.name, self.backend.version)
-            written = write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
-            if written is not None:
-                progress.on_plan_stored(written.path.name)
-            new = written.path if written is not None and written.new else None
-            if noted is not None and new != noted:
-                forget_plan(noted)
-            noted = new
-        wanted: dict[str, int] = {}
-        for position, (condition, _, name) in enumerate(places):
-            if condition in mine and name not in outcome.runs and name not in outcome.errors:
-                wanted.setdefault(name, position)
-        if self.shard is not None and not whole_conditions:
-            wanted = dict(self.shard.select(list(wanted.items())))
-        self._run(plan, wanted, outcome, progress)
-        found, errors = outcome.runs, outcome.errors
-        results = ResultSet(
+
+    def _splits_conditions(self, plan: RunPlan) -> bool:
+        """Whether runs of one condition may belong to several shards.
+
+        Adaptive repeats need all runs of a condition, so a shard gets complete conditions.
+        """
+        return self.shard is None or plan.repeat_until is None
+
+    def _conditions(self, plan: RunPlan) -> Collection[int]:
+        """Return the positions of the conditions to carry out, completely or in part."""
+        every = range(len(plan.conditions))
+        if self.shard is None or self._splits_conditions(plan):
+            return every
+        return self.shard.select(every)
+
+    def _record_plan(
+        self, plan: RunPlan, places: Sequence[_Place], progress: Progress, earlier: Path | None
+    ) -> Path | None:
+        """Write a plan to the store, instead of its `earlier` file, and return its new file.
+
+        A shard with complete conditions cannot write the file, which contains the final number of
+        runs of all conditions.
+        """
+        if self.store is None or not self.noting or not self._splits_conditions(plan):
+            return earlier
+        made_by = (self.backend.name, self.backend.version)
+        written = write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
+        if written is not None:
+            progress.on_plan_stored(written.path.name)
+        new = written.path if written is not None and written.new else None
+        if earlier is not None and new != earlier:
+            forget_plan(earlier)
+        return new
+
+    def _missing(
+        self, plan: RunPlan, places: Sequence[_Place], outcome: _Outcome
+    ) -> dict[str, int]:
+        """Return names and positions of the runs to carry out that are not in `outcome`."""
+        mine = self._conditions(plan)
+        missing: dict[str, int] = {}
+        for position, place in enumerate(places):
+            if place.condition in mine and place.name not in outcome:
+                missing.setdefault(place.name, position)
+        if self.shard is not None and self._splits_conditions(plan):
+            return dict(self.shard.select(list(missing.items())))
+        return missing
+
+    def _results(self, plan: RunPlan, places: Sequence[_Place], outcome: _Outcome) -> ResultSet:
+        """Return the results of all runs of a plan."""
+        mine = self._conditions(plan)
+        runs, errors = outcome.runs, outcome.errors
+        return ResultSet(
             plan.title,
             self.backend.name,
             self.backend.version,
             conditions=plan.conditions,
-            results=[
-                ConditionRun(c, s, found[n]) for c, s, n in places if c in mine and n in found
-            ],
+            results=[ConditionRun(c, s, runs[n]) for c, s, n in places if c in mine and n in runs],
             failures=[Failure(c, s, errors[n]) for c, s, n in places if c in mine and n in errors],
         )
-        return results, noted
 
     def _run(
         self, plan: RunPlan, wanted: Mapping[str, int], outcome: _Outcome, progress: Progress
@@ -234,7 +263,7 @@ class Session:
             work.stop.close()
             progress.end()
         for name in missing:
-            if name not in outcome.runs and name not in outcome.errors:
+            if name not in outcome:
                 raise StoreError(f"cannot store run {name}: what is written there does not last")
 
     def _count_stored(self, wanted: Collection[str]) -> int | None:
