@@ -4,9 +4,9 @@
 //! segments (`scoreboard`), opening and closing (`handshake`), processing of ACKs (`ack`) and of
 //! SACK blocks (`sack`), the recovery states (`recovery`) and their undo (`undo`), RACK (`rack`),
 //! timers (`timers`), the retransmission timeout (`rto`), the tail loss probe (`tlp`), sending of
-//! new data (`transmit`), burst sizes (`burst_size`), retransmissions (`retransmit`), congestion
-//! window validation (`cwnd_validation`), the receiver's window (`advertised_window`) and ECN
-//! (`ecn`).
+//! new data (`transmit`) from the write queue (`write_queue`), burst sizes (`burst_size`),
+//! retransmissions (`retransmit`), congestion window validation (`cwnd_validation`), the receiver's
+//! window (`advertised_window`) and ECN (`ecn`).
 
 mod ack;
 mod advertised_window;
@@ -24,30 +24,29 @@ mod timers;
 mod tlp;
 mod transmit;
 mod undo;
+mod write_queue;
 
 #[cfg(test)]
 mod tests;
 
 use jostle_congestion::peer_cache::PeerAddress;
-use jostle_congestion::transport::{
-    CwndUsage, Pacer, ProportionalRateReduction, RecoverFlightSize,
-};
+use jostle_congestion::transport::{CwndUsage, Pacer, RecoverFlightSize};
 use jostle_congestion::{
     CongestionController, CongestionEvent, CongestionSignal, CwndReductionBy, DeliveryRateSampler,
     RecoveryState, RttEstimator,
 };
 use jostle_units::{Ecn, Rate, SendLimit, Span, Time};
 
-use crate::reciprocal_division::ReciprocalDivisor;
 use crate::segment::{Segment, timestamp_ms};
 use advertised_window::AdvertisedWindow;
 use ecn::EcnState;
-use rack::Rack;
+use rack::{Rack, Reordering};
+use recovery::Recovery;
 use rto::RetransmissionTimeout;
 use scoreboard::Scoreboard;
 use timers::PendingTimer;
 use tlp::TailProbe;
-use undo::UndoState;
+use write_queue::WriteQueue;
 
 /// Destination of a sender's packets.
 pub trait SegmentSink {
@@ -154,16 +153,7 @@ pub struct Sender {
     wants_ack_events: bool,
     ecn: EcnState,
 
-    /// Payload of a full-sized segment.
-    mss: ReciprocalDivisor,
-    /// Full-sized segments in one buffer of the socket's write queue. Bursts do not cross a buffer
-    /// boundary.
-    buffer_segments: ReciprocalDivisor,
-
-    /// End of the data that the application has written, in segments.
-    written: u32,
-    /// Segments that are not full-sized, lowest first: the ends of messages.
-    short: std::collections::VecDeque<(u32, u16)>,
+    queue: WriteQueue,
     peer_window: AdvertisedWindow,
 
     /// Copies of the controller's outputs, updated after each event that may change them.
@@ -175,24 +165,14 @@ pub struct Sender {
     /// Rate that spreads the first flight over a round trip. `None` after the first ACK.
     first_flight_rate: Option<Rate>,
 
-    state: RecoveryState,
-    /// `high_seq`: `snd_nxt` when the current state was entered.
-    high: u32,
-    reduction: ProportionalRateReduction,
-    /// Packets delivered before the ACK that is being processed.
-    delivered_before_ack: u64,
-    undo: UndoState,
-    /// `frto`: the timeout may prove to be spurious (RFC 5682).
-    frto: bool,
+    recovery: Recovery,
     /// Whether TCP small queues are delaying packets.
     throttled: bool,
     /// Limit of the sender. `None` before the handshake is complete.
     limit: Option<SendLimit>,
 
     rack: Rack,
-    /// `reordering`: maximum observed reordering in packets, at least 3.
-    reordering: u32,
-    reordering_seen: bool,
+    reordering: Reordering,
     tail_probe: TailProbe,
     duplicates_reported: u64,
 
@@ -227,27 +207,18 @@ impl Sender {
             owner,
             wants_ack_events: false,
             ecn,
-            mss: ReciprocalDivisor::new(u32::from(options.mss_bytes)),
-            buffer_segments: burst_size::buffer_segments(options.mss_bytes),
-            written: 0,
-            short: std::collections::VecDeque::new(),
+            queue: WriteQueue::new(options.mss_bytes),
             peer_window: AdvertisedWindow::default(),
             cwnd: options.initial_window,
             ssthresh: u32::MAX,
             pacer: Pacer::new(paced),
             rate_required: false,
             first_flight_rate: None,
-            state: RecoveryState::Open,
-            high: 0,
-            reduction: ProportionalRateReduction::default(),
-            delivered_before_ack: 0,
-            undo: UndoState::default(),
-            frto: false,
+            recovery: Recovery::default(),
             throttled: false,
             limit: None,
             rack: Rack::default(),
-            reordering: 3,
-            reordering_seen: false,
+            reordering: Reordering::default(),
             tail_probe: TailProbe::default(),
             duplicates_reported: 0,
             pending: PendingTimer::None,
@@ -269,30 +240,7 @@ impl Sender {
             self.restart_after_idle(now);
             self.note_application_limit(out);
         }
-        match bytes {
-            None => self.written = u32::MAX,
-            Some(bytes) => {
-                let full = u64::from(self.mss.get());
-                // Append to a short segment that has not been sent (`tcp_sendmsg_locked` appends to
-                // the tail of the write queue).
-                let tail = self.short.pop_back_if(|&mut (number, _)| number + 1 == self.written);
-                let bytes = match tail {
-                    None => bytes,
-                    Some((number, rest)) => {
-                        self.written = number;
-                        bytes + u64::from(rest)
-                    }
-                };
-                // Saturate: no valid run can send this many segments.
-                let segments = u32::try_from(bytes / full).unwrap_or(u32::MAX);
-                self.written = self.written.saturating_add(segments);
-                let rest = (bytes % full) as u16;
-                if rest > 0 && self.written < u32::MAX {
-                    self.short.push_back((self.written, rest));
-                    self.written += 1;
-                }
-            }
-        }
+        self.queue.append(bytes);
         if established {
             self.write(now, out);
         }
@@ -301,17 +249,14 @@ impl Sender {
     /// Ends the data of the application and discards unsent data. Returns whether there was any.
     pub fn withdraw(&mut self) -> bool {
         let discarded = self.has_data();
-        self.written = self.written.min(self.board.next());
-        while self.short.back().is_some_and(|&(number, _)| number >= self.written) {
-            self.short.pop_back();
-        }
+        self.queue.truncate(self.board.next());
         discarded
     }
 
     /// Returns whether all written data is acknowledged.
     pub fn is_drained(&self) -> bool {
         self.connection == Connection::Established
-            && self.written == self.board.first()
+            && self.queue.end() == self.board.first()
             && self.board.outstanding() == 0
     }
 
@@ -333,7 +278,7 @@ impl Sender {
     /// Returns the payload of `segments` full-sized segments.
     #[inline]
     pub fn bytes_of(&self, packets: u32) -> u64 {
-        u64::from(packets) * u64::from(self.mss.get())
+        self.queue.bytes_of(packets)
     }
 
     /// Returns the smoothed RTT; zero before the first sample.
@@ -354,7 +299,7 @@ impl Sender {
     /// Returns the name of the mode for plots. During recovery it replaces the controller's own
     /// mode.
     pub fn mode(&self) -> &'static str {
-        match (self.connection, self.state, self.owner) {
+        match (self.connection, self.recovery.state(), self.owner) {
             (Connection::Closed | Connection::SynSent, ..) => "handshake",
             (_, RecoveryState::Loss, _) => "timeout",
             (_, RecoveryState::Recovery, CwndReductionBy::Transport) => "recovery",
@@ -374,7 +319,8 @@ impl Sender {
     fn check(&self) {
         let (board, counts) = (&self.board, self.board.counts());
         debug_assert!(board.is_consistent(), "{counts:?}");
-        debug_assert!(board.next() <= self.written, "sent what was not written: {counts:?}");
+        debug_assert!(self.queue.is_consistent(board.next()), "{:?}, {counts:?}", self.queue);
+        debug_assert!(self.recovery.is_consistent(board), "{:?}, {counts:?}", self.recovery);
         debug_assert!(u64::from(board.in_flight()) <= self.total_sent, "{counts:?}");
         debug_assert!(self.cwnd >= 1 && self.ssthresh >= 1, "{} of {}", self.cwnd, self.ssthresh);
         // RFC 6298 (5.1): "Every time a packet containing data is sent (including a retransmission),
@@ -419,13 +365,7 @@ impl Sender {
     fn set_state(&mut self, now: Time, state: RecoveryState) {
         debug_assert!(self.board.adds_up(), "before {state:?}: {:?}", self.board.counts());
         self.controller.on_recovery_state(now, state);
-        self.state = state;
-    }
-
-    /// Returns whether PRR controls cwnd: in CWR or recovery (`tcp_in_cwnd_reduction`).
-    #[inline]
-    fn in_reduction(&self) -> bool {
-        matches!(self.state, RecoveryState::Cwr | RecoveryState::Recovery)
+        self.recovery.enter(state);
     }
 
     /// Sets the pacing rate (`tcp_update_pacing_rate` in Linux): cwnd per SRTT, at 200 % in the
@@ -442,7 +382,8 @@ impl Sender {
         let percent = if self.cwnd < self.ssthresh / 2 { 200 } else { 120 };
         let window = u64::from(self.cwnd.max(self.board.outstanding()));
         // bytes/s = percent/100 · MSS · window / (srtt_8us / 8 · 10⁻⁶)
-        let per_s = u64::from(self.mss.get()) * 80_000 * percent * window / self.rtt.srtt_8us();
+        let per_s =
+            u64::from(self.queue.mss_bytes()) * 80_000 * percent * window / self.rtt.srtt_8us();
         self.pacer.rate = Rate::from_bytes_per_s(per_s);
     }
 

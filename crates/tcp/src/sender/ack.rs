@@ -46,7 +46,7 @@ impl Sender {
             return None;
         }
         let before = self.before();
-        self.delivered_before_ack = before.delivered;
+        self.recovery.delivered_before_ack = before.delivered;
         let mut findings = self.read_header(now, ack, &before);
         let mut sack_ends = FirstTransmissions::NONE;
         if ack.block_count > 0 {
@@ -90,7 +90,7 @@ impl Sender {
             self.on_probe_acknowledged(now, ack.number, &findings);
         }
         let mut repair = RetransmitAction::None;
-        if findings.is_dubious() || self.state != RecoveryState::Open {
+        if findings.is_dubious() || self.recovery.state() != RecoveryState::Open {
             repair = self.advance_recovery(now, ack.tsecr_ms, &mut findings);
         }
         if findings.set_timer {
@@ -115,7 +115,7 @@ impl Sender {
             highest_sacked: self.board.highest_sacked(),
             delivered: self.sampler.delivered(),
             lost: self.board.total_lost(),
-            state: self.state,
+            state: self.recovery.state(),
         }
     }
 
@@ -196,7 +196,7 @@ impl Sender {
             timestamps: Some(self.timestamps(now, ack)),
             first_unacked: u64::from(self.board.first()),
             next_to_send: u64::from(self.board.next()),
-            state: self.state,
+            state: self.recovery.state(),
             pacing_rate: self.visible_pacing_rate(),
         });
     }
@@ -216,8 +216,8 @@ impl Sender {
         let delivery = self.sampler.finish_ack(now, self.rtt.min_rtt());
         // "If reordering is high then always grow cwnd whenever data is delivered", otherwise only
         // if snd_una advances (RFC 5681; `tcp_may_raise_cwnd`).
-        let progress = findings.advanced || (findings.sacked && self.reordering > 3);
-        let reducing = self.in_reduction();
+        let progress = findings.advanced || (findings.sacked && self.reordering.is_high());
+        let reducing = self.recovery.in_reduction();
         let sample = AckSample {
             now,
             acked: delivered,
@@ -240,10 +240,10 @@ impl Sender {
             first_unacked: u64::from(self.board.first()),
             next_to_send: u64::from(self.board.next()),
             next_departure: self.pacer.departure.max(now),
-            state: self.state,
+            state: self.recovery.state(),
             cwnd_limited: self.is_cwnd_limited(),
             can_increase_cwnd: !reducing && progress,
-            recovery_ended: self.state != before.state
+            recovery_ended: self.recovery.state() != before.state
                 && matches!(before.state, RecoveryState::Recovery | RecoveryState::Loss),
             ce_marked: marked,
         };
@@ -322,10 +322,10 @@ impl Sender {
             RetransmitAction::Lost => {}
             RetransmitAction::New => {
                 self.write(now, out);
-                if self.board.next() > self.high {
+                if self.board.next() > self.recovery.high() {
                     return;
                 }
-                self.frto = false;
+                self.recovery.frto = false;
             }
         }
         self.retransmit_lost(now, out);

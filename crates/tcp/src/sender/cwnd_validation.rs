@@ -33,7 +33,7 @@ impl Sender {
     #[cold]
     #[inline(never)]
     fn shrink_unused(&mut self, now: Time) {
-        if self.state == RecoveryState::Open && self.written < u32::MAX {
+        if self.recovery.state() == RecoveryState::Open && self.queue.limit().is_some() {
             let used = self.usage.take_max_in_flight().max(self.options.initial_window);
             if used < self.cwnd {
                 self.keep_threshold();
@@ -46,7 +46,7 @@ impl Sender {
     /// Sets ssthresh to at least ¾ of cwnd before an unused cwnd is reduced
     /// (`tcp_current_ssthresh`).
     fn keep_threshold(&mut self) {
-        let threshold = if self.in_reduction() {
+        let threshold = if self.recovery.in_reduction() {
             self.ssthresh
         } else {
             self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4)

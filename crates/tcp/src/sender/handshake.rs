@@ -93,11 +93,11 @@ impl Sender {
         self.usage.since = now;
         self.controller.on_established(&EstablishedEvent {
             now,
-            mss_bytes: self.mss.get(),
+            mss_bytes: self.queue.mss_bytes(),
             initial_window,
             rtt: Some(rtt),
             prospect: FirstFlightLimits {
-                send_backlog_packets: (self.written < u32::MAX).then_some(u64::from(self.written)),
+                send_backlog_packets: self.queue.limit().map(u64::from),
                 receive_window: self.peer_window.end,
                 quick_start_rate: answer.rate.rate(),
             },

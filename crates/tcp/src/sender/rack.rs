@@ -1,6 +1,5 @@
 //! RACK (RFC 8985): a packet is lost if one sent sufficiently later was delivered.
 
-use jostle_congestion::RecoveryState;
 use jostle_units::{Span, Time};
 
 use super::Sender;
@@ -8,6 +7,57 @@ use super::scoreboard::{LossDecision, SentSegment};
 
 /// `TCP_RACK_RECOVERY_THRESH`: number of recoveries for which a larger reordering window is kept.
 const PERSIST: u32 = 16;
+
+/// Observed reordering.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reordering {
+    /// `reordering`: maximum distance in packets.
+    degree: u32,
+    seen: bool,
+}
+
+impl Default for Reordering {
+    fn default() -> Self {
+        Self { degree: Self::INITIAL, seen: false }
+    }
+}
+
+impl Reordering {
+    /// `net.ipv4.tcp_reordering`.
+    const INITIAL: u32 = 3;
+    /// `net.ipv4.tcp_max_reordering`.
+    const MAX: u32 = 300;
+
+    #[inline]
+    pub const fn degree(&self) -> u32 {
+        self.degree
+    }
+
+    #[inline]
+    pub const fn is_seen(&self) -> bool {
+        self.seen
+    }
+
+    /// Returns whether more reordering was observed than every flow assumes.
+    #[inline]
+    pub const fn is_high(&self) -> bool {
+        self.degree > Self::INITIAL
+    }
+
+    /// Discards the observed distance after a timeout.
+    pub const fn reset(&mut self) {
+        self.degree = Self::INITIAL;
+    }
+
+    /// Records that segment `low` was delivered after segments up to `highest_sacked`
+    /// (`tcp_check_sack_reordering`).
+    pub fn note(&mut self, low: u32, highest_sacked: u32) {
+        if low < highest_sacked {
+            self.degree = self.degree.max((highest_sacked - low).min(Self::MAX));
+            self.seen = true;
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rack {
@@ -68,9 +118,8 @@ impl Rack {
 impl Sender {
     /// Returns the time by which a packet may be late (`tcp_rack_reo_wnd`, RFC 8985 §6.2 step 4).
     pub(super) fn reordering_window(&self) -> Span {
-        if !self.reordering_seen
-            && (matches!(self.state, RecoveryState::Recovery | RecoveryState::Loss)
-                || self.board.sacked() >= self.reordering)
+        if !self.reordering.is_seen()
+            && (self.recovery.is_repairing() || self.board.sacked() >= self.reordering.degree())
         {
             return Span::ZERO;
         }

@@ -5,6 +5,8 @@ use jostle_congestion::{CongestionSignal, CwndReductionBy, RecoveryState};
 use jostle_units::Time;
 
 use super::Sender;
+use super::scoreboard::Scoreboard;
+use super::undo::UndoState;
 
 /// Packets to send after an ACK was processed (`REXMIT_*` in Linux).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,81 @@ impl AckFindings {
     }
 }
 
+/// The congestion state and its bookkeeping (`icsk_ca_state` in Linux).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recovery {
+    state: RecoveryState,
+    /// `high_seq`: `snd_nxt` when the current state was entered.
+    high: u32,
+    reduction: ProportionalRateReduction,
+    /// Packets delivered before the ACK that is being processed.
+    pub delivered_before_ack: u64,
+    pub undo: UndoState,
+    /// The timeout may prove to be spurious (RFC 5682).
+    pub frto: bool,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self {
+            state: RecoveryState::Open,
+            high: 0,
+            reduction: ProportionalRateReduction::default(),
+            delivered_before_ack: 0,
+            undo: UndoState::default(),
+            frto: false,
+        }
+    }
+}
+
+impl Recovery {
+    #[inline]
+    pub const fn state(&self) -> RecoveryState {
+        self.state
+    }
+
+    pub const fn enter(&mut self, state: RecoveryState) {
+        self.state = state;
+    }
+
+    #[inline]
+    pub const fn high(&self) -> u32 {
+        self.high
+    }
+
+    /// Returns whether PRR controls cwnd: in CWR or recovery (`tcp_in_cwnd_reduction`).
+    #[inline]
+    pub fn in_reduction(&self) -> bool {
+        matches!(self.state, RecoveryState::Cwr | RecoveryState::Recovery)
+    }
+
+    /// Returns whether lost packets are being retransmitted.
+    #[inline]
+    pub fn is_repairing(&self) -> bool {
+        matches!(self.state, RecoveryState::Recovery | RecoveryState::Loss)
+    }
+
+    /// Returns whether neither a reduction nor a repair is in progress.
+    #[inline]
+    fn is_orderly(&self) -> bool {
+        matches!(self.state, RecoveryState::Open | RecoveryState::Disorder)
+    }
+
+    /// Counts packets sent during a reduction.
+    #[inline]
+    pub fn note_sent(&mut self, packets: u32) {
+        if self.in_reduction() {
+            self.reduction.note_sent(packets);
+        }
+    }
+
+    /// Returns whether the state agrees with the segments of `board`.
+    pub fn is_consistent(&self, board: &Scoreboard) -> bool {
+        let undamaged = board.lost() == 0 || self.state != RecoveryState::Open;
+        undamaged && self.high <= board.next() && self.undo.began_before(board.next())
+    }
+}
+
 impl Sender {
     /// `tcp_any_retrans_done`.
     fn any_retransmission(&self) -> bool {
@@ -71,21 +148,21 @@ impl Sender {
     /// `tcp_init_undo`.
     fn begin_undo(&mut self) {
         let probes = i32::from(self.tail_probe.is_retransmission());
-        self.undo.begin(self.board.first(), self.board.retransmitted() as i32 + probes);
+        self.recovery.undo.begin(self.board.first(), self.board.retransmitted() as i32 + probes);
     }
 
     /// `tcp_init_cwnd_reduction`.
     fn begin_reduction(&mut self, now: Time, signal: CongestionSignal) {
-        self.high = self.board.next();
+        self.recovery.high = self.board.next();
         self.tail_probe.forget();
         let recover_flight_size = match self.options.recover_flight_size {
             RecoverFlightSize::PriorCwnd => self.cwnd,
             RecoverFlightSize::Outstanding => {
-                let delivered = self.sampler.delivered() - self.delivered_before_ack;
+                let delivered = self.sampler.delivered() - self.recovery.delivered_before_ack;
                 self.board.outstanding() - self.board.sacked() + delivered as u32
             }
         };
-        self.reduction = ProportionalRateReduction::new(recover_flight_size);
+        self.recovery.reduction = ProportionalRateReduction::new(recover_flight_size);
         self.congestion(now, signal);
         self.ecn.on_reduction();
     }
@@ -93,13 +170,13 @@ impl Sender {
     /// `tcp_enter_recovery`.
     pub(super) fn enter_recovery(&mut self, now: Time, ecn_echo: bool) {
         if !self.any_retransmission() {
-            self.undo.forget_stamp();
+            self.recovery.undo.forget_stamp();
         }
-        self.undo.reversible = false;
+        self.recovery.undo.reversible = false;
         self.begin_undo();
-        if !self.in_reduction() {
+        if !self.recovery.in_reduction() {
             // A reduction after an ECN mark cannot be spurious.
-            self.undo.reversible = !ecn_echo;
+            self.recovery.undo.reversible = !ecn_echo;
             self.begin_reduction(now, CongestionSignal::Loss);
         }
         self.set_state(now, RecoveryState::Recovery);
@@ -108,9 +185,9 @@ impl Sender {
 
     /// `tcp_enter_cwr`.
     pub(super) fn enter_cwr(&mut self, now: Time, signal: CongestionSignal) {
-        self.undo.reversible = false;
-        if matches!(self.state, RecoveryState::Open | RecoveryState::Disorder) {
-            self.undo.forget();
+        self.recovery.undo.reversible = false;
+        if self.recovery.is_orderly() {
+            self.recovery.undo.forget();
             self.begin_reduction(now, signal);
             self.set_state(now, RecoveryState::Cwr);
             self.copy_controller_outputs();
@@ -119,30 +196,30 @@ impl Sender {
 
     /// `tcp_enter_loss`.
     pub(super) fn enter_loss(&mut self, now: Time) {
-        let first_of_episode = !matches!(self.state, RecoveryState::Recovery | RecoveryState::Loss);
+        let first_of_episode = !self.recovery.is_repairing();
         self.mark_timed_out(now);
-        let orderly = matches!(self.state, RecoveryState::Open | RecoveryState::Disorder);
+        let orderly = self.recovery.is_orderly();
         // Reduce ssthresh once per window of data.
         if orderly
-            || self.high <= self.board.first()
-            || (self.state == RecoveryState::Loss && self.rto.expiries() == 0)
+            || self.recovery.high <= self.board.first()
+            || (self.recovery.state == RecoveryState::Loss && self.rto.expiries() == 0)
         {
-            self.undo.reversible = true;
+            self.recovery.undo.reversible = true;
             self.congestion(now, CongestionSignal::Timeout);
             self.begin_undo();
         }
         self.set_cwnd(self.board.in_flight() + 1);
         if orderly && self.board.sacked() >= 3 {
             // A timeout despite many SACKs: reordering was overestimated.
-            self.reordering = self.reordering.min(3);
+            self.reordering.reset();
         }
         self.set_state(now, RecoveryState::Loss);
         self.copy_controller_outputs();
-        self.high = self.board.next();
+        self.recovery.high = self.board.next();
         self.tail_probe.forget();
         self.ecn.on_reduction();
         // RFC 5682 §3.2: no F-RTO if a recovery was in progress, except for repeated timeouts.
-        self.frto = first_of_episode || self.rto.expiries() > 0;
+        self.recovery.frto = first_of_episode || self.rto.expiries() > 0;
     }
 
     /// Ends PRR at ssthresh (`tcp_end_cwnd_reduction`).
@@ -150,7 +227,7 @@ impl Sender {
         if self.owner == CwndReductionBy::Controller {
             return;
         }
-        let stands = self.state == RecoveryState::Cwr || self.undo.is_watching();
+        let stands = self.recovery.state == RecoveryState::Cwr || self.recovery.undo.is_watching();
         if self.ssthresh < u32::MAX && stands {
             self.set_cwnd(self.ssthresh);
         }
@@ -166,7 +243,7 @@ impl Sender {
         }
         let progress = advanced && lost == 0;
         let pipe = self.board.in_flight();
-        let cwnd = self.reduction.window(self.ssthresh, pipe, delivered, progress);
+        let cwnd = self.recovery.reduction.window(self.ssthresh, pipe, delivered, progress);
         self.set_cwnd(cwnd);
     }
 
@@ -175,19 +252,19 @@ impl Sender {
         if unmark {
             self.board.unmark_lost();
         }
-        if self.undo.reversible {
+        if self.recovery.undo.reversible {
             self.controller.on_undo(now);
             self.copy_controller_outputs();
             self.ecn.withdraw_cwr();
         }
         self.usage.since = now;
-        self.undo.forget();
+        self.recovery.undo.forget();
         self.rack.advanced = true;
     }
 
     /// `tcp_try_undo_recovery`.
     fn leave_recovery(&mut self, now: Time, echo_ms: u32) {
-        if self.undo.is_due(echo_ms) {
+        if self.recovery.undo.is_due(echo_ms) {
             self.undo_reduction(now, false);
         } else {
             self.rack.persist = self.rack.persist.saturating_sub(1);
@@ -198,7 +275,7 @@ impl Sender {
 
     /// `tcp_try_undo_loss`.
     fn try_undo_loss(&mut self, now: Time, echo_ms: u32, proven: bool) -> bool {
-        if !proven && !self.undo.is_due(echo_ms) {
+        if !proven && !self.recovery.undo.is_due(echo_ms) {
             return false;
         }
         self.undo_reduction(now, true);
@@ -211,7 +288,7 @@ impl Sender {
     /// Undoes the reduction if each retransmission was reported as a duplicate
     /// (`tcp_try_undo_dsack`).
     fn try_undo_duplicates(&mut self, now: Time) -> bool {
-        if self.undo.all_were_duplicates() {
+        if self.recovery.undo.all_were_duplicates() {
             self.rack.note_recovery_undone();
             self.undo_reduction(now, false);
             return true;
@@ -223,22 +300,22 @@ impl Sender {
     fn keep_open(&mut self, now: Time) {
         let orderly = self.board.sacked() + self.board.lost() == 0 && !self.any_retransmission();
         let state = if orderly { RecoveryState::Open } else { RecoveryState::Disorder };
-        if self.state != state {
+        if self.recovery.state != state {
             self.set_state(now, state);
             self.copy_controller_outputs();
-            self.high = self.board.next();
+            self.recovery.high = self.board.next();
         }
     }
 
     /// `tcp_try_to_open`.
     fn try_to_open(&mut self, now: Time, findings: &AckFindings) {
         if !self.any_retransmission() {
-            self.undo.forget_stamp();
+            self.recovery.undo.forget_stamp();
         }
         if findings.ecn_echo {
             self.enter_cwr(now, CongestionSignal::Ecn);
         }
-        if self.state != RecoveryState::Cwr {
+        if self.recovery.state != RecoveryState::Cwr {
             self.keep_open(now);
         }
     }
@@ -282,14 +359,14 @@ impl Sender {
         findings: &mut AckFindings,
     ) -> RetransmitAction {
         if findings.ecn_echo {
-            self.undo.reversible = false;
+            self.recovery.undo.reversible = false;
         }
-        let covered = self.board.first() >= self.high;
-        match self.state {
-            RecoveryState::Open => self.undo.forget_stamp(),
+        let covered = self.board.first() >= self.recovery.high;
+        match self.recovery.state {
+            RecoveryState::Open => self.recovery.undo.forget_stamp(),
             // CWR lasts until data beyond `high` is acknowledged, so that the receiver has seen the
             // CWR flag.
-            RecoveryState::Cwr if self.board.first() > self.high => {
+            RecoveryState::Cwr if self.board.first() > self.recovery.high => {
                 self.end_reduction(now);
                 self.set_state(now, RecoveryState::Open);
                 self.copy_controller_outputs();
@@ -302,7 +379,7 @@ impl Sender {
             }
             _ => {}
         }
-        match self.state {
+        match self.recovery.state {
             RecoveryState::Recovery => {
                 if findings.advanced && self.undo_partially(now, echo_ms, findings.prior_first) {
                     return RetransmitAction::None;
@@ -311,7 +388,7 @@ impl Sender {
                     self.try_to_open(now, findings);
                 }
                 self.identify_losses(now, findings);
-                if self.state != RecoveryState::Recovery {
+                if self.recovery.state != RecoveryState::Recovery {
                     if self.board.lost() == 0 {
                         return RetransmitAction::None;
                     }
@@ -322,13 +399,13 @@ impl Sender {
             RecoveryState::Loss => {
                 let repair = self.process_loss(now, echo_ms, findings);
                 self.identify_losses(now, findings);
-                if self.state != RecoveryState::Open && !findings.lost_retransmission {
+                if self.recovery.state != RecoveryState::Open && !findings.lost_retransmission {
                     return repair;
                 }
             }
             _ => {}
         }
-        if matches!(self.state, RecoveryState::Open | RecoveryState::Disorder) {
+        if self.recovery.is_orderly() {
             self.try_undo_duplicates(now);
         }
         self.identify_losses(now, findings);
@@ -344,15 +421,15 @@ impl Sender {
     /// (`tcp_try_undo_partial`). `hole`: number of the segment. Returns whether to send only new
     /// data.
     fn undo_partially(&mut self, now: Time, echo_ms: u32, hole: u32) -> bool {
-        if !self.undo.is_watching() || !self.undo.was_only_delayed(echo_ms) {
+        if !self.recovery.undo.is_watching() || !self.recovery.undo.was_only_delayed(echo_ms) {
             return false;
         }
-        self.note_reordering(hole);
+        self.reordering.note(hole, self.board.highest_sacked());
         if self.board.retransmitted() > 0 {
             return true;
         }
         if !self.any_retransmission() {
-            self.undo.forget_stamp();
+            self.recovery.undo.forget_stamp();
         }
         self.undo_reduction(now, true);
         self.keep_open(now);
@@ -366,27 +443,27 @@ impl Sender {
         echo_ms: u32,
         findings: &AckFindings,
     ) -> RetransmitAction {
-        let recovered = self.board.first() >= self.high;
+        let recovered = self.board.first() >= self.recovery.high;
         if findings.advanced && self.try_undo_loss(now, echo_ms, false) {
             return RetransmitAction::None;
         }
-        if self.frto {
+        if self.recovery.frto {
             // Step 3.b: data sent before the timeout and never retransmitted was acknowledged.
             if findings.original && self.try_undo_loss(now, echo_ms, true) {
                 return RetransmitAction::None;
             }
-            if self.board.next() > self.high {
+            if self.board.next() > self.recovery.high {
                 if findings.sacked || (findings.no_progress() && !findings.duplicate) {
                     // Step 3.a: the loss was real.
-                    self.frto = false;
+                    self.recovery.frto = false;
                 }
             } else if findings.advanced && !recovered {
-                self.high = self.board.next();
+                self.recovery.high = self.board.next();
                 // Step 2.b: "transmit up to two new (previously unsent) segments".
                 if self.has_data() && self.board.next() < self.peer_window.end {
                     return RetransmitAction::New;
                 }
-                self.frto = false;
+                self.recovery.frto = false;
             }
         }
         if recovered {
@@ -394,16 +471,5 @@ impl Sender {
             return RetransmitAction::None;
         }
         RetransmitAction::Lost
-    }
-
-    /// Records that segment `low` was delivered after later segments (`tcp_check_sack_reordering`).
-    pub(super) fn note_reordering(&mut self, low: u32) {
-        let high = self.board.highest_sacked();
-        if low >= high {
-            return;
-        }
-        // `tcp_max_reordering`: 300.
-        self.reordering = self.reordering.max((high - low).min(300));
-        self.reordering_seen = true;
     }
 }

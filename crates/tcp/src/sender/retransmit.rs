@@ -24,9 +24,7 @@ impl Sender {
             }
             let first = number == self.board.first();
             self.retransmit(now, number, out);
-            if self.in_reduction() {
-                self.reduction.note_sent(1);
-            }
+            self.recovery.note_sent(1);
             if first && self.pending != PendingTimer::Reordering {
                 self.restart_rto(now);
             }
@@ -44,7 +42,7 @@ impl Sender {
     /// Retransmits `number` (`tcp_retransmit_skb`).
     pub(super) fn retransmit(&mut self, now: Time, number: u32, out: &mut impl SegmentSink) {
         self.send_retransmission(now, number, out, |board, stamp| board.retransmit(number, stamp));
-        self.undo.note_retransmission(timestamp_ms(now));
+        self.recovery.undo.note_retransmission(timestamp_ms(now));
     }
 
     /// Retransmits the last outstanding segment as a loss probe. It is not counted as a

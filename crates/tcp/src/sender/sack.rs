@@ -73,7 +73,7 @@ impl Sender {
         blocks[..count].sort_unstable_by_key(|block| block.start);
 
         let min_rtt = self.rtt.min_rtt();
-        let high = self.high;
+        let high = self.recovery.high();
         let mut ends = FirstTransmissions::NONE;
         let mut reordered: Option<u32> = None;
         let Self { board, sampler, rack, .. } = self;
@@ -93,9 +93,9 @@ impl Sender {
             });
         }
         if let Some(low) = reordered
-            && (self.state != RecoveryState::Loss || self.undo.is_watching())
+            && (self.recovery.state() != RecoveryState::Loss || self.recovery.undo.is_watching())
         {
-            self.note_reordering(low);
+            self.reordering.note(low, self.board.highest_sacked());
         }
         ends
     }
@@ -111,7 +111,7 @@ impl Sender {
             // The network, not the sender, created the duplicate.
             return;
         }
-        if self.reordering_seen && !findings.probe_duplicate {
+        if self.reordering.is_seen() && !findings.probe_duplicate {
             self.rack.duplicate_seen = true;
         }
         findings.duplicate = true;
@@ -120,7 +120,7 @@ impl Sender {
         let retransmitted = block.end <= prior_first
             || (block.end <= self.board.next()
                 && self.board.slot(block.start).ever_retransmitted());
-        self.undo.note_duplicate(block.end, retransmitted);
+        self.recovery.undo.note_duplicate(block.end, retransmitted);
         if block.end > prior_first && block.end <= self.board.next() {
             self.board.retransmission_arrived(block.start);
         }
@@ -160,13 +160,13 @@ impl Sender {
         });
         self.acked_bytes += payload;
         findings.retransmitted = retransmitted;
-        findings.original |= ends.number < self.high;
+        findings.original |= ends.number < self.recovery.high();
         let sample = self.update_rtt(now, echo_ms, ends, sack_ends, payload, findings);
 
         if findings.advanced {
             findings.set_timer = true;
             if ends.number < prior_highest {
-                self.note_reordering(ends.number);
+                self.reordering.note(ends.number, self.board.highest_sacked());
             }
         } else if !sack_ends.is_none() {
             // SACKs of data sent before the last transmission of the first segment do not extend
@@ -193,7 +193,7 @@ impl Sender {
         // Karn's algorithm (RFC 6298 §3): an ACK of a retransmission gives no RTT sample.
         if !findings.retransmitted {
             rtts = ends.rtts(now);
-            let runt = payload < u64::from(self.mss.get());
+            let runt = payload < u64::from(self.queue.mss_bytes());
             delayed = runt
                 && !(findings.sacked || findings.ecn_echo || findings.duplicate)
                 && self.delivered_only_newest();

@@ -294,7 +294,7 @@ impl Script {
     }
 
     fn state(&self) -> RecoveryState {
-        self.sender.state
+        self.sender.recovery.state()
     }
 }
 

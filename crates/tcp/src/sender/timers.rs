@@ -76,7 +76,7 @@ impl Sender {
     /// `tcp_schedule_loss_probe`, RFC 8985 §7.2: PTO = 2·SRTT, plus the worst-case delayed ACK if
     /// a single packet is outstanding, never after the RTO.
     pub(super) fn schedule_probe(&mut self, now: Time, rto_advances: bool) -> bool {
-        let eligible = matches!(self.state, RecoveryState::Open | RecoveryState::Cwr);
+        let eligible = matches!(self.recovery.state(), RecoveryState::Open | RecoveryState::Cwr);
         if self.board.outstanding() == 0 || !eligible {
             return false;
         }
@@ -206,10 +206,10 @@ impl Sender {
     fn on_reordering_timeout(&mut self, now: Time, out: &mut impl SegmentSink) {
         self.pending = PendingTimer::Reordering;
         let (in_flight, lost) = (self.board.in_flight(), self.board.total_lost());
-        self.delivered_before_ack = self.sampler.delivered();
+        self.recovery.delivered_before_ack = self.sampler.delivered();
         self.detect_losses(now);
         if self.board.in_flight() != in_flight {
-            if self.state != RecoveryState::Recovery {
+            if self.recovery.state() != RecoveryState::Recovery {
                 self.enter_recovery(now, false);
                 let newly_lost = self.board.total_lost() - lost;
                 self.reduce_window(1, newly_lost as u32, false);

@@ -39,7 +39,7 @@ impl Sender {
     /// Returns whether the application has written data that was never sent.
     #[inline]
     pub(super) fn has_data(&self) -> bool {
-        self.written > self.board.next()
+        self.queue.end() > self.board.next()
     }
 
     /// Sends new data (`tcp_write_xmit`).
@@ -81,8 +81,7 @@ impl Sender {
                 self.await_window(now);
                 break;
             }
-            let boundary = self.buffer_segments.get() - self.buffer_segments.remainder(next);
-            let buffered = (self.written - next).min(boundary);
+            let buffered = self.queue.buffered(next);
             if push == WriteMode::Normal
                 && buffered > 1
                 && self.should_defer(now, in_flight, offered, buffered, burst_max)
@@ -107,15 +106,13 @@ impl Sender {
         if push == WriteMode::Normal {
             self.note_limit(now, limit, out);
         }
-        debug_assert!(self.board.is_consistent() && self.board.next() <= self.written);
+        debug_assert!(self.board.is_consistent() && self.board.next() <= self.queue.end());
         cwnd_limited |= self.board.in_flight() >= self.cwnd;
         if sent > 0 || cwnd_limited {
             self.validate_window(now, cwnd_limited);
         }
         if sent > 0 {
-            if self.in_reduction() {
-                self.reduction.note_sent(sent);
-            }
+            self.recovery.note_sent(sent);
             if push == WriteMode::Normal {
                 self.schedule_probe(now, false);
             }
@@ -146,13 +143,13 @@ impl Sender {
         let idle = self.board.outstanding() == 0;
         let departure = self.pacer.depart(now);
         let ecn = self.ecn.field(true);
-        let payload_bytes = self.payload_of(burst);
+        let payload_bytes = self.queue.payload_of(self.board.next(), burst);
         let wire_bytes = payload_bytes + u64::from(burst * HEADER_BYTES);
         // Record the burst before any of its packets can be dropped.
         out.note_sent(now, burst, wire_bytes, false);
         for i in 0..burst {
             let number = self.board.next();
-            let payload = self.take_payload(number);
+            let payload = self.queue.take_payload(number);
             let stamp = self.sampler.on_send(departure, idle && i == 0, prior_in_flight + i + 1);
             self.board.push(stamp, payload);
             let cwr = self.ecn.take_cwr();
@@ -183,27 +180,6 @@ impl Sender {
             tsecr_ms: self.echo_ms,
             trip: TransitTimes::NONE,
         })
-    }
-
-    /// Returns the payload bytes of the next `burst` segments.
-    #[inline]
-    fn payload_of(&self, burst: u32) -> u64 {
-        let end = self.board.next() + burst;
-        let short = self.short.iter().take_while(|(number, _)| *number < end);
-        let lacking: u64 = short.map(|(_, it)| u64::from(self.mss.get()) - u64::from(*it)).sum();
-        self.bytes_of(burst) - lacking
-    }
-
-    /// Returns the payload of the new segment `number`.
-    #[inline]
-    fn take_payload(&mut self, number: u32) -> u16 {
-        match self.short.front() {
-            Some(&(short, payload)) if short == number => {
-                self.short.pop_front();
-                payload
-            }
-            _ => self.mss.get() as u16,
-        }
     }
 
     /// Counts sent packets and reports them to the controller.

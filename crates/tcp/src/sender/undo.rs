@@ -32,6 +32,11 @@ impl UndoState {
         self.marker.is_some()
     }
 
+    /// Returns whether the episode, if any, began before segment `next`.
+    pub fn began_before(&self, next: u32) -> bool {
+        self.marker.is_none_or(|marker| marker <= next)
+    }
+
     /// Records a retransmission at `now_ms`.
     pub fn note_retransmission(&mut self, now_ms: u32) {
         if self.stamp_ms == 0 {

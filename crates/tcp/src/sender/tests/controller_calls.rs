@@ -97,7 +97,7 @@ fn a_request_reduces_the_window_as_a_mark_does() {
     script.receive(script.ack(2));
     assert_eq!((script.state(), script.sender.ssthresh), (RecoveryState::Cwr, 10));
     // The answer to a request cannot be taken back, nor is there another one meanwhile.
-    assert!(!script.sender.undo.reversible);
+    assert!(!script.sender.recovery.undo.reversible);
     notes.lock().unwrap().ask = true;
     let end = script.sender.board.next();
     for number in 3..=end {

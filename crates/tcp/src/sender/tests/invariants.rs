@@ -51,9 +51,9 @@ fn step(path: &mut Loopback, seen: &Cell<Seen>) -> Result<(), TestCaseError> {
     prop_assert!(sender.board.adds_up(), "{:?}", sender.board.counts());
     sender.check();
     let mut now_seen = seen.get();
-    if sender.state != state {
-        now_seen.recoveries += u32::from(sender.state == RecoveryState::Recovery);
-        now_seen.timeouts += u32::from(sender.state == RecoveryState::Loss);
+    if sender.recovery.state() != state {
+        now_seen.recoveries += u32::from(sender.recovery.state() == RecoveryState::Recovery);
+        now_seen.timeouts += u32::from(sender.recovery.state() == RecoveryState::Loss);
     }
     // Nothing else raises Reno's threshold while there is always something to send.
     now_seen.undone += u32::from(sender.ssthresh > ssthresh);

@@ -41,7 +41,7 @@ fn reordered() -> Script {
     let mut script = twenty();
     script.receive(script.sack(0, &[(2, 4)]));
     script.receive(script.ack(4));
-    assert!(script.sender.reordering_seen);
+    assert!(script.sender.reordering.is_seen());
     assert_eq!((script.state(), script.wire.retransmitted), (RecoveryState::Open, 0));
     script.left();
     script
@@ -192,7 +192,7 @@ fn a_timestamp_undoes_a_needless_recovery() {
     assert_eq!(script.sender.cwnd(), 21, "restored, and one for what the ACK delivered");
     assert_eq!(script.sender.ssthresh, u32::MAX);
     assert_eq!(script.state(), RecoveryState::Open);
-    assert!(script.sender.reordering_seen, "the hole that was filled");
+    assert!(script.sender.reordering.is_seen(), "the hole that was filled");
 }
 
 /// The same without help by timestamps: the receiver reports the copy later.
@@ -341,12 +341,12 @@ fn the_reordering_degree_is_the_distance_and_at_most_300() {
     script.receive(script.ack(2));
     script.receive(script.sack(2, &[(7, 8)]));
     script.receive(script.ack(3));
-    assert_eq!(script.sender.reordering, 8 - 2);
+    assert_eq!(script.sender.reordering.degree(), 8 - 2);
     let mut script = Script::bulk(400);
     script.until(ms(80));
     script.receive(script.sack(0, &[(399, 400)]));
     script.receive(script.ack(1));
-    assert_eq!(script.sender.reordering, 300);
+    assert_eq!(script.sender.reordering.degree(), 300);
 }
 
 /// `tcp_enter_loss`: a timeout despite three SACKs resets the degree of reordering.
@@ -354,11 +354,11 @@ fn the_reordering_degree_is_the_distance_and_at_most_300() {
 fn a_timeout_after_three_sacks_lowers_the_reordering_degree() {
     for (end, degree) in [(7, 4), (8, 3)] {
         let mut script = reordered();
-        assert_eq!(script.sender.reordering, 4);
+        assert_eq!(script.sender.reordering.degree(), 4);
         script.receive(script.sack(4, &[(5, end)]));
         assert_eq!(script.state(), RecoveryState::Disorder);
         script.sender.enter_loss(script.now);
-        assert_eq!(script.sender.reordering, degree);
+        assert_eq!(script.sender.reordering.degree(), degree);
     }
 }
 
@@ -372,9 +372,13 @@ fn a_timeout_in_recovery_keeps_ssthresh_and_runs_no_frto() {
         script.until(script.deadline());
     }
     assert_eq!((script.state(), script.sender.rto.expiries()), (RecoveryState::Loss, 1));
-    assert_eq!((script.sender.ssthresh, script.sender.frto), (10, false));
+    assert_eq!((script.sender.ssthresh, script.sender.recovery.frto), (10, false));
     while script.sender.rto.expiries() == 1 {
         script.until(script.deadline());
     }
-    assert_eq!((script.sender.ssthresh, script.sender.frto), (10, true), "a repeated timeout");
+    assert_eq!(
+        (script.sender.ssthresh, script.sender.recovery.frto),
+        (10, true),
+        "a repeated timeout"
+    );
 }

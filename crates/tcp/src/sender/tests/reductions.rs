@@ -151,15 +151,18 @@ fn an_ack_that_delivers_nothing_detects_no_loss() {
 fn a_sack_below_the_highest_is_reordering() {
     let mut script = twenty();
     script.receive(script.sack(0, &[(5, 6)]));
-    assert!(!script.sender.reordering_seen);
+    assert!(!script.sender.reordering.is_seen());
     script.receive(script.sack(0, &[(2, 3), (5, 6)]));
-    assert_eq!((script.state(), script.sender.reordering_seen), (RecoveryState::Disorder, true));
-    assert_eq!(script.sender.reordering, 6 - 2);
+    assert_eq!(
+        (script.state(), script.sender.reordering.is_seen()),
+        (RecoveryState::Disorder, true)
+    );
+    assert_eq!(script.sender.reordering.degree(), 6 - 2);
 
     let mut script = twenty();
     script.receive(script.sack(0, &[(2, 6)]));
     assert_eq!(script.wire.retransmitted, 2);
     script.until(ms(120));
     script.receive(script.sack(0, &[(1, 6)]));
-    assert!(!script.sender.reordering_seen, "segment 1 was retransmitted");
+    assert!(!script.sender.reordering.is_seen(), "segment 1 was retransmitted");
 }

@@ -166,7 +166,7 @@ fn the_largest_message_does_not_overflow() {
     script.supply(Some(1 << 53));
     script.connect(RTT);
     assert_eq!(script.numbers(), range(0, 10));
-    assert_eq!(script.sender.written, u32::MAX);
+    assert_eq!(script.sender.queue.end(), u32::MAX);
 }
 
 /// `tcp_sendmsg_locked` appends to the tail of the write queue as long as that has not been sent.

@@ -41,7 +41,7 @@ fn a_timeout_after_a_marked_window_reduces_ssthresh_again() {
         for number in 2..=end {
             script.receive(script.ack(number));
         }
-        assert_eq!((script.state(), script.sender.high), (RecoveryState::Cwr, 20));
+        assert_eq!((script.state(), script.sender.recovery.high()), (RecoveryState::Cwr, 20));
         script.sender.enter_loss(script.now);
         assert_eq!(script.sender.ssthresh, ssthresh, "{end} of 20 acknowledged");
     }
@@ -80,12 +80,12 @@ fn an_ack_of_data_sent_after_a_timeout_does_not_undo_it() {
     while script.sender.rto.expiries() < 2 {
         script.until(script.deadline());
     }
-    assert!(script.sender.frto);
+    assert!(script.sender.recovery.frto);
     script.left();
     script.until(script.now + RTT);
     script.supply(Some(2 * 1448));
     script.receive(script.ack(1));
-    assert_eq!((script.numbers(), script.sender.high), (vec![10, 11], 10));
+    assert_eq!((script.numbers(), script.sender.recovery.high()), (vec![10, 11], 10));
     let ssthresh = script.sender.ssthresh;
     script.until(script.now + RTT);
     script.receive(Ack { tsecr_ms: script.stamp_of(10), ..script.ack(11) });

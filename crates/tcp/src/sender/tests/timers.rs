@@ -218,9 +218,9 @@ fn a_window_update_leaves_frto_alone() {
     script.receive(ambiguous(&script, 1));
     let update = Ack { window: 1 << 21, ..ambiguous(&script, 1) };
     script.receive(update);
-    assert!(script.sender.frto);
+    assert!(script.sender.recovery.frto);
     script.receive(ambiguous(&script, 1));
-    assert!(!script.sender.frto, "a plain duplicate ACK does");
+    assert!(!script.sender.recovery.frto, "a plain duplicate ACK does");
 }
 
 /// Everything not SACKed is repeated in order after a timeout, in slow start.

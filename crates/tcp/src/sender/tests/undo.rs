@@ -41,10 +41,10 @@ fn a_partial_undo_measures_the_reordering_of_the_hole() {
     let mut script = twenty();
     script.receive(script.ack(2));
     script.receive(script.sack(2, &[(3, 8)]));
-    assert_eq!((script.state(), script.sender.reordering), (RecoveryState::Recovery, 3));
+    assert_eq!((script.state(), script.sender.reordering.degree()), (RecoveryState::Recovery, 3));
     script.until(ms(85));
     script.receive(of_originals(script.ack(8)));
-    assert_eq!((script.state(), script.sender.reordering), (RecoveryState::Open, 8 - 2));
+    assert_eq!((script.state(), script.sender.reordering.degree()), (RecoveryState::Open, 8 - 2));
 }
 
 /// `tcp_end_cwnd_reduction`: cwnd ends at ssthresh only if the reduction was not undone. cwnd was
@@ -133,7 +133,7 @@ fn a_duplicate_without_reordering_keeps_the_reordering_window() {
     script.receive(script.dsack(next, &[(0, 1)]));
     script.until(ms(160));
     script.receive(script.ack(next + 1));
-    assert!(!script.sender.reordering_seen);
+    assert!(!script.sender.reordering.is_seen());
     assert_eq!(script.sender.reordering_window(), RTT.mul_div(1, 4));
 }
 
