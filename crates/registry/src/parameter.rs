@@ -313,17 +313,6 @@ impl ParameterType {
     pub(crate) fn accepts(&self, value: &ParameterValue) -> bool {
         match (*self, value) {
             (Self::Bool { .. }, ParameterValue::Bool(_)) => true,
-            (Self::Integer { min, max, .. }, ParameterValue::Integer(v)) => (min..=max).contains(v),
-            (Self::Span { min_ns, max_ns, .. }, ParameterValue::Integer(v)) => {
-                (min_ns..=max_ns).contains(v)
-            }
-            (Self::Rate { min_bps, max_bps, .. }, ParameterValue::Integer(v)) => {
-                (min_bps..=max_bps).contains(v)
-            }
-            (Self::Size { min_bytes, max_bytes, .. }, ParameterValue::Integer(v)) => {
-                (min_bytes..=max_bytes).contains(v)
-            }
-            (Self::Packets { min, max, .. }, ParameterValue::Integer(v)) => (min..=max).contains(v),
             (Self::Limit { min_bytes, max_bytes, .. }, ParameterValue::Limit(v)) => {
                 i64::try_from(v.full_bytes()).is_ok_and(|v| (min_bytes..=max_bytes).contains(&v))
             }
@@ -338,6 +327,9 @@ impl ParameterType {
                 choices.contains(&v.as_str())
             }
             (Self::File { .. }, ParameterValue::Text(v)) => BASE64.decode(v).is_ok(),
+            (_, ParameterValue::Integer(v)) => {
+                self.range().is_some_and(|(min, max)| (min..=max).contains(v))
+            }
             _ => false,
         }
     }

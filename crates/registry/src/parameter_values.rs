@@ -175,7 +175,7 @@ impl ParameterValues {
 #[cfg(test)]
 mod tests {
     use crate::entry::RegistryEntry;
-    use crate::parameter::{Parameter, ParameterType};
+    use crate::parameter::Parameter;
 
     const ENTRY: RegistryEntry = RegistryEntry {
         name: "example",
