@@ -1,7 +1,6 @@
 //! TCP-Africa.
 
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
-use jostle_units::{Span, Time};
 
 use super::highspeed::HighSpeed;
 use crate::cwnd::CongestionWindow;
@@ -9,9 +8,7 @@ use crate::estimators::RoundRtts;
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
 use crate::slow_start::SlowStart;
 use crate::window_based::{CongestionAvoidance, WindowBasedController, slow_start_then_remaining};
-use jostle_congestion::{
-    AckSample, CongestionEvent, EstablishedEvent, RawAckSample, RecoveryState, StateObserver,
-};
+use jostle_congestion::{AckSample, CongestionEvent, EstablishedEvent, StateObserver};
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
@@ -67,16 +64,8 @@ impl CongestionAvoidance for Africa {
         self.highspeed.on_established(window, established);
     }
 
-    fn on_flight_start(&mut self, _window: &mut CongestionWindow, _now: Time, _idle: Span) {
-        self.rtts.on_flight_start();
-    }
-
-    fn on_ack_before_loss_detection(
-        &mut self,
-        _window: &mut CongestionWindow,
-        measurement: &RawAckSample,
-    ) {
-        self.rtts.on_ack_before_loss_detection(measurement);
+    fn round_rtts(&mut self) -> Option<&mut RoundRtts> {
+        Some(&mut self.rtts)
     }
 
     fn on_cwnd_limited_ack(
@@ -113,15 +102,6 @@ impl CongestionAvoidance for Africa {
         } else {
             (window.cwnd / 2).max(2)
         }
-    }
-
-    fn on_recovery_state(
-        &mut self,
-        _window: &mut CongestionWindow,
-        _now: Time,
-        state: RecoveryState,
-    ) {
-        self.rtts.on_recovery_state(state);
     }
 
     fn mode(&self) -> &'static str {

@@ -298,11 +298,6 @@ impl CongestionAvoidance for Cdg {
         self.shadow = self.shadow.saturating_add(window.cwnd - before);
     }
 
-    /// Grows like Reno. [`on_cwnd_limited_ack`](Self::on_cwnd_limited_ack) contains the rest.
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
-        window.additive_increase(window.cwnd, acked);
-    }
-
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         self.next_to_send = congestion.next_to_send;
         match self.queue {

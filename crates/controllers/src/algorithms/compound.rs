@@ -1,7 +1,7 @@
 //! Compound TCP.
 
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
-use jostle_units::{Span, Time};
+use jostle_units::Time;
 
 use crate::cwnd::CongestionWindow;
 use crate::estimators::RoundRtts;
@@ -10,9 +10,7 @@ use crate::slow_start::SlowStart;
 use crate::window_based::{
     Abe, BETA_ECN, CongestionAvoidance, WindowBasedController, reno_increase,
 };
-use jostle_congestion::{
-    AckSample, CongestionEvent, CongestionSignal, RawAckSample, RecoveryState, StateObserver,
-};
+use jostle_congestion::{AckSample, CongestionEvent, CongestionSignal, StateObserver};
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
@@ -102,16 +100,8 @@ impl Compound {
 }
 
 impl CongestionAvoidance for Compound {
-    fn on_flight_start(&mut self, _window: &mut CongestionWindow, _now: Time, _idle: Span) {
-        self.rtts.on_flight_start();
-    }
-
-    fn on_ack_before_loss_detection(
-        &mut self,
-        _window: &mut CongestionWindow,
-        measurement: &RawAckSample,
-    ) {
-        self.rtts.on_ack_before_loss_detection(measurement);
+    fn round_rtts(&mut self) -> Option<&mut RoundRtts> {
+        Some(&mut self.rtts)
     }
 
     fn on_cwnd_limited_ack(
@@ -133,10 +123,6 @@ impl CongestionAvoidance for Compound {
         }
     }
 
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
-        window.additive_increase(window.cwnd, acked);
-    }
-
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         self.rtts.on_congestion_event(congestion);
         self.prior_delay_window = self.delay_window;
@@ -146,15 +132,6 @@ impl CongestionAvoidance for Compound {
         let kept = if timeout { 0.0 } else { self.abe.share(window, congestion).max(0.5) };
         self.delay_window *= kept;
         (window.cwnd / 2).max(2)
-    }
-
-    fn on_recovery_state(
-        &mut self,
-        _window: &mut CongestionWindow,
-        _now: Time,
-        state: RecoveryState,
-    ) {
-        self.rtts.on_recovery_state(state);
     }
 
     fn on_idle_restart(&mut self, _window: &mut CongestionWindow, _now: Time) {

@@ -7,8 +7,7 @@ use crate::cwnd::CongestionWindow;
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
 use crate::window_based::{CongestionAvoidance, WindowBasedController};
 use jostle_congestion::{
-    AckSample, CongestionEvent, CongestionSignal, EcnFeedback, EcnMarks, RecoveryState,
-    StateObserver,
+    CongestionEvent, CongestionSignal, EcnFeedback, EcnMarks, RecoveryState, StateObserver,
 };
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
@@ -104,10 +103,6 @@ impl CongestionAvoidance for Dctcp {
         self.round_end = marks.next_to_send;
         self.delivered = marks.delivered;
         self.marked = marks.marked;
-    }
-
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
-        window.additive_increase(window.cwnd, acked);
     }
 
     /// RFC 8257 §3.3: "cwnd = cwnd * (1 - DCTCP.Alpha / 2)". Linux also uses this for a loss and

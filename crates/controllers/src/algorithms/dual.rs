@@ -92,10 +92,6 @@ impl CongestionAvoidance for Dual {
         reno_increase(window, slow_start, ack);
     }
 
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
-        window.additive_increase(window.cwnd, acked);
-    }
-
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         if congestion.signal == CongestionSignal::Timeout {
             // The path may have changed.

@@ -7,9 +7,7 @@ use crate::cwnd::CongestionWindow;
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
 use crate::slow_start::SlowStart;
 use crate::window_based::{BETA_ECN, CongestionAvoidance, WindowBasedController};
-use jostle_congestion::{
-    AckSample, CongestionEvent, EstablishedEvent, RecoveryState, StateObserver,
-};
+use jostle_congestion::{AckSample, EstablishedEvent, RecoveryState, StateObserver};
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
@@ -154,15 +152,6 @@ impl CongestionAvoidance for Hybla {
             self.add(window, increment);
             window.cwnd = window.cwnd.min(window.clamp);
         }
-    }
-
-    /// Reno's, outside state `Open`.
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
-        window.additive_increase(window.cwnd, acked);
-    }
-
-    fn ssthresh_after(&mut self, window: &CongestionWindow, _congestion: &CongestionEvent) -> u32 {
-        (window.cwnd / 2).max(2)
     }
 
     fn on_recovery_state(

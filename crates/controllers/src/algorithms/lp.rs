@@ -6,7 +6,7 @@ use crate::cwnd::CongestionWindow;
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
 use crate::slow_start::SlowStart;
 use crate::window_based::{CongestionAvoidance, WindowBasedController, reno_increase};
-use jostle_congestion::{AckSample, CongestionEvent, RawAckSample, StateObserver, Timestamps};
+use jostle_congestion::{AckSample, RawAckSample, StateObserver, Timestamps};
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
@@ -177,15 +177,6 @@ impl CongestionAvoidance for Lp {
         if !self.within_inference {
             reno_increase(window, slow_start, ack);
         }
-    }
-
-    /// Reno's, outside the inference phase.
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
-        window.additive_increase(window.cwnd, acked);
-    }
-
-    fn ssthresh_after(&mut self, window: &CongestionWindow, _congestion: &CongestionEvent) -> u32 {
-        (window.cwnd / 2).max(2)
     }
 
     fn mode(&self) -> &'static str {

@@ -1,7 +1,7 @@
 //! TCP New Vegas.
 
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
-use jostle_units::{Rate, Span, Time};
+use jostle_units::{Rate, Span};
 
 use super::vegas::{ALPHA, BETA, GAMMA, end_slow_start};
 use crate::cwnd::{CongestionWindow, INFINITE_SSTHRESH};
@@ -9,9 +9,7 @@ use crate::estimators::RoundRtts;
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
 use crate::slow_start::SlowStart;
 use crate::window_based::{CongestionAvoidance, WindowBasedController, reno_increase};
-use jostle_congestion::{
-    AckSample, CongestionEvent, EstablishedEvent, RawAckSample, RecoveryState, StateObserver,
-};
+use jostle_congestion::{AckSample, CongestionEvent, EstablishedEvent, StateObserver};
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
@@ -117,16 +115,8 @@ impl CongestionAvoidance for NewVegas {
         self.mss_bytes = mss_bytes;
     }
 
-    fn on_flight_start(&mut self, _window: &mut CongestionWindow, _now: Time, _idle: Span) {
-        self.rtts.on_flight_start();
-    }
-
-    fn on_ack_before_loss_detection(
-        &mut self,
-        _window: &mut CongestionWindow,
-        measurement: &RawAckSample,
-    ) {
-        self.rtts.on_ack_before_loss_detection(measurement);
+    fn round_rtts(&mut self) -> Option<&mut RoundRtts> {
+        Some(&mut self.rtts)
     }
 
     fn on_cwnd_limited_ack(
@@ -148,11 +138,6 @@ impl CongestionAvoidance for NewVegas {
         }
     }
 
-    /// Grows like Reno if there are not enough samples.
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
-        window.additive_increase(window.cwnd, acked);
-    }
-
     fn keeps_unused_window(&self) -> bool {
         true
     }
@@ -161,15 +146,6 @@ impl CongestionAvoidance for NewVegas {
         self.rtts.on_congestion_event(congestion);
         (self.signs, self.draining) = (0, false);
         (window.cwnd / 2).max(2)
-    }
-
-    fn on_recovery_state(
-        &mut self,
-        _window: &mut CongestionWindow,
-        _now: Time,
-        state: RecoveryState,
-    ) {
-        self.rtts.on_recovery_state(state);
     }
 
     /// A window per base RTT: not faster than the window allows on an empty path, and no slower if

@@ -5,10 +5,8 @@ mod rfc9002;
 use jostle_registry::{Parameter, RegistryEntry};
 
 use self::rfc9002::Rfc9002;
-use crate::cwnd::CongestionWindow;
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
 use crate::window_based::{BETA_ECN, CongestionAvoidance, WindowBasedController};
-use jostle_congestion::{AckSample, CongestionEvent};
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
@@ -41,14 +39,4 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
 #[derive(Clone, Copy, Debug)]
 pub struct Reno;
 
-impl CongestionAvoidance for Reno {
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
-        window.additive_increase(window.cwnd, acked);
-    }
-
-    /// RFC 5681 (4) requires max(FlightSize / 2, 2 · SMSS). Linux halves cwnd instead, even if it
-    /// was not fully used.
-    fn ssthresh_after(&mut self, window: &CongestionWindow, _congestion: &CongestionEvent) -> u32 {
-        (window.cwnd / 2).max(2)
-    }
-}
+impl CongestionAvoidance for Reno {}

@@ -8,7 +8,7 @@ use crate::estimators::AckedBytes;
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
 use crate::window_based::{CongestionAvoidance, WindowBasedController};
 use jostle_congestion::{
-    AckSample, CongestionEvent, CongestionSignal, EstablishedEvent, RawAckSample, StateObserver,
+    CongestionEvent, CongestionSignal, EstablishedEvent, RawAckSample, StateObserver,
 };
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
@@ -142,10 +142,6 @@ impl CongestionAvoidance for Tcpw {
         let sample = bytes / now.since(acked_at).as_secs_f64();
         self.filter(sample, now.since(self.sampled_at));
         self.acked_at = Some(now);
-    }
-
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
-        window.additive_increase(window.cwnd, acked);
     }
 
     /// §2.3: "ssthresh = (BWE*RTTmin)/seg_size; if (cwin > ssthresh) cwin = ssthresh", and the same

@@ -3,7 +3,7 @@
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Time;
 
-use super::westwood::Westwood;
+use super::westwood::{Westwood, forward_to_westwood};
 use crate::cwnd::{CongestionWindow, INFINITE_SSTHRESH};
 use crate::estimators::PacketPairs;
 use crate::jiffies::HZ;
@@ -98,17 +98,7 @@ impl CongestionAvoidance for TcpwA {
         self.pairs.on_ack_before_loss_detection(measurement);
     }
 
-    fn on_mss_change(&mut self, mss_bytes: u32) {
-        self.westwood.on_mss_change(mss_bytes);
-    }
-
-    fn wants_ack_events(&self) -> bool {
-        self.westwood.wants_ack_events()
-    }
-
-    fn on_ack_event(&mut self, window: &mut CongestionWindow, now: Time, slow_path: bool) {
-        self.westwood.on_ack_event(window, now, slow_path);
-    }
+    forward_to_westwood!();
 
     fn on_ack(&mut self, window: &mut CongestionWindow, ack: &AckSample) {
         self.westwood.on_ack(window, ack);

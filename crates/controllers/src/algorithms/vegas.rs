@@ -1,14 +1,13 @@
 //! Vegas as implemented in Linux.
 
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
-use jostle_units::{Span, Time};
 
 use crate::cwnd::CongestionWindow;
 use crate::estimators::RoundRtts;
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
 use crate::slow_start::SlowStart;
 use crate::window_based::{CongestionAvoidance, WindowBasedController, reno_increase};
-use jostle_congestion::{AckSample, CongestionEvent, RawAckSample, RecoveryState, StateObserver};
+use jostle_congestion::{AckSample, StateObserver};
 
 /// Minimum number of packets to keep in the queue.
 pub(super) const ALPHA: Parameter = Parameter::integer("alpha", 2, 0..=10_000)
@@ -101,16 +100,8 @@ impl Vegas {
 }
 
 impl CongestionAvoidance for Vegas {
-    fn on_flight_start(&mut self, _window: &mut CongestionWindow, _now: Time, _idle: Span) {
-        self.rtts.on_flight_start();
-    }
-
-    fn on_ack_before_loss_detection(
-        &mut self,
-        _window: &mut CongestionWindow,
-        measurement: &RawAckSample,
-    ) {
-        self.rtts.on_ack_before_loss_detection(measurement);
+    fn round_rtts(&mut self) -> Option<&mut RoundRtts> {
+        Some(&mut self.rtts)
     }
 
     fn on_cwnd_limited_ack(
@@ -132,25 +123,6 @@ impl CongestionAvoidance for Vegas {
         }
     }
 
-    /// Grows like Reno if Vegas has not enough samples.
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
-        window.additive_increase(window.cwnd, acked);
-    }
-
-    fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
-        self.rtts.on_congestion_event(congestion);
-        (window.cwnd / 2).max(2)
-    }
-
-    fn on_recovery_state(
-        &mut self,
-        _window: &mut CongestionWindow,
-        _now: Time,
-        state: RecoveryState,
-    ) {
-        self.rtts.on_recovery_state(state);
-    }
-
     fn observe(&self, observer: &mut dyn StateObserver) {
         observer.record_value("base_rtt_s", self.rtts.base_us().unwrap_or(0) as f64 * 1e-6);
         observer.record_value("queued_packets", self.queued as f64);
@@ -161,6 +133,8 @@ impl CongestionAvoidance for Vegas {
 mod tests {
     use super::*;
     use crate::slow_start::Standard;
+    use jostle_congestion::{RawAckSample, RecoveryState};
+    use jostle_units::{Span, Time};
 
     fn vegas() -> Vegas {
         Vegas::new(&ROW.entry.defaults())

@@ -9,7 +9,7 @@ use crate::estimators::RoundRtts;
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
 use crate::slow_start::SlowStart;
 use crate::window_based::{CongestionAvoidance, WindowBasedController, reno_increase};
-use jostle_congestion::{AckSample, CongestionEvent, RawAckSample, RecoveryState, StateObserver};
+use jostle_congestion::{AckSample, RecoveryState, StateObserver};
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
@@ -123,12 +123,8 @@ impl CongestionAvoidance for VegasA {
         self.round_start = None;
     }
 
-    fn on_ack_before_loss_detection(
-        &mut self,
-        _window: &mut CongestionWindow,
-        measurement: &RawAckSample,
-    ) {
-        self.rtts.on_ack_before_loss_detection(measurement);
+    fn round_rtts(&mut self) -> Option<&mut RoundRtts> {
+        Some(&mut self.rtts)
     }
 
     fn on_cwnd_limited_ack(
@@ -151,18 +147,8 @@ impl CongestionAvoidance for VegasA {
         }
     }
 
-    /// Grows like Reno if there are not enough samples.
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
-        window.additive_increase(window.cwnd, acked);
-    }
-
     fn keeps_unused_window(&self) -> bool {
         true
-    }
-
-    fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
-        self.rtts.on_congestion_event(congestion);
-        (window.cwnd / 2).max(2)
     }
 
     fn on_recovery_state(

@@ -5,10 +5,11 @@ use jostle_units::{Span, Time};
 
 use super::vegas::{self, Vegas};
 use crate::cwnd::CongestionWindow;
+use crate::estimators::RoundRtts;
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
 use crate::slow_start::SlowStart;
 use crate::window_based::{CongestionAvoidance, WindowBasedController, reno_increase};
-use jostle_congestion::{AckSample, CongestionEvent, RawAckSample, RecoveryState, StateObserver};
+use jostle_congestion::{AckSample, CongestionEvent, StateObserver};
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
@@ -82,12 +83,8 @@ impl CongestionAvoidance for VegasPlus {
         self.vegas.on_flight_start(window, now, idle);
     }
 
-    fn on_ack_before_loss_detection(
-        &mut self,
-        window: &mut CongestionWindow,
-        measurement: &RawAckSample,
-    ) {
-        self.vegas.on_ack_before_loss_detection(window, measurement);
+    fn round_rtts(&mut self) -> Option<&mut RoundRtts> {
+        Some(&mut self.vegas.rtts)
     }
 
     fn on_cwnd_limited_ack(
@@ -114,10 +111,6 @@ impl CongestionAvoidance for VegasPlus {
         self.vegas.on_cwnd_limited_ack(window, slow_start, ack);
     }
 
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, ack: &AckSample) {
-        self.vegas.increase_cwnd(window, acked, ack);
-    }
-
     fn keeps_unused_window(&self) -> bool {
         true
     }
@@ -125,15 +118,6 @@ impl CongestionAvoidance for VegasPlus {
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         (self.count, self.last, self.aggressive) = (0, None, false);
         self.vegas.ssthresh_after(window, congestion)
-    }
-
-    fn on_recovery_state(
-        &mut self,
-        window: &mut CongestionWindow,
-        now: Time,
-        state: RecoveryState,
-    ) {
-        self.vegas.on_recovery_state(window, now, state);
     }
 
     fn mode(&self) -> &'static str {

@@ -139,6 +139,24 @@ impl Westwood {
     }
 }
 
+/// Forwards TCP's events to the field `westwood`, which measures the bandwidth.
+macro_rules! forward_to_westwood {
+    () => {
+        fn on_mss_change(&mut self, mss_bytes: u32) {
+            self.westwood.on_mss_change(mss_bytes);
+        }
+
+        fn wants_ack_events(&self) -> bool {
+            self.westwood.wants_ack_events()
+        }
+
+        fn on_ack_event(&mut self, window: &mut CongestionWindow, now: Time, slow_path: bool) {
+            self.westwood.on_ack_event(window, now, slow_path);
+        }
+    };
+}
+pub(super) use forward_to_westwood;
+
 impl CongestionAvoidance for Westwood {
     fn on_established(&mut self, _window: &mut CongestionWindow, established: &EstablishedEvent) {
         self.on_mss_change(established.mss_bytes);
@@ -175,10 +193,6 @@ impl CongestionAvoidance for Westwood {
         if !self.wants_ack_events {
             self.count_ack(ack.now, true);
         }
-    }
-
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
-        window.additive_increase(window.cwnd, acked);
     }
 
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {

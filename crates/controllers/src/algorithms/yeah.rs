@@ -1,16 +1,13 @@
 //! YeAH as implemented in Linux.
 
 use jostle_registry::RegistryEntry;
-use jostle_units::{Span, Time};
 
 use crate::cwnd::CongestionWindow;
 use crate::estimators::RoundRtts;
 use crate::registry_rows::{ControllerEntry, SlowStartChoice};
 use crate::slow_start::SlowStart;
 use crate::window_based::{CongestionAvoidance, WindowBasedController};
-use jostle_congestion::{
-    AckSample, CongestionEvent, EstablishedEvent, RawAckSample, RecoveryState, StateObserver,
-};
+use jostle_congestion::{AckSample, CongestionEvent, EstablishedEvent, StateObserver};
 
 pub(crate) const ROW: ControllerEntry = ControllerEntry {
     entry: RegistryEntry {
@@ -111,16 +108,8 @@ impl CongestionAvoidance for Yeah {
         window.cwnd = window.cwnd.min(CLAMP);
     }
 
-    fn on_flight_start(&mut self, _window: &mut CongestionWindow, _now: Time, _idle: Span) {
-        self.rtts.on_flight_start();
-    }
-
-    fn on_ack_before_loss_detection(
-        &mut self,
-        _window: &mut CongestionWindow,
-        measurement: &RawAckSample,
-    ) {
-        self.rtts.on_ack_before_loss_detection(measurement);
+    fn round_rtts(&mut self) -> Option<&mut RoundRtts> {
+        Some(&mut self.rtts)
     }
 
     fn on_cwnd_limited_ack(
@@ -169,15 +158,6 @@ impl CongestionAvoidance for Yeah {
         window.cwnd.saturating_sub(reduction).max(2)
     }
 
-    fn on_recovery_state(
-        &mut self,
-        _window: &mut CongestionWindow,
-        _now: Time,
-        state: RecoveryState,
-    ) {
-        self.rtts.on_recovery_state(state);
-    }
-
     fn mode(&self) -> &'static str {
         if self.slow_rounds == 0 { "fast" } else { "slow" }
     }
@@ -196,6 +176,7 @@ mod tests {
     use crate::slow_start::Standard;
     use crate::test_support::{ack, measurement};
     use jostle_congestion::CongestionSignal;
+    use jostle_units::{Span, Time};
 
     const LOSS: CongestionEvent = CongestionEvent {
         now: Time::ZERO,

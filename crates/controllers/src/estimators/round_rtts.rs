@@ -4,7 +4,7 @@ use jostle_congestion::{AckSample, CongestionEvent, RawAckSample, RecoveryState}
 
 /// Minimum RTTs of the round and of the connection, and where rounds end.
 #[derive(Clone, Debug)]
-pub(crate) struct RoundRtts {
+pub struct RoundRtts {
     /// The connection is in state `Open` (`doing_vegas_now`).
     enabled: bool,
     /// Packet whose acknowledgement ends the round (`beg_snd_nxt`).

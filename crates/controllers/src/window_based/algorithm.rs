@@ -3,6 +3,7 @@
 use jostle_units::{Rate, Span, Time};
 
 use crate::cwnd::CongestionWindow;
+use crate::estimators::RoundRtts;
 use crate::slow_start::SlowStart;
 use jostle_congestion::{
     AckSample, CongestionEvent, EcnFeedback, EcnMarks, EstablishedEvent, RawAckSample,
@@ -48,12 +49,17 @@ pub(crate) fn reno_increase(
     }
 }
 
-/// A congestion avoidance algorithm of a window-based controller.
+/// A congestion avoidance algorithm of a window-based controller. The default methods are Reno's.
 pub trait CongestionAvoidance: Send {
     /// Returns the ECN feedback that the algorithm requires
     /// ([`CongestionController::required_ecn_feedback`](jostle_congestion::CongestionController::required_ecn_feedback)).
     fn required_ecn_feedback(&self) -> EcnFeedback {
         EcnFeedback::None
+    }
+
+    /// Returns the RTTs per round, if the algorithm uses them. The default methods update them.
+    fn round_rtts(&mut self) -> Option<&mut RoundRtts> {
+        None
     }
 
     /// Reports the negotiated ECN feedback.
@@ -69,14 +75,21 @@ pub trait CongestionAvoidance: Send {
     /// Called after packets were sent while none was in flight (`CA_EVENT_TX_START` in Linux): in
     /// the first flight, the first after an idle time, and the first after a timeout. `idle`: time
     /// since the previous packet; zero for the first flight.
-    fn on_flight_start(&mut self, _window: &mut CongestionWindow, _now: Time, _idle: Span) {}
+    fn on_flight_start(&mut self, _window: &mut CongestionWindow, _now: Time, _idle: Span) {
+        if let Some(rtts) = self.round_rtts() {
+            rtts.on_flight_start();
+        }
+    }
 
     /// Called when an ACK arrived, before loss detection processes it.
     fn on_ack_before_loss_detection(
         &mut self,
         _window: &mut CongestionWindow,
-        _measurement: &RawAckSample,
+        measurement: &RawAckSample,
     ) {
+        if let Some(rtts) = self.round_rtts() {
+            rtts.on_ack_before_loss_detection(measurement);
+        }
     }
 
     /// See [`TcpExtension::wants_ack_events`](jostle_congestion::TcpExtension::wants_ack_events).
@@ -118,18 +131,29 @@ pub trait CongestionAvoidance: Send {
     }
 
     /// Applies congestion avoidance for `acked` packets.
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, ack: &AckSample);
+    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
+        window.additive_increase(window.cwnd, acked);
+    }
 
-    /// Returns the new ssthresh after a congestion signal, at least 2.
-    fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32;
+    /// Returns the new ssthresh after a congestion signal, at least 2. RFC 5681 (4) requires
+    /// max(FlightSize / 2, 2 · SMSS). Linux halves cwnd instead, even if it was not fully used.
+    fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
+        if let Some(rtts) = self.round_rtts() {
+            rtts.on_congestion_event(congestion);
+        }
+        (window.cwnd / 2).max(2)
+    }
 
     /// Called when the recovery state changed (`set_state` in Linux).
     fn on_recovery_state(
         &mut self,
         _window: &mut CongestionWindow,
         _now: Time,
-        _state: RecoveryState,
+        state: RecoveryState,
     ) {
+        if let Some(rtts) = self.round_rtts() {
+            rtts.on_recovery_state(state);
+        }
     }
 
     /// Takes the algorithm's request for a reduction
