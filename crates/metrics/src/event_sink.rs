@@ -1,6 +1,6 @@
 //! Events that a simulator reports to the recorder of a run.
 
-use jostle_link::{Ecn, Service};
+use jostle_link::{DropReason, Ecn, Service};
 use jostle_units::{Rate, SendLimit, Span, Time};
 
 /// State of a flow at the end of an interval.
@@ -258,11 +258,11 @@ events! {
     /// A link transmits a packet from `start` to `finish`. The packet `waited` in the link's queue
     /// before.
     fn link_sent(start: Time, finish: Time, link: u32, wire_bytes: u32, waited: Span);
-    /// A link dropped a packet of `flow`; `reason` is the index in `jostle_link::DropReason::ALL`.
+    /// A link dropped a packet of `flow`.
     /// `queued_bytes` is its size if it had waited in the queue before, and 0 otherwise.
-    fn dropped(now: Time, link: u32, flow: u32, reason: u8, queued_bytes: u32);
-    /// A link marked a packet of `flow`; `reason` is the index in `jostle_link::DropReason::ALL`.
-    fn marked(now: Time, link: u32, flow: u32, reason: u8);
+    fn dropped(now: Time, link: u32, flow: u32, reason: DropReason, queued_bytes: u32);
+    /// A link marked a packet of `flow`.
+    fn marked(now: Time, link: u32, flow: u32, reason: DropReason);
     /// State at the end of an interval, one call per flow in order.
     fn flow_state(now: Time, flow: u32, state: &FlowState);
     /// Internal value of a flow's controller at the end of an interval.

@@ -371,13 +371,13 @@ impl Reporter<'_> {
             for part in shared(bytes, packets) {
                 self.recorder.link_sent(now, now, number, part, waited);
             }
-            for reason in 0..REASONS {
-                for _ in 0..grown(&seen.dropped[reason], &mut reported.dropped[reason]) {
+            for (index, reason) in DropReason::ALL.into_iter().enumerate() {
+                for _ in 0..grown(&seen.dropped[index], &mut reported.dropped[index]) {
                     // Samples do not show whether the packet was queued first.
-                    self.recorder.dropped(now, number, 0, reason as u8, 0);
+                    self.recorder.dropped(now, number, 0, reason, 0);
                 }
-                for _ in 0..grown(&seen.marked[reason], &mut reported.marked[reason]) {
-                    self.recorder.marked(now, number, 0, reason as u8);
+                for _ in 0..grown(&seen.marked[index], &mut reported.marked[index]) {
+                    self.recorder.marked(now, number, 0, reason);
                 }
             }
         }

@@ -218,28 +218,23 @@ impl LinkMeter {
     pub(crate) fn dropped(
         &mut self,
         now: Time,
-        reason: u8,
+        reason: DropReason,
         queued_bytes: u32,
         timeline: &Timeline,
     ) {
-        let reason = usize::from(reason);
-        match DropReason::ALL.get(reason) {
-            Some(DropReason::Loss | DropReason::Outage) => {
-                self.advance_wire(now, timeline);
-                self.wire.counters.dropped[reason] += 1;
-            }
-            Some(_) => {
-                self.advance_queue(now, timeline);
-                self.queue.counters.dropped[reason] += 1;
-                self.queue.counters.discarded_bytes += u64::from(queued_bytes);
-            }
-            None => debug_assert!(false, "no reason has number {reason}"),
+        if matches!(reason, DropReason::Loss | DropReason::Outage) {
+            self.advance_wire(now, timeline);
+            self.wire.counters.dropped[reason as usize] += 1;
+        } else {
+            self.advance_queue(now, timeline);
+            self.queue.counters.dropped[reason as usize] += 1;
+            self.queue.counters.discarded_bytes += u64::from(queued_bytes);
         }
     }
 
-    pub(crate) fn marked(&mut self, now: Time, reason: u8, timeline: &Timeline) {
+    pub(crate) fn marked(&mut self, now: Time, reason: DropReason, timeline: &Timeline) {
         self.advance_queue(now, timeline);
-        self.queue.counters.marked[usize::from(reason)] += 1;
+        self.queue.counters.marked[reason as usize] += 1;
     }
 
     /// Records the state at the end of an interval.

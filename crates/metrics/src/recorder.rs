@@ -1,6 +1,6 @@
 //! The event sink that measures a run.
 
-use jostle_link::Service;
+use jostle_link::{DropReason, Service};
 use jostle_units::{SendLimit, Span, Time};
 
 use crate::event_sink::{AckEvent, EventSink, FlowState};
@@ -282,11 +282,11 @@ impl EventSink for Recorder {
         self.run.links[link as usize].sent(sending, waited, &self.run.timeline);
     }
 
-    fn dropped(&mut self, now: Time, link: u32, _flow: u32, reason: u8, queued_bytes: u32) {
+    fn dropped(&mut self, now: Time, link: u32, _flow: u32, reason: DropReason, queued_bytes: u32) {
         self.run.links[link as usize].dropped(now, reason, queued_bytes, &self.run.timeline);
     }
 
-    fn marked(&mut self, now: Time, link: u32, _flow: u32, reason: u8) {
+    fn marked(&mut self, now: Time, link: u32, _flow: u32, reason: DropReason) {
         self.run.links[link as usize].marked(now, reason, &self.run.timeline);
     }
 

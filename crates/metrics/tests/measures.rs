@@ -71,8 +71,8 @@ fn steady() -> RunRecord {
         match i % 10 {
             0 => recorder.queue_changed(now, 0, 0, 0),
             5 => recorder.queue_changed(now, 0, 3_000, 3),
-            7 => recorder.dropped(now, 0, 0, DropReason::Overflow as u8, 0),
-            8 => recorder.marked(now, 0, 0, DropReason::Codel as u8),
+            7 => recorder.dropped(now, 0, 0, DropReason::Overflow, 0),
+            8 => recorder.marked(now, 0, 0, DropReason::Codel),
             _ => {}
         }
         if i % 10 == 9 {
@@ -217,9 +217,9 @@ fn events_of_a_link_count_where_their_own_time_is() {
     // ahead of what the queue does meanwhile.
     recorder.queue_changed(at(1_500), 0, 4_000, 4);
     recorder.link_sent(at(2_100), at(2_100), 0, 1_000, Span::from_ms(2));
-    recorder.dropped(at(2_100), 0, 0, DropReason::Loss as u8, 0);
+    recorder.dropped(at(2_100), 0, 0, DropReason::Loss, 0);
     recorder.queue_changed(at(1_900), 0, 2_000, 2);
-    recorder.dropped(at(1_950), 0, 0, DropReason::Overflow as u8, 0);
+    recorder.dropped(at(1_950), 0, 0, DropReason::Overflow, 0);
     recorder.link_sent(Time::NEVER, Time::NEVER, 0, 1_000, Span::from_ms(2));
     for second in 1..=10 {
         end_second(&mut recorder, second, 0);

@@ -121,8 +121,8 @@ fn tell(recorder: &mut Recorder, event: &Event) {
         ),
         Action::Queue(bytes) => recorder.queue_changed(now, 0, bytes, bytes.div_ceil(1_514)),
         Action::LinkSent => recorder.link_sent(now, now, 0, 1_514, Span::ZERO),
-        Action::Dropped => recorder.dropped(now, 0, flow, DropReason::Overflow as u8, 0),
-        Action::Marked => recorder.marked(now, 0, flow, DropReason::Red as u8),
+        Action::Dropped => recorder.dropped(now, 0, flow, DropReason::Overflow, 0),
+        Action::Marked => recorder.marked(now, 0, flow, DropReason::Red),
     }
 }
 

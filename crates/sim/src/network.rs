@@ -99,7 +99,7 @@ impl<S: EventSink> LinkObserver<Body> for LinkProbe<'_, S> {
         let is_in_queue = !matches!(reason, DropReason::Loss | DropReason::Outage);
         let waited = is_in_queue && packet.queued_at < now;
         let queued_bytes = if waited { packet.size_bytes } else { 0 };
-        self.sink.dropped(now, self.link, packet.flow, reason as u8, queued_bytes);
+        self.sink.dropped(now, self.link, packet.flow, reason, queued_bytes);
         if let Some(place) = packet.transport.payload_place() {
             self.payloads.give_back(place);
         }
@@ -107,7 +107,7 @@ impl<S: EventSink> LinkObserver<Body> for LinkProbe<'_, S> {
 
     #[inline]
     fn marked(&mut self, now: Time, packet: &SimPacket, reason: DropReason) {
-        self.sink.marked(now, self.link, packet.flow, reason as u8);
+        self.sink.marked(now, self.link, packet.flow, reason);
     }
 }
 

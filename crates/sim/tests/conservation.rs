@@ -4,6 +4,7 @@
 use crate::common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
 use crate::ledger::Ledger;
 use crate::random;
+use jostle_link::DropReason;
 use jostle_metrics::{AckEvent, EventSink, FlowState};
 use jostle_run_spec::{LinkSpec, RunSpec, SourceSpec};
 use jostle_units::{Span, Time};
@@ -120,7 +121,7 @@ impl EventSink for Lying {
         let more = if self.lies(now, Lie::QueueOverflows) { 1 << 20 } else { 0 };
         self.ledger.queue_changed(now, link, bytes + more, packets);
     }
-    fn dropped(&mut self, now: Time, link: u32, flow: u32, reason: u8, queued_bytes: u32) {
+    fn dropped(&mut self, now: Time, link: u32, flow: u32, reason: DropReason, queued_bytes: u32) {
         if !self.lies(now, Lie::HiddenDrop) {
             self.ledger.dropped(now, link, flow, reason, queued_bytes);
         }

@@ -2,7 +2,7 @@
 
 use crate::common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
 use crate::random;
-use jostle_link::Service;
+use jostle_link::{DropReason, Service};
 use jostle_metrics::{AckEvent, EventSink, FlowState};
 use jostle_run_spec::{
     Distribution, DistributionKind, JitterSpec, OutageSpec, Quantile, Quantity, RunSpec, SourceSpec,
@@ -77,11 +77,18 @@ impl EventSink for Digest {
     fn link_sent(&mut self, now: Time, _: Time, link: u32, wire_bytes: u32, _: Span) {
         self.link(link, &[7, now.as_ns(), wire_bytes.into()]);
     }
-    fn dropped(&mut self, now: Time, link: u32, _flow: u32, reason: u8, _queued_bytes: u32) {
-        self.link(link, &[8, now.as_ns(), reason.into()]);
+    fn dropped(
+        &mut self,
+        now: Time,
+        link: u32,
+        _flow: u32,
+        reason: DropReason,
+        _queued_bytes: u32,
+    ) {
+        self.link(link, &[8, now.as_ns(), reason as u64]);
     }
-    fn marked(&mut self, now: Time, link: u32, _flow: u32, reason: u8) {
-        self.link(link, &[9, now.as_ns(), reason.into()]);
+    fn marked(&mut self, now: Time, link: u32, _flow: u32, reason: DropReason) {
+        self.link(link, &[9, now.as_ns(), reason as u64]);
     }
     fn flow_state(&mut self, now: Time, flow: u32, state: &FlowState) {
         let words = [state.srtt.as_ns(), state.cwnd_bytes, state.in_flight_bytes];

@@ -1,6 +1,7 @@
 //! Paced chirping on the simulator: what it finds out, and what that costs the queue.
 
 use crate::common::*;
+use jostle_link::DropReason;
 use jostle_metrics::{EventSink, FlowState};
 use jostle_run_spec::RunSpec;
 use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Time};
@@ -23,7 +24,7 @@ impl EventSink for StartUp {
         }
     }
 
-    fn dropped(&mut self, _: Time, _: u32, _: u32, _: u8, _: u32) {
+    fn dropped(&mut self, _: Time, _: u32, _: u32, _: DropReason, _: u32) {
         self.dropped += u64::from(self.over.is_none());
     }
 

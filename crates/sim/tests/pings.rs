@@ -1,6 +1,7 @@
 //! Pings: what they measure of a path, and that none gets lost in the books.
 
 use crate::common::*;
+use jostle_link::DropReason;
 use jostle_metrics::{EventSink, Pings, Summary};
 use jostle_run_spec::{FlowSpec, JitterSpec, OutageSpec, Quantile, SourceSpec, Transport};
 use jostle_units::{Span, Time};
@@ -110,7 +111,7 @@ impl EventSink for Books {
     fn sent(&mut self, _: Time, _: u32, packets: u32, _: u64, _: bool) {
         self.sent += u64::from(packets);
     }
-    fn dropped(&mut self, _: Time, _: u32, _: u32, _: u8, _: u32) {
+    fn dropped(&mut self, _: Time, _: u32, _: u32, _: DropReason, _: u32) {
         self.dropped += 1;
     }
     fn ping_reply(&mut self, _: Time, _: u32, _: Span) {

@@ -392,13 +392,13 @@ impl EventSink for Ledger {
         }
     }
 
-    fn dropped(&mut self, now: Time, link: u32, flow: u32, reason: u8, _queued_bytes: u32) {
+    fn dropped(&mut self, now: Time, link: u32, flow: u32, reason: DropReason, _queued_bytes: u32) {
         let latest = self.links[link as usize].latest;
         if now < latest {
             self.wrong(|| format!("link {link}: dropped at {now} after {latest}"));
         }
         // Losses on the way are told early, when sending starts, with the time of its end.
-        let early = reason == DropReason::Loss as u8 || reason == DropReason::Outage as u8;
+        let early = matches!(reason, DropReason::Loss | DropReason::Outage);
         if !early {
             self.links[link as usize].latest = now;
         }
