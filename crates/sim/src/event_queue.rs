@@ -171,6 +171,7 @@ impl SmallEventQueue {
         }
         *self.at(place + 1) = entry;
         self.last += 1;
+        debug_assert!(self.entries[..=self.last].is_sorted_by(|later, entry| later > entry));
     }
 
     #[inline]

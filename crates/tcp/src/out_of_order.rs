@@ -66,6 +66,7 @@ impl OutOfOrderSegments {
         self.tags[last] = run.start + 1;
         self.len += 1;
         self.ceiling = self.ceiling.max(run.end);
+        debug_assert!(self.len <= self.ceiling - self.floor);
         run
     }
 

@@ -272,6 +272,7 @@ impl Receiver {
         self.unread = end - self.next - 1;
         self.next = end;
         self.forget_before_next();
+        self.check();
         if self.ahead.is_empty() {
             // RFC 5681 §4.2: "a TCP receiver SHOULD send an immediate ACK when the incoming segment
             // fills in all or part of a gap"; Linux does so when the last gap closes. The end of a
@@ -288,6 +289,16 @@ impl Receiver {
         // The application reads when all segments merged by the NIC have arrived.
         let reopens = !self.merging && self.window.reopens(self.next, self.ahead.len());
         SegmentArrival { bytes, early, answers, reopens }
+    }
+
+    /// Checks the invariants that hold when the left edge has moved.
+    #[inline]
+    fn check(&self) {
+        let blocks = &self.recent[..self.recent_count];
+        debug_assert!(self.acked <= self.next, "acknowledged {} of {}", self.acked, self.next);
+        debug_assert!(!self.ahead.contains(self.next), "{} has arrived", self.next);
+        debug_assert!(blocks.iter().all(|block| block.end > self.next), "{blocks:?}");
+        debug_assert!(!self.ahead.is_empty() || blocks.is_empty(), "{blocks:?}");
     }
 
     /// Returns an ACK that announces a larger window after a read (`tcp_cleanup_rbuf`). RFC 9293

@@ -225,6 +225,7 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
                 slot.listed = false;
                 self.active.pop_front();
             }
+            debug_assert!(!self.active.is_empty() || self.total == Backlog::default());
             return sent;
         }
     }

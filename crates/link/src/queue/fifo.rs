@@ -75,6 +75,8 @@ impl<B: Copy> Fifo<B> {
     pub fn pop(&mut self) -> Option<Packet<B>> {
         let packet = self.packets.pop_front()?;
         self.backlog.remove(packet.size_bytes);
+        debug_assert_eq!(self.packets.len() as u64, self.backlog.packets);
+        debug_assert!(!self.packets.is_empty() || self.backlog.bytes == 0);
         Some(packet)
     }
 

@@ -92,6 +92,7 @@ impl FlowQueueScheduler {
     /// Accounts for a packet sent from the current queue.
     #[inline]
     pub fn on_dequeue(&mut self, index: usize, size_bytes: u32) {
+        debug_assert!(self.queues[index].listed, "a packet of queue {index}, which is not listed");
         self.queues[index].deficit_bytes -= i64::from(size_bytes);
     }
 
@@ -100,11 +101,8 @@ impl FlowQueueScheduler {
     #[inline]
     pub fn on_queue_empty(&mut self, index: usize) {
         let from_new = !self.new.is_empty();
-        if from_new {
-            self.new.pop_front()
-        } else {
-            self.old.pop_front()
-        };
+        let removed = if from_new { self.new.pop_front() } else { self.old.pop_front() };
+        debug_assert_eq!(removed, Some(index as u32), "the turn of another queue");
         if from_new && !self.old.is_empty() {
             self.old.push_back(index as u32);
         } else {

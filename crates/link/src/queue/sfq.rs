@@ -84,6 +84,16 @@ impl<B> Sfq<B> {
         }
     }
 
+    /// Checks the invariants that hold after every call.
+    #[inline]
+    fn check(&self) {
+        debug_assert!(
+            self.active.len() <= self.flows && self.active.len() <= self.total.packets as usize
+        );
+        debug_assert_eq!(self.active.is_empty(), self.total.packets == 0);
+        debug_assert!(self.total.packets <= self.limit_packets);
+    }
+
     /// Records that the length of a queue has changed.
     #[inline]
     fn changed(&mut self, index: usize) {
@@ -148,6 +158,7 @@ impl<B: Copy + Send> QueueDiscipline<B> for Sfq<B> {
         if self.total.packets > self.limit_packets {
             self.drop_from_longest(now, outcome);
         }
+        self.check();
     }
 
     fn dequeue(&mut self, _: Time, _: &mut dyn PacketOutcome<B>) -> Option<Packet<B>> {
@@ -167,6 +178,7 @@ impl<B: Copy + Send> QueueDiscipline<B> for Sfq<B> {
             }
             self.total.remove(packet.size_bytes);
             self.changed(index);
+            self.check();
             return Some(packet);
         }
     }
