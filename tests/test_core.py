@@ -169,6 +169,17 @@ def test_the_registries_name_what_a_scenario_can_use() -> None:
     assert all("slow_start" in row for row in registry["controllers"])
 
 
+def test_every_parameter_is_described() -> None:
+    undescribed = [
+        f"{kind}/{row['name']}.{parameter['name']}"
+        for kind, rows in json.loads(_core.registry()).items()
+        for row in rows
+        for parameter in row.get("parameters", ())
+        if not parameter["summary"]
+    ]
+    assert not undescribed
+
+
 def test_the_version_names_the_engine_source() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+\+[0-9a-f]{12}", _core.ENGINE_VERSION)
 
