@@ -158,6 +158,21 @@ fn counts_say_how_many_of_the_delivered_packets_were_marked() {
     assert_eq!(heard.news, [0, 1, 0, 3, 0]);
 }
 
+/// `__tcp_accecn_process` ignores the counter of an ACK that acknowledges nothing, unless its
+/// timestamp shows that the receiver sent it later ("Reordered ACK or uncertain due to lack of data
+/// to send and ts").
+#[test]
+fn a_newer_timestamp_validates_the_counter_of_an_ack_without_progress() {
+    let (mut script, heard) = listening(EcnFeedback::AccEcn);
+    for (sent_ms, marks) in [(60, 1), (60, 3), (59, 3), (61, 3)] {
+        let clock = TimestampClock::at(ms(sent_ms));
+        script.receive(Ack { clock, ..counting(marks, script.ack(5)) });
+    }
+    let heard = heard.lock().unwrap();
+    assert_eq!(heard.news, [1, 0, 0, 2]);
+    assert_eq!(heard.totals, [(5, 1), (5, 1), (5, 1), (5, 3)]);
+}
+
 /// CWR answers ECE, and there is none with counts.
 #[test]
 fn counted_marks_are_not_answered_with_cwr() {
