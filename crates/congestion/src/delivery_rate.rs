@@ -248,6 +248,49 @@ mod tests {
         assert!(!sampler.finish_ack(at_ms(120), Span::ZERO).app_limited);
     }
 
+    /// `tcp_rate_skb_delivered`: the sample is that of the packet "most recently sent", and of the one
+    /// with the higher sequence number if both were sent at the same time.
+    #[test]
+    fn the_sample_belongs_to_the_packet_sent_last() {
+        let mut sampler = DeliveryRateSampler::default();
+        let first = sampler.on_send(at_ms(0), true, 1);
+        sampler.on_delivered(&first, 1);
+        sampler.finish_ack(at_ms(40), Span::ZERO);
+        let burst = [2, 3].map(|in_flight| sampler.on_send(at_ms(50), false, in_flight));
+        let retransmission = sampler.on_send(at_ms(60), false, 4);
+        assert_eq!(sampler.newest_prior_delivered(), None);
+        for order in [[0, 1], [1, 0]] {
+            for i in order {
+                sampler.on_delivered(&burst[i], 11 + i as u64);
+            }
+            assert_eq!(sampler.newest_prior_delivered(), Some(1));
+            let update = sampler.finish_ack(at_ms(90), Span::ZERO);
+            assert_eq!((update.in_flight_at_send, update.sent_at), (3, at_ms(50)));
+        }
+        sampler.on_delivered(&retransmission, 10);
+        sampler.on_delivered(&burst[1], 12);
+        assert_eq!(sampler.finish_ack(at_ms(100), Span::ZERO).sent_at, at_ms(60));
+        assert_eq!(sampler.delivered(), 7);
+        sampler.count_spurious();
+        assert_eq!(sampler.delivered(), 8, "`tcp_sacktag_one` counts the copy");
+    }
+
+    /// `tcp_rate_check_app_limited`: until more than `delivered + in flight` packets are delivered.
+    #[test]
+    fn app_limited_lasts_for_the_packets_in_flight() {
+        let mut sampler = DeliveryRateSampler::default();
+        let stamp = sampler.on_send(at_ms(0), true, 1);
+        let deliver = |sampler: &mut DeliveryRateSampler| {
+            sampler.on_delivered(&stamp, 1);
+            sampler.finish_ack(at_ms(40), Span::ZERO);
+            sampler.is_app_limited()
+        };
+        assert!(!deliver(&mut sampler) && !deliver(&mut sampler));
+        sampler.set_app_limited(3);
+        let limited: Vec<_> = (3..=6).map(|_| deliver(&mut sampler)).collect();
+        assert_eq!(limited, [true, true, true, false]);
+    }
+
     #[test]
     fn stamps_know_the_flight_and_the_losses_since() {
         let mut sampler = DeliveryRateSampler::default();

@@ -57,6 +57,9 @@ mod tests {
             assert_eq!(bps(rate_bps - 1), QuickStartRate(code - 1));
         }
         assert_eq!(bps(u64::MAX), QuickStartRate(15));
+        assert_eq!(QuickStartRate::from_bits(0xf3), QuickStartRate(3), "the lower four bits");
+        assert_eq!(QuickStartRate(3).to_bits(), 3);
+        assert!(QuickStartRate::NONE.is_none() && !QuickStartRate(3).is_none());
         for too_slow in [0, 39_999, 40_000, 79_999] {
             assert_eq!(bps(too_slow).rate(), None);
         }

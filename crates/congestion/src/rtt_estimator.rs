@@ -183,6 +183,93 @@ mod tests {
         assert_eq!(rtt.rto(), Span::from_ms(600 + 4 * 300));
     }
 
+    /// `tcp_rtt_estimator`: SRTT moves by an eighth of the error, the mean deviation by a quarter, and
+    /// by a thirty-second if a falling RTT would increase it. Expected values: SRTT and RTO in µs.
+    #[test]
+    fn samples_move_srtt_and_rto_by_their_weights() {
+        let cases: [(&[(u64, u64, u64)], u64, u64); 5] = [
+            (&[(180, 1, 10)], 110_000, 340_000),
+            (&[(20, 1, 10)], 90_000, 293_750),
+            (&[(80, 1, 10)], 97_500, 297_500),
+            // A deviation that shrank to 42.5 ms does not reduce the RTO within the round.
+            (&[(80, 1, 10), (180, 2, 10)], 107_812, 317_812),
+            (&[(160, 5, 10)], 107_500, 317_500),
+        ];
+        for (samples, srtt_us, rto_us) in cases {
+            let mut rtt = RttEstimator::default();
+            rtt.on_sample(Span::from_ms(100), 0, 10);
+            assert_eq!(rtt.rto(), Span::from_ms(300));
+            for &(rtt_ms, first_unacked, next_to_send) in samples {
+                rtt.on_sample(Span::from_ms(rtt_ms), first_unacked, next_to_send);
+            }
+            let shown = (rtt.srtt_8us() / 8, rtt.srtt().as_us(), rtt.rto().as_us());
+            assert_eq!(shown, (srtt_us, srtt_us, rto_us), "{samples:?}");
+        }
+    }
+
+    /// At the end of a round RTTVAR decays by a quarter of the distance to the largest deviation of
+    /// the round (`tcp_rtt_estimator`). Data up to 10 ends the first round, up to 30 the second.
+    #[test]
+    fn rttvar_decays_once_per_round() {
+        let mut rtt = RttEstimator::default();
+        assert!(!rtt.has_sample());
+        rtt.on_sample(Span::from_ms(600), 0, 10);
+        assert!(rtt.has_sample());
+        let mut rto_us = Vec::new();
+        for (first_unacked, next_to_send) in [(10, 20), (11, 30), (30, 35), (31, 40), (41, 50)] {
+            rtt.on_sample(Span::from_ms(600), first_unacked, next_to_send);
+            rto_us.push(rtt.rto().as_us());
+        }
+        assert_eq!(rto_us, [1_800_000, 1_800_000, 1_800_000, 1_626_563, 1_441_114]);
+    }
+
+    #[test]
+    fn rto_is_at_most_two_minutes() {
+        let mut rtt = RttEstimator::default();
+        rtt.on_sample(Span::from_secs(60), 0, 10);
+        assert_eq!(rtt.rto(), Span::from_secs(120));
+    }
+
+    /// `minmax_subwin_update`: the next best samples of the second quarter and of the second half of
+    /// the window follow when the minimum is older than 300 s. Each case: seconds, RTT and minimum in
+    /// milliseconds.
+    #[test]
+    fn later_samples_replace_an_expired_minimum() {
+        let cases: [&[(u64, u64, u64)]; 8] = [
+            &[
+                (0, 40, 40),
+                (100, 45, 40),
+                (160, 50, 40),
+                (301, 60, 45),
+                (401, 60, 50),
+                (461, 60, 60),
+            ],
+            // Two of the three expire at once, or all.
+            &[(0, 40, 40), (100, 45, 40), (160, 50, 40), (401, 60, 50)],
+            &[(0, 40, 40), (101, 45, 40), (160, 50, 40), (401, 60, 45)],
+            &[(0, 40, 40), (100, 45, 40), (160, 50, 40), (461, 60, 60)],
+            &[(0, 40, 40), (300, 50, 40), (301, 55, 50)],
+            // A smaller sample replaces a candidate, and an equal one the minimum.
+            &[
+                (0, 40, 40),
+                (100, 45, 40),
+                (160, 55, 40),
+                (170, 50, 40),
+                (301, 60, 45),
+                (401, 60, 50),
+            ],
+            &[(0, 40, 40), (100, 50, 40), (110, 45, 40), (301, 60, 45), (411, 70, 60)],
+            &[(0, 40, 40), (200, 40, 40), (400, 50, 40)],
+        ];
+        for samples in cases {
+            let mut rtt = RttEstimator::default();
+            for &(s, rtt_ms, minimum_ms) in samples {
+                rtt.on_min_sample(at_ms(s * 1_000), Span::from_ms(rtt_ms));
+                assert_eq!(rtt.min_rtt(), Span::from_ms(minimum_ms), "{s} s of {samples:?}");
+            }
+        }
+    }
+
     proptest! {
         /// Samples that are not looked at closely change nothing.
         #[test]

@@ -23,15 +23,19 @@ type Calls = Arc<Mutex<Vec<String>>>;
 
 /// Writes down how it is called, and answers what nobody answers who was not asked.
 #[derive(Clone, Default)]
-struct Told(Calls);
+struct Told {
+    calls: Calls,
+    /// Whether it has none of the features that only TCP supports.
+    plain: bool,
+}
 
 impl Told {
     fn note(&self, name: &str, arguments: &[&dyn Debug]) {
-        self.0.lock().unwrap().push(format!("{name} {arguments:?}"));
+        self.calls.lock().unwrap().push(format!("{name} {arguments:?}"));
     }
 
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut self.calls.lock().unwrap())
     }
 }
 
@@ -206,11 +210,11 @@ impl TcpExtension for Told {
     }
 
     fn ignores_receive_window(&self) -> bool {
-        true
+        !self.plain
     }
 
     fn wants_ack_events(&self) -> bool {
-        true
+        !self.plain
     }
 
     fn on_ack_event(&mut self, now: Time, slow_path: bool) {
@@ -245,6 +249,8 @@ fn what_tcp_and_the_host_are_asked_goes_through_a_layer() {
     let tcp = layered.tcp_extension().unwrap();
     assert!(tcp.ignores_receive_window() && tcp.wants_ack_events());
     assert_eq!(tcp.quick_start_request(), QuickStartRate::from_bits(3));
+    let plain = LayeredController::new(Clear, Box::new(Told { plain: true, ..Told::default() }));
+    assert!(!plain.ignores_receive_window() && !plain.wants_ack_events());
     layered.tcp_extension_mut().unwrap().on_ack_event(AT, true);
     let mut memory = PeerCache::default();
     let mut occasion = PeerCacheContext { now: AT, peer: 27, memory: &mut memory };

@@ -18,3 +18,16 @@ impl PathEstimate {
         u32::try_from(packets).unwrap_or(u32::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bdp_is_rate_times_rtt_in_full_packets() {
+        let estimate =
+            PathEstimate { bandwidth: Rate::from_bps(12_000_000), min_rtt: Span::from_ms(100) };
+        assert_eq!(estimate.bdp(1_500), 100);
+        assert_eq!(estimate.bdp(1_501), 99);
+    }
+}

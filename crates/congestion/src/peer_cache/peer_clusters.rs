@@ -77,4 +77,18 @@ mod tests {
         assert!(chosen.iter().all(|times| *times > 0), "{chosen:?}");
         assert!(chosen[4] > 120, "{chosen:?}");
     }
+
+    /// UCB1 after 17 connections: 10 of the third window at the largest rate, 1 of each other window at
+    /// 5/6 of it. 1 + x √(2 ln 17 / 10) is less than 5/6 + x √(2 ln 17) from x = 0.1024 on.
+    #[test]
+    fn the_exploration_weight_decides_when_a_rare_window_is_tried() {
+        let mut cluster = Cluster::default();
+        for arm in 0..ARMS {
+            cluster.learn(arm, if arm == 2 { 120.0 } else { 100.0 });
+        }
+        for _ in 0..9 {
+            cluster.learn(2, 120.0);
+        }
+        assert_eq!([0.0, 0.102, 0.103, 1.0].map(|x| cluster.choose(x)), [2, 2, 0, 0]);
+    }
 }

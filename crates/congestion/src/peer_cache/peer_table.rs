@@ -143,6 +143,27 @@ mod tests {
     }
 
     #[test]
+    fn a_taken_entry_is_gone() {
+        let mut table = PeerTable::default();
+        assert_eq!(table.take(USE, 5, at(0)), (PeerLookup::Miss, None));
+        table.save(USE, 5, at(0), "five");
+        assert_eq!(table.take(USE, 5, at(3)), (PeerLookup::Hit("five"), Some(("five", at(0)))));
+        assert_eq!(table.take(USE, 5, at(3)), (PeerLookup::Miss, None));
+        table.save(USE, 5, at(0), "five");
+        assert_eq!(table.take(USE, 5, at(11)), (PeerLookup::Stale, None));
+        assert_eq!(table.look_up(USE, 5, at(11)), PeerLookup::Miss);
+        table.save(USE, 9, at(0), "nine");
+        assert_eq!(table.take(USE, 5, at(1)), (PeerLookup::Collision, None));
+    }
+
+    #[test]
+    fn plots_number_the_results() {
+        let results =
+            [PeerLookup::Hit(7), PeerLookup::Miss, PeerLookup::Collision, PeerLookup::Stale];
+        assert_eq!(results.map(|result| result.number()), [1.0, 2.0, 3.0, 4.0]);
+    }
+
+    #[test]
     fn a_collision_empties_the_slot() {
         let mut table = PeerTable::default();
         table.save(USE, 5, at(0), "five");

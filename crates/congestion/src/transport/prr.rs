@@ -96,6 +96,27 @@ mod tests {
         assert_eq!(reduction.window(10, 9, 9, true), 10, "never beyond ssthresh");
     }
 
+    /// RFC 9937 §6.2: "SndCnt = MAX(prr_delivered - prr_out, DeliveredData)". A sender that had nothing
+    /// to send may send the difference later, and never less than 0 packets.
+    #[test]
+    fn unused_allowance_is_kept_below_ssthresh() {
+        let mut reduction = ProportionalRateReduction::new(20);
+        reduction.note_sent(1);
+        assert_eq!(reduction.window(10, 12, 5, true), 12 + 2, "half of 5, rounded up, less 1");
+        assert_eq!(reduction.window(10, 4, 1, false), 4 + 5, "6 delivered less 1 sent");
+        reduction.note_sent(5);
+        assert_eq!(reduction.window(10, 11, 1, true), 11, "7 delivered, 4 due, 6 sent");
+    }
+
+    /// RFC 9937 §6.2: the proportional part applies while "inflight > ssthresh".
+    #[test]
+    fn nothing_is_sent_at_ssthresh_except_the_fast_retransmission() {
+        let mut reduction = ProportionalRateReduction::new(20);
+        assert_eq!(reduction.window(10, 10, 4, false), 11, "prr_out is 0");
+        reduction.note_sent(1);
+        assert_eq!(reduction.window(10, 10, 1, false), 10);
+    }
+
     proptest! {
         /// Whatever is delivered and lost: the window is never 0, and never above what was in flight
         /// or ssthresh, but for the one packet of the fast retransmission.

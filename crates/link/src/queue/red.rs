@@ -5,7 +5,6 @@
 //! Another difference: while the queue is idle, its average decays as if `m` packets had arrived
 //! (Floyd, Jacobson, section 4). Linux derives the time of a packet from the parameters `avpkt` and
 //! `bandwidth`; this queue measures it from its departures.
-//! (`avpkt`, `bandwidth`); this queue measures it from its own departures.
 
 use jostle_registry::{
     Parameter, ParameterError, ParameterValue, ParameterValues, QueueLimit, RegistryEntry,
