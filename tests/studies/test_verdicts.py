@@ -7,6 +7,7 @@ from jostle.stats import Estimate
 from jostle.studies import verdicts as groups
 from jostle.studies.evaluate import ClaimRow, Evaluation
 from jostle.studies.evaluate import ClaimTest as Part
+from jostle.studies.fitted_network import FITTED
 from jostle.studies.json_document import Column
 from jostle.studies.text_markup import inline, render_page
 from jostle.studies.verdicts import in_short, verdicts
@@ -14,6 +15,8 @@ from jostle.studies.verdicts import in_short, verdicts
 DESCRIBED = Column("sim", "described", "as described")
 FADES = Column("sim", "fades", "short fades")
 LINUX = Column("kernel", "described", "Linux 6.1")
+LINUX_FADES = Column("kernel", "fades", "Linux 6.1, short fades")
+FITTED_NETWORK = Column("sim", FITTED, "fitted network")
 
 
 def evaluation(holds: bool | None, *, parts: int = 1) -> Evaluation:
@@ -55,6 +58,41 @@ def test_without_readings_it_does_not_hold_and_linux_may_stand_alone() -> None:
     assert [one.title for one in verdicts({LINUX: evaluation(False)})] == [groups.LINUX_CONTRADICTS]
 
 
+@pytest.mark.parametrize(
+    ("holds", "group"),
+    [
+        ({DESCRIBED: False, FITTED_NETWORK: True}, groups.BY_FIT),
+        ({DESCRIBED: False, FITTED_NETWORK: True, FADES: True}, groups.HOLDS_IN_OTHER_SETUP),
+        ({DESCRIBED: True, FITTED_NETWORK: False}, groups.HOLDS),
+        # Linux with another setup neither contradicts a claim nor confirms it.
+        ({DESCRIBED: True, LINUX_FADES: False}, groups.HOLDS),
+        ({DESCRIBED: False, LINUX_FADES: True}, groups.NOT),
+        ({DESCRIBED: None, FADES: False, LINUX_FADES: True}, groups.UNKNOWN),
+        ({LINUX: True, LINUX_FADES: False}, groups.HOLDS),
+        ({LINUX: None, LINUX_FADES: True}, groups.HOLDS_IN_OTHER_SETUP),
+    ],
+)
+def test_only_the_setup_of_the_first_column_decides_for_linux(
+    holds: dict[Column, bool | None], group: str
+) -> None:
+    found = verdicts({column: evaluation(each) for column, each in holds.items()})
+    assert [one.title for one in found] == [group]
+
+
+def test_a_result_is_open_if_a_part_is_uncertain() -> None:
+    def is_open(holds: bool | None, *certain: bool) -> bool:
+        ours = Estimate(2.0, 1.0, 3.0, 5, "ms", "t")
+        parts = tuple(Part("≥ 1 ms", 1.0, ours, holds, each) for each in certain)
+        row = ClaimRow("a", "It is so", parts, holds, "")
+        (group,) = verdicts({DESCRIBED: Evaluation((), (), (row,))})
+        return group.verdicts[0].answers[0].open
+
+    assert not is_open(True, True, True)
+    assert is_open(True, True, False)
+    assert is_open(False, False, True)
+    assert not is_open(None, False), "an unknown result has no interval"
+
+
 def test_another_part_that_decides_is_named() -> None:
     (group,) = verdicts({DESCRIBED: evaluation(True, parts=2), FADES: evaluation(False, parts=2)})
     (verdict,) = group.verdicts
@@ -68,6 +106,30 @@ def test_claims_are_counted_in_a_sentence() -> None:
     rows = (*evaluation(True).claims, *evaluation(False).claims, *evaluation(False).claims)
     found = verdicts({DESCRIBED: Evaluation((), (), rows)})
     assert in_short(found) == "Of 3 claims: 1 hold as described, 2 do not hold."
+
+
+def test_a_sentence_names_every_group_in_order() -> None:
+    columns = (DESCRIBED, FADES, FITTED_NETWORK, LINUX)
+    results = (
+        (None, None, None, None),
+        (False, False, False, None),
+        (False, False, True, None),
+        (False, True, True, None),
+        (False, True, True, True),
+        (True, True, True, False),
+        (True, False, None, True),
+    )
+    found = verdicts(
+        {
+            column: Evaluation((), (), tuple(evaluation(row[at]).claims[0] for row in results))
+            for at, column in enumerate(columns)
+        }
+    )
+    assert in_short(found) == (
+        "Of 7 claims: 1 hold as described, 1 are contradicted by Linux itself, "
+        "1 hold on Linux only, 1 hold in another setup, 1 hold in the fitted network only, "
+        "1 hold in no setup, 1 could not be judged."
+    )
 
 
 def test_sentences_have_code_and_nothing_else() -> None:
