@@ -4,7 +4,6 @@
 //! back to back would have a rate of 99.3 Gbit/s. The remainder of the division is therefore kept:
 //! a packet that starts when its predecessor ends gets the time that rounding had added. The
 //! arithmetic is exact, in units of 1 ns divided by the rate in bit/s.
-//! over. The arithmetic is exact: in units of 1 ns divided by the rate in bit/s.
 
 use jostle_units::{Rate, Time};
 

@@ -278,6 +278,27 @@ mod tests {
         assert_eq!(fates.dropped.len(), 27);
     }
 
+    /// RFC 8289, §5.6: a delay of exactly TARGET is above target, and `now >= first_above_time` and
+    /// `now >= drop_next` are due. 205 ms + 100 ms / √2 = 275.710678 ms.
+    #[test]
+    fn drops_are_due_to_the_nanosecond() {
+        let mut fates = RecordedOutcomes::default();
+        let mut queue = filled_queue(LAW, &mut fates);
+        for (at_ns, drops) in [
+            (4_999_999, 0),
+            (5_000_000, 0),
+            (104_999_999, 0),
+            (105_000_000, 1),
+            (204_999_999, 1),
+            (205_000_000, 2),
+            (275_710_677, 2),
+            (275_710_678, 3),
+        ] {
+            queue.dequeue(Time::from_ns(at_ns), &mut fates).unwrap();
+            assert_eq!(fates.dropped.len(), drops, "{at_ns} ns");
+        }
+    }
+
     #[test]
     fn capable_packets_are_marked_at_the_times_of_drops_and_none_is_lost() {
         let (mut drops, mut marks) = (RecordedOutcomes::default(), RecordedOutcomes::default());

@@ -318,6 +318,7 @@ impl<B: Copy + Send> QueueDiscipline<B> for Pie<B> {
 mod tests {
     use super::super::test_support::{RecordedOutcomes, capable};
     use super::*;
+    use crate::packet::Ecn;
 
     const LAW: PieParameters = PieParameters {
         target: Span::from_ms(15),
@@ -351,6 +352,9 @@ mod tests {
         close(after_update(0.0, 35, 25), 0.015 / 2048.0);
         // Steps up are capped to 2 % above 10 %; beyond 250 ms another 2 % comes on top.
         close(after_update(0.2, 200, 100), 0.22);
+        close(after_update(0.1, 200, 100), 0.12);
+        close(after_update(0.05, 200, 100), 0.05 + (0.125 * 0.185 + 1.25 * 0.1) / 2.0);
+        close(after_update(0.2, 250, 100), 0.22);
         close(after_update(0.2, 300, 100), 0.24);
         // Down: 0.125 · (5 − 15) ms + 1.25 · (5 − 15) ms = −0.01375; never below 0.
         close(after_update(0.2, 5, 15), 0.186_25);
@@ -363,6 +367,151 @@ mod tests {
         let mut control = PieState { probability: 0.5, ..PieState::new(&LAW) };
         control.update(&LAW, 0);
         assert!((control.probability - (0.5 - 0.125 * 0.015) * 63.0 / 64.0).abs() < 1e-12);
+    }
+
+    /// RFC 8033 §4.2: "if drop_prob < 0.000001 … else if < 0.00001 …": a bound is in the upper range.
+    #[test]
+    fn a_bound_of_the_scale_belongs_to_the_larger_steps() {
+        for (probability, divisor) in
+            [(1e-6, 512.0), (1e-5, 128.0), (1e-4, 32.0), (1e-3, 8.0), (1e-2, 2.0), (1e-1, 1.0)]
+        {
+            let step = after_update(probability, 35, 25) - probability;
+            assert!((step - 0.015 / divisor).abs() < 1e-12, "{step} at {probability}");
+        }
+    }
+
+    /// A queue with packets or with a recent delay is not idle.
+    #[test]
+    fn a_queue_in_use_keeps_its_probability() {
+        for (delay_ms, before_ms, backlog_bytes, step) in [
+            (1, 0, 0, 0.125 * -0.014 + 1.25 * 0.001),
+            (0, 1, 0, 0.125 * -0.015 - 1.25 * 0.001),
+            (0, 0, 1, 0.125 * -0.015),
+        ] {
+            let mut control = PieState {
+                probability: 0.5,
+                delay: Span::from_ms(delay_ms),
+                delay_before: Span::from_ms(before_ms),
+                ..PieState::new(&LAW)
+            };
+            control.update(&LAW, backlog_bytes);
+            assert!((control.probability - 0.5 - step).abs() < 1e-12, "{}", control.probability);
+        }
+    }
+
+    /// RFC 8033 §4.4: the allowance is 150 ms again once the probability is 0 and both delays are less
+    /// than half the target, 7.5 ms.
+    #[test]
+    fn a_calm_queue_may_burst_again() {
+        for (probability, delay_us, before_us, allowance_ms) in [
+            (0.0, 7_499, 7_499, 150),
+            (0.0, 7_500, 7_499, 0),
+            (0.0, 7_499, 7_500, 0),
+            (0.5, 7_499, 7_499, 0),
+        ] {
+            let mut control = PieState {
+                probability,
+                delay: Span::from_us(delay_us),
+                delay_before: Span::from_us(before_us),
+                burst_left: Span::ZERO,
+                ..PieState::new(&LAW)
+            };
+            control.update(&LAW, 3_000);
+            assert_eq!(
+                control.burst_left,
+                Span::from_ms(allowance_ms),
+                "{delay_us}, {before_us} µs"
+            );
+        }
+    }
+
+    /// Linux, `pie_process_dequeue`: the time between two departures uses up the allowance.
+    #[test]
+    fn departures_use_up_the_burst_allowance() {
+        let ms = |ms| Time::ZERO + Span::from_ms(ms);
+        let mut control = PieState::new(&LAW);
+        let mut left_ms = Vec::new();
+        for at in [300, 400, 430, 500] {
+            control.departure(ms(at), ms(at - 20), 1);
+            left_ms.push(control.burst_left.as_us() / 1_000);
+        }
+        assert_eq!(left_ms, [150, 50, 20, 0]);
+        assert_eq!(control.delay, Span::from_ms(20));
+        control.departure(ms(510), ms(490), 0);
+        assert_eq!(control.delay, Span::ZERO, "an empty queue has no delay");
+    }
+
+    /// `pie_drop_early`: the conditions under which no packet is dropped, each at its bound. An
+    /// accumulated probability of 8.5 drops every other packet (RFC 8033 §5.4), whatever the seed.
+    #[test]
+    fn the_guards_end_at_their_bounds() {
+        let strikes_of_32 = |probability, delay_us, backlog_bytes, burst_left| {
+            let seeds = 0..32;
+            let strikes = seeds.filter(|seed| {
+                let mut control = PieState {
+                    probability,
+                    accumulated: DROP_FROM - 0.125,
+                    delay: Span::from_us(delay_us),
+                    burst_left,
+                    ..PieState::new(&LAW)
+                };
+                let mut random = RandomStream::new(*seed, "bounds");
+                control.strikes(LAW.target, backlog_bytes, &mut random)
+            });
+            strikes.count()
+        };
+        let none = Span::ZERO;
+        assert_eq!(strikes_of_32(0.125, 7_500, 3_028, none), 32, "half the target, two packets");
+        assert_eq!(strikes_of_32(0.125, 7_499, 3_028, none), 0, "less than half the target");
+        assert_eq!(strikes_of_32(0.2, 7_499, 3_028, none), 32, "20 %");
+        assert_eq!(strikes_of_32(0.125, 7_500, 3_027, none), 0, "less than two packets");
+        assert_eq!(strikes_of_32(0.125, 7_500, 3_028, Span::from_ns(1)), 0, "a burst");
+    }
+
+    /// RFC 8033 §5.1: marks up to a probability of 10 %. Linux: `prob <= MAX_PROB / 10`.
+    #[test]
+    fn capable_packets_are_marked_up_to_ten_percent() {
+        let admitted = |parameters: &PieParameters, probability, ecn| {
+            let mut control = PieState {
+                probability,
+                accumulated: DROP_FROM,
+                delay: Span::from_ms(20),
+                burst_left: Span::ZERO,
+                ..PieState::new(&LAW)
+            };
+            let mut fates = RecordedOutcomes::default();
+            let mut arrival = Packet { ecn, ..capable(Time::ZERO, 1500) };
+            let mut random = RandomStream::new(1, "marks");
+            let admitted = control.admits(
+                parameters,
+                Time::ZERO,
+                &mut arrival,
+                9_000,
+                &mut random,
+                &mut fates,
+            );
+            assert_eq!(fates.dropped.len(), usize::from(!admitted));
+            assert_eq!(control.accumulated == 0.0, !admitted, "a drop resets the sum");
+            (admitted, fates.marked.len())
+        };
+        assert_eq!(admitted(&LAW, 0.1, Ecn::Capable), (true, 1));
+        assert_eq!(admitted(&LAW, 0.100_001, Ecn::Capable), (false, 0));
+        assert_eq!(admitted(&LAW, 0.1, Ecn::NotCapable), (false, 0));
+        assert_eq!(admitted(&PieParameters { ecn: false, ..LAW }, 0.1, Ecn::Capable), (false, 0));
+    }
+
+    /// A standing delay above the target is no rest, even if no packet has arrived for a period.
+    #[test]
+    fn a_constant_delay_above_the_target_raises_the_probability() {
+        let mut control = PieState {
+            delay: Span::from_ms(20),
+            delay_before: Span::from_ms(20),
+            ..PieState::new(&LAW)
+        };
+        control.catch_up(&LAW, Time::ZERO + Span::from_ms(44), 100_000);
+        assert_eq!(control.next_update, Time::ZERO + Span::from_ms(45));
+        let two_steps = 2.0 * 0.125 * 0.005 / 2048.0;
+        assert!((control.probability - two_steps).abs() < 1e-15, "{}", control.probability);
     }
 
     #[test]

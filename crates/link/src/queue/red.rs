@@ -272,6 +272,21 @@ mod tests {
         assert!((queue.average.bytes - 1265.625 * 0.421_875).abs() < 1e-9);
     }
 
+    /// Transmissions of 80 µs and 160 µs have a moving average of 80 + 80 / 8 = 90 µs. 180 µs idle are
+    /// two packet times: (1 − ¼)².
+    #[test]
+    fn the_packet_time_follows_the_departures() {
+        let (mut queue, mut fates) = (red(PARAMETERS), RecordedOutcomes::default());
+        for _ in 0..4 {
+            queue.enqueue(Time::ZERO, packet(1000), &mut fates);
+        }
+        for at_us in [0, 80, 240, 330, 420] {
+            queue.dequeue(Time::from_ns(at_us * 1_000), &mut fates);
+        }
+        queue.enqueue(Time::from_ns(600_000), packet(1000), &mut fates);
+        assert!((queue.average.bytes - 1265.625 * 0.5625).abs() < 1e-9, "{}", queue.average.bytes);
+    }
+
     #[test]
     fn gaps_between_early_drops_are_uniform_up_to_the_inverse_probability() {
         let (mut early, mut random) = (EarlyDropCounter::default(), RandomStream::new(5, "gaps"));

@@ -136,6 +136,14 @@ mod tests {
     }
 
     #[test]
+    fn the_shaper_is_reported_with_rate_and_burst() {
+        let [shaper] = tbf().shapers().try_into().unwrap();
+        assert_eq!(shaper.rate.as_bps(), 8_000_000);
+        assert_eq!((shaper.burst_bytes, shaper.overhead_bytes), (Some(4 * 1514), 0));
+        assert!(shaper.delays);
+    }
+
+    #[test]
     fn what_exceeds_the_burst_is_dropped() {
         let (mut queue, mut fates) = (tbf(), RecordedOutcomes::default());
         queue.enqueue(us(0), packet(4 * 1514 + 1), &mut fates);
