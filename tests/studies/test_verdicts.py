@@ -49,6 +49,7 @@ def test_a_claim_stands_in_one_group(
                       LINUX: evaluation(linux)})  # fmt: skip
     assert [one.title for one in found] == [group]
     (verdict,) = found[0].verdicts
+    assert (verdict.text, verdict.asked) == ("It is so", "≤ 3 ms")
     assert [answer.holds for answer in verdict.answers] == [described, fades, linux]
     assert verdict.reason == f"Because of {'–' if described is None else '2.00 ms'}."
 

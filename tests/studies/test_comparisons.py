@@ -1,0 +1,242 @@
+"""Numbers and claims of a study compared with given values of runs."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from jostle.stats import Estimate
+from jostle.studies.evaluate import (
+    ClaimTest,
+    NumberRow,
+    _claim,
+    _interval,
+    _number,
+    _ranking,
+    _tested,
+    decisive,
+    value_estimate,
+)
+from jostle.studies.models import Claim, ClaimPart, Number, Value
+from jostle.studies.runs import Runs
+
+INF = float("inf")
+RTT, LOAD = Value(measure="rtt"), Value(measure="throughput")
+
+
+def runs_with(
+    rtt: list[float], load: list[float] | None = None, *, failed: str = "", tolerance: float = 0.05
+) -> Runs:
+    """Runs with one RTT and one throughput each."""
+    values = {"rtt": rtt, "throughput": load or []}
+    fake = SimpleNamespace(
+        study=SimpleNamespace(file=SimpleNamespace(tolerance=tolerance)),
+        summary=lambda value: values[value.measure],
+        bounds=lambda _: (0.0, None),
+        incomplete=lambda *_: failed,
+    )
+    return cast("Runs", fake)
+
+
+def compared(runs: Runs, **part: Any) -> ClaimTest:
+    """Compare the RTT as `part` says."""
+    (tested,) = _tested(runs, ClaimPart(**{"left": RTT, "relation": "above", **part}))
+    return tested
+
+
+@pytest.mark.parametrize(
+    ("part", "relation", "ours", "holds", "miss"),
+    [
+        # Means of resamples are 10, 11 or 12, and 4, 5 or 6, each end with a probability of 1/4.
+        ({"right": LOAD, "factor": 2}, "≥ 2 ×", (2.2, 10 / 6, 12 / 4), True, 0),
+        ({"right": LOAD, "factor": 4}, "≥ 4 ×", (2.2, 10 / 6, 12 / 4), False, 1.8 / 4),
+        ({"right": LOAD, "factor": 2, "relation": "below"}, "≤ 2 ×", (2.2, 10 / 6, 12 / 4), False,
+         0.2 / 2),
+        ({"right": LOAD, "factor": 2, "margin": 1}, "≥ 1 ms", (1, 10 - 12, 12 - 8), True, 0),
+        ({"right": LOAD, "factor": 2, "margin": 2}, "≥ 2 ms", (1, 10 - 12, 12 - 8), False, 1 / 2),
+        ({"right": LOAD, "relation": "about", "within": 6}, "about 0 ms", (6, 4, 8), True, 0),
+        ({"right": LOAD, "relation": "about", "within": 2}, "about 0 ms", (6, 4, 8), False, 2),
+        ({"right": LOAD, "relation": "about", "factor": 2, "tolerance": 0.125}, "about 2 ×",
+         (2.2, 10 / 6, 12 / 4), True, 0),
+        ({"right": LOAD, "relation": "about", "factor": 2, "tolerance": 0.05}, "about 2 ×",
+         (2.2, 10 / 6, 12 / 4), False, 0.1 / 2),
+    ],
+)  # fmt: skip
+def test_values_are_compared_by_ratio_or_difference(
+    part: dict[str, Any], relation: str, ours: tuple[float, ...], holds: bool, miss: float
+) -> None:
+    tested = compared(runs_with([10, 12], [4, 6]), **part)
+    assert (tested.relation, tested.holds, tested.ours.n) == (relation, holds, 2)
+    assert (tested.ours.value, tested.ours.low, tested.ours.high) == pytest.approx(ours)
+    assert tested.miss == pytest.approx(miss)
+
+
+def test_a_bound_is_the_factor_times_a_number_plus_the_margin() -> None:
+    runs = runs_with([11, 11])
+    tested = compared(runs, right=2, factor=5, margin=1)
+    assert (tested.relation, tested.bound) == ("≥ 11 ms", 11)
+    assert (tested.holds, tested.certain) == (True, True)
+    assert not compared(runs, right=2, factor=5, margin=1.001).holds
+    assert compared(runs, right=2, factor=5, margin=1, relation="below").holds
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "value", "words"),
+    [
+        ([3, 3], [0, 0], INF, "ratio, no interval"),
+        ([0, 0], [0, 0], 1.0, "ratio, no interval"),
+        ([10], [4, 6], 2.0, "ratio, no interval"),
+        ([INF, 1], [INF, 1], None, "no ratio: it never came on both sides"),
+        ([1, 2], [], None, "no value on one side"),
+    ],
+)
+def test_a_ratio_may_lack_an_interval_or_a_value(
+    left: list[float], right: list[float], value: float | None, words: str
+) -> None:
+    ours = compared(runs_with(left, right), right=LOAD).ours
+    assert (ours.value, ours.low, ours.high, ours.method) == (value, None, None, words)
+
+
+def test_resamples_without_a_ratio_are_left_out() -> None:
+    ours = compared(runs_with([10, 12], [0, 5]), right=LOAD).ours
+    assert (ours.value, ours.low, ours.high) == pytest.approx((4.4, 10 / 5, 12 / 2.5))
+
+
+def test_failed_runs_allow_no_verdict() -> None:
+    runs = runs_with([10, 12], [4, 6], failed="2 of 3 runs")
+    for right in (LOAD, 2.0):
+        tested = compared(runs, right=right)
+        assert (tested.holds, tested.certain, tested.miss) == (None, False, None)
+        assert tested.ours.incomplete == "2 of 3 runs"
+    difference = compared(runs, right=LOAD, margin=1)
+    assert (difference.holds, difference.ours.incomplete) == (None, "2 of 3 runs")
+
+
+def test_an_order_compares_neighbours() -> None:
+    part = ClaimPart(relation="order", order=(RTT, LOAD, RTT))
+    tested = list(_tested(runs_with([10, 12], [4, 6]), part))
+    assert [one.relation for one in tested] == ["≥ 1 ×", "≥ 1 ×"]
+    assert [one.holds for one in tested] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "holds", "decides"),
+    [
+        ([1.0], True, 0),
+        ([1.0, 2.0], True, 0),
+        ([1.0, 3.0], False, 1),
+        ([1.0, None], None, 1),
+        ([None, 3.0], False, 0),
+    ],
+)
+def test_a_claim_holds_if_all_of_its_parts_do(
+    bounds: list[float | None], holds: bool | None, decides: int
+) -> None:
+    """The RTT is 2 ms; no run has a throughput."""
+    parts = tuple(
+        ClaimPart(left=RTT if bound else LOAD, relation="above", right=bound or 1.0)
+        for bound in bounds
+    )
+    row = _claim(runs_with([2, 2]), Claim(id="a", text="It is so", parts=parts, finding="Why"))
+    assert (row.id, row.text, row.finding, row.holds) == ("a", "It is so", "Why", holds)
+    assert decisive(row) is row.parts[decides]
+
+
+@pytest.mark.parametrize(
+    ("sample", "published", "holds"),
+    [
+        # The t interval of 9 and 11 is 10 ± 12.7: the published number may be at its end.
+        ([9.0, 11.0], 22.7, True),
+        ([9.0, 11.0], 22.8, False),
+        ([9.0, 11.0], 1.0, True),
+        # Without an interval, within the tolerance of 5 % of the published number.
+        ([10.0], 10.5, True),
+        ([10.5], 10.0, True),
+        ([10.6], 10.0, False),
+        ([9.4], 10.0, False),
+        ([], 10.0, None),
+        ([10.0], None, None),
+    ],
+)
+def test_a_number_agrees_within_the_interval_or_the_tolerance(
+    sample: list[float], published: float | None, holds: bool | None
+) -> None:
+    number = Number(id="n", text="RTT of {x}", measure="rtt", measured_by="x", finding="Why")
+    row = _number(runs_with(sample), number, number, "reno", published)
+    assert (row.id, row.text, row.unit, row.finding) == ("n.reno", "RTT of reno", "ms", "Why")
+    assert (row.published, row.holds) == (published, holds)
+    failed = _number(runs_with(sample, failed="2 of 3 runs"), number, number, "", published)
+    assert (failed.id, failed.holds) == ("n", None)
+
+
+def ranked(*rows: tuple[str, float, float | None], failed: str = "") -> Any:
+    """Rank labels by published value and ours, which has an interval of ± 1."""
+    table = {label: published for label, published, _ in rows}
+    number = Number(
+        id="n", text="RTT of {x}", measure="rtt", measured_by="x", published=table, ranking=True
+    )
+    return _ranking(
+        number,
+        [
+            NumberRow(
+                f"n.{label}", "", "ms", published, None,
+                Estimate(ours, None if ours is None else ours - 1,
+                         None if ours is None else ours + 1, 5, "ms", "", failed), None, ""
+            )
+            for label, published, ours in rows
+        ],
+    )  # fmt: skip
+
+
+def test_an_order_agrees_unless_two_intervals_contradict_it() -> None:
+    same = ranked(("b", 2, 20), ("a", 3, 30), ("c", 1, 10))
+    assert (same.published, same.ours, same.holds) == (("a", "b", "c"), ("a", "b", "c"), True)
+    assert (same.id, same.text) == ("n", "RTT of …")
+    near = ranked(("a", 3, 10), ("b", 2, 11), ("c", 1, 5))
+    assert (near.ours, near.holds) == (("b", "a", "c"), True)
+    # The first and the last label contradict the published order, not two neighbours.
+    assert ranked(("a", 3, 10), ("b", 2, 11.5), ("c", 1, 13)).holds is False
+    assert ranked(("a", 3, 10), ("b", 3, 20)).holds is True, "equal in the paper"
+    assert ranked(("a", 3, 10), ("b", 2, None)).holds is None
+    assert ranked(("a", 3, 20), ("b", 2, 10), failed="2 of 3 runs").holds is None
+
+
+@pytest.mark.parametrize(
+    ("summary", "value", "interval"),
+    [
+        ("mean", 4, (0, 4 + 4.302653 * 19**0.5 / 3**0.5)),
+        ("median", 2, (1, 9)),
+        ("min", 1, (1, 9)),
+        ("max", 9, (1, 9)),
+        ("sd", 19**0.5, (0, (64 * 2 / 3 / 2) ** 0.5)),
+    ],
+)
+def test_runs_are_summarised_as_requested(summary: Any, value: float, interval: Any) -> None:
+    """Samples of three runs: 1, 2 and 9 ms. An RTT is not negative."""
+    found = value_estimate(runs_with([1, 2, 9]), RTT.model_copy(update={"summary": summary}))
+    assert (found.value, found.low, found.high) == pytest.approx((value, *interval), rel=1e-5)
+    assert (found.n, found.unit) == (3, "ms")
+
+
+def test_a_value_may_be_infinite_or_absent() -> None:
+    never = value_estimate(runs_with([1, INF]), RTT)
+    assert (never.value, never.low, never.n) == (INF, None, 2)
+    median = RTT.model_copy(update={"summary": "median"})
+    assert value_estimate(runs_with([1, 2, INF]), median).value == 2
+    assert value_estimate(runs_with([]), median).value is None
+    assert value_estimate(runs_with([5]), median).low is None
+    assert value_estimate(runs_with([5]), RTT.model_copy(update={"summary": "sd"})).value is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "unit"), [({"summary": "share"}, "% of runs"), ({"bins_above": 5.0}, "%")]
+)
+def test_shares_are_between_0_and_100(changes: dict[str, Any], unit: str) -> None:
+    found = value_estimate(runs_with([0, 50, 100]), RTT.model_copy(update=changes))
+    assert (found.value, found.low, found.high, found.unit) == (50, 0, 100, unit)
+
+
+def test_an_interval_contains_95_percent_of_the_resamples() -> None:
+    assert _interval(np.linspace(0, 1000, 1001)) == (25, 975)
