@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import jostle
@@ -14,12 +15,20 @@ from jostle.errors import InputError
 from jostle.figures.renderer import render_figure
 from jostle.parameter_search.boundary import Point, SamplePoint, changes, estimate_of, explore, vote
 from jostle.parameter_search.boundary_report import BoundaryResult
-from jostle.parameter_search.claims import ClaimJudgement, judged, read_claim
+from jostle.parameter_search.claims import judged, read_claim
 from jostle.results.measure_samples import samples
 from jostle.scenario.parsing.quantities import parse_amount
+from jostle.stats import Estimate, expect
+from jostle.studies import ClaimRow
 
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "sensitivity.toml"
 CLAIM = "queue_length of bottleneck <= 40 kB"
+
+
+def claim_row(holds: bool | None) -> ClaimRow:
+    """A claim, judged as given with a complete interval on one side of its bound."""
+    ours = Estimate(None if holds is None else float(holds), None, None, 1, "", "")
+    return ClaimRow("a", "", (replace(expect(ours, "above", 0.5), certain=True),), "")
 
 
 class Known:
@@ -29,11 +38,9 @@ class Known:
         self.holds = holds
         self.asked: list[Point] = []
 
-    def __call__(self, points: Sequence[Point]) -> list[tuple[dict[str, str], ClaimJudgement]]:
+    def __call__(self, points: Sequence[Point]) -> list[tuple[dict[str, str], ClaimRow]]:
         self.asked += points
-        return [
-            ({"k": str(one)}, ClaimJudgement(self.holds(*one), True, 0.0, 0.0)) for one in points
-        ]
+        return [({"k": str(one)}, claim_row(self.holds(*one))) for one in points]
 
 
 def test_one_key_is_bisected() -> None:
@@ -129,7 +136,7 @@ def test_where_all_is_the_same_the_gaps_are_filled() -> None:
 
 def test_what_is_not_known_has_no_vote() -> None:
     def place(point: Point, holds: bool | None) -> SamplePoint:
-        return SamplePoint(point, {}, ClaimJudgement(holds, True, None, 0.0), True)
+        return SamplePoint(point, {}, claim_row(holds), True)
 
     places = [place((0.0, 0.0), True), place((1.0, 0.0), False), place((0.1, 0.0), None)]
     shares = vote(places, np.array([[0.0, 0.0], [0.5, 0.0], [0.75, 0.0]]))

@@ -209,8 +209,8 @@ def test_a_cell_with_a_run_that_failed_is_not_judged_on_the_others():
 def test_a_tolerance_without_numbers_allows_nothing():
     exact = Tolerance("goodput", "the same")
     same, other = estimate([1.0], "1"), estimate([1.1], "1")
-    assert exact.excess(same, same) == 0.0
-    assert exact.excess(other, same) == math.inf
+    assert exact.expected(same, same).used_margin == 0.0
+    assert exact.expected(other, same).used_margin == math.inf
 
 
 def test_a_flow_that_gets_nothing_from_the_kernel():

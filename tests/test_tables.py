@@ -19,7 +19,8 @@ from jostle.results.measures import measure, measures
 from jostle.results.number_format import decimals, with_interval
 from jostle.results.pivot import pivot_tables
 from jostle.results.sweep_matrix import sweep_matrix
-from jostle.results.tables import View, html_table, interval_note, phase_tables
+from jostle.results.tables import View, interval_note, phase_tables
+from jostle.results.text_table import html_table
 from jostle.results.tidy_frame import tidy
 from jostle.safe_io.terminal_text import wrap_words
 from jostle.scenario import PlannedRun

@@ -8,16 +8,15 @@ from jostle import _core
 from jostle.backends.sim import SimBackend
 from jostle.figures.renderer import render_figure
 from jostle.results.measures import measure
+from jostle.results.number_format import digits
 from jostle.runner.executors import local
 from jostle.runner.session import Session
-from jostle.stats import Estimate
+from jostle.stats import Estimate, expect
 from jostle.studies import Runs, evaluate, load
-from jostle.studies.evaluate import _above, _judged, _numbers, _tested, value_estimate
+from jostle.studies.evaluate import _above, _numbers, _tested, value_estimate
 from jostle.studies.figures import figure_data
-from jostle.studies.json_document import _finite
 from jostle.studies.models import ClaimPart, FigureSpec, Number, Value
 from jostle.studies.models import Curve as CurveSpec
-from jostle.studies.number_text import digits
 from jostle.studies.run_study import run_study, work_of
 from jostle.studies.time_windows import MeasureArguments, TimeWindow
 
@@ -200,14 +199,11 @@ def between(value: float, low: float | None, high: float | None) -> Estimate:
     ],
 )
 def test_a_verdict_is_certain_if_both_ends_of_the_interval_agree(ours, above):
-    left = Value(measure="rtt")
-    bounded = ClaimPart(left=left, relation="above", right=10.0)
-    found = _judged(between(*ours), 10.0, bounded, ratio=False)
+    found = expect(between(*ours), "above", 10.0)
     assert (found.holds, found.certain) == above
     # The mirror image, below −10.
     value, low, high = (None if end is None else -end for end in ours)
-    mirrored = bounded.model_copy(update={"relation": "below"})
-    found = _judged(between(value, high, low), -10.0, mirrored, ratio=False)
+    found = expect(between(value, high, low), "below", -10.0)
     assert (found.holds, found.certain) == above
 
 
@@ -223,8 +219,7 @@ def test_a_verdict_is_certain_if_both_ends_of_the_interval_agree(ours, above):
     ],
 )
 def test_a_verdict_about_a_number_needs_both_ends_within_the_tolerance(ours, holds, certain):
-    part = ClaimPart(left=Value(measure="rtt"), relation="about", right=10.0, within=1.0)
-    found = _judged(between(*ours), 10.0, part, ratio=False)
+    found = expect(between(*ours), "about", 10.0, 1.0)
     assert (found.holds, found.certain) == (holds, certain)
 
 
@@ -258,7 +253,7 @@ def test_a_ratio_to_nothing_is_infinite_and_absent_in_json(runs):
     (tested,) = _tested(runs, ClaimPart(left=reno, relation="above", right=vivace, factor=5))
     assert (tested.ours.value, tested.holds) == (float("inf"), True)
     assert digits(tested.ours.value) == "∞"
-    assert _finite(tested.ours) is None
+    assert tested.ours.finite is None
 
 
 def test_harm_is_what_is_lost_against_another_condition(runs):

@@ -22,10 +22,9 @@ from jostle.parameter_search.testbed_fit import (
 )
 from jostle.parameter_search.tuning import Score, Trial
 from jostle.scenario import ScenarioError
-from jostle.stats import Estimate
+from jostle.stats import Estimate, expect
 from jostle.studies import ClaimRow, load, names
 from jostle.studies import verdicts as groups
-from jostle.studies.evaluate import ClaimTest as Part
 from jostle.studies.evaluate import Evaluation
 from jostle.studies.fitted_network import FittedNetwork, document
 from jostle.studies.json_document import Column
@@ -251,9 +250,9 @@ def test_a_kept_network_that_is_none(small, old, new, words):
     ],
 )
 def test_what_a_claim_loses(misses: tuple[float | None, ...], share: float) -> None:
-    ours = Estimate(1.0, None, None, 1, "", "")
-    parts = tuple(Part("", 1.0, ours, one == 0, certain=True, miss=one) for one in misses)
-    assert lost(ClaimRow("a", "", parts, all(one == 0 for one in misses), "")) == share
+    values = (None if one is None else 1.0 + one for one in misses)
+    parts = tuple(expect(Estimate(one, None, None, 1, "", ""), "below", 1.0) for one in values)
+    assert lost(ClaimRow("a", "", parts, "")) == share
 
 
 def test_halves_are_halves_of_every_figure() -> None:
@@ -272,8 +271,8 @@ def test_halves_are_halves_of_every_figure() -> None:
 
 def test_a_claim_that_only_the_fit_gives_stands_apart() -> None:
     def evaluation(*, holds: bool) -> Evaluation:
-        part = Part("≥ 1", 1.0, Estimate(2.0, None, None, 1, "", ""), holds, certain=True)
-        return Evaluation((), (), (ClaimRow("a", "It is so", (part,), holds, ""),))
+        part = expect(Estimate(2.0 if holds else 0.5, None, None, 1, "", ""), "above", 1.0)
+        return Evaluation((), (), (ClaimRow("a", "It is so", (part,), ""),))
 
     columns = [Column("sim", name, name) for name in ("described", "fades", "fitted")]
     for truths, group in (

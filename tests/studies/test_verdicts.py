@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
-from jostle.stats import Estimate
+from jostle.stats import Estimate, Expectation
 from jostle.studies import verdicts as groups
 from jostle.studies.evaluate import ClaimRow, Evaluation
-from jostle.studies.evaluate import ClaimTest as Part
 from jostle.studies.fitted_network import FITTED
 from jostle.studies.json_document import Column
 from jostle.studies.text_markup import inline, render_page
@@ -22,9 +23,9 @@ FITTED_NETWORK = Column("sim", FITTED, "fitted network")
 def evaluation(holds: bool | None, *, parts: int = 1) -> Evaluation:
     """One claim, whose last part decides."""
     ours = Estimate(None if holds is None else 2.0, None, None, 1, "ms", "one run")
-    fine = Part("≥ 1 ms", 1.0, ours, holds=True, certain=True)
-    last = Part("≤ 3 ms", 3.0, ours, holds, certain=True)
-    row = ClaimRow("a", "It is so", (*[fine] * (parts - 1), last), holds, "Because of {a}.")
+    fine = Expectation("≥ 1 ms", 1.0, ours, True, True, 0.0, math.inf)
+    last = Expectation("≤ 3 ms", 3.0, ours, holds, True, math.inf, 0.0)
+    row = ClaimRow("a", "It is so", (*[fine] * (parts - 1), last), "Because of {a}.")
     return Evaluation((), (), (row,))
 
 

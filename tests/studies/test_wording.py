@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from jostle.results.number_format import estimate_text
 from jostle.stats import Estimate
-from jostle.studies.number_text import with_interval
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from jostle.studies.number_text import with_interval
 def test_an_interval_is_as_exact_as_it_was_measured(
     value: float, low: float | None, high: float | None, text: str
 ) -> None:
-    assert with_interval(Estimate(value, low, high, 3, "s", ""), unit=True) == text
+    assert estimate_text(Estimate(value, low, high, 3, "s", ""), unit=True) == text

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 from browser import opened
 from jostle.cli.suite_run import print_suite_result
-from jostle.stats import Estimate
-from jostle.studies.evaluate import ClaimTest as Comparison
+from jostle.stats import Estimate, expect
 from jostle.suites.evaluate import (
     ComparisonResult,
     CriterionResult,
@@ -24,17 +23,17 @@ from jostle.suites.result_documents import in_words
 def compared(value: float, half: float, *, by_one: bool = False) -> ComparisonResult:
     """Give a comparison with a bound of 10 ms, of five runs."""
     ours = Estimate(value, value - half, value + half, 5, "ms", "")
-    tested = Comparison("≤ 10 ms", 10.0, ours, value <= 10, abs(value - 10) > half)
-    return ComparisonResult({}, 0, tested, by_one=by_one)
+    tested = expect(ours, "below", 10.0)
+    return ComparisonResult({}, 0, tested.decided_by_one() if by_one else tested)
 
 
 def test_what_misses_its_bound_by_less_than_its_interval_is_unknown():
     found = {value: compared(value, 1.0) for value in (8.0, 9.5, 10.5, 12.0)}
     assert [one.verdict for one in found.values()] == ["pass", "pass", "unknown", "fail"]
-    assert [one.is_open for one in found.values()] == [False, True, True, False]
+    assert [one.tested.is_open for one in found.values()] == [False, True, True, False]
     # One of a hundred runs that is late is enough, whatever the others are.
     assert compared(10.5, 1.0, by_one=True).verdict == "fail"
-    assert not compared(10.5, 1.0, by_one=True).is_open
+    assert not compared(10.5, 1.0, by_one=True).tested.is_open
     row = judged(10.5, 1.0)
     unknown = replace(row, verdict="unknown", comparisons=(found[10.5],))
     # It counts in a league table, by its chance, as what has no value does not.
@@ -47,7 +46,7 @@ def test_a_verdict_states_measure_value_and_bound():
     ratio = SuitePart(left=SuiteValue(**there), relation="above", right=baseline, factor=0.5)
     measured = measured_quantity(ratio)
     assert measured == "throughput of there compared with the baseline's"
-    tested = Comparison("≥ 0.5 ×", 0.5, Estimate(0.7, 0.65, 0.75, 5, "×", ""), True, True)
+    tested = expect(Estimate(0.7, 0.65, 0.75, 5, "×", ""), "above", 0.5)
     criterion = Criterion.model_construct(id="a", title="A", level="must")
     one = ComparisonResult({"buffer": "1 BDP"}, 0, tested, measured=measured)
     assert in_words(CriterionResult(criterion, "pass", (one,))) == (
@@ -66,7 +65,7 @@ def judged(
     value: float, half: float, bound: float = 10.0, *, level: str = "must"
 ) -> CriterionResult:
     ours = Estimate(value, value - half, value + half, 5, "ms", "")
-    tested = Comparison(f"≤ {bound:g} ms", bound, ours, value <= bound, abs(value - bound) > half)
+    tested = expect(ours, "below", bound)
     criterion = Criterion.model_construct(
         id="a", title="A", level=level, section="1", requirement=""
     )

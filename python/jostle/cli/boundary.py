@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,9 @@ from jostle.cli.search_options import (
 from jostle.cli.verdict_lines import boundary_verdict
 from jostle.errors import InputError, name_source
 from jostle.safe_io.terminal_text import echo
+
+if TYPE_CHECKING:
+    from jostle.studies import ClaimRow
 
 DOCUMENT = "jostle.boundary/1"
 
@@ -64,7 +67,7 @@ def boundary(
     from jostle.cli import output as shown
     from jostle.parameter_search.boundary import Point, explore
     from jostle.parameter_search.boundary_report import BoundaryResult, checked
-    from jostle.parameter_search.claims import ClaimJudgement, judged, read_claim, study_of
+    from jostle.parameter_search.claims import judged, read_claim, study_of
 
     asked = read_claim(claim)
     scenario = scenario_of(environment, options)
@@ -83,7 +86,7 @@ def boundary(
     done = 0
     with session_of(environment, options) as session:
 
-        def judge(asked_for: Sequence[Point]) -> list[tuple[dict[str, str], ClaimJudgement]]:
+        def judge(asked_for: Sequence[Point]) -> list[tuple[dict[str, str], ClaimRow]]:
             nonlocal done
             at = scenario.with_points(tuple(asked_for))
             results = session.carry_out(at.plan(options["repeats"], options["seed"]))

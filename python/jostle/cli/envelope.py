@@ -131,9 +131,7 @@ def _document(found: Found) -> dict[str, Any]:
                     }
                     | {
                         name: {
-                            "mean": (mean := one.estimate(name)).value,
-                            "low": mean.low,
-                            "high": mean.high,
+                            **(mean := one.estimate(name)).columns("mean"),
                             "n": mean.n,
                             "runs": one.values(name),
                         }

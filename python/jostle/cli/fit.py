@@ -213,7 +213,7 @@ def _print(
     held_out: Sequence[str],
 ) -> None:
     from jostle.cli import output
-    from jostle.results.tables import Table
+    from jostle.results.text_table import Table
 
     to = output.console()
     to.print(fit_verdict(found))

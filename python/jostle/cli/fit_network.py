@@ -162,6 +162,7 @@ def _print(
 ) -> None:
     from jostle.cli import output
     from jostle.parameter_search.testbed_fit import omissions
+    from jostle.results.text_table import Table
     from jostle.studies.fitted_network_tables import score_by_half, value_rows
 
     to = output.console()
@@ -177,6 +178,6 @@ def _print(
     to.print(one.file.title, style="bold")
     first = next(iter(every.values()))
     print_rows(value_rows(first))
-    header: tuple[str, ...] = ("study", "network", "of the fit's half", "of the half held out")
-    print_rows((header, rows))
+    header = ("study", "network", "of the fit's half", "of the half held out")
+    print_rows(Table(header, tuple(rows)))
     output.print_assumptions(to, list(omissions(one, found)))

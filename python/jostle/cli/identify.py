@@ -146,7 +146,7 @@ def _network(
 
 def _print(found: Identification, rate: LinkRate | None) -> None:
     from jostle.cli import output
-    from jostle.results.tables import Table
+    from jostle.results.text_table import Table
 
     rows = [
         (one.controller, percent(one.probability, 1), f"{one.distance:.4f}")

@@ -17,7 +17,7 @@ from jostle.safe_io.terminal_text import echo, single_line
 
 if TYPE_CHECKING:
     from jostle.figures.trace_figure import RecordedPanel
-    from jostle.results.tables import Table
+    from jostle.results.text_table import Table
     from jostle.scenario.traces.markov_chain import MarkovChain
     from jostle.scenario.traces.recording import Column, Floats, Recording, TraceExtract
 
@@ -306,7 +306,7 @@ def _facts(recording: Recording) -> list[str]:
 
 
 def _table(title: str, shown: Sequence[tuple[str, Column, TraceExtract]]) -> Table:
-    from jostle.results.tables import Table
+    from jostle.results.text_table import Table
     from jostle.scenario.traces.trace_summary import summary
 
     rows = []

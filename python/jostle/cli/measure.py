@@ -157,7 +157,7 @@ def _bar(check: Callable[[], None]) -> Iterator[Told]:
 
 def _print(found: Measurement) -> None:
     from jostle.cli import output
-    from jostle.results.tables import Table
+    from jostle.results.text_table import Table
 
     manifest = found.manifest
     header = (

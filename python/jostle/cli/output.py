@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.cli.verdict_lines import run_verdict
 from jostle.results.sweep_matrix import sweep_matrix
-from jostle.results.tables import Table, View, interval_note, phase_tables
+from jostle.results.tables import View, interval_note, phase_tables
+from jostle.results.text_table import Table
 from jostle.safe_io.terminal_text import echo, single_line, wrap_words
 
 if TYPE_CHECKING:

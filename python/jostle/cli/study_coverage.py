@@ -60,13 +60,13 @@ def _print_coverage(studies: Sequence[Study], *, as_json: bool) -> None:
         to.print(study.file.paper, style="bold")
         to.print(coverage_count(study))
         # Stack the parts, because side by side they would not fit into 80 columns.
-        (_, *heads), rows = coverage_rows(study)
+        table = coverage_rows(study)
         stacked: list[tuple[str, str]] = []
-        for item, *cells in rows:
+        for item, *cells in table.rows:
             stacked += [("", ""), (item, cells[0])]
             stacked += [
                 (f"  {head}", cell)
-                for head, cell in zip(heads[1:], cells[1:], strict=True)
+                for head, cell in zip(table.header[2:], cells[1:], strict=True)
                 if cell != ABSENT
             ]
         output.print_texts(("", ""), stacked, ())

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 
     from jostle.backends import Backend
     from jostle.results import ResultSet
+    from jostle.results.text_table import Table
     from jostle.studies import Runs, Study
     from jostle.studies.evaluate import Evaluation
-    from jostle.studies.json_document import Column, Evaluations, Table
+    from jostle.studies.json_document import Column, Evaluations
     from jostle.studies.page import Picture
     from jostle.studies.run_study import Done
 
@@ -347,11 +348,11 @@ def _print(one: Study, evaluations: Evaluations) -> None:
 def print_rows(made: Table) -> None:
     """Print a table of a study, unless it is empty."""
     from jostle.cli import output
+    from jostle.results.text_table import VERDICT
 
-    header, rows = made
-    if rows:
-        cells = [tuple(map(_without_marks, row)) for row in rows]
-        output.print_texts(header, cells, ("holds",))
+    if made.rows:
+        cells = [tuple(map(_without_marks, row)) for row in made.rows]
+        output.print_texts(made.header, cells, (VERDICT,))
 
 
 def _without_marks(text: str) -> str:

@@ -277,7 +277,6 @@ def network_verdict(fitted: Sequence[tuple[int, int]], described: Sequence[tuple
 
 def study_verdict(evaluations: Evaluations) -> str:
     """Say how many claims hold, by backend and setup."""
-    from jostle.studies.evaluate import decisive
     from jostle.studies.json_document import score
 
     sentences = []
@@ -285,7 +284,7 @@ def study_verdict(evaluations: Evaluations) -> str:
         if not evaluation.claims:
             continue
         held, judged = score(evaluation.claims)
-        left = sum(decisive(row).ours.incomplete != "" for row in evaluation.claims)
+        left = sum(row.decisive.ours.incomplete != "" for row in evaluation.claims)
         failed = f" Not judged, because runs failed: {left}." if left else ""
         sentences.append(f"{held} of {judged} claims hold ({column.title}).{failed}")
     return " ".join(sentences) or "The study makes no claims."

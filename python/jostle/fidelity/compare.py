@@ -56,7 +56,10 @@ class MeasureComparison:
         """Difference divided by the tolerance (within up to 1); None if not judged or missing."""
         if self.tolerance is None:
             return None
-        return self.tolerance.excess(self.simulator, self.kernel)
+        if self.simulator.value is self.kernel.value is None:
+            return 0.0
+        expected = self.tolerance.expected(self.simulator, self.kernel)
+        return None if expected is None else expected.used_margin
 
     @property
     def within(self) -> bool | None:

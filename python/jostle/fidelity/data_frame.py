@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from jostle.fidelity.compare import Comparison, MeasureComparison
-    from jostle.stats import Estimate
 
 _SIDES: Final = ("simulator", "kernel", "difference")
 _NUMBERS: Final = tuple(f"{side}{end}" for side in _SIDES for end in ("", "_low", "_high"))
@@ -57,6 +56,5 @@ def _numbers(measure: MeasureComparison) -> dict[str, Any]:
         "verdict": judged[measure.within],
     }
     for side in _SIDES:
-        one: Estimate = getattr(measure, side)
-        found |= {side: one.value, f"{side}_low": one.low, f"{side}_high": one.high}
+        found |= getattr(measure, side).columns(side, f"{side}_")
     return found

@@ -11,7 +11,6 @@ from jostle.fidelity.tolerances import TOLERANCES
 
 if TYPE_CHECKING:
     from jostle.fidelity.compare import Comparison, ComparisonCell, MeasureComparison
-    from jostle.stats import Estimate
 
 SCHEMA: Final = "jostle.fidelity/2"
 
@@ -80,14 +79,10 @@ def _cell(cell: ComparisonCell) -> dict[str, Any]:
 def _measure(measure: MeasureComparison) -> dict[str, Any]:
     return {
         "unit": measure.quantity.unit,
-        "simulator": _estimate(measure.simulator),
-        "kernel": _estimate(measure.kernel),
-        "difference": _estimate(measure.difference) | {"relative": measure.relative},
+        "simulator": measure.simulator.entry(),
+        "kernel": measure.kernel.entry(),
+        "difference": measure.difference.entry() | {"relative": measure.relative},
         # JSON has no infinity.
         "excess": None if measure.excess in (None, math.inf) else measure.excess,
         "within": measure.within,
     }
-
-
-def _estimate(found: Estimate) -> dict[str, Any]:
-    return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from jostle.fidelity.applications import APPLICATIONS, TITLES, Application
@@ -12,6 +12,7 @@ from jostle.fidelity.tables import difference_text
 from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
 from jostle.results.measures import measure
 from jostle.results.number_format import ABSENT, with_interval
+from jostle.results.text_table import markdown_table
 
 if TYPE_CHECKING:
     from jostle.fidelity.compare import (
@@ -170,7 +171,7 @@ def _share_by(
     for name in names:
         found = [cell.within for cell in cells if key(cell) == name]
         rows.append((name, *_counts(found)))
-    return _table(header, rows)
+    return markdown_table(header, rows)
 
 
 def _counts(within: Sequence[bool]) -> tuple[str, str, str]:
@@ -192,7 +193,7 @@ def _by_quantity(cells: Sequence[ComparisonCell]) -> str:
                 found += [all(of_cell)] if of_cell else []
             if found:
                 rows.append((title, _title(tolerance.quantity), *_counts(found)))
-    return _table(("", "quantity", "cells", "within", "share"), rows)
+    return markdown_table(("", "quantity", "cells", "within", "share"), rows)
 
 
 def _by_controllers(cells: Sequence[ComparisonCell]) -> str:
@@ -206,7 +207,7 @@ def _by_controllers(cells: Sequence[ComparisonCell]) -> str:
             found = [c.within for c in compared if c.kind == kind and _mix(c) == mix]
             row.append(f"{sum(found)} of {len(found)}" if found else "")
         rows.append(row)
-    return _table(("controllers", *(_KIND_TITLES[kind] for kind in kinds)), rows)
+    return markdown_table(("controllers", *(_KIND_TITLES[kind] for kind in kinds)), rows)
 
 
 def _mix(cell: ComparisonCell) -> str:
@@ -218,7 +219,7 @@ def _by_scenario(comparisons: Sequence[Comparison]) -> str:
         (f"`{c.scenario}`", c.title, *_counts([cell.within for cell in c.cells]))
         for c in comparisons
     ]
-    return _table(("scenario", "", "cells", "within", "share"), rows)
+    return markdown_table(("scenario", "", "cells", "within", "share"), rows)
 
 
 def _worst(placed: Sequence[tuple[str, ComparisonCell]], causes: Sequence[Cause]) -> str:
@@ -234,7 +235,7 @@ def _worst(placed: Sequence[tuple[str, ComparisonCell]], causes: Sequence[Cause]
         )
         for scenario, cell in worst
     ]
-    return _table(("cell", "largest difference, simulator less kernel", "cause"), rows)
+    return markdown_table(("cell", "largest difference, simulator less kernel", "cause"), rows)
 
 
 def _worst_difference(cell: ComparisonCell) -> str:
@@ -274,7 +275,7 @@ def _every_cell(comparison: Comparison) -> str:
         "controller" if alone else "flow",
         *(text for name in names for text in (f"{name}, kernel", "difference")),
     )
-    return f"### {comparison.scenario}\n\n{comparison.title}\n\n{_table(header, rows)}"
+    return f"### {comparison.scenario}\n\n{comparison.title}\n\n{markdown_table(header, rows)}"
 
 
 def _every_application(comparison: Comparison) -> str:
@@ -299,7 +300,7 @@ def _every_application(comparison: Comparison) -> str:
             )
             label = ""
     header = ("condition", "flow", "quantity", "kernel", "difference")
-    return f"### {comparison.scenario}\n\n{comparison.title}\n\n{_table(header, rows)}"
+    return f"### {comparison.scenario}\n\n{comparison.title}\n\n{markdown_table(header, rows)}"
 
 
 def _difference(measure: MeasureComparison) -> str:
@@ -320,12 +321,3 @@ def _flow_row(
         row.append(f"{_mean(measure, 'kernel')} {shown.shown_unit}")
         row.append(_difference(measure))
     return row
-
-
-def _table(header: Row, rows: Iterable[Row]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(_escaped(text) for text in line)} |" for line in lines)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jostle.figures.data import flow_label
 from jostle.results.number_format import ABSENT, plain, signed, with_interval
-from jostle.results.tables import Table
+from jostle.results.text_table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

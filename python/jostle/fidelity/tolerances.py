@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from jostle.stats import Estimate
+from jostle.stats import Estimate, Expectation, expect
 
 Kind = Literal["solo", "lossy", "shared", "applications"]
 """Kind of a run, which selects the judged quantities: one flow alone, one flow on links with random
@@ -37,28 +36,14 @@ class Tolerance:
     absolute: float = 0.0
     or_inside_interval: bool = False
 
-    def allowance(self, kernel: float) -> float:
-        """Return the maximum difference for the mean `kernel` of the kernel."""
-        return max(self.relative * abs(kernel), self.absolute)
-
-    def excess(self, simulator: Estimate, kernel: Estimate) -> float | None:
-        """Return the difference divided by the tolerance; up to 1 it is within.
-
-        The result is infinite if the tolerance is 0. It is 0 if neither side has a value, and None
-        if only one side has.
-        """
-        if simulator.value is None or kernel.value is None:
-            return 0.0 if simulator.value is kernel.value else None
-        distance = abs(simulator.value - kernel.value)
-        if distance == 0.0:
-            return 0.0
-        allowance = self.allowance(kernel.value)
-        excess = distance / allowance if allowance else math.inf
+    def expected(self, simulator: Estimate, kernel: Estimate) -> Expectation | None:
+        """Return the expectation of the simulator's mean; None if the kernel has no value."""
+        if kernel.value is None:
+            return None
+        margin = max(self.relative * abs(kernel.value), self.absolute)
         if self.or_inside_interval and kernel.low is not None and kernel.high is not None:
-            reach = max(kernel.value - kernel.low, kernel.high - kernel.value)
-            # Distance as a share of the interval's half width: at most 1 within the interval.
-            excess = min(excess, distance / reach) if reach else excess
-        return excess
+            margin = max(margin, kernel.value - kernel.low, kernel.high - kernel.value)
+        return expect(simulator, "about", kernel.value, margin)
 
 
 _ALONE: Final = (

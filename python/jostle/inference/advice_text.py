@@ -10,7 +10,7 @@ from jostle.inference.advise import Advice, ChangeResult, is_better
 from jostle.inference.flow_benefits import HIDDEN
 from jostle.results.measures import Measure, measure
 from jostle.results.number_format import count, decimals, plain, signed, with_interval
-from jostle.results.tables import Table
+from jostle.results.text_table import Table
 from jostle.safe_io.terminal_text import wrap_words
 
 if TYPE_CHECKING:

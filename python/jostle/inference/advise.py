@@ -110,12 +110,12 @@ class ChangeResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the change in the form of the JSON document."""
         numbers = {
-            name: {key: _span(one) for key, one in of.items()} for name, of in self.numbers.items()
+            name: {key: one.entry() for key, one in of.items()} for name, of in self.numbers.items()
         }
         return {
             "label": self.change.label,
             "set": dict(self.change.values),
-            "gain": _span(self.gain),
+            "gain": self.gain.entry(),
             "flows": numbers,
             "effect_on_others": dict(self.effects),
         }
@@ -186,10 +186,6 @@ def _levels(
         level = [change for change in rest if value[change] >= value[rest[0]] - close]
         yield level
         rest = rest[len(level) :]
-
-
-def _span(of: Estimate) -> dict[str, Any]:
-    return {"value": of.value, "low": of.low, "high": of.high, "n": of.n}
 
 
 @dataclass

@@ -20,13 +20,13 @@ import numpy as np
 from jostle.errors import InputError
 
 if TYPE_CHECKING:
-    from jostle.parameter_search.claims import ClaimJudgement
     from jostle.stats.descriptive import Floats
+    from jostle.studies import ClaimRow
 
 __all__ = ["Estimate", "SamplePoint", "estimate_of", "explore", "vote"]
 
 Point = tuple[float, ...]
-Judge = Callable[[Sequence[Point]], "Sequence[tuple[dict[str, str], ClaimJudgement]]"]
+Judge = Callable[[Sequence[Point]], "Sequence[tuple[dict[str, str], ClaimRow]]"]
 _FIRST: Final = 9
 """Points of the first row over one key."""
 _BATCH: Final = 4
@@ -58,7 +58,7 @@ class SamplePoint:
 
     point: Point
     labels: dict[str, str]
-    judgement: ClaimJudgement
+    judgement: ClaimRow
     blind: bool
 
 

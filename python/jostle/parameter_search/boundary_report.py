@@ -12,7 +12,8 @@ from jostle.errors import InputError
 from jostle.figures.data import Curve, CurvesData, Multiples, RegionData
 from jostle.parameter_search.boundary import SamplePoint, changes, estimate_of, vote
 from jostle.results.condition_names import short_names
-from jostle.results.tables import Table
+from jostle.results.expectation_text import expectation_entry
+from jostle.results.text_table import Table
 from jostle.scenario.parsing.quantities import format_short, parse_quantity
 
 if TYPE_CHECKING:
@@ -61,8 +62,7 @@ class BoundaryResult:
                     "values": one.labels,
                     "holds": one.judgement.holds,
                     "certain": one.judgement.certain,
-                    "value": _finite(one.judgement.value),
-                    "bound": one.judgement.bound,
+                    **expectation_entry(one.judgement.parts[0], "value bound"),
                     "incomplete": one.judgement.incomplete or None,
                 }
                 for one in self.places
@@ -192,11 +192,12 @@ class BoundaryResult:
     def _line(self) -> CurvesData:
         (variable,) = self.variables
         axis = _Scale.of(variable)
-        there = [one for one in self.places if _finite(one.judgement.value) is not None]
-        x = axis.axis_values(np.array([one.point[0] for one in there]))
+        shown = [(one, one.judgement.parts[0]) for one in self.places]
+        there = [(one, part) for one, part in shown if part.ours.finite is not None]
+        x = axis.axis_values(np.array([one.point[0] for one, _ in there]))
         none = np.full(x.size, np.nan)
-        values = np.array([one.judgement.value for one in there], dtype=np.float64)
-        bounds = np.array([one.judgement.bound for one in there])
+        values = np.array([part.ours.finite for _, part in there], dtype=np.float64)
+        bounds = np.array([part.target for _, part in there])
         ends = np.array([0, -1])
         bound = Curve("bound", x[ends], bounds[ends], none[:2], none[:2])
         curves = (Curve("runs", x, values, none, none), bound)
@@ -256,7 +257,3 @@ def checked(variables: Sequence[Variable]) -> None:
                 f'"{variable.key}" has choices, between which is nothing: choose one by --set, or '
                 "move it to the grid"
             )
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not np.isfinite(value) else value

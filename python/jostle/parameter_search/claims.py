@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,38 +15,16 @@ from jostle.results.measures import measures
 if TYPE_CHECKING:
     from jostle.results import ResultSet
     from jostle.scenario import Scenario
+    from jostle.studies.evaluate import ClaimRow
     from jostle.studies.models import Claim, ClaimPart
     from jostle.studies.study import Study
 
-__all__ = ["ClaimJudgement", "judged", "read_claim", "study_of"]
+__all__ = ["judged", "read_claim", "study_of"]
 
 _RELATION: Final = re.compile(r"\s*(?P<left>.*?)\s*(?P<sign><=|>=)\s*(?P<right>.*?)\s*")
 _NUMBER: Final = re.compile(r"(?P<number>-?[\d.]+(?:e-?\d+)?)\s*(?P<rest>.*)")
 _EXAMPLE: Final = '"share of bbr in steady <= 40 %" or "rtt of a <= 1.5 rtt of b"'
 _EXPERIMENT: Final = "here"
-
-
-@dataclass(frozen=True)
-class ClaimJudgement:
-    """Outcome of a claim.
-
-    Attributes
-    ----------
-    holds
-        Whether it holds; None if a value is missing or a run failed.
-    certain
-        Whether the complete confidence interval agrees.
-    value, bound
-        Value and bound of its first comparison.
-    incomplete
-        How many runs failed, and why; then the claim is not judged. Empty if no run failed.
-    """
-
-    holds: bool | None
-    certain: bool
-    value: float | None
-    bound: float
-    incomplete: str = ""
 
 
 def read_claim(text: str) -> Claim:
@@ -154,21 +132,11 @@ def study_of(scenario: Scenario, claim: Claim) -> Study:
     return study
 
 
-def judged(scenario: Scenario, results: ResultSet, claim: Claim) -> list[ClaimJudgement]:
+def judged(scenario: Scenario, results: ResultSet, claim: Claim) -> Sequence[ClaimRow]:
     """Judge a claim at each point of a scenario's sample; see `study_of`."""
     from jostle.studies import Runs, evaluate
 
-    rows = evaluate(Runs(study_of(scenario, claim), {_EXPERIMENT: results})).claims
-    return [
-        ClaimJudgement(
-            row.holds,
-            row.holds is not None and all(part.certain for part in row.parts),
-            row.parts[0].ours.value,
-            row.parts[0].bound,
-            next((text for part in row.parts if (text := part.ours.incomplete)), ""),
-        )
-        for row in rows
-    ]
+    return evaluate(Runs(study_of(scenario, claim), {_EXPERIMENT: results})).claims
 
 
 def _at(part: ClaimPart, labels: dict[str, str]) -> ClaimPart:

@@ -11,7 +11,7 @@ from jostle.errors import InputError
 from jostle.figures.data import GroupsData
 from jostle.parameter_search.objective_quantity import ObjectiveQuantity, means
 from jostle.results.condition_names import short_names
-from jostle.results.tables import Table
+from jostle.results.text_table import Table
 from jostle.stats.distribution import Box
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from jostle.parameter_search.tuning import Carry, Score, SearchSettings, Space, 
 from jostle.scenario import ScenarioError
 from jostle.scenario.resolve.grid import label_of
 from jostle.studies import Runs, evaluate
-from jostle.studies.evaluate import decisive
 from jostle.studies.fitted_network import (
     SCHEMA,
     ClaimOutcome,
@@ -95,9 +94,8 @@ def lost(row: ClaimRow) -> float:
     """
     if row.holds is True:
         return 0.0
-    misses = [part.miss for part in row.parts]
-    known = [1.0 if one is None or math.isinf(one) else one / (1 + one) for one in misses]
-    return (1 + sum(known) / len(known)) / 2
+    misses = [math.inf if part.holds is None else max(0.0, part.excess) for part in row.parts]
+    return (1 + sum(1.0 if math.isinf(x) else x / (1 + x) for x in misses) / len(misses)) / 2
 
 
 def fit_testbed(testbed: Testbed, carry: Carry, how: SearchSettings) -> TestbedFit:
@@ -235,7 +233,7 @@ def fitted_networks(
             claims={
                 row.id: ClaimScore(
                     half="fit" if row.id in testbed.halves[name].fit else "held out",
-                    asked=decisive(row).relation, fitted=_claim_outcome(row),
+                    asked=row.decisive.relation, fitted=_claim_outcome(row),
                     described=_claim_outcome(plain[name, row.id]),
                 )
                 for row in rows
@@ -247,8 +245,7 @@ def fitted_networks(
 
 
 def _claim_outcome(row: ClaimRow) -> ClaimOutcome:
-    ours = decisive(row).ours.value
-    return ClaimOutcome(holds=row.holds, ours=None if ours is None or math.isinf(ours) else ours)
+    return ClaimOutcome(holds=row.holds, ours=row.decisive.ours.finite)
 
 
 def _tried(free: FreeParameter) -> str:

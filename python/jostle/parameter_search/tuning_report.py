@@ -13,7 +13,7 @@ from jostle.figures.data import Cloud, Curve, CurvesData, ScatterData
 from jostle.parameter_search.tuning import Carry, Part, Score, Task, Trial, best, evaluate
 from jostle.results.condition_names import short_names
 from jostle.results.number_format import ABSENT, count
-from jostle.results.tables import Table
+from jostle.results.text_table import Table
 
 if TYPE_CHECKING:
     from jostle.figures.renderer import FigureData

@@ -19,7 +19,8 @@ from jostle.report.page import rendered
 from jostle.report.topology_svg import topology
 from jostle.results import figure_files
 from jostle.results.sweep_overview import overview
-from jostle.results.tables import LINKS, Table, html_table, interval_note, phase_tables
+from jostle.results.tables import LINKS, interval_note, phase_tables
+from jostle.results.text_table import Table, html_table
 from jostle.safe_io.atomic_write import write_atomically
 from jostle.safe_io.terminal_text import escape_control_characters
 from jostle.safe_io.untrusted_files import SCENARIO_BYTES, read_text

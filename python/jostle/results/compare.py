@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -15,8 +16,18 @@ from jostle.results.frames import table
 from jostle.results.measure_samples import OWN_KEYS, MeasureSample, find_key, grid_keys, samples
 from jostle.results.measures import Measure, measure
 from jostle.results.number_format import count, decimals, plain, signed, with_interval
-from jostle.results.tables import Table, applicable_measures
-from jostle.stats import Estimate, difference, holm, mann_whitney, welch_test
+from jostle.results.tables import applicable_measures
+from jostle.results.text_table import Table
+from jostle.stats import (
+    Estimate,
+    Expectation,
+    Relation,
+    difference,
+    expect,
+    holm,
+    mann_whitney,
+    welch_test,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -156,15 +167,9 @@ def _row(one: Difference, keys: Sequence[str]) -> dict[str, Any]:
         **{key: one.place.get(key) for key in keys},
         "measure": one.measure.name,
         "unit": one.measure.unit,
-        "first": one.first.value,
-        "first_low": one.first.low,
-        "first_high": one.first.high,
-        "second": one.second.value,
-        "second_low": one.second.low,
-        "second_high": one.second.high,
-        "difference": one.change.value,
-        "low": one.change.low,
-        "high": one.change.high,
+        **one.first.columns("first", "first_"),
+        **one.second.columns("second", "second_"),
+        **one.change.columns("difference"),
         "relative": one.relative,
         "p": one.p,
         "p_corrected": one.corrected,
@@ -420,6 +425,8 @@ def comparison_note(compared: ComparisonResult) -> str:
     )
 
 
+_MEETS: Final[Mapping[str, Relation]] = {"<": "above", ">": "below"}
+"""Sign of a condition → relation of changes that do not fulfil it."""
 _RELATION: Final = re.compile(
     r"(?P<measure>\w+)(?:\s+of\s+(?P<who>.+?))?(?:\s+in\s+(?P<phase>\S+))?"
     r"\s*(?P<sign>[<>])\s*(?P<number>[-+−]?\d+(?:\.\d+)?)\s*(?P<unit>\S*)"
@@ -438,15 +445,17 @@ class FailCondition:
         Measure whose change is bounded.
     who, phase
         Flow or link, and phase; any if empty.
-    beyond
-        Function that returns whether a change exceeds the bound.
+    relation, bound, percent
+        Changes that meet the bound: in the display unit of the measure, or in per cent.
     """
 
     text: str
     measure: Measure
     who: str
     phase: str
-    beyond: Callable[[Difference], bool]
+    relation: Relation
+    bound: float
+    percent: bool
 
     @classmethod
     def parse(cls, text: str) -> FailCondition:
@@ -465,7 +474,7 @@ class FailCondition:
             )
         shown = measure(match["measure"])
         bound = float(match["number"].replace("\N{MINUS SIGN}", "-"))
-        unit, above = match["unit"], match["sign"] == ">"
+        unit, relation = match["unit"], _MEETS[match["sign"]]
         if unit not in ("%", "", shown.display_unit, "points"):
             raise InputError(
                 f'--fail-on "{text}": {shown.name} is in {shown.display_unit or "no unit"}; '
@@ -474,19 +483,23 @@ class FailCondition:
         if unit == "points" and shown.display_unit != "%":
             raise InputError(f'--fail-on "{text}": only shares have points')
 
-        def beyond(one: Difference) -> bool:
-            value = one.change.value
-            if value is None:
-                return False
-            if unit == "%":
-                if one.relative is None:
-                    return value != 0 and (value > 0) == above
-                size = 100 * one.relative
-            else:
-                size = value * shown.factor
-            return size > bound if above else size < bound
+        who, phase = match["who"] or "", match["phase"] or ""
+        return cls(text, shown, who, phase, relation, bound, unit == "%")
 
-        return cls(text, shown, match["who"] or "", match["phase"] or "", beyond)
+    def expected(self, one: Difference) -> Expectation:
+        """Return the expectation that a change meets the bound."""
+        size = one.change.value
+        if size is not None and not self.percent:
+            size *= self.measure.factor
+        elif size and one.relative is None:
+            size = math.copysign(math.inf, size)
+        elif size is not None:
+            size = 100 * (one.relative or 0.0)
+        unit = "%" if self.percent else self.measure.display_unit
+        words = "second minus first"
+        return expect(
+            Estimate(size, None, None, one.change.n, unit, words), self.relation, self.bound
+        )
 
     def broken_by(self, differences: Iterable[Difference]) -> list[Difference]:
         """Return the differences of complete runs that are beyond the bound.
@@ -508,4 +521,6 @@ class FailCondition:
         if not meant:
             raise InputError(f'--fail-on "{self.text}": no such value was compared')
         judged = (one for one in meant if not one.incomplete)
-        return [one for one in judged if one.resolved is not False and self.beyond(one)]
+        return [
+            one for one in judged if one.resolved is not False and self.expected(one).holds is False
+        ]

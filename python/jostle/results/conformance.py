@@ -29,7 +29,7 @@ from jostle.results.operating_points import (
     operating_points,
 )
 from jostle.results.run_count import RunCount
-from jostle.results.tables import Table
+from jostle.results.text_table import Table
 from jostle.stats import Estimate, Method, conformance, deviation, estimate, mean
 
 if TYPE_CHECKING:

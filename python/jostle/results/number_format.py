@@ -16,6 +16,7 @@ _MOST_DECIMALS = 3
 _OF_INTERVALS = 2
 """Digits of an interval's half that say something."""
 _LOPSIDED = 0.01
+_FAR_OFF = 0.1
 _ROUNDING = 1e-9
 """Share of a value below which its interval is what floating-point arithmetic leaves of none."""
 
@@ -102,3 +103,36 @@ def percent(share: float, decimals: int) -> str:
 def count(number: int, noun: str) -> str:
     """Write how many there are: `1 run`, `2 runs`."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def estimate_text(estimate: Estimate, *, unit: bool = False) -> str:
+    """Format a value with half of its interval, or with both ends if it is asymmetric.
+
+    If runs failed, the text says how many, and why.
+    """
+    failed = f" ({estimate.incomplete})" if estimate.incomplete else ""
+    if estimate.value is None:
+        return f"{ABSENT}{failed}"
+    text = digits(estimate.value)
+    if estimate.low is not None and estimate.high is not None:
+        half = _half(estimate)
+        middle = (estimate.high + estimate.low) / 2
+        if half <= _ROUNDING * abs(estimate.value):
+            text += f" ± {digits(0)}"
+        elif abs(middle - estimate.value) <= _FAR_OFF * half:
+            text += f" ± {digits(half)}"
+        else:
+            text += f" ({digits(estimate.low)} … {digits(estimate.high)})"
+    return (f"{text} {estimate.unit}" if unit and estimate.unit else text) + failed
+
+
+def digits(value: float) -> str:
+    """Format a number: an integer from 1000, two significant digits below 0.1."""
+    size = abs(value)
+    if math.isinf(size):
+        return "∞" if value > 0 else "−∞"
+    if size >= 1000:
+        return f"{value:.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 0.1 or size == 0 else f"{value:.2g}"

@@ -10,7 +10,7 @@ from jostle.results.condition_names import short_names
 from jostle.results.measure_samples import OWN_KEYS, MeasureSample, grid_keys, key_of, samples
 from jostle.results.measures import measure
 from jostle.results.number_format import ABSENT, decimals, with_interval
-from jostle.results.tables import Table
+from jostle.results.text_table import Table
 
 if TYPE_CHECKING:
     from jostle.results.finished_runs import FinishedRuns

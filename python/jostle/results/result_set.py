@@ -532,7 +532,8 @@ class ResultSet(FinishedRuns):
         )
 
     def _tables_html(self) -> str:
-        from jostle.results.tables import html_table, phase_tables
+        from jostle.results.tables import phase_tables
+        from jostle.results.text_table import html_table
 
         if not self.results:
             return "".join(f'<p class="note">{escape(note)}</p>' for note in self.failure_notes)

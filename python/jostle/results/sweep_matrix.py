@@ -11,7 +11,8 @@ from jostle.results.flow_notes import flow_notes
 from jostle.results.measure_samples import MeasureSample, grid_keys, samples
 from jostle.results.measures import Measure, measure
 from jostle.results.number_format import ABSENT, count, decimals, with_interval
-from jostle.results.tables import Table, View, kinds_of, rows_of
+from jostle.results.tables import View, kinds_of, rows_of
+from jostle.results.text_table import Table
 
 if TYPE_CHECKING:
     from jostle.results.finished_runs import FinishedRuns

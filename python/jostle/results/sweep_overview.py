@@ -10,7 +10,7 @@ from jostle.results.finished_runs import OVERALL
 from jostle.results.measure_samples import MeasureSample, grid_keys, samples
 from jostle.results.measures import Measure, measure
 from jostle.results.number_format import ABSENT, decimals, with_interval
-from jostle.results.tables import Table
+from jostle.results.text_table import Table
 from jostle.stats import estimate
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import TYPE_CHECKING, Final, Literal
 
 from jostle.results import condition_names
@@ -18,6 +17,7 @@ from jostle.results.flow_notes import flow_notes
 from jostle.results.measure_samples import MeasureSample, full_key, grid_keys, samples
 from jostle.results.measures import Measure, measure, measures
 from jostle.results.number_format import count, decimals, spread, with_interval
+from jostle.results.text_table import Table
 from jostle.safe_io.terminal_text import wrap_words
 from jostle.stats import Estimate
 
@@ -25,35 +25,6 @@ if TYPE_CHECKING:
     from jostle.results.finished_runs import FinishedRuns
 
 Sort = Literal["up", "down"]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of text.
-
-    Attributes
-    ----------
-    header, rows
-        Texts; a header text may have several lines.
-    groups
-        Rows at which a new condition begins.
-    text_columns
-        Number of columns, counted from the left, that contain text instead of numbers.
-    title
-        Title; empty if it is the only table.
-    sections
-        A heading above the rows of each of `groups`; empty if the rows contain the condition.
-    notes
-        Remarks below the table.
-    """
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    groups: tuple[int, ...]
-    text_columns: int
-    title: str = ""
-    sections: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -529,30 +500,4 @@ def interval_note(results: FinishedRuns) -> str:
     return (
         f"± half of the 95 % confidence interval of the mean over {n} runs (Student t)."
         + two * (2 in counts)
-    )
-
-
-def html_table(table: Table) -> str:
-    """Return a table as HTML."""
-    lines = ['<table class="jostle">']
-    if table.title:
-        lines.append(f"<caption>{escape(table.title)}</caption>")
-    lines += ["<thead><tr>", _html_cells("th", table.header, table), "</tr></thead><tbody>"]
-    headings = dict(zip(table.groups, table.sections, strict=False))
-    for number, row in enumerate(table.rows):
-        if number in headings:
-            span = f'<th colspan="{len(table.header)}" style="text-align:left">'
-            lines.append(f"<tr>{span}{escape(headings[number])}</th></tr>")
-        first = ' class="first"' if number in table.groups else ""
-        lines.append(f"<tr{first}>{_html_cells('td', row, table)}</tr>")
-    lines.append("</tbody></table>")
-    lines += [f'<p class="note">{escape(note)}</p>' for note in table.notes]
-    return "".join(lines)
-
-
-def _html_cells(tag: str, cells: Iterable[str], table: Table) -> str:
-    return "".join(
-        f'<{tag} style="text-align:{"left" if number < table.text_columns else "right"}">'
-        f"{escape(cell).replace(chr(10), '<br>')}</{tag}>"
-        for number, cell in enumerate(cells)
     )

@@ -6,6 +6,14 @@ from jostle.stats.covariance_ellipse import Ellipse, sigma_ellipse
 from jostle.stats.descriptive import mean, percentile, sd
 from jostle.stats.distribution import Box, box, ecdf
 from jostle.stats.estimate import Estimate, Estimates, Method, estimate, estimates, within
+from jostle.stats.expectation import (
+    Expectation,
+    Relation,
+    Verdict,
+    all_hold,
+    expect,
+    expect_between,
+)
 from jostle.stats.hypothesis_tests import (
     Comparison,
     MannWhitneyResult,
@@ -28,8 +36,12 @@ __all__ = [
     "Envelope",
     "Estimate",
     "Estimates",
+    "Expectation",
     "MannWhitneyResult",
     "Method",
+    "Relation",
+    "Verdict",
+    "all_hold",
     "box",
     "conformance",
     "deviation",
@@ -39,6 +51,8 @@ __all__ = [
     "envelope",
     "estimate",
     "estimates",
+    "expect",
+    "expect_between",
     "holm",
     "mann_whitney",
     "mean",

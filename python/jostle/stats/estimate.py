@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -47,6 +48,24 @@ class Estimate:
     unit: str
     method: str
     incomplete: str = ""
+
+    @property
+    def finite(self) -> float | None:
+        """The value for JSON, in which an infinite one becomes null."""
+        return None if self.value is None or math.isinf(self.value) else self.value
+
+    @property
+    def interval(self) -> list[float] | None:
+        """Ends of the interval; None without one."""
+        return None if self.low is None or self.high is None else [self.low, self.high]
+
+    def columns(self, mean: str = "value", ends: str = "") -> dict[str, float | None]:
+        """Return value and ends by name: `value`, `low`, `high`, or with a prefix of the ends."""
+        return {mean: self.value, f"{ends}low": self.low, f"{ends}high": self.high}
+
+    def entry(self) -> dict[str, float | None]:
+        """Return value, ends and number of runs for a document."""
+        return {**self.columns(), "n": self.n}
 
 
 @dataclass(frozen=True)

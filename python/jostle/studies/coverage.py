@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from jostle.results.number_format import ABSENT
-from jostle.studies.json_document import Table
+from jostle.results.text_table import Table
 from jostle.studies.models import CoverageItem
 from jostle.studies.study import Study
 
@@ -17,10 +17,11 @@ SCHEMA: Final = "jostle.coverage/1"
 def coverage_rows(study: Study) -> Table:
     """Table of a paper's figures and tables: what each shows, ours, status, and why not."""
     header = ("figure or table", "shows", "ours", "status", "missing")
-    return header, [
+    rows = (
         (one.item, one.shows, _ours(one) or ABSENT, one.status, one.why or ABSENT)
         for one in study.file.coverage
-    ]
+    )
+    return Table(header, tuple(rows))
 
 
 def coverage_count(study: Study) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from jostle.results.expectation_text import YES_OR_NO
 from jostle.results.frames import table
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from jostle.studies.study import Study
 
 _NUMBERS: Final = ("published", "published_sd", "value", "low", "high")
-_HOLDS: Final = {True: "yes", False: "no", None: None}
 
 
 def study_frame(done: Sequence[tuple[Study, Evaluations]]) -> pl.DataFrame:
@@ -53,6 +53,6 @@ def _rows(study: Study, evaluations: Evaluations) -> Iterator[dict[str, Any]]:
 
 def _ours(found: Estimate, holds: bool | None) -> dict[str, Any]:
     return {
-        "unit": found.unit, "value": found.value, "low": found.low, "high": found.high,
-        "n": found.n, "holds": _HOLDS[holds], "incomplete": found.incomplete or None,
+        "unit": found.unit, **found.entry(), "holds": None if holds is None else YES_OR_NO[holds],
+        "incomplete": found.incomplete or None,
     }  # fmt: skip

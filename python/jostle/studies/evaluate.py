@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jostle.results.measures import measure
-from jostle.stats import Estimate, estimate, t_test
+from jostle.stats import (
+    Estimate,
+    Expectation,
+    Relation,
+    all_hold,
+    estimate,
+    expect,
+    expect_between,
+    t_test,
+)
 from jostle.stats.descriptive import Floats
 from jostle.studies.controller_states import internal_unit
 from jostle.studies.models import Claim, ClaimPart, Number, Value
@@ -26,29 +35,37 @@ class NumberRow:
 
     Attributes
     ----------
-    id, text, unit
-        Name, description, unit.
-    published, published_sd
-        Published value and standard deviation, if any.
+    id, text
+        Name and description.
     ours
         Our estimate.
-    holds
-        Whether the published number is inside our interval, or our value is within the study's
-        tolerance of it. For p-values: whether both are significant or both are not, with
-        Bonferroni's correction for the numbers of the table. None if a value is missing or a run
-        failed.
+    expected
+        Comparison with the published number. It holds if the number is inside our interval, or our
+        value is within the study's tolerance of it. For p-values: if both are significant or both
+        are not, with Bonferroni's correction for the numbers of the table. None if nothing is
+        published.
+    published_sd
+        Published standard deviation, if any.
     finding
         Explanation for the report.
     """
 
     id: str
     text: str
-    unit: str
-    published: float | None
-    published_sd: float | None
     ours: Estimate
-    holds: bool | None
+    expected: Expectation | None
+    published_sd: float | None
     finding: str
+
+    @property
+    def published(self) -> float | None:
+        """Published value, if any."""
+        return None if self.expected is None else self.expected.target
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the published value is confirmed; None if that is unknown."""
+        return None if self.expected is None else self.expected.holds
 
 
 @dataclass(frozen=True)
@@ -73,48 +90,38 @@ class RankingRow:
 
 
 @dataclass(frozen=True)
-class ClaimTest:
-    """One comparison of a claim.
-
-    Attributes
-    ----------
-    relation
-        In words: `≥ 2 ×`, `≤ 5 %`, `about 100 Mbit/s`.
-    bound
-        The number with which the quantity is compared.
-    ours
-        The quantity: the value, or the ratio (or difference) of two values from our runs.
-    holds
-        Whether the relation is true of the estimate; None if a value is missing or a run failed.
-    certain
-        Whether the complete confidence interval agrees with `holds`.
-    miss
-        Distance of the estimate from the range in which the relation is true, relative to the
-        bound; 0 if the relation is true, None if unknown.
-    """
-
-    relation: str
-    bound: float
-    ours: Estimate
-    holds: bool | None
-    certain: bool
-    miss: float | None = None
-
-
-@dataclass(frozen=True)
 class ClaimRow:
     """A claim and its comparisons; the claim holds if all of them do."""
 
     id: str
     text: str
-    parts: tuple[ClaimTest, ...]
-    holds: bool | None
+    parts: tuple[Expectation, ...]
     finding: str
 
+    @property
+    def holds(self) -> bool | None:
+        """Whether the claim holds; None if a value is missing or a run failed."""
+        return all_hold(part.holds for part in self.parts)
 
-def decisive(row: ClaimRow) -> ClaimTest:
-    """Return the decisive comparison: the first that does not hold, or else the first."""
-    return next((one for one in row.parts if one.holds is not True), row.parts[0])
+    @property
+    def certain(self) -> bool:
+        """Whether the claim is judged, and the complete confidence intervals agree."""
+        return self.holds is not None and all(part.certain for part in self.parts)
+
+    @property
+    def incomplete(self) -> str:
+        """How many runs failed, and why; empty if none failed."""
+        return next((part.ours.incomplete for part in self.parts if part.ours.incomplete), "")
+
+    @property
+    def deciding(self) -> int:
+        """Position of the decisive comparison: the first that does not hold, or else the first."""
+        return next((at for at, part in enumerate(self.parts) if part.holds is not True), 0)
+
+    @property
+    def decisive(self) -> Expectation:
+        """The decisive comparison."""
+        return self.parts[self.deciding]
 
 
 @dataclass(frozen=True)
@@ -201,18 +208,22 @@ def _number(
     text = number.text.replace(f"{{{number.measured_by}}}", label)
     plain = value.statistic == "value"
     ours = value_estimate(runs, value) if plain else _statistic(runs, value)
-    holds = None
-    if ours.incomplete:
-        pass
-    elif ours.value is not None and published is not None and value.statistic == "p":
-        level = _LEVEL / len(number.published) if isinstance(number.published, dict) else _LEVEL
-        holds = (ours.value <= level) == (published <= level)
-    elif ours.value is not None and published is not None:
-        near = abs(ours.value - published) <= runs.study.file.tolerance * abs(published)
-        inside = ours.low is not None and ours.high is not None and ours.low <= published
-        holds = near or (inside and ours.high is not None and published <= ours.high)
-    published_sd = number.published_sd.get(label)
-    return NumberRow(name, text, ours.unit, published, published_sd, ours, holds, number.finding)
+    expected = None
+    if published is not None:
+        margin = runs.study.file.tolerance * abs(published)
+        expected = _near_or_inside(ours, published, margin)
+        if value.statistic == "p" and ours.value is not None and expected.holds is not None:
+            level = _LEVEL / len(number.published) if isinstance(number.published, dict) else _LEVEL
+            expected = replace(expected, holds=(ours.value <= level) == (published <= level))
+    return NumberRow(name, text, ours, expected, number.published_sd.get(label), number.finding)
+
+
+def _near_or_inside(ours: Estimate, published: float, margin: float) -> Expectation:
+    """Judge a value that should be near a published number, or have it inside its interval."""
+    under = over = margin
+    if ours.value is not None and ours.low is not None and ours.high is not None:
+        under, over = max(margin, ours.high - ours.value), max(margin, ours.value - ours.low)
+    return expect_between(ours, published, under, over, f"about {published:g}")
 
 
 def _statistic(runs: Runs, value: Number) -> Estimate:
@@ -268,58 +279,30 @@ def _above(one: Estimate, other: Estimate) -> bool:
 
 def _claim(runs: Runs, claim: Claim) -> ClaimRow:
     parts = tuple(tested for part in claim.parts for tested in _tested(runs, part))
-    known = [part.holds for part in parts]
-    holds = False if False in known else None if None in known else True
-    return ClaimRow(claim.id, claim.text, parts, holds, claim.finding)
+    return ClaimRow(claim.id, claim.text, parts, claim.finding)
 
 
-def _tested(runs: Runs, part: ClaimPart) -> Iterator[ClaimTest]:
+def _tested(runs: Runs, part: ClaimPart) -> Iterator[Expectation]:
     if part.relation == "order":
         for upper, lower in zip(part.order[:-1], part.order[1:], strict=True):
-            yield _compared(runs, upper, lower, part.model_copy(update={"relation": "above"}))
+            yield _compared(runs, upper, lower, part, "above")
     else:
         assert part.left is not None
         assert part.right is not None
-        yield _compared(runs, part.left, part.right, part)
+        yield _compared(runs, part.left, part.right, part, part.relation)
 
 
-def _compared(runs: Runs, left: Value, right: float | Value, part: ClaimPart) -> ClaimTest:
+def _compared(
+    runs: Runs, left: Value, right: float | Value, part: ClaimPart, relation: Relation
+) -> Expectation:
     if not isinstance(right, Value):
-        bound = right * part.factor + part.margin
-        return _judged(value_estimate(runs, left), bound, part, ratio=False)
-    incomplete = runs.incomplete(left, right)
-    if part.margin or part.within:
-        ours = _combined(runs, left, right, difference=True, factor=part.factor)
-        return _judged(replace(ours, incomplete=incomplete), part.margin, part, ratio=False)
-    ours = _combined(runs, left, right, difference=False)
-    return _judged(replace(ours, incomplete=incomplete), part.factor, part, ratio=True)
-
-
-def _judged(ours: Estimate, bound: float, part: ClaimPart, *, ratio: bool) -> ClaimTest:
-    unit = "×" if ratio else ours.unit
-    words = {"above": "≥", "below": "≤", "about": "about"}[part.relation]
-    relation = f"{words} {bound:g} {unit}".strip()
-    if ours.value is None or ours.incomplete:
-        return ClaimTest(relation, bound, ours, None, certain=False)
-    margin = part.within or part.tolerance * abs(bound)
-
-    def true_of(value: float) -> bool:
-        if part.relation == "about":
-            return abs(value - bound) <= margin
-        return value >= bound if part.relation == "above" else value <= bound
-
-    holds = true_of(ours.value)
-    ends = [end for end in (ours.low, ours.high) if end is not None]
-    # If the interval contains the bound, the value may still be within the tolerance.
-    around = part.relation == "about" and len(ends) == 2 and ends[0] < bound < ends[1]
-    certain = bool(ends) and all(true_of(end) == holds for end in ends)
-    miss = 0.0 if holds else _miss(ours.value, bound, margin)
-    return ClaimTest(relation, bound, ours, holds, certain and not (around and not holds), miss)
-
-
-def _miss(value: float, bound: float, margin: float) -> float:
-    """Return the distance from the accepted range, relative to the bound (or the margin if 0)."""
-    return (abs(value - bound) - margin) / (abs(bound) or margin or 1.0)
+        ours, bound = value_estimate(runs, left), right * part.factor + part.margin
+    else:
+        difference = bool(part.margin or part.within)
+        ours = _combined(runs, left, right, difference=difference, factor=part.factor)
+        ours = replace(ours, incomplete=runs.incomplete(left, right))
+        bound = part.margin if difference else part.factor
+    return expect(ours, relation, bound, part.within or part.tolerance * abs(bound))
 
 
 def _combined(

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jostle.results.number_format import ABSENT
-from jostle.studies.number_text import with_interval
+from jostle.results.number_format import ABSENT, estimate_text
 
 if TYPE_CHECKING:
     from jostle.stats import Estimate
@@ -52,7 +51,7 @@ def filled(text: str, reading: str, evaluations: Readings) -> str:
     def value(reference: re.Match[str]) -> str:
         evaluation = evaluations.get(reference[2] or reading)
         found = None if evaluation is None else _estimates(evaluation).get(reference[1])
-        return ABSENT if found is None else with_interval(found, unit=True)
+        return ABSENT if found is None else estimate_text(found, unit=True)
 
     return _REFERENCE.sub(value, text)
 

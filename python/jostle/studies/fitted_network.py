@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from jostle.errors import InputError
-from jostle.safe_io.untrusted_files import TEXT_BYTES, read_text
-from jostle.studies.models import ScenarioChange, Setup, SetupEvidence
+from jostle.studies.json_file import read_json_file
+from jostle.studies.models import DataTable, ScenarioChange, Setup, SetupEvidence
 
 FILE: Final = "fitted.json"
 SCHEMA: Final = "jostle.fitted/1"
@@ -26,11 +25,7 @@ FITTED: Final = "fitted"
 Half = Literal["fit", "held out"]
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Search(_Table):
+class Search(DataTable):
     """The search that selected the network.
 
     Attributes
@@ -53,7 +48,7 @@ class Search(_Table):
     lost: float
 
 
-class Value(_Table):
+class Value(DataTable):
     """A free parameter of the testbed.
 
     Attributes
@@ -74,7 +69,7 @@ class Value(_Table):
     value: str
 
 
-class ClaimOutcome(_Table):
+class ClaimOutcome(DataTable):
     """Outcome of a claim.
 
     Attributes
@@ -90,7 +85,7 @@ class ClaimOutcome(_Table):
     ours: float | None = None
 
 
-class ClaimScore(_Table):
+class ClaimScore(DataTable):
     """Outcome of a claim on the fitted network and on the network as described.
 
     Attributes
@@ -109,7 +104,7 @@ class ClaimScore(_Table):
     described: ClaimOutcome
 
 
-class Required(_Table):
+class Required(DataTable):
     """A published number that the fitted network must reproduce."""
 
     study: str
@@ -118,7 +113,7 @@ class Required(_Table):
     holds: bool | None
 
 
-class FittedNetwork(_Table):
+class FittedNetwork(DataTable):
     """A study's `fitted.json`.
 
     Attributes
@@ -184,18 +179,7 @@ def read_fitted(folder: Path) -> FittedNetwork | None:
     InputError
         If `fitted.json` is not valid.
     """
-    path = folder / FILE
-    # A link could point outside the folder.
-    if path.is_symlink() or not path.is_file():
-        return None
-    try:
-        return FittedNetwork.model_validate_json(read_text(path, TEXT_BYTES))
-    except (OSError, ValueError) as error:
-        why = str(error)
-        if isinstance(error, ValidationError):
-            first = error.errors()[0]
-            why = f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
-        raise InputError(f"{path}: no network of a fit: {why}") from error
+    return read_json_file(FittedNetwork, folder / FILE, "network of a fit")
 
 
 def document(fitted: FittedNetwork) -> dict[str, Any]:

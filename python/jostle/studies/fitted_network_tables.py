@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from jostle.results.text_table import Table
 from jostle.studies.evaluate import ClaimRow
 from jostle.studies.fitted_network import FittedNetwork
-from jostle.studies.json_document import Evaluations, Table, score
+from jostle.studies.json_document import Evaluations, score
 
 
 def value_rows(fitted: FittedNetwork) -> Table:
     """Return the table of free parameters: description, range, value as described, fitted value."""
     header = ("free in the fit", "tried", "as described", "fitted")
-    return header, [(v.text, v.tried, v.described, v.value) for v in fitted.values.values()]
+    rows = ((v.text, v.tried, v.described, v.value) for v in fitted.values.values())
+    return Table(header, tuple(rows))
 
 
 def half_rows(fitted: FittedNetwork, evaluations: Evaluations) -> Table:
@@ -23,7 +25,7 @@ def half_rows(fitted: FittedNetwork, evaluations: Evaluations) -> Table:
         held = score_by_half(fitted.split_by_claim, evaluation.claims)
         cells = (f"{held[half][0]} of {held[half][1]}" for half in ("fit", "held out"))
         rows.append((column.title, *cells))
-    return header, rows
+    return Table(header, tuple(rows))
 
 
 def score_by_half(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from jostle.backends import BACKENDS
 from jostle.backends.registry import DEFAULT
-from jostle.results.number_format import ABSENT
-from jostle.stats import Estimate
-from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow, decisive
+from jostle.results.expectation_text import (
+    YES_OR_NO,
+    expectation_cells,
+    expectation_entry,
+)
+from jostle.results.number_format import ABSENT, digits, estimate_text
+from jostle.results.text_table import VERDICT, Table
+from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow
 from jostle.studies.findings import Readings, findings, learned
 from jostle.studies.fitted_network import document as fitted_document
-from jostle.studies.number_text import digits, with_interval
 from jostle.studies.study import DESCRIBED, LINUX, Study
 
 
@@ -45,7 +48,6 @@ TITLES = {name: row.title for name, row in BACKENDS.items()}
 """Titles of the backends."""
 SCHEMA = "jostle.study/2"
 """Name and version of the document. Removing or redefining a key requires a new version."""
-_SYMBOLS = {True: "yes", False: "no", None: ABSENT}
 
 
 def column(study: Study, backend: str, reading: str) -> Column:
@@ -132,7 +134,7 @@ def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
             for at, row in enumerate(first.claims)
         ],
         "numbers": [
-            {"id": row.id, "unit": row.unit, "published": row.published}
+            {"id": row.id, "unit": row.ours.unit, "published": row.published}
             | _number(row)
             | everywhere(lambda each, at=at: _number(each.numbers[at]))
             for at, row in enumerate(first.numbers)
@@ -149,57 +151,31 @@ def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
     }
 
 
+_PART: Final = "relation ours interval incomplete holds certain"
+
+
 def _claim(row: ClaimRow) -> dict[str, Any]:
-    part = decisive(row)
     return {
-        "published": part.relation,
-        "ours": _finite(part.ours),
-        "interval": _interval(part.ours),
-        "incomplete": part.ours.incomplete or None,
+        "published": row.decisive.relation,
+        **expectation_entry(row.decisive, "ours interval incomplete"),
         "holds": row.holds,
-        "parts": [
-            {
-                "relation": one.relation,
-                "ours": _finite(one.ours),
-                "interval": _interval(one.ours),
-                "incomplete": one.ours.incomplete or None,
-                "holds": one.holds,
-                "certain": one.certain,
-            }
-            for one in row.parts
-        ],
+        "parts": [expectation_entry(part, _PART) for part in row.parts],
     }
 
 
 def _number(row: NumberRow) -> dict[str, Any]:
     return {
-        "ours": row.ours.value,
-        "interval": _interval(row.ours),
+        "ours": row.ours.finite,
+        "interval": row.ours.interval,
         "incomplete": row.ours.incomplete or None,
         "holds": row.holds,
     }
 
 
-def _finite(estimate: Estimate) -> float | None:
-    """Return the value for JSON, in which an infinite ratio becomes null."""
-    value = estimate.value
-    return None if value is None or math.isinf(value) else value
-
-
-def _interval(estimate: Estimate) -> list[float] | None:
-    if estimate.low is None or estimate.high is None:
-        return None
-    return [estimate.low, estimate.high]
-
-
-Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
-"""Header and rows."""
-
-
 def reading_rows(study: Study, evaluations: Evaluations) -> Table:
     """Return the table of setups: how many claims hold with each, and its evidence."""
     if not study.file.setups:
-        return ("setup", "claims that hold"), []
+        return Table((), ())
     said = {one.id: one for one in study.file.setups}
     rows: list[tuple[str, ...]] = []
     for one, evaluation in evaluations.items():
@@ -209,7 +185,27 @@ def reading_rows(study: Study, evaluations: Evaluations) -> Table:
         support = () if reading is None else reading.support
         quotes = "; ".join(f"“{each.quote}” ({each.source})" for each in support)
         rows.append((one.title, f"{held} of {judged}", text, quotes or ABSENT))
-    return ("setup", "claims that hold", "what it changes", "what supports it"), rows
+    header = ("setup", "claims that hold", "what it changes", "what supports it")
+    return Table(header, tuple(rows))
+
+
+Row = TypeVar("Row")
+
+
+def _side_by_side(
+    evaluations: Evaluations,
+    rows: Callable[[Evaluation], Sequence[Row]],
+    first: Mapping[str, Callable[[Row], str]],
+    after: Sequence[str],
+    cells: Callable[[Row], Sequence[str]],
+) -> Table:
+    """Return a table with columns of every evaluation: `cells` below its title and `after`."""
+    titles = [name for one in evaluations for name in (one.title, *after)]
+    lines: list[tuple[str, ...]] = []
+    for alike in zip(*(rows(evaluation) for evaluation in evaluations.values()), strict=True):
+        leading = [text(alike[0]) for text in first.values()]
+        lines.append((*leading, *(cell for row in alike for cell in cells(row))))
+    return Table((*first, *titles), tuple(lines))
 
 
 def number_rows(evaluations: Evaluations) -> Table:
@@ -220,21 +216,21 @@ def number_rows(evaluations: Evaluations) -> Table:
     """
     every = next(iter(evaluations.values())).numbers
     compared = any(row.published is not None for row in every)
-    few = len(evaluations) <= 2
-    header = ["number", "unit", *(["published"] if compared else [])]
-    for one in evaluations:
-        header += [one.title, *(["difference"] if compared and few else [])]
-        header += ["holds"] if compared else []
-    rows = []
-    for at, first in enumerate(every):
-        cells = [first.text, first.unit, *([_published(first)] if compared else [])]
-        for evaluation in evaluations.values():
-            row = evaluation.numbers[at]
-            cells.append(with_interval(row.ours))
-            if compared:
-                cells += [*([_difference(row)] if few else []), _SYMBOLS[row.holds]]
-        rows.append(tuple(cells))
-    return tuple(header), rows
+    differences = compared and len(evaluations) <= 2
+
+    def cells(row: NumberRow) -> Iterator[str]:
+        yield estimate_text(row.ours)
+        yield from [_difference(row)] if differences else []
+        yield from [YES_OR_NO[row.holds]] if compared else []
+
+    return _side_by_side(
+        evaluations,
+        lambda each: each.numbers,
+        {"number": lambda row: row.text, "unit": lambda row: row.ours.unit}
+        | ({"published": _published} if compared else {}),
+        [*(["difference"] if differences else []), *([VERDICT] if compared else [])],
+        lambda row: list(cells(row)),
+    )
 
 
 def _published(row: NumberRow) -> str:
@@ -249,41 +245,31 @@ def claim_rows(evaluations: Evaluations, halves: Mapping[str, str]) -> Table:
 
     With `halves`, by id, it also shows which claims were used in the fit of the testbed.
     """
-    header = ["claim", *(["half"] if halves else []), "asks for"]
-    for one in evaluations:
-        header += [one.title, "holds"]
-    rows = []
-    for at, first in enumerate(next(iter(evaluations.values())).claims):
-        cells = [first.text, *([halves.get(first.id, ABSENT)] if halves else [])]
-        cells.append("; ".join(part.relation for part in first.parts))
-        for evaluation in evaluations.values():
-            row = evaluation.claims[at]
-            sure = row.holds is None or all(part.certain for part in row.parts)
-            ours = "; ".join(with_interval(part.ours, unit=True) for part in row.parts)
-            cells += [ours, _SYMBOLS[row.holds] + ("" if sure else " (open)")]
-        rows.append(tuple(cells))
-    return tuple(header), rows
+    half: dict[str, Callable[[ClaimRow], str]] = {"half": lambda row: halves.get(row.id, ABSENT)}
+    return _side_by_side(
+        evaluations,
+        lambda each: each.claims,
+        {"claim": lambda row: row.text}
+        | (half if halves else {})
+        | {"asks for": lambda row: "; ".join(part.relation for part in row.parts)},
+        [VERDICT],
+        lambda row: expectation_cells(row.parts, row.holds),
+    )
 
 
 def ranking_rows(evaluations: Evaluations) -> Table:
     """Return the table of rankings."""
-    header = ["order of", "published"]
-    for one in evaluations:
-        header += [one.title, "holds"]
-    rows = []
-    for at, first in enumerate(next(iter(evaluations.values())).rankings):
-        cells = [first.text, " > ".join(first.published)]
-        for evaluation in evaluations.values():
-            row = evaluation.rankings[at]
-            ours = ABSENT if row.holds is None else " > ".join(row.ours)
-            cells += [ours, _SYMBOLS[row.holds]]
-        rows.append(tuple(cells))
-    return tuple(header), rows
+    return _side_by_side(
+        evaluations,
+        lambda each: each.rankings,
+        {"order of": lambda row: row.text, "published": lambda row: " > ".join(row.published)},
+        [VERDICT],
+        lambda row: (ABSENT if row.holds is None else " > ".join(row.ours), YES_OR_NO[row.holds]),
+    )
 
 
 def _difference(row: NumberRow) -> str:
-    if row.ours.value is None or row.published is None:
+    if row.ours.value is None or row.expected is None:
         return ABSENT
-    if row.published == 0:
-        return digits(row.ours.value)
-    return f"{100 * (row.ours.value / row.published - 1):+.0f} %"
+    ratio = row.expected.ratio
+    return digits(row.ours.value) if ratio is None else f"{100 * (ratio - 1):+.0f} %"

@@ -26,11 +26,13 @@ Backend = Annotated[str, AfterValidator(lambda name: name and _known_backend(nam
 """Name of a backend; empty for the backend of the column."""
 
 
-class _Table(BaseModel):
+class DataTable(BaseModel):
+    """A table of a study or a suite, without unknown keys."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class Window(_Table):
+class Window(DataTable):
     """A time window of a run that is not a phase of the scenario.
 
     Attributes
@@ -51,7 +53,7 @@ class Window(_Table):
         return self
 
 
-class ScenarioChange(_Table):
+class ScenarioChange(DataTable):
     """Values that replace values of a scenario.
 
     Attributes
@@ -69,7 +71,7 @@ class ScenarioChange(_Table):
     experiments: tuple[str, ...] = ()
 
 
-class SetupEvidence(_Table):
+class SetupEvidence(DataTable):
     """Evidence for a setup.
 
     Attributes
@@ -84,7 +86,7 @@ class SetupEvidence(_Table):
     source: str
 
 
-class Setup(_Table):
+class Setup(DataTable):
     """An alternative interpretation of the paper's description of its testbed.
 
     Attributes
@@ -119,7 +121,7 @@ class Setup(_Table):
         return self
 
 
-class CoverageItem(_Table):
+class CoverageItem(DataTable):
     """A figure or a table of the paper, and its counterpart in the study.
 
     Attributes
@@ -153,13 +155,13 @@ class CoverageItem(_Table):
         return "no" if not there else "in part" if self.why else "yes"
 
 
-class Experiment(_Table):
-    """A scenario of the study.
+class ScenarioRuns(DataTable):
+    """A scenario of a study or a suite, and how it is run.
 
     Attributes
     ----------
     scenario
-        File in the study's folder.
+        File in the folder of the study or suite.
     keys
         Short name → key of the scenario's grid.
     windows
@@ -171,12 +173,9 @@ class Experiment(_Table):
     kernel_repeats
         Runs per condition on a real-time backend such as the kernel; by default, as many as in the
         simulator.
-    changes
-        Changes of the scenario for single conditions.
     """
 
     scenario: str
-    changes: tuple[ScenarioChange, ...] = ()
     keys: dict[str, str] = {}
     windows: dict[str, Window] = {}
     backends: tuple[Annotated[str, AfterValidator(_known_backend)], ...] = tuple(BACKENDS)
@@ -184,7 +183,19 @@ class Experiment(_Table):
     kernel_repeats: Annotated[int, Field(ge=1)] | None = None
 
 
-class Reference(_Table):
+class Experiment(ScenarioRuns):
+    """A scenario of a study.
+
+    Attributes
+    ----------
+    changes
+        Changes of the scenario for single conditions.
+    """
+
+    changes: tuple[ScenarioChange, ...] = ()
+
+
+class Reference(DataTable):
     """The flow with which a value's flow is compared. Absent keys are taken from the value.
 
     Attributes
@@ -202,7 +213,7 @@ class Reference(_Table):
     backend: Backend = ""
 
 
-class Value(_Table):
+class Value(DataTable):
     """A number that is measured: runs, flow, time window, and summary over runs.
 
     Attributes
@@ -326,7 +337,7 @@ class Number(Value):
         return self
 
 
-class ClaimPart(_Table):
+class ClaimPart(DataTable):
     """One comparison of a claim.
 
     Attributes
@@ -365,7 +376,7 @@ class ClaimPart(_Table):
         return self
 
 
-class Claim(_Table):
+class Claim(DataTable):
     """A claim of the paper. It holds if all of its parts do.
 
     Attributes
@@ -396,7 +407,7 @@ class Curve(Value):
     label: str
 
 
-class ModelCurve(_Table):
+class ModelCurve(DataTable):
     """A curve of a published formula in a figure; see `studies/published_models.py`.
 
     Attributes
@@ -417,7 +428,7 @@ class ModelCurve(_Table):
     parameters: dict[str, float | str] = {}
 
 
-class FigureSpec(_Table):
+class FigureSpec(DataTable):
     """A figure in the paper's layout.
 
     Attributes
@@ -486,7 +497,7 @@ class FigureSpec(_Table):
     diverging: bool = False
 
 
-class StudyFile(_Table):
+class StudyFile(DataTable):
     """A study.
 
     Attributes

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from jostle.errors import InputError
 from jostle.results.operating_points import OperatingPoints
-from jostle.safe_io.untrusted_files import TEXT_BYTES, read_text
+from jostle.studies.json_file import read_json_file
+from jostle.studies.models import DataTable
 
 if TYPE_CHECKING:
     from jostle.studies.study import Study
@@ -32,7 +32,7 @@ PARTS: Final = 1000
 Coordinates = tuple[int | None, ...]
 
 
-class ArchivedRun(BaseModel):
+class ArchivedRun(DataTable):
     """Operating points of a flow in one run.
 
     Attributes
@@ -46,8 +46,6 @@ class ArchivedRun(BaseModel):
     delay, throughput
         In thousandths of base RTT and rate.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     experiment: str
     condition: Mapping[str, str]
@@ -69,10 +67,8 @@ class ArchivedRun(BaseModel):
         return OperatingPoints(delay, throughput, self.base_rtt_s, self.rate_bps)
 
 
-class _File(BaseModel):
+class _File(DataTable):
     """`linux-points.json`: version of the backend, date, and points."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: Literal["jostle.points/1"] = Field(alias="schema")
     version: str
@@ -111,17 +107,9 @@ def read_archived_points(study: Study) -> ArchivedOperatingPoints | None:
     InputError
         If the file is not valid.
     """
-    path = study.folder / FILE
-    # A link could point outside the folder.
-    if path.is_symlink() or not path.is_file():
+    file = read_json_file(_File, study.folder / FILE, "points of a study")
+    if file is None:
         return None
-    try:
-        file = _File.model_validate_json(read_text(path, TEXT_BYTES))
-    except (OSError, ValueError) as error:
-        first = error.errors()[0] if isinstance(error, ValidationError) else None
-        place = "" if first is None else ".".join(str(step) for step in first["loc"])
-        why = str(error) if first is None else f"{place}: {first['msg']}"
-        raise InputError(f"{path}: no points of a study: {why}") from error
     found: dict[tuple[str, str, str, frozenset[tuple[str, str]]], list[ArchivedRun]] = {}
     for one in sorted(file.runs, key=lambda one: one.seed):
         place_of = (one.experiment, one.flow, one.phase, frozenset(one.condition.items()))

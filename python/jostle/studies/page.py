@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from markupsafe import Markup
+
 from jostle.backends.registry import DEFAULT
 from jostle.report.page import rendered
 from jostle.results.number_format import ABSENT
+from jostle.results.text_table import Table, html_text_table
 from jostle.safe_io.untrusted_files import TEXT_BYTES, read_text
 from jostle.studies.coverage import coverage_rows
 from jostle.studies.findings import Readings, filled, learned, not_run
@@ -19,7 +22,6 @@ from jostle.studies.json_document import (
     TITLES,
     Column,
     Evaluations,
-    Table,
     by_reading,
     claim_rows,
     number_rows,
@@ -94,12 +96,13 @@ def page(
     first_column, first = next(iter(evaluations.items()))
     named = by_reading(evaluations, first_column.backend)
     groups = verdicts(evaluations) if first.claims else []
+    readings = reading_rows(study, evaluations)
     shown: dict[str, Any] = {
         "learned": learned(study.file, first_column.reading, named),
         "not_run": not_run(study.file, named),
         "groups": groups,
         "in_short": in_short(groups) if groups else "",
-        "readings": reading_rows(study, evaluations),
+        "readings": _html(readings, "prose readings") if readings.rows else "",
         "fitted": study.fitted,
         "fitted_tables": _fitted_tables(study, evaluations),
         "findings": _findings(study, first_column.reading, named),
@@ -139,18 +142,18 @@ def _sections(shown: Mapping[str, Any], *, figures: bool) -> list[tuple[str, str
     here = {
         "learned": shown["learned"],
         "claims-found": shown["groups"],
-        "readings": shown["readings"][1],
+        "readings": shown["readings"],
         "fitted": shown["fitted"],
         "over-time": shown["series"],
         "figures": figures,
         "differences": shown["findings"],
-        **{name.lower(): True for name, _, _ in shown["tables"]},
+        **{name.lower(): True for name, _ in shown["tables"]},
         **dict.fromkeys(("setup", "provenance", "repeat"), True),
     }
     return [(part, name) for part, name in _PARTS.items() if here.get(part)]
 
 
-def _tables(study: Study, evaluations: Evaluations) -> list[tuple[str, *Table]]:
+def _tables(study: Study, evaluations: Evaluations) -> list[tuple[str, Markup]]:
     """Return the tables that have rows, with their headings."""
     made: dict[str, Table] = {
         "Claims": claim_rows(evaluations, study.split_by_claim),
@@ -158,14 +161,19 @@ def _tables(study: Study, evaluations: Evaluations) -> list[tuple[str, *Table]]:
         "Numbers": number_rows(evaluations),
         "Coverage": coverage_rows(study),
     }
-    return [(name, header, rows) for name, (header, rows) in made.items() if rows]
+    return [(name, _html(table)) for name, table in made.items() if table.rows]
 
 
-def _fitted_tables(study: Study, evaluations: Evaluations) -> list[Table]:
+def _fitted_tables(study: Study, evaluations: Evaluations) -> list[Markup]:
     """Return the tables of the fitted network, if there is one."""
     if study.fitted is None:
         return []
-    return [value_rows(study.fitted), half_rows(study.fitted, evaluations)]
+    tables = (value_rows(study.fitted), half_rows(study.fitted, evaluations))
+    return [_html(table) for table in tables]
+
+
+def _html(table: Table, css: str = "sortable prose") -> Markup:
+    return Markup(html_text_table(table, inline, css))
 
 
 def _provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from jostle.errors import InputError
-from jostle.safe_io.untrusted_files import TEXT_BYTES, read_text
 from jostle.stats import Estimate
-from jostle.studies.evaluate import ClaimRow, ClaimTest, Evaluation, NumberRow, RankingRow
+from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow, RankingRow
 from jostle.studies.json_document import TITLES, Column, Evaluations
+from jostle.studies.json_file import read_json_file
+from jostle.studies.models import DataTable
 from jostle.studies.study import DESCRIBED, Study
 
 FILE: Final = "linux.json"
@@ -28,11 +28,7 @@ _BACKEND: Final = "kernel"
 Interval = tuple[float, float] | None
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class RecordedNumber(_Table):
+class RecordedNumber(DataTable):
     """A recorded number, and whether it agreed with the published one."""
 
     ours: float | None
@@ -47,21 +43,21 @@ class RecordedPart(RecordedNumber):
     certain: bool
 
 
-class RecordedClaim(_Table):
+class RecordedClaim(DataTable):
     """Recorded results of a claim's comparisons, in their order."""
 
     holds: bool | None
     parts: tuple[RecordedPart, ...]
 
 
-class RecordedOrder(_Table):
+class RecordedOrder(DataTable):
     """Recorded ranking: labels from the largest value to the smallest."""
 
     ours: tuple[str, ...]
     holds: bool | None
 
 
-class RecordedStudy(_Table):
+class RecordedStudy(DataTable):
     """A study's `linux.json`.
 
     Attributes
@@ -92,27 +88,16 @@ def recorded(study: Study, evaluations: Evaluations) -> dict[Column, Evaluation]
     InputError
         If `linux.json` is not valid.
     """
-    path = study.folder / FILE
     there = {(one.backend, one.reading) for one in evaluations}
     if any(backend == _BACKEND for backend, _ in there) or DESCRIBED not in {r for _, r in there}:
         return {}
-    # A link could point outside the folder.
-    if path.is_symlink() or not path.is_file():
+    kept = read_json_file(RecordedStudy, study.folder / FILE, "recording of a study")
+    if kept is None:
         return {}
-    try:
-        kept = RecordedStudy.model_validate_json(read_text(path, TEXT_BYTES))
-    except (OSError, ValueError) as error:
-        first = error.errors()[0] if isinstance(error, ValidationError) else None
-        why = str(error) if first is None else f"{_at(first['loc'])}: {first['msg']}"
-        raise InputError(f"{path}: no recording of a study: {why}") from error
     title = f"{TITLES[_BACKEND]}, {kept.date}"
     like = next(iter(evaluations.values()))
     one = Column(_BACKEND, DESCRIBED, title, f"{kept.version}, {kept.date}, kept in {FILE}")
     return {one: _filled(kept, like)}
-
-
-def _at(place: tuple[int | str, ...]) -> str:
-    return ".".join(str(step) for step in place)
 
 
 def _filled(kept: RecordedStudy, like: Evaluation) -> Evaluation:
@@ -132,8 +117,10 @@ def _estimate(unit: str, kept: RecordedNumber | None) -> Estimate:
 
 
 def _number(row: NumberRow, kept: RecordedNumber | None) -> NumberRow:
-    holds = None if kept is None else kept.holds
-    return replace(row, ours=_estimate(row.ours.unit, kept), holds=holds)
+    ours, expected = _estimate(row.ours.unit, kept), row.expected
+    if expected is not None:
+        expected = replace(expected, ours=ours, holds=None if kept is None else kept.holds)
+    return replace(row, ours=ours, expected=expected)
 
 
 def _ranking(row: RankingRow, kept: RecordedOrder | None) -> RankingRow:
@@ -147,9 +134,9 @@ def _claim(row: ClaimRow, kept: RecordedClaim | None) -> ClaimRow:
     asked = [part.relation for part in row.parts]
     if kept is None or [part.relation for part in kept.parts] != asked:
         parts = tuple(replace(p, ours=_estimate(p.ours.unit, None), holds=None) for p in row.parts)
-        return replace(row, parts=parts, holds=None)
+        return replace(row, parts=parts)
     parts = tuple(
-        ClaimTest(part.relation, part.bound, _estimate(part.ours.unit, one), one.holds, one.certain)
+        replace(part, ours=_estimate(part.ours.unit, one), holds=one.holds, certain=one.certain)
         for part, one in zip(row.parts, kept.parts, strict=True)
     )
-    return replace(row, parts=parts, holds=kept.holds)
+    return replace(row, parts=parts)

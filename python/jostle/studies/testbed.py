@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from jostle.errors import InputError, unknown
 from jostle.scenario.parsing.key_lines import KeyPath
@@ -23,7 +23,7 @@ from jostle.scenario.resolve.sample_ranges import RangeError, parse_range
 from jostle.studies.consistency_check import PLAIN, Mistakes, format_model_errors
 from jostle.studies.load import FILE as STUDY_FILE
 from jostle.studies.load import load
-from jostle.studies.models import ScenarioChange
+from jostle.studies.models import DataTable, ScenarioChange
 from jostle.studies.setups import read_changes
 from jostle.studies.study import Study
 from jostle.studies.train_test_split import ClaimSplit, draw
@@ -32,11 +32,7 @@ FILE: Final = "testbed.toml"
 _PLACE: Final = re.compile(r"\{([^{}]*)\}")
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class FreeParameter(_Table):
+class FreeParameter(DataTable):
     """A parameter of the testbed that its papers do not state.
 
     Attributes
@@ -63,7 +59,7 @@ class FreeParameter(_Table):
         return self
 
 
-class SearchedStudy(_Table):
+class SearchedStudy(DataTable):
     """Runs of a study for every network that is tried.
 
     Attributes
@@ -87,7 +83,7 @@ class FreeParameterBinding(ScenarioChange):
     studies: tuple[str, ...] = ()
 
 
-class Required(_Table):
+class Required(DataTable):
     """Numbers of a study that the fitted network must reproduce.
 
     Attributes
@@ -106,7 +102,7 @@ class Required(_Table):
     repeats: Annotated[int, Field(ge=1)] = 2
 
 
-class TestbedFile(_Table):
+class TestbedFile(DataTable):
     """A `testbed.toml`.
 
     Attributes

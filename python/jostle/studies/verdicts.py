@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from jostle.backends.registry import DEFAULT
+from jostle.results.number_format import estimate_text
 from jostle.studies.evaluate import ClaimRow
 from jostle.studies.findings import filled
 from jostle.studies.fitted_network import FITTED
 from jostle.studies.json_document import Column, Evaluations, by_reading
-from jostle.studies.number_text import with_interval
 
 HOLDS = "Holds on the testbed's terms"
 HOLDS_IN_OTHER_SETUP = "Holds in another setup"
@@ -25,6 +26,17 @@ LINUX_ONLY = "Holds on Linux, not in the simulator"
 NOT = "Does not hold"
 HOLDS_IN_NO_SETUP = "Does not hold in any setup"
 UNKNOWN = "Could not be judged"
+_GROUPS: Final = {
+    HOLDS: "hold as described",
+    LINUX_CONTRADICTS: "are contradicted by Linux itself",
+    LINUX_ONLY: "hold on Linux only",
+    HOLDS_IN_OTHER_SETUP: "hold in another setup",
+    BY_FIT: "hold in the fitted network only",
+    HOLDS_IN_NO_SETUP: "hold in no setup",
+    NOT: "do not hold",
+    UNKNOWN: "could not be judged",
+}
+"""Groups in the order of display, and what a sentence says of their claims."""
 
 
 @dataclass(frozen=True)
@@ -83,26 +95,13 @@ def verdicts(evaluations: Evaluations) -> list[Group]:
     first = next(iter(evaluations))
     named = by_reading(evaluations, first.backend)
     several = len({one.reading for one in evaluations if one.backend == first.backend}) > 1
-    found: dict[str, list[ClaimVerdict]] = {
-        title: []
-        for title in (
-            HOLDS,
-            LINUX_CONTRADICTS,
-            LINUX_ONLY,
-            HOLDS_IN_OTHER_SETUP,
-            BY_FIT,
-            HOLDS_IN_NO_SETUP,
-            NOT,
-            UNKNOWN,
-        )
-    }
+    found: dict[str, list[ClaimVerdict]] = {title: [] for title in _GROUPS}
     for at, claim in enumerate(evaluations[first].claims):
         rows = {column: each.claims[at] for column, each in evaluations.items()}
-        at_part = _deciding(claim)
         verdict = ClaimVerdict(
             claim.text,
-            claim.parts[at_part].relation,
-            tuple(_claim_result(column, row, at_part) for column, row in rows.items()),
+            claim.decisive.relation,
+            tuple(_claim_result(column, row, claim.deciding) for column, row in rows.items()),
             filled(claim.finding, first.reading, named),
         )
         title = _title(rows)
@@ -113,17 +112,7 @@ def verdicts(evaluations: Evaluations) -> list[Group]:
 def in_short(groups: Sequence[Group]) -> str:
     """Return a sentence with the number of claims in each group."""
     total = sum(len(group.verdicts) for group in groups)
-    words = {
-        HOLDS: "hold as described",
-        LINUX_CONTRADICTS: "are contradicted by Linux itself",
-        LINUX_ONLY: "hold on Linux only",
-        HOLDS_IN_OTHER_SETUP: "hold in another setup",
-        BY_FIT: "hold in the fitted network only",
-        HOLDS_IN_NO_SETUP: "hold in no setup",
-        NOT: "do not hold",
-        UNKNOWN: "could not be judged",
-    }
-    parts = [f"{len(group.verdicts)} {words[group.title]}" for group in groups]
+    parts = [f"{len(group.verdicts)} {_GROUPS[group.title]}" for group in groups]
     if total == 1:
         parts = [groups[0].title.lower()]
     return f"Of {total} claim{'s' * (total != 1)}: {', '.join(parts)}."
@@ -152,15 +141,7 @@ def _is_linux(column: Column, first: Column) -> bool:
 
 
 def _claim_result(column: Column, row: ClaimRow, first_part: int) -> ClaimResult:
-    at = _deciding(row)
-    part = row.parts[at]
-    text = with_interval(part.ours, unit=True)
-    if at != first_part:
-        text += f", asked for {part.relation}"
-    certain = row.holds is None or all(one.certain for one in row.parts)
-    return ClaimResult(column.title, row.holds, text, not certain)
-
-
-def _deciding(row: ClaimRow) -> int:
-    """Return the position of the first part that does not hold, or else of the first part."""
-    return next((at for at, part in enumerate(row.parts) if part.holds is not True), 0)
+    text = estimate_text(row.decisive.ours, unit=True)
+    if row.deciding != first_part:
+        text += f", asked for {row.decisive.relation}"
+    return ClaimResult(column.title, row.holds, text, row.holds is not None and not row.certain)

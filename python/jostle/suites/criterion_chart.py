@@ -30,7 +30,7 @@ def drawing(rows: Sequence[tuple[str, CriterionResult]]) -> Markup:
     if not found:
         return Markup("")
     # The worst comparisons are the most informative.
-    found.sort(key=lambda pair: ([name for name, _ in rows].index(pair[0]), -pair[1].excess))
+    found.sort(key=lambda pair: ([name for name, _ in rows].index(pair[0]), -pair[1].tested.excess))
     each = max(1, _MOST_ROWS // len(rows))
     kept = [pair for name, _ in rows for pair in [one for one in found if one[0] == name][:each]]
     height = _ROW * len(kept) + 26
@@ -51,7 +51,7 @@ def drawing(rows: Sequence[tuple[str, CriterionResult]]) -> Markup:
 
 def _line(at: int, name: str, one: ComparisonResult, *, several: bool) -> Markup:
     y = _ROW * at + _ROW / 2
-    ours, bound = one.tested.ours, one.tested.bound
+    ours, bound = one.tested.ours, one.tested.target
     told = comparison_label(one)
     label = f"{name}: {told}" if several and told else told or name
     short = label if len(label) <= _MOST_LETTERS else label[: _MOST_LETTERS - 1] + "…"

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from jostle.results.measures import measure
+from jostle.results.number_format import digits
+from jostle.stats import Expectation
 from jostle.studies import Runs, evaluate
-from jostle.studies.evaluate import ClaimTest, value_estimate
+from jostle.studies.evaluate import value_estimate
 from jostle.studies.models import ClaimPart, Value
-from jostle.studies.number_text import digits
 from jostle.studies.time_windows import RunView, TimeWindow
 from jostle.suites.models import Criterion, SuitePart, SuiteValue
 from jostle.suites.suite import Cell, Labels
@@ -44,56 +45,30 @@ class ComparisonResult:
         The value, its interval, the bound.
     what
         Difference from the values of the other comparisons of the criterion, in words.
-    by_one
-        Whether a single run beyond the bound decides, as in “all runs end within 5 s”.
     measured
         The quantity and what it is compared with, in words.
     """
 
     where: Labels
     part: int
-    tested: ClaimTest
+    tested: Expectation
     what: str = ""
-    by_one: bool = False
     measured: str = ""
 
     @property
     def verdict(self) -> Verdict:
         """Verdict; unknown if the value is beyond the bound but the interval contains the bound."""
-        holds = self.tested.holds
-        return _VERDICTS[None if holds is False and self.is_open else holds]
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether the complete interval agrees, or a single run decides."""
-        return self.tested.certain or (self.by_one and self.tested.holds is False)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the interval also allows the other verdict."""
-        known = self.tested.holds is not None
-        return known and self.tested.ours.low is not None and not self.is_certain
+        if self.tested.holds:
+            return "pass"
+        return "fail" if self.tested.verdict == "fails" else "unknown"
 
     @property
     def is_doubtful(self) -> bool:
         """Whether the bound is missed, but with too few runs to be certain."""
-        value = self.tested.ours.value
-        never = value is None or math.isinf(value)
-        return self.tested.holds is False and not self.is_certain and not never
-
-    @property
-    def excess(self) -> float:
-        """Relative distance of the value beyond its bound; negative within the bound."""
-        value, bound = self.tested.ours.value, self.tested.bound
-        if value is None:
-            return -math.inf
-        beyond = abs(value - bound) if self.tested.relation.startswith("about") else value - bound
-        if self.tested.relation.startswith("≥"):
-            beyond = -beyond
-        return beyond / (abs(bound) or 1.0)
+        tested = self.tested
+        return tested.holds is False and not tested.certain and tested.ours.finite is not None
 
 
-_VERDICTS: Final[Mapping[bool | None, Verdict]] = {True: "pass", False: "fail", None: "unknown"}
 _ORDER: Final[Mapping[Verdict, int]] = {"fail": 2, "unknown": 1, "pass": 0}
 
 
@@ -123,7 +98,7 @@ class CriterionResult:
     def deciding(self) -> ComparisonResult | None:
         """The comparison with the largest excess; None without comparisons."""
         return max(
-            self.comparisons, key=lambda one: (_ORDER[one.verdict], one.excess), default=None
+            self.comparisons, key=lambda one: (_ORDER[one.verdict], one.tested.excess), default=None
         )
 
 
@@ -197,7 +172,6 @@ def evaluate_suite(
                 at,
                 _as_read(runs, part, tested),
                 said[at],
-                _is_decided_by_worst_run(part),
                 measured_quantity(criteria[cell.criterion].parts[at]),
             )
             for at, (part, tested) in enumerate(zip(claim.parts, row.parts, strict=True))
@@ -274,8 +248,13 @@ def _is_decided_by_worst_run(part: ClaimPart) -> bool:
     )
 
 
-def _as_read(runs: Runs, part: ClaimPart, tested: ClaimTest) -> ClaimTest:
-    """Convert a difference of two values to the first value and the bound that the second gives."""
+def _as_read(runs: Runs, part: ClaimPart, tested: Expectation) -> Expectation:
+    """Convert a difference of two values to the first value and the bound that the second gives.
+
+    If the worst run decides, its interval does not.
+    """
+    if _is_decided_by_worst_run(part):
+        return tested.decided_by_one()
     if not isinstance(part.right, Value) or not (part.margin or part.within):
         return tested
     other = value_estimate(runs, part.right).value
@@ -283,13 +262,13 @@ def _as_read(runs: Runs, part: ClaimPart, tested: ClaimTest) -> ClaimTest:
     if other is None or ours.value is None:
         return tested
     by = part.factor * other
-    bound = tested.bound + by
+    bound = tested.target + by
     low, high = (None if end is None else end + by for end in (ours.low, ours.high))
     sign = tested.relation.split()[0]
     return replace(
         tested,
         relation=f"{sign} {digits(bound)} {ours.unit}".strip(),
-        bound=bound,
+        target=bound,
         ours=replace(ours, value=ours.value + by, low=low, high=high),
     )
 

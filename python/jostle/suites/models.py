@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from jostle.backends import BACKENDS
-from jostle.errors import unknown
-from jostle.studies.models import ClaimPart, Value, Window
+from jostle.studies.models import ClaimPart, DataTable, ScenarioRuns, Value
 
 Level = Literal["must", "should", "explore"]
 LEVELS: Final[tuple[Level, ...]] = ("must", "should", "explore")
 """Levels of requirements, the strongest first."""
 
 
-def _known_backend(name: str) -> str:
-    if name not in BACKENDS:
-        raise ValueError(unknown("backend", name, BACKENDS))
-    return name
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Quick(_Table):
+class Quick(DataTable):
     """Reduced runs of an experiment for a quick run.
 
     Attributes
@@ -39,40 +28,28 @@ class Quick(_Table):
     """
 
     repeats: Annotated[int, Field(ge=1)] = 1
-    where: dict[str, tuple[str, ...]] = {}
+    where: Mapping[str, tuple[str, ...]] = {}
     skip: bool = False
 
 
-class SuiteExperiment(_Table):
+class SuiteExperiment(ScenarioRuns):
     """A scenario of the suite.
 
     Attributes
     ----------
-    scenario
-        File in the suite's folder.
     flows_under_test
         Names of the flows that get the controller under test, as in the scenario; empty for an
         experiment that is only a comparison.
-    keys
-        Short name → key of the scenario's grid.
     scenario_for
         Kind of transport → file that is run instead if the flows under test have this transport.
         It expresses the keys of TCP by keys of the other transport. If the command names only the
         kind, the transport keys of its flows are kept.
-    windows, backends, repeats, kernel_repeats
-        As in a study's experiment.
     quick
         Reduced runs for a quick run.
     """
 
-    scenario: str
     flows_under_test: tuple[str, ...]
-    keys: dict[str, str] = {}
-    scenario_for: dict[Literal["quic"], str] = {}
-    windows: dict[str, Window] = {}
-    backends: tuple[Annotated[str, AfterValidator(_known_backend)], ...] = tuple(BACKENDS)
-    repeats: Annotated[int, Field(ge=1)] | None = None
-    kernel_repeats: Annotated[int, Field(ge=1)] | None = None
+    scenario_for: Mapping[Literal["quic"], str] = {}
     quick: Quick = Quick()
 
 
@@ -96,7 +73,7 @@ class SuitePart(ClaimPart):
     order: tuple[SuiteValue, ...] = ()
 
 
-class Criterion(_Table):
+class Criterion(DataTable):
     """A requirement for a controller.
 
     Attributes
@@ -144,7 +121,7 @@ class Criterion(_Table):
         return self
 
 
-class SuiteFile(_Table):
+class SuiteFile(DataTable):
     """A suite.
 
     Attributes

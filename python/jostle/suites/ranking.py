@@ -6,21 +6,18 @@ bound. Ranks are computed from many random draws of all verdicts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from jostle.suites.evaluate import ComparisonResult, CriterionResult, SuiteResult
+from jostle.suites.evaluate import CriterionResult, SuiteResult
 
 LEVEL_WEIGHTS: Final[Mapping[str, float]] = {"must": 3.0, "should": 2.0, "explore": 1.0}
 """Weight of a criterion in its suite; the page can change it."""
 DRAWS: Final = 2000
 _SEED: Final = 1
-_Z: Final = 1.959964
-"""Standard deviations between the middle and an end of a 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -82,25 +79,9 @@ def pass_probability(row: CriterionResult) -> float | None:
     are not independent.
     """
     doubts = [one for one in row.comparisons if one.verdict == "unknown"]
-    if row.verdict == "unknown" and not (doubts and all(one.is_open for one in doubts)):
+    if row.verdict == "unknown" and not (doubts and all(one.tested.is_open for one in doubts)):
         return None
-    return min(_chance(one) for one in row.comparisons)
-
-
-def _chance(one: ComparisonResult) -> float:
-    ours, relation = one.tested.ours, one.tested.relation
-    sure = 1.0 if one.tested.holds else 0.0
-    if one.by_one and not one.tested.holds:
-        return sure
-    if ours.value is None or ours.low is None or ours.high is None or relation.startswith("about"):
-        return sure
-    beyond = one.tested.bound - ours.value
-    end = ours.high if beyond > 0 else ours.low
-    deviation = abs(end - ours.value) / _Z
-    if deviation == 0.0 or not math.isfinite(deviation):
-        return sure
-    below = 0.5 * (1 + math.erf(beyond / deviation / math.sqrt(2)))
-    return below if relation.startswith("≤") else 1 - below
+    return min(one.tested.probability for one in row.comparisons)
 
 
 def entries(cards: Sequence[SuiteResult]) -> tuple[list[str], list[RankingEntry]]:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 from xml.etree import ElementTree as Xml
 
-from jostle.results.number_format import ABSENT
+from jostle.results.expectation_text import expectation_entry
+from jostle.results.number_format import ABSENT, estimate_text
 from jostle.safe_io.terminal_text import escape_control_characters
 from jostle.stats import Estimate
-from jostle.studies.number_text import with_interval
 from jostle.suites.evaluate import ComparisonResult, CriterionResult, SuiteResult
 from jostle.suites.models import LEVELS
 
@@ -62,7 +62,11 @@ def command(card: SuiteResult, row: CriterionResult) -> str:
 
 def _criterion(card: SuiteResult, row: CriterionResult) -> dict[str, Any]:
     criterion, deciding = row.criterion, row.deciding
-    top = _comparison(deciding) if deciding is not None else dict.fromkeys(_KEYS)
+    top = (
+        _comparison(deciding)
+        if deciding is not None
+        else dict.fromkeys(("measured", *_VALUES.split(), "where", "what"))
+    )
     return {
         "id": criterion.id,
         "title": criterion.title,
@@ -79,27 +83,13 @@ def _criterion(card: SuiteResult, row: CriterionResult) -> dict[str, Any]:
     }
 
 
-_KEYS: Final = (
-    "measured", "value", "interval", "unit", "n", "incomplete", "never", "relation", "bound",
-    "certain", "where", "what",
-)  # fmt: skip
+_VALUES: Final = "value interval unit n incomplete never relation bound certain"
 
 
 def _comparison(one: ComparisonResult) -> dict[str, Any]:
-    ours = one.tested.ours
-    never = ours.value is not None and math.isinf(ours.value)
-    ends = (ours.low, ours.high)
     return {
         "measured": one.measured,
-        "value": None if never else ours.value,
-        "interval": None if None in ends else list(ends),
-        "unit": ours.unit,
-        "n": ours.n,
-        "incomplete": ours.incomplete or None,
-        "never": never,
-        "relation": one.tested.relation,
-        "bound": one.tested.bound,
-        "certain": one.is_certain,
+        **expectation_entry(one.tested, _VALUES),
         "where": dict(one.where),
         "what": one.what,
         "verdict": one.verdict,
@@ -166,10 +156,10 @@ def format_value(estimate: Estimate) -> str:
     if estimate.value is not None and math.isinf(estimate.value):
         text = "never" if estimate.unit != "×" else "∞ ×"
         return f"{text} ({estimate.incomplete})" if estimate.incomplete else text
-    return with_interval(estimate, unit=True)
+    return estimate_text(estimate, unit=True)
 
 
 def is_open(row: CriterionResult) -> bool:
     """Whether the interval of the value that decides allows the other verdict as well."""
     one = row.deciding
-    return one is not None and one.is_open
+    return one is not None and one.tested.is_open

@@ -1,0 +1,40 @@
+"""Expectations as cells of tables and as entries of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jostle.results.number_format import ABSENT, estimate_text
+from jostle.stats import Expectation
+
+YES_OR_NO: Final = {True: "yes", False: "no", None: ABSENT}
+
+
+def expectation_entry(one: Expectation, keys: str) -> dict[str, Any]:
+    """Return keys of an expectation for a document, in the given order, separated by spaces.
+
+    `value` is null without a value and if it is infinite, because the event `never` occurred.
+    """
+    ours = one.ours
+    entry = {
+        "relation": one.relation,
+        "bound": one.target,
+        "value": ours.finite,
+        "ours": ours.finite,
+        "interval": ours.interval,
+        "unit": ours.unit,
+        "n": ours.n,
+        "incomplete": ours.incomplete or None,
+        "never": ours.value is not None and ours.finite is None,
+        "holds": one.holds,
+        "certain": one.certain,
+    }
+    return {key: entry[key] for key in keys.split()}
+
+
+def expectation_cells(parts: Sequence[Expectation], holds: bool | None) -> tuple[str, str]:
+    """Return our values and the verdict of expectations that have to hold together."""
+    certain = holds is None or all(part.certain for part in parts)
+    ours = "; ".join(estimate_text(part.ours, unit=True) for part in parts)
+    return ours, YES_OR_NO[holds] + ("" if certain else " (open)")
