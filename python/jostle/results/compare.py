@@ -18,16 +18,8 @@ from jostle.results.measures import Measure, measure
 from jostle.results.number_format import count, decimals, plain, signed, with_interval
 from jostle.results.tables import applicable_measures
 from jostle.results.text_table import Table
-from jostle.stats import (
-    Estimate,
-    Expectation,
-    Relation,
-    difference,
-    expect,
-    holm,
-    mann_whitney,
-    welch_test,
-)
+from jostle.stats import Estimate, difference, holm, mann_whitney, welch_test
+from jostle.stats.expectation import Expectation, Relation, expect
 
 if TYPE_CHECKING:
     import polars as pl

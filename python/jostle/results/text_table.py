@@ -11,6 +11,10 @@ VERDICT: Final = "holds"
 """Heading of columns with verdicts; the first word of a cell is its class in HTML."""
 
 
+ALL: Final = 1 << 16
+"""More columns than any table has."""
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of text.
@@ -22,7 +26,8 @@ class Table:
     groups
         Rows at which a new condition begins.
     text_columns
-        Number of columns, counted from the left, that contain text instead of numbers.
+        Number of columns, counted from the left, that contain text instead of numbers; by
+        default all.
     title
         Title; empty if it is the only table.
     sections
@@ -34,51 +39,52 @@ class Table:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     groups: tuple[int, ...] = ()
-    text_columns: int = 0
+    text_columns: int = ALL
     title: str = ""
     sections: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def html_table(table: Table) -> str:
-    """Return a table as HTML, with numbers right-aligned."""
-    lines = ['<table class="jostle">']
+def _lines(text: str) -> str:
+    return escape(text).replace("\n", "<br>")
+
+
+def html_table(table: Table, css: str = "jostle", text: Callable[[str], str] = _lines) -> str:
+    """Return a table as HTML, with numbers right-aligned and a class of each verdict.
+
+    Parameters
+    ----------
+    table
+        The table.
+    css
+        Classes in the style sheet of the page.
+    text
+        Converts the text of a cell to HTML.
+    """
+    lines = [f'<table class="{css}">']
     if table.title:
         lines.append(f"<caption>{escape(table.title)}</caption>")
-    lines += ["<thead><tr>", _html_cells("th", table.header, table), "</tr></thead><tbody>"]
+    heads = _html_cells("th", table.header, table, _lines)
+    lines += ["<thead><tr>", heads, "</tr></thead><tbody>"]
     headings = dict(zip(table.groups, table.sections, strict=False))
     for number, row in enumerate(table.rows):
         if number in headings:
             span = f'<th colspan="{len(table.header)}" style="text-align:left">'
             lines.append(f"<tr>{span}{escape(headings[number])}</th></tr>")
         first = ' class="first"' if number in table.groups else ""
-        lines.append(f"<tr{first}>{_html_cells('td', row, table)}</tr>")
+        lines.append(f"<tr{first}>{_html_cells('td', row, table, text)}</tr>")
     lines.append("</tbody></table>")
     lines += [f'<p class="note">{escape(note)}</p>' for note in table.notes]
     return "".join(lines)
 
 
-def _html_cells(tag: str, cells: Iterable[str], table: Table) -> str:
-    return "".join(
-        f'<{tag} style="text-align:{"left" if number < table.text_columns else "right"}">'
-        f"{escape(cell).replace(chr(10), '<br>')}</{tag}>"
-        for number, cell in enumerate(cells)
-    )
-
-
-def html_text_table(table: Table, text: Callable[[str], str], css: str = "sortable prose") -> str:
-    """Return a table of texts as HTML, with classes of its style sheet and a class per verdict."""
-    verdicts = {at for at, name in enumerate(table.header) if name == VERDICT}
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.header)
-    lines = [f'<div class="wide"><table class="{css}"><thead><tr>{head}</tr></thead><tbody>']
-    for row in table.rows:
-        cells = (
-            f"""<td{f' class="{escape(cell.split(" ")[0])}"' if at in verdicts else ""}>"""
-            f"{text(cell)}</td>"
-            for at, cell in enumerate(row)
-        )
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    return "\n".join([*lines, "</tbody></table></div>"])
+def _html_cells(tag: str, cells: Sequence[str], table: Table, text: Callable[[str], str]) -> str:
+    made = []
+    for number, (head, cell) in enumerate(zip(table.header, cells, strict=True)):
+        side = "left" if number < table.text_columns else "right"
+        kind = f' class="{escape(cell.split(" ")[0])}"' if head == VERDICT != cell else ""
+        made.append(f'<{tag}{kind} style="text-align:{side}">{text(cell)}</{tag}>')
+    return "".join(made)
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -6,14 +6,7 @@ from jostle.stats.covariance_ellipse import Ellipse, sigma_ellipse
 from jostle.stats.descriptive import mean, percentile, sd
 from jostle.stats.distribution import Box, box, ecdf
 from jostle.stats.estimate import Estimate, Estimates, Method, estimate, estimates, within
-from jostle.stats.expectation import (
-    Expectation,
-    Relation,
-    Verdict,
-    all_hold,
-    expect,
-    expect_between,
-)
+from jostle.stats.expectation import Expectation, expect
 from jostle.stats.hypothesis_tests import (
     Comparison,
     MannWhitneyResult,
@@ -39,9 +32,6 @@ __all__ = [
     "Expectation",
     "MannWhitneyResult",
     "Method",
-    "Relation",
-    "Verdict",
-    "all_hold",
     "box",
     "conformance",
     "deviation",
@@ -52,7 +42,6 @@ __all__ = [
     "estimate",
     "estimates",
     "expect",
-    "expect_between",
     "holm",
     "mann_whitney",
     "mean",

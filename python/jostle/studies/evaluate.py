@@ -8,17 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jostle.results.measures import measure
-from jostle.stats import (
-    Estimate,
-    Expectation,
-    Relation,
-    all_hold,
-    estimate,
-    expect,
-    expect_between,
-    t_test,
-)
+from jostle.stats import Estimate, estimate, t_test
 from jostle.stats.descriptive import Floats
+from jostle.stats.expectation import Expectation, Relation, all_hold, expect, expect_between
 from jostle.studies.controller_states import internal_unit
 from jostle.studies.models import Claim, ClaimPart, Number, Value
 from jostle.studies.runs import Runs

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from jostle.backends.registry import DEFAULT
 from jostle.report.page import rendered
 from jostle.results.number_format import ABSENT
-from jostle.results.text_table import Table, html_text_table
+from jostle.results.text_table import Table, html_table
 from jostle.safe_io.untrusted_files import TEXT_BYTES, read_text
 from jostle.studies.coverage import coverage_rows
 from jostle.studies.findings import Readings, filled, learned, not_run
@@ -173,7 +173,7 @@ def _fitted_tables(study: Study, evaluations: Evaluations) -> list[Markup]:
 
 
 def _html(table: Table, css: str = "sortable prose") -> Markup:
-    return Markup(html_text_table(table, inline, css))
+    return Markup('<div class="wide">{}</div>').format(Markup(html_table(table, css, inline)))
 
 
 def _provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
