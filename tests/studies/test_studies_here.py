@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from jostle.studies import load, names
+from jostle.studies import load
 from jostle.studies.findings import references
+from jostle.studies.library import STUDIES as LIBRARY
 from jostle.studies.load import paragraphs
 from jostle.studies.models import StudyFile
 from jostle.studies.recorded_results import RecordedStudy
@@ -15,7 +16,7 @@ from jostle.studies.recorded_results import RecordedStudy
 STUDIES = Path(__file__).parents[2] / "studies"
 
 
-@pytest.mark.parametrize("name", names(STUDIES))
+@pytest.mark.parametrize("name", LIBRARY.names(STUDIES))
 def test_a_study_can_be_read(name: str) -> None:
     study = load(name, STUDIES)
     assert (study.folder / study.file.setup).is_file()
@@ -23,7 +24,7 @@ def test_a_study_can_be_read(name: str) -> None:
     assert study.file.claims or any(figure.finding for figure in study.file.figures)
 
 
-@pytest.mark.parametrize("name", names(STUDIES))
+@pytest.mark.parametrize("name", LIBRARY.names(STUDIES))
 def test_what_is_said_of_differences_is_said_in_sentences(name: str) -> None:
     file = load(name, STUDIES).file
     said = [one.finding for one in (*file.claims, *file.numbers, *file.figures) if one.finding]
@@ -72,7 +73,7 @@ def test_every_figure_and_table_of_the_paper_is_listed(name: str) -> None:
 
 
 def test_every_published_study_lists_what_it_covers() -> None:
-    published = [name for name in names(STUDIES) if load(name, STUDIES).file.claims]
+    published = [name for name in LIBRARY.names(STUDIES) if load(name, STUDIES).file.claims]
     assert published == sorted(PAPERS)
 
 

@@ -120,9 +120,9 @@ def test_no_such_study(jostle):
 
 
 def test_a_copy_of_an_installed_study_is_listed_once(jostle, folder):
-    from jostle.studies.load import INSTALLED
+    from jostle.studies.library import STUDIES
 
-    shutil.copytree(INSTALLED / "geo-solo", folder / "geo-solo")
+    shutil.copytree(STUDIES.installed / "geo-solo", folder / "geo-solo")
     assert "./studies/geo-solo" not in jostle("study", "list")[1]
     file = folder / "geo-solo" / "study.toml"
     file.write_text(file.read_text() + "\n")

@@ -23,11 +23,12 @@ from jostle.parameter_search.testbed_fit import (
 from jostle.parameter_search.tuning import Score, Trial
 from jostle.scenario import ScenarioError
 from jostle.stats import Estimate, expect
-from jostle.studies import ClaimRow, load, names
+from jostle.studies import ClaimRow, load
 from jostle.studies import verdicts as groups
 from jostle.studies.evaluate import Evaluation
 from jostle.studies.fitted_network import FittedNetwork, document
 from jostle.studies.json_document import Column
+from jostle.studies.library import STUDIES as LIBRARY
 from jostle.studies.testbed import FILE, load_testbed
 from jostle.studies.train_test_split import ClaimSplit, draw
 from jostle.studies.verdicts import verdicts
@@ -286,7 +287,9 @@ def test_a_claim_that_only_the_fit_gives_stands_apart() -> None:
         assert [one.title for one in verdicts(shown)] == [group]
 
 
-@pytest.mark.parametrize("name", [one for one in names() if (STUDIES / one / FILE).is_file()])
+@pytest.mark.parametrize(
+    "name", [one for one in LIBRARY.names() if (STUDIES / one / FILE).is_file()]
+)
 def test_the_testbeds_here(name: str) -> None:
     """Each can be read, and what is kept of its fit is of the halves that its seed draws."""
     testbed = load_testbed(STUDIES / name)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from jostle import _core, run
 from jostle import load as load_scenario
-from jostle.suites import load, names, subject
+from jostle.suites import SUITES, load, subject
 from jostle.suites.evaluate import distinguishing_labels
 
 HERE = Path(__file__).parent
+FOLDER = SUITES.installed
 CARDS = HERE.parents[1] / "docs" / "results" / "data" / "cards.json"
-SUITES = HERE.parents[1] / "suites"
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def card(jostle, store):
 def test_marks_on_everything_leave_the_smallest_window(card):
     """RFC 3168, 6.1.2: each round trip with marks is congestion; Linux keeps two packets."""
     assert card("robustness", "reno", *only("mangled"))["mangled"]["verdict"] == "pass"
-    frame = run(load_scenario(SUITES / "robustness" / "mangled.toml"), repeats=1, store=False).flows
+    frame = run(load_scenario(FOLDER / "robustness" / "mangled.toml"), repeats=1, store=False).flows
     goodput = frame.filter(frame["phase"] == "steady")["goodput_bps"][0]
     assert goodput == pytest.approx(2 * 1448 * 8 / 0.040, rel=0.05)
     # BBR takes no notice of classic marks (rfc9743, 7.1-marks): times what the baseline gets.
@@ -57,7 +57,7 @@ def test_careful_resume_is_what_meets_c4s_bound_by_way_of_a_satellite(card):
     """RFC 9959, section 1, and draft-huitema-ccwg-c4-test, 2.2.3: 100 MB in 7.4 s, 4.2 at best."""
     row = card("c4", "cubic", *only("satellite"))["satellite"]
     assert row["verdict"] == "pass"
-    given = load_scenario(SUITES / "c4" / "satellite.toml")
+    given = load_scenario(FOLDER / "c4" / "satellite.toml")
     given = given.set({f"flows.{flow}.peer_cache": "none" for flow in ("before", "main")})
     frame = run(given, repeats=1, store=False).flows
     without = frame.filter((frame["flow"] == "main") & (frame["phase"] == "overall"))
@@ -81,7 +81,7 @@ def only(*ids: str) -> list[str]:
     return [word for one in ids for word in ("--criterion", one)]
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", SUITES.names())
 def test_each_can_be_read_and_says_where_it_is_from(name):
     suite = load(name)
     assert suite.file.source
@@ -91,7 +91,7 @@ def test_each_can_be_read_and_says_where_it_is_from(name):
 def test_recorded_cards_are_of_these_suites_and_of_controllers_that_there_are():
     cards = json.loads(CARDS.read_text("utf-8"))
     registered = {row["name"] for row in json.loads(_core.registry())["controllers"]}
-    suites = {name: load(name) for name in names()}
+    suites = {name: load(name) for name in SUITES.names()}
     for card in cards:
         criteria = {one.id: one for one in suites[card["suite"]].criteria}
         assert set(card["criteria"]) == set(criteria), "run tools/results/record_cards.py"
@@ -134,7 +134,7 @@ def test_comparisons_of_a_criterion_are_told_apart():
 def test_they_are_listed(jostle):
     code, out, _ = jostle("suite", "list")
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == names()
+    assert [line.split()[0] for line in out.splitlines()] == SUITES.names()
 
 
 @pytest.mark.parametrize("controller", ["reno", "cubic"])
@@ -208,12 +208,12 @@ def test_copa_and_vegas_starve_where_acks_come_in_bunches(card):
 def test_acks_come_in_the_same_bunches_as_in_the_study():
     """A folder of either names no file outside of it, so that the trace stands in both."""
     trace = Path("starvation", "every-60-ms.trace")
-    assert (SUITES / trace).read_bytes() == (SUITES.parent / "studies" / trace).read_bytes()
+    assert (FOLDER / trace).read_bytes() == (FOLDER.parent / "studies" / trace).read_bytes()
 
 
 def goodputs(scenario: str, controller: str) -> list[float]:
     """Run a scenario of a suite once with a controller, at one BDP: goodputs of its two flows."""
-    given = load_scenario(SUITES / scenario)
+    given = load_scenario(FOLDER / scenario)
     flows = given.document["flows"]
     keys = {f"flows.{flow['name']}.controller": controller for flow in flows}
     given = given.set(keys | {"bottleneck.queue.limit": "1 BDP"})

@@ -23,7 +23,7 @@ from jostle.cli.options import (
 from jostle.cli.run import store_of
 from jostle.cli.search_options import print_document
 from jostle.cli.signals import interruptible
-from jostle.cli.study_run import folder_of, print_rows
+from jostle.cli.study_run import print_rows
 from jostle.cli.tune import FOLDER
 from jostle.cli.verdict_lines import network_verdict
 from jostle.errors import InputError
@@ -98,9 +98,10 @@ def fit_network(
     from jostle.parameter_search.tuning import SearchSettings
     from jostle.runner.executors import local
     from jostle.runner.session import Session
+    from jostle.studies import STUDIES
     from jostle.studies.testbed import load_testbed
 
-    one = load_testbed(folder_of(study), allow_code=allow_code)
+    one = load_testbed(STUDIES.folder_of(study), allow_code=allow_code)
     backend = environment.backend("sim")
     name = fingerprint(one, sampler, search_seed, backend.version)
     journal = None

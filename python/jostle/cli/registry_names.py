@@ -11,6 +11,7 @@ from jostle.errors import InputError
 
 if TYPE_CHECKING:
     from jostle.cli.environment import Environment
+    from jostle.studies.library import Library
 
 MEASURES = "measures"
 PROFILES = "profiles"
@@ -46,36 +47,36 @@ def scenarios_of() -> list[tuple[Path, str]]:
 
 def studies_of() -> list[tuple[str, str]]:
     """Return installed studies, and paths of studies in `./studies`, with their titles."""
-    from jostle.studies.load import FILE, INSTALLED
+    from jostle.studies import library
 
-    return _ids(STUDIES, INSTALLED, FILE)
+    return _ids(library.STUDIES)
 
 
 def suites_of() -> list[tuple[str, str]]:
     """Return installed suites, and paths of suites in `./suites`, with their titles."""
-    from jostle.suites.load import FILE, INSTALLED
+    from jostle.studies import library
 
-    return _ids(SUITES, INSTALLED, FILE)
+    return _ids(library.SUITES)
 
 
-def _ids(kind: str, installed: Path, file: str) -> list[tuple[str, str]]:
+def _ids(library: Library) -> list[tuple[str, str]]:
     def titles(folder: Path, before: str) -> list[tuple[str, str]]:
         return [
             (f"{before}{path.parent.name}", _title(path))
-            for path in sorted(folder.glob(f"*/{file}"))
+            for path in sorted(folder.glob(f"*/{library.file}"))
         ]
 
-    found = titles(installed, "")
-    here = Path(kind)
-    if here.resolve() != installed:
+    found = titles(library.installed, "")
+    here = Path(library.folder)
+    if here.resolve() != library.installed:
         # A clone has the same files as an installed package.
         found += [
             (name, title)
             for name, title in titles(here, f"./{here}/")
-            if not _is_same(Path(name) / file, installed / Path(name).name / file)
+            if not _is_same(Path(name) / library.file, library.installed / Path(name).name / library.file)
         ]
     if not found:
-        raise InputError(f"jostle was installed without {kind}")
+        raise InputError(f"jostle was installed without {library.folder}")
     return found
 
 

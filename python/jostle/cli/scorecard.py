@@ -66,14 +66,14 @@ def scorecard(
 
     Example: jostle suite scorecard cubic bbr3 --quick -o scorecard.html
     """
-    from jostle.suites import names, result_documents
+    from jostle.suites import SUITES, result_documents
     from jostle.suites.criterion_figures import picture_data
     from jostle.suites.scorecard_page import MOST_PICTURES, page, scorecard_document
 
     if not outputs.with_ending(".html"):
         outputs = Outputs((*outputs.paths, _PAGE))
     outputs.prepare()
-    wanted = suites or tuple(names())
+    wanted = suites or tuple(SUITES.names())
     if not wanted:
         raise InputError("jostle was installed without suites: name one by --suite FOLDER")
     done = _carry_out(environment, dict.fromkeys(controllers), wanted, given)

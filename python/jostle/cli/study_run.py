@@ -190,44 +190,21 @@ def _points(runs: Mapping[Column, Runs]) -> list[dict[str, Any]]:
 
 def study_ids(ids: Sequence[str]) -> list[str]:
     """Return the names of studies, with `all` replaced by every installed one."""
-    from jostle.studies import names
+    from jostle.studies import STUDIES
 
     if "all" not in ids:
         return list(dict.fromkeys(ids))
-    known = names()
+    known = STUDIES.names()
     if not known:
         raise InputError("jostle was installed without studies: name one by its folder")
     return known
 
 
-def folder_of(name: str) -> Path:
-    """Return the folder of an installed study, or of a study given by its path."""
-    from jostle.studies import INSTALLED
-
-    if "/" not in name and name not in (".", ".."):
-        return INSTALLED / name
-    # `.` and `..` have no name; resolve them.
-    return Path(name) if Path(name).name not in ("", "..") else Path(name).resolve()
-
-
 def load_study(name: str, *, allow_code: bool) -> Study:
     """Load an installed study, or one given by the path of its folder."""
-    from jostle.scenario import ScenarioError
-    from jostle.studies import INSTALLED, load
+    from jostle.studies import STUDIES, load
 
-    folder = folder_of(name)
-    by_path = folder.parent != INSTALLED
-    here = Path("studies", name)
-    try:
-        return load(folder.name, folder.parent, allow_code=allow_code)
-    except ScenarioError as error:
-        raise InputError(str(error)) from error
-    except InputError as error:
-        if by_path:
-            raise InputError(f"{error} (looked for {Path(name) / 'study.toml'})") from error
-        if not here.is_dir():
-            raise
-        raise InputError(f"{error}; for the one in this folder, write ./{here}") from error
+    return STUDIES.load(load, name, allow_code=allow_code)
 
 
 def _carry_out(
@@ -363,9 +340,9 @@ def _without_marks(text: str) -> str:
 def _command(
     one: Study, backends: Sequence[str], readings: Sequence[str], given: Mapping[str, Any]
 ) -> list[str]:
-    from jostle.studies import INSTALLED
+    from jostle.studies import STUDIES
 
-    installed = one.folder.parent == INSTALLED
+    installed = one.folder.parent == STUDIES.installed
     folder = one.folder if one.folder.is_absolute() else f"./{one.folder}"
     words = ["jostle", "study", "run", one.id if installed else str(folder)]
     for backend in backends:

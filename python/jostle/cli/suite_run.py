@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -188,29 +187,16 @@ def result_options(given: Mapping[str, Any]) -> list[str]:
 
 def load_suite(name: str, *, allow_code: bool) -> Suite:
     """Load an installed suite, or one given by the path of its folder."""
-    from jostle.scenario import ScenarioError
-    from jostle.suites import INSTALLED, load
+    from jostle.suites import SUITES, load
 
-    by_path = "/" in name or name in (".", "..")
-    try:
-        if by_path:
-            folder = Path(name).resolve()
-            return load(folder.name, folder.parent, allow_code=allow_code)
-        return load(name, INSTALLED)
-    except ScenarioError as error:
-        raise InputError(str(error)) from error
-    except InputError as error:
-        here = Path("suites", name)
-        if by_path or not here.is_dir():
-            raise
-        raise InputError(f"{error}; for the one in this folder, write ./{here}") from error
+    return SUITES.load(load, name, allow_code=allow_code)
 
 
 def print_suites(*, as_json: bool) -> None:
     """Print the installed suites and their purpose."""
-    from jostle.suites import load, names
+    from jostle.suites import SUITES, load
 
-    every = [load(name) for name in names()]
+    every = [load(name) for name in SUITES.names()]
     if not every:
         raise InputError("jostle was installed without suites: name one by its folder")
     if as_json:

@@ -13,11 +13,9 @@ import os
 import platform
 import re
 import shutil
-import signal
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -26,10 +24,9 @@ from typing import Any, Protocol
 from jostle.errors import InputError, JostleError
 from jostle.kernel_images import config, debian, kernel_source, toolchain
 from jostle.kernel_images.image_paths import BuiltKernel, Image, built, cache_folder, version_key
-from jostle.kernel_images.process_group import running
+from jostle.kernel_images.process_group import run_to_end
 from jostle.kernel_images.verify import Check, UnfitKernelError, check
-from jostle.safe_io.folder_lock import LockFile, still_locked
-from jostle.safe_io.open_folder import OpenFolder
+from jostle.safe_io.folder_lock import locked_folder
 
 FORMAT = "jostle.kernel/1"
 
@@ -45,7 +42,6 @@ _FULL_BYTES = 20_000_000
 _EXPECTED_STEPS = {"6.1": 1310, "6.12": 1450}
 _STEP = re.compile(r"  ([A-Z][A-Z0-9_]*) +(\S+)")
 
-_WAIT_S = 0.25
 _TIDY_UP_S = 10.0
 _TAIL_LINES = 15
 
@@ -257,16 +253,13 @@ class _Build:
                     self._reporter.compiled(len(self._steps), max(expected, len(self._steps)))
 
             # On SIGTERM, make removes incomplete files.
-            with running(
+            status = run_to_end(
                 ["make", "ARCH=um", *arguments],
                 on_line,
                 environment=_environment(),
                 cwd=self._tree,
-                first=signal.SIGTERM,
                 patience_s=_TIDY_UP_S,
-            ) as group:
-                while (status := group.wait(_WAIT_S)) is None:
-                    pass
+            )
         if status != 0:
             if shutil.disk_usage(self._folder).free < _FULL_BYTES:
                 raise BuildError(f"the disk of {self._folder} is full (log: {self._log})")
@@ -320,20 +313,11 @@ class _Build:
         return BuiltKernel(destination, facts)
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Lock the build folder; the lock is released when this process ends."""
+def _alone(folder: Path) -> AbstractContextManager[None]:
+    """Lock the build folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    name = f"{folder.name}.lock"
-    with OpenFolder.at(folder.parent) as work:
-        lock = LockFile.take(work, name, wait_s=None, of=str(folder))
-        if lock is None:
-            holder = still_locked(work, name, str(folder))
-            raise BuildError(f"another jostle is building this kernel: {holder}")
-    try:
-        yield
-    finally:
-        lock.release()
+    text = "another jostle is building this kernel"
+    return locked_folder(folder, lambda holder: BuildError(f"{text}: {holder}"))
 
 
 def _environment() -> dict[str, str]:

@@ -11,19 +11,17 @@ import hashlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from jostle.errors import InputError
-from jostle.kernel_images.process_group import Line, running
+from jostle.kernel_images.process_group import Line, run_to_end
 
 SOURCES = Path("/usr/src")
 """Folder into which an installed package puts the kernel source."""
 
-_WAIT_S = 0.5
 # dpkg must not be interrupted.
 _TIDY_UP_S = 60.0
 _LOCKED = re.compile(r"Could not get lock|Unable to (?:acquire|lock) the")
@@ -64,16 +62,13 @@ def run_apt(
             if not _LOCKED.search(line):
                 on_line(line)
 
-        with running(
+        status = run_to_end(
             ["apt-get", *arguments],
             record,
             environment=environment,
             cwd=folder,
-            first=signal.SIGTERM,
             patience_s=_TIDY_UP_S,
-        ) as group:
-            while (status := group.wait(_WAIT_S)) is None:
-                pass
+        )
         is_locked = status != 0 and any(map(_LOCKED.search, said))
         if not is_locked or time.monotonic() > until_s:
             return status, said

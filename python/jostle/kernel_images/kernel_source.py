@@ -16,9 +16,7 @@ from typing import Any
 
 from jostle.errors import InputError, JostleError
 from jostle.kernel_images import config, debian, source_patches
-from jostle.kernel_images.process_group import running
-
-_WAIT_S = 0.5
+from jostle.kernel_images.process_group import run_to_end
 
 
 class SourceError(InputError):
@@ -99,9 +97,7 @@ def _extract_tarball(tarball: Path, folder: Path) -> None:
     # The name of the top-level folder differs between distributions.
     command = ["tar", "--extract", "--force-local", "--no-same-owner", "--strip-components=1"]
     command += [f"--file={tarball}", f"--directory={partial}"]
-    with running(command, said.append, environment={**os.environ, "LC_ALL": "C"}) as group:
-        while (status := group.wait(_WAIT_S)) is None:
-            pass
+    status = run_to_end(command, said.append, environment={**os.environ, "LC_ALL": "C"})
     if status != 0:
         shutil.rmtree(partial, ignore_errors=True)
         last = "; ".join(said[-3:]) or f"tar ended with status {status}"

@@ -15,6 +15,7 @@ Line = Callable[[str], object]
 """Called with each line of output, without its line end."""
 
 _POLL_S = 0.01
+_WAIT_S = 0.25
 _GONE_WITHIN_S = 5.0
 
 # The shell becomes the program (`exec`). Before that, it starts a background watcher, which reads
@@ -173,3 +174,28 @@ def running(
             group.close()
     if failures:
         raise failures[0]
+
+
+def run_to_end(
+    command: Sequence[str],
+    on_line: Line,
+    *,
+    environment: Mapping[str, str],
+    cwd: str | os.PathLike[str] | None = None,
+    patience_s: float = 0.0,
+) -> int:
+    """Run a program and return its exit status; see `running`.
+
+    If this process is interrupted, the program gets SIGTERM and time to remove incomplete files.
+    """
+    with running(
+        command,
+        on_line,
+        environment=environment,
+        cwd=cwd,
+        first=signal.SIGTERM,
+        patience_s=patience_s,
+    ) as group:
+        while (status := group.wait(_WAIT_S)) is None:
+            pass
+    return status

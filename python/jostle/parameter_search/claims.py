@@ -67,7 +67,7 @@ def _value(text: str) -> dict[str, str]:
 
 def _from_file(path: Path) -> dict[str, Any]:
     from jostle.scenario.parsing.toml_document import parse, read_text
-    from jostle.studies.load import with_defaults
+    from jostle.studies.library import with_defaults
 
     _, document = parse(read_text(path), str(path))
     defaults = document.pop("defaults", {})

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from jostle.errors import StoreError
-from jostle.safe_io.folder_lock import LockFile, still_locked
+from jostle.safe_io.folder_lock import locked_file
 from jostle.safe_io.open_folder import OpenFolder
 from jostle.safe_io.untrusted_files import STORED_BYTES
 
@@ -66,16 +66,13 @@ class Journal:
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Add changes."""
         lines = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
-        with self._opened() as (folder, file):
-            lock = LockFile.take(folder, self._lock, wait_s=None, of=str(self._path))
-            if lock is None:
-                raise StoreError(still_locked(folder, self._lock, str(self._path)))
-            try:
-                file.write(lines.encode())
-                file.flush()
-                os.fsync(file.fileno())
-            finally:
-                lock.release()
+        with (
+            self._opened() as (folder, file),
+            locked_file(folder, self._lock, str(self._path), StoreError),
+        ):
+            file.write(lines.encode())
+            file.flush()
+            os.fsync(file.fileno())
 
     @contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[tuple[OpenFolder, BinaryIO]]:

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from jostle.errors import InputError, JostleError
-from jostle.kernel_images.process_group import running
+from jostle.kernel_images.process_group import run_to_end
 from jostle.quic.program_paths import folder, programs_folder, sources
 from jostle.quic.recipes import BuildRecipe, Recipe, recipes, substitute_placeholders
-from jostle.safe_io.folder_lock import LockFile, still_locked
-from jostle.safe_io.open_folder import OpenFolder
+from jostle.safe_io.folder_lock import locked_folder
 
-_WAIT_S = 0.25
 _TIDY_UP_S = 10.0
 _TAIL_LINES = 15
 
@@ -127,31 +124,13 @@ def _run(
         del said[:-_TAIL_LINES]
         hear(line)
 
-    with running(
-        command,
-        listen,
-        environment=environment,
-        cwd=cwd,
-        first=signal.SIGTERM,
-        patience_s=_TIDY_UP_S,
-    ) as group:
-        while (status := group.wait(_WAIT_S)) is None:
-            pass
+    status = run_to_end(command, listen, environment=environment, cwd=cwd, patience_s=_TIDY_UP_S)
     if status != 0:
         last = "\n".join(f"  {line}" for line in said)
         raise ProgramsBuildError(f"`{' '.join(command)}` failed with status {status}:\n{last}")
 
 
-@contextmanager
-def _alone(work: Path, name: str) -> Iterator[None]:
-    """Hold the lock of a build; it is released when this process ends."""
-    file = f"{work.name}.lock"
-    with OpenFolder.at(work.parent, make=True) as folder:
-        lock = LockFile.take(folder, file, wait_s=None, of=str(work))
-        if lock is None:
-            told = still_locked(folder, file, str(work))
-            raise ProgramsBuildError(f"another jostle is building {name}: {told}")
-    try:
-        yield
-    finally:
-        lock.release()
+def _alone(work: Path, name: str) -> AbstractContextManager[None]:
+    """Lock the folder of a build."""
+    text = f"another jostle is building {name}"
+    return locked_folder(work, lambda holder: ProgramsBuildError(f"{text}: {holder}"))

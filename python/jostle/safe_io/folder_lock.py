@@ -20,6 +20,7 @@ import importlib
 import os
 import stat
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ except ImportError:  # Windows.
 else:
     _FOLDERS_HAVE_LOCKS = True
 
-__all__ = ["LOCKS_ARE_SHARED", "FolderLock", "LockFile", "still_locked", "waiting"]
+__all__ = ["LOCKS_ARE_SHARED", "FolderLock", "LockFile", "locked_file", "locked_folder", "waiting"]
 
 LOCKS_ARE_SHARED: Final = _FOLDERS_HAVE_LOCKS
 """Whether several processes can hold a shared lock."""
@@ -189,6 +190,41 @@ class FolderLock:
         os.close(self._descriptor)
         if not _FOLDERS_HAVE_LOCKS:
             _forget(self._folder)
+
+
+@contextlib.contextmanager
+def locked_file(
+    folder: OpenFolder, name: str, of: str, refused: Callable[[str], Exception]
+) -> Iterator[None]:
+    """Hold the lock of a file, which is released at the latest when this process ends.
+
+    Parameters
+    ----------
+    folder, name, of
+        See `LockFile.take`; another process has `PATIENCE_S` to release it.
+    refused
+        Returns the error if it does not, from a message with the holder and advice.
+    """
+    lock = LockFile.take(folder, name, wait_s=None, of=of)
+    if lock is None:
+        raise refused(still_locked(folder, name, of))
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextlib.contextmanager
+def locked_folder(folder: Path, refused: Callable[[str], Exception]) -> Iterator[None]:
+    """Hold the lock of a folder that may be missing or replaced: a file with its name next to it.
+
+    `refused` is as for `locked_file`.
+    """
+    with (
+        OpenFolder.at(folder.parent, make=True) as parent,
+        locked_file(parent, f"{folder.name}.lock", str(folder), refused),
+    ):
+        yield
 
 
 def still_locked(folder: OpenFolder, name: str, of: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from jostle.studies.evaluate import ClaimRow, NumberRow, RankingRow, evaluate
-from jostle.studies.load import INSTALLED, load, names
+from jostle.studies.library import STUDIES
+from jostle.studies.load import load
 from jostle.studies.runs import Runs
 from jostle.studies.study import Study
 
 __all__ = [
-    "INSTALLED",
+    "STUDIES",
     "ClaimRow",
     "NumberRow",
     "RankingRow",
@@ -16,5 +17,4 @@ __all__ = [
     "Study",
     "evaluate",
     "load",
-    "names",
 ]

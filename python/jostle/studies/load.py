@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-from pydantic import ValidationError
 
 from jostle.errors import InputError, unknown
 from jostle.results.measures import measures, unknown_measure
@@ -16,7 +13,6 @@ from jostle.scenario.parsing.problems import ScenarioError
 from jostle.scenario.parsing.toml_file import TomlFile
 from jostle.studies.consistency_check import (
     file_mistakes,
-    format_model_errors,
     key_mistakes,
     path_mistakes,
     value_mistakes,
@@ -25,21 +21,13 @@ from jostle.studies.consistency_check import (
 from jostle.studies.findings import references
 from jostle.studies.fitted_network import FILE as FITTED_FILE
 from jostle.studies.fitted_network import FITTED, FittedNetwork, read_fitted
+from jostle.studies.library import STUDIES
 from jostle.studies.models import Claim, FigureSpec, Number, StudyFile, Value
 from jostle.studies.setups import read_changes, read_scenarios, reading_mistakes
 from jostle.studies.study import LINUX, Study
 
-FILE = "study.toml"
-INSTALLED = Path(__file__).parents[3] / "studies"
-"""Folder of the studies that are distributed with jostle."""
 
-
-def names(folder: Path = INSTALLED) -> list[str]:
-    """Return the names of the studies in a folder; by default of those distributed with jostle."""
-    return sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
-
-
-def load(name: str, folder: Path = INSTALLED, *, allow_code: bool = False) -> Study:
+def load(name: str, folder: Path = STUDIES.installed, *, allow_code: bool = False) -> Study:
     """Read a study.
 
     Parameters
@@ -58,15 +46,8 @@ def load(name: str, folder: Path = INSTALLED, *, allow_code: bool = False) -> St
     ScenarioError
         When the study or one of its scenarios is wrong; the text names file, line and key.
     """
-    path = folder / name / FILE
-    if not path.is_file():
-        raise InputError(unknown("study", name, names(folder)))
-    toml = TomlFile.read(path)
-    toml.check_names("study")
-    try:
-        file = StudyFile.model_validate(with_defaults(toml.document))
-    except ValidationError as error:
-        raise toml.error(format_model_errors(error)) from None
+    toml, file = STUDIES.read(name, folder, StudyFile)
+    path = toml.path
     toml.check(
         [
             *file_mistakes(file),
@@ -96,46 +77,6 @@ def _fitted_scenarios(
     except ScenarioError as error:
         path = toml.path.parent / FITTED_FILE
         raise InputError(f"{path}: the study cannot have this network: {error}") from error
-
-
-def with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the keys of `defaults` to every value that does not set them."""
-    defaults = document.get("defaults", {})
-    if not isinstance(defaults, dict):
-        return dict(document)
-
-    def filled(table: Any) -> Any:
-        return {**defaults, **table} if isinstance(table, dict) else table
-
-    def filled_part(part: Any) -> Any:
-        if not isinstance(part, dict):
-            return part
-        values = {key: filled(part[key]) for key in ("left", "right") if key in part}
-        if isinstance(part.get("order"), list):
-            values["order"] = [filled(one) for one in part["order"]]
-        return {**part, **values}
-
-    def each(tables: Any, function: Any) -> Any:
-        return [function(one) for one in tables] if isinstance(tables, list) else tables
-
-    whole = dict(document)
-    if "numbers" in whole:
-        whole["numbers"] = each(whole["numbers"], filled)
-    for name, key, function in (
-        ("claims", "parts", filled_part),
-        ("criteria", "parts", filled_part),
-        ("figures", "curves", filled),
-    ):
-        if name in whole:
-            whole[name] = each(
-                whole[name],
-                lambda one, key=key, function=function: (
-                    {**one, key: each(one[key], function)}
-                    if isinstance(one, dict) and key in one
-                    else one
-                ),
-            )
-    return whole
 
 
 def values(file: StudyFile) -> Iterator[tuple[KeyPath, Value]]:

@@ -21,7 +21,7 @@ from jostle.scenario.resolve.grid import GridValue, label_of
 from jostle.scenario.resolve.sample import Variable
 from jostle.scenario.resolve.sample_ranges import RangeError, parse_range
 from jostle.studies.consistency_check import PLAIN, Mistakes, format_model_errors
-from jostle.studies.load import FILE as STUDY_FILE
+from jostle.studies.library import STUDIES
 from jostle.studies.load import load
 from jostle.studies.models import DataTable, ScenarioChange
 from jostle.studies.setups import read_changes
@@ -182,7 +182,7 @@ class Testbed:
             If the values cannot be applied to its scenarios.
         """
         one = self.studies[study]
-        toml = TomlFile.read(one.folder / STUDY_FILE)
+        toml = TomlFile.read(one.folder / STUDIES.file)
         changed = read_changes(
             one.file, toml, self.changes(study, values), allow_code=self.allow_code
         )

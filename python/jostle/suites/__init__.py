@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from jostle.studies.library import SUITES
 from jostle.suites.controller_under_test import ControllerUnderTest, subject
-from jostle.suites.load import INSTALLED, load, names
+from jostle.suites.load import load
 from jostle.suites.suite import Suite
 
-__all__ = ["INSTALLED", "ControllerUnderTest", "Suite", "load", "names", "subject"]
+__all__ = ["SUITES", "ControllerUnderTest", "Suite", "load", "subject"]

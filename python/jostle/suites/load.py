@@ -7,41 +7,30 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pydantic import ValidationError
-
-from jostle.errors import InputError, unknown
+from jostle.errors import unknown
 from jostle.scenario import Scenario
 from jostle.scenario import load as load_scenario
 from jostle.scenario.parsing.key_lines import KeyPath
-from jostle.scenario.parsing.toml_file import TomlFile
 from jostle.studies.consistency_check import (
     PLAIN,
     check_paths,
-    format_model_errors,
     key_mistakes,
     outside,
     path_mistakes,
 )
-from jostle.studies.load import mismatches, with_defaults
+from jostle.studies.library import SUITES
+from jostle.studies.load import mismatches
 from jostle.studies.models import Claim, StudyFile
 from jostle.studies.study import Study
 from jostle.suites.controller_under_test import ControllerUnderTest
 from jostle.suites.models import Criterion, Quick, SuiteExperiment, SuiteFile, SuitePart, SuiteValue
 from jostle.suites.suite import Suite, as_experiment
 
-FILE: Final = "suite.toml"
-INSTALLED: Final = Path(__file__).parents[3] / "suites"
-"""Folder of the suites that are distributed with jostle."""
-
 _MODELS: Final = (SuiteFile, SuiteExperiment, Quick, Criterion, SuitePart, SuiteValue)
+_KEYS: Final = sorted({key for model in _MODELS for key in model.model_fields})
 
 
-def names(folder: Path = INSTALLED) -> list[str]:
-    """Return the names of the suites in a folder; by default of those distributed with jostle."""
-    return sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
-
-
-def load(name: str, folder: Path = INSTALLED, *, allow_code: bool = False) -> Suite:
+def load(name: str, folder: Path = SUITES.installed, *, allow_code: bool = False) -> Suite:
     """Read a suite.
 
     Parameters
@@ -60,16 +49,8 @@ def load(name: str, folder: Path = INSTALLED, *, allow_code: bool = False) -> Su
     ScenarioError
         When the suite or one of its scenarios is wrong; the text names file, line and key.
     """
-    path = folder / name / FILE
-    if not path.is_file():
-        raise InputError(unknown("suite", name, names(folder)))
-    toml = TomlFile.read(path)
-    toml.check_names("suite")
-    try:
-        file = SuiteFile.model_validate(with_defaults(toml.document))
-    except ValidationError as error:
-        keys = sorted({key for model in _MODELS for key in model.model_fields})
-        raise toml.error(format_model_errors(error, keys)) from None
+    toml, file = SUITES.read(name, folder, SuiteFile, _KEYS)
+    path = toml.path
     toml.check(_mistakes(file, path.parent))
     scenarios = {
         name: _scenario(path.parent, one.scenario, allow_code=allow_code)

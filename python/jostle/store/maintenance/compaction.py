@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.errors import StoreError, brief
-from jostle.safe_io.folder_lock import LockFile, still_locked
+from jostle.safe_io.folder_lock import locked_file
 from jostle.safe_io.open_folder import OpenFolder
 from jostle.store.disk import DamagedError, discard, store_error
 from jostle.store.segments import folder as folders
@@ -73,7 +72,12 @@ def compact_store(store: Store, *, damaged: bool = False) -> CompactionReport:
     done = CompactionReport()
     try:
         size_bytes = _size(store.root)
-        with _alone(store.root):
+        with (
+            OpenFolder.at(store.root) as folder,
+            locked_file(
+                folder, _LOCK, str(store.root), lambda text: StoreError(f"the store {text}")
+            ),
+        ):
             segments = intact_segments(store)
             done.before = len(segments)
             kept = each_once(segments)
@@ -181,18 +185,6 @@ def merged(group: list[Segment], kept: dict[str, set[str]]) -> dict[str, pl.Data
             order.insert(0, pl.col("scope").replace_strict(places))
         tables[name] = pl.concat(parts).sort(*order, maintain_order=True)
     return tables
-
-
-@contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    with OpenFolder.at(root) as folder:
-        lock = LockFile.take(folder, _LOCK, wait_s=None, of=str(root))
-        if lock is None:
-            raise StoreError(still_locked(folder, _LOCK, f"the store {root}"))
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _size(folder: Path) -> int:

@@ -1,0 +1,153 @@
+"""Folders of studies or suites: the installed one, and paths that a user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from jostle.errors import InputError, unknown
+from jostle.scenario import ScenarioError
+from jostle.scenario.parsing.toml_file import TomlFile
+from jostle.studies.consistency_check import format_model_errors
+
+Form = TypeVar("Form", bound=BaseModel)
+Loaded = TypeVar("Loaded")
+
+
+@dataclass(frozen=True)
+class Library:
+    """All studies, or all suites.
+
+    Attributes
+    ----------
+    kind
+        What they are.
+    folder
+        Name of their folder.
+    """
+
+    kind: Literal["study", "suite"]
+    folder: str
+
+    @property
+    def file(self) -> str:
+        """File in the folder of each of them."""
+        return f"{self.kind}.toml"
+
+    @property
+    def installed(self) -> Path:
+        """Folder of those that are distributed with jostle."""
+        return Path(__file__).parents[3] / self.folder
+
+    def names(self, folder: Path | None = None) -> list[str]:
+        """Return the names in a folder; by default of those distributed with jostle."""
+        return sorted(
+            path.parent.name for path in (folder or self.installed).glob(f"*/{self.file}")
+        )
+
+    def read(
+        self, name: str, folder: Path, form: type[Form], keys: Sequence[str] = ()
+    ) -> tuple[TomlFile, Form]:
+        """Read the file of a study or suite.
+
+        Parameters
+        ----------
+        name, folder
+            Name of its folder, and where this folder is.
+        form
+            Format of the file.
+        keys
+            All keys of the format, for error messages.
+
+        Raises
+        ------
+        InputError
+            When there is none with this name.
+        ScenarioError
+            When the file has another format.
+        """
+        path = folder / name / self.file
+        if not path.is_file():
+            raise InputError(unknown(self.kind, name, self.names(folder)))
+        toml = TomlFile.read(path)
+        toml.check_names(self.kind)
+        try:
+            return toml, form.model_validate(with_defaults(toml.document))
+        except ValidationError as error:
+            raise toml.error(format_model_errors(error, keys)) from None
+
+    def folder_of(self, name: str) -> Path:
+        """Return the folder of an installed study or suite, or of one given by its path."""
+        if "/" not in name and name not in (".", ".."):
+            return self.installed / name
+        # `.` and `..` have no name; resolve them.
+        return Path(name) if Path(name).name not in ("", "..") else Path(name).resolve()
+
+    def load(self, load: Callable[..., Loaded], name: str, *, allow_code: bool) -> Loaded:
+        """Load an installed study or suite, or one given by the path of its folder.
+
+        Raises
+        ------
+        InputError
+            When there is none, or it is wrong.
+        """
+        folder = self.folder_of(name)
+        here = Path(self.folder, name)
+        try:
+            return load(folder.name, folder.parent, allow_code=allow_code)
+        except ScenarioError as error:
+            raise InputError(str(error)) from error
+        except InputError as error:
+            if folder.parent != self.installed:
+                raise InputError(f"{error} (looked for {Path(name) / self.file})") from error
+            if not here.is_dir():
+                raise
+            raise InputError(f"{error}; for the one in this folder, write ./{here}") from error
+
+
+STUDIES: Final = Library("study", "studies")
+SUITES: Final = Library("suite", "suites")
+
+
+def with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the keys of `defaults` to every value that does not set them."""
+    defaults = document.get("defaults", {})
+    if not isinstance(defaults, dict):
+        return dict(document)
+
+    def filled(table: Any) -> Any:
+        return {**defaults, **table} if isinstance(table, dict) else table
+
+    def filled_part(part: Any) -> Any:
+        if not isinstance(part, dict):
+            return part
+        values = {key: filled(part[key]) for key in ("left", "right") if key in part}
+        if isinstance(part.get("order"), list):
+            values["order"] = [filled(one) for one in part["order"]]
+        return {**part, **values}
+
+    def each(tables: Any, function: Any) -> Any:
+        return [function(one) for one in tables] if isinstance(tables, list) else tables
+
+    whole = dict(document)
+    if "numbers" in whole:
+        whole["numbers"] = each(whole["numbers"], filled)
+    for name, key, function in (
+        ("claims", "parts", filled_part),
+        ("criteria", "parts", filled_part),
+        ("figures", "curves", filled),
+    ):
+        if name in whole:
+            whole[name] = each(
+                whole[name],
+                lambda one, key=key, function=function: (
+                    {**one, key: each(one[key], function)}
+                    if isinstance(one, dict) and key in one
+                    else one
+                ),
+            )
+    return whole
