@@ -7,16 +7,15 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from jostle.stats import Estimate
+from jostle.stats import Estimate, Expectation
+from jostle.stats.expectation import expect_between
 from jostle.studies.evaluate import (
-    ClaimTest,
     NumberRow,
     _claim,
     _interval,
     _number,
     _ranking,
     _tested,
-    decisive,
     value_estimate,
 )
 from jostle.studies.models import Claim, ClaimPart, Number, Value
@@ -40,7 +39,7 @@ def runs_with(
     return cast("Runs", fake)
 
 
-def compared(runs: Runs, **part: Any) -> ClaimTest:
+def compared(runs: Runs, **part: Any) -> Expectation:
     """Compare the RTT as `part` says."""
     (tested,) = _tested(runs, ClaimPart(**{"left": RTT, "relation": "above", **part}))
     return tested
@@ -70,13 +69,13 @@ def test_values_are_compared_by_ratio_or_difference(
     tested = compared(runs_with([10, 12], [4, 6]), **part)
     assert (tested.relation, tested.holds, tested.ours.n) == (relation, holds, 2)
     assert (tested.ours.value, tested.ours.low, tested.ours.high) == pytest.approx(ours)
-    assert tested.miss == pytest.approx(miss)
+    assert max(tested.excess, 0) == pytest.approx(miss)
 
 
 def test_a_bound_is_the_factor_times_a_number_plus_the_margin() -> None:
     runs = runs_with([11, 11])
     tested = compared(runs, right=2, factor=5, margin=1)
-    assert (tested.relation, tested.bound) == ("≥ 11 ms", 11)
+    assert (tested.relation, tested.target) == ("≥ 11 ms", 11)
     assert (tested.holds, tested.certain) == (True, True)
     assert not compared(runs, right=2, factor=5, margin=1.001).holds
     assert compared(runs, right=2, factor=5, margin=1, relation="below").holds
@@ -108,7 +107,7 @@ def test_failed_runs_allow_no_verdict() -> None:
     runs = runs_with([10, 12], [4, 6], failed="2 of 3 runs")
     for right in (LOAD, 2.0):
         tested = compared(runs, right=right)
-        assert (tested.holds, tested.certain, tested.miss) == (None, False, None)
+        assert (tested.holds, tested.certain, tested.verdict) == (None, False, None)
         assert tested.ours.incomplete == "2 of 3 runs"
     difference = compared(runs, right=LOAD, margin=1)
     assert (difference.holds, difference.ours.incomplete) == (None, "2 of 3 runs")
@@ -141,7 +140,7 @@ def test_a_claim_holds_if_all_of_its_parts_do(
     )
     row = _claim(runs_with([2, 2]), Claim(id="a", text="It is so", parts=parts, finding="Why"))
     assert (row.id, row.text, row.finding, row.holds) == ("a", "It is so", "Why", holds)
-    assert decisive(row) is row.parts[decides]
+    assert row.decisive is row.parts[decides]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +164,7 @@ def test_a_number_agrees_within_the_interval_or_the_tolerance(
 ) -> None:
     number = Number(id="n", text="RTT of {x}", measure="rtt", measured_by="x", finding="Why")
     row = _number(runs_with(sample), number, number, "reno", published)
-    assert (row.id, row.text, row.unit, row.finding) == ("n.reno", "RTT of reno", "ms", "Why")
+    assert (row.id, row.text, row.ours.unit, row.finding) == ("n.reno", "RTT of reno", "ms", "Why")
     assert (row.published, row.holds) == (published, holds)
     failed = _number(runs_with(sample, failed="2 of 3 runs"), number, number, "", published)
     assert (failed.id, failed.holds) == ("n", None)
@@ -177,17 +176,13 @@ def ranked(*rows: tuple[str, float, float | None], failed: str = "") -> Any:
     number = Number(
         id="n", text="RTT of {x}", measure="rtt", measured_by="x", published=table, ranking=True
     )
-    return _ranking(
-        number,
-        [
-            NumberRow(
-                f"n.{label}", "", "ms", published, None,
-                Estimate(ours, None if ours is None else ours - 1,
-                         None if ours is None else ours + 1, 5, "ms", "", failed), None, ""
-            )
-            for label, published, ours in rows
-        ],
-    )  # fmt: skip
+    compared = []
+    for label, value, our in rows:
+        ends = (None, None) if our is None else (our - 1, our + 1)
+        ours = Estimate(our, *ends, 5, "ms", "", failed)
+        expected = expect_between(ours, value, 0.0, 0.0, "")
+        compared.append(NumberRow(f"n.{label}", "", ours, expected, None, ""))
+    return _ranking(number, compared)
 
 
 def test_an_order_agrees_unless_two_intervals_contradict_it() -> None:

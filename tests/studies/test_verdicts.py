@@ -84,8 +84,10 @@ def test_only_the_setup_of_the_first_column_decides_for_linux(
 def test_a_result_is_open_if_a_part_is_uncertain() -> None:
     def is_open(holds: bool | None, *certain: bool) -> bool:
         ours = Estimate(2.0, 1.0, 3.0, 5, "ms", "t")
-        parts = tuple(Part("≥ 1 ms", 1.0, ours, holds, each) for each in certain)
-        row = ClaimRow("a", "It is so", parts, holds, "")
+        parts = tuple(
+            Expectation("≥ 1 ms", 1.0, ours, holds, each, 0.0, math.inf) for each in certain
+        )
+        row = ClaimRow("a", "It is so", parts, "")
         (group,) = verdicts({DESCRIBED: Evaluation((), (), (row,))})
         return group.verdicts[0].answers[0].open
 

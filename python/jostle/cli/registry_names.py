@@ -73,7 +73,9 @@ def _ids(library: Library) -> list[tuple[str, str]]:
         found += [
             (name, title)
             for name, title in titles(here, f"./{here}/")
-            if not _is_same(Path(name) / library.file, library.installed / Path(name).name / library.file)
+            if not _is_same(
+                Path(name) / library.file, library.installed / Path(name).name / library.file
+            )
         ]
     if not found:
         raise InputError(f"jostle was installed without {library.folder}")
