@@ -36,8 +36,8 @@ CRATE_MAY_USE = {
     "emulator": "units link run-spec metrics",
     "quic-endpoint": "units congestion quic run-spec traffic sim",
     "toml-lines": "",
-    "python-bindings": "units toml-lines registry congestion controllers link run-spec metrics "
-    "pcap pcap-analysis sim emulator quic-endpoint",
+    "python-bindings": "units toml-lines registry congestion controllers link run-spec traffic "
+    "metrics pcap pcap-analysis sim emulator quic-endpoint",
 }
 TESTS_MAY_USE = {"tcp": "controllers", "quic": "controllers registry"}
 """Crates that only the tests of a crate use: a transport is tested with an algorithm."""

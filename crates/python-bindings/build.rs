@@ -22,8 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let package = env::var("CARGO_PKG_VERSION")?;
     let source = digest(&workspace, files)? >> 16;
     println!("cargo:rustc-env=JOSTLE_ENGINE_VERSION={package}+{source:012x}");
-    // Other backends only use these crates, to measure their runs.
-    let mut measuring = Vec::new();
+    // Other backends only use these sources, for their traffic and to measure their runs.
+    let mut measuring = vec![workspace.join("crates/python-bindings/src/traffic.rs")];
     for name in ["run-spec", "traffic", "metrics", "pcap"] {
         collect(&workspace.join("crates").join(name).join("src"), &mut measuring)?;
     }

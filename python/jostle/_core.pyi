@@ -1,6 +1,6 @@
 """The compiled engine."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final, final
 
@@ -343,6 +343,119 @@ def design(text: str) -> tuple[int, list[tuple[float, float]]]:
         If the design is not valid, with the line and the problem.
     """
 
+class Step:
+    """Action of an application.
+
+    Attributes
+    ----------
+    waits
+        Whether the application waits before its connection opens.
+    write_bytes
+        Number of bytes to write.
+    writes_forever
+        Whether to write without limit.
+    is_last
+        Whether no message follows before the written bytes are acknowledged.
+    next_ns
+        Time of the next action; None if that depends on acknowledgements or requests.
+    """
+
+    waits: bool
+    write_bytes: int | None
+    writes_forever: bool
+    is_last: bool
+    next_ns: int | None
+
+class Application:
+    """Application of a connection whose endpoints are sockets. Times are in ns of the run.
+
+    Attributes
+    ----------
+    is_requested_by_receiver
+        Whether the receiver requests each message after the first.
+    """
+
+    is_requested_by_receiver: bool
+
+    def act(self, now_ns: int) -> Step:
+        """Act when the connection opens, and at each time that the application asked for."""
+    def on_acknowledged(self, now_ns: int, retransmitted_packets: int) -> int | None:
+        """Handle the acknowledgement of all messages.
+
+        Returns
+        -------
+        int or None
+            Time of the next action; None after the last message.
+        """
+    def next_message_bytes(self) -> int | None:
+        """Return the size of the next message that the receiver waits for; None after the last."""
+    def on_received(self, now_ns: int) -> int | None:
+        """Handle the completion of the oldest message at the receiver.
+
+        Returns
+        -------
+        int or None
+            Time at which the receiver requests the next message; None if it requests none.
+        """
+    def messages(self, retransmitted_packets: int) -> str:
+        """Return the log of all messages, for `record_of_samples`."""
+
+class Browser:
+    """Web browser whose requests are not lost. Times are in ns of the run.
+
+    Its steps are `("open", line)`, `("send", connection)`, `("close", connection)` and
+    `("wake", time)`.
+
+    Attributes
+    ----------
+    request_bytes
+        Size of a request.
+    """
+
+    request_bytes: int
+
+    def on_time(self, now_ns: int) -> list[tuple[str, int]]:
+        """Start the browser, or perform what is due; return its steps."""
+    def opened(self, line: int, connection: int) -> None:
+        """Assign the number `connection` to an opened `line`."""
+    def on_request(self, connection: int, request: int) -> int | None:
+        """Return the size of the object of a request that reached the server.
+
+        None if the page was abandoned.
+        """
+    def on_object(self, connection: int, now_ns: int) -> list[tuple[str, int]]:
+        """Handle an object that is complete at the browser; return steps."""
+    def awaited_bytes(self, connection: int) -> int | None:
+        """Return the size of the oldest object that a connection waits for; None if it is idle."""
+    def stop(self) -> list[tuple[str, int]]:
+        """Stop the browser, which abandons its page; return steps."""
+    def pages(self) -> str:
+        """Return the log of all pages, for `record_of_samples`."""
+
+class Traffic:
+    """Applications of a run, for backends that have sockets, threads and clocks of their own.
+
+    Parameters
+    ----------
+    spec_json
+        The RunSpec.
+
+    Raises
+    ------
+    ValueError
+        If it is not valid.
+    """
+
+    def __new__(cls, spec_json: str) -> Traffic: ...
+    def application(self, flow: int, connection: int | None = None) -> Application:
+        """Return the application of a flow, or of one of its connections."""
+    def arrivals_ns(self, flow: int) -> list[int]:
+        """Return the times at which the connections of a flow open during the run."""
+    def datagram_times(self, flow: int, start_ns: int) -> Iterator[int]:
+        """Return the departure times of a flow's datagrams, beginning at `start_ns`."""
+    def browser(self, flow: int) -> Browser:
+        """Return the browser of a flow."""
+
 def record_of_samples(
     spec_json: str,
     time_ns: npt.NDArray[np.int64],
@@ -358,7 +471,11 @@ def record_of_samples(
     time_ns
         Times of the samples.
     flows, links
-        Per flow and link: arrays of cumulative counters and states, with one value per sample.
+        Per flow and link: arrays of cumulative counters and states, with one value per sample. A
+        flow can also have logs of its applications: `messages` (per connection, see
+        `Application.messages`), `pages` (see `Browser.pages`), `datagrams_ns` (arrival time,
+        number and one-way delay of each CBR datagram), and `pings_ns` (time of the reply or
+        timeout, number, and RTT or None of each ping).
 
     Raises
     ------
@@ -456,31 +573,6 @@ def toml_lines(text: str) -> dict[str | int, tuple[int, Any]]:
         If several numbers exceed 64 bits.
     RecursionError
         If it is nested deeper than 80 levels.
-    """
-
-def draw_quantities(quantities_json: list[str], seed: int, name: str, count: int) -> list[int]:
-    """Draw values of quantities from a named random stream, in turn, like a simulation.
-
-    Parameters
-    ----------
-    quantities_json
-        The quantities, in the format of a RunSpec.
-    seed
-        Seed of the run.
-    name
-        Name of the stream, such as `flow/web/sizes`.
-    count
-        Number of values.
-
-    Returns
-    -------
-    list of int
-        Bytes or nanoseconds, as integers.
-
-    Raises
-    ------
-    ValueError
-        If a quantity is not valid.
     """
 
 def draw_impairments(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from jostle import _core
-from jostle.backends.kernel import capabilities, controllers, tc_queues
+from jostle.backends.kernel import capabilities, tc_queues
 from jostle.errors import InputError
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
@@ -154,15 +154,6 @@ def test_jitter_that_is_too_fine_to_be_played_back_is_refused(defaults):
     spec = spec_of(overrides={"bottleneck.jitter": jitter})
     (problem,) = capabilities.problems(spec, defaults, "virtual")
     assert problem.key == "bottleneck.jitter.correlation"
-
-
-def test_a_source_that_nothing_sends_is_refused(defaults):
-    spec = spec_of()
-    spec["flows"][0]["source"] = {"kind": "carrier_pigeon"}
-    (found,) = capabilities.problems(spec, defaults, "virtual")
-    assert str(found).startswith(
-        "flows.one.source: `carrier_pigeon`: nothing in the guest sends so"
-    )
 
 
 @pytest.mark.parametrize("key", REFUSED, ids=lambda key: f"{key.strip()}-{key.count(' ')}")
@@ -322,13 +313,3 @@ def test_links_that_tc_is_not_are_those_of_virtual_time(key, value, message, def
     for kind in ("realtime", "native"):
         with pytest.raises(InputError, match=f"{message}.*--backend kernel"):
             capabilities.check(spec, defaults, kind)
-
-
-def test_a_source_that_the_guest_does_not_know_is_refused() -> None:
-    spec = spec_of()
-    flow = {**spec["flows"][0], "source": {"kind": "film", "bytes": 1000}}
-    defaults = controllers.defaults_of(json.loads(_core.registry()))
-    with pytest.raises(
-        InputError, match=r"flows\.one\.source: `film`: nothing in the guest sends so"
-    ):
-        capabilities.check({**spec, "flows": [flow]}, defaults, "virtual")

@@ -7,11 +7,10 @@ import json
 import numpy as np
 import pytest
 from jostle import _core
-from jostle.backends.kernel import transfer_table
-from jostle.backends.kernel.arrivals import connections
+from jostle.backends.kernel.arrivals import arrivals_ns
 from jostle.backends.kernel.job import memory_mb, samples_per_interval
 
-from backends_kernel.kernel_specs import spec_of
+from backends_kernel.kernel_specs import record_of_logs, spec_of
 
 SHORT = """
 duration = "10 s"
@@ -60,39 +59,54 @@ source.count      = { distribution = "exponential", mean = "4" }
 """
 
 
+def traffic(spec):
+    return _core.Traffic(json.dumps(spec))
+
+
 def test_connections_are_those_of_the_simulator():
     spec = spec_of(SHORT)
     table = _core.run(json.dumps(spec)).transfers
-    drawn = connections(spec, spec["flows"][0])
-    assert [one["start_ns"] / 1e9 for one in drawn] == table["time_s"].tolist()
-    assert [one["sizes_bytes"] for one in drawn] == [[size] for size in table["bytes"].tolist()]
-    assert len(drawn) > 200
+    opens_ns = arrivals_ns(spec, 0)
+    assert [at / 1e9 for at in opens_ns] == table["time_s"].tolist()
+    applications = [traffic(spec).application(0, number) for number in range(len(opens_ns))]
+    sizes = [[one.next_message_bytes(), one.next_message_bytes()] for one in applications]
+    assert sizes == [[size, None] for size in table["bytes"].tolist()]
+    assert len(opens_ns) > 200
 
 
 def test_sessions_are_those_of_the_simulator():
     spec = spec_of(SESSIONS)
-    bulk, talk = spec["flows"]
-    assert connections(spec, bulk) is None
+    assert arrivals_ns(spec, 0) is None
     table = _core.run(json.dumps(spec)).transfers
-    drawn = connections(spec, talk)
+    opens_ns = arrivals_ns(spec, 1)
     numbers, sizes = table["connection"], table["bytes"]
-    assert len(drawn) == len(set(numbers.tolist())) > 20
+    assert len(opens_ns) == len(set(numbers.tolist())) > 20
     begun = 0
-    for number, one in enumerate(drawn):
+    for number, at_ns in enumerate(opens_ns):
+        application = traffic(spec).application(1, number)
+        drawn = list(iter(application.next_message_bytes, None))
         asked = sizes[numbers == number].tolist()
         # What was not asked for when the run ended was not told.
-        assert one["sizes_bytes"][: len(asked)] == asked
-        assert one["start_ns"] / 1e9 == table["time_s"][numbers == number][0]
-        assert len(one["sizes_bytes"]) == len(one["spans_ns"]) == one["source"]["count"]
+        assert drawn[: len(asked)] == asked
+        assert at_ns / 1e9 == table["time_s"][numbers == number][0]
         begun += len(asked)
     assert begun == len(sizes)
-    # Responses that were over at once were followed by those spans.
-    first = table["time_s"][numbers == 0], table["completion_time_s"][numbers == 0]
-    thinks_s = np.diff(first[0]) - first[1][:-1]
-    # Beside a think time, half a round trip until the sender knows of the last byte.
-    assert thinks_s - np.array(drawn[0]["spans_ns"])[: len(thinks_s)] / 1e9 == pytest.approx(
-        np.full(len(thinks_s), 0.03), abs=0.03
-    )
+
+
+def test_sessions_think_as_long_as_in_the_simulator():
+    spec = spec_of(SESSIONS)
+    table = _core.run(json.dumps(spec)).transfers
+    rows = table["connection"] == 0
+    asked_s, took_s = table["time_s"][rows], table["completion_time_s"][rows]
+    assert len(asked_s) > 2
+    application = traffic(spec).application(1, 0)
+    for at_s, lasted_s, next_s in zip(asked_s, took_s, asked_s[1:], strict=False):
+        step = application.act(round(at_s * 1e9))
+        assert (step.is_last, step.next_ns) == (True, None)
+        over_ns = round((at_s + lasted_s) * 1e9)
+        next_ns = application.on_acknowledged(over_ns, 0)
+        # Beside a think time, half a round trip until the sender knows of the last byte.
+        assert 0 < next_s - next_ns / 1e9 < 0.06
 
 
 def test_a_list_says_when_they_come():
@@ -100,23 +114,27 @@ def test_a_list_says_when_they_come():
     flow = spec["flows"][0]
     flow["arrivals"] = {"kind": "listed", "at_ns": [0, 5, 10**9], "bytes": [7, 70_000, 9]}
     flow["start_ns"] = 10**9
-    drawn = connections(spec, flow)
-    assert [one["start_ns"] for one in drawn] == [10**9, 10**9 + 5, 2 * 10**9]
-    assert [one["sizes_bytes"] for one in drawn] == [[7], [70_000], [9]]
+    assert arrivals_ns(spec, 0) == [10**9, 10**9 + 5, 2 * 10**9]
+    applications = [traffic(spec).application(0, number) for number in range(3)]
+    assert [one.next_message_bytes() for one in applications] == [7, 70_000, 9]
 
 
-@pytest.mark.parametrize("text", [SHORT, SESSIONS], ids=["short", "sessions"])
-def test_measures_are_those_of_the_engine(text):
+@pytest.mark.parametrize(
+    ("text", "over"), [(SHORT, "acknowledged_ns"), (SESSIONS, "received_ns")],
+    ids=["short", "sessions"],
+)  # fmt: skip
+def test_measures_are_those_of_the_simulator(text, over):
     spec = spec_of(text)
     record = _core.run(json.dumps(spec))
-    table, groups = record.transfers, json.loads(record.summary)["groups"]
-    events = [{"transfers_ns": told(table, flow)} for flow in range(len(spec["flows"]))]
-    made = transfer_table.table(spec, events)
-    assert list(made) == list(table)
+    table = record.transfers
+    logs = [{"messages": logged(table, flow, over)} for flow in range(len(spec["flows"]))]
+    made = record_of_logs(spec, logs)
+    assert list(made.transfers) == list(table)
     for name, column in table.items():
-        assert made[name].dtype == column.dtype
-        np.testing.assert_allclose(made[name], column, rtol=1e-9, err_msg=name)
-    for found, group in zip(transfer_table.add_transfers(groups, spec, made), groups, strict=True):
+        assert made.transfers[name].dtype == column.dtype
+        np.testing.assert_allclose(made.transfers[name], column, rtol=1e-9, err_msg=name)
+    groups, expected = (json.loads(one.summary)["groups"] for one in (made, record))
+    for found, group in zip(groups, expected, strict=True):
         assert measured(found) == pytest.approx(measured(group), rel=1e-9, nan_ok=True)
 
 
@@ -126,33 +144,37 @@ def measured(group):
     return {name: np.nan if value is None else value for name, value in chosen.items()}
 
 
-def told(table, flow):
-    """Say of the transfers of a flow what the guest would say."""
-    of_flow = table["flow"] == flow
-    columns = ("connection", "time_s", "bytes", "completion_time_s", "retransmitted_packets")
-    return [
-        (
-            number,
-            round(at_s * 1e9),
-            size_bytes,
-            None if np.isnan(took_s) else round(took_s * 1e9),
-            again,
-        )
-        for number, at_s, size_bytes, took_s, again in zip(
-            *(table[name][of_flow].tolist() for name in columns), strict=True
-        )
-    ]
+def logged(table, flow, over):
+    """The logs of the connections of a flow, as the guest would write them."""
+    logs = []
+    for connection in sorted(set(table["connection"][table["flow"] == flow].tolist())):
+        rows = np.flatnonzero(table["connection"] == connection)
+        messages = []
+        for row in rows:
+            requested_ns = round(table["time_s"][row] * 1e9)
+            took_s = table["completion_time_s"][row]
+            end_ns = None if np.isnan(took_s) else requested_ns + round(took_s * 1e9)
+            messages.append(
+                {
+                    "requested_ns": requested_ns,
+                    "bytes": int(table["bytes"][row]),
+                    over: end_ns,
+                    "retransmitted_packets": int(table["retransmitted_packets"][row]),
+                }
+            )
+        logs.append(json.dumps(messages))
+    return logs
 
 
-def test_what_is_not_known_of_a_run_without_transfers():
+def test_a_flow_of_which_nothing_came_has_no_measures():
     spec = spec_of(SHORT)
     spec["flows"][0]["arrivals"] = {"kind": "poisson", "rate_per_s": 1e-9}
-    made = transfer_table.table(spec, [{}])
-    assert [len(column) for column in made.values()] == [0] * 7
-    groups = json.loads(_core.run(json.dumps(spec)).summary)["groups"]
-    (found,) = transfer_table.add_transfers(groups, spec, made)
-    assert measured(found) == pytest.approx(measured(groups[0]), nan_ok=True)
-    assert transfer_table.table(spec_of(), [{}]) is None
+    made = record_of_logs(spec, [{}])
+    assert [len(column) for column in made.transfers.values()] == [0] * 7
+    (expected,) = json.loads(_core.run(json.dumps(spec)).summary)["groups"]
+    (found,) = json.loads(made.summary)["groups"]
+    assert measured(found) == pytest.approx(measured(expected), nan_ok=True)
+    assert record_of_logs(spec_of(), [{}]).transfers is None
 
 
 def test_many_are_looked_at_less_often_and_have_room():

@@ -10,7 +10,6 @@ import pytest
 from jostle import _core
 from jostle.backends.kernel import capabilities
 from jostle.backends.kernel.engine_samples_datagrams import datagram_samples
-from jostle.backends.kernel.guest.datagrams import moments_ns
 from jostle.backends.kernel.guest.sample_format import ARRIVAL, DEPARTURE
 
 from backends_kernel.kernel_specs import spec_of
@@ -44,7 +43,8 @@ def test_the_guest_sends_when_the_simulator_does(start_ns):
     spec |= {"flows": [flow], "interval_ns": 10_000_000}
     record = _core.run(json.dumps(spec))
     duration_ns = spec["duration_ns"]
-    ours = [*takewhile(lambda at: at < duration_ns, moments_ns(flow["source"], start_ns))]
+    times_ns = _core.Traffic(json.dumps(spec)).datagram_times(0, start_ns)
+    ours = [*takewhile(lambda at: at < duration_ns, times_ns)]
     sent = record.flows["sent_packets"]
     ends_ns = [round(end * 1e9) for end in record.flows["time_s"]]
     counted = [0] * len(ends_ns)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from jostle import _core
-from jostle.backends.kernel.web_pages import measures, pages
 
-from backends_kernel.kernel_specs import spec_of
+from backends_kernel.kernel_specs import record_of_logs, spec_of
 
 WEB = """
 duration = "60 s"
@@ -35,53 +33,24 @@ SMALL = (
 )
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        '{ kind = "web", think_time = "10 ms", parse_time = "0 s", pages = 30 }',
-        '{ kind = "web", think_time = { distribution = "exponential", mean = "10 ms" }, '
-        "pages = 30 }",
-        '{ kind = "web", think_time = "1 ms", main_object = "9 kB", object_count = 3, '
-        'object_size = "2 kB", pages = 30 }',
-        '{ kind = "web", think_time = "1 ms", main_object = "9 kB", parse_time = "1 ms", '
-        'object_count = 3, object_size = "1 B"'
-        ", pages = 30 }",
-    ],
-    ids=["parse is none", "drawn", "times alone", "nothing drawn"],
-)
-def test_pages_are_those_of_the_simulator(source):
-    spec = spec_of(WEB, {"flows.web.source": source})
-    flow, duration_ns = spec["flows"][0], spec["duration_ns"]
-    summary = json.loads(_core.run(json.dumps(spec)).summary)["flows"][0]
-    assert summary["pages"] == 30
-    drawn = pages(spec["seed"], flow, duration_ns)
-    whole = [drawn[number % len(drawn)] for number in range(30)]
-    size_bytes = sum(main_bytes + sum(others) for main_bytes, others, _, _ in whole)
-    delivered_bps = summary["phases"]["overall"]["goodput_bps"]
-    assert delivered_bps * duration_ns / 8e9 == pytest.approx(size_bytes, abs=1)
-
-
-def test_there_are_pages_enough():
-    spec = spec_of(WEB)
-    flow = spec["flows"][0]
-    drawn = pages(1, flow, 3600 * 10**9)
-    times_ns = [parse_ns + think_ns for _, _, parse_ns, think_ns in drawn]
-    assert sum(times_ns[:-1]) < 3600 * 10**9 <= sum(times_ns)
-    assert drawn[:20] == pages(1, flow, 60 * 10**9)[:20] != pages(2, flow, 60 * 10**9)[:20]
-    assert pages(1, {"name": "bulk", "source": {"kind": "bulk"}}, 10**9) == []
-
-
 def test_pages_count_that_were_whole():
     s = 10**9
     loads = [(0, s), (2 * s, 3 * s), (6 * s, 5 * s), (8 * s, None), (11 * s, None)]
-    assert measures(loads, 10 * s) == {
+    pages = [{"requested_ns": at_ns, "load_ns": took_ns} for at_ns, took_ns in loads]
+    spec = spec_of(WEB) | {"duration_ns": 10 * s}
+
+    def measures(pages):
+        (flow,) = json.loads(record_of_logs(spec, [{"pages": json.dumps(pages)}]).summary)["flows"]
+        return {name: value for name, value in flow.items() if name.startswith("page")}
+
+    assert measures(pages) == {
         "page_load_time_p50_s": 2.0,
         "page_load_time_mean_s": 2.0,
         "page_load_time_p95_s": pytest.approx(2.9),
         "pages": 2.0,
         "pages_unfinished": 2.0,
     }
-    assert measures([], s)["page_load_time_p50_s"] is None
+    assert measures([])["page_load_time_p50_s"] is None
 
 
 def test_pages_take_as_long_as_in_the_simulator(backend, simulator):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from backends_kernel.kernel_specs import spec_of
 from jostle import _core
 from jostle.scenario.distributions import RandomQuantity, parse_quantity, quantity_spec
 from jostle.scenario.parsing.quantities import QuantityError
@@ -149,17 +150,33 @@ def test_published_workloads_have_their_mean(
     steps = pairwise(points)
     mean = sum((high - low) * (left + right) / 2 for (left, low), (right, high) in steps)
     assert mean == pytest.approx(mean_bytes)
-    drawn = _core.draw_quantities([json.dumps(resolved)], 1, "flow/web/sizes", 20_001)
+    source = {"kind": "request_response", "bytes": resolved, "think_ns": 0, "count": 20_001}
+    drawn = list(iter(application(source).next_message_bytes, None))
     # The last step of data-mining has two hundredths of the flows and nine tenths of the bytes.
     assert sum(drawn) / len(drawn) == pytest.approx(mean_bytes, rel=0.1)
     assert sorted(drawn)[10_000] == pytest.approx(median_bytes, rel=0.05)
 
 
+def application(source: Any, seed: int = 1) -> _core.Application:
+    run = spec_of() | {"seed": seed}
+    run["flows"][0]["source"] = source
+    return _core.Traffic(json.dumps(run)).application(0)
+
+
 def test_draws_repeat_by_seed_and_take_turns() -> None:
-    think = json.dumps(law("exponential", mean=1e9))
-    drawn = _core.draw_quantities([think, "5"], 7, "flow/web/source", 6)
-    assert drawn[1::2] == [5, 5, 5]
-    assert drawn == _core.draw_quantities([think, "5"], 7, "flow/web/source", 6)
-    assert drawn[0] != _core.draw_quantities([think, "5"], 8, "flow/web/source", 6)[0]
+    def periods_ns(seed: int) -> list[int]:
+        source = {"kind": "on_off", "on_ns": 5_000, "off_ns": law("exponential", mean=1e9)}
+        drawing, at_ns, found = application(source, seed), 0, []
+        for _ in range(6):
+            next_ns = drawing.act(at_ns).next_ns
+            assert next_ns is not None
+            found.append(next_ns - at_ns)
+            at_ns = next_ns
+        return found
+
+    assert len(set(periods_ns(7))) == 4
+    assert sorted(periods_ns(7))[:3] == [5_000] * 3
+    assert periods_ns(7) == periods_ns(7)
+    assert set(periods_ns(7)) & set(periods_ns(8)) == {5_000}
     with pytest.raises(ValueError, match=r"mean.*more than 0"):
-        _core.draw_quantities([json.dumps(law("exponential", mean=-1))], 7, "x", 1)
+        application({"kind": "fixed", "bytes": law("exponential", mean=-1)})

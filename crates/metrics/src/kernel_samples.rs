@@ -5,12 +5,17 @@
 //! two samples; a state keeps its value until the next sample. The sampler wakes at the ends of
 //! intervals and phases, but may be late. Each of these times therefore uses the nearest sample.
 
+use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
 use jostle_link::{DropReason, Error, SentTotals, Service, ServiceRate};
 use jostle_units::{Rate, SendLimit, Span, Time};
 
 use crate::event_sink::{AckEvent, EventSink, FlowState};
 use crate::{Recorder, RunRecord};
-use jostle_run_spec::RunSpec;
+use jostle_run_spec::{FlowSpec, RunSpec, SourceSpec};
+use jostle_traffic::{MessageRecord, PageRecord};
 
 const REASONS: usize = DropReason::ALL.len();
 
@@ -21,10 +26,10 @@ pub struct SampledFlow {
     pub start: Option<Time>,
     /// Time at which all data were acknowledged.
     pub completed: Option<Time>,
-    /// Completion time and response time of each response, in order.
-    pub responses: Vec<(Time, Span)>,
-    /// Completion time and bitrate of each video segment, in order.
-    pub segments: Vec<(Time, u64)>,
+    /// Messages of each connection, in order.
+    pub connections: Vec<Vec<MessageRecord>>,
+    /// Pages of a browser, in order.
+    pub pages: Vec<PageRecord>,
     /// Arrival time, number counted from 0, and one-way delay of each one-way datagram received, in
     /// order.
     pub datagrams: Vec<(Time, u32, Span)>,
@@ -109,6 +114,8 @@ impl KernelSamples {
             flows: vec![ReportedFlow::default(); self.flows.len()],
             links: vec![ReportedLink::default(); self.links.len()],
             recorder: Recorder::of_samples(spec),
+            events: self.application_events(spec).into_iter().peekable(),
+            connections: BTreeMap::new(),
             counted: Time::ZERO,
         };
         reporter.open(spec);
@@ -120,9 +127,7 @@ impl KernelSamples {
                 reporter.sample(sample, self.times[sample].max(before).min(moment));
             }
             reporter.complete(moment);
-            reporter.respond(moment);
-            reporter.arrive(moment);
-            reporter.echo(moment);
+            reporter.report_events(moment);
             reporter.count_flows(moment);
             if ends_interval {
                 reporter.end_interval(moment, last);
@@ -134,6 +139,49 @@ impl KernelSamples {
             (before, next) = (moment, last + 1);
         }
         Ok(reporter.recorder.finish())
+    }
+
+    /// Returns what the applications did during the run, in order of time.
+    fn application_events(&self, spec: &RunSpec) -> Vec<(Time, u32, ApplicationEvent)> {
+        let end_ns = spec.duration_ns;
+        let mut events = Vec::new();
+        for (flow, (seen, spec)) in (0..).zip(self.flows.iter().zip(&spec.flows)) {
+            let mut add = |at: Time, event| events.push((at, flow, event));
+            for (connection, messages) in (0..).zip(&seen.connections) {
+                for message in messages {
+                    if spec.arrivals.is_some() {
+                        let transfer = Transfer::of(spec, connection, message, end_ns);
+                        add(
+                            Time::from_ns(message.requested_ns),
+                            ApplicationEvent::Transfer(transfer),
+                        );
+                    }
+                    let Some(received_ns) = message.received_ns else { continue };
+                    let received = Time::from_ns(received_ns);
+                    let after = received.since(Time::from_ns(message.requested_ns));
+                    let event = message
+                        .bitrate_bps
+                        .map_or(ApplicationEvent::Response(after), ApplicationEvent::Segment);
+                    add(received, event);
+                }
+            }
+            for page in &seen.pages {
+                let requested = Time::from_ns(page.requested_ns);
+                add(requested, ApplicationEvent::PageRequested);
+                if let Some(after) = page.load_ns.map(Span::from_ns) {
+                    add(requested + after, ApplicationEvent::PageLoaded(after));
+                }
+            }
+            for &(came, number, delay) in &seen.datagrams {
+                add(came, ApplicationEvent::Datagram(number, delay));
+            }
+            for &(known, number, rtt) in &seen.pings {
+                add(known, ApplicationEvent::Ping(number, rtt));
+            }
+        }
+        // Stable: events of one flow at one time keep their order.
+        events.sort_by_key(|(at, flow, _)| (*at, *flow));
+        events
     }
 
     /// Returns the index of the sample nearest to `moment`.
@@ -185,10 +233,52 @@ struct ReportedFlow {
     retransmitted_packets: u64,
     rtt_min: Option<Span>,
     completed: bool,
-    responses: usize,
-    segments: usize,
-    datagrams: usize,
-    pings: usize,
+}
+
+/// What an application did.
+#[derive(Clone, Copy, Debug)]
+enum ApplicationEvent {
+    /// A response was complete at the receiver, this long after its request.
+    Response(Span),
+    /// A video segment of this bitrate was complete at the player.
+    Segment(u64),
+    /// A one-way datagram arrived: its number and delay.
+    Datagram(u32, Span),
+    /// The result of a ping is known: its number, and the RTT if it was answered in time.
+    Ping(u32, Option<Span>),
+    PageRequested,
+    /// A page was complete at the browser, this long after its request.
+    PageLoaded(Span),
+    Transfer(Transfer),
+}
+
+/// A transfer of a multi-connection flow.
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    /// Number of the connection within the flow.
+    connection: u32,
+    bytes: u64,
+    /// Completion time, if it was complete by the end of the run.
+    after: Option<Span>,
+    retransmitted_packets: u32,
+}
+
+impl Transfer {
+    /// A response is complete at the receiver, another transfer at its last acknowledgement.
+    fn of(flow: &FlowSpec, connection: u32, message: &MessageRecord, end_ns: u64) -> Self {
+        let over_ns = match flow.source {
+            SourceSpec::RequestResponse { .. } => message.received_ns,
+            _ => message.acknowledged_ns,
+        };
+        let over_ns = over_ns.filter(|over_ns| *over_ns <= end_ns);
+        Self {
+            connection,
+            bytes: message.bytes,
+            after: over_ns
+                .map(|over_ns| Span::from_ns(over_ns.saturating_sub(message.requested_ns))),
+            retransmitted_packets: message.retransmitted_packets.try_into().unwrap_or(u32::MAX),
+        }
+    }
 }
 
 /// Counters of a link that were already reported to the recorder.
@@ -208,6 +298,10 @@ struct Reporter<'a> {
     flows: Vec<ReportedFlow>,
     links: Vec<ReportedLink>,
     recorder: Recorder,
+    /// Events of applications that were not reported yet.
+    events: Peekable<IntoIter<(Time, u32, ApplicationEvent)>>,
+    /// Numbers of connections in the run, by flow and number within the flow.
+    connections: BTreeMap<(u32, u32), u32>,
     /// Time up to which link counters were reported.
     counted: Time,
 }
@@ -269,57 +363,35 @@ impl Reporter<'_> {
         }
     }
 
-    /// Reports responses and video segments that completed before `moment`.
-    fn respond(&mut self, moment: Time) {
-        for (number, (seen, reported)) in (0..).zip(self.samples.flows.iter().zip(&mut self.flows))
-        {
-            for &(whole, after) in &seen.responses[reported.responses..] {
-                if whole >= moment {
-                    break;
+    /// Reports what applications did before `moment`.
+    fn report_events(&mut self, moment: Time) {
+        while let Some((now, flow, event)) = self.events.next_if(|(at, ..)| *at < moment) {
+            let recorder = &mut self.recorder;
+            match event {
+                ApplicationEvent::Response(after) => recorder.response_complete(now, flow, after),
+                ApplicationEvent::Segment(bitrate) => recorder.segment_loaded(now, flow, bitrate),
+                ApplicationEvent::Datagram(number, delay) => {
+                    // The queueing delay is unknown.
+                    recorder.packet_transit(now, flow, delay, Span::ZERO);
+                    recorder.datagram_received(now, flow, number, delay);
                 }
-                reported.responses += 1;
-                self.recorder.response_complete(whole, number, after);
-            }
-            for &(whole, bitrate_bps) in &seen.segments[reported.segments..] {
-                if whole >= moment {
-                    break;
-                }
-                reported.segments += 1;
-                self.recorder.segment_loaded(whole, number, bitrate_bps);
-            }
-        }
-    }
-
-    /// Reports datagrams that arrived before `moment`. Their queueing delay is unknown.
-    fn arrive(&mut self, moment: Time) {
-        for (number, (seen, reported)) in (0..).zip(self.samples.flows.iter().zip(&mut self.flows))
-        {
-            for &(came, datagram, delay) in &seen.datagrams[reported.datagrams..] {
-                if came >= moment {
-                    break;
-                }
-                reported.datagrams += 1;
-                self.recorder.packet_transit(came, number, delay, Span::ZERO);
-                self.recorder.datagram_received(came, number, datagram, delay);
+                ApplicationEvent::Ping(_, Some(rtt)) => recorder.ping_reply(now, flow, rtt),
+                ApplicationEvent::Ping(number, None) => recorder.ping_lost(now, flow, number),
+                ApplicationEvent::PageRequested => recorder.page_requested(now, flow),
+                ApplicationEvent::PageLoaded(after) => recorder.page_loaded(now, flow, after),
+                ApplicationEvent::Transfer(transfer) => self.report_transfer(now, flow, transfer),
             }
         }
     }
 
-    /// Reports ping replies and losses before `moment`.
-    fn echo(&mut self, moment: Time) {
-        for (number, (seen, reported)) in (0..).zip(self.samples.flows.iter().zip(&mut self.flows))
-        {
-            for &(known, ping, rtt) in &seen.pings[reported.pings..] {
-                if known >= moment {
-                    break;
-                }
-                reported.pings += 1;
-                match rtt {
-                    Some(rtt) => self.recorder.ping_reply(known, number, rtt),
-                    None => self.recorder.ping_lost(known, number, ping),
-                }
-            }
+    fn report_transfer(&mut self, now: Time, flow: u32, transfer: Transfer) {
+        let next = (self.flows.len() + self.connections.len()) as u32;
+        let number = *self.connections.entry((flow, transfer.connection)).or_insert(next);
+        if number == next {
+            self.recorder.connection_opened(now, number, flow);
         }
+        self.recorder.transfer_requested(now, number, transfer.bytes);
+        self.recorder.transfer_outcome(number, transfer.after, transfer.retransmitted_packets);
     }
 
     /// Reports the counters of flows until `moment`.

@@ -138,6 +138,15 @@ impl Recorder {
         self.meter(flow).limited_for(limit, length);
     }
 
+    /// Records the outcome of the latest transfer of a connection. For sources that report
+    /// transfers after the run.
+    pub(crate) fn transfer_outcome(&mut self, connection: u32, after: Option<Span>, packets: u32) {
+        self.run.connections.repeated(connection, packets);
+        if let Some(after) = after {
+            self.run.connections.ended(connection, after);
+        }
+    }
+
     /// Ends the run and returns the measures and all series.
     pub fn finish(mut self) -> RunRecord {
         while self.closed < self.run.timeline.segments() {

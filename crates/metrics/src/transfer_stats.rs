@@ -1,10 +1,8 @@
 //! Outcome of a flow's transfer.
 
 use crate::tables::TransferTable;
-use jostle_run_spec::{
-    ConstantService, FlowRandomStreams, FlowSpec, Quantity, QuantitySampler, RunSpec, Sizes,
-    SourceSpec, responses,
-};
+use jostle_run_spec::{ConstantService, FlowRandomStreams, FlowSpec, RunSpec, SourceSpec};
+use jostle_traffic::MessageSizes;
 
 /// Outcome of a flow's transfer at the end of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -139,33 +137,10 @@ impl GroupTransfers {
     }
 }
 
-/// Maximum number of randomly sized responses whose total is computed in advance.
-const ADDED_UP: u64 = 1 << 20;
-
 /// Returns the total payload of a flow's source in a run with `seed`, or `None` if the flow does
 /// not end by itself.
 pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
-    let (bytes, count) = match &flow.source {
-        SourceSpec::Fixed { bytes } => (bytes, 1),
-        SourceSpec::RequestResponse { bytes, count, .. } => {
-            let count = QuantitySampler::new(count.clone()?);
-            (bytes, responses(&count, FlowRandomStreams::of(seed, &flow.name)))
-        }
-        SourceSpec::Trace(trace) => return Some(trace.writes.iter().map(|it| it.bytes).sum()),
-        SourceSpec::Bulk
-        | SourceSpec::OnOff { .. }
-        | SourceSpec::Ping { .. }
-        | SourceSpec::Cbr(_)
-        | SourceSpec::Media(_)
-        | SourceSpec::Video(_)
-        | SourceSpec::Web(_)
-        | SourceSpec::Relay { .. } => return None,
-    };
-    if let Quantity::Constant(bytes) = bytes {
-        return Some(bytes.saturating_mul(count));
-    }
-    let mut sizes = Sizes::new(bytes, seed, &flow.name);
-    (count <= ADDED_UP).then(|| (0..count).fold(0u64, |sum, _| sum.saturating_add(sizes.draw())))
+    MessageSizes::of(&flow.source, FlowRandomStreams::of(seed, &flow.name)).total_bytes()
 }
 
 /// Transfer over an empty path of constant service rates.

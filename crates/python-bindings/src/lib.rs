@@ -9,7 +9,6 @@ mod impairments;
 mod packet_ring;
 mod pcap_analysis;
 mod policy;
-mod quantity;
 #[cfg(target_os = "linux")]
 mod quic_endpoint;
 mod registry;
@@ -17,6 +16,7 @@ mod run;
 mod run_record;
 mod time_series;
 mod toml_lines;
+mod traffic;
 
 use pyo3::prelude::*;
 
@@ -37,6 +37,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<policy::Policy>()?;
     module.add_function(wrap_pyfunction!(policy::learning_features, module)?)?;
     module.add_function(wrap_pyfunction!(policy::design, module)?)?;
+    module.add_class::<traffic::Traffic>()?;
     module.add_class::<pcap_analysis::Measurement>()?;
     module.add_class::<pcap_analysis::TimeSequence>()?;
     #[cfg(target_os = "linux")]
@@ -58,7 +59,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::constant_service, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(toml_lines::toml_lines, module)?)?;
-    module.add_function(wrap_pyfunction!(quantity::draw_quantities, module)?)?;
     module.add_function(wrap_pyfunction!(impairments::draw_impairments, module)?)?;
     Ok(())
 }

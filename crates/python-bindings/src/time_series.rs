@@ -11,6 +11,7 @@ use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::controller::permanent;
@@ -219,10 +220,10 @@ fn counts(columns: &Bound<'_, PyDict>, name: &str, intervals: usize) -> PyResult
 ///     Per flow and link, arrays with a value per sample: see `jostle_metrics::SampledFlow` and
 ///     `SampledLink`. Flows also have `mode` (list of str), `internals` (arrays by name),
 ///     `start_ns`, `completed_ns`, `initial_cwnd_bytes`, optionally `limited_ns` (arrays by name of
-///     the limit), and lists of tuples: `responses_ns`
-///     (completion time, duration of each response), `datagrams_ns` (arrival time, number, one-way
-///     delay of each CBR datagram), `pings_ns` (time of the echo or timeout, number, RTT or None of
-///     each ping), and `segments_ns` (completion time, bitrate in bit/s of each video segment).
+///     the limit), and optionally logs of their applications: `messages` (a JSON list of
+///     `MessageRecord` per connection), `pages` (a JSON list of `PageRecord`), `datagrams_ns` (tuples
+///     of arrival time, number, one-way delay of each CBR datagram), and `pings_ns` (tuples of the time
+///     of the echo or timeout, number, RTT or None of each ping).
 ///
 /// Returns
 /// -------
@@ -271,32 +272,19 @@ fn sampled_flow(flow: &Bound<'_, PyDict>, samples: usize) -> PyResult<SampledFlo
     Ok(SampledFlow {
         start: time("start_ns")?,
         completed: time("completed_ns")?,
-        responses: value::<Vec<(u64, u64)>>(flow, "responses_ns")?
+        connections: optional(flow, "messages", Vec::<String>::new())?
+            .iter()
+            .map(|messages| records(messages))
+            .collect::<PyResult<_>>()?,
+        pages: records(&optional(flow, "pages", "[]".to_owned())?)?,
+        datagrams: optional(flow, "datagrams_ns", Vec::<(u64, u32, u64)>::new())?
             .into_iter()
-            .map(|(whole, after)| (Time::from_ns(whole), Span::from_ns(after)))
+            .map(|(came, number, delay)| (Time::from_ns(came), number, Span::from_ns(delay)))
             .collect(),
-        segments: flow
-            .get_item("segments_ns")?
-            .map_or(Ok(Vec::new()), |found| found.extract::<Vec<(u64, u64)>>())?
+        pings: optional(flow, "pings_ns", Vec::<(u64, u32, Option<u64>)>::new())?
             .into_iter()
-            .map(|(whole, bitrate_bps)| (Time::from_ns(whole), bitrate_bps))
+            .map(|(known, number, rtt)| (Time::from_ns(known), number, rtt.map(Span::from_ns)))
             .collect(),
-        datagrams: match flow.get_item("datagrams_ns")? {
-            None => Vec::new(),
-            Some(found) => found
-                .extract::<Vec<(u64, u32, u64)>>()?
-                .into_iter()
-                .map(|(came, number, delay)| (Time::from_ns(came), number, Span::from_ns(delay)))
-                .collect(),
-        },
-        pings: match flow.get_item("pings_ns")? {
-            None => Vec::new(),
-            Some(found) => found
-                .extract::<Vec<(u64, u32, Option<u64>)>>()?
-                .into_iter()
-                .map(|(known, number, rtt)| (Time::from_ns(known), number, rtt.map(Span::from_ns)))
-                .collect(),
-        },
         sent_bytes: seen("sent_bytes")?,
         received_bytes: seen("received_bytes")?,
         delivered_bytes: seen("delivered_bytes")?,
@@ -370,6 +358,18 @@ where
     T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
 {
     item(of, name)?.extract()
+}
+
+fn optional<'py, T>(of: &Bound<'py, PyDict>, name: &str, otherwise: T) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    of.get_item(name)?.map_or(Ok(otherwise), |found| found.extract())
+}
+
+/// Parses a log of an application.
+fn records<T: DeserializeOwned>(log_json: &str) -> PyResult<Vec<T>> {
+    serde_json::from_str(log_json).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 fn item<'py>(of: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {

@@ -1,6 +1,7 @@
 //! Receiving endpoint, which accepts the connection.
 
-use jostle_run_spec::{FlowSpec, Sizes, SourceSpec};
+use jostle_run_spec::{FlowRandomStreams, FlowSpec};
+use jostle_traffic::MessageSizes;
 use jostle_units::Time;
 
 use crate::event_loop::SocketEndpoint;
@@ -15,7 +16,8 @@ pub(crate) fn run(job: &Job, flow: &FlowSpec) -> Result<(), HostError> {
     let clock = Clock::new(job.start_ns);
     let mut wired = SocketEndpoint::waiting(ends.server, clock, Socket::bind(job.local)?);
     let mut samples = Samples::create(&job.samples, &job.moments_ns)?;
-    let mut taken = ReceivedData::new(MessageSizes::of(flow, job.spec.seed));
+    let streams = FlowRandomStreams::of(job.spec.seed, &flow.name);
+    let mut taken = ReceivedData::new(MessageSizes::of(&flow.source, streams));
     let mut notes = OutputFiles::beside(&job.samples);
     while !samples.is_over() {
         let now = wired.turn(samples.next(), &mut ())?;
@@ -32,81 +34,51 @@ pub(crate) fn run(job: &Job, flow: &FlowSpec) -> Result<(), HostError> {
     samples.finish()
 }
 
-/// Sizes of successive messages.
-enum MessageSizes {
-    /// Randomly sized responses.
-    Drawn(Sizes),
-    /// Frames on a schedule, and the number of sizes returned so far.
-    Timed(Box<SourceSpec>, u64),
-}
-
-impl MessageSizes {
-    fn of(flow: &FlowSpec, seed: u64) -> Option<Self> {
-        match &flow.source {
-            SourceSpec::RequestResponse { bytes, .. } => {
-                Some(Self::Drawn(Sizes::new(bytes, seed, &flow.name)))
-            }
-            timed if timed.is_timed() => Some(Self::Timed(Box::new(timed.clone()), 0)),
-            _ => None,
-        }
-    }
-
-    fn next(&mut self) -> Option<u64> {
-        match self {
-            Self::Drawn(sizes) => Some(sizes.draw()),
-            Self::Timed(source, number) => {
-                let write = source.write(*number)?;
-                *number += 1;
-                Some(write.bytes)
-            }
-        }
-    }
-}
-
 /// Data received by the application.
 struct ReceivedData {
     bytes: u64,
-    /// Message sizes, if there are any, and the end of the next message.
-    messages: Option<(MessageSizes, u64)>,
+    sizes: MessageSizes,
+    /// End of the next message, if there is one.
+    message_end: Option<u64>,
     whole_ns: Vec<u64>,
 }
 
 impl ReceivedData {
-    fn new(sizes: Option<MessageSizes>) -> Self {
-        let messages = sizes.and_then(|mut sizes| {
-            let first_bytes = sizes.next()?;
-            Some((sizes, first_bytes))
-        });
-        Self { bytes: 0, messages, whole_ns: Vec::new() }
+    fn new(mut sizes: MessageSizes) -> Self {
+        let message_end = sizes.next();
+        Self { bytes: 0, sizes, message_end, whole_ns: Vec::new() }
     }
 
     fn add(&mut self, now: Time, bytes: u64) {
         self.bytes += bytes;
-        while let Some((sizes, end_bytes)) = &mut self.messages {
-            if self.bytes < *end_bytes {
-                break;
-            }
+        while let Some(end_bytes) = self.message_end.filter(|end| *end <= self.bytes) {
             self.whole_ns.push(now.as_ns());
-            match sizes.next() {
-                Some(next_bytes) => *end_bytes += next_bytes,
-                None => self.messages = None,
-            }
+            self.message_end = self.sizes.next().map(|next_bytes| end_bytes + next_bytes);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use jostle_run_spec::SourceSpec;
+
     use super::*;
 
     #[test]
     fn a_response_is_whole_with_its_last_byte() {
-        let mut taken =
-            ReceivedData::new(Some(MessageSizes::Drawn(Sizes::new(&100.into(), 1, "web"))));
+        let source = SourceSpec::RequestResponse {
+            bytes: 100.into(),
+            think_ns: 0.into(),
+            count: Some(3.into()),
+        };
+        let streams = FlowRandomStreams::of(1, "web");
+        let mut taken = ReceivedData::new(MessageSizes::of(&source, streams));
         taken.add(Time::from_ns(5), 99);
         assert!(taken.whole_ns.is_empty());
         taken.add(Time::from_ns(6), 101);
         assert_eq!(taken.whole_ns, [6, 6]);
         assert_eq!(taken.bytes, 200);
+        taken.add(Time::from_ns(7), 150);
+        assert_eq!(taken.whole_ns, [6, 6, 7]);
     }
 }

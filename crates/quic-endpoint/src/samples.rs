@@ -76,8 +76,8 @@ pub(crate) struct SenderSample {
     pub sent_bytes: u64,
     /// Packets that carry retransmitted data.
     pub repeated_packets: u64,
-    /// Request times of responses since the previous sample, in ns of the run.
-    pub asked_ns: Vec<u64>,
+    /// Request time, in ns of the run, and size of each message since the previous sample.
+    pub requested: Vec<(u64, u64)>,
     /// Internal values of the controller.
     pub internals: Internals,
 }
@@ -88,7 +88,7 @@ pub(crate) struct ReceiverSample {
     /// Bytes on the wire.
     pub received_bytes: u64,
     pub delivered_bytes: u64,
-    /// Completion times of responses since the previous sample, in ns of the run.
+    /// Completion times of messages since the previous sample, in ns of the run.
     pub whole_ns: Vec<u64>,
 }
 

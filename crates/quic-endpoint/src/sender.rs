@@ -27,7 +27,7 @@ pub(crate) fn run(job: &Job, flow: &FlowSpec, completed: impl Fn(u64)) -> Result
         }
         wired.flush(now, |sent| counted.sent(sent))?;
         notes.take(&mut wired.end)?;
-        samples.take(now, || counted.sample(&wired.end, &mut application.asked_ns))?;
+        samples.take(now, || counted.sample(&wired.end, &mut application.requested))?;
     }
     notes.finish(&mut wired.end)?;
     samples.finish()
@@ -42,8 +42,8 @@ struct Application {
     opened: bool,
     /// The source waits until all written data are acknowledged.
     awaits: bool,
-    /// Request times of responses since the previous sample.
-    asked_ns: Vec<u64>,
+    /// Request times and sizes of messages since the previous sample.
+    requested: Vec<(u64, u64)>,
 }
 
 impl Application {
@@ -54,7 +54,7 @@ impl Application {
             turn: Time::from_ns(job.due_ns),
             opened: false,
             awaits: false,
-            asked_ns: Vec::new(),
+            requested: Vec::new(),
         }
     }
 
@@ -93,13 +93,13 @@ impl Application {
             Action::Write(bytes) => {
                 self.awaits = true;
                 if self.source.measures_messages() {
-                    self.asked_ns.push(asked.as_ns());
+                    self.requested.push((asked.as_ns(), bytes));
                 }
                 end.supply(Some(bytes));
             }
             Action::Append { bytes, last } => {
                 self.awaits = true;
-                self.asked_ns.push(asked.as_ns());
+                self.requested.push((asked.as_ns(), bytes));
                 end.append(bytes, last);
             }
             Action::Nothing => {}
@@ -144,7 +144,7 @@ impl SentCounters {
         self.repeated_packets += repeated.min(packets);
     }
 
-    fn sample(&self, end: &QuicEndpoint, asked_ns: &mut Vec<u64>) -> SenderSample {
+    fn sample(&self, end: &QuicEndpoint, requested: &mut Vec<(u64, u64)>) -> SenderSample {
         let mut internals = Internals::default();
         end.observe(&mut internals);
         let state = end.state();
@@ -164,7 +164,7 @@ impl SentCounters {
             sent_packets: self.sent_packets,
             sent_bytes: self.sent_bytes,
             repeated_packets: self.repeated_packets,
-            asked_ns: std::mem::take(asked_ns),
+            requested: std::mem::take(requested),
             internals,
         }
     }

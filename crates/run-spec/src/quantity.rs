@@ -90,6 +90,14 @@ impl Sizes {
         Self { sampler, random: streams.stream("sizes") }
     }
 
+    /// Returns the size, if all are equal.
+    pub const fn constant(&self) -> Option<u64> {
+        match self.sampler.0 {
+            Prepared::Constant(bytes) => Some(bytes),
+            Prepared::Drawn { .. } => None,
+        }
+    }
+
     /// Returns the next size.
     pub fn draw(&mut self) -> u64 {
         self.sampler.count(&mut self.random)

@@ -16,6 +16,7 @@ pub use arrivals::*;
 pub use datagrams::*;
 use jostle_link::FlowHosts;
 pub use jostle_registry::{LinuxRelease, ParameterValue, QueueLimit};
+use jostle_units::Span;
 pub use media::*;
 pub use quantity::*;
 pub use quic::*;
@@ -536,6 +537,17 @@ impl RunSpec {
             }
         }
         next
+    }
+
+    /// Returns the propagation delay of some links at the start of the run.
+    pub fn propagation(&self, links: &[u32]) -> Span {
+        let ns = |&link: &u32| self.links[link as usize].delay.steps[0].delay_ns;
+        Span::from_ns(links.iter().map(ns).sum())
+    }
+
+    /// Returns the propagation delay from the receiver of a flow to its sender.
+    pub fn reverse_propagation(&self, flow: &FlowSpec) -> Span {
+        self.propagation(&flow.reverse_path) + Span::from_ns(flow.base_delay_ns)
     }
 
     /// Returns the hosts at both ends of each flow. Hosts of the same name have the same number.

@@ -19,7 +19,7 @@ use jostle_run_spec::{
 use jostle_units::{DATAGRAM_HEADER_BYTES, RandomStream, Span, Time};
 
 use self::controller_factory::{ControllerFactories, ControllerFactory};
-use self::tcp::{TcpPlan, reverse_propagation};
+use self::tcp::TcpPlan;
 use crate::Error;
 use crate::cbr_sender::Datagrams;
 use crate::endpoints::EndpointKind;
@@ -195,8 +195,11 @@ fn quic_ends_with(
     run: &RunSpec,
     python_controllers: PythonControllers<'_>,
 ) -> Result<QuicEndpoints, Error> {
-    let settings = quic_settings(spec, run)?;
     let streams = FlowRandomStreams::of(run.seed, &spec.name);
+    let source = ApplicationModel::new(&spec.source)
+        .source(streams)
+        .with_request_delay(run.reverse_propagation(spec));
+    let settings = quic_settings(spec, run, source.measures_messages())?;
     let congestion = if spec.controller.is_of_stack() {
         let stack = match spec.controller.name.as_str() {
             "noq:cubic" => StackController::Cubic,
@@ -218,14 +221,12 @@ fn quic_ends_with(
         .map_err(|e| Error::unbuildable(&spec.name, e))?;
     let server = QuicEndpoint::server(&settings, streams.stream("quic/server").bits())
         .map_err(|e| Error::unbuildable(&spec.name, e))?;
-    let source = ApplicationModel::new(&spec.source)
-        .source(streams)
-        .with_request_delay(reverse_propagation(spec, run));
     let early = settings.handshake == Handshake::ZeroRtt;
     Ok(QuicEndpoints { client, server, source, early })
 }
 
-fn quic_settings(spec: &FlowSpec, run: &RunSpec) -> Result<Settings, Error> {
+/// `has_messages` is true if the application waits for its messages.
+fn quic_settings(spec: &FlowSpec, run: &RunSpec, has_messages: bool) -> Result<Settings, Error> {
     let missing = || Error::unbuildable(&spec.name, "a QUIC flow says how its connection is made");
     let quic = spec.quic.as_ref().ok_or_else(missing)?;
     if let Some(other) = &quic.implementation {
@@ -253,13 +254,7 @@ fn quic_settings(spec: &FlowSpec, run: &RunSpec) -> Result<Settings, Error> {
         burst_datagrams: quic.gso_packets as u8,
         initial_window_packets: spec.initial_window_packets,
         // RFC 9114 §4.1: each response uses a separate stream.
-        streams: match spec.source {
-            SourceSpec::RequestResponse { .. }
-            | SourceSpec::Media(_)
-            | SourceSpec::Trace(_)
-            | SourceSpec::Video(_) => 1,
-            _ => quic.streams,
-        },
+        streams: if has_messages { 1 } else { quic.streams },
         stream_window_bytes: quic.stream_receive_window_bytes,
         connection_window_bytes: spec.receive_window_bytes,
         send_buffer_bytes: spec.receive_window_bytes,

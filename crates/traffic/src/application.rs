@@ -1,7 +1,7 @@
 //! Applications: times and sizes of their writes.
 
 use jostle_run_spec::{
-    FlowRandomStreams, QuantitySampler, Sizes, SourceSpec, VideoSpec, responses,
+    FlowRandomStreams, Quantity, QuantitySampler, Sizes, SourceSpec, VideoSpec, responses,
 };
 use jostle_units::{RandomStream, Span, Time};
 
@@ -191,6 +191,20 @@ impl ApplicationInstance {
         matches!(self.kind, Kind::RequestResponse { .. } | Kind::Timed(_) | Kind::Video { .. })
     }
 
+    /// Returns whether the receiver requests each message after the first.
+    pub fn is_requested_by_receiver(&self) -> bool {
+        matches!(self.kind, Kind::Video { .. })
+    }
+
+    /// Returns the size of the message that the receiver requested last; `None` if the receiver
+    /// requests none.
+    pub(crate) fn requested_bytes(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::Video { viewer, .. } => viewer.pause().map(|_| viewer.bytes()),
+            _ => None,
+        }
+    }
+
     /// Handles the completion of a message at the receiver. Returns the bitrate if it is a video
     /// segment.
     pub fn on_message_complete(&mut self, now: Time) -> Option<u64> {
@@ -276,6 +290,87 @@ impl TimedWrites {
     fn next(&self) -> Option<(Time, u64)> {
         let write = self.spec.write(self.written)?;
         Some((self.opened? + Span::from_ns(write.at_ns), write.bytes))
+    }
+}
+
+/// Maximum number of randomly sized messages whose total is computed in advance.
+const ADDED_UP: u64 = 1 << 20;
+
+/// Sizes of the messages that an application writes, in stream order. Sizes that the receiver
+/// chooses are not included.
+#[derive(Clone, Debug)]
+pub struct MessageSizes(SizeKind);
+
+#[derive(Clone, Debug)]
+enum SizeKind {
+    /// There are no messages, or the receiver chooses their sizes.
+    None,
+    /// Randomly sized messages.
+    Drawn {
+        sizes: Sizes,
+        /// Number of messages left; `None` if unlimited.
+        left: Option<u64>,
+    },
+    /// Writes on a schedule.
+    Timed { spec: Box<SourceSpec>, number: u64 },
+}
+
+impl MessageSizes {
+    /// Creates the sizes of the flow or connection with these `streams`.
+    pub fn of(source: &SourceSpec, streams: FlowRandomStreams) -> Self {
+        let sampler = |quantity: &Quantity| QuantitySampler::new(quantity.clone());
+        let sizes = |bytes| Sizes::of(sampler(bytes), streams);
+        Self(match source {
+            SourceSpec::Fixed { bytes } => SizeKind::Drawn { sizes: sizes(bytes), left: Some(1) },
+            SourceSpec::RequestResponse { bytes, count, .. } => {
+                let left = count.as_ref().map(|count| responses(&sampler(count), streams));
+                SizeKind::Drawn { sizes: sizes(bytes), left }
+            }
+            timed if timed.is_timed() => {
+                SizeKind::Timed { spec: Box::new(timed.clone()), number: 0 }
+            }
+            _ => SizeKind::None,
+        })
+    }
+}
+
+impl MessageSizes {
+    /// Returns the sum of all sizes; `None` if they have no end, or are too many to add up.
+    pub fn total_bytes(self) -> Option<u64> {
+        match &self.0 {
+            SizeKind::Drawn { sizes, left: Some(count) } => {
+                if let Some(bytes) = sizes.constant() {
+                    return Some(bytes.saturating_mul(*count));
+                }
+                if *count > ADDED_UP {
+                    return None;
+                }
+            }
+            SizeKind::Timed { spec, .. } if matches!(**spec, SourceSpec::Trace(_)) => {}
+            _ => return None,
+        }
+        Some(self.fold(0, u64::saturating_add))
+    }
+}
+
+impl Iterator for MessageSizes {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        match &mut self.0 {
+            SizeKind::None => None,
+            SizeKind::Drawn { sizes, left } => {
+                if let Some(left) = left {
+                    *left = left.checked_sub(1)?;
+                }
+                Some(sizes.draw())
+            }
+            SizeKind::Timed { spec, number } => {
+                let write = spec.write(*number)?;
+                *number += 1;
+                Some(write.bytes)
+            }
+        }
     }
 }
 

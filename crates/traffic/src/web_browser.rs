@@ -101,6 +101,8 @@ pub struct WebBrowser {
     /// Maximum number of connections per page.
     connections: usize,
     multiplexed: bool,
+    /// Whether lost requests are repeated.
+    repeats: bool,
     stage: Stage,
     page: Page,
     asked: Time,
@@ -122,6 +124,7 @@ impl WebBrowser {
             left: web.pages,
             connections: web.connections as usize,
             multiplexed: web.multiplexed,
+            repeats: true,
             stage: Stage::Closed,
             page: Page::default(),
             asked: Time::ZERO,
@@ -129,6 +132,12 @@ impl WebBrowser {
             lines: Vec::new(),
             steps: Vec::new(),
         })
+    }
+
+    /// Repeats no request, because the transport of the requests retransmits.
+    #[must_use]
+    pub fn without_repeats(self) -> Self {
+        Self { repeats: false, ..self }
     }
 
     /// Performs all actions that are due at `now`.
@@ -166,6 +175,12 @@ impl WebBrowser {
         }
         line.reached += 1;
         line.asked_bytes.get(number as usize).copied()
+    }
+
+    /// Returns the size of the oldest object that was requested on a connection and is not complete.
+    pub fn awaited_bytes(&self, connection: u32) -> Option<u64> {
+        let line = self.lines.iter().find(|line| line.connection == connection)?;
+        line.asked_bytes.get(line.whole as usize).copied()
     }
 
     /// Handles the completion of objects on a connection, and its current RTT.
@@ -245,7 +260,7 @@ impl WebBrowser {
 
     /// Opens a connection with the request for an object.
     fn open(&mut self, bytes: u64, now: Time) {
-        let repeat_at = now + FIRST_TIMEOUT;
+        let repeat_at = self.repeat_time(now, FIRST_TIMEOUT);
         self.steps.push(BrowserAction::Open { line: self.lines.len() });
         self.lines.push(BrowserConnection {
             connection: u32::MAX,
@@ -255,18 +270,19 @@ impl WebBrowser {
             repeat_at,
             timeout: FIRST_TIMEOUT,
         });
-        self.wake(repeat_at);
+        self.wake_to_repeat(repeat_at);
     }
 
     /// Requests another object over a connection.
     fn ask(&mut self, at: usize, bytes: u64, now: Time) {
+        let repeat_at = self.repeat_time(now, self.lines[at].timeout);
         let line = &mut self.lines[at];
         let number = line.asked_bytes.len() as u32;
         line.asked_bytes.push(bytes);
-        line.repeat_at = now + line.timeout;
-        let (connection, repeat_at) = (line.connection, line.repeat_at);
+        line.repeat_at = repeat_at;
+        let connection = line.connection;
         self.steps.push(BrowserAction::Send { connection, number });
-        self.wake(repeat_at);
+        self.wake_to_repeat(repeat_at);
     }
 
     /// Repeats the requests that have not reached the server, which processes them in order, and
@@ -283,6 +299,16 @@ impl WebBrowser {
         let (connection, repeat_at) = (line.connection, line.repeat_at);
         self.steps.extend(numbers.map(|number| BrowserAction::Send { connection, number }));
         self.wake(repeat_at);
+    }
+
+    fn repeat_time(&self, now: Time, timeout: Span) -> Time {
+        if self.repeats { now + timeout } else { Time::NEVER }
+    }
+
+    fn wake_to_repeat(&mut self, at: Time) {
+        if self.repeats {
+            self.wake(at);
+        }
     }
 
     fn wake(&mut self, at: Time) {

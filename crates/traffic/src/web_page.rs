@@ -1,6 +1,7 @@
 //! Random web pages, and their load times.
 
 use jostle_units::{RandomStream, Span};
+use serde::{Deserialize, Serialize};
 
 use jostle_run_spec::{FlowRandomStreams, MOST_OBJECTS, Quantity, QuantitySampler, WebSpec};
 
@@ -52,6 +53,16 @@ impl Pages {
         let objects_bytes = (0..count).map(|_| object.count(random).max(1)).collect();
         Page { main_bytes, objects_bytes, parse, think }
     }
+}
+
+/// A page that a browser requested. Times are in ns of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageRecord {
+    /// Time of the request.
+    pub requested_ns: u64,
+    /// Time from the request to the completion, if the page is complete.
+    pub load_ns: Option<u64>,
 }
 
 /// Page loads of a browser until it was stopped.

@@ -149,7 +149,6 @@ def flow_samples(
     return made | {
         "start_ns": 0,
         "completed_ns": None,
-        "responses_ns": [],
         "mode": ["unknown"] * count,
         "internals": {},
         "initial_cwnd_bytes": 0,

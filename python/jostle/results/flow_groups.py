@@ -20,21 +20,17 @@ TrafficKind = Literal[
 ]
 """Kind of traffic. Each kind has its own table, because its measures differ."""
 
-TRAFFIC_KINDS: Final[Mapping[str, TrafficKind]] = {
-    "bulk": "bulk",
-    "on_off": "bulk",
+_TRAFFIC_KINDS: Final[Mapping[str, TrafficKind]] = {
     "fixed": "transfers",
     "request_response": "requests",
     "ping": "pings",
     "video": "videos",
     "web": "pages",
-    # A proxy leg forwards the data of another flow; it is listed next to that flow.
-    "relay": "bulk",
     "cbr": "datagrams",
     "media": "media",
     "trace": "media",
 }
-"""Traffic kind by the `kind` of a flow's source."""
+"""Traffic kind by the `kind` of a flow's source. Other sources have the measures of bulk data."""
 
 _SHARED_KEYS: Final = (
     "transport",
@@ -91,7 +87,7 @@ def flow_groups(spec: Spec, *, each: bool = False) -> list[FlowGroup]:
     alike: tuple[object, ...] = ()
     for flow in spec["flows"]:
         name, controller = flow["name"], flow["controller"]["name"]
-        kind = TRAFFIC_KINDS[flow["source"]["kind"]]
+        kind = _TRAFFIC_KINDS.get(flow["source"]["kind"], "bulk")
         base, number = _split_number(name)
         facts = (base, *(flow[key] for key in _SHARED_KEYS))
         last = found[-1] if found else None

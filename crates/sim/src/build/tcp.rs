@@ -43,7 +43,7 @@ impl TcpPlan {
     ) -> Result<Self, Error> {
         let mss_bytes =
             u16::try_from(mss_of(spec.mtu_bytes)).map_err(|e| Error::unbuildable(&spec.name, e))?;
-        let reverse_delay = reverse_propagation(spec, run);
+        let reverse_delay = run.reverse_propagation(spec);
         Ok(Self {
             flow: spec.name.clone(),
             streams: FlowRandomStreams::of(run.seed, &spec.name),
@@ -63,7 +63,7 @@ impl TcpPlan {
                 mss_bytes,
             },
             reverse_delay,
-            rtt: propagation(&spec.path, run) + reverse_delay,
+            rtt: run.propagation(&spec.path) + reverse_delay,
             receive_window_bytes: spec.receive_window_bytes,
             initial_receive_window_bytes: spec.initial_receive_window_bytes,
             autotuned: spec.receive_window_autotuning,
@@ -126,15 +126,4 @@ impl TcpPlan {
         let sender = Sender::new(options, controller);
         Ok(TcpConnection::new(sender, receiver, source).with_behaviour(behaviour))
     }
-}
-
-/// Returns the propagation delay of some links at the start of the run.
-fn propagation(links: &[u32], run: &RunSpec) -> Span {
-    let ns = |&link: &u32| run.links[link as usize].delay.steps[0].delay_ns;
-    Span::from_ns(links.iter().map(ns).sum())
-}
-
-/// Returns the propagation delay from the receiver to the sender.
-pub(super) fn reverse_propagation(spec: &FlowSpec, run: &RunSpec) -> Span {
-    propagation(&spec.reverse_path, run) + Span::from_ns(spec.base_delay_ns)
 }

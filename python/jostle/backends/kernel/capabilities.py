@@ -35,11 +35,6 @@ _SYN_WINDOW = 65_535
 _OF_STACK = "noq:"
 # Ethernet pads shorter frames, but a virtual device does not (`packet_sizes.py`).
 _LEAST_DATAGRAM_BYTES = 18
-# Sources that `guest/tcp_flow.py` implements.
-_SOURCES = {
-    *("bulk", "fixed", "on_off", "request_response", "media", "trace", "video"),
-    *("web", "relay"),
-}
 
 
 def check(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> None:
@@ -178,9 +173,6 @@ def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
     if tcp is not None and tcp["prr"] == "rfc9937":
         text = f'"rfc9937": the kernel has its own, "linux"; {_SIMULATOR}'
         yield Problem(flow_key(flow, "transport.prr"), text)
-    if flow["source"]["kind"] not in _SOURCES:
-        text = f"`{flow['source']['kind']}`: nothing in the guest sends so; {_SIMULATOR}"
-        yield Problem(flow_key(flow, "source"), text)
     if flow["memory"] is not None:
         text = f"`{flow['memory']['name']}`: Linux has no such memory of peers; {_SIMULATOR}"
         yield Problem(flow_key(flow, "peer_cache"), text)

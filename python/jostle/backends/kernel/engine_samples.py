@@ -72,7 +72,7 @@ class _Flow:
     sender, details, receiver
         The kernel's information about both ends and the controller.
     events
-        Times at which it started, completed, and received each response.
+        Times at which it started and completed, and the log of its application.
     """
 
     spec: FlowSpec
@@ -281,8 +281,7 @@ class _Flow:
             "initial_cwnd_bytes": self.initial_cwnd_bytes,
             "start_ns": self.start_ns,
             "completed_ns": self.events.get("completed_ns"),
-            "responses_ns": [tuple(response) for response in self.events.get("responses_ns", ())],
-            "segments_ns": [tuple(segment) for segment in self.events.get("segments_ns", ())],
+            "messages": self.events.get("messages", []),
         }
 
 

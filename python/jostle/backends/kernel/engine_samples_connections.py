@@ -27,7 +27,7 @@ def connection_samples(
     seen
         Content of the samples; see `CONNECTIONS` of `guest/sample_format.py`.
     events
-        Start time and transfers of the flow.
+        Logs of its connections or its browser.
     """
     import numpy as np
 
@@ -41,8 +41,6 @@ def connection_samples(
     rtt_s = np.where(acks > 0, seen["rtts_us"] / np.maximum(acks, 1) / 1e6, np.nan)
     min_rtt_us = seen["min_rtt_us"]
     unknown = np.full(len(time_ns), np.nan)
-    has_responses = spec["source"]["kind"] == "request_response"
-    transfers = events.get("transfers_ns", ()) if has_responses else ()
     return {
         "sent_bytes": sent_bytes + packet_sizes.HEADER_BYTES * sent,
         "received_bytes": np.maximum.accumulate(received_bytes),
@@ -62,9 +60,6 @@ def connection_samples(
         "initial_cwnd_bytes": 0,
         "start_ns": spec["start_ns"],
         "completed_ns": None,
-        "responses_ns": sorted(
-            (asked_ns + took_ns, took_ns)
-            for _, asked_ns, _, took_ns, _ in transfers
-            if took_ns is not None
-        ),
+        "messages": events.get("messages", []),
+        "pages": events.get("pages", "[]"),
     }

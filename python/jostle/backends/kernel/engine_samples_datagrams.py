@@ -89,7 +89,6 @@ def datagram_samples(
         "initial_cwnd_bytes": 0,
         "start_ns": spec["start_ns"] if spec["after"] is None else events.get("due_ns"),
         "completed_ns": None,
-        "responses_ns": [],
         **per_datagram,
     }
 

@@ -80,5 +80,4 @@ def program_samples(
         "initial_cwnd_bytes": spec["initial_window_packets"] * packet_sizes.payload_bytes(spec),
         "start_ns": start_ns,
         "completed_ns": events.get("completed_ns"),
-        "responses_ns": [],
     }

@@ -6,6 +6,7 @@ samples the queues.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -78,7 +79,7 @@ def quic_samples(
         "initial_cwnd_bytes": _initial_window_bytes(spec),
         "start_ns": start_ns,
         "completed_ns": events.get("completed_ns"),
-        "responses_ns": _responses(sender, receiver),
+        "messages": [_messages(sender, receiver)],
     }
 
 
@@ -105,17 +106,24 @@ def _initial_window_bytes(spec: FlowSpec) -> int:
     return spec["initial_window_packets"] * quic["initial_mtu_bytes"]
 
 
-def _responses(sender: list[Line], receiver: list[Line]) -> list[tuple[int, int]]:
-    """Return the completion time of each response, and the time since its request."""
-    requested = [at for line in sender for at in line["asked_ns"]]
-    completed = [at for line in receiver for at in line["whole_ns"]]
-    # The last requests may have no complete response yet.
-    return [(end, end - begin) for begin, end in zip(requested, completed, strict=False)]
+def _messages(sender: list[Line], receiver: list[Line]) -> str:
+    """Return the log of the application, of which each end knows a part."""
+    requested = [message for line in sender for message in line["requested"]]
+    received = [at for line in receiver for at in line["whole_ns"]]
+    # The last messages may not be complete yet.
+    return json.dumps(
+        [
+            {"requested_ns": at, "bytes": size_bytes, "received_ns": end}
+            for (at, size_bytes), end in itertools.zip_longest(
+                requested, received[: len(requested)]
+            )
+        ]
+    )
 
 
 _NOTHING: Line = {
     "connected": False, "rtt_samples": 0, "rtt_sum_ns": 0, "rtt_min_ns": None, "srtt_ns": None,
     "cwnd_bytes": 0, "ssthresh_bytes": None, "in_flight_bytes": 0, "pacing_rate_bps": None,
     "mode": "handshake", "sent_packets": 0, "sent_bytes": 0, "repeated_packets": 0,
-    "asked_ns": [], "internals": [],
+    "requested": [], "internals": [],
 }  # fmt: skip

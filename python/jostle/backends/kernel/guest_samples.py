@@ -74,7 +74,7 @@ class Samples:
     queues
         Per sample and link: counters.
     events
-        Per flow: times at which it started, completed, and received each response.
+        Per flow: times at which it started and completed, and the log of its application.
     start_ns
         Time 0 of the run, in ns since 1970 on the guest's clock.
     """

@@ -19,7 +19,7 @@ from jostle.backends.kernel import (
     quic_programs,
     tc_classes,
 )
-from jostle.backends.kernel.arrivals import connections, is_many
+from jostle.backends.kernel.arrivals import arrivals_ns, is_many
 from jostle.backends.kernel.topology import (
     Burst,
     Machine,
@@ -28,8 +28,6 @@ from jostle.backends.kernel.topology import (
     sender_address,
     topology,
 )
-from jostle.backends.kernel.traffic_draws import factors, sizes_bytes, spans_ns, writes
-from jostle.backends.kernel.web_pages import pages
 from jostle.kernel_images import Image, Kind
 from jostle.run_spec import DelaySpec, FlowSpec, LinkPart
 from jostle.scenario.resolve.algorithms import queue_limit_bytes
@@ -103,6 +101,7 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
         "sysctls": {} if image.kind == "native" else _machine_sysctls(spec),
         **_network(network),
         "captures": captures.wanted(spec),
+        "engine": str(engine_path()),
         # A guest has its own memory for a tmpfs; on this machine nothing is mounted.
         "in_memory": image.kind != "native",
         "flows": [
@@ -129,9 +128,7 @@ def files(
         Returns the impairments that the engine draws for a link.
     """
     contents = impairment_playback.files(spec, draw) if _MACHINES[image.kind].own else {}
-    if any(is_own_quic(flow) for flow in spec["flows"]):
-        contents["spec.json"] = canonical_json(spec).encode()
-    return contents
+    return {**contents, "spec.json": canonical_json(spec).encode()}
 
 
 def is_own_quic(flow: FlowSpec) -> bool:
@@ -141,7 +138,7 @@ def is_own_quic(flow: FlowSpec) -> bool:
 
 def connections_of(job: Mapping[str, Any]) -> int:
     """Return the number of connections of multi-connection flows in a job."""
-    return sum(len(flow.get("connections") or ()) for flow in job["flows"])
+    return sum(len(flow.get("arrivals_ns") or ()) for flow in job["flows"])
 
 
 def samples_per_interval(spec: Spec) -> int:
@@ -189,8 +186,8 @@ def memory_mb(spec: Spec) -> int:
     needed_mb += _MEMORY_PER_MANY_MB * many
     needed_mb += captures.memory_bytes(spec) >> 20
     needed_mb += sum(
-        quic_programs.memory_bytes(flow, _file_bytes(spec, flow)) >> 20
-        for flow in spec["flows"]
+        quic_programs.memory_bytes(flow, _file_bytes(spec, number)) >> 20
+        for number, flow in enumerate(spec["flows"])
         if quic_programs.is_program(flow)
     )
     return min(_MEMORY_BASE_MB + needed_mb, _MEMORY_MOST_MB)
@@ -264,13 +261,6 @@ def continuations(spec: Spec) -> dict[int, int]:
     return found
 
 
-def _owner(spec: Spec, number: int) -> FlowSpec:
-    """Return the flow to which a proxy leg belongs."""
-    flow = spec["flows"][number]
-    source = flow["source"]
-    return _owner(spec, source["from"]) if source["kind"] == "relay" else flow
-
-
 def _receiver_controller(flow: FlowSpec) -> str | None:
     """Return the controller that the receiver needs to echo marks; None without ECN."""
     name: str = flow["controller"]["name"]
@@ -286,10 +276,8 @@ def _read_bytes(flow: FlowSpec) -> int:
 
 def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
     flow = spec["flows"][number]
+    source = flow["source"]
     portion = _read_bytes(flow)
-    owner = _owner(spec, number)
-    written = writes(owner, spec["duration_ns"])
-    many = connections(spec, flow)
     sparing = portion == _READ_BYTES or flow["receive_window_autotuning"]
     return {
         "transport": "tcp",
@@ -311,18 +299,11 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "after": flow["after"],
         "start_ns": flow["start_ns"],
         "stop_ns": flow["stop_ns"],
-        # A trace is sent from `writes`.
-        "source": {"kind": "trace"} if flow["source"]["kind"] == "trace" else flow["source"],
+        # The engine has the applications; only a proxy needs more than the kind here.
+        "source": source if source["kind"] == "relay" else {"kind": source["kind"]},
         "segment_bytes": packet_sizes.payload_bytes(flow),
-        "connections": many,
+        "arrivals_ns": arrivals_ns(spec, number),
         "continues": continuations(spec).get(number),
-        "spans_ns": [] if many else spans_ns(spec["seed"], flow, spec["duration_ns"]),
-        "pages": pages(spec["seed"], flow, spec["duration_ns"]),
-        "factors": factors(spec["seed"], flow, spec["duration_ns"]),
-        "trip_ns": _return_propagation_ns(spec, flow),
-        "sizes_bytes": [size for _, size in written]
-        or ([] if many else sizes_bytes(spec["seed"], owner)),
-        "writes": written,
     }
 
 
@@ -341,12 +322,6 @@ def _datagram_flow(spec: Spec, number: int) -> dict[str, Any]:
     }
 
 
-def _return_propagation_ns(spec: Spec, flow: FlowSpec) -> int:
-    """Return the propagation delay from the receiver to the sender at the start of the run."""
-    delays = (spec["links"][number]["delay"]["steps"][0] for number in flow["reverse_path"])
-    return flow["base_delay_ns"] + sum(step["delay_ns"] for step in delays)
-
-
 def _program_flow(spec: Spec, number: int) -> dict[str, Any]:
     """Return a job in which the sender is the server, and the receiver requests one file."""
     flow = spec["flows"][number]
@@ -360,7 +335,7 @@ def _program_flow(spec: Spec, number: int) -> dict[str, Any]:
         "start_ns": flow["start_ns"],
         "stop_ns": flow["stop_ns"],
         "patience_ns": patience_ns,
-        **quic_programs.job(spec, flow, address, _file_bytes(spec, flow)),
+        **quic_programs.job(spec, flow, address, _file_bytes(spec, number)),
     }
 
 
@@ -368,11 +343,11 @@ def _quic_flow(spec: Spec, number: int) -> dict[str, Any]:
     """Return a job whose ends are two processes that load the engine."""
     flow = spec["flows"][number]
     return {
+        "transport": "quic",
         "sender": f"s{number}",
         "receiver": f"r{number}",
         "sender_address": sender_address(number),
         "receiver_address": receiver_address(number),
-        "engine": str(engine_path()),
         "after": flow["after"],
         "start_ns": flow["start_ns"],
         "stop_ns": flow["stop_ns"],
@@ -380,15 +355,20 @@ def _quic_flow(spec: Spec, number: int) -> dict[str, Any]:
 
 
 def engine_path() -> Path | None:
-    """Return the path of the compiled engine, which the ends of a QUIC flow load in the guest."""
+    """Return the path of the compiled engine, which the guest loads."""
     found = importlib.util.find_spec("jostle._core")
     return None if found is None or found.origin is None else Path(found.origin)
 
 
-def _file_bytes(spec: Spec, flow: FlowSpec) -> int:
+def _file_bytes(spec: Spec, number: int) -> int:
+    flow = spec["flows"][number]
     if flow["source"]["kind"] == "fixed":
-        return sizes_bytes(spec["seed"], flow)[0]
-    rates_bps = [impairment_playback.peak_bps(spec["links"][number]) for number in flow["path"]]
+        from jostle import _core
+
+        size_bytes = _core.Traffic(canonical_json(spec)).application(number).next_message_bytes()
+        assert size_bytes is not None, "a transfer has a size"
+        return size_bytes
+    rates_bps = [impairment_playback.peak_bps(spec["links"][link]) for link in flow["path"]]
     if flow["nic_rate_bps"] is not None:
         rates_bps.append(flow["nic_rate_bps"])
     return min(rates_bps) * spec["duration_ns"] // 8_000_000_000 + _SPARE_BYTES

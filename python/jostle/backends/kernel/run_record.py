@@ -15,8 +15,6 @@ from jostle.backends.kernel import (
     job,
     qlog_reader,
     quic_programs,
-    transfer_table,
-    web_pages,
 )
 from jostle.backends.kernel.arrivals import is_many
 from jostle.backends.kernel.engine_samples import flow_samples, link_samples
@@ -24,7 +22,6 @@ from jostle.backends.kernel.engine_samples_connections import connection_samples
 from jostle.backends.kernel.engine_samples_datagrams import datagram_samples
 from jostle.backends.kernel.engine_samples_programs import program_samples
 from jostle.backends.kernel.engine_samples_quic import quic_samples
-from jostle.backends.record_tables import Table
 from jostle.backends.sim import Engine
 
 if TYPE_CHECKING:
@@ -63,23 +60,10 @@ def record(
     recorded = run_record(made, spec, backend, version, wall_s=wall_s)
     known = _without_unknown(recorded.flows, spec)
     recorded = dataclasses.replace(recorded, tables={**recorded.tables, "flows": known})
-    recorded = _with_connections(recorded, spec, seen)
     if moments_ns is None:
         return recorded
     late = lateness.lateness(seen.time_ns, moments_ns)
     return dataclasses.replace(recorded, summary={**recorded.summary, lateness.KEY: late})
-
-
-def _with_connections(recorded: RunRecord, spec: Spec, seen: guest_samples.Samples) -> RunRecord:
-    """Add what the engine does not compute: page loads, and transfers of multi-connection flows."""
-    summary, tables = dict(recorded.summary), dict(recorded.tables)
-    summary["flows"] = web_pages.add_page_loads(summary["flows"], spec, seen.events)
-    columns = transfer_table.table(spec, seen.events)
-    if columns is not None:
-        summary["groups"] = transfer_table.add_transfers(summary["groups"], spec, columns)
-        names = [flow["name"] for flow in spec["flows"]]
-        tables["transfers"] = Table(columns, {"flow": names})
-    return dataclasses.replace(recorded, summary=summary, tables=tables)
 
 
 def _without_unknown(flows: pl.DataFrame, spec: Spec) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from .capture import Capture
 from .clock import clock_offset_ns, fine_timers
 from .connections import ConnectionsFlow
 from .datagrams import DatagramFlow, PingFlow
+from .engine import load_engine
 from .failure import GuestFailure, report
 from .flow import Flow
 from .namespaces import Host
@@ -76,32 +77,38 @@ def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> l
         make_programs_folder(programs, job["in_memory"])
 
     moments_ns = sampling.moments_ns(job)
+    traffic = load_engine(job["engine"]).Traffic((folder / "spec.json").read_text())
 
     def create(number: int, flow_job: Mapping[str, Any]) -> Flow:
         if "server" in flow_job:
             return ProgramFlow(
                 number, flow_job, hosts, programs / str(number), folder, in_guest=job["in_memory"]
             )
-        if "engine" in flow_job:
-            return QuicFlow(number, flow_job, hosts, moments_ns=moments_ns, folder=folder)
+        if flow_job["transport"] == "quic":
+            engine = job["engine"]
+            return QuicFlow(
+                number, flow_job, hosts, engine=engine, moments_ns=moments_ns, folder=folder
+            )
         if flow_job["transport"] == "udp":
             kind = PingFlow if flow_job["source"]["kind"] == "ping" else DatagramFlow
-            return kind(number, flow_job, hosts, folder=folder)
-        return _tcp_flow(number, flow_job, hosts)
+            return kind(number, flow_job, hosts, traffic, folder=folder)
+        return _tcp_flow(number, flow_job, hosts, traffic)
 
     return [create(number, flow_job) for number, flow_job in enumerate(job["flows"])]
 
 
-def _tcp_flow(number: int, flow_job: Mapping[str, Any], hosts: Mapping[str, Host]) -> Flow:
+def _tcp_flow(
+    number: int, flow_job: Mapping[str, Any], hosts: Mapping[str, Host], traffic: Any
+) -> Flow:
     """Create a TCP flow."""
-    if flow_job["connections"] is not None:
-        return ConnectionsFlow(number, flow_job, hosts)
+    if flow_job["arrivals_ns"] is not None:
+        return ConnectionsFlow(number, flow_job, hosts, traffic)
     match flow_job["source"]["kind"]:
         case "relay":
             return RelayFlow(number, flow_job, hosts)
         case "web":
-            return BrowserFlow(number, flow_job, hosts)
-    return TcpFlow(number, flow_job, hosts)
+            return BrowserFlow(number, flow_job, hosts, traffic.browser(number))
+    return TcpFlow(number, flow_job, hosts, traffic.application(number))
 
 
 def _status() -> int:

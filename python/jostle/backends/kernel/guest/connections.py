@@ -1,6 +1,6 @@
 """Flows with arrivals: connections that open, transfer data and close.
 
-The engine has drawn the start times and transfers in the job. Each open connection has two threads.
+The engine has drawn the start times in the job. Each open connection has two threads.
 The connections of a flow are distinguished by their ports.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from .clock import sleep_until
-from .connection_totals import ConnectionTotals, Ends, retransmitted_packets
+from .connection_totals import ConnectionTotals, Ends
 from .flow import ThreadedFlow
 from .namespaces import Host
 from .tcp_flow import TcpFlow, end_abruptly, listening
@@ -36,15 +36,16 @@ class _Connection(TcpFlow):
     """A connection of the flow."""
 
     def __init__(
-        self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host], ends: Ends
+        self,
+        number: int,
+        job: Mapping[str, Any],
+        hosts: Mapping[str, Host],
+        application: Any,
+        ends: Ends,
     ) -> None:
-        super().__init__(number, job, hosts)
+        super().__init__(number, job, hosts, application)
         self._ends = ends
-        # Each message is sent once.
-        self._sizes_bytes: Iterator[int] = iter(job["sizes_bytes"])
         self._has_read = threading.Event()
-        # Number of retransmitted packets at the acknowledgement of each message.
-        self._retransmitted: list[int] = []
 
     def write(self, start_ns: int) -> bool:
         """Run the sender, in a run that began at `start_ns`; return whether all data has arrived.
@@ -67,31 +68,10 @@ class _Connection(TcpFlow):
         finally:
             self._has_read.set()
 
-    def wait_acknowledged(self, total_bytes: int) -> None:
-        """Wait until the first `total_bytes` are acknowledged."""
-        super().wait_acknowledged(total_bytes)
-        self._retransmitted.append(retransmitted_packets(self._sender))
-
-    def transfers(self, start_ns: int) -> list[tuple[int, int, int | None, int]]:
-        """Return request time, bytes, duration and retransmitted packets of each transfer."""
-        found = []
-        # A connection that was still opening at the end of the run counts as requested.
-        request_times_ns = self._asked_ns or [start_ns + self._job["start_ns"]]
-        has_responses = self._job["source"]["kind"] == "request_response"
-        before = 0
-        for number, at_ns in enumerate(request_times_ns):
-            over_ns = self.completed_ns
-            if has_responses:
-                over_ns = self._whole_ns[number] if number < len(self._whole_ns) else None
-            is_over = number < len(self._retransmitted)
-            retransmitted = (
-                self._retransmitted[number] if is_over else retransmitted_packets(self._sender)
-            )
-            took_ns = None if over_ns is None else over_ns - at_ns
-            size_bytes = self._job["sizes_bytes"][number]
-            found.append((at_ns - start_ns, size_bytes, took_ns, retransmitted - before))
-            before = retransmitted
-        return found
+    def messages(self) -> str:
+        """Return the log of the connection's application."""
+        (log,) = self._messages()
+        return log
 
     def _connecting(self, sender: socket.socket) -> None:
         self._ends.sender = sender
@@ -111,26 +91,27 @@ class MultiConnectionFlow(ThreadedFlow):
 
 
 class ConnectionsFlow(MultiConnectionFlow):
-    """A flow with arrivals; see `FlowOfJob`."""
+    """A flow with arrivals; see `FlowOfJob`.
 
-    def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
+    Parameters
+    ----------
+    traffic
+        Applications of the engine.
+    """
+
+    def __init__(
+        self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host], traffic: Any
+    ) -> None:
         super().__init__(number, job, hosts)
+        self._traffic = traffic
         # All connections in order, and the connections that wait for `accept`, by port.
         self._came: list[_Connection] = []
         self._awaited: dict[int, _Connection] = {}
 
     def events(self, start_ns: int) -> dict[str, Any]:
-        """Return the events of every flow, and the transfers.
-
-        `transfers_ns` contains for each transfer the number of its connection, its request time,
-        its bytes, its duration if it was completed, and the number of retransmitted packets.
-        """
-        transfers = [
-            (number, *transfer)
-            for number, connection in enumerate(self._came)
-            for transfer in connection.transfers(start_ns)
-        ]
-        return {**super().events(start_ns), "transfers_ns": transfers}
+        """Return the events of every flow, and the logs of the connections' applications."""
+        logs = [connection.messages() for connection in self._came]
+        return {**super().events(start_ns), "messages": logs}
 
     def _receive(self) -> None:
         self._hosts[self._job["receiver"]].enter()
@@ -144,12 +125,15 @@ class ConnectionsFlow(MultiConnectionFlow):
 
     def _send(self) -> None:
         self._due_ns = self._start_ns + self._job["start_ns"]
-        for number, opens in enumerate(self._job["connections"]):
+        for number, opens_ns in enumerate(self._job["arrivals_ns"]):
             port = port_of(number)
             ends = Ends()
-            job = {**self._job, **opens, "stop_ns": None, "sender_port": port}
-            connection = _Connection(self.number, job, self._hosts, ends)
-            sleep_until(self._start_ns + job["start_ns"])
+            own = {"start_ns": opens_ns, "stop_ns": None, "sender_port": port}
+            application = self._traffic.application(self.number, number)
+            connection = _Connection(
+                self.number, {**self._job, **own}, self._hosts, application, ends
+            )
+            sleep_until(self._start_ns + opens_ns)
             self._came.append(connection)
             self._awaited[port] = connection
             self._tally.add(ends)

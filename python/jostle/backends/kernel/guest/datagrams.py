@@ -6,11 +6,10 @@ time of sending.
 
 from __future__ import annotations
 
-import itertools
 import socket
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +38,23 @@ class DatagramFlow(ThreadedFlow):
         Index of the flow in the job.
     job
         The flow's part of the job.
+    traffic
+        Applications of the engine.
     folder
         Folder for the records of both ends.
     """
 
     def __init__(
-        self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host], *, folder: Path
+        self,
+        number: int,
+        job: Mapping[str, Any],
+        hosts: Mapping[str, Host],
+        traffic: Any,
+        *,
+        folder: Path,
     ) -> None:
         super().__init__(number, job, hosts)
+        self._traffic = traffic
         self._offset_ns = 0
         folder = folder / "datagrams"
         folder.mkdir(exist_ok=True)
@@ -104,7 +112,8 @@ class DatagramFlow(ThreadedFlow):
         due_ns = begin_ns + self._job["start_ns"]
         stop_ns = self._job["stop_ns"]
         size = self._job["source"]["bytes"]
-        for number, at_ns in enumerate(moments_ns(self._job["source"], due_ns - self._start_ns)):
+        times_ns = self._traffic.datagram_times(self.number, due_ns - self._start_ns)
+        for number, at_ns in enumerate(times_ns):
             if stop_ns is not None and at_ns >= stop_ns:
                 return
             if number == 0:
@@ -119,9 +128,15 @@ class PingFlow(DatagramFlow):
     """Pings: the receiver returns each datagram, and a third thread receives it."""
 
     def __init__(
-        self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host], *, folder: Path
+        self,
+        number: int,
+        job: Mapping[str, Any],
+        hosts: Mapping[str, Host],
+        traffic: Any,
+        *,
+        folder: Path,
     ) -> None:
-        super().__init__(number, job, hosts, folder=folder)
+        super().__init__(number, job, hosts, traffic, folder=folder)
         self._back = (folder / "datagrams" / f"{number}.back").open("xb", buffering=1 << 16)
 
     def check(self) -> None:
@@ -147,35 +162,3 @@ def _socket(address: tuple[str, int]) -> socket.socket:
         end.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
     end.bind(address)
     return end
-
-
-def moments_ns(source: Mapping[str, Any], start_ns: int) -> Iterator[int]:
-    """Yield the departure times in ns of the run, at equal intervals for pings, else by rate."""
-    if source["kind"] == "ping":
-        return itertools.count(start_ns, source["every_ns"])
-    return _at_a_rate(source, start_ns)
-
-
-def _at_a_rate(source: Mapping[str, Any], start_ns: int) -> Iterator[int]:
-    """Yield the departure times of CBR datagrams, as `SendSchedule` of `crates/sim`.
-
-    Each datagram leaves when the rate has accumulated its size. Rounding up to nanoseconds is
-    subtracted from the next wait.
-    """
-    steps = [(step["at_ns"], step["rate_bps"]) for step in source["steps"]]
-    ends_ns: list[int | None] = [at for at, _ in steps[1:]]
-    ends_ns.append(None)
-    size_bit_ns = 8_000_000_000 * source["bytes"]
-    now_ns, needed = start_ns, 0
-    for (begins_ns, rate_bps), ends in zip(steps, ends_ns, strict=True):
-        now_ns = max(now_ns, begins_ns)
-        if rate_bps == 0 or (ends is not None and now_ns >= ends):
-            continue
-        while True:
-            wait_ns = -(-needed // rate_bps)
-            if ends is not None and now_ns + wait_ns > ends:
-                needed -= rate_bps * (ends - now_ns)
-                break
-            now_ns += wait_ns
-            yield now_ns
-            needed += size_bit_ns - wait_ns * rate_bps

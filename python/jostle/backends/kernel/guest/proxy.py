@@ -32,7 +32,7 @@ class RelayFlow(TcpFlow):
     """A connection opened by a proxy; see `TcpFlow`."""
 
     def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
-        super().__init__(number, job, hosts)
+        super().__init__(number, job, hosts, None)
         self._source = job["source"]
         self._came: TcpFlow | None = None
         self._knock: socket.socket | None = None
@@ -46,6 +46,8 @@ class RelayFlow(TcpFlow):
         before = flows[self._source["from"]]
         assert isinstance(before, TcpFlow), "what is passed on comes over TCP"
         self._came = before
+        # The receiver of the last connection reads the messages of the flow's application.
+        self.application = before.application
         # A program learns of a connection after the handshake; a gateway sees the SYN.
         with before.receiving_host().entered():
             self._knock = socket.socket(
@@ -58,6 +60,10 @@ class RelayFlow(TcpFlow):
         """Wait until this connection's receiver has acknowledged the first `total_bytes`."""
         with self._moved:
             self._moved.wait_for(lambda: self._acked_bytes >= total_bytes)
+
+    def _messages(self) -> list[str]:
+        """Return no log, because the first connection of the flow has it."""
+        return []
 
     def _send(self) -> None:
         assert self._came is not None

@@ -31,6 +31,8 @@ class QuicFlow(FlowOfJob):
         Index of the flow in the job.
     job
         The flow's part of the job.
+    engine
+        Path of the engine, which both ends load.
     moments_ns
         Times of the samples.
     folder
@@ -43,10 +45,12 @@ class QuicFlow(FlowOfJob):
         job: Mapping[str, Any],
         hosts: Mapping[str, Host],
         *,
+        engine: str,
         moments_ns: Sequence[int],
         folder: Path,
     ) -> None:
         super().__init__(number, job, hosts)
+        self._engine = engine
         self._moments_ns = moments_ns
         self._folder = folder / "quic"
         self._spec = folder / "spec.json"
@@ -124,7 +128,7 @@ class QuicFlow(FlowOfJob):
         path = self._folder / f"{self.number}.{role}.json"
         path.write_text(json.dumps(job))
         program = [sys.executable, "-P", "-S", "-B", "-m", f"{__package__}.quic_endpoint"]
-        words = [*program, self._job["engine"], str(path)]
+        words = [*program, self._engine, str(path)]
         host = self._hosts[self._job[role]]
         self._ends.append(
             Program(f"QUIC {role}", words, host, {}, cwd=self._folder, hear=self._on_output_line)

@@ -1,4 +1,4 @@
-"""Applications of TCP flows: what they send over sockets, and when.
+"""TCP flows: sockets and threads of both ends, which do what the engine's applications ask for.
 
 A process wake-up costs far more than a packet, especially in a guest kernel. Senders block in the
 kernel; see `receiver.py` for the receivers.
@@ -7,21 +7,20 @@ kernel; see `receiver.py` for the receivers.
 from __future__ import annotations
 
 import errno
-import itertools
 import select
 import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .clock import sleep_until
+from .connection_totals import retransmitted_packets
 from .flow import Flow, ThreadedFlow
 from .namespaces import Host
 from .receiver import read_messages
 from .sample_format import DETAILS_BYTES, TCP_INFO_BYTES
-from .video_player import VideoPlayer
 
 PORT = 5201
 # Payload of all flows, and the maximum size of a write.
@@ -57,10 +56,15 @@ class TcpFlow(ThreadedFlow):
         Index of the flow in the job.
     job
         The flow's part of the job.
+    application
+        The engine's application of the flow.
     """
 
-    def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
+    def __init__(
+        self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host], application: Any
+    ) -> None:
         super().__init__(number, job, hosts)
+        self.application = application
         self._has_details = bool(job["details"])
         self._sender: socket.socket | None = None
         self._receiver: socket.socket | None = None
@@ -69,18 +73,11 @@ class TcpFlow(ThreadedFlow):
         self._opened_ns: int | None = None
         self._broken: str | None = None
         self._written_bytes = 0
-        # Request time of each message, and its completion time at the receiver.
-        self._asked_ns: list[int] = []
-        self._whole_ns: list[int] = []
+        # Maximum number of unsent bytes, once it is set.
+        self._unsent_bytes = 0
         # The connection by which a proxy continues this one.
         self._next: TcpFlow | None = None
         self._is_accepted = threading.Event()
-        # On, off or think times of the application.
-        self._spans_ns: Iterator[int] = itertools.cycle(job["spans_ns"])
-        # Message sizes, for the receiver.
-        self._sizes_bytes: Iterator[int] = itertools.cycle(job["sizes_bytes"])
-        source = job["source"]
-        self._player = VideoPlayer(source, job["factors"]) if source["kind"] == "video" else None
 
     def start(self, start_ns: int, flows: Sequence[Flow]) -> None:
         """Start the sender, with the run's time 0 at `start_ns`; it may wait for one of `flows`."""
@@ -94,21 +91,11 @@ class TcpFlow(ThreadedFlow):
         super().start(start_ns, flows)
 
     def events(self, start_ns: int) -> dict[str, Any]:
-        """Return the events of every flow, its opening time, and its responses.
-
-        `responses_ns` contains for each response its completion time at the receiver, and the time
-        since its request.
-        """
+        """Return the events of every flow, its opening time, and the log of its application."""
         found = super().events(start_ns)
         if self._opened_ns is not None:
             found["opened_ns"] = self._opened_ns - start_ns
-        if self._job["source"]["kind"] == "request_response" or self._job["writes"]:
-            # The last requests may have no complete response yet.
-            pairs = zip(self._asked_ns, self._last()._whole_ns, strict=False)
-            found["responses_ns"] = [(whole - start_ns, whole - asked) for asked, whole in pairs]
-        if self._player is not None:
-            segments = self._player.segments
-            found["segments_ns"] = [(whole - start_ns, bitrate) for whole, bitrate in segments]
+        found["messages"] = self._messages()
         if self._broken is not None:
             found["broken"] = self._broken
         return found
@@ -154,38 +141,31 @@ class TcpFlow(ThreadedFlow):
 
     def _read(self, connection: socket.socket) -> None:
         """Read until the connection ends, or the last message is complete."""
-        read_messages(connection, self._job, self._first_bytes(), lambda: self._take(connection))
-
-    def _first_bytes(self) -> int | None:
-        """Return the size of the first message; None if there are no messages."""
-        if self._player is None:
-            return next(self._sizes_bytes, None)
-        self._player.opened.wait()
-        return self._player.bytes
+        first_bytes = self.application.next_message_bytes()
+        read_messages(connection, self._job, first_bytes, lambda: self._take(connection))
 
     def _take(self, connection: socket.socket) -> int | None:
         """Handle a complete message; return the size of the next, or None after the last."""
-        now_ns = time.monotonic_ns()
-        if self._player is None:
-            self._whole_ns.append(now_ns)
-            return self._first_bytes()
-        pause_ns = self._player.loaded(now_ns)
-        if pause_ns is None:
-            connection.sendall(_REQUEST.pack(0))
-            return None
-        if pause_ns:
-            sleep_until(now_ns + pause_ns)
-        connection.sendall(_REQUEST.pack(self._player.bytes))
-        return self._player.bytes
+        next_ns: int | None = self.application.on_received(self._now_ns())
+        size_bytes: int | None = self.application.next_message_bytes()
+        if self.application.is_requested_by_receiver:
+            if next_ns is not None:
+                sleep_until(self._start_ns + next_ns)
+            connection.sendall(_REQUEST.pack(size_bytes or 0))
+        return size_bytes
+
+    def _now_ns(self) -> int:
+        return time.monotonic_ns() - self._start_ns
+
+    def _messages(self) -> list[str]:
+        """Return the log of the application, one per connection."""
+        retransmitted = 0 if self.completed_ns else retransmitted_packets(self._sender)
+        return [self.application.messages(retransmitted)]
 
     def _send(self) -> None:
         self._hosts[self._job["sender"]].enter()
         sender = socket.socket()
         set_controller(sender, self._job["controller"])
-        unsent_bytes = _ENDLESS_UNSENT_BYTES
-        if self._stop_ns is not None or self._job["source"]["kind"] == "on_off":
-            unsent_bytes = _STOPPABLE_UNSENT_BYTES
-        sender.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, unsent_bytes)
         end_abruptly(sender)
         sender.bind((self._job["sender_address"], self._job["sender_port"]))
         due_ns = self._begin_ns() + self._job["start_ns"]
@@ -196,13 +176,13 @@ class TcpFlow(ThreadedFlow):
         self._sender = sender
         self._connecting(sender)
         self._opened_ns = time.monotonic_ns()
-        if self._player is not None:
-            # Wait for the client's first packet.
-            self._player.open(due_ns)
-            sleep_until(due_ns + self._job["trip_ns"])
+        step = self._act(due_ns)
+        if step.waits:
+            sleep_until(self._start_ns + step.next_ns)
+            step = self._act(self._start_ns + step.next_ns)
         try:
             sender.connect((self._job["receiver_address"], PORT))
-            self._feed(sender)
+            self._feed(sender, step)
         except (ConnectionError, TimeoutError) as error:
             # A connection that fails, for example on a link that loses all packets, is a valid
             # result.
@@ -223,89 +203,59 @@ class TcpFlow(ThreadedFlow):
         assert self._before.completed_ns is not None
         return self._before.completed_ns
 
-    def _feed(self, sender: socket.socket) -> None:
-        source = self._job["source"]
-        match source["kind"]:
-            case "bulk":
-                self._write(sender, None, self._stop_ns)
-            case "fixed":
-                self._send_messages(sender, 1)
-            case "on_off":
-                self._take_turns(sender)
-            case "media" | "trace":
-                self._follow_clock(sender)
-            case "request_response":
-                self._send_messages(sender, source["count"])
-            case "video":
-                self._stream(sender)
-
-    def _take_turns(self, sender: socket.socket) -> None:
-        """Send without limit during on times, and nothing during off times."""
-        turn_ns = time.monotonic_ns()
-        while self._stop_ns is None or turn_ns < self._stop_ns:
-            turn_ns += next(self._spans_ns)
-            until_ns = turn_ns if self._stop_ns is None else min(turn_ns, self._stop_ns)
-            self._write(sender, None, until_ns)
-            turn_ns += next(self._spans_ns)
-            sleep_until(turn_ns)
-
-    def _follow_clock(self, sender: socket.socket) -> None:
-        """Write each message at its time, or as soon after it as the socket buffer has room."""
-        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sender.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _ACK_REPORTS)
-        opened_ns = self._due_ns or 0
-        ends = self._job["source"]["kind"] == "trace"
-        last = len(self._job["writes"]) - 1
-        for number, (at_ns, size_bytes) in enumerate(self._job["writes"]):
-            moment_ns = opened_ns + at_ns
-            if self._stop_ns is not None and moment_ns >= self._stop_ns:
-                return
-            sleep_until(moment_ns)
-            self._asked_ns.append(moment_ns)
-            tells = ends and number == last
-            if self._write(sender, size_bytes, self._stop_ns, tells=tells) < size_bytes:
-                return
-        if ends:
-            self._last().wait_acknowledged(self._written_bytes)
-            self.completed_ns = time.monotonic_ns()
-            self.complete.set()
-
-    def _send_messages(self, sender: socket.socket, count: int | None) -> None:
-        """Send `count` messages; after each, wait for its acknowledgement and a think time."""
-        sizes_bytes = itertools.islice(itertools.cycle(self._job["sizes_bytes"]), count)
-        # The last segment of a message must not wait for the ACK of the previous one.
-        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Reports count bytes from this point on, so the option is set after the connection is open.
-        sender.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _ACK_REPORTS)
-        for number, size_bytes in enumerate(sizes_bytes):
-            # The first message is requested when the connection opens.
-            moment_ns = self._due_ns or 0
-            if number > 0:
-                moment_ns = time.monotonic_ns() + next(self._spans_ns)
-                if self._stop_ns is not None and moment_ns >= self._stop_ns:
+    def _feed(self, sender: socket.socket, step: Any) -> None:
+        """Perform `step` of the application and those that follow, until its end or the stop."""
+        sends_messages = False
+        while True:
+            next_ns = None if step.next_ns is None else self._start_ns + step.next_ns
+            if step.write_bytes is not None:
+                if not sends_messages:
+                    sends_messages = True
+                    _prepare_messages(sender)
+                is_awaited = step.is_last and not self.application.is_requested_by_receiver
+                written = self._write(sender, step.write_bytes, self._stop_ns, tells=is_awaited)
+                if written < step.write_bytes:
                     return
-                sleep_until(moment_ns)
-            self._asked_ns.append(moment_ns)
-            if self._write(sender, size_bytes, self._stop_ns) < size_bytes:
+            elif step.writes_forever:
+                ends_ns = [at_ns for at_ns in (next_ns, self._stop_ns) if at_ns is not None]
+                self._write(sender, None, min(ends_ns, default=None))
+            if next_ns is None:
+                if step.write_bytes is None:
+                    return
+                next_ns = self._wait(sender)
+            if next_ns is None or (self._stop_ns is not None and next_ns >= self._stop_ns):
                 return
-            self._last().wait_acknowledged(self._written_bytes)
-        self.completed_ns = time.monotonic_ns()
-        self.complete.set()
+            sleep_until(next_ns)
+            step = self._act(next_ns)
 
-    def _stream(self, sender: socket.socket) -> None:
-        """Send segments of a video, each after its request."""
-        assert self._player is not None
-        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        size_bytes = self._player.bytes
-        while size_bytes:
-            if self._write(sender, size_bytes, self._stop_ns, tells=False) < size_bytes:
-                return
+    def _act(self, at_ns: int) -> Any:
+        return self.application.act(at_ns - self._start_ns)
+
+    def _wait(self, sender: socket.socket) -> int | None:
+        """Wait for a request, or until everything is acknowledged.
+
+        Returns
+        -------
+        int or None
+            Time of the application's next step; None if it has no other.
+        """
+        if self.application.is_requested_by_receiver:
             requested_bytes = self._receive_request(sender)
+            now_ns = time.monotonic_ns()
             if requested_bytes is None:
-                return
-            size_bytes = requested_bytes
-        self.completed_ns = time.monotonic_ns()
-        self.complete.set()
+                return None
+            next_ns = now_ns if requested_bytes else None
+        else:
+            self._last().wait_acknowledged(self._written_bytes)
+            now_ns = time.monotonic_ns()
+            retransmitted = retransmitted_packets(sender)
+            next_ns = self.application.on_acknowledged(now_ns - self._start_ns, retransmitted)
+            if next_ns is not None:
+                next_ns += self._start_ns
+        if next_ns is None:
+            self.completed_ns = now_ns
+            self.complete.set()
+        return next_ns
 
     def _receive_request(self, sender: socket.socket) -> int | None:
         """Wait for a request; return its size, or None if the flow has stopped."""
@@ -335,6 +285,10 @@ class TcpFlow(ThreadedFlow):
         If `tells`, the kernel is requested to report the acknowledgement of the last byte.
         """
         written_bytes = 0
+        unsent_bytes = _ENDLESS_UNSENT_BYTES if until_ns is None else _STOPPABLE_UNSENT_BYTES
+        if unsent_bytes != self._unsent_bytes:
+            sender.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, unsent_bytes)
+            self._unsent_bytes = unsent_bytes
         # A blocking write is cheaper, but cannot be interrupted in time.
         sender.setblocking(until_ns is None)
         while size_bytes is None or written_bytes < size_bytes:
@@ -356,6 +310,14 @@ class TcpFlow(ThreadedFlow):
                 self._written_bytes += taken
         sender.setblocking(True)
         return written_bytes
+
+
+def _prepare_messages(sender: socket.socket) -> None:
+    """Prepare a connected socket for messages."""
+    # The last segment of a message must not wait for the ACK of the previous one.
+    sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # Reports count bytes from this point on, so the option is set after the connection is open.
+    sender.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _ACK_REPORTS)
 
 
 def set_controller(connection: socket.socket, name: str) -> None:
