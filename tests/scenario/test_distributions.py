@@ -157,7 +157,7 @@ def test_published_workloads_have_their_mean(
     assert sorted(drawn)[10_000] == pytest.approx(median_bytes, rel=0.05)
 
 
-def application(source: Any, seed: int = 1) -> _core.Application:
+def application(source: Any, seed: int = 1) -> Any:
     run = spec_of() | {"seed": seed}
     run["flows"][0]["source"] = source
     return _core.Traffic(json.dumps(run)).application(0)
