@@ -41,7 +41,7 @@ def run(text: str) -> pl.DataFrame:
 
 @pytest.mark.parametrize("name", sorted(ROWS))
 def test_an_unused_window_does_not_grow(name: str, tmp_path: Path) -> None:
-    # RFC 9002, section 7.8, and RFC 7661: an application writes 1.2 Mbit/s for 60 s.
+    # RFC 9002 §7.8, and RFC 7661: an application writes 1.2 Mbit/s for 60 s.
     writes = tmp_path / "writes.csv"
     writes.write_text("".join(f"{0.1 * n:.3f},{WRITE_BYTES}\n" for n in range(600)))
     for transport in TRANSPORTS:
@@ -132,7 +132,7 @@ def test_the_same_losses_leave_the_same_ssthresh(name: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("lost_ms", [10, 60])
 def test_lost_packets_belong_to_the_flight(lost_ms: int, tmp_path: Path) -> None:
-    # RFC 9438, section 4.6: 0.7 of the outstanding data, which is half of cwnd here.
+    # RFC 9438 §4.6: 0.7 of the outstanding data, which is half of cwnd here.
     for transport in TRANSPORTS:
         of_cwnd, of_flight = reduced("cubic:rfc9438", transport, lost_ms, tmp_path)
         assert of_flight == pytest.approx(0.7, abs=0.03), transport

@@ -37,7 +37,7 @@ def card(jostle, store):
 
 
 def test_marks_on_everything_leave_the_smallest_window(card):
-    """RFC 3168, 6.1.2: each round trip with marks is congestion; Linux keeps two packets."""
+    """RFC 3168 §6.1.2: each round trip with marks is congestion; Linux keeps two packets."""
     assert card("robustness", "reno", *only("mangled"))["mangled"]["verdict"] == "pass"
     frame = run(load_scenario(FOLDER / "robustness" / "mangled.toml"), repeats=1, store=False).flows
     goodput = frame.filter(frame["phase"] == "steady")["goodput_bps"][0]
@@ -54,7 +54,7 @@ def test_receivers_that_lie_deceive_who_goes_by_losses_and_nobody_who_counts_ack
 
 
 def test_careful_resume_is_what_meets_c4s_bound_by_way_of_a_satellite(card):
-    """RFC 9959, section 1, and draft-huitema-ccwg-c4-test, 2.2.3: 100 MB in 7.4 s, 4.2 at best."""
+    """RFC 9959 §1, and draft-huitema-ccwg-c4-test §2.2.3: 100 MB in 7.4 s, 4.2 at best."""
     row = card("c4", "cubic", *only("satellite"))["satellite"]
     assert row["verdict"] == "pass"
     given = load_scenario(FOLDER / "c4" / "satellite.toml")
@@ -142,7 +142,7 @@ def test_what_standards_built_on_meets_every_must(card, controller):
     """RFC 5681 and RFC 9438 are what RFC 9743 measures others by."""
     rows = card("rfc9743", controller)
     assert not [name for name in failed(rows) if rows[name]["level"] == "must"]
-    # RFC 9743, section 5.1.2: they fill any buffer.
+    # RFC 9743 §5.1.2: they fill any buffer.
     assert "5.1.2-better" in failed(rows)
 
 
@@ -164,7 +164,7 @@ def test_what_standards_built_on_is_no_risk_elsewhere(card, suite):
 
 
 def test_bbr_fails_what_is_published_of_its_first_version(card):
-    """Hock et al. (ICNP 2017), cited in RFC 9743, 5.1.3; Ware et al. (IMC 2019) on harm."""
+    """Hock et al. (ICNP 2017), cited in RFC 9743 §5.1.3; Ware et al. (IMC 2019) on harm."""
     rows = card("rfc9743", "bbr", *only("5.1.3-loss", "5.2-throughput", "5.2-starvation"))
     assert {row["verdict"] for row in rows.values()} == {"fail"}
     loss = {
@@ -242,7 +242,7 @@ def test_vegas_is_starved_beside_cubic_and_by_a_path_that_becomes_longer(card):
 
 
 def test_ledbat_yields_where_its_target_fits_the_buffer(card):
-    """RFC 6817, section 2.1; a target of 60 ms (LEDBAT++) in a buffer of 160 ms, and of 20 ms."""
+    """RFC 6817 §2.1; a target of 60 ms (LEDBAT++) in a buffer of 160 ms, and of 20 ms."""
     rows = card("lbe", "ledbat++", *only("yields-deep", "yields-anywhere", "delay", "uses"))
     assert rows["yields-deep"]["verdict"] == "pass"
     harm = {one["where"]["buffer"]: one["value"] for one in rows["yields-anywhere"]["comparisons"]}
@@ -257,14 +257,14 @@ def test_cubic_is_no_scavenger(card):
 
 
 def test_bbr_does_harm_and_vegas_none(card):
-    """Ware et al. (HotNets and IMC 2019): by throughput; RFC 9743, 5.1.3: by losses."""
+    """Ware et al. (HotNets and IMC 2019): by throughput; RFC 9743 §5.1.3: by losses."""
     harms = ("throughput", "loss")
     assert failed(card("harm", "bbr", *only(*harms))) == set(harms)
     assert failed(card("harm", "vegas", *only(*harms))) == set()
 
 
 def test_deployed_cubic_harms_reno_more_than_reno_does_and_itself_no_more(card):
-    """Ware et al. (HotNets 2019), section 4; alike on small paths only (RFC 9438, section 5.1)."""
+    """Ware et al. (HotNets 2019), section 4; alike on small paths only (RFC 9438 §5.1)."""
     row = card("harm", "cubic", *only("throughput"))["throughput"]
     verdicts = {(one["where"]["there"], one["where"]["buffer"]): one for one in row["comparisons"]}
     beside_itself = [one for (there, _), one in verdicts.items() if there == "cubic"]
@@ -330,7 +330,7 @@ def test_a_controller_without_these_states_is_unknown(card):
 
 @pytest.mark.slow
 def test_prague_needs_marks_and_takes_classic_ones_for_its_own(card):
-    """RFC 9331, 4.3, and l4s-tests: L4S flows dominate others in a shared RFC 3168 queue."""
+    """RFC 9331 §4.3, and l4s-tests: L4S flows dominate others in a shared RFC 3168 queue."""
     rows = card("l4s", "prague", *only("latency", "rtt", "loss", "classic-ecn", "unmarked"))
     verdicts = {name: row["verdict"] for name, row in rows.items()}
     assert verdicts == {

@@ -23,7 +23,7 @@ pub struct RttEstimator {
 const RTO_MIN_US: u64 = 200_000;
 /// Linux: `TCP_RTO_MAX`.
 const RTO_MAX: Span = Span::from_secs(120);
-/// RFC 6298 (2.1) "the sender SHOULD set RTO <- 1 second".
+/// RFC 6298 §2 (2.1) "the sender SHOULD set RTO <- 1 second".
 const RTO_INITIAL: Span = Span::from_secs(1);
 /// Linux: `tcp_min_rtt_wlen`.
 const MIN_RTT_WINDOW: Span = Span::from_secs(300);
@@ -48,7 +48,7 @@ impl RttEstimator {
     pub fn on_sample(&mut self, rtt: Span, first_unacked: u64, next_to_send: u64) {
         let m = rtt.as_us().max(1);
         if self.srtt_8us == 0 {
-            // RFC 6298 (2.2): SRTT <- R, RTTVAR <- R/2. In quarters R/2 is 2·R.
+            // RFC 6298 §2 (2.2): SRTT <- R, RTTVAR <- R/2. In quarters R/2 is 2·R.
             self.srtt_8us = m << 3;
             self.mdev_4us = m << 1;
             self.rttvar_4us = self.mdev_4us.max(RTO_MIN_US);

@@ -1,4 +1,4 @@
-//! Test cases of draft-ietf-ccwg-bbr-06, Appendix A, that a path can show. Those of single ACKs are
+//! Test cases of draft-ietf-ccwg-bbr-06 §A that a path can show. Those of single ACKs are
 //! unit tests of the controller.
 
 use crate::common::{Path, Transfer, build, default_controller};

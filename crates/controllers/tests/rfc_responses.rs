@@ -10,7 +10,7 @@ fn cubic(flavour: &str, bic_scale: i64) -> Box<dyn CongestionController> {
     let given = [
         ("flavour", ParameterValue::Text(flavour.to_owned())),
         ("bic_scale", ParameterValue::Integer(bic_scale)),
-        // §4.7: "with only a single CUBIC flow and without any other traffic, Fast Convergence
+        // RFC 9438 §4.7: "with only a single CUBIC flow and without any other traffic, Fast Convergence
         // SHOULD be disabled".
         ("fast_convergence", ParameterValue::Bool(false)),
     ];
@@ -50,7 +50,7 @@ fn mean_window(
     area / transfer.now.since(from).as_secs_f64()
 }
 
-/// W_max of the cycle in which every `every`th packet is lost (RFC 9438, appendix B). A flow that begins
+/// W_max of the cycle in which every `every`th packet is lost (RFC 9438 §B). A flow that begins
 /// elsewhere comes there slowly, for at the plateau it matters little when the next loss comes.
 fn w_max(bic_scale: i64, rtt_ms: u64, every: u64) -> f64 {
     let c = 10.0 * bic_scale as f64 / 1024.0;
@@ -59,7 +59,7 @@ fn w_max(bic_scale: i64, rtt_ms: u64, every: u64) -> f64 {
     c * k * k * k / 0.3
 }
 
-/// RFC 9438, §5.1, tables 1 and 2: average windows "under a deterministic loss model", of equation 6
+/// RFC 9438 §5.1, tables 1 and 2: average windows "under a deterministic loss model", of equation 6
 /// or of the Reno-friendly region.
 #[test]
 fn the_response_function_is_that_of_the_rfc() {

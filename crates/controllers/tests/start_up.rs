@@ -99,7 +99,7 @@ fn standard_slow_start_doubles_until_a_loss() {
     assert!(transfer.total_lost > 0);
 }
 
-/// RFC 3742, §2: with K = int(cwnd / (0.5 max_ssthresh)) a round trip is worth max_ssthresh / 2.
+/// RFC 3742 §2: with K = int(cwnd / (0.5 max_ssthresh)) a round trip is worth max_ssthresh / 2.
 #[test]
 fn limited_slow_start_adds_fifty_packets_a_round() {
     let mut transfer = Transfer::new(fifty_mbps(1.0), reno("limited", &[]));
@@ -178,7 +178,7 @@ fn search_leaves_one_to_three_rounds_late() {
     }
 }
 
-/// draft-chung-ietf-ccwg-00, section 3, lines 39 to 42: five bins of 35 ms of a full path are 1.75
+/// draft-chung-ietf-ccwg-00 §3, lines 39 to 42: five bins of 35 ms of a full path are 1.75
 /// BDPs.
 #[test]
 fn search_takes_back_what_two_round_trips_delivered() {

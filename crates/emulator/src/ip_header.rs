@@ -16,7 +16,7 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION_OPTIONS: u8 = 60;
 
-/// Fragment bits of the IPv4 header (RFC 791, 3.1): more fragments, or a nonzero offset.
+/// Fragment bits of the IPv4 header (RFC 791 §3.1): more fragments, or a nonzero offset.
 const IPV4_FRAGMENT: u16 = 0x3fff;
 
 /// CE codepoint: both bits set (RFC 3168, 5).
@@ -155,7 +155,7 @@ fn ports(protocol: u8, above: &[u8], fragment: bool) -> (u16, u16) {
     }
 }
 
-/// Decodes the ECN field (RFC 3168, 5; RFC 9331 for ECT(1)).
+/// Decodes the ECN field (RFC 3168 §5; RFC 9331 for ECT(1)).
 const fn ecn(traffic_class: u8) -> Ecn {
     match traffic_class & 0b11 {
         0b00 => Ecn::NotCapable,

@@ -398,7 +398,7 @@ fn tcp(bytes: &[u8], inner_bytes: u32) -> Option<((u16, u16), Body)> {
         is_cut,
         ..Segment::default()
     };
-    // The usual options of a data packet (RFC 7323, appendix A).
+    // The usual options of a data packet (RFC 7323 §A).
     if let &[1, 1, 8, 10, a, b, c, d, e, f, g, h] = header.options() {
         segment.stamps = Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])));
         return Some(((header.source_port(), header.destination_port()), Body::Tcp(segment)));

@@ -396,7 +396,7 @@ impl CapturedSender {
         let rtt = timed.map(|packet| now_ns.saturating_sub(packet.sent_ns));
         if let (Some(packet), Some(rtt_ns)) = (timed, rtt) {
             self.least.see(rtt_ns, packet.length, self.given.mss_bytes);
-            // RFC 6298 (2.3).
+            // RFC 6298 §2 (2.3).
             self.srtt_ns = if self.srtt_ns == 0 {
                 rtt_ns
             } else {

@@ -158,7 +158,7 @@ pub(crate) struct CongestionState {
     window_limited: bool,
     /// Limit that ended the last round of sending. `None` before the handshake is complete.
     limit: Option<SendLimit>,
-    /// One packet may exceed cwnd (RFC 9002, B.6: `MaybeSendOnePacket`).
+    /// One packet may exceed cwnd (RFC 9002 §B.6: `MaybeSendOnePacket`).
     extra_packet: bool,
 
     state: RecoveryState,

@@ -196,7 +196,7 @@ fn read_stream(
 mod tests {
     use super::*;
 
-    /// RFC 9000, appendix A.1.
+    /// RFC 9000 §A.1.
     #[test]
     fn varints_are_those_of_the_appendix() {
         let examples: [(&[u8], u64); 4] = [

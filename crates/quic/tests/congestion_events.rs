@@ -80,7 +80,7 @@ fn lose(controller: Box<dyn CongestionController>, lost_ms: u64) -> Reduction {
 }
 
 /// RFC 9438 §4.6: "ssthresh = flight_size * beta_cubic", where flight_size is "the amount of
-/// outstanding (unacknowledged) data in the network". RFC 9002, A.10, removes lost packets from
+/// outstanding (unacknowledged) data in the network". RFC 9002 §A.10, removes lost packets from
 /// `bytes_in_flight` first; they were outstanding all the same.
 #[test]
 fn lost_packets_belong_to_the_flight() {
@@ -95,7 +95,7 @@ fn lost_packets_belong_to_the_flight() {
     }
 }
 
-/// RFC 9002, B.8: the losses that establish persistent congestion are one congestion event. It
+/// RFC 9002 §B.8: the losses that establish persistent congestion are one congestion event. It
 /// reduces ssthresh once, and leaves the minimum window.
 #[test]
 fn persistent_congestion_reduces_ssthresh_once() {

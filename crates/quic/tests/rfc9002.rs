@@ -1,4 +1,4 @@
-//! RFC 9002 with numbers: its constants (A.2, B.1) and what its pseudocode makes of them.
+//! RFC 9002 with numbers: its constants (RFC 9002 §A.2 and §B.1) and what its pseudocode makes of them.
 use crate::common::{Fate, Link, World, ours};
 use jostle_congestion::{CongestionSignal, RecoveryState};
 use jostle_quic::{AckOutcome, Recovery, SenderObserver, Settings};
@@ -55,9 +55,9 @@ fn ms(span: Span) -> f64 {
     span.as_secs_f64() * 1e3
 }
 
-/// §6.2.2: "the initial RTT SHOULD be set to 333 milliseconds. This results in handshakes starting with
-/// a PTO of 1 second": 333 + 4 · 166.5. §6.2.1: "the PTO backoff factor ... MUST be
-/// increased" to twice its value.
+/// RFC 9002 §6.2.2: "the initial RTT SHOULD be set to 333 milliseconds. This results in handshakes
+/// starting with a PTO of 1 second": 333 + 4 · 166.5. RFC 9002 §6.2.1: "the PTO backoff factor ... MUST
+/// be increased" to twice its value.
 #[test]
 fn the_first_timeouts_are_those_of_333_ms() {
     let mut world = world(wide(|_, _| Fate::Drop));
@@ -73,7 +73,7 @@ fn the_first_timeouts_are_those_of_333_ms() {
     }
 }
 
-/// §6.2.1: "PTO = smoothed_rtt + max(4*rttvar, kGranularity) + max_ack_delay". After many equal
+/// RFC 9002 §6.2.1: "PTO = smoothed_rtt + max(4*rttvar, kGranularity) + max_ack_delay". After many equal
 /// samples rttvar is nothing: 100.1 + 1 + 25 ms after the last packet that elicits an ACK.
 #[test]
 fn a_probe_leaves_after_rtt_granularity_and_ack_delay() {
@@ -93,8 +93,8 @@ fn a_probe_leaves_after_rtt_granularity_and_ack_delay() {
     assert!((span - 126.1).abs() < 0.3, "{span} ms");
 }
 
-/// §6.1.1: kPacketThreshold is 3. A packet that two later ones overtake is late, and one that three
-/// overtake is lost; when it arrives after all, what was done for it is undone.
+/// RFC 9002 §6.1.1: kPacketThreshold is 3. A packet that two later ones overtake is late, and one that
+/// three overtake is lost; when it arrives after all, what was done for it is undone.
 #[test]
 fn three_later_packets_make_a_loss() {
     for overtaken_by in [2, 3] {
@@ -123,8 +123,8 @@ fn three_later_packets_make_a_loss() {
     }
 }
 
-/// §6.1.2: kTimeThreshold is 9/8 of max(smoothed_rtt, latest_rtt). The last but one packet of a message
-/// is lost, and only one later packet says so.
+/// RFC 9002 §6.1.2: kTimeThreshold is 9/8 of max(smoothed_rtt, latest_rtt). The last but one packet of a
+/// message is lost, and only one later packet says so.
 #[test]
 fn nine_eighths_of_an_rtt_make_a_loss() {
     let mut dropped = false;
@@ -152,9 +152,9 @@ fn nine_eighths_of_an_rtt_make_a_loss() {
     assert!((112.5..113.6).contains(&span), "{span} ms");
 }
 
-/// §7.6: kPersistentCongestionThreshold is 3: with RTTs of 100 ms and no variance a silence of more than
-/// 3 · (100 + 1 + 25) ms that holds two lost packets takes the window to two packets; a shorter one is
-/// a loss like another.
+/// RFC 9002 §7.6: kPersistentCongestionThreshold is 3: with RTTs of 100 ms and no variance a silence of
+/// more than 3 · (100 + 1 + 25) ms that holds two lost packets takes the window to two packets; a
+/// shorter one is a loss like another.
 #[test]
 fn a_long_silence_is_persistent_congestion() {
     for (silence_ms, persistent) in [(150, false), (2000, true)] {
@@ -199,8 +199,8 @@ fn slow_start_doubles_from_ten_packets() {
 }
 
 /// B.6: "ssthresh = congestion_window * kLossReductionFactor", one half; "congestion_window =
-/// max(ssthresh, kMinimumWindow)" at once, or by PRR packet by packet. §7.3.2: one reduction for
-/// all losses of a round trip, and no growth before a packet is acknowledged that was sent later.
+/// max(ssthresh, kMinimumWindow)" at once, or by PRR packet by packet. RFC 9002 §7.3.2: one reduction
+/// for all losses of a round trip, and no growth before a packet is acknowledged that was sent later.
 #[test]
 fn a_loss_halves_the_window_at_once_or_by_prr() {
     for recovery in [Recovery::Rfc9002, Recovery::Prr] {
@@ -233,8 +233,8 @@ fn a_loss_halves_the_window_at_once_or_by_prr() {
     }
 }
 
-/// §5.3: the time for which the receiver held an ACK back is not part of a sample. A lone packet's ACK
-/// waits 25 ms.
+/// RFC 9002 §5.3: the time for which the receiver held an ACK back is not part of a sample. A lone
+/// packet's ACK waits 25 ms.
 #[test]
 fn delays_of_acks_are_not_in_the_rtt() {
     let mut world = world(wide(|_, _| Fate::Pass));

@@ -323,8 +323,8 @@ impl Sender {
         debug_assert!(self.recovery.is_consistent(board), "{:?}, {counts:?}", self.recovery);
         debug_assert!(u64::from(board.in_flight()) <= self.total_sent, "{counts:?}");
         debug_assert!(self.cwnd >= 1 && self.ssthresh >= 1, "{} of {}", self.cwnd, self.ssthresh);
-        // RFC 6298 (5.1): "Every time a packet containing data is sent (including a retransmission),
-        // if the timer is not running, start it".
+        // RFC 6298 §5 (5.1): "Every time a packet containing data is sent (including a
+        // retransmission), if the timer is not running, start it".
         let timed =
             self.pending != PendingTimer::None && self.deadlines.retransmission < Time::NEVER;
         debug_assert!(

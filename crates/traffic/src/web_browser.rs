@@ -9,7 +9,7 @@ use crate::{Page, Pages};
 use jostle_run_spec::{FlowSpec, SourceSpec};
 use jostle_units::{Span, Time};
 
-/// Initial timeout of a request on a connection without an RTT sample (RFC 6298 §2.1).
+/// Initial timeout of a request on a connection without an RTT sample (RFC 6298 §2 (2.1)).
 const FIRST_TIMEOUT: Span = Span::from_ms(1_000);
 /// Linux's minimum timeout in addition to the RTT (`TCP_RTO_MIN`).
 const LEAST_VARIATION: Span = Span::from_ms(200);
@@ -190,7 +190,7 @@ impl WebBrowser {
         };
         let line = &mut self.lines[at];
         line.whole += count;
-        // RFC 6298 §2.2: a client that has sent one or two packets has about one RTT sample.
+        // RFC 6298 §2 (2.2): a client that has sent one or two packets has about one RTT sample.
         let variation = (rtt + rtt).max(LEAST_VARIATION);
         line.timeout = (rtt + variation).min(LONGEST_TIMEOUT);
         if line.is_idle() {
@@ -286,7 +286,7 @@ impl WebBrowser {
     }
 
     /// Repeats the requests that have not reached the server, which processes them in order, and
-    /// doubles the timeout (RFC 6298 §5.5).
+    /// doubles the timeout (RFC 6298 §5 (5.5)).
     fn repeat(&mut self, at: usize, now: Time) {
         let line = &mut self.lines[at];
         let numbers = line.reached..line.asked_bytes.len() as u32;

@@ -36,7 +36,7 @@ pub const MIN_MTU_BYTES: u32 = 576;
 /// Headers of a datagram within the MTU: IPv4 and UDP.
 pub const DATAGRAM_HEADER_BYTES: u32 = 20 + 8;
 
-/// UDP payload that every path must support for QUIC (RFC 9000, section 14).
+/// UDP payload that every path must support for QUIC (RFC 9000 §14).
 pub const MIN_QUIC_PAYLOAD_BYTES: u32 = 1_200;
 
 /// Largest IPv4 packet: the length field has 16 bits.

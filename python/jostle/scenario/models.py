@@ -322,7 +322,7 @@ class Capture(ScenarioTable):
 
 
 class Proxy(ScenarioTable):
-    """A proxy that splits a flow's TCP connection (RFC 3135, section 2.4)."""
+    """A proxy that splits a flow's TCP connection (RFC 3135 §2.4)."""
 
     link: fields.Name | None = None
     """Link of the flow's `path` at whose entrance the proxy is; by default the slowest link."""

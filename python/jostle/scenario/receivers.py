@@ -44,7 +44,7 @@ class OptimisticAcking(ScenarioTable):
 
 
 class HiddenEcnMarks(ScenarioTable):
-    """Hides ECN marks from the sender (RFC 3540, section 1, explains the motive)."""
+    """Hides ECN marks from the sender (RFC 3540 §1 explains the motive)."""
 
     kind: Literal["hidden_ecn_marks"]
 

@@ -28,7 +28,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
     },
 };
 
-/// RFC 3649, appendix B: the windows at which a(w) reaches the next integer, and b(w) there in
+/// RFC 3649 §B: the windows at which a(w) reaches the next integer, and b(w) there in
 /// 256ths, rounded down. Up to the window of row i, counted from 0, a(w) = i + 1.
 const STEPS: [(u32, u32); 72] = [
     (38, 128),

@@ -49,8 +49,8 @@ const LEAST_RTTS: u32 = 4;
 /// value (release, `kMinReliabilityRatio`).
 const TRUSTED_SHARE: f64 = 0.8;
 /// Time after the planned end of an interval at which it ends without the RTTs that it needs, at
-/// least: the initial retransmission timeout (RFC 6298 §2.1). The release has no limit, but learns
-/// an RTT from each ACK, because it numbers transmissions.
+/// least: the initial retransmission timeout (RFC 6298 §2 (2.1)). The release has no limit, but
+/// learns an RTT from each ACK, because it numbers transmissions.
 const LEAST_PATIENCE: Span = Span::from_secs(1);
 
 /// The controller.

@@ -14,7 +14,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         summary: "adds one packet per RTT; halves cwnd on loss",
         class: "loss",
         based_on: &[],
-        source: "RFC 5681, RFC 6582; Linux 6.1 tcp_cong.c, tcp_reno; RFC 9002, section 7",
+        source: "RFC 5681, RFC 6582; Linux 6.1 tcp_cong.c, tcp_reno; RFC 9002 §7",
         parameters: &[
             Parameter::choice("flavour", "linux", &["linux", "rfc9002"]).summary(
                 "version of Reno: Linux's, in whole packets, or RFC 9002's for QUIC, in bytes; the \

@@ -71,7 +71,7 @@ enum Phase {
 }
 
 /// The phases of RFC 9959 for any controller. Windows are in packets. Comments quote the clauses of
-/// the RFC. A controller with a model of the path (BBR) is resumed according to Appendix C.
+/// the RFC. A controller with a model of the path (BBR) is resumed according to RFC 9959 §C.
 pub struct CarefulResume {
     usage: PeerTableConfig,
     max_jump: u32,
@@ -104,7 +104,7 @@ struct PipeSize {
 impl PipeSize {
     /// "An unvalidated packet …, if such a packet is acknowledged by an ACK, it contributes to the
     /// PipeSize": packets in flight on entry are included from the start, so that their ACKs add
-    /// nothing (Appendix B: 29 + 34, not 29 + 29 + 34).
+    /// nothing (RFC 9959 §B: 29 + 34, not 29 + 29 + 34).
     fn size(self, delivered: u64) -> u32 {
         let validated = delivered.saturating_sub(self.delivered_before);
         self.at_entry.saturating_add(u32::try_from(validated).unwrap_or(u32::MAX))
@@ -357,7 +357,7 @@ impl ControllerLayer for CarefulResume {
     fn pacing_rate(&self, inner: &dyn CongestionController) -> Option<Rate> {
         match self.phase {
             // "All packets sent in the Unvalidated Phase MUST use pacing based on the current RTT";
-            // §4.3: "ITT = (current RTT x MPS)/jump_cwnd".
+            // RFC 9959 §4.3: "ITT = (current RTT x MPS)/jump_cwnd".
             Phase::Unvalidated { rtt, jump, .. } => Some(self.rate(jump, rtt)),
             Phase::Resuming { rate, .. } => inner.pacing_rate().map(|own| own.max(rate)),
             _ => inner.pacing_rate(),

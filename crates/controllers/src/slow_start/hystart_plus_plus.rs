@@ -44,7 +44,7 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     build: |values| Box::new(HyStartPlusPlus::new(values)),
 };
 
-/// RFC 9406, §4.2. The minimum RTT of each round is compared with the last round's. If it has
+/// RFC 9406 §4.2. The minimum RTT of each round is compared with the last round's. If it has
 /// risen, the window grows at a quarter of the speed for five rounds (conservative slow start,
 /// CSS). If the delay falls back in this time, the rise was jitter and slow start resumes;
 /// otherwise slow start ends.
@@ -459,7 +459,7 @@ mod tests {
         assert!(!rounds.in_css());
     }
 
-    /// RFC 9406, §4.3: "The minimum value of CSS_GROWTH_DIVISOR MUST be at least 2."
+    /// RFC 9406 §4.3: "The minimum value of CSS_GROWTH_DIVISOR MUST be at least 2."
     #[test]
     fn a_divisor_of_one_is_refused() {
         let given = [("css_growth_divisor".to_owned(), ParameterValue::Integer(1))].into();

@@ -24,7 +24,7 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     build: |values| Box::new(Limited::new(values)),
 };
 
-/// RFC 3742, §2: "If (cwnd <= max_ssthresh) cwnd += MSS; else K = int(cwnd/(0.5 max_ssthresh));
+/// RFC 3742 §2: "If (cwnd <= max_ssthresh) cwnd += MSS; else K = int(cwnd/(0.5 max_ssthresh));
 /// cwnd += int(MSS/K);" for each ACK.
 ///
 /// The window has whole packets, so int(MSS/K) is one packet per K packets acknowledged. Packets

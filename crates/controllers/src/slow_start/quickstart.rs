@@ -118,7 +118,7 @@ impl SlowStart for QuickStart {
         self.then.grow(window, ack)
     }
 
-    /// RFC 4782 §4.6.2: a loss or mark in the flight restores the state without a grant. Recovery
+    /// RFC 4782 §4.6: a loss or mark in the flight restores the state without a grant. Recovery
     /// reduces the window to the initial window, and slow start continues from there. Because the
     /// flight was too large, slow start then ends at half of the flight's packets that arrived, or
     /// at the ssthresh of congestion avoidance if this is lower.
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!((window.cwnd, quick.pacing_rate()), (85, None));
     }
 
-    /// RFC 4782 §4.6.2: slow start from the initial window, up to half of the 84 packets that
+    /// RFC 4782 §4.6: slow start from the initial window, up to half of the 84 packets that
     /// arrived, or to the law's threshold of 58 if this is lower.
     #[test]
     fn a_loss_takes_it_back() {

@@ -108,7 +108,7 @@ impl Search {
         let exit = match (values.choice("exit"), reference) {
             ("stay", _) => ExitAction::Stay,
             ("drain", _) | ("as the draft", DeliveryReference::Sent) => ExitAction::Drain,
-            // draft-chung-ietf-ccwg-00, section 3: "it can reduce the congestion window (cwnd) to
+            // draft-chung-ietf-ccwg-00 §3: "it can reduce the congestion window (cwnd) to
             // instead be at the congestion point", lines 39 to 42.
             _ => ExitAction::Rollback,
         };

@@ -7,8 +7,8 @@ use crate::cwnd::CongestionWindow;
 use jostle_congestion::{CongestionEvent, CongestionSignal};
 
 /// Parameter of controllers whose response to a loss is too strong for a mark: Alternative Backoff
-/// with ECN (RFC 8511). Its §3.1 recommends 0.8 if a loss halves the window, and found a benefit of
-/// 0.85 for CUBIC. Linux does not implement it.
+/// with ECN (RFC 8511). RFC 8511 §3.1 recommends 0.8 if a loss halves the window, and found a
+/// benefit of 0.85 for CUBIC. Linux does not implement it.
 pub(crate) const BETA_ECN: Parameter = Parameter::number("beta_ecn", 0.0, 0.0..=0.99).summary(
     "share of cwnd that a mark keeps in congestion avoidance (RFC 8511: 0.8, CUBIC 0.85); 0: same \
      response as to a loss",
@@ -26,7 +26,7 @@ impl Abe {
         Self { beta_ecn: values.number(BETA_ECN.name) }
     }
 
-    /// Returns the share of the window that a mark leaves (RFC 8511, §3); 0 for other signals. The
+    /// Returns the share of the window that a mark leaves (RFC 8511 §3); 0 for other signals. The
     /// RFC describes "the TCP sender-side ECN reaction in congestion avoidance". In slow start the
     /// window may be twice the path's capacity, and the response to a mark equals the response to a
     /// loss.
@@ -79,7 +79,7 @@ mod tests {
         });
     }
 
-    /// RFC 8511, §3: ssthresh = β·FlightSize and 2 packets at least, with β_ecn for a mark. A loss
+    /// RFC 8511 §3: ssthresh = β·FlightSize and 2 packets at least, with β_ecn for a mark. A loss
     /// halves as ever; in slow start, and where it is off, so does a mark.
     #[test]
     fn a_mark_may_leave_more_than_a_loss() {

@@ -1,9 +1,9 @@
 //! ACK thinning: of the ACKs of a connection that arrive within a short time, a link sends only the
 //! newest. Modems do so if each transmission costs a request and a grant (TCP ACK suppression). It
-//! is a form of the ACK filtering of RFC 3449 (§5.2.1), with a queue of one ACK per connection and
+//! is a form of the ACK filtering of RFC 3449 §5.2.1, with a queue of one ACK per connection and
 //! a time limit.
 //!
-//! As §5.2.1 requires, ACKs that are not redundant are kept: duplicate ACKs and ACKs with SACK
+//! As RFC 3449 §5.2.1 requires, ACKs that are not redundant are kept: duplicate ACKs and ACKs with SACK
 //! blocks are forwarded immediately, and a change of ECN flags separates earlier from later ACKs.
 
 use std::collections::VecDeque;

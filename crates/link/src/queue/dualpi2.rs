@@ -4,8 +4,8 @@
 //! A controller keeps the longer of both delays at its target by a base probability p'. Classic
 //! packets are dropped or marked with the probability p'², L4S packets are marked with k · p'. The
 //! square fits controllers whose window is proportional to 1/√p, the linear probability those with
-//! 1/p, so that flows of both kinds get similar windows in either queue (§2.1). The L4S queue is
-//! also marked by its own delay with a low threshold, and has priority within limits.
+//! 1/p, so that flows of both kinds get similar windows in either queue (RFC 9332 §2.1). The L4S
+//! queue is also marked by its own delay with a low threshold, and has priority within limits.
 //!
 //! Details follow `net/sched/sch_dualpi2.c` in Linux 6.17 with its defaults: drops on dequeue,
 //! random decisions instead of `recur`, no coupled action while fewer than two packets wait. The
@@ -180,7 +180,7 @@ impl<B: Copy> DualPi2<B> {
         let waited = now.since(waiting.packet.queued_at);
         let native = if waiting.apply_step { self.native(waited) } else { 0.0 };
         let coupled = if self.total.bytes < QUIET_BYTES { 0.0 } else { self.control.coupled() };
-        // RFC 9332, appendix A.2: in overload, drops in both queues keep the delay at the target.
+        // RFC 9332 §A.2: in overload, drops in both queues keep the delay at the target.
         if coupled > 1.0 && self.control.hits_squared(&mut self.random) {
             return DualPi2Action::Drop;
         }
@@ -196,7 +196,7 @@ impl<B: Copy> DualPi2<B> {
         if self.total.bytes < QUIET_BYTES || !self.control.hits_squared(&mut self.random) {
             return DualPi2Action::Pass;
         }
-        // RFC 9332, appendix A.2: overload disables ECN.
+        // RFC 9332 §A.2: overload disables ECN.
         if packet.ecn == Ecn::NotCapable || self.control.coupled() > 1.0 {
             DualPi2Action::Drop
         } else {

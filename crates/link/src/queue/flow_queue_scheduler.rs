@@ -1,4 +1,4 @@
-//! Scheduler of FQ-CoDel (RFC 8290, section 4): deficit round robin in bytes, with priority for new
+//! Scheduler of FQ-CoDel (RFC 8290 §4): deficit round robin in bytes, with priority for new
 //! queues for one quantum.
 
 use std::collections::VecDeque;
@@ -96,7 +96,7 @@ impl FlowQueueScheduler {
         self.queues[index].deficit_bytes -= i64::from(size_bytes);
     }
 
-    /// Handles an empty current queue. RFC 8290, 4.2: an empty new queue moves to the old queues,
+    /// Handles an empty current queue. RFC 8290 §4.2: an empty new queue moves to the old queues,
     /// so that a sparse flow cannot starve them; an empty old queue is removed.
     #[inline]
     pub fn on_queue_empty(&mut self, index: usize) {

@@ -39,13 +39,13 @@ pub(super) const ALPHA: Parameter = Parameter::number("alpha", 0.125, 0.0..=1000
 pub(super) const BETA: Parameter =
     Parameter::number("beta", 1.25, 0.0..=1000.0).summary("weight of the delay's trend, per s");
 
-/// RFC 8033, 4.4: bursts of up to 150 ms are allowed.
+/// RFC 8033 §4.4: bursts of up to 150 ms are allowed.
 const BURST_ALLOWANCE: Span = Span::from_ms(150);
-/// RFC 8033, 5.1: above 10 %, ECN-capable packets are dropped too.
+/// RFC 8033 §5.1: above 10 %, ECN-capable packets are dropped too.
 const MARK_ECN_THRESHOLD: f64 = 0.1;
 /// Linux: above a delay of 250 ms the probability increases by an additional 2 % per update.
 const HIGH_DELAY: Span = Span::from_ms(250);
-/// RFC 8033, 5.4: bounds of the accumulated probability, which space drops evenly.
+/// RFC 8033 §5.4: bounds of the accumulated probability, which space drops evenly.
 const NO_DROP_BELOW: f64 = 0.85;
 const DROP_FROM: f64 = 8.5;
 
@@ -113,7 +113,7 @@ impl PieState {
         }
     }
 
-    /// RFC 8033, 4.2: returns the scale of a step, which is smaller for small probabilities.
+    /// RFC 8033 §4.2: returns the scale of a step, which is smaller for small probabilities.
     fn scale(&self) -> f64 {
         match self.probability {
             p if p < 0.000_001 => 1.0 / 2048.0,
@@ -131,7 +131,7 @@ impl PieState {
         let deviation = seconds(self.delay) - seconds(parameters.target);
         let trend = seconds(self.delay) - seconds(self.delay_before);
         let mut step = self.scale() * (parameters.alpha * deviation + parameters.beta * trend);
-        // RFC 8033, 5.5: limit the step to 2 % if the probability is at least 10 %.
+        // RFC 8033 §5.5: limit the step to 2 % if the probability is at least 10 %.
         if step > 0.02 && self.probability >= 0.1 {
             step = 0.02;
         }
@@ -141,7 +141,7 @@ impl PieState {
         self.probability = (self.probability + step).clamp(0.0, 1.0);
         let idle = self.delay.is_zero() && self.delay_before.is_zero() && backlog_bytes == 0;
         if idle {
-            // Linux reduces it by 1/64 per update, RFC 8033 (4.2) by 2 %.
+            // Linux reduces it by 1/64 per update, RFC 8033 §4.2 by 2 %.
             self.probability -= self.probability / 64.0;
         }
         let low = Span::from_ns(parameters.target.as_ns() / 2);
@@ -212,7 +212,7 @@ impl PieState {
         outcome.dropped(now, packet, reason);
     }
 
-    /// RFC 8033, 4.1 and 5.4: returns whether an arrival is to be marked or dropped.
+    /// RFC 8033 §4.1 and §5.4: returns whether an arrival is to be marked or dropped.
     fn strikes(&mut self, target: Span, backlog_bytes: u64, random: &mut RandomStream) -> bool {
         let half_target = Span::from_ns(target.as_ns() / 2);
         if !self.burst_left.is_zero()

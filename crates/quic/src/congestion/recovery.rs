@@ -45,7 +45,7 @@ impl CongestionState {
         self.read_controller();
     }
 
-    /// Implements `OnCongestionEvent` (RFC 9002, B.6). `number` is the lost or marked packet.
+    /// Implements `OnCongestionEvent` (RFC 9002 §B.6). `number` is the lost or marked packet.
     /// Packets sent before the current recovery period began are ignored.
     pub(super) fn on_congestion_event(
         &mut self,

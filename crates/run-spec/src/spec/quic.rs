@@ -137,7 +137,7 @@ pub const QUIC_CONTROLLERS: &[RegistryEntry] = &[
         summary: "NewReno of the QUIC implementation noq",
         class: "quic",
         based_on: &["reno"],
-        source: "noq-proto 1.4.0, congestion/new_reno.rs (RFC 9002, section 7)",
+        source: "noq-proto 1.4.0, congestion/new_reno.rs (RFC 9002 §7)",
         parameters: &[],
     },
     RegistryEntry {

@@ -82,7 +82,7 @@ impl EcnState {
         marked
     }
 
-    /// Returns the number of newly marked packets (RFC 9768 §3.2.2.5 and appendix A,
+    /// Returns the number of newly marked packets (RFC 9768 §3.2.2.5 and §A,
     /// `__tcp_accecn_process` in Linux 7.0). The ACE field may have wrapped if other ACKs were lost
     /// and many packets were delivered. Without the option, the largest possible number is assumed.
     fn newly_marked(&mut self, feedback: AccEcnFeedback, delivered: u32) -> u32 {

@@ -86,7 +86,7 @@ impl Sender {
         self.rtt.on_sample(rtt, 0, 1);
         self.rtt.on_min_sample(now, rtt);
         self.rto.on_sample(self.rtt.rto());
-        // RFC 6298 (5.7) allows an initial window of one segment only if the SYN was lost. Linux
+        // RFC 6298 §5 (5.7) allows an initial window of one segment only if the SYN was lost. Linux
         // reduces the initial window after more than one retransmission.
         let initial_window = if self.rto.expiries() > 1 { 1 } else { self.options.initial_window };
         self.rto.on_progress();

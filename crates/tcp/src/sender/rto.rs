@@ -14,8 +14,8 @@ pub(super) struct RetransmissionTimeout {
 }
 
 impl RetransmissionTimeout {
-    /// Creates the initial timeout. RFC 6298 (2.1): "the sender SHOULD set RTO <- 1 second" before
-    /// the first RTT sample.
+    /// Creates the initial timeout. RFC 6298 §2 (2.1): "the sender SHOULD set RTO <- 1 second"
+    /// before the first RTT sample.
     pub const fn new() -> Self {
         Self { span: Span::from_secs(1), expiries: 0 }
     }
@@ -42,7 +42,7 @@ impl RetransmissionTimeout {
         self.expiries = 0;
     }
 
-    /// Doubles the timeout. RFC 6298 (5.5): "The host MUST set RTO <- RTO * 2 ("back off the
+    /// Doubles the timeout. RFC 6298 §5 (5.5): "The host MUST set RTO <- RTO * 2 ("back off the
     /// timer")."
     pub fn back_off(&mut self) {
         self.expiries += 1;

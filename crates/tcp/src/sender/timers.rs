@@ -41,7 +41,7 @@ impl Sender {
         self.board.slot(self.board.first()).stamp.sent_at + self.rto.span()
     }
 
-    /// `tcp_rearm_rto`. RFC 6298 (5.3): "When an ACK is received that acknowledges new data,
+    /// `tcp_rearm_rto`. RFC 6298 §5 (5.3): "When an ACK is received that acknowledges new data,
     /// restart the retransmission timer".
     pub(super) fn rearm_rto(&mut self, now: Time) {
         if self.board.outstanding() == 0 {

@@ -29,7 +29,7 @@ _MAX_LINKS = 80
 _MAX_FLOWS = 1000
 # linux/pkt_sched.h: limits of FIFOs and AQMs have 32 bits.
 _MAX_LIMIT = 2**32 - 1
-# Maximum window in a SYN-ACK (RFC 7323, section 2.2).
+# Maximum window in a SYN-ACK (RFC 7323 §2.2).
 _SYN_WINDOW = 65_535
 # Name prefix of controllers included in the QUIC stack.
 _OF_STACK = "noq:"

@@ -185,7 +185,7 @@ def _upload(
 
 
 def _chunks(transfer: Limit) -> Iterator[bytes]:
-    """Yield chunks (RFC 9112, section 7.1) of incompressible data."""
+    """Yield chunks (RFC 9112 §7.1) of incompressible data."""
     chunk = b"%x\r\n" % _BLOCK + os.urandom(_BLOCK) + b"\r\n"
     while not transfer.is_over():
         yield chunk

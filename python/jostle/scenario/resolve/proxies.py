@@ -236,8 +236,8 @@ def _has_none(flow: Flow, path: KeyPath, report: Report) -> bool:
     """Report proxies of flows that cannot be split, and return whether there are any."""
     if is_quic(flow):
         message = (
-            "a proxy cannot acknowledge what is encrypted from end to end (RFC 9000, section 12; "
-            'RFC 9312, section 2.1) — write transport = "tcp", or remove this key'
+            "a proxy cannot acknowledge what is encrypted from end to end (RFC 9000 §12; "
+            'RFC 9312 §2.1) — write transport = "tcp", or remove this key'
         )
         report.add((*path, "proxy"), message, (*path, "transport"))
         return True

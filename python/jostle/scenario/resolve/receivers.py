@@ -19,7 +19,7 @@ __all__ = ["path_bdp", "receive_windows", "receiver_spec"]
 
 _RECEIVE_WINDOW_BYTES: Final = 32 * 2**20
 _SYN_WINDOW_BYTES: Final = 65_535
-"""Largest window of a SYN-ACK, which is not scaled (RFC 7323, section 2.2)."""
+"""Largest window of a SYN-ACK, which is not scaled (RFC 7323 §2.2)."""
 
 
 def receiver_spec(flow: Flow, path: KeyPath, report: Report, *, knows_ecn: bool) -> dict[str, Any]:

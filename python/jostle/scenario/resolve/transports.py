@@ -15,7 +15,7 @@ from jostle.scenario.resolve.sources import DATAGRAM_HEADER_BYTES, datagrams
 __all__ = ["foreign_controller", "implementation", "is_quic", "transport_spec"]
 
 _SMALLEST_PAYLOAD_BYTES: Final = 1200
-"""Minimum UDP payload that a QUIC path must carry (RFC 9000, section 14)."""
+"""Minimum UDP payload that a QUIC path must carry (RFC 9000 §14)."""
 _ONLY_OF_TCP: Final = {
     "pacing": 'set it in transport = { kind = "quic", pacing = … }',
     "initial_pacing": "QUIC's pacing spreads the initial window — remove this key",
@@ -153,7 +153,7 @@ def _check_payload(flow: Flow, quic: Quic, path: KeyPath, report: Report) -> Non
     largest = flow.mtu - DATAGRAM_HEADER_BYTES
     if largest < _SMALLEST_PAYLOAD_BYTES:
         least = _SMALLEST_PAYLOAD_BYTES + DATAGRAM_HEADER_BYTES
-        message = f'QUIC needs packets of "{least} B" at least (RFC 9000, section 14)'
+        message = f'QUIC needs packets of "{least} B" at least (RFC 9000 §14)'
         report.add((*path, "mtu"), message, (*path, "transport"))
     elif not _SMALLEST_PAYLOAD_BYTES <= quic.initial_mtu <= largest:
         accepted = f'from "{_SMALLEST_PAYLOAD_BYTES} B" to "{largest} B"'

@@ -34,7 +34,7 @@ class Codec:
 
     @property
     def payload_bytes(self) -> int:
-        """Payload of a datagram: RTP header (RFC 3550, section 5.1) and speech."""
+        """Payload of a datagram: RTP header (RFC 3550 §5.1) and speech."""
         return _RTP_HEADER_BYTES + self.speech_bytes
 
     @property
@@ -50,7 +50,7 @@ class Codec:
 
 _MS: Final = 10**6
 
-# Ie and Bpl: ITU-T G.113, Appendix I, tables of provisional values; packets: RFC 3551, section 4.5.
+# Ie and Bpl: ITU-T G.113, Appendix I, tables of provisional values; packets: RFC 3551 §4.5.
 CODECS: Final[dict[str, Codec]] = {
     # Loss concealment of G.711, Appendix I, which adds 3.75 ms.
     "g711": Codec(160, 20 * _MS, 3_750_000, 0.0, 25.1),

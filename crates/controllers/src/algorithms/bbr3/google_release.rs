@@ -264,7 +264,7 @@ impl Bbr3 {
     }
 
     /// `bbr_set_state`, and `CA_EVENT_TLP_RECOVERY` of the transport: a response to a loss without
-    /// recovery means that a tail loss probe repaired the loss (RFC 8985, §7.4.2).
+    /// recovery means that a tail loss probe repaired the loss (RFC 8985 §7.4.2).
     pub(super) fn on_release_state(&mut self, now: Time, state: RecoveryState) {
         match state {
             RecoveryState::Loss => {

@@ -12,7 +12,7 @@ use jostle_congestion::{
 
 use super::region::Region;
 
-/// §4.2: "1.5 * cwnd", the largest target of a round trip.
+/// RFC 9438 §4.2: "1.5 * cwnd", the largest target of a round trip.
 const LARGEST_STEP: f64 = 1.5;
 
 /// Congestion avoidance of RFC 9438.
@@ -29,7 +29,7 @@ pub(super) struct Rfc9438 {
     /// Fractional part of cwnd.
     fraction: FractionalWindow,
     state: State,
-    /// State before the last reduction, for an undo (§4.9.2).
+    /// State before the last reduction, for an undo (RFC 9438 §4.9.2).
     undo: State,
     /// First segment that is not acknowledged.
     first_unacked: u64,
@@ -38,7 +38,7 @@ pub(super) struct Rfc9438 {
     region: Region,
 }
 
-/// The variables of §4.1, which an undone reduction restores.
+/// The variables of RFC 9438 §4.1, which an undone reduction restores.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     /// W_max; `None` before the first congestion event.
@@ -47,7 +47,7 @@ struct State {
     cwnd_prior: f64,
     /// The congestion avoidance stage; `None` outside of it.
     stage: Option<Stage>,
-    /// Whether the next stage is the first one after a timeout (§4.8).
+    /// Whether the next stage is the first one after a timeout (RFC 9438 §4.8).
     after_timeout: bool,
 }
 
@@ -92,7 +92,7 @@ impl Rfc9438 {
         }
     }
 
-    /// §4.2: "W_cubic(t) = C * (t - K)^3 + W_max".
+    /// RFC 9438 §4.2: "W_cubic(t) = C * (t - K)^3 + W_max".
     fn w_cubic(&self, t_s: f64, k: f64) -> f64 {
         let offset = t_s - k;
         self.c * offset * offset * offset + self.state.w_max.unwrap_or(0.0)
@@ -104,22 +104,22 @@ impl Rfc9438 {
             return stage;
         }
         if self.state.w_max.is_none() {
-            // §4.10: "it may exit the first slow start without incurring any packet loss and thus
-            // W_max is undefined. In this special case, CUBIC sets cwnd_prior = cwnd".
+            // RFC 9438 §4.10: "it may exit the first slow start without incurring any packet loss
+            // and thus W_max is undefined. In this special case, CUBIC sets cwnd_prior = cwnd".
             self.state.cwnd_prior = cwnd;
         }
-        // There and in §4.8: "K is set to 0, and W_max is set to the congestion window size at the
-        // beginning of the current congestion avoidance stage".
+        // There and in RFC 9438 §4.8: "K is set to 0, and W_max is set to the congestion window
+        // size at the beginning of the current congestion avoidance stage".
         let w_max = self.state.w_max.filter(|_| !self.state.after_timeout).unwrap_or(cwnd);
         self.state.w_max = Some(w_max);
         self.state.after_timeout = false;
-        // §4.2: "K = cubic root of ((W_max - cwnd_epoch) / C)"; §4.3: "W_est is set equal to
-        // cwnd_epoch at the start of the congestion avoidance stage".
+        // RFC 9438 §4.2: "K = cubic root of ((W_max - cwnd_epoch) / C)"; RFC 9438 §4.3: "W_est is
+        // set equal to cwnd_epoch at the start of the congestion avoidance stage".
         let k = libm::cbrt((w_max - cwnd) / self.c);
         Stage { t_epoch: now, k, w_est: cwnd }
     }
 
-    /// §4.3, where "cwnd SHOULD be set to W_est"; otherwise §4.4 and §4.5.
+    /// RFC 9438 §4.3, where "cwnd SHOULD be set to W_est"; otherwise RFC 9438 §4.4 and §4.5.
     fn grow(&mut self, window: &mut CongestionWindow, acked: u32, ack: &AckSample) {
         let cwnd = self.fraction.of(window);
         let mut stage = self.stage(cwnd, ack.now);
@@ -135,14 +135,14 @@ impl Rfc9438 {
         if self.friendly && self.w_cubic(t_s, stage.k) < stage.w_est {
             self.region = Region::RenoFriendly;
             // If the look-ahead of the curve has increased cwnd further, cwnd does not fall: the
-            // rate of increase is to be "non-decreasing" (§4.2).
+            // rate of increase is to be "non-decreasing" (RFC 9438 §4.2).
             self.fraction.add(window, (stage.w_est - cwnd).max(0.0));
             return;
         }
         self.region = if cwnd < w_max { Region::Concave } else { Region::Convex };
-        // §4.2: "target", between cwnd and 1.5 * cwnd; §4.4: "cwnd MUST be incremented by (target -
-        // cwnd) / cwnd for each received new ACK", regardless of the amount of data it
-        // acknowledges.
+        // RFC 9438 §4.2: "target", between cwnd and 1.5 * cwnd; RFC 9438 §4.4: "cwnd MUST be
+        // incremented by (target - cwnd) / cwnd for each received new ACK", regardless of the
+        // amount of data it acknowledges.
         let ahead = self.w_cubic(t_s + ack.srtt.as_secs_f64(), stage.k);
         let target = ahead.clamp(cwnd, LARGEST_STEP * cwnd);
         self.fraction.add(window, (target - cwnd) / cwnd);
@@ -158,7 +158,7 @@ impl CongestionAvoidance for Rfc9438 {
         }
     }
 
-    /// §4.2: "t MUST NOT include periods during which cwnd has not been updated due to
+    /// RFC 9438 §4.2: "t MUST NOT include periods during which cwnd has not been updated due to
     /// application-limited behavior": nothing has been in flight since the last ACK.
     fn on_flight_start(&mut self, _window: &mut CongestionWindow, now: Time, _idle: Span) {
         if let Some(stage) = &mut self.state.stage {
@@ -197,7 +197,8 @@ impl CongestionAvoidance for Rfc9438 {
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         self.undo = self.state;
         let cwnd = self.fraction.of(window);
-        // §4.7: "cwnd * (1 + beta_cubic) / 2 if cwnd < W_max and fast convergence enabled".
+        // RFC 9438 §4.7: "cwnd * (1 + beta_cubic) / 2 if cwnd < W_max and fast convergence
+        // enabled".
         let lower = self.fast_convergence && self.state.w_max.is_some_and(|w_max| cwnd < w_max);
         self.state = State {
             w_max: Some(if lower { cwnd * (1.0 + self.beta) / 2.0 } else { cwnd }),
@@ -206,8 +207,8 @@ impl CongestionAvoidance for Rfc9438 {
             after_timeout: false,
         };
         self.fraction.clear();
-        // §4.6: "ssthresh = flight_size * beta_cubic", at least 2. RFC 5681, §3.2 (2): data that
-        // limited transmit sent beyond cwnd "MUST NOT be included".
+        // RFC 9438 §4.6: "ssthresh = flight_size * beta_cubic", at least 2. RFC 5681 §3.2 (2): data
+        // that limited transmit sent beyond cwnd "MUST NOT be included".
         let flight = congestion.next_to_send.saturating_sub(self.first_unacked);
         let flight_size = cwnd.min(flight as f64);
         // Rounded down to packets. The binary 0.7 is slightly too small, but 0.7 · 700 must give
@@ -227,8 +228,8 @@ impl CongestionAvoidance for Rfc9438 {
         }
     }
 
-    /// §4.9.2: restores the previous variables "if cwnd < cwnd_prior". §4.9.1 leaves the reaction
-    /// to a spurious timeout open; the same is done.
+    /// RFC 9438 §4.9.2: restores the previous variables "if cwnd < cwnd_prior". RFC 9438 §4.9.1
+    /// leaves the reaction to a spurious timeout open; the same is done.
     fn cwnd_after_undo(&mut self, window: &CongestionWindow, prior_cwnd: u32) -> u32 {
         if f64::from(window.cwnd) >= self.state.cwnd_prior {
             return window.cwnd;

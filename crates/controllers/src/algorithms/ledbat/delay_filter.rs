@@ -34,7 +34,7 @@ impl Default for Delays {
 }
 
 impl Delays {
-    /// Adds a sample (RFC 6817, section 2.4.2: `update_base_delay`, `update_current_delay`).
+    /// Adds a sample (RFC 6817 §2.4.2: `update_base_delay`, `update_current_delay`).
     pub fn take(&mut self, now: Time, delay_ns: i64) {
         let minute = now.as_ns() / MINUTE_NS;
         let newest = BASE_HISTORY - 1;

@@ -1,14 +1,14 @@
-//! NewReno as specified in RFC 9002, section 7. The RFC counts the window in bytes; here it has
+//! NewReno as specified in RFC 9002 §7. The RFC counts the window in bytes; here it has
 //! packets and a fraction.
 
 use crate::cwnd::{CongestionWindow, FractionalWindow};
 use crate::window_based::CongestionAvoidance;
 use jostle_congestion::{AckSample, CongestionEvent, CongestionSignal, EstablishedEvent};
 
-/// "kLossReductionFactor" (B.1; §7.3.2: "half the value of the congestion window").
+/// "kLossReductionFactor" (RFC 9002 §B.1 and §7.3.2: "half the value of the congestion window").
 const LOSS_REDUCTION_FACTOR: f64 = 0.5;
 
-/// "kMinimumWindow", in datagrams (§7.2).
+/// "kMinimumWindow", in datagrams (RFC 9002 §7.2).
 const MINIMUM_WINDOW: f64 = 2.0;
 
 /// Congestion avoidance of RFC 9002.

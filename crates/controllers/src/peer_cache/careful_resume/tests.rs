@@ -98,7 +98,7 @@ fn lost(next_to_send: u64, signal: CongestionSignal) -> CongestionEvent {
 }
 
 /// A second connection with `saved` packets of memory, at the ACK that confirms the path: 29 packets
-/// in flight, as in Appendix B.
+/// in flight, as in RFC 9959 §B.
 fn resumed(
     saved: u64,
     name: &str,
@@ -250,7 +250,7 @@ fn a_small_window_is_not_saved() {
     }
 }
 
-/// Appendix C: the rate of STARTUP has a floor, for two rounds.
+/// RFC 9959 §C: the rate of STARTUP has a floor, for two rounds.
 #[test]
 fn bbr_has_a_floor_for_two_rounds() {
     let (mut second, _) = resumed(300, "bbr", &[]);

@@ -79,7 +79,7 @@ fn at_capacity_delivery_falls_behind() {
     }
 }
 
-/// draft-chung-ietf-ccwg-00, section 3: THRESH (line 6) and the exit (lines 39 to 42) of what
+/// draft-chung-ietf-ccwg-00 §3: THRESH (line 6) and the exit (lines 39 to 42) of what
 /// compares with deliveries.
 #[test]
 fn exits_as_the_drafts_have_them() {
@@ -105,7 +105,7 @@ fn steady() -> Bins {
     bins
 }
 
-/// draft-chung-ietf-ccwg-00, section 3, lines 39 to 41: 2 · 100 ms / 35 ms is five bins.
+/// draft-chung-ietf-ccwg-00 §3, lines 39 to 41: 2 · 100 ms / 35 ms is five bins.
 #[test]
 fn a_rollback_takes_back_two_round_trips_but_no_initial_window() {
     for (cwnd, after) in [(4_000, 2_500), (1_505, 10), (800, 10), (7, 7)] {

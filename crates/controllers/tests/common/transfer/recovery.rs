@@ -156,7 +156,7 @@ impl Transfer {
     }
 
     pub(super) fn arm_timeout(&mut self) {
-        // RFC 6298 (5.5): "The host MUST set RTO <- RTO * 2 ('back off the timer')."
+        // RFC 6298 §5 (5.5): "The host MUST set RTO <- RTO * 2 ('back off the timer')."
         let rto = self.rtt.rto().mul_div(1 << self.backoff.min(6), 1);
         self.timeout_at = if self.in_flight > 0 { self.now + rto } else { Time::NEVER };
     }

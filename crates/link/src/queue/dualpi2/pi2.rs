@@ -12,7 +12,7 @@ pub(super) struct Parameters {
     pub coupling: f64,
 }
 
-/// Proportional-integral controller of the longer delay (RFC 9332, appendix A.1). It does not need
+/// Proportional-integral controller of the longer delay (RFC 9332 §A.1). It does not need
 /// the scaling of PIE, because the controlled quantity is linear in p'.
 #[derive(Debug)]
 pub(super) struct Pi2 {

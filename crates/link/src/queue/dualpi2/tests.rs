@@ -103,7 +103,7 @@ fn marks_are_linear_and_drops_are_squared() {
     }
 }
 
-/// RFC 9332, appendix A.2: when even marks of all L4S packets do not suffice, both kinds are dropped
+/// RFC 9332 §A.2: when even marks of all L4S packets do not suffice, both kinds are dropped
 /// alike, and nothing classic is marked.
 #[test]
 fn under_overload_everything_is_dropped_alike() {

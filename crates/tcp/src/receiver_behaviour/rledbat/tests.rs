@@ -118,7 +118,7 @@ fn a_window_is_rounded_up_to_what_a_header_can_say() {
     }
 }
 
-/// RFC 7323, 2.2: a header holds 65,535 units.
+/// RFC 7323 §2.2: a header holds 65,535 units.
 #[test]
 fn no_more_is_offered_than_a_header_can_say() {
     let (mut rledbat, _) = greeted(1 << 30);

@@ -24,7 +24,7 @@ fn a_segment_sent_once_gives_a_sample_in_microseconds() {
     let mut script = twenty_at(us(83_300));
     let first = script.ack(1);
     assert_eq!(rtt_of(&mut script, first), Some(Span::from_us(43_300)));
-    // SRTT <- 7/8 · SRTT + 1/8 · R (RFC 6298 (2.3)).
+    // SRTT <- 7/8 · SRTT + 1/8 · R (RFC 6298 §2 (2.3)).
     assert_eq!(script.sender.srtt(), Span::from_ns(40_000_000 + 3_300_000 / 8));
     let sack = script.sack(1, &[(2, 3)]);
     assert_eq!(rtt_of(&mut script, sack), Some(Span::from_us(43_300)), "SACKed");

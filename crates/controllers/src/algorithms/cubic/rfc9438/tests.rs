@@ -57,8 +57,8 @@ fn defaults_are_the_constants_of_the_text() {
     assert_eq!((thousandths(870), thousandths(4096)), (0.85, 4.0));
 }
 
-/// §4.2: K = cbrt(300 / 0.4) = 9.0856 s; W_cubic(0.1 s + RTT) = 0.4 (0.2 − 9.0856)³ + 1000 =
-/// 719.3775, and the ACK adds (719.3775 − 700.0008) / 700.0008 = 0.02768. The first one found
+/// RFC 9438 §4.2: K = cbrt(300 / 0.4) = 9.0856 s; W_cubic(0.1 s + RTT) = 0.4 (0.2 − 9.0856)³ + 1000
+/// = 719.3775, and the ACK adds (719.3775 − 700.0008) / 700.0008 = 0.02768. The first one found
 /// W_cubic(0) = 700 below W_est = 700 + 0.52941 / 700.
 #[test]
 fn an_ack_closes_its_share_of_the_gap_to_the_target() {
@@ -78,7 +78,7 @@ fn an_ack_closes_its_share_of_the_gap_to_the_target() {
     assert!((law.fraction.of(&window) - 700.000_756 - 0.027_68).abs() < 1e-5);
 }
 
-/// §4.2: at most 1.5 cwnd, which is half a segment per ACK, and never less than cwnd.
+/// RFC 9438 §4.2: at most 1.5 cwnd, which is half a segment per ACK, and never less than cwnd.
 #[test]
 fn the_target_is_bounded() {
     let (mut law, mut window) = (law(), window(100));
@@ -99,8 +99,8 @@ fn the_target_is_bounded() {
     assert_eq!(law.fraction.of(&window), above);
 }
 
-/// §4.3: W_est grows by 3 · 0.3 / 1.7 = 0.52941 segments per cwnd until it has reached cwnd_prior,
-/// then by one.
+/// RFC 9438 §4.3: W_est grows by 3 · 0.3 / 1.7 = 0.52941 segments per cwnd until it has reached
+/// cwnd_prior, then by one.
 #[test]
 fn the_reno_estimate_changes_its_slope_at_the_last_window() {
     let (mut law, mut window) = (law(), window(10));
@@ -114,7 +114,7 @@ fn the_reno_estimate_changes_its_slope_at_the_last_window() {
     close(law.fraction.of(&window), 10.929_69);
 }
 
-/// §4.7: 800 (1 + 0.7) / 2 = 680; 1000 again is a new W_max.
+/// RFC 9438 §4.7: 800 (1 + 0.7) / 2 = 680; 1000 again is a new W_max.
 #[test]
 fn fast_convergence_gives_way_after_an_event_below_the_last() {
     let (mut law, mut window) = (law(), window(1000));
@@ -128,8 +128,8 @@ fn fast_convergence_gives_way_after_an_event_below_the_last() {
     }
 }
 
-/// §4.6: β_cubic · flight_size, not of cwnd, and at least 2; RFC 5681: without what limited transmit
-/// sent.
+/// RFC 9438 §4.6: β_cubic · flight_size, not of cwnd, and at least 2; RFC 5681: without what limited
+/// transmit sent.
 #[test]
 fn what_is_in_flight_is_reduced() {
     for (flight, ssthresh) in [(40, 28), (100, 70), (103, 70), (1, 2)] {
@@ -141,8 +141,8 @@ fn what_is_in_flight_is_reduced() {
     }
 }
 
-/// §4.8: K = 0 and W_max = cwnd at the start of the stage; cwnd_prior is that of the timeout, so
-/// W_est starts with the small slope.
+/// RFC 9438 §4.8: K = 0 and W_max = cwnd at the start of the stage; cwnd_prior is that of the
+/// timeout, so W_est starts with the small slope.
 #[test]
 fn the_stage_after_a_timeout_starts_at_its_plateau() {
     let (mut law, mut window) = (law(), window(100));
@@ -155,8 +155,8 @@ fn the_stage_after_a_timeout_starts_at_its_plateau() {
     close(stage.w_est, 70.007_56);
 }
 
-/// §4.10: slow start ended without a loss: the same, and cwnd_prior = cwnd, so that W_est has the
-/// slope of 1 from the beginning.
+/// RFC 9438 §4.10: slow start ended without a loss: the same, and cwnd_prior = cwnd, so that W_est
+/// has the slope of 1 from the beginning.
 #[test]
 fn the_stage_after_a_lossless_slow_start_starts_at_its_plateau() {
     let (mut law, mut window) = (law(), window(100));
@@ -166,7 +166,7 @@ fn the_stage_after_a_lossless_slow_start_starts_at_its_plateau() {
     close(stage.w_est, 100.01);
 }
 
-/// §4.9.2: all variables come back, if cwnd is lower than cwnd_prior.
+/// RFC 9438 §4.9.2: all variables come back, if cwnd is lower than cwnd_prior.
 #[test]
 fn a_spurious_reduction_is_undone() {
     let (mut law, mut window) = (law(), window(1000));
@@ -189,7 +189,7 @@ fn a_spurious_reduction_is_undone() {
     assert_eq!(law.state.cwnd_prior, 490.0);
 }
 
-/// §4.2 and §5.8: neither idle time nor ACKs of a slow application's packets count.
+/// RFC 9438 §4.2 and §5.8: neither idle time nor ACKs of a slow application's packets count.
 #[test]
 fn time_without_use_of_the_window_does_not_count() {
     let (mut law, mut window) = (law(), window(1000));
