@@ -32,14 +32,18 @@ def passages(text: str, word: str) -> str:
     return continuous("\n".join(kept))
 
 
+def files_with(*words: str, root: Path = ROOT) -> list[str]:
+    """Return the paths of files that have one of the words."""
+    given = [argument for word in words for argument in ("-e", word)]
+    files = [f"{folder}/*{ending}" for folder in _FOLDERS for ending in _ENDINGS]
+    command = ["git", "grep", "-lzF", "--untracked", *given, "--", *files]
+    listed = subprocess.run(command, cwd=root, capture_output=True, check=True, text=True).stdout
+    return [name for name in sorted(listed.split("\0")) if name and not name.startswith(_LEFT_OUT)]
+
+
 @cache
 def texts(word: str) -> tuple[tuple[str, str], ...]:
     """Return path and passages of each file that has a word."""
-    files = [f"{folder}/*{ending}" for folder in _FOLDERS for ending in _ENDINGS]
-    command = ["git", "grep", "-lzF", "--untracked", word, "--", *files]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout
     return tuple(
-        (name, passages((ROOT / name).read_text("utf-8"), word))
-        for name in sorted(listed.split("\0"))
-        if name and not name.startswith(_LEFT_OUT)
+        (name, passages((ROOT / name).read_text("utf-8"), word)) for name in files_with(word)
     )

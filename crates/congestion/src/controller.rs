@@ -78,8 +78,8 @@ macro_rules! controller_methods {
                 /// packets (cwnd, ssthresh) keep their number of packets, and values in bits per
                 /// second remain unchanged. A transport that wants to keep the number of bytes in
                 /// flight calls [`set_cwnd`](CongestionController::set_cwnd) next
-                /// (`tcp_mtup_probe_success` in Linux). The transports of this project never call
-                /// this method, because the MTU of a flow is fixed.
+                /// (`tcp_input.c::tcp_mtup_probe_success` in Linux). The transports of this project
+                /// never call this method, because the MTU of a flow is fixed.
                 fn on_mss_change(&mut self, mss_bytes: u32) {}
 
                 /// Called after packets were sent.
@@ -99,8 +99,8 @@ macro_rules! controller_methods {
                 fn on_packet_lost(&mut self, lost: &LostPacket) {}
 
                 /// Takes the controller's request to reduce the window as after an ECN mark (a
-                /// Linux module that calls `tcp_enter_cwr`). The transport calls this after every
-                /// [`on_ack`](CongestionController::on_ack). It responds to a request with
+                /// Linux module that calls `tcp_input.c::tcp_enter_cwr`). The transport calls this after
+                /// every [`on_ack`](CongestionController::on_ack). It responds to a request with
                 /// [`on_congestion_event`](CongestionController::on_congestion_event), with
                 /// [`CongestionSignal::Request`] and state [`RecoveryState::Cwr`], unless a
                 /// reduction or recovery is in progress.

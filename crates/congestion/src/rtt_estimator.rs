@@ -45,6 +45,7 @@ impl Default for RttEstimator {
 
 impl RttEstimator {
     /// Adds an RTT sample. `first_unacked` and `next_to_send` delimit rounds.
+    /// `tcp_input.c::tcp_rtt_estimator`.
     pub fn on_sample(&mut self, rtt: Span, first_unacked: u64, next_to_send: u64) {
         let m = rtt.as_us().max(1);
         if self.srtt_8us == 0 {
@@ -93,7 +94,7 @@ impl RttEstimator {
         self.renew_minimum(now, rtt);
     }
 
-    /// Linux: `minmax_running_min`, `minmax_subwin_update`.
+    /// Linux: `win_minmax.c::minmax_running_min`, `win_minmax.c::minmax_subwin_update`.
     #[cold]
     #[inline(never)]
     fn renew_minimum(&mut self, now: Time, rtt: Span) {

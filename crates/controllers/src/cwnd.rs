@@ -43,6 +43,7 @@ impl CongestionWindow {
     /// that cumulatively acknowledges new data"), in packets and without the limit per ACK as in
     /// Linux: adds one packet per acknowledged packet, up to ssthresh. Returns the packets left
     /// over for congestion avoidance.
+    /// `tcp_cong.c::tcp_slow_start`.
     #[inline]
     pub fn slow_start(&mut self, acked: u32) -> u32 {
         let target = self.cwnd.saturating_add(acked).min(self.ssthresh);
@@ -52,8 +53,8 @@ impl CongestionWindow {
     }
 
     /// Additive increase: adds one packet per `per_increase` acknowledged packets
-    /// (`tcp_cong_avoid_ai` in Linux). As in Linux, credits collected under a larger `per_increase`
-    /// count immediately when it falls, but only as a single packet.
+    /// (`tcp_cong.c::tcp_cong_avoid_ai` in Linux). As in Linux, credits collected under a larger
+    /// `per_increase` count immediately when it falls, but only as a single packet.
     #[inline]
     pub fn additive_increase(&mut self, per_increase: u32, acked: u32) {
         let per_increase = per_increase.max(1);

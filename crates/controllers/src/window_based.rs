@@ -68,8 +68,8 @@ impl<L: CongestionAvoidance> WindowBasedController<L> {
         debug_assert!(ssthresh >= 1, "ssthresh {ssthresh}");
     }
 
-    /// Returns ssthresh for a window that is about to shrink (`tcp_current_ssthresh` in Linux): at
-    /// least three quarters of cwnd, unless a reduction is in progress.
+    /// Returns ssthresh for a window that is about to shrink (`tcp.h::tcp_current_ssthresh` in
+    /// Linux): at least three quarters of cwnd, unless a reduction is in progress.
     fn current_ssthresh(&self) -> u32 {
         match self.state {
             RecoveryState::Cwr | RecoveryState::Recovery => self.window.ssthresh,
@@ -142,7 +142,7 @@ impl<L: CongestionAvoidance> CongestionController for WindowBasedController<L> {
         self.next_to_send = congestion.next_to_send;
         self.prior_cwnd = self.window.cwnd;
         self.prior_ssthresh = match congestion.signal {
-            // Linux never undoes a response to ECN or to a module (`tcp_enter_cwr`).
+            // Linux never undoes a response to ECN or to a module (`tcp_input.c::tcp_enter_cwr`).
             CongestionSignal::Ecn | CongestionSignal::Request => 0,
             CongestionSignal::Loss | CongestionSignal::Timeout => self.current_ssthresh(),
         };

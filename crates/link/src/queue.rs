@@ -104,8 +104,8 @@ pub trait QueueDiscipline<B>: Send {
 }
 
 /// Marks a packet if it is ECN-capable, and returns whether it is. A packet that arrived with a CE
-/// mark counts as marked again, as in Linux's `INET_ECN_set_ce`: its sender will reduce its rate
-/// without a drop.
+/// mark counts as marked again, as in Linux's `inet_ecn.h::INET_ECN_set_ce`: its sender will reduce
+/// its rate without a drop.
 #[inline]
 fn mark<B>(packet: &mut Packet<B>) -> bool {
     let capable = packet.ecn != Ecn::NotCapable;

@@ -40,8 +40,9 @@ impl PureAck {
         &self.blocks[..usize::from(self.block_count)]
     }
 
-    /// Returns whether this ACK confirms the same as `older` and more: `cake_ack_filter` of Linux's
-    /// `net/sched/sch_cake.c`, without the comparison of flags.
+    /// Returns whether this ACK confirms the same as `older` and more:
+    /// `sch_cake.c::cake_ack_filter` of Linux's `net/sched/sch_cake.c`, without the comparison of
+    /// flags.
     pub fn supersedes(&self, older: &Self) -> bool {
         if older.tsecr_ms > self.tsecr_ms || older.number > self.number {
             return false;
@@ -53,7 +54,7 @@ impl PureAck {
         }
     }
 
-    /// `cake_tcph_sack_compare`, in segments instead of bytes: compares the selectively
+    /// `sch_cake.c::cake_tcph_sack_compare`, in segments instead of bytes: compares the selectively
     /// acknowledged data. An ACK with a block that the other does not cover is greater; so is one
     /// with a duplicate (RFC 2883).
     fn compare_blocks(&self, other: &Self) -> Ordering {

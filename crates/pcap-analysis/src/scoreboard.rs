@@ -60,10 +60,10 @@ pub(crate) struct NewlyAcked {
 }
 
 impl NewlyAcked {
-    /// Returns the packet whose RTT the ACK samples, as in Linux (`tcp_clean_rtx_queue`,
-    /// `tcp_ack_update_rtt`): the last SACKed packet that was sent once; else the last cumulatively
-    /// acknowledged one, if none of them was retransmitted; else the packet whose time stamp was
-    /// echoed.
+    /// Returns the packet whose RTT the ACK samples, as in Linux
+    /// (`tcp_input.c::tcp_clean_rtx_queue`, `tcp_input.c::tcp_ack_update_rtt`): the last SACKed
+    /// packet that was sent once; else the last cumulatively acknowledged one, if none of them was
+    /// retransmitted; else the packet whose time stamp was echoed.
     pub fn timed(&self) -> Option<TimedPacket> {
         let in_order = self.acknowledged.filter(|_| !self.repeated);
         self.sacked.or(in_order).or(self.echoed)

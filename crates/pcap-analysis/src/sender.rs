@@ -511,8 +511,8 @@ impl CapturedSender {
         } else if !has_room {
             Some(SendLimit::ReceiveWindow)
         } else if self.last_is_short && self.outstanding.lost_bytes() == 0 {
-            // As `tcp_rate_check_app_limited`: less than a packet waits, cwnd and window allow
-            // more, and no lost data remains to be retransmitted.
+            // As `tcp_rate.c::tcp_rate_check_app_limited`: less than a packet waits, cwnd and
+            // window allow more, and no lost data remains to be retransmitted.
             Some(SendLimit::Application)
         } else {
             Some(SendLimit::Other)

@@ -174,8 +174,8 @@ pub(super) struct FrameBuilder {
 
 impl FrameBuilder {
     pub fn new(position: usize, flow: &FlowSpec) -> Self {
-        // As `tcp_select_initial_window`: the smallest scale with which the largest window fits
-        // into 16 bits.
+        // As `tcp_output.c::tcp_select_initial_window`: the smallest scale with which the largest
+        // window fits into 16 bits.
         let scale = flow.receive_window_bytes.max(1).ilog2().saturating_sub(15).min(SCALE_MAX);
         Self {
             addresses: Addresses::of(position),

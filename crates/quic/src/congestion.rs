@@ -409,9 +409,10 @@ impl CongestionState {
         self.owner == CwndReductionBy::Transport
     }
 
-    /// Handles a change of the datagram size. Keeps cwnd in bytes (`tcp_mtup_probe_success` in
-    /// Linux), but at least the unused initial window in packets. RFC 9002 §7.2: "the initial
-    /// congestion window SHOULD be recalculated with the new size".
+    /// Handles a change of the datagram size. Keeps cwnd in bytes
+    /// (`tcp_input.c::tcp_mtup_probe_success` in Linux), but at least the unused initial window in
+    /// packets. RFC 9002 §7.2: "the initial congestion window SHOULD be recalculated with the new
+    /// size".
     pub fn on_datagram_size(&mut self, bytes: u16) {
         let (old, new) = (self.datagram_bytes, u32::from(bytes));
         if old == new {

@@ -3,17 +3,17 @@
 use crate::segment::Data;
 
 /// Maximum payload of merged segments: the rest of an IP packet after the IP header and the TCP
-/// header with the timestamps option. `skb_gro_receive` (net/core/gro.c) rejects a segment if
+/// header with the timestamps option. `gro.c::skb_gro_receive` rejects a segment if
 /// "p->len + len >= gro_max_size", where `p->len` counts both headers and `gro_max_size` is 65,536
 /// (`GRO_LEGACY_MAX_SIZE`, the maximum for IPv4 in Linux 6.1). This is 45 segments of 1448 bytes.
 /// `MAX_SKB_FRAGS` is no limit, because further segments are linked in a list.
 const MERGED_MAX_BYTES: u32 = 65_536 - 1 - 20 - 32;
 
 /// Returns whether the NIC merges `second` with its predecessor `first`, the last of `count` merged
-/// segments (`tcp_gro_receive`). Merged segments are consecutive, have equal timestamps, and all
-/// but the last are full-sized (`mss_bytes`). Their ECN fields in the IP header must also be equal,
-/// which the caller checks. A segment with CWR can only be the first of a merged packet. PSH, which
-/// ends a merged packet in Linux, is not modelled.
+/// segments (`tcp_offload.c::tcp_gro_receive`). Merged segments are consecutive, have equal
+/// timestamps, and all but the last are full-sized (`mss_bytes`). Their ECN fields in the IP header
+/// must also be equal, which the caller checks. A segment with CWR can only be the first of a merged
+/// packet. PSH, which ends a merged packet in Linux, is not modelled.
 #[inline]
 pub const fn merges(mss_bytes: u16, count: u32, first: &Data, second: &Data) -> bool {
     first.number.wrapping_add(1) == second.number

@@ -331,7 +331,8 @@ impl Receiver {
         self.backlog = bytes.div_ceil(self.window.segment_bytes()) as u32;
     }
 
-    /// Responds to a window probe (`tcp_send_dupack`, `tcp_oow_rate_limited`).
+    /// Responds to a window probe (`tcp_input.c::tcp_send_dupack`,
+    /// `tcp_input.c::tcp_oow_rate_limited`).
     #[cold]
     fn on_window_probe(&mut self, now: Time) -> SegmentArrival {
         let due = now >= self.next_probe_ack;
@@ -344,15 +345,15 @@ impl Receiver {
 
     /// Returns whether a segment at or beyond the end of the window is dropped. Header prediction
     /// does not check the window: an in-order segment is accepted unless the window was zero
-    /// (`tcp_rcv_established`, `tcp_select_window`).
+    /// (`tcp_input.c::tcp_rcv_established`, `tcp_output.c::tcp_select_window`).
     #[cold]
     fn refuses(&self, number: u32) -> bool {
         number > self.next || (number == self.next && self.window.end() <= self.acked)
     }
 
-    /// Responds to a segment beyond the window (`tcp_data_queue`, `tcp_sequence`). RFC 9293
-    /// §3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent in
-    /// reply".
+    /// Responds to a segment beyond the window (`tcp_input.c::tcp_data_queue`,
+    /// `tcp_input.c::tcp_sequence`). RFC 9293 §3.10.7.4: "If an incoming segment is not acceptable,
+    /// an acknowledgment should be sent in reply".
     #[cold]
     fn on_beyond(&mut self, number: u32) -> SegmentArrival {
         if number == self.window.end().max(self.next) {

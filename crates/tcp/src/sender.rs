@@ -368,9 +368,9 @@ impl Sender {
         self.recovery.enter(state);
     }
 
-    /// Sets the pacing rate (`tcp_update_pacing_rate` in Linux): cwnd per SRTT, at 200 % in the
-    /// early part of slow start and 120 % afterwards. It also determines the burst size when
-    /// packets are not paced.
+    /// Sets the pacing rate (`tcp_input.c::tcp_update_pacing_rate` in Linux): cwnd per SRTT, at 200
+    /// % in the early part of slow start and 120 % afterwards. It also determines the burst size
+    /// when packets are not paced.
     #[inline]
     fn update_pacing_rate(&mut self) {
         if self.rate_required

@@ -223,7 +223,7 @@ def _note(states: dict[str, list[float]], at: int, now: Mapping[str, float], mss
         states["rtt_min_s"][at] = now["minrtt"] / 1e3
     if "ssthresh" in now:
         states["ssthresh_bytes"][at] = now["ssthresh"] * mss
-    # tcp_packets_in_flight: packets_out − (sacked_out + lost_out) + retrans_out.
+    # `tcp.h::tcp_packets_in_flight`: packets_out − (sacked_out + lost_out) + retrans_out.
     left = now.get("sacked", 0.0) + now.get("lost", 0.0) - now.get("retrans", 0.0)
     states["in_flight_bytes"][at] = max(now.get("unacked", 0.0) - left, 0.0) * mss
     if "pacing_rate" in now:

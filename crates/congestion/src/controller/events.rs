@@ -242,8 +242,8 @@ pub struct AckSample {
     /// Recovery state after the ACK.
     pub state: RecoveryState,
     /// Whether the sender was cwnd-limited, so that cwnd may grow (RFC 9293's successor to RFC
-    /// 2861, `tcp_is_cwnd_limited` in Linux). In slow start, half of the window is sufficient for a
-    /// controller that leaves its recovery to the transport.
+    /// 2861, `tcp.h::tcp_is_cwnd_limited` in Linux). In slow start, half of the window is
+    /// sufficient for a controller that leaves its recovery to the transport.
     pub cwnd_limited: bool,
     /// Whether cwnd may grow: the transport is not reducing it at the moment.
     pub can_increase_cwnd: bool,

@@ -1,5 +1,5 @@
-//! Congestion window validation: detects whether a flow is cwnd-limited (`tcp_cwnd_validate` in
-//! Linux, RFC 2861).
+//! Congestion window validation: detects whether a flow is cwnd-limited
+//! (`tcp_output.c::tcp_cwnd_validate` in Linux, RFC 2861).
 
 use jostle_units::Time;
 
@@ -15,7 +15,7 @@ pub struct CwndUsage {
     /// `snd_cwnd_used`: maximum number of outstanding packets since the window was last filled.
     used: u32,
     /// `snd_cwnd_stamp`: time at which the window was last filled, reduced because the application
-    /// sent too little, or possibly increased by an ACK (`tcp_cong_avoid`).
+    /// sent too little, or possibly increased by an ACK (`tcp_input.c::tcp_cong_avoid`).
     pub since: Time,
 }
 
@@ -45,8 +45,8 @@ impl CwndUsage {
         }
     }
 
-    /// Returns whether the flow is cwnd-limited (`tcp_is_cwnd_limited`). In slow start, a window
-    /// that is more than half full counts as used.
+    /// Returns whether the flow is cwnd-limited (`tcp.h::tcp_is_cwnd_limited`). In slow start, a
+    /// window that is more than half full counts as used.
     #[inline]
     pub const fn is_limit(&self, cwnd: u32, slow_start: bool) -> bool {
         self.limited || (slow_start && cwnd < 2 * self.most)

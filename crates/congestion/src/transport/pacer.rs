@@ -26,7 +26,8 @@ impl Pacer {
         (self.on && self.rate < Rate::MAX).then_some(self.rate)
     }
 
-    /// Returns the departure time of the next packet, if pacing delays it (`tcp_pacing_check`).
+    /// Returns the departure time of the next packet, if pacing delays it
+    /// (`tcp_output.c::tcp_pacing_check`).
     #[inline]
     pub fn waits_until(&self, now: Time) -> Option<Time> {
         (self.on && self.departure > now).then_some(self.departure)
@@ -48,8 +49,8 @@ impl Pacer {
     }
 
     /// Schedules the next packet after `payload_bytes` left at `departure`
-    /// (`tcp_update_skb_after_send`). If a late timer delayed the packet, the next gap shrinks by
-    /// the delay, but by at most half. `begun`: whether pacing has begun.
+    /// (`tcp_output.c::tcp_update_skb_after_send`). If a late timer delayed the packet, the next
+    /// gap shrinks by the delay, but by at most half. `begun`: whether pacing has begun.
     #[inline]
     pub fn advance(&mut self, departure: Time, payload_bytes: u64, begun: bool) {
         let credit = departure.since(self.departure);

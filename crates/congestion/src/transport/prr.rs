@@ -36,8 +36,8 @@ impl ProportionalRateReduction {
         self.out += packets;
     }
 
-    /// Returns cwnd after an ACK that delivered packets (`tcp_cwnd_reduction`). `pipe`: packets in
-    /// flight. `progress`: snd_una advanced and no further packet was lost.
+    /// Returns cwnd after an ACK that delivered packets (`tcp_input.c::tcp_cwnd_reduction`). `pipe`:
+    /// packets in flight. `progress`: snd_una advanced and no further packet was lost.
     #[inline]
     pub fn window(&mut self, ssthresh: u32, pipe: u32, delivered: u32, progress: bool) -> u32 {
         self.delivered += delivered;

@@ -162,7 +162,7 @@ impl Bbr {
         }
     }
 
-    /// Updates rounds, long-term sampling and the bandwidth filter (`bbr_update_bw`).
+    /// Updates rounds, long-term sampling and the bandwidth filter (`tcp_bbr.c::bbr_update_bw`).
     fn update_bandwidth(&mut self, ack: &AckSample) {
         self.rounds.started = false;
         let Some(bandwidth) = ack.rate.as_ref().and_then(model::bandwidth) else { return };
@@ -248,6 +248,7 @@ impl CongestionController for Bbr {
     }
 
     /// `CWND_EVENT_TX_START` of Linux.
+    /// `tcp_bbr.c::bbr_cwnd_event`.
     fn on_send(&mut self, sent: &SendEvent) {
         if !sent.after_idle {
             return;
@@ -262,6 +263,7 @@ impl CongestionController for Bbr {
         }
     }
 
+    /// `tcp_bbr.c::bbr_main`.
     fn on_ack(&mut self, ack: &AckSample) {
         self.settle_timeout(ack);
         self.limits_flight_on_purpose = false;
@@ -282,6 +284,7 @@ impl CongestionController for Bbr {
         self.save_cwnd();
     }
 
+    /// `tcp_bbr.c::bbr_set_state`.
     fn on_recovery_state(&mut self, _now: Time, state: RecoveryState) {
         if state == RecoveryState::Loss {
             self.prior_state = RecoveryState::Loss;
@@ -290,6 +293,7 @@ impl CongestionController for Bbr {
         }
     }
 
+    /// `tcp_bbr.c::bbr_undo_cwnd`.
     fn on_undo(&mut self, _now: Time) {
         self.full_pipe.on_undo();
         self.long_term.reset();

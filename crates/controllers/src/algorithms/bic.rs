@@ -80,7 +80,7 @@ pub struct Bic {
     state: State,
 }
 
-/// State that a timeout resets (`bictcp_reset`).
+/// State that a timeout resets (`tcp_bic.c::bictcp_reset`).
 #[derive(Clone, Debug)]
 struct State {
     /// Packets to acknowledge for an increase by one.
@@ -157,7 +157,8 @@ impl Bic {
         (if last_max == 0 { growth.min(BLIND) } else { growth }, region)
     }
 
-    /// Recomputes the growth (`bictcp_update`), unless it was just computed for this cwnd.
+    /// Recomputes the growth (`tcp_bic.c::bictcp_update`), unless it was just computed for this
+    /// cwnd.
     fn update(&mut self, cwnd: u32, now: Time) {
         let now = self.clock.at(now);
         let refresh = self.clock.hz() / 32;
@@ -198,11 +199,13 @@ impl CongestionAvoidance for Bic {
         }
     }
 
+    /// `tcp_bic.c::bictcp_cong_avoid`.
     fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, ack: &AckSample) {
         self.update(window.cwnd, ack.now);
         window.additive_increase(self.state.per_increase, acked);
     }
 
+    /// `tcp_bic.c::bictcp_recalc_ssthresh`.
     fn ssthresh_after(&mut self, window: &CongestionWindow, _congestion: &CongestionEvent) -> u32 {
         let cwnd = u64::from(window.cwnd);
         // Both products fit, because the factors are at most 1.

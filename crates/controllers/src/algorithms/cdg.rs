@@ -162,7 +162,7 @@ impl Cdg {
     }
 
     /// Returns the gradient at the end of a round, in µs over the complete window of rounds
-    /// (`tcp_cdg_grad`). The paper uses a mean; `backoff_factor` includes its divisor.
+    /// (`tcp_cdg.c::tcp_cdg_grad`). The paper uses a mean; `backoff_factor` includes its divisor.
     fn gradient(&mut self) -> i32 {
         let mut change = self.round.minus(self.last_round);
         if let Some(oldest) = self.gradients.get_mut(self.tail) {
@@ -202,7 +202,7 @@ impl Cdg {
         }
     }
 
-    /// Returns whether CDG backs off because of a positive gradient (`tcp_cdg_backoff`).
+    /// Returns whether CDG backs off because of a positive gradient (`tcp_cdg.c::tcp_cdg_backoff`).
     fn backs_off(&mut self, gradient: i32, cwnd: u32) -> bool {
         // Wraps as in Linux: with the usual factor at 102 s.
         let x_micro = gradient.unsigned_abs().wrapping_mul(self.backoff_factor);

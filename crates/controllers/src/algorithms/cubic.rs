@@ -111,7 +111,7 @@ pub struct Cubic {
     state: State,
 }
 
-/// State that a timeout resets (`bictcp_reset`).
+/// State that a timeout resets (`tcp_cubic.c::bictcp_reset`).
 #[derive(Clone, Debug, Default)]
 struct State {
     /// Packets to acknowledge for an increase by one.
@@ -273,7 +273,8 @@ impl Cubic {
         }
     }
 
-    /// Recomputes the growth (`bictcp_update`), unless it was just computed for this cwnd.
+    /// Recomputes the growth (`tcp_cubic.c::bictcp_update`), unless it was just computed for this
+    /// cwnd.
     fn update(&mut self, cwnd: u32, acked: u32, now_ms: u64) {
         let s = &mut self.state;
         s.acks += u64::from(acked);
@@ -307,6 +308,7 @@ impl CongestionAvoidance for Cubic {
 
     /// Excludes idle time: the epoch is shifted by it, so that the window continues to grow from
     /// its previous position on the curve.
+    /// `tcp_cubic.c::cubictcp_cwnd_event`.
     fn on_flight_start(&mut self, _window: &mut CongestionWindow, now: Time, idle: Span) {
         if let Some(epoch_ms) = &mut self.state.epoch_ms {
             let idle_ms = ms(now) - ms(now - idle);
@@ -329,11 +331,13 @@ impl CongestionAvoidance for Cubic {
         s.delay_min_us = Some(s.delay_min_us.map_or(delay_us, |min| min.min(delay_us)));
     }
 
+    /// `tcp_cubic.c::cubictcp_cong_avoid`.
     fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, ack: &AckSample) {
         self.update(window.cwnd, acked, ms(ack.now));
         window.additive_increase(self.state.per_increase, acked);
     }
 
+    /// `tcp_cubic.c::cubictcp_recalc_ssthresh`.
     fn ssthresh_after(&mut self, window: &CongestionWindow, _congestion: &CongestionEvent) -> u32 {
         let cwnd = u64::from(window.cwnd);
         let s = &mut self.state;

@@ -67,6 +67,7 @@ impl Dctcp {
     }
 
     /// RFC 8257 §3.3: "DCTCP.Alpha = DCTCP.Alpha * (1 - g) + g * M", in Linux's integers.
+    /// `tcp_dctcp.c::dctcp_update_alpha`.
     fn update_alpha(&mut self, marked: u64, delivered: u64) {
         // If a 16th of α is less than one unit, Linux subtracts all of α (`min_not_zero`): an α
         // below 2^g/1024 becomes zero immediately.
@@ -79,7 +80,7 @@ impl Dctcp {
     }
 
     /// RFC 8257 §3.5: "a DCTCP sender MUST react to loss episodes in the same way as conventional
-    /// TCP" (`dctcp_react_to_loss`).
+    /// TCP" (`tcp_dctcp.c::dctcp_react_to_loss`).
     fn halve(&mut self, window: &CongestionWindow) -> u32 {
         self.prior_cwnd = window.cwnd;
         (window.cwnd / 2).max(2)
@@ -108,6 +109,7 @@ impl CongestionAvoidance for Dctcp {
     /// RFC 8257 §3.3: "cwnd = cwnd * (1 - DCTCP.Alpha / 2)". Linux also uses this for a loss and
     /// corrects it when recovery begins ([`on_recovery_state`](Self::on_recovery_state)). A loss
     /// that was repaired by a probe alone (RFC 8985 §7.4.2) is not corrected.
+    /// `tcp_dctcp.c::dctcp_ssthresh`.
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         if self.is_reno || congestion.signal == CongestionSignal::Timeout {
             return self.halve(window);
@@ -118,6 +120,7 @@ impl CongestionAvoidance for Dctcp {
         (window.cwnd - reduction as u32).max(2)
     }
 
+    /// `tcp_dctcp.c::dctcp_state`.
     fn on_recovery_state(
         &mut self,
         window: &mut CongestionWindow,
@@ -129,6 +132,7 @@ impl CongestionAvoidance for Dctcp {
         }
     }
 
+    /// `tcp_dctcp.c::dctcp_cwnd_undo`.
     fn cwnd_after_undo(&mut self, window: &CongestionWindow, prior_cwnd: u32) -> u32 {
         window.cwnd.max(if self.is_reno { prior_cwnd } else { self.prior_cwnd })
     }

@@ -162,6 +162,7 @@ impl CongestionAvoidance for HighSpeed {
         }
     }
 
+    /// `tcp_highspeed.c::hstcp_cong_avoid`.
     fn increase_cwnd(&mut self, window: &mut CongestionWindow, _acked: u32, _ack: &AckSample) {
         self.find_row(window.cwnd);
         if window.cwnd < window.clamp {
@@ -173,6 +174,7 @@ impl CongestionAvoidance for HighSpeed {
         }
     }
 
+    /// `tcp_highspeed.c::hstcp_ssthresh`.
     fn ssthresh_after(&mut self, window: &CongestionWindow, _congestion: &CongestionEvent) -> u32 {
         // The product fits: cwnd is clamped, and the factor at most 128.
         let decrease = (window.cwnd.min(CLAMP) * self.decrease_256ths()) >> 8;

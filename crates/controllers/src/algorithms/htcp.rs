@@ -126,7 +126,7 @@ impl Htcp {
         }
     }
 
-    /// `measure_rtt`.
+    /// `tcp_htcp.c::measure_rtt`.
     fn note_rtt(&mut self, rtt: Span, state: RecoveryState) {
         let rtt = self.clock.rounded_up(rtt);
         let min_rtt = self.min_rtt.map_or(rtt, |min| min.min(rtt));
@@ -139,7 +139,7 @@ impl Htcp {
         }
     }
 
-    /// `measure_achieved_throughput`.
+    /// `tcp_htcp.c::measure_achieved_throughput`.
     fn note_throughput(&mut self, cwnd: u32, measurement: &RawAckSample) {
         let now = self.clock.at(measurement.now);
         let t = &mut self.throughput;
@@ -168,7 +168,7 @@ impl Htcp {
         (t.packets, t.since) = (0, Some(now));
     }
 
-    /// `htcp_beta_update`: updates the share of the window that an event keeps.
+    /// `tcp_htcp.c::htcp_beta_update`: updates the share of the window that an event keeps.
     fn update_beta(&mut self) {
         if self.bandwidth_switch {
             let (new, old) = (self.throughput.max, self.old_max_throughput);
@@ -193,7 +193,7 @@ impl Htcp {
         }
     }
 
-    /// `htcp_alpha_update`.
+    /// `tcp_htcp.c::htcp_alpha_update`.
     fn update_alpha(&mut self, now: Time) {
         // 32 bits throughout, like Linux.
         let hz = self.clock.hz() as u32;
@@ -250,6 +250,7 @@ impl CongestionAvoidance for Htcp {
         }
     }
 
+    /// `tcp_htcp.c::htcp_cong_avoid`.
     fn increase_cwnd(&mut self, window: &mut CongestionWindow, _acked: u32, ack: &AckSample) {
         let credit = (u64::from(window.count) * u64::from(self.alpha)) >> SHIFT;
         if credit >= u64::from(window.cwnd) {
@@ -263,6 +264,7 @@ impl CongestionAvoidance for Htcp {
         self.acked = 1;
     }
 
+    /// `tcp_htcp.c::htcp_recalc_ssthresh`.
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         self.update_beta();
         self.update_alpha(congestion.now);

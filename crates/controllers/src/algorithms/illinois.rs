@@ -151,7 +151,7 @@ impl Illinois {
         ALPHA_MAX
     }
 
-    /// Updates α and β once per round trip (`update_params`).
+    /// Updates α and β once per round trip (`tcp_illinois.c::update_params`).
     fn end_round(&mut self, cwnd: u32, next_to_send: u64) {
         if cwnd < self.window_threshold {
             (self.alpha, self.beta) = (ALPHA_ONE, BETA_MAX);
@@ -168,6 +168,7 @@ impl Illinois {
 }
 
 impl CongestionAvoidance for Illinois {
+    /// `tcp_illinois.c::tcp_illinois_acked`.
     fn on_ack_before_loss_detection(
         &mut self,
         _window: &mut CongestionWindow,
@@ -197,6 +198,7 @@ impl CongestionAvoidance for Illinois {
         }
     }
 
+    /// `tcp_illinois.c::tcp_illinois_cong_avoid`.
     fn increase_cwnd(&mut self, window: &mut CongestionWindow, _acked: u32, _ack: &AckSample) {
         window.count = window.count.saturating_add(u32::from(self.acked));
         self.acked = 1;
@@ -208,6 +210,7 @@ impl CongestionAvoidance for Illinois {
         }
     }
 
+    /// `tcp_illinois.c::tcp_illinois_ssthresh`.
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         self.next_to_send = congestion.next_to_send;
         let decrease = (u64::from(window.cwnd) * u64::from(self.beta)) >> BETA_SHIFT;

@@ -76,7 +76,7 @@ impl Default for Lp {
 
 impl Lp {
     /// Estimates the receiver's clock rate from the progress of its timestamps since the last ACK,
-    /// smoothed by 1/64 (`tcp_lp_remote_hz_estimator`).
+    /// smoothed by 1/64 (`tcp_lp.c::tcp_lp_remote_hz_estimator`).
     fn estimate_remote_hz(&mut self, now: &Timestamps) {
         let remote = now.value_ms.wrapping_sub(self.remote_ref);
         let local = now.echo_ms.wrapping_sub(self.local_ref);
@@ -97,7 +97,8 @@ impl Lp {
         (self.remote_ref, self.local_ref) = (now.value_ms, now.echo_ms);
     }
 
-    /// Returns the one-way delay of an ACK's data, if it is known (`tcp_lp_owd_calculator`).
+    /// Returns the one-way delay of an ACK's data, if it is known
+    /// (`tcp_lp.c::tcp_lp_owd_calculator`).
     fn one_way_delay_ms(&mut self, now: &Timestamps) -> Option<u32> {
         self.estimate_remote_hz(now);
         // Integer number of ticks per tick: a clock with an estimated rate above 1 kHz is treated
@@ -107,7 +108,7 @@ impl Lp {
         (owd_ms > 0).then_some(owd_ms)
     }
 
-    /// `tcp_lp_rtt_sample`.
+    /// `tcp_lp.c::tcp_lp_rtt_sample`.
     fn take_delay(&mut self, owd_ms: u32) {
         self.owd_min_ms = self.owd_min_ms.min(owd_ms);
         if owd_ms > self.owd_max_ms {
@@ -139,6 +140,7 @@ impl Lp {
 
 impl CongestionAvoidance for Lp {
     /// Reduces the window in any recovery state. ssthresh does not change.
+    /// `tcp_lp.c::tcp_lp_pkts_acked`.
     fn on_ack_before_loss_detection(
         &mut self,
         window: &mut CongestionWindow,

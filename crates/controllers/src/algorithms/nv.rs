@@ -138,7 +138,7 @@ impl Nv {
         }
     }
 
-    /// `tcpnv_reset`.
+    /// `tcp_nv.c::tcpnv_reset`.
     fn reset(&mut self) {
         self.reset_due = false;
         self.uncongested = 0;
@@ -272,6 +272,7 @@ impl CongestionAvoidance for Nv {
         self.mss_bytes = mss_bytes.max(1);
     }
 
+    /// `tcp_nv.c::tcpnv_acked`.
     fn on_ack_before_loss_detection(
         &mut self,
         window: &mut CongestionWindow,
@@ -308,6 +309,7 @@ impl CongestionAvoidance for Nv {
         }
     }
 
+    /// `tcp_nv.c::tcpnv_cong_avoid`.
     fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
         let per_increase = match self.growth_factor {
             0 => window.cwnd.max(4),
@@ -316,6 +318,7 @@ impl CongestionAvoidance for Nv {
         window.additive_increase(per_increase, acked);
     }
 
+    /// `tcp_nv.c::tcpnv_recalc_ssthresh`.
     fn ssthresh_after(&mut self, window: &CongestionWindow, _congestion: &CongestionEvent) -> u32 {
         let kept = (u64::from(window.cwnd) * LOSS_KEEPS_1024THS) >> 10;
         (kept as u32).max(2)

@@ -33,10 +33,12 @@ const DECREASE_SHIFT: u32 = 3;
 pub struct Scalable;
 
 impl CongestionAvoidance for Scalable {
+    /// `tcp_scalable.c::tcp_scalable_cong_avoid`.
     fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
         window.additive_increase(window.cwnd.min(PER_INCREASE), acked);
     }
 
+    /// `tcp_scalable.c::tcp_scalable_ssthresh`.
     fn ssthresh_after(&mut self, window: &CongestionWindow, _congestion: &CongestionEvent) -> u32 {
         (window.cwnd - (window.cwnd >> DECREASE_SHIFT)).max(2)
     }

@@ -104,6 +104,7 @@ impl CongestionAvoidance for Vegas {
         Some(&mut self.rtts)
     }
 
+    /// `tcp_vegas.c::tcp_vegas_cong_avoid`.
     fn on_cwnd_limited_ack(
         &mut self,
         window: &mut CongestionWindow,

@@ -113,6 +113,7 @@ impl CongestionAvoidance for Veno {
         self.enable();
     }
 
+    /// `tcp_veno.c::tcp_veno_pkts_acked`.
     fn on_ack_before_loss_detection(
         &mut self,
         _window: &mut CongestionWindow,
@@ -155,6 +156,7 @@ impl CongestionAvoidance for Veno {
         self.min_us = None;
     }
 
+    /// `tcp_veno.c::tcp_veno_cong_avoid`.
     fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
         if self.is_congested() {
             self.grow_in_congestion(window, acked);
@@ -163,6 +165,7 @@ impl CongestionAvoidance for Veno {
         }
     }
 
+    /// `tcp_veno.c::tcp_veno_ssthresh`.
     fn ssthresh_after(&mut self, window: &CongestionWindow, _congestion: &CongestionEvent) -> u32 {
         if self.is_congested() {
             (window.cwnd / 2).max(2)

@@ -101,7 +101,7 @@ impl Westwood {
         westwood
     }
 
-    /// `westwood_filter`.
+    /// `tcp_westwood.c::westwood_filter`.
     fn measure(&mut self, ticks: u64) {
         let sample = self.bytes / ticks;
         if self.coarse == 0 && self.bandwidth == 0 {
@@ -112,7 +112,7 @@ impl Westwood {
         }
     }
 
-    /// `tcp_westwood_ack`: counts an ACK, which may end a measurement interval.
+    /// `tcp_westwood.c::tcp_westwood_ack`: counts an ACK, which may end a measurement interval.
     #[inline]
     fn count_ack(&mut self, now: Time, slow_path: bool) {
         let now = self.clock.at(now);
@@ -132,7 +132,7 @@ impl Westwood {
         8.0 * self.bandwidth as f64 * self.clock.hz() as f64
     }
 
-    /// The estimated BDP in packets (`tcp_westwood_bw_rttmin`).
+    /// The estimated BDP in packets (`tcp_westwood.c::tcp_westwood_bw_rttmin`).
     fn bdp(&self) -> u32 {
         let packets = self.bandwidth.saturating_mul(self.min_rtt) / self.acked.mss_bytes();
         u32::try_from(packets).unwrap_or(u32::MAX).max(2)

@@ -137,6 +137,7 @@ impl CongestionAvoidance for Yeah {
         }
     }
 
+    /// `tcp_yeah.c::tcp_yeah_cong_avoid`.
     fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
         let fast = self.slow_rounds == 0;
         let most = if fast { SCALABLE_PER_INCREASE } else { u32::MAX };
@@ -145,6 +146,7 @@ impl CongestionAvoidance for Yeah {
 
     /// A loss reduces the window by the queue, but by at least an eighth and at most half of the
     /// window. With a competing flow it halves the window.
+    /// `tcp_yeah.c::tcp_yeah_ssthresh`.
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         self.rtts.on_congestion_event(congestion);
         let half = (window.cwnd / 2).max(2);

@@ -1,9 +1,9 @@
 //! Count of acknowledged bytes.
 
 /// Bytes that each ACK reports, including duplicates (`AckedCount` of TCP Westwood,
-/// `westwood_acked_count` in Linux). A duplicate ACK immediately counts as one packet, so that the
-/// cumulative ACK that covers the packet counts less. Short packets at message ends count as full
-/// packets.
+/// `tcp_westwood.c::westwood_acked_count` in Linux). A duplicate ACK immediately counts as one
+/// packet, so that the cumulative ACK that covers the packet counts less. Short packets at message
+/// ends count as full packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckedBytes {
     mss_bytes: u64,

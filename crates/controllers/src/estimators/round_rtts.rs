@@ -33,7 +33,7 @@ impl Default for RoundRtts {
 }
 
 impl RoundRtts {
-    /// Waits for a complete round of fresh samples (`vegas_enable`).
+    /// Waits for a complete round of fresh samples (`tcp_vegas.c::vegas_enable`).
     fn enable(&mut self) {
         self.enabled = true;
         self.start_round(self.next_to_send);

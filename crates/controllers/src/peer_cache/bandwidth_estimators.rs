@@ -57,8 +57,9 @@ impl Estimator {
     }
 }
 
-/// Westwood+'s filter (`westwood_update_window`, `westwood_filter` in Linux 6.1): bytes
-/// acknowledged per RTT, at least 50 ms, filtered by two low-pass filters of 7/8.
+/// Westwood+'s filter (`tcp_westwood.c::westwood_update_window`, `tcp_westwood.c::westwood_filter`
+/// in Linux 6.1): bytes acknowledged per RTT, at least 50 ms, filtered by two low-pass filters of
+/// 7/8.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Westwood {
     mss_bytes: u32,

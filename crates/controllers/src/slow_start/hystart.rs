@@ -299,6 +299,7 @@ impl HyStart {
 
     /// Checks the exit conditions, unless slow start was left. The sample `rtt` has been added. Not
     /// inlined, because most ACKs of a connection arrive after slow start.
+    /// `tcp_cubic.c::hystart_update`.
     #[inline(never)]
     pub(super) fn watch(
         &mut self,
@@ -333,8 +334,8 @@ impl HyStart {
     }
 }
 
-/// Returns the time by which segmentation offload may delay ACKs (`hystart_ack_delay`): four
-/// maximum bursts at the pacing rate, at most 1 ms.
+/// Returns the time by which segmentation offload may delay ACKs
+/// (`tcp_cubic.c::hystart_ack_delay`): four maximum bursts at the pacing rate, at most 1 ms.
 fn aggregation_slack_us(rate: Rate) -> u64 {
     const BURSTS_BYTES: u64 = 4 * GSO_MAX_BYTES;
     const MAX_US: u64 = 1_000;
@@ -366,6 +367,7 @@ impl SlowStart for HyStart {
         self.mss_bytes = mss_bytes;
     }
 
+    /// `tcp_cubic.c::cubictcp_acked`.
     fn on_ack_before_loss_detection(
         &mut self,
         window: &mut CongestionWindow,

@@ -38,7 +38,7 @@ pub(crate) fn slow_start_or_remaining(
     slow_start_then_remaining(window, slow_start, ack).filter(|_| !slow)
 }
 
-/// Grows like Reno (`tcp_reno_cong_avoid` in Linux), which other algorithms fall back on.
+/// Grows like Reno (`tcp_cong.c::tcp_reno_cong_avoid` in Linux), which other algorithms fall back on.
 pub(crate) fn reno_increase(
     window: &mut CongestionWindow,
     slow_start: &mut dyn SlowStart,
@@ -158,7 +158,7 @@ pub trait CongestionAvoidance: Send {
 
     /// Takes the algorithm's request for a reduction
     /// ([`CongestionController::take_cwr_request`](jostle_congestion::CongestionController::take_cwr_request));
-    /// `tcp_enter_cwr` in Linux.
+    /// `tcp_input.c::tcp_enter_cwr` in Linux.
     fn take_cwr_request(&mut self) -> bool {
         false
     }

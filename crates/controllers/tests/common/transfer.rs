@@ -229,7 +229,7 @@ impl Transfer {
         }
     }
 
-    /// One ACK, with the phases in Linux's order (`tcp_ack`).
+    /// One ACK, with the phases in Linux's order (`tcp_input.c::tcp_ack`).
     fn acknowledge(&mut self) {
         self.ack_deadline = Time::NEVER;
         let prior_in_flight = self.in_flight;
@@ -399,7 +399,8 @@ impl Transfer {
             let burst = self.controller.min_burst_packets().unwrap_or(1).max(1);
             packets = packets.min(burst);
             is_paced = true;
-            // Linux paces payload: `tcp_update_skb_after_send` charges skb->len before the headers.
+            // Linux paces payload: `tcp_output.c::tcp_update_skb_after_send` charges skb->len
+            // before the headers.
             let size_bytes = u64::from(packets) * u64::from(FULL_PAYLOAD_BYTES);
             self.next_departure = self.now + rate.time_for(size_bytes);
         }
@@ -424,7 +425,8 @@ impl Transfer {
         }
     }
 
-    /// Remembers for a window of data whether cwnd was its limit (`tcp_cwnd_validate`).
+    /// Remembers for a window of data whether cwnd was its limit
+    /// (`tcp_output.c::tcp_cwnd_validate`).
     fn validate(&mut self, limited: bool) {
         let rises = !self.cwnd_limited && self.in_flight > self.max_in_flight;
         if limited || rises || self.first_unacked >= self.usage_end {

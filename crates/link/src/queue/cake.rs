@@ -110,8 +110,9 @@ struct Queue<B> {
     rests: u32,
 }
 
-/// `cake_advance_shaper`: the time of the next departure advances by the duration of each packet,
-/// not from its actual departure, so that delays are compensated without a token bucket.
+/// `sch_cake.c::cake_advance_shaper`: the time of the next departure advances by the duration of
+/// each packet, not from its actual departure, so that delays are compensated without a token
+/// bucket.
 #[derive(Debug)]
 struct Shaper {
     rate: Rate,
@@ -285,7 +286,7 @@ impl<B> Cake<B> {
         self.memory_used_bytes -= memory::of_packet(size_bytes);
     }
 
-    /// `cake_drop`: drops the oldest packet of the queue with the most bytes.
+    /// `sch_cake.c::cake_drop`: drops the oldest packet of the queue with the most bytes.
     #[cold]
     fn drop_from_fattest(&mut self, now: Time, outcome: &mut dyn PacketOutcome<B>)
     where
@@ -357,7 +358,8 @@ impl<B> Cake<B> {
     }
 }
 
-/// `cake_set_rate`: returns the bytes that the shaper sends in 1/4096 s, between 300 and 1514.
+/// `sch_cake.c::cake_set_rate`: returns the bytes that the shaper sends in 1/4096 s, between 300
+/// and 1514.
 fn quantum_bytes(rate: Option<Rate>) -> i64 {
     let bytes = rate.map_or(u64::MAX, |rate| rate.as_bytes_per_s() >> 12);
     bytes.clamp(300, 1_514) as i64

@@ -53,6 +53,7 @@ impl CodelParameters {
     /// Returns the time of the next drop (`control_law` in RFC 8289):
     /// `after + interval / sqrt(count)`, where `count` is the number of drops since the dropping
     /// state began.
+    /// `codel_impl.h::codel_control_law`.
     fn control_law(&self, after: Time, count: u32) -> Time {
         let gap_ns = self.interval.as_ns() as f64 / libm::sqrt(f64::from(count.max(1)));
         after + Span::from_ns(gap_ns as u64)
@@ -96,6 +97,7 @@ impl<B: Copy> DequeueSource<B> for Fifo<B> {
 impl CodelState {
     /// Returns whether the delay has exceeded the target for one interval. `packet` was just
     /// removed from `head`.
+    /// `codel_impl.h::codel_should_drop`.
     #[inline]
     fn is_above_target<B>(
         &mut self,
@@ -134,6 +136,7 @@ impl CodelState {
     }
 
     /// Drops or marks all packets that are due. Called if the delay is above the target.
+    /// `codel_impl.h::codel_dequeue`.
     #[cold]
     fn drop_or_mark_due<B>(
         &mut self,

@@ -161,7 +161,8 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
         slot.queue.enqueue(now, packet, outcome);
         self.total.follow(before, slot.backlog());
         if !slot.listed && slot.queue.backlog_packets() > 0 {
-            // `drr_enqueue`: a class that was empty starts with one quantum at the end of the list.
+            // `sch_drr.c::drr_enqueue`: a class that was empty starts with one quantum at the end of
+            // the list.
             slot.listed = true;
             slot.deficit_bytes = slot.quantum_bytes;
             self.active.push_back(index as u32);
@@ -176,9 +177,9 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
         loop {
             let slot = &mut self.classes[*self.active.front()? as usize];
             if slot.head.is_none() && slot.queue.head_bytes().is_none() {
-                // As in Linux (`qdisc_peek_dequeued`), a queue that makes decisions on dequeue
-                // decides on the head when its class looks at it, which can be several turns before
-                // the head is sent.
+                // As in Linux (`sch_generic.h::qdisc_peek_dequeued`), a queue that makes decisions on
+                // dequeue decides on the head when its class looks at it, which can be several turns
+                // before the head is sent.
                 let before = slot.backlog();
                 slot.head = slot.queue.dequeue(now, outcome);
                 self.total.follow(before, slot.backlog());
@@ -275,8 +276,9 @@ mod tests {
         Packet { flow, ..packet(size_bytes) }
     }
 
-    /// Linux asks a fifo for the size of its head and leaves it there (`qdisc_peek_head`), so that it
-    /// counts towards the limit while its class saves up for it.
+    /// Linux asks a fifo for the size of its head and leaves it there
+    /// (`sch_generic.h::qdisc_peek_head`), so that it counts towards the limit while its class saves
+    /// up for it.
     #[test]
     fn a_head_that_waits_for_its_deficit_is_within_the_limit() {
         let mut queue = classes(&[2_000, 256], 2);

@@ -100,6 +100,7 @@ impl<B> FqCodel<B> {
 
     /// RFC 8290 §4.1: on overflow, drops packets at the head of the queue with the most bytes, up
     /// to half of its bytes, but at most one batch.
+    /// `sch_fq_codel.c::fq_codel_drop`.
     #[cold]
     fn drop_from_fattest(&mut self, now: Time, outcome: &mut dyn PacketOutcome<B>) {
         let mut fattest = 0;

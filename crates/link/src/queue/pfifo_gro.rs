@@ -12,8 +12,8 @@
 //!   before, regardless of packets of other flows in between (`gro_list` has an entry for each
 //!   flow).
 //! - A buffer accepts packets of the size of its first one and finally a smaller one, which closes
-//!   it (`tcp_gro_receive`), while its size is below `gro_max_size`, headers counted once
-//!   (`skb_gro_receive`), and while the ECN field is the same (`inet_gro_receive`).
+//!   it (`tcp_offload.c::tcp_gro_receive`), while its size is below `gro_max_size`, headers counted once
+//!   (`gro.c::skb_gro_receive`), and while the ECN field is the same (`af_inet.c::inet_gro_receive`).
 //! - Packets without payload are never merged. Payload sizes are not known here: packets below 100
 //!   bytes are treated as ACKs (the longest has 94; data of that size occur only at the end of a
 //!   message).

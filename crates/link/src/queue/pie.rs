@@ -126,6 +126,7 @@ impl PieState {
         }
     }
 
+    /// `sch_pie.c::pie_calculate_probability`.
     fn update(&mut self, parameters: &PieParameters, backlog_bytes: u64) {
         let seconds = Span::as_secs_f64;
         let deviation = seconds(self.delay) - seconds(parameters.target);
@@ -213,6 +214,7 @@ impl PieState {
     }
 
     /// RFC 8033 §4.1 and §5.4: returns whether an arrival is to be marked or dropped.
+    /// `sch_pie.c::pie_drop_early`.
     fn strikes(&mut self, target: Span, backlog_bytes: u64, random: &mut RandomStream) -> bool {
         let half_target = Span::from_ns(target.as_ns() / 2);
         if !self.burst_left.is_zero()

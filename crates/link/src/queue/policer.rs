@@ -48,6 +48,7 @@ impl<B> Policer<B> {
 }
 
 impl<B: Copy + Send> QueueDiscipline<B> for Policer<B> {
+    /// `act_police.c::tcf_police_act`.
     fn enqueue(&mut self, now: Time, packet: Packet<B>, outcome: &mut dyn PacketOutcome<B>) {
         match self.bucket.take(now, packet.size_bytes) {
             Ok(()) => self.fifo.push_or_drop(self.limit, now, packet, outcome),

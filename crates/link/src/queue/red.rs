@@ -48,7 +48,7 @@ struct RedParameters {
     min_bytes: u64,
     /// Average queue length from which all packets are dropped or marked (without the `gentle`
     /// slope above it, as in Linux). If it equals `min_bytes`, the queue drops or marks at this
-    /// single threshold, which `red_check_params` of Linux allows. With `weight` 1 the
+    /// single threshold, which `red.h::red_check_params` of Linux allows. With `weight` 1 the
     /// instantaneous length counts, as DCTCP requires.
     max_bytes: u64,
     /// Drop probability at an average of `max_bytes`.
@@ -104,6 +104,7 @@ struct AverageQueueLength {
 }
 
 impl AverageQueueLength {
+    /// `red.h::red_calc_qavg`.
     fn arrival(&mut self, now: Time, waiting_bytes: u64, weight: f64) {
         match self.idle_since.take() {
             None => self.bytes += weight * (waiting_bytes as f64 - self.bytes),

@@ -101,9 +101,9 @@ impl<B> Sfq<B> {
         self.queues[index].changed = self.changes;
     }
 
-    /// `sfq_drop`: drops a packet from the longest queue, in case of a tie from the queue that
-    /// reached this length last. If no queue has two packets, drops from the queue whose turn it
-    /// is.
+    /// `sch_sfq.c::sfq_drop`: drops a packet from the longest queue, in case of a tie from the
+    /// queue that reached this length last. If no queue has two packets, drops from the queue whose
+    /// turn it is.
     #[cold]
     fn drop_from_longest(&mut self, now: Time, outcome: &mut dyn PacketOutcome<B>) {
         let length = |index: &u32| {

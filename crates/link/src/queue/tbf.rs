@@ -51,7 +51,7 @@ impl<B> Tbf<B> {
 
 impl<B: Copy + Send> QueueDiscipline<B> for Tbf<B> {
     fn enqueue(&mut self, now: Time, packet: Packet<B>, outcome: &mut dyn PacketOutcome<B>) {
-        // `tbf_enqueue`: a packet larger than the bucket would wait for ever.
+        // `sch_tbf.c::tbf_enqueue`: a packet larger than the bucket would wait for ever.
         if !self.bucket.may_ever_pass(packet.size_bytes) {
             outcome.dropped(now, &packet, DropReason::Overflow);
             return;
@@ -59,6 +59,7 @@ impl<B: Copy + Send> QueueDiscipline<B> for Tbf<B> {
         self.fifo.push_or_drop(self.limit, now, packet, outcome);
     }
 
+    /// `sch_tbf.c::tbf_dequeue`.
     fn dequeue(&mut self, now: Time, _: &mut dyn PacketOutcome<B>) -> Option<Packet<B>> {
         self.ready_at = Time::NEVER;
         let size_bytes = self.fifo.head()?.size_bytes;

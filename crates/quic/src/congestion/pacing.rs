@@ -9,7 +9,8 @@ use crate::crypto::EncryptionLevel;
 
 /// Packets that are sent before pacing begins, one initial window, like `fq` in jostle's TCP.
 const UNPACED_PACKETS: u64 = 10;
-/// A burst contains the data that the rate sends in 1/1024 s (`tcp_tso_autosize` in Linux).
+/// A burst contains the data that the rate sends in 1/1024 s (`tcp_output.c::tcp_tso_autosize` in
+/// Linux).
 const BURST_SHIFT: u32 = 10;
 /// Minimum burst, if the controller sets no other minimum.
 const BURST_MIN_PACKETS: u32 = 2;
@@ -50,7 +51,7 @@ impl CongestionState {
         // fully utilized the congestion window without pacing delay". A round in which pacing
         // delayed packets is therefore ignored. For a controller that paces by itself only cwnd
         // counts (draft-ietf-ccwg-bbr: "True if the connection has fully utilized C.cwnd at any
-        // point in the last packet-timed round trip"), as in `tcp_cwnd_validate`.
+        // point in the last packet-timed round trip"), as in `tcp_output.c::tcp_cwnd_validate`.
         if self.window_limited || !self.held || self.owner == CwndReductionBy::Controller {
             self.usage.note(
                 self.flights.first_number(),

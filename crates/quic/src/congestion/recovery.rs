@@ -85,8 +85,8 @@ impl CongestionState {
     /// MUST be reduced to the minimum congestion window". `number` is the last of the lost packets.
     ///
     /// The losses are one congestion event: B.8 reduces ssthresh at most once, in
-    /// `OnCongestionEvent`, and not at all in a recovery period (as `tcp_enter_loss` in Linux). A
-    /// controller that sets cwnd itself is also told in a recovery period. B.8 then sets
+    /// `OnCongestionEvent`, and not at all in a recovery period (as `tcp_input.c::tcp_enter_loss` in
+    /// Linux). A controller that sets cwnd itself is also told in a recovery period. B.8 then sets
     /// `congestion_recovery_start_time` to 0, so that ACKs may increase cwnd.
     pub(super) fn on_persistent_congestion(
         &mut self,

@@ -16,14 +16,14 @@ const COMPRESSED_MAX: u32 = 44;
 const COMPRESSION_MAX: Span = Span::from_ms(1);
 /// `tcp_comp_sack_slack_ns`: the timer may expire this much later, and does. For a timer that runs
 /// in a soft interrupt, only its latest expiry time is programmed into the hardware
-/// (`hrtimer_interrupt`, `__hrtimer_next_event_base`). If nothing else wakes the receiver, it sends
-/// its ACK at that time.
+/// (`hrtimer.c::hrtimer_interrupt`, `hrtimer.c::__hrtimer_next_event_base`). If nothing else wakes
+/// the receiver, it sends its ACK at that time.
 const COMPRESSION_SLACK: Span = Span::from_us(100);
 /// Number of duplicate ACKs before compression begins (`TCP_FASTRETRANS_THRESH`).
 const UNCOMPRESSED_DUPLICATES: u32 = 3;
 
 impl Receiver {
-    /// Runs the delayed-ACK engine for an in-order segment (`tcp_event_data_recv`).
+    /// Runs the delayed-ACK engine for an in-order segment (`tcp_input.c::tcp_event_data_recv`).
     pub(super) fn time_arrival(&mut self, now: Time) {
         let gap = now.since(self.last_arrival);
         if self.patience.is_zero() {
@@ -41,20 +41,21 @@ impl Receiver {
         self.last_arrival = now;
     }
 
-    /// `tcp_incr_quickack`.
+    /// `tcp_input.c::tcp_incr_quickack`.
     pub(super) fn quicken(&mut self, most: u32) {
         let fitting = (self.window.segments() / 2).max(2);
         self.quick = self.quick.max(most.min(fitting));
     }
 
-    /// `tcp_enter_quickack_mode`.
+    /// `tcp_input.c::tcp_enter_quickack_mode`.
     pub(super) fn enter_quick_mode(&mut self, most: u32) {
         self.quicken(most);
         self.patience = DELAYED_ACK_MIN;
     }
 
     /// Decides whether to acknowledge now, later, or together with later segments
-    /// (`__tcp_ack_snd_check`). Returns whether to send [`build_ack`](Self::build_ack) now.
+    /// (`tcp_input.c::__tcp_ack_snd_check`). Returns whether to send [`build_ack`](Self::build_ack)
+    /// now.
     pub(super) fn decide(&mut self, now: Time) -> bool {
         if self.merging {
             return false;
@@ -91,7 +92,7 @@ impl Receiver {
         false
     }
 
-    /// `tcp_send_delayed_ack`.
+    /// `tcp_output.c::tcp_send_delayed_ack`.
     fn delay(&mut self, now: Time) {
         let mut patience = self.patience;
         if patience > DELAYED_ACK_MIN {
@@ -128,7 +129,7 @@ impl Receiver {
     /// Extends the offered window to the free buffer space. Returns the number of segments that the
     /// sender may send beyond `next`.
     pub(super) fn offer(&mut self) -> u32 {
-        // Out-of-order and unread data occupies the buffer (`tcp_space`).
+        // Out-of-order and unread data occupies the buffer (`tcp.h::tcp_space`).
         self.window.offer(self.next, self.ahead.len() + self.unread + self.backlog)
     }
 
@@ -146,7 +147,7 @@ impl Receiver {
     }
 
     /// Like [`acknowledge`](Self::acknowledge), but does not change the delayed-ACK state
-    /// (`__tcp_send_ack` with another `rcv_nxt`).
+    /// (`tcp_output.c::__tcp_send_ack` with another `rcv_nxt`).
     pub(super) fn report(&mut self) {
         self.compression = Time::NEVER;
         self.compressed = 0;

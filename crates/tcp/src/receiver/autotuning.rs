@@ -1,5 +1,5 @@
 //! Receive-buffer autotuning of Linux: the limit of the receive window follows the data that the
-//! application reads (`tcp_rcv_space_adjust`, net/ipv4/tcp_input.c).
+//! application reads (`tcp_input.c::tcp_rcv_space_adjust`).
 
 use jostle_units::Time;
 
@@ -14,7 +14,8 @@ const SEGMENT_OVERHEAD_BYTES: u64 = 320 + 256 + 320;
 
 /// Returns the window that Linux offers per segment of data: half of the memory that it assumes for
 /// a segment. This memory starts at the true size and grows in steps of 128 bytes until half of it
-/// holds the segment (`tcp_rcv_space_adjust`): 2,984 / 2 bytes for a segment of 1448 bytes.
+/// holds the segment (`tcp_input.c::tcp_rcv_space_adjust`): 2,984 / 2 bytes for a segment of 1448
+/// bytes.
 const fn window_per_segment_bytes(mss_bytes: u64) -> u64 {
     let mut memory_bytes = mss_bytes + SEGMENT_OVERHEAD_BYTES;
     while memory_bytes / 2 < mss_bytes {
@@ -61,7 +62,7 @@ impl ReceiveBufferAutotuning {
     }
 
     /// Measures the RTT from a full-sized segment that echoes `tsecr_ms`
-    /// (`tcp_rcv_rtt_measure_ts`).
+    /// (`tcp_input.c::tcp_rcv_rtt_measure_ts`).
     pub fn on_segment(&mut self, now: Time, tsecr_ms: u32) {
         if tsecr_ms == self.echoed_ms {
             return;

@@ -7,8 +7,9 @@ use super::Receiver;
 use crate::segment::Ack;
 
 impl Receiver {
-    /// Records the ECN field of a data segment (`__tcp_ecn_check_ce`). Returns whether an ACK must
-    /// be sent before the ACK of this segment. `in_order`: no data is missing before the segment.
+    /// Records the ECN field of a data segment (`tcp_input.c::__tcp_ecn_check_ce`). Returns whether
+    /// an ACK must be sent before the ACK of this segment. `in_order`: no data is missing before
+    /// the segment.
     #[inline]
     pub(super) fn note_mark(&mut self, now: Time, ecn: Ecn, in_order: bool) -> bool {
         match self.feedback {
@@ -44,7 +45,8 @@ impl Receiver {
     }
 
     /// RFC 8257 §3.2: sends an immediate ACK if a marked packet follows an unmarked packet or vice
-    /// versa. A delayed ACK is sent first and reports the previous state (`dctcp_ece_ack_update`).
+    /// versa. A delayed ACK is sent first and reports the previous state
+    /// (`tcp_dctcp.h::dctcp_ece_ack_update`).
     fn echo(&mut self, now: Time, marked: bool, in_order: bool) -> bool {
         let mut early = false;
         if marked != self.marked {

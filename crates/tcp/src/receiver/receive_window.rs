@@ -77,8 +77,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// `tcp_grow_window`: grows by two segments per arriving segment, up to the buffer. Returns
-    /// whether the window was below its maximum.
+    /// `tcp_input.c::tcp_grow_window`: grows by two segments per arriving segment, up to the
+    /// buffer. Returns whether the window was below its maximum.
     #[inline]
     pub fn grow(&mut self) -> bool {
         let growing = self.bytes < self.most_bytes;
@@ -95,7 +95,7 @@ impl ReceiveWindow {
     }
 
     /// Returns the number of full-sized segments that fit while `held` segments occupy the buffer,
-    /// or 0 if less than a sixteenth of it is free (`__tcp_select_window`).
+    /// or 0 if less than a sixteenth of it is free (`tcp_output.c::__tcp_select_window`).
     #[inline]
     fn free_segments(&self, held: u32) -> u32 {
         let free = self.most_bytes.saturating_sub(u64::from(held) * self.segment_bytes());
@@ -104,7 +104,7 @@ impl ReceiveWindow {
 
     /// Returns whether to send a window update after a read that left `held` segments in the
     /// buffer: the window beyond `next` could be twice as large as the sender assumes, or is no
-    /// longer zero (`tcp_cleanup_rbuf`).
+    /// longer zero (`tcp.c::tcp_cleanup_rbuf`).
     #[inline]
     pub fn reopens(&self, next: u32, held: u32) -> bool {
         let twice = 2 * self.offered.saturating_sub(next);
@@ -115,7 +115,8 @@ impl ReceiveWindow {
     }
 
     /// Returns the number of segments that the sender may send beyond `next` while `held` segments
-    /// occupy the buffer. The end of the window never moves back (`tcp_select_window`).
+    /// occupy the buffer. The end of the window never moves back
+    /// (`tcp_output.c::tcp_select_window`).
     #[inline]
     pub fn offer(&mut self, next: u32, held: u32) -> u32 {
         self.offered = self.offered.max(next.saturating_add(self.free_segments(held)));

@@ -120,7 +120,7 @@ fn stamped(receiver: &mut Receiver, us: u64, number: u32, stamp_ms: u32) -> Arri
 }
 
 /// RFC 7323 §2.2: a SYN-ACK's window is not scaled. Then two segments more for every one that
-/// arrives (`tcp_grow_window`), up to the limit.
+/// arrives (`tcp_input.c::tcp_grow_window`), up to the limit.
 #[test]
 fn the_window_grows_by_two_segments_up_to_the_limit() {
     let mut receiver = Receiver::new(1448, 200 * 1448, Span::from_ms(40), EcnFeedback::Classic);
@@ -377,7 +377,7 @@ fn full_but_for_the_first() -> Receiver {
     receiver
 }
 
-/// `tcp_data_queue`: what lies beyond the window is dropped and acknowledged at once.
+/// `tcp_input.c::tcp_data_queue`: what lies beyond the window is dropped and acknowledged at once.
 #[test]
 fn nothing_beyond_the_window_is_taken() {
     let mut receiver = full_but_for_the_first();
@@ -391,7 +391,7 @@ fn nothing_beyond_the_window_is_taken() {
     assert_eq!(arrive(&mut receiver, 2, 10).bytes, 1448, "now it fits");
 }
 
-/// `tcp_cleanup_rbuf`: the ACK comes before the read; a window that is twice as large after it is
+/// `tcp.c::tcp_cleanup_rbuf`: the ACK comes before the read; a window that is twice as large after it is
 /// told at once, and one that is not has to wait for the next ACK.
 #[test]
 fn a_read_that_opens_the_window_is_told() {
@@ -426,7 +426,7 @@ fn only_tiny_windows_are_told_after_every_read() {
     }
 }
 
-/// `__tcp_select_window`: less than a sixteenth of the buffer is nothing.
+/// `tcp_output.c::__tcp_select_window`: less than a sixteenth of the buffer is nothing.
 #[test]
 fn a_window_that_is_nearly_closed_is_closed() {
     let mut window = ReceiveWindow::new(1448, 40 * 1448);
@@ -435,8 +435,8 @@ fn a_window_that_is_nearly_closed_is_closed() {
     assert_eq!(window.offer(40, 38), 0);
 }
 
-/// `tcp_send_dupack`: a probe of the window is answered, but not more often than every 500 ms
-/// (`tcp_oow_rate_limited`), and is not a segment that has arrived again.
+/// `tcp_input.c::tcp_send_dupack`: a probe of the window is answered, but not more often than every 500
+/// ms (`tcp_input.c::tcp_oow_rate_limited`), and is not a segment that has arrived again.
 #[test]
 fn window_probes_are_answered_twice_in_a_second() {
     let (mut receiver, next) = settled();
@@ -455,7 +455,8 @@ fn window_probes_are_answered_twice_in_a_second() {
 }
 
 /// What the application has not read occupies the buffer, down to a sixteenth of which there is a window
-/// (`__tcp_select_window`); what it reads opens the window again, which the sender is told.
+/// (`tcp_output.c::__tcp_select_window`); what it reads opens the window again, which the sender is
+/// told.
 #[test]
 fn what_is_not_read_closes_the_window() {
     let mut receiver = Receiver::new(1448, 32 * 1448, Span::from_ms(40), EcnFeedback::None);

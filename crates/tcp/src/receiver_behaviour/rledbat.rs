@@ -59,7 +59,8 @@ impl std::fmt::Debug for Rledbat {
 impl Rledbat {
     /// `most_bytes`: the largest window, which determines the window scale.
     pub fn new(controller: Box<dyn CongestionController>, mss_bytes: u16, most_bytes: u64) -> Self {
-        // Smallest scale with which the largest window fits (`tcp_select_initial_window`).
+        // Smallest scale with which the largest window fits
+        // (`tcp_output.c::tcp_select_initial_window`).
         let bits = u64::BITS - most_bytes.leading_zeros();
         let scale = bits.saturating_sub(HEADER_WINDOW_BITS).min(SCALE_MAX);
         Self {
@@ -107,7 +108,7 @@ impl Rledbat {
 
     fn offer(&mut self, number: u32, room: u32) -> u32 {
         // A window that the scale cannot express is rounded up, as in Linux
-        // (`__tcp_select_window`).
+        // (`tcp_output.c::__tcp_select_window`).
         let bytes = u64::from(self.controller.cwnd()) * self.mss_bytes;
         let rlwnd = (bytes.next_multiple_of(self.granule_bytes) / self.mss_bytes) as u32;
         self.end = self.end.max(number.saturating_add(rlwnd.min(room).min(self.most)));

@@ -1,4 +1,4 @@
-//! Processing of ACKs (`tcp_ack` in Linux).
+//! Processing of ACKs (`tcp_input.c::tcp_ack` in Linux).
 
 use jostle_congestion::{
     AckSample, CongestionSignal, CwndReductionBy, EcnFeedback, EcnMarks, RawAckSample,
@@ -67,11 +67,11 @@ impl Sender {
             self.rack.update_window(prior, self.sampler.delivered());
         }
         let other_window = self.peer_window.differs(ack.window, findings.advanced);
-        // `tcp_rcv_established`: header prediction fails for an ACK with another window than the
-        // previous ACK, with SACK blocks or with an ECN echo.
+        // `tcp_input.c::tcp_rcv_established`: header prediction fails for an ACK with another
+        // window than the previous ACK, with SACK blocks or with an ECN echo.
         let slow_path = ack.block_count > 0 || ack.ece || other_window;
         if before.outstanding == 0 {
-            // `tcp_ack_update_window`: a receive-window-limited sender counts as idle.
+            // `tcp_input.c::tcp_ack_update_window`: a receive-window-limited sender counts as idle.
             if other_window && self.has_data() {
                 self.restart_after_idle(now);
             }
@@ -201,8 +201,8 @@ impl Sender {
         });
     }
 
-    /// Updates cwnd by PRR or the controller (`tcp_cong_control`). Always inlined into `on_ack`,
-    /// which saves 1 % per packet.
+    /// Updates cwnd by PRR or the controller (`tcp_input.c::tcp_cong_control`). Always inlined into
+    /// `on_ack`, which saves 1 % per packet.
     #[inline(always)]
     fn control(
         &mut self,
@@ -250,9 +250,9 @@ impl Sender {
         if reducing {
             self.reduce_window(delivered, lost, findings.advanced);
         } else if progress && self.owns_window() {
-            // `tcp_cong_avoid` updates `snd_cwnd_stamp` with each ACK that may increase the window,
-            // even if it does not. Only a flow without progress for an RTO is considered not to use
-            // its window.
+            // `tcp_input.c::tcp_cong_avoid` updates `snd_cwnd_stamp` with each ACK that may
+            // increase the window, even if it does not. Only a flow without progress for an RTO is
+            // considered not to use its window.
             self.usage.since = now;
         }
         self.controller.on_ack(&sample);
@@ -315,7 +315,7 @@ impl Sender {
         marked
     }
 
-    /// `tcp_xmit_recovery`.
+    /// `tcp_input.c::tcp_xmit_recovery`.
     fn repair(&mut self, now: Time, repair: RetransmitAction, out: &mut impl SegmentSink) {
         match repair {
             RetransmitAction::None => return,

@@ -31,7 +31,7 @@ impl AdvertisedWindow {
 
     /// Returns whether an ACK offers another window than the previous one, so that header
     /// prediction fails. Of two ACKs with the same number, the larger window applies
-    /// (`tcp_may_update_window`).
+    /// (`tcp_input.c::tcp_may_update_window`).
     #[inline]
     pub const fn differs(&mut self, window: u32, advanced: bool) -> bool {
         let differs = window != self.offered;

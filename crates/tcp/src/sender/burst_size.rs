@@ -12,8 +12,8 @@ const BURST_MIN_SEGMENTS: u32 = 2;
 const WINDOW_DIVISOR: u32 = 3;
 
 impl Sender {
-    /// Returns the packets per burst (`tcp_tso_autosize`): the data that the pacing rate sends in
-    /// about 1 ms, more on very short paths.
+    /// Returns the packets per burst (`tcp_output.c::tcp_tso_autosize`): the data that the pacing
+    /// rate sends in about 1 ms, more on very short paths.
     pub(super) fn burst_segments(&self) -> u32 {
         if self.start_is_paced() && self.controller.next_packet_gap().is_some() {
             return 1;
@@ -31,7 +31,7 @@ impl Sender {
     }
 
     /// Returns whether to wait for a larger burst because the next ACK is expected soon
-    /// (`tcp_tso_should_defer`).
+    /// (`tcp_output.c::tcp_tso_should_defer`).
     #[inline]
     pub(super) fn should_defer(
         &self,

@@ -1,4 +1,5 @@
-//! Congestion window validation: reduction of an unused window (`tcp_cwnd_validate`, RFC 2861).
+//! Congestion window validation: reduction of an unused window (`tcp_output.c::tcp_cwnd_validate`,
+//! RFC 2861).
 
 use jostle_congestion::RecoveryState;
 use jostle_units::Time;
@@ -6,14 +7,14 @@ use jostle_units::Time;
 use super::Sender;
 
 impl Sender {
-    /// `tcp_is_cwnd_limited`.
+    /// `tcp.h::tcp_is_cwnd_limited`.
     pub(super) fn is_cwnd_limited(&self) -> bool {
         let slow_start = self.owns_window() && self.cwnd < self.ssthresh;
         self.usage.is_limit(self.cwnd, slow_start)
     }
 
-    /// Checks whether the flow is cwnd-limited and reduces an unused window (`tcp_cwnd_validate`,
-    /// RFC 2861).
+    /// Checks whether the flow is cwnd-limited and reduces an unused window
+    /// (`tcp_output.c::tcp_cwnd_validate`, RFC 2861).
     pub(super) fn validate_window(&mut self, now: Time, cwnd_limited: bool) {
         let (first, next) = (self.board.first(), self.board.next());
         self.usage.note(u64::from(first), u64::from(next), cwnd_limited);
@@ -28,8 +29,8 @@ impl Sender {
     }
 
     /// Reduces the window after an RTO in which it was not used: cwnd becomes the mean of cwnd and
-    /// its used part (`tcp_cwnd_application_limited`). Does not apply to unlimited data, because
-    /// the application then fills its socket buffer and is not the limit.
+    /// its used part (`tcp_output.c::tcp_cwnd_application_limited`). Does not apply to unlimited
+    /// data, because the application then fills its socket buffer and is not the limit.
     #[cold]
     #[inline(never)]
     fn shrink_unused(&mut self, now: Time) {
@@ -44,7 +45,7 @@ impl Sender {
     }
 
     /// Sets ssthresh to at least ¾ of cwnd before an unused cwnd is reduced
-    /// (`tcp_current_ssthresh`).
+    /// (`tcp.h::tcp_current_ssthresh`).
     fn keep_threshold(&mut self) {
         let threshold = if self.recovery.in_reduction() {
             self.ssthresh
@@ -56,7 +57,7 @@ impl Sender {
     }
 
     /// Reduces cwnd after an idle time: it is halved for each RTO of idle time, down to the initial
-    /// window (`tcp_slow_start_after_idle_check`, RFC 5681 §4.1, RFC 2861).
+    /// window (`tcp.h::tcp_slow_start_after_idle_check`, RFC 5681 §4.1, RFC 2861).
     pub(super) fn restart_after_idle(&mut self, now: Time) {
         let idle = now.since(self.last_send);
         if self.board.outstanding() > 0 || !self.owns_window() || idle <= self.rto.span() {

@@ -51,7 +51,7 @@ impl EcnState {
 
     /// Returns the ECN field of a packet. `new`: the packet contains data sent for the first time.
     /// RFC 3168 §6.1.5: an ECT codepoint "MUST NOT" be set on retransmissions. Under controllers
-    /// that require ECN, Linux makes all packets ECN-capable (`tcp_ecn_send`).
+    /// that require ECN, Linux makes all packets ECN-capable (`tcp_output.c::tcp_ecn_send`).
     #[inline]
     pub const fn field(&self, new: bool) -> Ecn {
         match self.feedback {
@@ -70,7 +70,7 @@ impl EcnState {
     }
 
     /// Counts the packets that an ACK reports as marked. With ECE, these are all packets that it
-    /// `delivered` (`tcp_count_delivered`). `current`: no later ACK has overtaken it.
+    /// `delivered` (`tcp_input.c::tcp_count_delivered`). `current`: no later ACK has overtaken it.
     pub fn count(&mut self, ack: &Ack, delivered: u32, current: bool) -> u32 {
         let marked = match self.feedback {
             EcnFeedback::AccEcn if current => self.newly_marked(ack.accecn, delivered),
@@ -103,13 +103,13 @@ impl EcnState {
         }
     }
 
-    /// Schedules CWR after a reduction of the window (`tcp_ecn_queue_cwr`). AccECN does not use
-    /// CWR.
+    /// Schedules CWR after a reduction of the window (`tcp_input.c::tcp_ecn_queue_cwr`). AccECN
+    /// does not use CWR.
     pub const fn on_reduction(&mut self) {
         self.cwr_due = matches!(self.feedback, EcnFeedback::Classic | EcnFeedback::DctcpEcho);
     }
 
-    /// Cancels CWR after an undo (`tcp_ecn_withdraw_cwr`).
+    /// Cancels CWR after an undo (`tcp_input.c::tcp_ecn_withdraw_cwr`).
     pub const fn withdraw_cwr(&mut self) {
         self.cwr_due = false;
     }

@@ -78,7 +78,7 @@ pub(super) struct Rack {
 
 impl Rack {
     /// RFC 8985 §6.2 step 2 "Update the state for the most recently sent segment that has been
-    /// delivered" (`tcp_rack_advance`).
+    /// delivered" (`tcp_recovery.c::tcp_rack_advance`).
     #[inline]
     pub fn advance(&mut self, now: Time, slot: &SentSegment, end: u32, min_rtt: Span) {
         let rtt = now.since(slot.stamp.sent_at);
@@ -94,7 +94,8 @@ impl Rack {
     }
 
     /// Increases the reordering window after a round that reported a duplicate
-    /// (`tcp_rack_update_reo_wnd`). `prior_delivered`: value for the newest packet of this ACK.
+    /// (`tcp_recovery.c::tcp_rack_update_reo_wnd`). `prior_delivered`: value for the newest packet
+    /// of this ACK.
     #[inline]
     pub fn update_window(&mut self, prior_delivered: u64, delivered: u64) {
         if prior_delivered < self.last_delivered {
@@ -116,7 +117,8 @@ impl Rack {
 }
 
 impl Sender {
-    /// Returns the time by which a packet may be late (`tcp_rack_reo_wnd`, RFC 8985 §6.2 step 4).
+    /// Returns the time by which a packet may be late (`tcp_recovery.c::tcp_rack_reo_wnd`,
+    /// RFC 8985 §6.2 step 4).
     pub(super) fn reordering_window(&self) -> Span {
         if !self.reordering.is_seen()
             && (self.recovery.is_repairing() || self.board.sacked() >= self.reordering.degree())
@@ -148,7 +150,7 @@ impl Sender {
     }
 
     /// After a timeout, marks all outstanding packets lost except those that RACK does not yet
-    /// consider lost (`tcp_timeout_mark_lost`).
+    /// consider lost (`tcp_input.c::tcp_timeout_mark_lost`).
     pub(super) fn mark_timed_out(&mut self, now: Time) {
         let rack = self.rack;
         let first = self.board.first();

@@ -19,7 +19,7 @@ pub(super) enum RetransmitAction {
     New,
 }
 
-/// Findings of an ACK: the long-lived flags of Linux's `tcp_ack`.
+/// Findings of an ACK: the long-lived flags of Linux's `tcp_input.c::tcp_ack`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AckFindings {
     /// snd_una before the ACK.
@@ -49,7 +49,7 @@ pub(super) struct AckFindings {
 }
 
 impl AckFindings {
-    /// `tcp_ack_is_dubious` without the check of the state.
+    /// `tcp_input.c::tcp_ack_is_dubious` without the check of the state.
     #[inline]
     pub const fn is_dubious(&self) -> bool {
         self.no_progress() || self.sacked || self.ecn_echo || self.duplicate
@@ -138,20 +138,20 @@ impl Recovery {
 }
 
 impl Sender {
-    /// `tcp_any_retrans_done`.
+    /// `tcp_input.c::tcp_any_retrans_done`.
     fn any_retransmission(&self) -> bool {
         self.board.retransmitted() > 0
             || (self.board.outstanding() > 0
                 && self.board.slot(self.board.first()).ever_retransmitted())
     }
 
-    /// `tcp_init_undo`.
+    /// `tcp_input.c::tcp_init_undo`.
     fn begin_undo(&mut self) {
         let probes = i32::from(self.tail_probe.is_retransmission());
         self.recovery.undo.begin(self.board.first(), self.board.retransmitted() as i32 + probes);
     }
 
-    /// `tcp_init_cwnd_reduction`.
+    /// `tcp_input.c::tcp_init_cwnd_reduction`.
     fn begin_reduction(&mut self, now: Time, signal: CongestionSignal) {
         self.recovery.high = self.board.next();
         self.tail_probe.forget();
@@ -167,7 +167,7 @@ impl Sender {
         self.ecn.on_reduction();
     }
 
-    /// `tcp_enter_recovery`.
+    /// `tcp_input.c::tcp_enter_recovery`.
     pub(super) fn enter_recovery(&mut self, now: Time, ecn_echo: bool) {
         if !self.any_retransmission() {
             self.recovery.undo.forget_stamp();
@@ -183,7 +183,7 @@ impl Sender {
         self.copy_controller_outputs();
     }
 
-    /// `tcp_enter_cwr`.
+    /// `tcp_input.c::tcp_enter_cwr`.
     pub(super) fn enter_cwr(&mut self, now: Time, signal: CongestionSignal) {
         self.recovery.undo.reversible = false;
         if self.recovery.is_orderly() {
@@ -194,7 +194,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_enter_loss`.
+    /// `tcp_input.c::tcp_enter_loss`.
     pub(super) fn enter_loss(&mut self, now: Time) {
         let first_of_episode = !self.recovery.is_repairing();
         self.mark_timed_out(now);
@@ -222,7 +222,7 @@ impl Sender {
         self.recovery.frto = first_of_episode || self.rto.expiries() > 0;
     }
 
-    /// Ends PRR at ssthresh (`tcp_end_cwnd_reduction`).
+    /// Ends PRR at ssthresh (`tcp_input.c::tcp_end_cwnd_reduction`).
     fn end_reduction(&mut self, now: Time) {
         if self.owner == CwndReductionBy::Controller {
             return;
@@ -236,7 +236,7 @@ impl Sender {
         self.copy_controller_outputs();
     }
 
-    /// Applies Proportional Rate Reduction (RFC 9937, `tcp_cwnd_reduction`).
+    /// Applies Proportional Rate Reduction (RFC 9937, `tcp_input.c::tcp_cwnd_reduction`).
     pub(super) fn reduce_window(&mut self, delivered: u32, lost: u32, advanced: bool) {
         if delivered == 0 || self.owner == CwndReductionBy::Controller {
             return;
@@ -247,7 +247,7 @@ impl Sender {
         self.set_cwnd(cwnd);
     }
 
-    /// `tcp_undo_cwnd_reduction`.
+    /// `tcp_input.c::tcp_undo_cwnd_reduction`.
     fn undo_reduction(&mut self, now: Time, unmark: bool) {
         if unmark {
             self.board.unmark_lost();
@@ -262,7 +262,7 @@ impl Sender {
         self.rack.advanced = true;
     }
 
-    /// `tcp_try_undo_recovery`.
+    /// `tcp_input.c::tcp_try_undo_recovery`.
     fn leave_recovery(&mut self, now: Time, echo_ms: u32) {
         if self.recovery.undo.is_due(echo_ms) {
             self.undo_reduction(now, false);
@@ -273,7 +273,7 @@ impl Sender {
         self.copy_controller_outputs();
     }
 
-    /// `tcp_try_undo_loss`.
+    /// `tcp_input.c::tcp_try_undo_loss`.
     fn try_undo_loss(&mut self, now: Time, echo_ms: u32, proven: bool) -> bool {
         if !proven && !self.recovery.undo.is_due(echo_ms) {
             return false;
@@ -286,7 +286,7 @@ impl Sender {
     }
 
     /// Undoes the reduction if each retransmission was reported as a duplicate
-    /// (`tcp_try_undo_dsack`).
+    /// (`tcp_input.c::tcp_try_undo_dsack`).
     fn try_undo_duplicates(&mut self, now: Time) -> bool {
         if self.recovery.undo.all_were_duplicates() {
             self.rack.note_recovery_undone();
@@ -296,7 +296,7 @@ impl Sender {
         false
     }
 
-    /// `tcp_try_keep_open`.
+    /// `tcp_input.c::tcp_try_keep_open`.
     fn keep_open(&mut self, now: Time) {
         let orderly = self.board.sacked() + self.board.lost() == 0 && !self.any_retransmission();
         let state = if orderly { RecoveryState::Open } else { RecoveryState::Disorder };
@@ -307,7 +307,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_try_to_open`.
+    /// `tcp_input.c::tcp_try_to_open`.
     fn try_to_open(&mut self, now: Time, findings: &AckFindings) {
         if !self.any_retransmission() {
             self.recovery.undo.forget_stamp();
@@ -320,7 +320,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_identify_packet_loss`.
+    /// `tcp_input.c::tcp_identify_packet_loss`.
     fn identify_losses(&mut self, now: Time, findings: &mut AckFindings) {
         if self.board.outstanding() == 0 || !self.rack.advanced {
             return;
@@ -336,8 +336,8 @@ impl Sender {
         }
     }
 
-    /// Processes the ACK of a loss probe, which may have repaired a loss (`tcp_process_tlp_ack`,
-    /// RFC 8985 §7.4).
+    /// Processes the ACK of a loss probe, which may have repaired a loss
+    /// (`tcp_input.c::tcp_process_tlp_ack`, RFC 8985 §7.4).
     pub(super) fn on_probe_acknowledged(&mut self, now: Time, ack: u32, findings: &AckFindings) {
         let repeated = findings.no_progress() && !findings.sacked;
         if self.tail_probe.repaired(ack, findings.probe_duplicate, repeated) {
@@ -351,7 +351,8 @@ impl Sender {
         }
     }
 
-    /// Runs the recovery state machine (`tcp_fastretrans_alert`). `echo_ms`: TSecr of the ACK.
+    /// Runs the recovery state machine (`tcp_input.c::tcp_fastretrans_alert`). `echo_ms`: TSecr of
+    /// the ACK.
     pub(super) fn advance_recovery(
         &mut self,
         now: Time,
@@ -418,8 +419,8 @@ impl Sender {
     }
 
     /// Undoes the reduction if a hole was filled by the original and not by its retransmission
-    /// (`tcp_try_undo_partial`). `hole`: number of the segment. Returns whether to send only new
-    /// data.
+    /// (`tcp_input.c::tcp_try_undo_partial`). `hole`: number of the segment. Returns whether to
+    /// send only new data.
     fn undo_partially(&mut self, now: Time, echo_ms: u32, hole: u32) -> bool {
         if !self.recovery.undo.is_watching() || !self.recovery.undo.was_only_delayed(echo_ms) {
             return false;
@@ -436,7 +437,7 @@ impl Sender {
         false
     }
 
-    /// Runs the recovery of a timeout, with F-RTO (RFC 5682 §3.1, `tcp_process_loss`).
+    /// Runs the recovery of a timeout, with F-RTO (RFC 5682 §3.1, `tcp_input.c::tcp_process_loss`).
     fn process_loss(
         &mut self,
         now: Time,

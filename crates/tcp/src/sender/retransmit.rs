@@ -8,7 +8,7 @@ use super::timers::PendingTimer;
 use super::{Connection, SegmentSink, Sender, timestamp_ms};
 
 impl Sender {
-    /// Retransmits segments marked lost, lowest first (`tcp_xmit_retransmit_queue`).
+    /// Retransmits segments marked lost, lowest first (`tcp_output.c::tcp_xmit_retransmit_queue`).
     pub(super) fn retransmit_lost(&mut self, now: Time, out: &mut impl SegmentSink) {
         if self.connection != Connection::Established {
             return;
@@ -18,7 +18,8 @@ impl Sender {
             if !self.fits_window(number) {
                 return;
             }
-            // "factor 1" of `tcp_small_queue_check`: retransmissions may queue twice as much data.
+            // "factor 1" of `tcp_output.c::tcp_small_queue_check`: retransmissions may queue twice
+            // as much data.
             if self.must_wait(now) || self.host_queue_is_full(1, 2, out) {
                 return;
             }
@@ -33,13 +34,13 @@ impl Sender {
 
     /// Returns whether the receive window allows the retransmission of `number`. Segments beyond
     /// the window may not be retransmitted, except for the first segment, which then probes the
-    /// window (`__tcp_retransmit_skb`).
+    /// window (`tcp_output.c::__tcp_retransmit_skb`).
     #[inline]
     pub(super) fn fits_window(&self, number: u32) -> bool {
         number < self.peer_window.end || number == self.board.first()
     }
 
-    /// Retransmits `number` (`tcp_retransmit_skb`).
+    /// Retransmits `number` (`tcp_output.c::tcp_retransmit_skb`).
     pub(super) fn retransmit(&mut self, now: Time, number: u32, out: &mut impl SegmentSink) {
         self.send_retransmission(now, number, out, |board, stamp| board.retransmit(number, stamp));
         self.recovery.undo.note_retransmission(timestamp_ms(now));

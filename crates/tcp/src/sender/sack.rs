@@ -1,5 +1,6 @@
-//! Delivered segments of an ACK: its SACK blocks (`tcp_sacktag_write_queue`), its cumulative
-//! acknowledgement (`tcp_clean_rtx_queue`), and the resulting RTT samples (`tcp_ack_update_rtt`).
+//! Delivered segments of an ACK: its SACK blocks (`tcp_input.c::tcp_sacktag_write_queue`), its
+//! cumulative acknowledgement (`tcp_input.c::tcp_clean_rtx_queue`), and the resulting RTT samples
+//! (`tcp_input.c::tcp_ack_update_rtt`).
 
 use jostle_congestion::RecoveryState;
 use jostle_units::{Span, Time};
@@ -52,7 +53,7 @@ pub(super) struct RttSample {
 }
 
 impl Sender {
-    /// `tcp_sacktag_write_queue`.
+    /// `tcp_input.c::tcp_sacktag_write_queue`.
     #[cold]
     pub(super) fn process_blocks(
         &mut self,
@@ -100,8 +101,8 @@ impl Sender {
         ends
     }
 
-    /// Processes a duplicate reported by the receiver (RFC 2883, `tcp_check_dsack`,
-    /// `tcp_dsack_seen`).
+    /// Processes a duplicate reported by the receiver (RFC 2883, `tcp_input.c::tcp_check_dsack`,
+    /// `tcp_input.c::tcp_dsack_seen`).
     fn note_duplicate(&mut self, block: SackBlock, prior_first: u32, findings: &mut AckFindings) {
         if self.tail_probe.is_duplicate_of_probe(block.end) {
             findings.probe_duplicate = true;
@@ -126,7 +127,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_clean_rtx_queue` and `tcp_ack_update_rtt`.
+    /// `tcp_input.c::tcp_clean_rtx_queue` and `tcp_input.c::tcp_ack_update_rtt`.
     pub(super) fn process_cumulative(
         &mut self,
         now: Time,

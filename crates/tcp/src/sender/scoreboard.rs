@@ -111,7 +111,7 @@ impl Scoreboard {
         self.next - self.first
     }
 
-    /// Returns the estimated number of segments in the network (`tcp_packets_in_flight`).
+    /// Returns the estimated number of segments in the network (`tcp.h::tcp_packets_in_flight`).
     #[inline]
     pub fn in_flight(&self) -> u32 {
         self.outstanding() + self.retransmitted - self.sacked - self.lost
@@ -168,7 +168,7 @@ impl Scoreboard {
         self.total_lost
     }
 
-    /// Returns the end of the highest SACKed segment (`tcp_highest_sack_seq`).
+    /// Returns the end of the highest SACKed segment (`tcp.h::tcp_highest_sack_seq`).
     #[inline]
     pub fn highest_sacked(&self) -> u32 {
         self.highest_sacked.max(self.first)

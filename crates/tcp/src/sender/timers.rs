@@ -41,8 +41,8 @@ impl Sender {
         self.board.slot(self.board.first()).stamp.sent_at + self.rto.span()
     }
 
-    /// `tcp_rearm_rto`. RFC 6298 §5 (5.3): "When an ACK is received that acknowledges new data,
-    /// restart the retransmission timer".
+    /// `tcp_input.c::tcp_rearm_rto`. RFC 6298 §5 (5.3): "When an ACK is received that acknowledges
+    /// new data, restart the retransmission timer".
     pub(super) fn rearm_rto(&mut self, now: Time) {
         if self.board.outstanding() == 0 {
             self.set_timer(PendingTimer::None, Time::NEVER);
@@ -66,15 +66,15 @@ impl Sender {
         self.set_timer(PendingTimer::Reordering, now + (wait + TIMEOUT_MIN).min(self.rto.span()));
     }
 
-    /// `tcp_set_xmit_timer`.
+    /// `tcp_input.c::tcp_set_xmit_timer`.
     pub(super) fn set_probe_or_rto(&mut self, now: Time) {
         if !self.schedule_probe(now, true) {
             self.rearm_rto(now);
         }
     }
 
-    /// `tcp_schedule_loss_probe`, RFC 8985 §7.2: PTO = 2·SRTT, plus the worst-case delayed ACK if
-    /// a single packet is outstanding, never after the RTO.
+    /// `tcp_output.c::tcp_schedule_loss_probe`, RFC 8985 §7.2: PTO = 2·SRTT, plus the worst-case
+    /// delayed ACK if a single packet is outstanding, never after the RTO.
     pub(super) fn schedule_probe(&mut self, now: Time, rto_advances: bool) -> bool {
         let eligible = matches!(self.recovery.state(), RecoveryState::Open | RecoveryState::Cwr);
         if self.board.outstanding() == 0 || !eligible {
@@ -114,7 +114,7 @@ impl Sender {
         self.check();
     }
 
-    /// `tcp_retransmit_timer`.
+    /// `tcp_timer.c::tcp_retransmit_timer`.
     fn on_rto(&mut self, now: Time, out: &mut impl SegmentSink) {
         if self.board.outstanding() == 0 {
             return;
@@ -126,7 +126,7 @@ impl Sender {
     }
 
     /// Sends a loss probe: new data if available, otherwise the last packet again
-    /// (`tcp_send_loss_probe`).
+    /// (`tcp_output.c::tcp_send_loss_probe`).
     fn send_probe(&mut self, now: Time, out: &mut impl SegmentSink) {
         if !self.tail_probe.is_out() && self.board.outstanding() > 0 {
             let mut again = false;
@@ -157,7 +157,7 @@ impl Sender {
     /// sending TCP peer must regularly transmit at least one octet of new data (if available), or
     /// retransmit to the receiving TCP peer even if the send window is zero, in order to 'probe'
     /// the window." Outstanding data uses the retransmission timer instead
-    /// (`tcp_check_probe_timer`).
+    /// (`tcp.h::tcp_check_probe_timer`).
     #[cold]
     pub(super) fn await_window(&mut self, now: Time) {
         if self.board.outstanding() == 0 && self.pending == PendingTimer::None {
@@ -165,16 +165,16 @@ impl Sender {
         }
     }
 
-    /// Returns the interval of window probes (`tcp_probe0_when`). RFC 9293 §3.8.6.1: the first
-    /// probe is due "when a zero window has existed for the retransmission timeout period", and the
-    /// interval increases exponentially.
+    /// Returns the interval of window probes (`tcp.h::tcp_probe0_when`). RFC 9293 §3.8.6.1: the
+    /// first probe is due "when a zero window has existed for the retransmission timeout period",
+    /// and the interval increases exponentially.
     fn window_probe_interval(&self) -> Span {
         let base_ns = self.rto.span().max(RTO_MIN).as_ns();
         Span::from_ns(base_ns << self.peer_window.probes.min(WINDOW_PROBE_DOUBLINGS)).min(RTO_MAX)
     }
 
-    /// Sends a window probe (`tcp_probe_timer`, `tcp_write_wakeup`): a segment without data before
-    /// the first unacknowledged one, to which every receiver responds.
+    /// Sends a window probe (`tcp_timer.c::tcp_probe_timer`, `tcp_output.c::tcp_write_wakeup`): a
+    /// segment without data before the first unacknowledged one, to which every receiver responds.
     #[cold]
     fn probe_window(&mut self, now: Time, out: &mut impl SegmentSink) {
         if self.board.outstanding() > 0 || !self.has_data() {
@@ -189,7 +189,7 @@ impl Sender {
         self.set_timer(PendingTimer::WindowProbe, now + self.window_probe_interval());
     }
 
-    /// Processes the window of an ACK while nothing is outstanding (`tcp_ack_probe`).
+    /// Processes the window of an ACK while nothing is outstanding (`tcp_input.c::tcp_ack_probe`).
     pub(super) fn note_window(&mut self, now: Time) {
         if self.pending != PendingTimer::WindowProbe {
             return;
@@ -202,7 +202,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_rack_reo_timeout`.
+    /// `tcp_recovery.c::tcp_rack_reo_timeout`.
     fn on_reordering_timeout(&mut self, now: Time, out: &mut impl SegmentSink) {
         self.pending = PendingTimer::Reordering;
         let (in_flight, lost) = (self.board.in_flight(), self.board.total_lost());

@@ -34,9 +34,9 @@ impl TailProbe {
         self.high == Some(end)
     }
 
-    /// Processes an ACK of all data before `ack` (`tcp_process_tlp_ack`, RFC 8985 §7.4). Returns
-    /// whether the probe repaired a loss. `duplicate`: the ACK reports a duplicate caused by the
-    /// probe. `repeated`: the ACK contains no news.
+    /// Processes an ACK of all data before `ack` (`tcp_input.c::tcp_process_tlp_ack`,
+    /// RFC 8985 §7.4). Returns whether the probe repaired a loss. `duplicate`: the ACK reports a
+    /// duplicate caused by the probe. `repeated`: the ACK contains no news.
     #[inline]
     pub const fn repaired(&mut self, ack: u32, duplicate: bool, repeated: bool) -> bool {
         let Some(high) = self.high else { return false };

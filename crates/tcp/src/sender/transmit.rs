@@ -23,8 +23,9 @@ enum WriteMode {
     Probe,
 }
 
-/// Returns what a burst that is deferred waits for (the three cases of `tcp_tso_should_defer`). A
-/// burst can only wait for the application if it would end the data.
+/// Returns what a burst that is deferred waits for (the three cases of
+/// `tcp_output.c::tcp_tso_should_defer`). A burst can only wait for the application if it would end
+/// the data.
 const fn deferral_limit(room: u32, offered: u32, buffered: u32) -> SendLimit {
     if room < offered && room <= buffered {
         SendLimit::Cwnd
@@ -42,7 +43,7 @@ impl Sender {
         self.queue.end() > self.board.next()
     }
 
-    /// Sends new data (`tcp_write_xmit`).
+    /// Sends new data (`tcp_output.c::tcp_write_xmit`).
     pub(super) fn write(&mut self, now: Time, out: &mut impl SegmentSink) {
         self.write_new(now, WriteMode::Normal, out);
     }
@@ -120,7 +121,8 @@ impl Sender {
     }
 
     /// Records what ended the transmission of new data. Without new data the application is the
-    /// limit, unless a lost segment waits for cwnd (as in `tcp_rate_check_app_limited`).
+    /// limit, unless a lost segment waits for cwnd (as in
+    /// `tcp_rate.c::tcp_rate_check_app_limited`).
     #[inline]
     fn note_limit(&mut self, now: Time, ended_by: SendLimit, out: &mut impl SegmentSink) {
         let repairs = self.board.lost() > self.board.retransmitted();
@@ -200,7 +202,7 @@ impl Sender {
     }
 
     /// Returns whether pacing delays the next packet, and sets the timer if so
-    /// (`tcp_pacing_check`).
+    /// (`tcp_output.c::tcp_pacing_check`).
     #[inline]
     pub(super) fn must_wait(&mut self, now: Time) -> bool {
         let Some(departure) = self.pacer.waits_until(now) else { return false };
@@ -247,8 +249,8 @@ impl Sender {
     }
 
     /// Returns whether the host's queue of this flow is full (TCP small queues,
-    /// `tcp_small_queue_check`). The limit is about 1 ms of the flow's rate, but at least two
-    /// bursts, times `factor` for retransmissions.
+    /// `tcp_output.c::tcp_small_queue_check`). The limit is about 1 ms of the flow's rate, but at
+    /// least two bursts, times `factor` for retransmissions.
     #[inline]
     pub(super) fn host_queue_is_full(
         &mut self,
@@ -271,7 +273,7 @@ impl Sender {
     }
 
     /// Continues sending after the host has sent a packet, if TCP small queues had stopped it
-    /// (`tcp_wfree`, `TSQ_THROTTLED`).
+    /// (`tcp_output.c::tcp_wfree`, `TSQ_THROTTLED`).
     pub fn on_host_queue_drained(&mut self, now: Time, out: &mut impl SegmentSink) {
         if !std::mem::take(&mut self.throttled) {
             return;
@@ -281,7 +283,7 @@ impl Sender {
     }
 
     /// Marks sending as application-limited before the application writes, if the network is idle
-    /// although the window would allow more (`tcp_rate_check_app_limited`).
+    /// although the window would allow more (`tcp_rate.c::tcp_rate_check_app_limited`).
     pub(super) fn note_application_limit(&mut self, out: &impl SegmentSink) {
         let in_flight = self.board.in_flight();
         if !self.has_data()

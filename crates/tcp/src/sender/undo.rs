@@ -14,7 +14,8 @@ pub(super) struct UndoState {
 }
 
 impl UndoState {
-    /// Starts an episode at `first`, with `out` retransmissions in flight (`tcp_init_undo`).
+    /// Starts an episode at `first`, with `out` retransmissions in flight
+    /// (`tcp_input.c::tcp_init_undo`).
     pub const fn begin(&mut self, first: u32, out: i32) {
         self.marker = Some(first);
         // 0 would mean "all retransmissions were reported as duplicates".
@@ -50,7 +51,8 @@ impl UndoState {
         self.stamp_ms = 0;
     }
 
-    /// Records that a segment that ends at `end` was reported as a duplicate (`tcp_check_dsack`).
+    /// Records that a segment that ends at `end` was reported as a duplicate
+    /// (`tcp_input.c::tcp_check_dsack`).
     pub fn note_duplicate(&mut self, end: u32, retransmitted: bool) {
         let of_this_episode = self.marker.is_some_and(|marker| end > marker);
         if of_this_episode && retransmitted && self.unreported > 0 {
@@ -59,7 +61,7 @@ impl UndoState {
     }
 
     /// Returns whether an ACK confirms data that arrived before the first retransmission
-    /// (`tcp_packet_delayed`).
+    /// (`tcp_input.c::tcp_packet_delayed`).
     pub const fn was_only_delayed(&self, echo_ms: u32) -> bool {
         self.stamp_ms == 0 || (echo_ms != 0 && echo_ms < self.stamp_ms)
     }
@@ -69,7 +71,7 @@ impl UndoState {
         self.is_watching() && self.unreported == 0
     }
 
-    /// Returns whether the reduction must be undone (`tcp_may_undo`).
+    /// Returns whether the reduction must be undone (`tcp_input.c::tcp_may_undo`).
     pub const fn is_due(&self, echo_ms: u32) -> bool {
         self.is_watching() && (self.unreported == 0 || self.was_only_delayed(echo_ms))
     }

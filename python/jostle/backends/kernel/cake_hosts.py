@@ -2,7 +2,7 @@
 
 Every flow has its own addresses here. Where flows share a host, `tc` filters express it: CAKE uses
 the major number of a class as the host, for source and destination, and the minor number as the
-flow (`cake_classify` in Linux's `net/sched/sch_cake.c`).
+flow (`sch_cake.c::cake_classify`).
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ class _Flow:
 
     @property
     def in_flight_bytes(self) -> Array:
-        """Bytes in flight, as `tcp_packets_in_flight` counts them."""
+        """Bytes in flight, as `tcp.h::tcp_packets_in_flight` counts them."""
         import numpy as np
 
         counts = {k: self.sender[k].astype(float) for k in ("unacked", "sacked", "lost", "retrans")}

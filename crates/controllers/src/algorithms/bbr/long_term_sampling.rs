@@ -1,5 +1,5 @@
-//! Detection of token-bucket policers by long-term sampling (`bbr_lt_bw_sampling` in Linux; "An
-//! Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016).
+//! Detection of token-bucket policers by long-term sampling (`tcp_bbr.c::bbr_lt_bw_sampling` in
+//! Linux; "An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016).
 //!
 //! Two consecutive intervals that both lose a fifth of their delivered packets, at nearly the same
 //! rate, indicate a policer. Its rate is then used instead of the maximum.

@@ -41,8 +41,8 @@ pub(in crate::algorithms) fn packets_in(bandwidth: u64, interval_us: u64) -> u64
     ((u128::from(bandwidth) * u128::from(interval_us)) >> BW_SCALE) as u64
 }
 
-/// `gain` × `bandwidth` × `rtt_us`, rounded up like `bbr_bdp`: rounding down would reduce the
-/// bandwidth again and again.
+/// `gain` × `bandwidth` × `rtt_us`, rounded up like `tcp_bbr.c::bbr_bdp`: rounding down would
+/// reduce the bandwidth again and again.
 pub(in crate::algorithms) fn bdp(bandwidth: u64, rtt_us: u64, gain: u64) -> u32 {
     let most = u32::MAX / 2;
     // 64 bits hold twice the packets of a terabit per second over a second.
@@ -163,7 +163,7 @@ impl ProbeRtt {
 }
 
 /// ACK aggregation: maximum number of packets acknowledged beyond the bandwidth's share, over the
-/// last five to ten rounds (`bbr_update_ack_aggregation`).
+/// last five to ten rounds (`tcp_bbr.c::bbr_update_ack_aggregation`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::algorithms) struct AckAggregation {
     epoch_start: Time,
@@ -236,7 +236,7 @@ impl AckAggregation {
 }
 
 /// Full-pipe detection: STARTUP ends when the bandwidth stops growing
-/// (`bbr_check_full_bw_reached`).
+/// (`tcp_bbr.c::bbr_check_full_bw_reached`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::algorithms) struct FullPipe {
     pub(in crate::algorithms) reached: bool,

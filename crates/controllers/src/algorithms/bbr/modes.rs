@@ -34,7 +34,7 @@ impl Mode {
 const PHASES: u32 = 8;
 
 impl Bbr {
-    /// Ends a phase of the gain cycle (`bbr_update_cycle_phase`).
+    /// Ends a phase of the gain cycle (`tcp_bbr.c::bbr_update_cycle_phase`).
     pub(super) fn update_phase(&mut self, ack: &AckSample) {
         if self.mode == Mode::ProbeBw && self.phase_is_over(ack) {
             self.next_phase();
@@ -65,13 +65,15 @@ impl Bbr {
 
     /// Enters PROBE_BW in a random phase except the draining one, so that flows that enter together
     /// are not synchronised.
+    /// `tcp_bbr.c::bbr_reset_probe_bw_mode`.
     pub(super) fn enter_probe_bw(&mut self) {
         self.mode = Mode::ProbeBw;
         self.phase = PHASES - 1 - self.random.below(u64::from(PHASES) - 1) as u32;
         self.next_phase();
     }
 
-    /// Changes from STARTUP to DRAIN, and to PROBE_BW when the queue is empty (`bbr_check_drain`).
+    /// Changes from STARTUP to DRAIN, and to PROBE_BW when the queue is empty
+    /// (`tcp_bbr.c::bbr_check_drain`).
     pub(super) fn check_drain(&mut self, ack: &AckSample) {
         if self.mode == Mode::Startup && self.full_pipe.reached {
             self.mode = Mode::Drain;
@@ -85,7 +87,8 @@ impl Bbr {
         }
     }
 
-    /// Updates the minimum RTT, and starts PROBE_RTT when it expires (`bbr_update_min_rtt`).
+    /// Updates the minimum RTT, and starts PROBE_RTT when it expires
+    /// (`tcp_bbr.c::bbr_update_min_rtt`).
     pub(super) fn update_min_rtt(&mut self, ack: &AckSample) {
         let expired = ack.now > self.min_rtt_at + self.parameters.min_rtt_window;
         if let Some(rtt) = ack.rtt {
@@ -123,7 +126,7 @@ impl Bbr {
         }
     }
 
-    /// Leaves PROBE_RTT after its time (`bbr_check_probe_rtt_done`).
+    /// Leaves PROBE_RTT after its time (`tcp_bbr.c::bbr_check_probe_rtt_done`).
     pub(super) fn check_probe_rtt_over(&mut self, now: Time) {
         if !self.probe_rtt.is_over(now) {
             return;
@@ -137,7 +140,7 @@ impl Bbr {
         }
     }
 
-    /// Gains of the mode (`bbr_update_gains`).
+    /// Gains of the mode (`tcp_bbr.c::bbr_update_gains`).
     pub(super) fn update_gains(&mut self) {
         let p = &self.parameters;
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
@@ -154,7 +157,8 @@ impl Bbr {
     }
 
     /// Estimates the packets in the network at the departure of the next packet
-    /// (`bbr_packets_in_net_at_edt`). Many of the packets in flight may still wait in the sender.
+    /// (`tcp_bbr.c::bbr_packets_in_net_at_edt`). Many of the packets in flight may still wait in
+    /// the sender.
     pub(super) fn packets_in_network_at_departure(&self, ack: &AckSample, in_flight: u32) -> u32 {
         if self.is_of_4_15() {
             return in_flight;

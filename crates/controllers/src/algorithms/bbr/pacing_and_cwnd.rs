@@ -23,8 +23,9 @@ impl Bbr {
         self.with_quantum(self.bdp(bandwidth, gain))
     }
 
-    /// `bbr_quantization_budget`: adds space for three bursts inside the hosts, rounds up to an
-    /// even number because of delayed ACKs, and adds packets for the probe if the BDP is small.
+    /// `tcp_bbr.c::bbr_quantization_budget`: adds space for three bursts inside the hosts, rounds
+    /// up to an even number because of delayed ACKs, and adds packets for the probe if the BDP is
+    /// small.
     pub(super) fn with_quantum(&self, packets: u32) -> u32 {
         let even = packets.saturating_add(3 * self.burst_goal()).saturating_add(1) & !1;
         // Added in Linux 4.19. Before, a probe of a few packets was rounded to no probe.
@@ -43,16 +44,19 @@ impl Bbr {
         self.parameters.kernel == LinuxRelease::V4_15
     }
 
-    /// Packets in a burst of one millisecond (`bbr_tso_segs_goal`; 2¹⁰ is the pacing shift).
+    /// Packets in a burst of one millisecond (`tcp_bbr.c::bbr_tso_segs_goal`; 2¹⁰ is the pacing
+    /// shift).
     pub(super) fn burst_goal(&self) -> u32 {
         let bytes = (self.pacing_bytes_per_s >> 10).min(MAX_BURST_BYTES);
         ((bytes / self.pacing.mss_bytes) as u32).max(self.min_burst()).min(0x7f)
     }
 
+    /// `tcp_bbr.c::bbr_min_tso_segs`.
     pub(super) fn min_burst(&self) -> u32 {
         if self.pacing_bytes_per_s < SINGLE_PACKET_BYTES_PER_S { 1 } else { 2 }
     }
 
+    /// `tcp_bbr.c::bbr_init_pacing_rate_from_rtt`.
     pub(super) fn start_pacing(&mut self, rtt: Option<Span>) {
         let rtt_us = match rtt {
             Some(rtt) => {
@@ -69,6 +73,7 @@ impl Bbr {
 
     /// Sets the pacing rate. Until the pipe is full it only rises, because single samples of
     /// STARTUP are noisy.
+    /// `tcp_bbr.c::bbr_set_pacing_rate`.
     pub(super) fn set_pacing(&mut self, gain: u64, srtt: Span) {
         let rate = self.pacing.bytes_per_s(self.bandwidth(), gain);
         if !self.has_seen_rtt && !srtt.is_zero() {
@@ -79,14 +84,15 @@ impl Bbr {
         }
     }
 
-    /// Saves cwnd before recovery or PROBE_RTT reduces it (`bbr_save_cwnd`).
+    /// Saves cwnd before recovery or PROBE_RTT reduces it (`tcp_bbr.c::bbr_save_cwnd`).
     pub(super) fn save_cwnd(&mut self) {
         let cut_already = is_recovery(self.prior_state) || self.mode == Mode::ProbeRtt;
         self.prior_cwnd = if cut_already { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 
     /// Conserves packets in the first round of recovery and restores the window after it
-    /// (`bbr_set_cwnd_to_recover_or_restore`). Returns the window if nothing else may change it.
+    /// (`tcp_bbr.c::bbr_set_cwnd_to_recover_or_restore`). Returns the window if nothing else may
+    /// change it.
     fn recover(&mut self, ack: &AckSample) -> Option<u32> {
         self.cwnd = self.cwnd.saturating_sub(ack.lost).max(1);
         let conserved = ack.in_flight.saturating_add(ack.acked);
@@ -103,7 +109,7 @@ impl Bbr {
         self.conserves_packets.then(|| self.cwnd.max(conserved))
     }
 
-    /// Moves cwnd towards its target by what was acknowledged (`bbr_set_cwnd`).
+    /// Moves cwnd towards its target by what was acknowledged (`tcp_bbr.c::bbr_set_cwnd`).
     pub(super) fn update_cwnd(&mut self, ack: &AckSample) {
         if ack.acked > 0 {
             self.cwnd = match self.recover(ack) {

@@ -6,8 +6,8 @@ const FACTORS: [u32; 16] = [
     22_966, 8_048, 988, 15,
 ];
 
-/// Returns (2³² − 1) · exp(−`micro` · 10⁻⁶) with the precision of Linux (`nexp_u32`): the lowest
-/// eight bits are linear, each higher bit is a factor. Zero from 2²⁴ on.
+/// Returns (2³² − 1) · exp(−`micro` · 10⁻⁶) with the precision of Linux (`tcp_cdg.c::nexp_u32`):
+/// the lowest eight bits are linear, each higher bit is a factor. Zero from 2²⁴ on.
 pub(super) fn exp_of_minus(micro: u32) -> u32 {
     if micro >= 1 << 24 {
         return 0;

@@ -14,9 +14,9 @@ const FLOOR_US: i32 = 125;
 /// Minimum number of RTT samples for the delay of a round.
 const MIN_SAMPLES: u32 = 8;
 
-/// State of slow start (`tcp_cdg_hystart_update`). Differences from Linux's HyStart: it applies to
-/// every window, its clock has a resolution of 1 µs, the train's length is half of the minimum RTT,
-/// the delay threshold has no upper bound, and a train restarts while the flow is
+/// State of slow start (`tcp_cdg.c::tcp_cdg_hystart_update`). Differences from Linux's HyStart: it
+/// applies to every window, its clock has a resolution of 1 µs, the train's length is half of the
+/// minimum RTT, the delay threshold has no upper bound, and a train restarts while the flow is
 /// application-limited.
 #[derive(Clone, Debug)]
 pub(super) struct HyStart {

@@ -54,7 +54,7 @@ impl Transfer {
         });
     }
 
-    /// The controller asks for a reduction (`tcp_enter_cwr`).
+    /// The controller asks for a reduction (`tcp_input.c::tcp_enter_cwr`).
     pub(super) fn enter_cwr(&mut self) {
         if matches!(self.state, RecoveryState::Open | RecoveryState::Disorder) {
             (self.prr_delivered, self.prr_out) = (0, 0);
@@ -64,7 +64,7 @@ impl Transfer {
         }
     }
 
-    /// PRR ends at ssthresh (`tcp_end_cwnd_reduction`).
+    /// PRR ends at ssthresh (`tcp_input.c::tcp_end_cwnd_reduction`).
     fn end_reduction(&mut self) {
         if self.owner() == CwndReductionBy::Transport {
             let ssthresh = self.controller.ssthresh().unwrap_or(self.prior_cwnd);
@@ -73,7 +73,8 @@ impl Transfer {
         }
     }
 
-    /// Leaves and enters recovery (`tcp_fastretrans_alert`), and the reduction that marks ask for.
+    /// Leaves and enters recovery (`tcp_input.c::tcp_fastretrans_alert`), and the reduction that
+    /// marks ask for.
     pub(super) fn recover(&mut self, lost: u32, marked: u32) {
         if self.state == RecoveryState::Cwr && self.first_unacked > self.recovery_end {
             self.end_reduction();
@@ -126,7 +127,8 @@ impl Transfer {
     }
 
     /// The retransmission timer expired: everything in flight counts as lost. Within a window of
-    /// data that has met congestion, only the state tells the controller (`tcp_enter_loss`).
+    /// data that has met congestion, only the state tells the controller
+    /// (`tcp_input.c::tcp_enter_loss`).
     pub(super) fn time_out(&mut self) {
         let reduced = self.in_recovery() || self.state == RecoveryState::Cwr;
         let met_congestion = reduced && self.first_unacked < self.recovery_end;

@@ -1,4 +1,4 @@
-//! ACK filter of CAKE (Linux `net/sched/sch_cake.c`, `cake_ack_filter`): drops the first waiting
+//! ACK filter of CAKE (Linux, `sch_cake.c::cake_ack_filter`): drops the first waiting
 //! ACK of a connection if a later one confirms the same data and more.
 
 use jostle_units::RingBuffer;

@@ -20,7 +20,7 @@ pub(super) struct CobaltParameters {
 impl CobaltParameters {
     /// Computes the parameters from the interval and the rate. The target is a twentieth of the
     /// interval (`tc`, `q_cake.c`), but at least one and a half full-sized packets; the interval
-    /// grows by as much as the target (`cake_set_rate`).
+    /// grows by as much as the target (`sch_cake.c::cake_set_rate`).
     pub fn new(interval: Span, rate: Option<Rate>) -> Self {
         let target = Span::from_ns((interval.as_ns() / 20).max(1));
         let packet = rate.map_or(Span::ZERO, |r| r.time_for(u64::from(FULL_PACKET_BYTES)));
@@ -63,8 +63,8 @@ impl CobaltState {
         self.scale = 1.0 / libm::sqrt(f64::from(count.max(1)));
     }
 
-    /// `cobalt_should_drop`: decides on a packet that waited for `waited`. `capable` means that its
-    /// transport supports ECN.
+    /// `sch_cake.c::cobalt_should_drop`: decides on a packet that waited for `waited`. `capable`
+    /// means that its transport supports ECN.
     #[inline]
     pub fn judge(
         &mut self,
@@ -113,7 +113,7 @@ impl CobaltState {
         verdict
     }
 
-    /// `cobalt_queue_full`: handles a drop because of overflow.
+    /// `sch_cake.c::cobalt_queue_full`: handles a drop because of overflow.
     pub fn overflowed(&mut self, parameters: &CobaltParameters, now: Time) {
         if now.since(self.blue_changed) > parameters.target {
             self.chance = (self.chance + BLUE_UP).min(1.0);
@@ -124,8 +124,8 @@ impl CobaltState {
         self.count = self.count.max(1);
     }
 
-    /// `cobalt_queue_empty`: handles a turn with an empty queue. Returns whether the state has
-    /// decayed.
+    /// `sch_cake.c::cobalt_queue_empty`: handles a turn with an empty queue. Returns whether the
+    /// state has decayed.
     pub fn was_empty(&mut self, parameters: &CobaltParameters, now: Time) -> bool {
         if self.chance > 0.0 && now.since(self.blue_changed) > parameters.target {
             self.chance = (self.chance - BLUE_DOWN).max(0.0);

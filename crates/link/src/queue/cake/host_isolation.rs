@@ -39,8 +39,8 @@ impl Isolation {
         self.0 & (SOURCE | DESTINATION) != 0
     }
 
-    /// Returns the hash that selects the queue of a packet (`cake_hash`), or `None` if there is
-    /// only one queue.
+    /// Returns the hash that selects the queue of a packet (`sch_cake.c::cake_hash`), or `None` if
+    /// there is only one queue.
     #[inline]
     pub fn hash(self, flow: u32, ends: [u32; 2]) -> Option<u32> {
         match self.0 {
@@ -53,7 +53,7 @@ impl Isolation {
     }
 
     /// Returns whether the hosts at an end, 0 for the source and 1 for the destination, share
-    /// fairly (`cake_dsrc`, `cake_ddst`).
+    /// fairly (`sch_cake.c::cake_dsrc`, `sch_cake.c::cake_ddst`).
     const fn shares_by(self, end: usize) -> bool {
         let bits = FLOWS | if end == 0 { SOURCE } else { DESTINATION };
         self.0 & bits == bits
@@ -112,8 +112,8 @@ impl HostLoads {
         }
     }
 
-    /// `cake_get_flow_quantum`: returns the part of its host's quantum that a flow gets, in bytes,
-    /// with randomised rounding.
+    /// `sch_cake.c::cake_get_flow_quantum`: returns the part of its host's quantum that a flow
+    /// gets, in bytes, with randomised rounding.
     pub fn flow_quantum(
         &self,
         quantum_bytes: i64,

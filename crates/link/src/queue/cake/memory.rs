@@ -10,7 +10,8 @@ const DEFAULT_MIN_BYTES: u64 = 4 << 20;
 /// Largest default of CAKE's memory limit: `sch->limit` full-sized packets.
 pub const CAKE_MEMORY_MAX_BYTES: u64 = 10_240 * FULL_PACKET_BYTES as u64;
 
-/// `cake_reconfigure`: returns the limit. The default is what the shaper sends in four times `rtt`.
+/// `sch_cake.c::cake_reconfigure`: returns the limit. The default is what the shaper sends in four times
+/// `rtt`.
 pub(super) fn limit_bytes(given_bytes: u64, rate: Option<Rate>, rtt: Span) -> u64 {
     if given_bytes > 0 {
         return given_bytes;

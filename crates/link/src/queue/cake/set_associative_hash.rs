@@ -1,5 +1,5 @@
 //! Set-associative hash of CAKE from flows to queues: a flow gets an unused queue of a set of
-//! eight, if there is one (Linux `net/sched/sch_cake.c`, `cake_hash`). Hosts are hashed in the same
+//! eight, if there is one (Linux, `sch_cake.c::cake_hash`). Hosts are hashed in the same
 //! way.
 
 /// Number of queues of CAKE, `CAKE_QUEUES`.

@@ -106,8 +106,8 @@ fn overflow_takes_the_head_of_the_fattest_queue() {
     assert_eq!(queue.memory_used_bytes, 0);
 }
 
-/// `cake_reconfigure`: four times `rtt` at the rate of the shaper, at least 4 MiB; 10,240 packets
-/// without a shaper, and at most. `tc` replaces all of it by `memlimit`.
+/// `sch_cake.c::cake_reconfigure`: four times `rtt` at the rate of the shaper, at least 4 MiB;
+/// 10,240 packets without a shaper, and at most. `tc` replaces all of it by `memlimit`.
 #[test]
 fn the_default_memory_limit_is_that_of_tc() {
     let given = |name: &'static str, value| (name, ParameterValue::Integer(value));

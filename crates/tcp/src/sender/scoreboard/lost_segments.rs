@@ -77,11 +77,11 @@ impl Scoreboard {
         self.originals = self.first;
     }
 
-    /// RACK (RFC 8985 §6.2 step 5, `tcp_rack_detect_loss` in Linux): calls `is_lost` for the
-    /// segments in flight in order of transmission, separately for originals and retransmissions,
-    /// until it returns [`LossDecision::Wait`] or [`LossDecision::Later`]. Marks the segments lost
-    /// for which it returns [`LossDecision::Lost`]. Returns the send time of the latest segment
-    /// that waits, if any.
+    /// RACK (RFC 8985 §6.2 step 5, `tcp_recovery.c::tcp_rack_detect_loss` in Linux): calls
+    /// `is_lost` for the segments in flight in order of transmission, separately for originals and
+    /// retransmissions, until it returns [`LossDecision::Wait`] or [`LossDecision::Later`]. Marks
+    /// the segments lost for which it returns [`LossDecision::Lost`]. Returns the send time of the
+    /// latest segment that waits, if any.
     pub fn detect_lost(
         &mut self,
         mut is_lost: impl FnMut(u32, &SentSegment) -> LossDecision,

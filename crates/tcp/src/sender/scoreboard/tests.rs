@@ -46,7 +46,7 @@ fn a_lost_retransmission_waits_for_another() {
     assert_eq!((board.next_lost(), board.in_flight(), board.total_lost()), (Some(3), 9, 2));
 }
 
-/// `tcp_send_loss_probe`: the segment stays in flight once, but its RTT is ambiguous.
+/// `tcp_output.c::tcp_send_loss_probe`: the segment stays in flight once, but its RTT is ambiguous.
 #[test]
 fn a_probe_makes_the_rtt_ambiguous() {
     let mut board = filled(10);
@@ -65,7 +65,7 @@ fn detect(board: &mut Scoreboard, wait: u32, later: u32) -> Option<Time> {
     })
 }
 
-/// `tcp_rack_detect_loss`: the timer runs until the latest waiting segment is lost.
+/// `tcp_recovery.c::tcp_rack_detect_loss`: the timer runs until the latest waiting segment is lost.
 #[test]
 fn detection_returns_the_send_time_of_the_latest_waiting_segment() {
     let mut board = filled(10);
@@ -133,7 +133,7 @@ fn stale_retransmissions_are_not_examined() {
     assert_eq!(board.take_newly_lost(), [0, 1, 2, 3, 2, 3, 2]);
 }
 
-/// `tcp_mark_skb_lost` counts a transmission once, and a lost retransmission again.
+/// `tcp_input.c::tcp_mark_skb_lost` counts a transmission once, and a lost retransmission again.
 #[test]
 fn a_transmission_is_lost_once() {
     let mut board = filled(10);
@@ -181,7 +181,8 @@ fn a_copy_takes_a_repair_out_of_flight() {
     assert_eq!((board.in_flight(), board.retransmitted()), (9, 1));
 }
 
-/// `tcp_highest_sack_seq`: the end of the highest SACKed segment that was sent, or `snd_una`.
+/// `tcp.h::tcp_highest_sack_seq`: the end of the highest SACKed segment that was sent, or
+/// `snd_una`.
 #[test]
 fn the_highest_sack_is_at_least_the_first_segment() {
     let mut board = filled(10);

@@ -84,8 +84,8 @@ pub(super) fn noted(options: SenderConfig) -> (Script, Arc<Mutex<Notes>>) {
     (Script::new(options, Box::new(secretary)), notes)
 }
 
-/// `tcp_enter_cwr`: PRR takes the window to ssthresh over a round trip, once per request, and the
-/// answer cannot be undone.
+/// `tcp_input.c::tcp_enter_cwr`: PRR takes the window to ssthresh over a round trip, once per
+/// request, and the answer cannot be undone.
 #[test]
 fn a_request_reduces_the_window_as_a_mark_does() {
     let (mut script, notes) = noted(OPTIONS);
@@ -189,8 +189,9 @@ fn each_lost_packet_is_reported_once() {
     assert_eq!(lost, [(0, 1), (1, 2), (5, 3), (6, 4)]);
 }
 
-/// `tcp_rate_skb_delivered` compares the ends of segments that left at the same time, also if an ACK
-/// that others overtook had SACKed one of them. Segment n was the (n + 1)th in flight.
+/// `tcp_rate.c::tcp_rate_skb_delivered` compares the ends of segments that left at the same time,
+/// also if an ACK that others overtook had SACKed one of them. Segment n was the (n + 1)th in
+/// flight.
 #[test]
 fn samples_describe_the_newest_segment_that_was_delivered() {
     for (end, in_flight) in [(7, 7), (8, 8)] {
@@ -206,8 +207,8 @@ fn samples_describe_the_newest_segment_that_was_delivered() {
     }
 }
 
-/// `tcp_try_keep_open`: segment 1 is lost and segment 2 SACKed, so that the end of a needless
-/// recovery begins in Disorder and not in Open.
+/// `tcp_input.c::tcp_try_keep_open`: segment 1 is lost and segment 2 SACKed, so that the end of a
+/// needless recovery begins in Disorder and not in Open.
 #[test]
 fn an_undone_recovery_with_further_losses_passes_through_disorder() {
     let (mut script, notes) = noted(OPTIONS);

@@ -128,7 +128,8 @@ fn a_repeated_syn_offers_no_ecn() {
     assert_eq!(offers, [true, false]);
 }
 
-/// With ECE an ACK marks what it delivers, cumulatively or selectively (`tcp_count_delivered`).
+/// With ECE an ACK marks what it delivers, cumulatively or selectively
+/// (`tcp_input.c::tcp_count_delivered`).
 #[test]
 fn ece_marks_what_the_ack_delivers() {
     let (mut script, heard) = listening(EcnFeedback::DctcpEcho);

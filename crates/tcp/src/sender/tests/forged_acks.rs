@@ -24,7 +24,8 @@ fn windows(mut conduct: ReceiverBehaviour, numbers: &[u32]) -> (u32, u32) {
 }
 
 /// Savage et al. 1999, section 2.1: a sender that adds a segment to its window for each ACK gets to
-/// 10 + 5 · 64. RFC 3465 §2.1 counts bytes, and Linux whole segments (`tcp_clean_rtx_queue`).
+/// 10 + 5 · 64. RFC 3465 §2.1 counts bytes, and Linux whole segments
+/// (`tcp_input.c::tcp_clean_rtx_queue`).
 #[test]
 fn divided_acks_open_the_window_no_further() {
     assert_eq!(windows(ReceiverBehaviour::ack_division(64), &[2, 4, 6, 8, 10]), (20, 20));

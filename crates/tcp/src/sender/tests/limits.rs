@@ -58,7 +58,7 @@ fn a_full_queue_of_the_host_counts_as_pacing() {
     assert_eq!(limits(&script).last().map(|it| it.1), Some(SendLimit::Pacing));
 }
 
-/// `tcp_rate_check_app_limited`: "All lost packets have been retransmitted".
+/// `tcp_rate.c::tcp_rate_check_app_limited`: "All lost packets have been retransmitted".
 #[test]
 fn a_lost_packet_without_room_in_cwnd_is_no_limit_of_the_application() {
     let mut script = Script::new(OPTIONS, reno());

@@ -319,7 +319,8 @@ fn an_old_ack_with_news_starts_recovery() {
     assert_eq!(script.numbers()[0], 4);
 }
 
-/// RFC 8985 §6.2 step 4 and `tcp_rack_reo_wnd`: the window is 0 in recovery and after three SACKs.
+/// RFC 8985 §6.2 step 4 and `tcp_recovery.c::tcp_rack_reo_wnd`: the window is 0 in recovery and
+/// after three SACKs.
 #[test]
 fn the_reordering_window_is_a_quarter_of_the_rtt_before_three_sacks() {
     let mut script = twenty();
@@ -334,7 +335,8 @@ fn the_reordering_window_is_a_quarter_of_the_rtt_before_three_sacks() {
     assert_eq!(script.sender.reordering_window(), Span::ZERO);
 }
 
-/// `tcp_check_sack_reordering`: the degree is the distance to the highest SACKed segment.
+/// `tcp_input.c::tcp_check_sack_reordering`: the degree is the distance to the highest SACKed
+/// segment.
 #[test]
 fn the_reordering_degree_is_the_distance_and_at_most_300() {
     let mut script = twenty();
@@ -349,7 +351,7 @@ fn the_reordering_degree_is_the_distance_and_at_most_300() {
     assert_eq!(script.sender.reordering.degree(), 300);
 }
 
-/// `tcp_enter_loss`: a timeout despite three SACKs resets the degree of reordering.
+/// `tcp_input.c::tcp_enter_loss`: a timeout despite three SACKs resets the degree of reordering.
 #[test]
 fn a_timeout_after_three_sacks_lowers_the_reordering_degree() {
     for (end, degree) in [(7, 4), (8, 3)] {

@@ -4,7 +4,7 @@ use super::recovery::twenty;
 use super::*;
 use crate::sender::recovery::AckFindings;
 
-/// `tcp_ack_is_dubious`: an ACK without progress or with `FLAG_CA_ALERT`.
+/// `tcp_input.c::tcp_ack_is_dubious`: an ACK without progress or with `FLAG_CA_ALERT`.
 #[test]
 fn an_ack_is_dubious_without_progress_or_with_an_alert() {
     let progress = AckFindings { advanced: true, ..AckFindings::default() };
@@ -20,8 +20,8 @@ fn an_ack_is_dubious_without_progress_or_with_an_alert() {
     }
 }
 
-/// `tcp_any_retrans_done` also checks whether the first segment was ever retransmitted: a loss probe
-/// is not counted as a retransmission in flight.
+/// `tcp_input.c::tcp_any_retrans_done` also checks whether the first segment was ever retransmitted:
+/// a loss probe is not counted as a retransmission in flight.
 #[test]
 fn a_probed_segment_keeps_the_sender_in_disorder() {
     let mut script = Script::bulk(1);
@@ -51,7 +51,7 @@ fn a_duplicate_ack_ends_a_needless_probe() {
     assert_eq!(script.sender.ssthresh, u32::MAX);
 }
 
-/// "if (newly_acked_sacked <= 0) return" in `tcp_cwnd_reduction`.
+/// "if (newly_acked_sacked <= 0) return" in `tcp_input.c::tcp_cwnd_reduction`.
 #[test]
 fn a_mark_without_a_delivery_lets_nothing_out() {
     let options = SenderConfig { initial_window: 20, ecn: true, ..OPTIONS };
@@ -116,7 +116,8 @@ fn recover_flight_size_includes_what_the_first_ack_delivered() {
     assert_eq!(script.left().len(), 10);
 }
 
-/// `TCP_INFINITE_SSTHRESH` in `tcp_end_cwnd_reduction`: without a threshold, the window stays.
+/// `TCP_INFINITE_SSTHRESH` in `tcp_input.c::tcp_end_cwnd_reduction`: without a threshold, the window
+/// stays.
 #[test]
 fn a_recovery_without_ssthresh_keeps_the_window() {
     let mut script = Script::new(OPTIONS, Box::new(Still { cwnd: 20, ssthresh: None }));
@@ -131,8 +132,8 @@ fn a_recovery_without_ssthresh_keeps_the_window() {
     assert!(script.sender.cwnd() <= 20 + 1, "{}", script.sender.cwnd());
 }
 
-/// `tcp_rack_mark_lost` returns unless an ACK delivered something: at 91 ms, segment 0 is later than
-/// the reordering window allows, but the timer waits until 92 ms.
+/// `tcp_recovery.c::tcp_rack_mark_lost` returns unless an ACK delivered something: at 91 ms, segment
+/// 0 is later than the reordering window allows, but the timer waits until 92 ms.
 #[test]
 fn an_ack_that_delivers_nothing_detects_no_loss() {
     let mut script = twenty();
@@ -145,8 +146,8 @@ fn an_ack_that_delivers_nothing_detects_no_loss() {
     assert_eq!(script.numbers()[0], 0);
 }
 
-/// `tcp_sacktag_one`: a hole below the highest SACK that a SACK fills is reordering, unless the
-/// segment was retransmitted.
+/// `tcp_input.c::tcp_sacktag_one`: a hole below the highest SACK that a SACK fills is reordering,
+/// unless the segment was retransmitted.
 #[test]
 fn a_sack_below_the_highest_is_reordering() {
     let mut script = twenty();

@@ -18,7 +18,8 @@ fn twenty_at(now: Time) -> Script {
     script
 }
 
-/// `tcp_ack_update_rtt` prefers the send time of the segment, in microseconds, to its timestamp.
+/// `tcp_input.c::tcp_ack_update_rtt` prefers the send time of the segment, in microseconds, to its
+/// timestamp.
 #[test]
 fn a_segment_sent_once_gives_a_sample_in_microseconds() {
     let mut script = twenty_at(us(83_300));
@@ -93,8 +94,8 @@ fn was_delayed(notes: &Arc<Mutex<Notes>>) -> bool {
     notes.lock().unwrap().samples.last().unwrap().ack_delayed
 }
 
-/// `FLAG_ACK_MAYBE_DELAYED` of `tcp_clean_rtx_queue`: a lone segment that is not full-sized, and no
-/// sign of a CE mark.
+/// `FLAG_ACK_MAYBE_DELAYED` of `tcp_input.c::tcp_clean_rtx_queue`: a lone segment that is not
+/// full-sized, and no sign of a CE mark.
 #[test]
 fn the_ack_of_a_lone_short_segment_may_be_delayed() {
     for (bytes, ece, delayed) in
@@ -120,8 +121,8 @@ fn the_ack_of_the_second_of_two_segments_is_not_delayed() {
     }
 }
 
-/// `tcp_update_rtt_min`: the minimum ignores a larger RTT that may be a delayed ACK, even if the
-/// window of 300 s of the minimum has passed.
+/// `tcp_input.c::tcp_update_rtt_min`: the minimum ignores a larger RTT that may be a delayed ACK,
+/// even if the window of 300 s of the minimum has passed.
 #[test]
 fn delayed_acks_never_raise_the_minimum_rtt() {
     for (bytes, minimum_ms) in [(100, 40), (1448, 80)] {

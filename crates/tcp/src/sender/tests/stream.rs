@@ -169,7 +169,8 @@ fn the_largest_message_does_not_overflow() {
     assert_eq!(script.sender.queue.end(), u32::MAX);
 }
 
-/// `tcp_sendmsg_locked` appends to the tail of the write queue as long as that has not been sent.
+/// `tcp.c::tcp_sendmsg_locked` appends to the tail of the write queue as long as that has not been
+/// sent.
 #[test]
 fn what_has_not_left_takes_what_is_written_next() {
     let mut script = Script::new(OPTIONS, reno());

@@ -4,8 +4,8 @@ use super::recovery::twenty;
 use super::timers::{ambiguous, timed_out};
 use super::*;
 
-/// `tcp_timeout_mark_lost`: packets sent less than an RTT ago are not lost, and cwnd allows one packet
-/// more than those (`tcp_enter_loss`).
+/// `tcp_input.c::tcp_timeout_mark_lost`: packets sent less than an RTT ago are not lost, and cwnd
+/// allows one packet more than those (`tcp_input.c::tcp_enter_loss`).
 #[test]
 fn packets_sent_within_the_last_rtt_survive_a_timeout() {
     let mut script = twenty();
@@ -18,7 +18,7 @@ fn packets_sent_within_the_last_rtt_survive_a_timeout() {
     assert_eq!(script.sender.cwnd(), new + 1);
 }
 
-/// `tcp_enter_loss` reduces ssthresh if the timeout is the first sign of a loss.
+/// `tcp_input.c::tcp_enter_loss` reduces ssthresh if the timeout is the first sign of a loss.
 #[test]
 fn a_timeout_in_disorder_reduces_ssthresh() {
     let mut script = twenty();
@@ -48,7 +48,7 @@ fn a_timeout_after_a_marked_window_reduces_ssthresh_again() {
 }
 
 /// RFC 5682 §3.1, step 2 waits for the ACK of the retransmission, whatever duplicates come before
-/// (`tcp_process_loss`).
+/// (`tcp_input.c::tcp_process_loss`).
 #[test]
 fn a_duplicate_ack_before_that_of_the_retransmission_leaves_frto_alone() {
     let mut script = timed_out();
@@ -92,8 +92,8 @@ fn an_ack_of_data_sent_after_a_timeout_does_not_undo_it() {
     assert_eq!((script.state(), script.sender.ssthresh), (RecoveryState::Open, ssthresh));
 }
 
-/// `FLAG_LOST_RETRANS` of `tcp_fastretrans_alert`: the retransmission of segment 1 is lost, because
-/// that of segment 2, sent at the same time, arrived.
+/// `FLAG_LOST_RETRANS` of `tcp_input.c::tcp_fastretrans_alert`: the retransmission of segment 1 is
+/// lost, because that of segment 2, sent at the same time, arrived.
 #[test]
 fn a_lost_retransmission_turns_a_timeout_into_a_recovery() {
     let mut script = timed_out();
@@ -110,7 +110,7 @@ fn a_lost_retransmission_turns_a_timeout_into_a_recovery() {
     assert_eq!((script.state(), script.numbers()[0]), (RecoveryState::Recovery, 1));
 }
 
-/// `tcp_clean_rtx_queue`: a SACK restarts the timer if its segment left before the latest
+/// `tcp_input.c::tcp_clean_rtx_queue`: a SACK restarts the timer if its segment left before the latest
 /// transmission of the first segment.
 #[test]
 fn a_sack_of_data_older_than_the_retransmission_restarts_the_timeout() {

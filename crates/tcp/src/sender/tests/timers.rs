@@ -129,7 +129,7 @@ fn a_probe_that_repaired_a_loss_halves_the_window() {
     assert_eq!(script.state(), RecoveryState::Open);
 }
 
-/// `tcp_process_tlp_ack` ends the episode of the probe: the next ACK reduces nothing.
+/// `tcp_input.c::tcp_process_tlp_ack` ends the episode of the probe: the next ACK reduces nothing.
 #[test]
 fn a_probe_that_repaired_a_loss_reduces_the_window_once() {
     let mut script = after_a_probe(false);
@@ -139,7 +139,8 @@ fn a_probe_that_repaired_a_loss_reduces_the_window_once() {
     assert_eq!(script.sender.ssthresh, 20 / 2);
 }
 
-/// `tcp_init_cwnd_reduction` ends it, too: the recovery that began meanwhile is the only response.
+/// `tcp_input.c::tcp_init_cwnd_reduction` ends it, too: the recovery that began meanwhile is the
+/// only response.
 #[test]
 fn a_recovery_ends_the_episode_of_the_probe() {
     let mut script = Script::bulk(10);

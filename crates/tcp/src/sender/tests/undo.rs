@@ -20,8 +20,8 @@ fn sacks_within_a_recovery_keep_its_undo_state() {
     assert_eq!((script.state(), script.sender.ssthresh), (RecoveryState::Open, u32::MAX));
 }
 
-/// `tcp_try_undo_partial`: while another retransmission is in flight, nothing is undone and nothing
-/// more is retransmitted.
+/// `tcp_input.c::tcp_try_undo_partial`: while another retransmission is in flight, nothing is undone
+/// and nothing more is retransmitted.
 #[test]
 fn a_partial_undo_waits_for_the_other_retransmissions() {
     let mut script = twenty();
@@ -47,8 +47,8 @@ fn a_partial_undo_measures_the_reordering_of_the_hole() {
     assert_eq!((script.state(), script.sender.reordering.degree()), (RecoveryState::Open, 8 - 2));
 }
 
-/// `tcp_end_cwnd_reduction`: cwnd ends at ssthresh only if the reduction was not undone. cwnd was
-/// 11 and ssthresh 10.
+/// `tcp_input.c::tcp_end_cwnd_reduction`: cwnd ends at ssthresh only if the reduction was not
+/// undone. cwnd was 11 and ssthresh 10.
 #[test]
 fn an_undone_recovery_ends_at_the_old_window_and_not_at_ssthresh() {
     let mut script = twenty();
@@ -67,8 +67,8 @@ fn an_undone_recovery_ends_at_the_old_window_and_not_at_ssthresh() {
     assert!(script.sender.cwnd() >= 11, "{}", script.sender.cwnd());
 }
 
-/// `tcp_init_undo`: "First, account for regular retransmits in flight", then for the loss probe. The
-/// duplicates of both are needed.
+/// `tcp_input.c::tcp_init_undo`: "First, account for regular retransmits in flight", then for the
+/// loss probe. The duplicates of both are needed.
 #[test]
 fn a_loss_probe_counts_among_the_retransmissions_to_undo() {
     let mut script = Script::bulk(10);
@@ -110,7 +110,8 @@ fn a_duplicate_beyond_snd_una_counts_if_it_was_retransmitted() {
     assert_eq!(script.sender.ssthresh, u32::MAX);
 }
 
-/// `tcp_check_dsack`: the network made a copy of segment 2, which was never retransmitted.
+/// `tcp_input.c::tcp_check_dsack`: the network made a copy of segment 2, which was never
+/// retransmitted.
 #[test]
 fn a_duplicate_beyond_snd_una_does_not_count_if_it_was_sent_once() {
     let mut script = two_holes();
@@ -122,7 +123,8 @@ fn a_duplicate_beyond_snd_una_does_not_count_if_it_was_sent_once() {
     assert_eq!(script.sender.ssthresh, 10);
 }
 
-/// `tcp_dsack_seen`: without reordering, a duplicate does not widen the reordering window.
+/// `tcp_input.c::tcp_dsack_seen`: without reordering, a duplicate does not widen the reordering
+/// window.
 #[test]
 fn a_duplicate_without_reordering_keeps_the_reordering_window() {
     let mut script = twenty();
@@ -170,8 +172,8 @@ fn the_duplicate_of_a_retransmission_takes_it_out_of_flight() {
     assert_eq!(script.sender.in_flight(), in_flight - 1);
 }
 
-/// `tcp_retrans_stamp_cleanup`: the time of the first retransmission remains as long as one of them
-/// is in flight.
+/// `tcp_input.c::tcp_retrans_stamp_cleanup`: the time of the first retransmission remains as long as
+/// one of them is in flight.
 #[test]
 fn the_first_retransmission_is_remembered_while_others_are_in_flight() {
     let mut script = undone_with_retransmissions_in_flight();
@@ -185,8 +187,8 @@ fn the_first_retransmission_is_remembered_while_others_are_in_flight() {
     assert_eq!(script.sender.ssthresh, ssthresh, "the echo may be a retransmission's");
 }
 
-/// The same function, in `tcp_try_undo_partial`: nothing is in flight any more, so the next timeout
-/// has its own time. The original of segment 20 left between both.
+/// The same function, in `tcp_input.c::tcp_try_undo_partial`: nothing is in flight any more, so the
+/// next timeout has its own time. The original of segment 20 left between both.
 #[test]
 fn a_timeout_after_an_undo_has_its_own_first_retransmission() {
     let mut script = twenty();

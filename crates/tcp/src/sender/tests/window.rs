@@ -73,7 +73,8 @@ fn an_application_limited_flow_does_not_grow() {
 }
 
 /// RFC 2861 lets a window that is used in part shrink once in an RTO. Linux counts that RTO from the
-/// last ACK that might have raised the window (`tcp_cong_avoid`), so that it hardly ever ends.
+/// last ACK that might have raised the window (`tcp_input.c::tcp_cong_avoid`), so that it hardly
+/// ever ends.
 #[test]
 fn a_window_that_is_acknowledged_does_not_shrink() {
     let mut path = eighty();
@@ -136,8 +137,8 @@ fn bursts_follow_the_rate() {
     assert_eq!(old.sender.burst_segments(), 9);
 }
 
-/// `tcp_tso_should_defer`: with the next ACK at hand, less than a burst and less than a third of
-/// the window waits for it.
+/// `tcp_output.c::tcp_tso_should_defer`: with the next ACK at hand, less than a burst and less than
+/// a third of the window waits for it.
 #[test]
 fn small_bursts_wait_for_the_next_ack() {
     let controller = Box::new(Still { cwnd: 100, ssthresh: Some(100) });

@@ -56,7 +56,8 @@ fn a_window_update_ends_the_probes() {
     assert_eq!(script.timed_numbers(), [(ms(1_040) + rto, 12)]);
 }
 
-/// `tcp_ack_update_window`: who waited for the receiver longer than an RTO begins as after silence.
+/// `tcp_input.c::tcp_ack_update_window`: who waited for the receiver longer than an RTO begins as
+/// after silence.
 #[test]
 fn a_window_that_opens_late_finds_the_senders_halved() {
     for (rtos, cwnd) in [(1, 20), (2, 10)] {
@@ -75,7 +76,7 @@ fn a_window_that_opens_late_finds_the_senders_halved() {
     }
 }
 
-/// `tcp_ack_probe`: an answer that leaves the window closed counts the interval anew.
+/// `tcp_input.c::tcp_ack_probe`: an answer that leaves the window closed counts the interval anew.
 #[test]
 fn an_answer_postpones_the_next_probe() {
     let mut script = closed();
@@ -97,7 +98,7 @@ fn nothing_is_probed_for_when_the_application_has_nothing_to_send() {
     assert_eq!(script.sender.pending, PendingTimer::None);
 }
 
-/// `__tcp_retransmit_skb`: beyond the window only the first segment is sent again.
+/// `tcp_output.c::__tcp_retransmit_skb`: beyond the window only the first segment is sent again.
 #[test]
 fn nothing_is_repeated_beyond_the_window() {
     let mut script = Script::bulk(10);
