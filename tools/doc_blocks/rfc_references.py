@@ -8,13 +8,17 @@ that is mentioned and, if its sections are, their numbers and headings.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from doc_blocks.source_texts import ROOT
+from doc_blocks.source_texts import ROOT, files_with, passages
 
 SECTIONS: Final = "tools/references/rfc_sections.tsv"
+OMISSIONS: Final = "tools/references/rfc_omissions.toml"
+_TEST: Final = re.compile(r"(^|/)tests?[/.]|_tests?\.rs|^suites/|^benches/")
 _SECTION: Final = r"§(?:[0-9]+|[A-Z])(?:\.[0-9]+)*"
 _REFERENCE: Final = re.compile(
     rf"\bRFC (?P<rfc>[0-9]+)(?P<list>(?:(?:,? and|,| to|;)? {_SECTION})*)"
@@ -53,3 +57,80 @@ def headings(root: Path = ROOT) -> dict[str, dict[str, str]]:
         rfc, section, heading = line.split("\t")
         found.setdefault(rfc, {})[section] = heading
     return found
+
+
+@cache
+def _code_references(root: Path) -> tuple[tuple[bool, Reference], ...]:
+    """Return the references of code and tests, and whether each is one of a test."""
+    found = []
+    for path in files_with("RFC", root=root):
+        code, _, test = (root / path).read_text("utf-8").partition("#[cfg(test)]\nmod tests {")
+        for is_test, text in ((bool(_TEST.search(path)), code), (True, test)):
+            if not path.startswith(("docs/", "tools/", "studies/")):
+                found += [(is_test, each) for each in references(passages(text, "RFC"), path)]
+    return tuple(found)
+
+
+class Sections:
+    """Where each section of an RFC is implemented and tested, or why it is not.
+
+    Parameters
+    ----------
+    rfc
+        The number of an RFC of `rfc_omissions.toml`.
+
+    Attributes
+    ----------
+    implemented, tested
+        Files by section.
+    omitted
+        Reason by section; those of a section hold for its subsections that have no files.
+    """
+
+    def __init__(self, rfc: str, root: Path = ROOT) -> None:
+        omissions = tomllib.loads((root / OMISSIONS).read_text("utf-8"))
+        if rfc not in omissions["rfcs"]:
+            raise ValueError(f"{OMISSIONS} has no RFC {rfc}")
+        self._without_rules = re.compile(omissions["without_rules"])
+        self.headings = headings(root)[rfc]
+        self.omitted = {
+            section: reason
+            for reason, sections in omissions["rfcs"][rfc].items() for section in sections
+        }  # fmt: skip
+        self.implemented: dict[str, set[str]] = {}
+        self.tested: dict[str, set[str]] = {}
+        for is_test, reference in _code_references(root):
+            if reference.rfc == rfc:
+                files = self.tested if is_test else self.implemented
+                files.setdefault(reference.section, set()).add(reference.path)
+
+    def reason(self, section: str) -> str:
+        """Return why a section or the one that it belongs to is not implemented, or ""."""
+        parts = section.split(".")
+        names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+        return next((self.omitted[name] for name in names if name in self.omitted), "")
+
+    def shown(self) -> list[str]:
+        """Return the sections of the page: those with rules, and those with files or a reason."""
+        found = []
+        for section, heading in self.headings.items():
+            known = section in self.implemented or section in self.tested or section in self.omitted
+            parent = any(other.startswith(f"{section}.") for other in self.headings)
+            above = "".join(self.headings[section.partition(".")[0]] if section else "")
+            idle = self._without_rules.fullmatch(heading) or self._without_rules.fullmatch(above)
+            if section and (known or not (parent or idle)):
+                found.append(section)
+        return found
+
+    def table(self) -> str:
+        """Return the table of a page."""
+        lines = ["| Section | Implemented in | Tested in |", "| --- | --- | --- |"]
+        for section in self.shown():
+            code = _files(self.implemented.get(section, set())) or f"– {self.reason(section)}".strip()
+            tests = _files(self.tested.get(section, set())) or "–"
+            lines.append(f"| §{section} {self.headings[section]} | {code} | {tests} |")
+        return "\n".join(lines)
+
+
+def _files(paths: set[str]) -> str:
+    return ", ".join(f"`{path.removeprefix('crates/')}`" for path in sorted(paths))

@@ -33,12 +33,17 @@ impl Receiver {
         } else if gap <= DELAYED_ACK_MIN.mul_div(1, 2) {
             self.patience = self.patience.mul_div(1, 2) + DELAYED_ACK_MIN.mul_div(1, 2);
         } else if gap < self.patience {
-            self.patience = self.patience.mul_div(1, 2) + gap;
-        } else if gap > Span::from_ms(200) + self.rtt {
+            self.patience = (self.patience.mul_div(1, 2) + gap).min(self.retransmission_timeout());
+        } else if gap > self.retransmission_timeout() {
             // "Too long gap": the sender has probably restarted its window.
             self.quicken(QUICK_ACKS_MAX);
         }
         self.last_arrival = now;
+    }
+
+    /// `icsk_rto` of a receiver, which sends no data.
+    fn retransmission_timeout(&self) -> Span {
+        Span::from_ms(200) + self.rtt
     }
 
     /// `tcp_input.c::tcp_incr_quickack`.
@@ -120,7 +125,7 @@ impl Receiver {
         self.unread = 0;
         if self.compression > now && self.delayed <= now {
             // The delayed-ACK timer expired: the application is slow, so increase the delay.
-            self.patience = (self.patience + self.patience).min(Span::from_ms(200) + self.rtt);
+            self.patience = (self.patience + self.patience).min(self.retransmission_timeout());
         }
         self.acknowledge();
         Some(self.build_ack(now))

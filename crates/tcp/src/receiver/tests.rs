@@ -223,6 +223,20 @@ fn a_long_silence_brings_quick_acks_back() {
     assert_eq!(receiver.quick, 15);
 }
 
+/// `tcp_input.c::tcp_event_data_recv` limits the delay to the RTO, here 240 ms, so that gaps that
+/// grow do not hide a silence.
+#[test]
+fn growing_gaps_do_not_raise_patience_above_the_timeout() {
+    let (mut receiver, next) = settled();
+    receiver.patience = Span::from_ms(230);
+    receiver.last_arrival = at_us(0);
+    arrive(&mut receiver, 200_000, next);
+    assert_eq!(receiver.patience, Span::from_ms(240), "not 230 / 2 + 200");
+    assert_eq!(receiver.quick, 0);
+    assert!(arrive(&mut receiver, 441_000, next + 1).ack.is_some());
+    assert_eq!(receiver.quick, 15, "after more than the timeout");
+}
+
 /// 5 % of the RTT, 1 ms at most (`tcp_comp_sack_delay_ns`), and the 100 µs by which Linux lets the
 /// timer be late.
 #[test]
