@@ -80,6 +80,16 @@ def test_a_reference_is_read(text, sections):
     assert not rfc_references.other_forms(text)
 
 
+@pytest.mark.parametrize("rfc", rfc_references.pages())
+def test_each_section_of_a_page_has_code_or_a_reason(rfc):
+    """A reason names a section that exists, and not one whose rules all have code."""
+    sections = rfc_references.Sections(rfc)
+    assert sections.omitted.keys() <= sections.headings.keys()
+    assert not sections.gaps()
+    assert not sections.idle_reasons()
+    assert f"generated: rfc {rfc} " in (ROOT / f"docs/reference/rfcs/{rfc}.md").read_text("utf-8")
+
+
 @pytest.fixture(scope="module")
 def linux():
     """Return the mentions of Linux functions in the repository, without those of this file."""

@@ -14,6 +14,8 @@
     Facts and a figure of an algorithm, and the figure of all controllers.
 `python [NAME…]`
     Signatures and docstrings.
+`rfc NUMBER`, `rfcs`
+    Where the sections of an RFC are implemented and tested, and the list of these pages.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from doc_blocks import algorithms, tables
+from doc_blocks import algorithms, rfc_references, tables
 from doc_blocks.commands import CommandError, Result, Runner, words
 from doc_blocks.pictures import same_picture
 from doc_blocks.python_reference import python_reference
@@ -264,6 +266,10 @@ def _python(_: Page, arguments: str, __: str) -> str:
     return "\n".join(python_reference(arguments.split()))
 
 
+def _rfc(page: Page, arguments: str, written: str) -> str:
+    return rfc_references.Sections(arguments, page.root).table()
+
+
 KINDS: Final[Mapping[str, Callable[[Page, str, str], str]]] = {
     "output": _output,
     "file": _file,
@@ -279,5 +285,7 @@ KINDS: Final[Mapping[str, Callable[[Page, str, str], str]]] = {
     "algorithm": _algorithm,
     "options": _options,
     "python": _python,
+    "rfc": _rfc,
+    "rfcs": _without_arguments(rfc_references.list_of_pages),
 }
 """Kind → function of the page, the arguments and what is written that returns the new text."""

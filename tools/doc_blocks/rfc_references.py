@@ -111,25 +111,63 @@ class Sections:
         return next((self.omitted[name] for name in names if name in self.omitted), "")
 
     def shown(self) -> list[str]:
-        """Return the sections of the page: those with rules, and those with files or a reason."""
-        found = []
-        for section, heading in self.headings.items():
-            known = section in self.implemented or section in self.tested or section in self.omitted
-            parent = any(other.startswith(f"{section}.") for other in self.headings)
-            above = "".join(self.headings[section.partition(".")[0]] if section else "")
-            idle = self._without_rules.fullmatch(heading) or self._without_rules.fullmatch(above)
-            if section and (known or not (parent or idle)):
-                found.append(section)
-        return found
+        """Return the sections of the page: those with files or a reason of their own, and gaps."""
+        cited = self.implemented.keys() | self.tested.keys()
+        return [
+            section for section, heading in self.headings.items()
+            if section
+            and (section in cited or section in self.omitted or self._is_gap(section, heading))
+        ]  # fmt: skip
+
+    def _is_gap(self, section: str, heading: str) -> bool:
+        """Return whether a section has rules, no reason, and no subsections that have them."""
+        is_parent = any(other.startswith(f"{section}.") for other in self.headings)
+        above = self.headings.get(section.partition(".")[0], "")
+        without_rules = any(self._without_rules.fullmatch(each) for each in (heading, above))
+        return not (is_parent or without_rules or self.reason(section))
+
+    def gaps(self) -> list[str]:
+        """Return the sections that have neither code nor a reason."""
+        return [
+            section for section in self.shown()
+            if section not in self.implemented and not self.reason(section)
+        ]  # fmt: skip
+
+    def idle_reasons(self) -> set[str]:
+        """Return the sections with a reason that all have code: their reason is out of date."""
+        needed = {
+            name for section in self.headings if section not in self.implemented
+            for name in self.omitted if f"{section}.".startswith(f"{name}.")
+        }  # fmt: skip
+        return self.omitted.keys() - needed
 
     def table(self) -> str:
         """Return the table of a page."""
         lines = ["| Section | Implemented in | Tested in |", "| --- | --- | --- |"]
         for section in self.shown():
-            code = _files(self.implemented.get(section, set())) or f"– {self.reason(section)}".strip()
+            code = (
+                _files(self.implemented.get(section, set())) or f"– {self.reason(section)}".strip()
+            )
             tests = _files(self.tested.get(section, set())) or "–"
             lines.append(f"| §{section} {self.headings[section]} | {code} | {tests} |")
         return "\n".join(lines)
+
+
+def pages(root: Path = ROOT) -> list[str]:
+    """Return the numbers of the RFCs that have a page."""
+    return list(tomllib.loads((root / OMISSIONS).read_text("utf-8"))["rfcs"])
+
+
+def list_of_pages() -> list[str]:
+    """Return the lines of a table of the pages."""
+    lines = ["| RFC | Title | Sections: implemented | tested |", "| --- | --- | --- | --- |"]
+    for rfc in pages():
+        found = Sections(rfc)
+        counts = [sum(name in files for name in found.headings if name)
+                  for files in (found.implemented, found.tested)]  # fmt: skip
+        title = f"| [{rfc}](rfcs/{rfc}.md) | {found.headings['']} | {counts[0]} | {counts[1]} |"
+        lines.append(title)
+    return lines
 
 
 def _files(paths: set[str]) -> str:

@@ -3,7 +3,7 @@
 
 use jostle_units::{Span, Time};
 
-/// SRTT, RTTVAR and RTO (RFC 6298 as Linux computes it) and the minimum RTT over 300 s.
+/// SRTT, RTTVAR and RTO (RFC 6298 §2 as Linux computes it) and the minimum RTT over 300 s.
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator {
     /// Smoothed RTT in eighths of a microsecond; 0 before the first sample.

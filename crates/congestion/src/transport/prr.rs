@@ -30,13 +30,14 @@ impl ProportionalRateReduction {
         Self { recover_flight_size, delivered: 0, out: 0 }
     }
 
-    /// Counts packets sent during the reduction.
+    /// Counts packets sent during the reduction (RFC 9937 §6.3).
     #[inline]
     pub const fn note_sent(&mut self, packets: u32) {
         self.out += packets;
     }
 
-    /// Returns cwnd after an ACK that delivered packets (`tcp_input.c::tcp_cwnd_reduction`). `pipe`:
+    /// Returns cwnd after an ACK that delivered packets (RFC 9937 §6.2,
+    /// `tcp_input.c::tcp_cwnd_reduction`). `pipe`:
     /// packets in flight. `progress`: snd_una advanced and no further packet was lost.
     #[inline]
     pub fn window(&mut self, ssthresh: u32, pipe: u32, delivered: u32, progress: bool) -> u32 {

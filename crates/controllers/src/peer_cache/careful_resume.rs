@@ -44,9 +44,11 @@ pub(crate) const ROW: PeerCacheEntry = PeerCacheEntry {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
-    /// Normal congestion control, which observes the deliveries per round trip.
+    /// Normal congestion control, which observes the deliveries per round trip (RFC 9959 §3.1).
     Observing,
+    /// RFC 9959 §3.2.
     Reconnaissance,
+    /// RFC 9959 §3.3.
     Unvalidated {
         since: Time,
         rtt: Span,
@@ -54,20 +56,15 @@ enum Phase {
         /// First packet of the phase.
         first: u64,
     },
+    /// RFC 9959 §3.4.
     Validating {
         /// Packet after the last one of the Unvalidated Phase.
         end: u64,
     },
-    SafeRetreat {
-        end: u64,
-        window: u32,
-    },
+    /// RFC 9959 §3.5.
+    SafeRetreat { end: u64, window: u32 },
     /// "When the flow is controlled using BBR": the rate has a minimum for two rounds of STARTUP.
-    Resuming {
-        rate: Rate,
-        window: u32,
-        until_round: u64,
-    },
+    Resuming { rate: Rate, window: u32, until_round: u64 },
 }
 
 /// The phases of RFC 9959 for any controller. Windows are in packets. Comments quote the clauses of
@@ -357,7 +354,7 @@ impl ControllerLayer for CarefulResume {
     fn pacing_rate(&self, inner: &dyn CongestionController) -> Option<Rate> {
         match self.phase {
             // "All packets sent in the Unvalidated Phase MUST use pacing based on the current RTT";
-            // RFC 9959 §4.3: "ITT = (current RTT x MPS)/jump_cwnd".
+            // RFC 9959 §4.3.2: "ITT = (current RTT x MPS)/jump_cwnd".
             Phase::Unvalidated { rtt, jump, .. } => Some(self.rate(jump, rtt)),
             Phase::Resuming { rate, .. } => inner.pacing_rate().map(|own| own.max(rate)),
             _ => inner.pacing_rate(),

@@ -44,8 +44,8 @@ pub(crate) const ROW: SlowStartEntry = SlowStartEntry {
     build: |values| Box::new(HyStartPlusPlus::new(values)),
 };
 
-/// RFC 9406 §4.2. The minimum RTT of each round is compared with the last round's. If it has
-/// risen, the window grows at a quarter of the speed for five rounds (conservative slow start,
+/// RFC 9406 §4.2 and §4.3. The minimum RTT of each round is compared with the last round's. If it
+/// has risen, the window grows at a quarter of the speed for five rounds (conservative slow start,
 /// CSS). If the delay falls back in this time, the rise was jitter and slow start resumes;
 /// otherwise slow start ends.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! CoDel (RFC 8289) with two additions of Linux: ECN marking, and no drop if at most one packet
-//! would remain (`include/net/codel_impl.h`, `net/sched/sch_codel.c`). Difference from Linux: the
-//! control law uses an exact square root. Linux approximates it by Newton steps on 16 bits.
+//! would remain (RFC 8289 §4.1; `include/net/codel_impl.h`, `net/sched/sch_codel.c`). Difference
+//! from Linux: the control law uses an exact square root. Linux approximates it by Newton steps on
+//! 16 bits.
 
 use jostle_registry::{Parameter, ParameterValues, QueueLimit, RegistryEntry};
 use jostle_units::{FULL_PACKET_BYTES, Span, Time};
@@ -50,7 +51,7 @@ impl CodelParameters {
         }
     }
 
-    /// Returns the time of the next drop (`control_law` in RFC 8289):
+    /// Returns the time of the next drop (RFC 8289 §3.3, `control_law`):
     /// `after + interval / sqrt(count)`, where `count` is the number of drops since the dropping
     /// state began.
     /// `codel_impl.h::codel_control_law`.
@@ -95,7 +96,8 @@ impl<B: Copy> DequeueSource<B> for Fifo<B> {
 }
 
 impl CodelState {
-    /// Returns whether the delay has exceeded the target for one interval. `packet` was just
+    /// Returns whether the delay has exceeded the target for one interval (RFC 8289 §3.1, §3.2,
+    /// §4.2 and §4.3). `packet` was just
     /// removed from `head`.
     /// `codel_impl.h::codel_should_drop`.
     #[inline]

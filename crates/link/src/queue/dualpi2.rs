@@ -5,7 +5,8 @@
 //! packets are dropped or marked with the probability p'², L4S packets are marked with k · p'. The
 //! square fits controllers whose window is proportional to 1/√p, the linear probability those with
 //! 1/p, so that flows of both kinds get similar windows in either queue (RFC 9332 §2.1). The L4S
-//! queue is also marked by its own delay with a low threshold, and has priority within limits.
+//! queue is also marked by its own delay with a low threshold, and has priority within limits
+//! (RFC 9332 §2.2).
 //!
 //! Details follow `net/sched/sch_dualpi2.c` in Linux 6.17 with its defaults: drops on dequeue,
 //! random decisions instead of `recur`, no coupled action while fewer than two packets wait. The
@@ -176,6 +177,7 @@ impl<B: Copy> DualPi2<B> {
         if beyond >= self.ramp { 1.0 } else { beyond.as_secs_f64() / self.ramp.as_secs_f64() }
     }
 
+    /// RFC 9332 §2.4: coupled and native probability.
     fn judge_l4s(&mut self, now: Time, waiting: &QueuedPacket<B>) -> DualPi2Action {
         let waited = now.since(waiting.packet.queued_at);
         let native = if waiting.apply_step { self.native(waited) } else { 0.0 };
@@ -213,7 +215,8 @@ impl<B: Copy + Send> QueueDiscipline<B> for DualPi2<B> {
             return;
         }
         self.total.add(packet.size_bytes);
-        // RFC 9331 §5.1: ECT(1) is L4S, and so is CE, because its original codepoint is unknown.
+        // RFC 9331 §5.1, RFC 9332 §2.3: ECT(1) is L4S, and so is CE, because its original codepoint
+        // is unknown.
         if matches!(packet.ecn, Ecn::L4s | Ecn::Marked) {
             let apply_step = self.l4s.len() as u64 >= self.min_qlen_step;
             self.l4s.push_back(QueuedPacket { packet, apply_step });

@@ -1,6 +1,6 @@
 //! FQ-CoDel (RFC 8290), as in Linux `net/sched/sch_fq_codel.c`: flows are hashed to queues, which
-//! are served by deficit round robin with priority for new queues, each with CoDel. Linux's second
-//! limit, on kernel memory, is not implemented.
+//! are served by deficit round robin with priority for new queues, each with CoDel (RFC 8289 §4.4).
+//! Linux's second limit, on kernel memory, is not implemented.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! A FIFO queue that marks packets which waited longer than a threshold. This is the queue for
-//! which DCTCP is designed (Alizadeh et al. 2010, §3.1: mark if the queue is longer than K), and
-//! `ce_threshold` in Linux (`include/net/codel_impl.h`).
+//! which DCTCP is designed (Alizadeh et al. 2010, §3.1: mark if the queue is longer than K;
+//! RFC 8257 §3.1), and `ce_threshold` in Linux (`include/net/codel_impl.h`).
 //!
 //! The threshold is a time, as in Linux, while K is a length. At a constant rate both mark the same
 //! packets: a packet that found more than K in the queue has waited longer than K ÷ rate when it

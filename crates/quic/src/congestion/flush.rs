@@ -172,8 +172,8 @@ impl CongestionState {
                 self.on_congestion_event(now, CongestionSignal::Loss, number, report);
             }
         }
-        // RFC 9002 §B.7: an increase of the CE count is a congestion event, with the send time of
-        // the largest acknowledged packet.
+        // RFC 9002 §7.1 and §B.7: an increase of the CE count is a congestion event, with the send
+        // time of the largest acknowledged packet.
         if marked > 0
             && let Some(number) = newest
         {

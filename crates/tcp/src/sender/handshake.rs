@@ -29,7 +29,8 @@ impl Sender {
         let tcp = self.controller.tcp_extension().filter(|_| first);
         let rate = tcp.map_or(QuickStartRate::NONE, TcpExtension::quick_start_request);
         let syn = Syn { ecn: first && self.wants_ecn(), rate, tsval_ms: timestamp_ms(now) };
-        // RFC 3168 §6.1.1: a SYN is not ECN-capable, unless the controller requires it.
+        // RFC 3168 §6.1.1: a SYN is not ECN-capable, unless the controller requires it
+        // (RFC 8257 §3.6).
         out.transmit(now, Segment::Syn(syn), self.ecn.field(false));
         self.pending = PendingTimer::Retransmission;
         self.deadlines.retransmission = now + self.rto.span();

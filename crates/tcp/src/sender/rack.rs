@@ -150,7 +150,7 @@ impl Sender {
     }
 
     /// After a timeout, marks all outstanding packets lost except those that RACK does not yet
-    /// consider lost (`tcp_input.c::tcp_timeout_mark_lost`).
+    /// consider lost (RFC 8985 §6.3, `tcp_input.c::tcp_timeout_mark_lost`).
     pub(super) fn mark_timed_out(&mut self, now: Time) {
         let rack = self.rack;
         let first = self.board.first();

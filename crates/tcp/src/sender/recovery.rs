@@ -222,7 +222,7 @@ impl Sender {
         self.recovery.frto = first_of_episode || self.rto.expiries() > 0;
     }
 
-    /// Ends PRR at ssthresh (`tcp_input.c::tcp_end_cwnd_reduction`).
+    /// Ends PRR at ssthresh (RFC 9937 §6.4, `tcp_input.c::tcp_end_cwnd_reduction`).
     fn end_reduction(&mut self, now: Time) {
         if self.owner == CwndReductionBy::Controller {
             return;

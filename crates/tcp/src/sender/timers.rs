@@ -66,7 +66,7 @@ impl Sender {
         self.set_timer(PendingTimer::Reordering, now + (wait + TIMEOUT_MIN).min(self.rto.span()));
     }
 
-    /// `tcp_input.c::tcp_set_xmit_timer`.
+    /// `tcp_input.c::tcp_set_xmit_timer`: one timer for RTO, TLP and reordering (RFC 8985 §8).
     pub(super) fn set_probe_or_rto(&mut self, now: Time) {
         if !self.schedule_probe(now, true) {
             self.rearm_rto(now);
@@ -126,7 +126,7 @@ impl Sender {
     }
 
     /// Sends a loss probe: new data if available, otherwise the last packet again
-    /// (`tcp_output.c::tcp_send_loss_probe`).
+    /// (RFC 8985 §7.3, `tcp_output.c::tcp_send_loss_probe`).
     fn send_probe(&mut self, now: Time, out: &mut impl SegmentSink) {
         if !self.tail_probe.is_out() && self.board.outstanding() > 0 {
             let mut again = false;

@@ -22,8 +22,8 @@ impl CongestionAvoidance for Rfc9002 {
         *self = Self::default();
     }
 
-    /// B.5, packet by packet: "congestion_window += max_datagram_size * acked_packet.sent_bytes /
-    /// congestion_window".
+    /// RFC 9002 §7.3.3 and §B.5, packet by packet: "congestion_window += max_datagram_size *
+    /// acked_packet.sent_bytes / congestion_window".
     fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
         for _ in 0..acked {
             let cwnd = self.fraction.of(window);
@@ -31,8 +31,9 @@ impl CongestionAvoidance for Rfc9002 {
         }
     }
 
-    /// B.6: "ssthresh = congestion_window * kLossReductionFactor". After persistent congestion, here
-    /// called a timeout, the transport sets the window to the minimum (B.8).
+    /// RFC 9002 §B.6: "ssthresh = congestion_window * kLossReductionFactor". After persistent
+    /// congestion, here called a timeout, the transport sets the window to the minimum
+    /// (RFC 9002 §B.8).
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         let half = self.fraction.of(window) * LOSS_REDUCTION_FACTOR;
         let whole = half.max(MINIMUM_WINDOW).floor();
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!(after(&mut law, &mut window, CongestionSignal::Ecn), 12.5);
     }
 
-    /// B.8: the fraction of a window that is set to its minimum does not stay.
+    /// RFC 9002 §B.8: the fraction of a window that is set to its minimum does not stay.
     #[test]
     fn persistent_congestion_leaves_two_packets() {
         let (mut law, mut window) = (Rfc9002::default(), avoiding(25));
