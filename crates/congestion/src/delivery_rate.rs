@@ -248,7 +248,7 @@ mod tests {
         assert!(!sampler.finish_ack(at_ms(120), Span::ZERO).app_limited);
     }
 
-    /// `tcp_rate_skb_delivered`: the sample is that of the packet "most recently sent", and of the one
+    /// `tcp_rate.c::tcp_rate_skb_delivered`: the sample is that of the packet "most recently sent", and of the one
     /// with the higher sequence number if both were sent at the same time.
     #[test]
     fn the_sample_belongs_to_the_packet_sent_last() {
@@ -272,10 +272,10 @@ mod tests {
         assert_eq!(sampler.finish_ack(at_ms(100), Span::ZERO).sent_at, at_ms(60));
         assert_eq!(sampler.delivered(), 7);
         sampler.count_spurious();
-        assert_eq!(sampler.delivered(), 8, "`tcp_sacktag_one` counts the copy");
+        assert_eq!(sampler.delivered(), 8, "`tcp_input.c::tcp_sacktag_one` counts the copy");
     }
 
-    /// `tcp_rate_check_app_limited`: until more than `delivered + in flight` packets are delivered.
+    /// `tcp_rate.c::tcp_rate_check_app_limited`: until more than `delivered + in flight` packets are delivered.
     #[test]
     fn app_limited_lasts_for_the_packets_in_flight() {
         let mut sampler = DeliveryRateSampler::default();

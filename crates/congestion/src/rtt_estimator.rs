@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(rtt.rto(), Span::from_ms(600 + 4 * 300));
     }
 
-    /// `tcp_rtt_estimator`: SRTT moves by an eighth of the error, the mean deviation by a quarter, and
+    /// `tcp_input.c::tcp_rtt_estimator`: SRTT moves by an eighth of the error, the mean deviation by a quarter, and
     /// by a thirty-second if a falling RTT would increase it. Expected values: SRTT and RTO in µs.
     #[test]
     fn samples_move_srtt_and_rto_by_their_weights() {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     /// At the end of a round RTTVAR decays by a quarter of the distance to the largest deviation of
-    /// the round (`tcp_rtt_estimator`). Data up to 10 ends the first round, up to 30 the second.
+    /// the round (`tcp_input.c::tcp_rtt_estimator`). Data up to 10 ends the first round, up to 30 the second.
     #[test]
     fn rttvar_decays_once_per_round() {
         let mut rtt = RttEstimator::default();
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(rtt.rto(), Span::from_secs(120));
     }
 
-    /// `minmax_subwin_update`: the next best samples of the second quarter and of the second half of
+    /// `win_minmax.c::minmax_subwin_update`: the next best samples of the second quarter and of the second half of
     /// the window follow when the minimum is older than 300 s. Each case: seconds, RTT and minimum in
     /// milliseconds.
     #[test]

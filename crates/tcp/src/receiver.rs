@@ -301,7 +301,7 @@ impl Receiver {
         debug_assert!(!self.ahead.is_empty() || blocks.is_empty(), "{blocks:?}");
     }
 
-    /// Returns an ACK that announces a larger window after a read (`tcp_cleanup_rbuf`). RFC 9293
+    /// Returns an ACK that announces a larger window after a read (`tcp.c::tcp_cleanup_rbuf`). RFC 9293
     /// §3.8.6.2.2 sets the minimum increase to announce.
     #[cold]
     pub fn build_window_update(&mut self, now: Time) -> Ack {

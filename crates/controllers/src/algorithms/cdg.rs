@@ -237,6 +237,7 @@ fn nearest_multiple(us: i32) -> i32 {
     us.saturating_add(half) / TOLERANCE_US
 }
 
+/// cwnd grows like that of Reno (`tcp_cdg.c::tcp_cdg_cong_avoid`).
 impl CongestionAvoidance for Cdg {
     fn on_established(&mut self, window: &mut CongestionWindow, _established: &EstablishedEvent) {
         self.shadow = window.cwnd;
@@ -298,6 +299,7 @@ impl CongestionAvoidance for Cdg {
         self.shadow = self.shadow.saturating_add(window.cwnd - before);
     }
 
+    /// `tcp_cdg.c::tcp_cdg_ssthresh`.
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         self.next_to_send = congestion.next_to_send;
         match self.queue {

@@ -99,6 +99,8 @@ impl Vegas {
     }
 }
 
+/// The defaults collect RTTs as `tcp_vegas.c::tcp_vegas_pkts_acked` and
+/// `tcp_vegas.c::tcp_vegas_state` do.
 impl CongestionAvoidance for Vegas {
     fn round_rtts(&mut self) -> Option<&mut RoundRtts> {
         Some(&mut self.rtts)

@@ -135,8 +135,9 @@ pub trait CongestionAvoidance: Send {
         window.additive_increase(window.cwnd, acked);
     }
 
-    /// Returns the new ssthresh after a congestion signal, at least 2. RFC 5681 (4) requires
-    /// max(FlightSize / 2, 2 · SMSS). Linux halves cwnd instead, even if it was not fully used.
+    /// Returns the new ssthresh after a congestion signal, at least 2. RFC 5681 §3.1 (4) requires
+    /// max(FlightSize / 2, 2 · SMSS). Linux halves cwnd instead, even if it was not fully used
+    /// (`tcp_cong.c::tcp_reno_ssthresh`).
     fn ssthresh_after(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> u32 {
         if let Some(rtts) = self.round_rtts() {
             rtts.on_congestion_event(congestion);

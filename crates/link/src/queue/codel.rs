@@ -96,9 +96,8 @@ impl<B: Copy> DequeueSource<B> for Fifo<B> {
 }
 
 impl CodelState {
-    /// Returns whether the delay has exceeded the target for one interval (RFC 8289 §3.1, §3.2,
-    /// §4.2 and §4.3). `packet` was just
-    /// removed from `head`.
+    /// Returns whether the delay has exceeded the target for one interval (RFC 8289 §5.6, §3.1,
+    /// §3.2, §4.2 and §4.3). `packet` was just removed from `head`.
     /// `codel_impl.h::codel_should_drop`.
     #[inline]
     fn is_above_target<B>(
@@ -283,7 +282,7 @@ mod tests {
         assert_eq!(fates.dropped.len(), 27);
     }
 
-    /// RFC 8289, §5.6: a delay of exactly TARGET is above target, and `now >= first_above_time` and
+    /// RFC 8289 §5.6: a delay of exactly TARGET is above target, and `now >= first_above_time` and
     /// `now >= drop_next` are due. 205 ms + 100 ms / √2 = 275.710678 ms.
     #[test]
     fn drops_are_due_to_the_nanosecond() {

@@ -215,7 +215,7 @@ impl Sender {
         let delivered = (self.sampler.delivered() - before.delivered) as u32;
         let delivery = self.sampler.finish_ack(now, self.rtt.min_rtt());
         // "If reordering is high then always grow cwnd whenever data is delivered", otherwise only
-        // if snd_una advances (RFC 5681; `tcp_may_raise_cwnd`).
+        // if snd_una advances (RFC 5681; `tcp_input.c::tcp_may_raise_cwnd`).
         let progress = findings.advanced || (findings.sacked && self.reordering.is_high());
         let reducing = self.recovery.in_reduction();
         let sample = AckSample {

@@ -50,7 +50,7 @@ impl Reordering {
     }
 
     /// Records that segment `low` was delivered after segments up to `highest_sacked`
-    /// (`tcp_check_sack_reordering`).
+    /// (`tcp_input.c::tcp_check_sack_reordering`).
     pub fn note(&mut self, low: u32, highest_sacked: u32) {
         if low < highest_sacked {
             self.degree = self.degree.max((highest_sacked - low).min(Self::MAX));

@@ -104,7 +104,7 @@ impl Recovery {
         self.high
     }
 
-    /// Returns whether PRR controls cwnd: in CWR or recovery (`tcp_in_cwnd_reduction`).
+    /// Returns whether PRR controls cwnd: in CWR or recovery (`tcp.h::tcp_in_cwnd_reduction`).
     #[inline]
     pub fn in_reduction(&self) -> bool {
         matches!(self.state, RecoveryState::Cwr | RecoveryState::Recovery)

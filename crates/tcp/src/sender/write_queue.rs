@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::reciprocal_division::ReciprocalDivisor;
 
-/// Maximum payload of a buffer in the queue (`tcp_xmit_size_goal`: `gso_max_size` − 1 −
+/// Maximum payload of a buffer in the queue (`tcp.c::tcp_xmit_size_goal`: `gso_max_size` − 1 −
 /// `MAX_TCP_HEADER`).
 const BUFFER_MAX_BYTES: u32 = 65_536 - 1 - 320;
 
@@ -38,7 +38,7 @@ impl WriteQueue {
             self.end = u32::MAX;
             return;
         };
-        // Append to a short segment that has not been sent (`tcp_sendmsg_locked` appends to the
+        // Append to a short segment that has not been sent (`tcp.c::tcp_sendmsg_locked` appends to the
         // tail of the write queue).
         let tail = self.short.pop_back_if(|&mut (number, _)| number + 1 == self.end);
         let bytes = match tail {
