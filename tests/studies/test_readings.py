@@ -134,7 +134,7 @@ def test_the_page_has_a_column_for_each(jostle, folder) -> None:
     page = (folder.parent / "reports" / "small.html").read_text()
     assert page.index("Findings</h2>") < page.index("Setups</h2>") < page.index("Claims</h2>")
     assert "“about 5 Mbit/s” (section 3)" in page
-    assert page.count('<th scope="col">slower link</th>') == 3
+    assert len(re.findall(r'<th scope="col"[^>]*>slower link</th>', page)) == 3
     assert page.count("<img ") == 7
     drawn = {path.name for path in (folder.parent / "reports" / "small").iterdir()}
     assert {"1-series.png", "1-series-slow.png"} <= drawn

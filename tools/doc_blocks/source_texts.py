@@ -14,7 +14,8 @@ _FOLDERS: Final = (
     "fuzz",
 )  # fmt: skip
 _LEFT_OUT: Final = (
-    "docs/results/", "docs/reference/rfcs/", "tests/formats/", "python/jostle/kernel_images/module/",
+    "docs/results/", "docs/reference/rfcs/", "tests/formats/",
+    "python/jostle/kernel_images/module/",
 )  # fmt: skip
 """Recorded and generated texts, and code of which each byte names a kernel image."""
 _ENDINGS: Final = (".rs", ".py", ".md", ".toml", ".txt")

@@ -83,7 +83,8 @@ def _html_cells(tag: str, cells: Sequence[str], table: Table, text: Callable[[st
     for number, (head, cell) in enumerate(zip(table.header, cells, strict=True)):
         side = "left" if number < table.text_columns else "right"
         kind = f' class="{escape(cell.split(" ")[0])}"' if head == VERDICT != cell else ""
-        made.append(f'<{tag}{kind} style="text-align:{side}">{text(cell)}</{tag}>')
+        scope = ' scope="col"' if tag == "th" else ""
+        made.append(f'<{tag}{scope}{kind} style="text-align:{side}">{text(cell)}</{tag}>')
     return "".join(made)
 
 

@@ -1,11 +1,11 @@
 """Reading and discarding of received data.
 
 Receivers wake up once per `read_bytes`. A receiver that slept and read later would change the
-traffic, because unread data delays ACKs (`tcp_input.c::__tcp_ack_snd_check`). SO_RCVLOWAT does not, and
-MSG_TRUNC discards data without copying. Each read leaves one byte, and the receiver then waits in
-`poll`. A read of all data would send an extra ACK (`tcp.c::__tcp_cleanup_rbuf`) for a single segment with
-PSH (`tcp_input.c::tcp_measure_rcv_mss`), such as the last segment of every burst. The end of a message is read
-completely, as by every application, so its ACK is sent at once.
+traffic, because unread data delays ACKs (`tcp_input.c::__tcp_ack_snd_check`). SO_RCVLOWAT does not,
+and MSG_TRUNC discards data without copying. Each read leaves one byte, and the receiver then waits
+in `poll`. A read of all data would send an extra ACK (`tcp.c::__tcp_cleanup_rbuf`) for a single
+segment with PSH (`tcp_input.c::tcp_measure_rcv_mss`), such as the last segment of every burst. The
+end of a message is read completely, as by every application, so its ACK is sent at once.
 """
 
 from __future__ import annotations
