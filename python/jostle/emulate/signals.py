@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Final
 
 from jostle.errors import EmulationError
@@ -37,12 +37,7 @@ class SignalForwarder:
             self._before = {one: signal.signal(one, self._handle) for one in _SIGNALS}
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         for timer in self._timers:
             timer.cancel()
         for number, handler in self._before.items():

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 from jostle.safe_io.folder_lock import LOCKS_ARE_SHARED, FolderLock
@@ -99,12 +98,7 @@ class PartialFolder:
         """
         self._folder.move(_CONTENT, to, name)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         if "content" in self.__dict__:
             self.content.close()
         self._parent.remove_tree(self._name)

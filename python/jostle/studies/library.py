@@ -113,41 +113,29 @@ STUDIES: Final = Library("study", "studies")
 SUITES: Final = Library("suite", "suites")
 
 
+_VALUES: Final = (
+    ("numbers",),
+    *((t, "parts", side) for t in ("claims", "criteria") for side in ("left", "right", "order")),
+    ("figures", "curves"),
+)
+"""Keys that lead to the values of a file."""
+
+
 def with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
     """Add the keys of `defaults` to every value that does not set them."""
-    defaults = document.get("defaults", {})
-    if not isinstance(defaults, dict):
-        return dict(document)
+    filled, defaults = dict(document), document.get("defaults", {})
+    for path in _VALUES if isinstance(defaults, dict) else ():
+        filled = _filled(filled, path, defaults)
+    return filled
 
-    def filled(table: Any) -> Any:
-        return {**defaults, **table} if isinstance(table, dict) else table
 
-    def filled_part(part: Any) -> Any:
-        if not isinstance(part, dict):
-            return part
-        values = {key: filled(part[key]) for key in ("left", "right") if key in part}
-        if isinstance(part.get("order"), list):
-            values["order"] = [filled(one) for one in part["order"]]
-        return {**part, **values}
-
-    def each(tables: Any, function: Any) -> Any:
-        return [function(one) for one in tables] if isinstance(tables, list) else tables
-
-    whole = dict(document)
-    if "numbers" in whole:
-        whole["numbers"] = each(whole["numbers"], filled)
-    for name, key, function in (
-        ("claims", "parts", filled_part),
-        ("criteria", "parts", filled_part),
-        ("figures", "curves", filled),
-    ):
-        if name in whole:
-            whole[name] = each(
-                whole[name],
-                lambda one, key=key, function=function: (
-                    {**one, key: each(one[key], function)}
-                    if isinstance(one, dict) and key in one
-                    else one
-                ),
-            )
-    return whole
+def _filled(node: Any, path: Sequence[str], defaults: Mapping[str, Any]) -> Any:
+    """Add defaults to the tables at a path; lists on the path may have any number of tables."""
+    if isinstance(node, list):
+        return [_filled(one, path, defaults) for one in node]
+    if not isinstance(node, dict):
+        return node
+    if not path:
+        return {**defaults, **node}
+    key, *rest = path
+    return {**node, key: _filled(node[key], rest, defaults)} if key in node else node
