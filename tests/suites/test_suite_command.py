@@ -301,3 +301,16 @@ def test_a_mistake_is_told_with_its_line(jostle, folder, change, line, said):
     assert code == 2
     assert f"suites/small/suite.toml:{line}:" in err, err
     assert said in err, err
+
+
+def test_no_such_suite(jostle):
+    code, _, err = jostle("suite", "run", "./suites/smal", "--controller", "reno")
+    assert code == 2
+    assert "did you mean `small`" in err
+    assert "looked for suites/smal/suite.toml" in err
+
+
+def test_an_id_never_means_the_current_folder(jostle):
+    code, _, err = jostle("suite", "run", "small", "--controller", "reno")
+    assert code == 2
+    assert "for the one in this folder, write ./suites/small" in err

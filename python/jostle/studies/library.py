@@ -25,9 +25,9 @@ class Library:
     Attributes
     ----------
     kind
-        What they are.
+        Word for a member in messages, and name of its file.
     folder
-        Name of their folder.
+        Name of the folder of all members.
     """
 
     kind: Literal["study", "suite"]
@@ -35,12 +35,12 @@ class Library:
 
     @property
     def file(self) -> str:
-        """File in the folder of each of them."""
+        """Name of the file in a member's folder."""
         return f"{self.kind}.toml"
 
     @property
     def installed(self) -> Path:
-        """Folder of those that are distributed with jostle."""
+        """Folder of the members that are distributed with jostle."""
         return Path(__file__).parents[3] / self.folder
 
     def names(self, folder: Path | None = None) -> list[str]:
