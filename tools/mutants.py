@@ -1,10 +1,11 @@
 """Change a package in one place at a time and list the changes that no test notices.
 
-usage: python tools/mutants.py {stats,studies} [--only PATTERN] [--jobs N]
+usage: python tools/mutants.py {stats,studies} [--shard K/N] [--only PATTERN] [--jobs N]
 
 mutmut makes the changes in a copy of the repository's tracked files and runs the tests that reach
-the changed function. PATTERN selects functions, for example `jostle.stats.estimate.*`. The exit
-status is 0 although changes survive: some of them make no difference.
+the changed function. K/N selects every Nth file of the package, from file K on, counted from 0.
+PATTERN selects functions, for example `jostle.stats.estimate.*`. The exit status is 0 although
+changes survive: some of them make no difference.
 """
 
 from __future__ import annotations
@@ -52,12 +53,19 @@ def copy_tree(to: Path) -> None:
             shutil.copy2(ROOT / name, target)
 
 
-def configuration(package: str) -> str:
-    """Return the configuration of mutmut for a package."""
+def select_files(package: str, shard: str) -> list[str]:
+    """Return the paths of the shard's files in the copy."""
+    first, step = map(int, shard.split("/"))
+    names = sorted(path.name for path in (ROOT / "python/jostle" / package).glob("[!_]*.py"))
+    return [f"src/jostle/{package}/{name}" for name in names[first::step]]
+
+
+def configuration(package: str, files: list[str]) -> str:
+    """Return the configuration of mutmut for files of a package."""
     return f"""
 [tool.mutmut]
 source_paths = ["src"]
-only_mutate = ["src/jostle/{package}/*"]
+only_mutate = {files}
 also_copy = ["scenarios", "studies", "suites", "docs", "examples"]
 pytest_add_cli_args = ["-m", "{MARKS}", "-p", "no:cacheprovider"]
 pytest_add_cli_args_test_selection = {list(TESTS[package])}
@@ -69,14 +77,19 @@ def main() -> None:
     """Carry out the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("package", choices=TESTS)
+    parser.add_argument("--shard", default="0/1")
     parser.add_argument("--only", default="*")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
+    files = select_files(options.package, options.shard)
+    if not files:
+        print(f"jostle.{options.package}: no file in shard {options.shard}")
+        return
     with tempfile.TemporaryDirectory(prefix="jostle-mutants-") as temporary:
         folder = Path(temporary)
         copy_tree(folder)
         with (folder / "pyproject.toml").open("a") as file:
-            file.write(configuration(options.package))
+            file.write(configuration(options.package, files))
 
         def mutmut(*words: str, show: bool = False) -> str:
             command = (sys.executable, "-m", "mutmut", *words)

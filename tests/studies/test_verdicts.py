@@ -51,7 +51,8 @@ def test_a_claim_stands_in_one_group(
     assert [one.title for one in found] == [group]
     (verdict,) = found[0].verdicts
     assert (verdict.text, verdict.asked) == ("It is so", "≤ 3 ms")
-    assert [answer.holds for answer in verdict.answers] == [described, fades, linux]
+    answers = {answer.column: answer.holds for answer in verdict.answers}
+    assert answers == {"as described": described, "short fades": fades, "Linux 6.1": linux}
     assert verdict.reason == f"Because of {'–' if described is None else '2.00 ms'}."
 
 
