@@ -170,11 +170,49 @@ def test_a_number_agrees_within_the_interval_or_the_tolerance(
     assert (failed.id, failed.holds) == ("n", None)
 
 
+@pytest.mark.parametrize(
+    ("published", "holds"),
+    [
+        # Ours is p = 0.0213. Bonferroni's level is 0.05, 0.025 and 0.0167 for 1, 2 and 3 numbers.
+        (0.04, True),
+        (0.06, False),
+        ({"a": 0.02, "b": 0.5}, True),
+        ({"a": 0.025, "b": 0.5}, True),
+        ({"a": 0.03, "b": 0.5}, False),
+        ({"a": 0.02, "b": 0.5, "c": 0.5}, True),
+        ({"a": 0.01, "b": 0.5, "c": 0.5}, False),
+        (None, None),
+    ],
+)
+def test_p_values_agree_on_significance(published: Any, holds: bool | None) -> None:
+    number = Number(
+        id="n", text="p of {x}", measure="rtt", statistic="p", against={"x": "other"},
+        measured_by="x" if isinstance(published, dict) else None, published=published,
+    )  # fmt: skip
+    samples = {"other": [4.0, 5.0, 6.0], "constant": [1.0, 1.0]}
+    runs: Any = SimpleNamespace(
+        per_run=lambda value: samples.get(value.where.get("x"), [1.0, 2.0, 3.0]),
+        incomplete=lambda *_: "",
+    )
+    wanted = published["a"] if isinstance(published, dict) else published
+    row = _number(runs, number, number, "a", wanted)
+    assert row.ours.value == pytest.approx(0.0213, abs=5e-5)
+    assert row.holds is holds
+    constant = number.model_copy(update={"where": {"x": "constant"}, "against": {"x": "constant"}})
+    assert _number(runs, constant, constant, "a", 0.04).holds is None
+
+
 def ranked(*rows: tuple[str, float, float | None], failed: str = "") -> Any:
     """Rank labels by published value and ours, which has an interval of ± 1."""
     table = {label: published for label, published, _ in rows}
     number = Number(
-        id="n", text="RTT of {x}", measure="rtt", measured_by="x", published=table, ranking=True
+        id="n",
+        text="RTT of {x}",
+        measure="rtt",
+        measured_by="x",
+        published=table,
+        ranking=True,
+        finding="Why",
     )
     compared = []
     for label, value, our in rows:
@@ -188,13 +226,16 @@ def ranked(*rows: tuple[str, float, float | None], failed: str = "") -> Any:
 def test_an_order_agrees_unless_two_intervals_contradict_it() -> None:
     same = ranked(("b", 2, 20), ("a", 3, 30), ("c", 1, 10))
     assert (same.published, same.ours, same.holds) == (("a", "b", "c"), ("a", "b", "c"), True)
-    assert (same.id, same.text) == ("n", "RTT of …")
+    assert (same.id, same.text, same.finding) == ("n", "RTT of …", "Why")
     near = ranked(("a", 3, 10), ("b", 2, 11), ("c", 1, 5))
     assert (near.ours, near.holds) == (("b", "a", "c"), True)
+    assert ranked(("a", 3, 10), ("b", 2, 13)).holds is False
     # The first and the last label contradict the published order, not two neighbours.
     assert ranked(("a", 3, 10), ("b", 2, 11.5), ("c", 1, 13)).holds is False
     assert ranked(("a", 3, 10), ("b", 3, 20)).holds is True, "equal in the paper"
     assert ranked(("a", 3, 10), ("b", 2, None)).holds is None
+    absent = ranked(("a", 3, None), ("b", 2, 0.5))
+    assert (absent.ours, absent.holds) == (("b", "a"), None), "an absent value is the last"
     assert ranked(("a", 3, 20), ("b", 2, 10), failed="2 of 3 runs").holds is None
 
 

@@ -233,6 +233,7 @@ def test_a_verdict_about_a_number_needs_both_ends_within_the_tolerance(ours, hol
         ((8, 7, 30), False),
         ((8, None, None), True),
         ((10, 9, 11), False),
+        ((10, None, None), False),
         ((12, 11.5, 12.5), False),
     ],
 )
