@@ -68,6 +68,7 @@ def test_values_are_compared_by_ratio_or_difference(
 ) -> None:
     tested = compared(runs_with([10, 12], [4, 6]), **part)
     assert (tested.relation, tested.holds, tested.ours.n) == (relation, holds, 2)
+    assert tested.ours.unit == relation.split()[-1]
     assert (tested.ours.value, tested.ours.low, tested.ours.high) == pytest.approx(ours)
     assert max(tested.excess, 0) == pytest.approx(miss)
 
@@ -96,6 +97,7 @@ def test_a_ratio_may_lack_an_interval_or_a_value(
 ) -> None:
     ours = compared(runs_with(left, right), right=LOAD).ours
     assert (ours.value, ours.low, ours.high, ours.method) == (value, None, None, words)
+    assert (ours.n, ours.unit) == (min(len(left), len(right)), "×")
 
 
 def test_resamples_without_a_ratio_are_left_out() -> None:
@@ -146,10 +148,11 @@ def test_a_claim_holds_if_all_of_its_parts_do(
 @pytest.mark.parametrize(
     ("sample", "published", "holds"),
     [
-        # The t interval of 9 and 11 is 10 ± 12.7: the published number may be at its end.
+        # The t interval of 9 and 11 is 10 ± 12.7, without negative RTTs.
         ([9.0, 11.0], 22.7, True),
         ([9.0, 11.0], 22.8, False),
-        ([9.0, 11.0], 1.0, True),
+        ([9.0, 11.0], 0.0, True),
+        ([9.0, 11.0], -0.1, False),
         # Without an interval, within the tolerance of 5 % of the published number.
         ([10.0], 10.5, True),
         ([10.5], 10.0, True),
@@ -166,6 +169,7 @@ def test_a_number_agrees_within_the_interval_or_the_tolerance(
     row = _number(runs_with(sample), number, number, "reno", published)
     assert (row.id, row.text, row.ours.unit, row.finding) == ("n.reno", "RTT of reno", "ms", "Why")
     assert (row.published, row.holds) == (published, holds)
+    assert row.ours == value_estimate(runs_with(sample), number)
     failed = _number(runs_with(sample, failed="2 of 3 runs"), number, number, "", published)
     assert (failed.id, failed.holds) == ("n", None)
 
@@ -200,6 +204,14 @@ def test_p_values_agree_on_significance(published: Any, holds: bool | None) -> N
     assert row.holds is holds
     constant = number.model_copy(update={"where": {"x": "constant"}, "against": {"x": "constant"}})
     assert _number(runs, constant, constant, "a", 0.04).holds is None
+
+
+def test_the_ends_of_an_interval_are_inside() -> None:
+    number = Number(id="n", text="RTT", measure="rtt")
+    runs = runs_with([9.0, 11.0])
+    end = value_estimate(runs, number).high
+    assert end is not None
+    assert _number(runs, number, number, "", end).holds is True
 
 
 def ranked(*rows: tuple[str, float, float | None], failed: str = "") -> Any:
