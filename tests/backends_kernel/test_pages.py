@@ -37,7 +37,7 @@ def test_pages_count_that_were_whole():
     s = 10**9
     loads = [(0, s), (2 * s, 3 * s), (6 * s, 5 * s), (8 * s, None), (11 * s, None)]
     pages = [{"requested_ns": at_ns, "load_ns": took_ns} for at_ns, took_ns in loads]
-    spec = spec_of(WEB) | {"duration_ns": 10 * s}
+    spec = spec_of(WEB, {"duration": '"10 s"'})
 
     def measures(pages):
         (flow,) = json.loads(record_of_logs(spec, [{"pages": json.dumps(pages)}]).summary)["flows"]
