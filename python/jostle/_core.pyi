@@ -433,7 +433,7 @@ class Browser:
         """Return the log of all pages, for `record_of_samples`."""
 
 class Traffic:
-    """Applications of a run, for backends that have sockets, threads and clocks of their own.
+    """Applications of a run, for backends that own sockets, threads and clocks.
 
     Parameters
     ----------

@@ -235,7 +235,7 @@ struct ReportedFlow {
     completed: bool,
 }
 
-/// What an application did.
+/// Event of an application.
 #[derive(Clone, Copy, Debug)]
 enum ApplicationEvent {
     /// A response was complete at the receiver, this long after its request.

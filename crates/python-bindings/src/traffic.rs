@@ -1,4 +1,4 @@
-//! Applications of a run, for backends that have sockets, threads and clocks of their own.
+//! Applications of a run, for backends that own sockets, threads and clocks.
 //!
 //! Times are in ns of the run.
 

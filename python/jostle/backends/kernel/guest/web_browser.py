@@ -45,7 +45,7 @@ class _BrowserConnection:
         self.client = client
         self.ends = Ends(receiver=client)
         self.is_open = True
-        # The reading thread, and that of the server if it exists.
+        # The reading thread, and the server's thread if it exists.
         self.threads: list[threading.Thread] = []
 
     def end(self) -> None:
