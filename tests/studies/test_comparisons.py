@@ -68,7 +68,7 @@ def test_values_are_compared_by_ratio_or_difference(
 ) -> None:
     tested = compared(runs_with([10, 12], [4, 6]), **part)
     assert (tested.relation, tested.holds, tested.ours.n) == (relation, holds, 2)
-    assert tested.ours.unit == relation.split()[-1]
+    assert tested.ours.unit == relation.rsplit(maxsplit=1)[-1]
     assert (tested.ours.value, tested.ours.low, tested.ours.high) == pytest.approx(ours)
     assert max(tested.excess, 0) == pytest.approx(miss)
 
