@@ -344,8 +344,8 @@ mod tests {
         sink.flow_completed(now, 15, Span::from_ns(16));
         sink.queue_changed(now, 17, 18, 19);
         sink.link_sent(now, Time::from_ns(42), 20, 21, Span::from_ns(43));
-        sink.dropped(now, 22, 23, 24, 56);
-        sink.marked(now, 25, 26, 27);
+        sink.dropped(now, 22, 23, DropReason::Red, 56);
+        sink.marked(now, 25, 26, DropReason::Codel);
         sink.flow_state(now, 28, &STATE);
         sink.controller_state(now, 29, "k_s", 30.0);
         sink.link_state(now, 31, 32, Service::from(33.0));
