@@ -71,6 +71,8 @@ def test_values_are_compared_by_ratio_or_difference(
     assert tested.ours.unit == relation.rsplit(maxsplit=1)[-1]
     assert (tested.ours.value, tested.ours.low, tested.ours.high) == pytest.approx(ours)
     assert max(tested.excess, 0) == pytest.approx(miss)
+    kind = "ratio" if tested.ours.unit == "×" else "difference"
+    assert tested.ours.method == f"{kind}, percentile bootstrap 95 % interval"
 
 
 def test_a_bound_is_the_factor_times_a_number_plus_the_margin() -> None:
@@ -85,7 +87,7 @@ def test_a_bound_is_the_factor_times_a_number_plus_the_margin() -> None:
 @pytest.mark.parametrize(
     ("left", "right", "value", "words"),
     [
-        ([3, 3], [0, 0], INF, "ratio, no interval"),
+        ([0.5, 0.5], [0, 0], INF, "ratio, no interval"),
         ([0, 0], [0, 0], 1.0, "ratio, no interval"),
         ([10], [4, 6], 2.0, "ratio, no interval"),
         ([INF, 1], [INF, 1], None, "no ratio: it never came on both sides"),
@@ -266,6 +268,13 @@ def test_runs_are_summarised_as_requested(summary: Any, value: float, interval: 
     found = value_estimate(runs_with([1, 2, 9]), RTT.model_copy(update={"summary": summary}))
     assert (found.value, found.low, found.high) == pytest.approx((value, *interval), rel=1e-5)
     assert (found.n, found.unit) == (3, "ms")
+
+
+def test_the_same_runs_have_the_same_interval() -> None:
+    runs = runs_with([1, 2, 4, 8, 16, 32, 64], [3, 5, 7, 11, 13, 17, 19])
+    spread = RTT.model_copy(update={"summary": "sd"})
+    assert value_estimate(runs, spread) == value_estimate(runs, spread)
+    assert compared(runs, right=LOAD) == compared(runs, right=LOAD)
 
 
 def test_a_value_may_be_infinite_or_absent() -> None:
