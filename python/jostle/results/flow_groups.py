@@ -87,7 +87,7 @@ def flow_groups(spec: Spec, *, each: bool = False) -> list[FlowGroup]:
     alike: tuple[object, ...] = ()
     for flow in spec["flows"]:
         name, controller = flow["name"], flow["controller"]["name"]
-        kind = _TRAFFIC_KINDS.get(flow["source"]["kind"], "bulk")
+        kind: TrafficKind = _TRAFFIC_KINDS.get(flow["source"]["kind"], "bulk")
         base, number = _split_number(name)
         facts = (base, *(flow[key] for key in _SHARED_KEYS))
         last = found[-1] if found else None
