@@ -199,6 +199,7 @@ def test_p_values_agree_on_significance(published: Any, holds: bool | None) -> N
     runs: Any = SimpleNamespace(
         per_run=lambda value: samples.get(value.where.get("x"), [1.0, 2.0, 3.0]),
         incomplete=lambda *_: "",
+        study=SimpleNamespace(file=SimpleNamespace(tolerance=0.05)),
     )
     wanted = published["a"] if isinstance(published, dict) else published
     row = _number(runs, number, number, "a", wanted)
