@@ -202,7 +202,7 @@ def test_a_claim_is_judged_at_every_point_of_its_own(tmp_path: Path) -> None:
         for limit in scenario.sample["bottleneck.queue.limit"]
     ]
     found = judged(scenario, results, read_claim("share of bbr <= 50 %"))
-    assert [one.value for one in found] == pytest.approx(shares)
+    assert [one.parts[0].ours.value for one in found] == pytest.approx(shares)
     assert [one.holds for one in found] == [share <= 50 for share in shares]
     file = tmp_path / "both.toml"
     file.write_text(
@@ -232,7 +232,7 @@ def test_a_claim_can_compare_conditions_of_a_grid(tmp_path: Path) -> None:
         if one.place["flow"] == "bbr"
     ]
     ratios = [share[0] / share[2], share[1] / share[3]]  # type: ignore[operator]
-    assert [one.value for one in found] == pytest.approx(ratios)
+    assert [one.parts[0].ours.value for one in found] == pytest.approx(ratios)
 
 
 @pytest.mark.parametrize(
