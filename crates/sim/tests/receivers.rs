@@ -171,7 +171,12 @@ proptest! {
             }
             flow.receiver = fits.then_some(lie);
         }
-        spec.validate().map_err(|e| TestCaseError::fail(e.to_string()))?;
+        if let Err(error) = spec.validate() {
+            // A receiver that divides ACKs may let a flow send more than a run may hold.
+            let text = error.to_string();
+            prop_assume!(!text.contains("packets at once"));
+            prop_assert!(false, "{text}");
+        }
         let mut ledger = Ledger::new(&spec);
         jostle_sim::run(&spec, &mut ledger, &|| false)
             .map_err(|e| TestCaseError::fail(e.to_string()))?;
