@@ -85,6 +85,12 @@ def test_warping_is_what_its_definition_says(size: int, band: int, seed: int) ->
     curve, others = random.random(size), random.random((3, size))
     expected = [naive(curve, other, band) for other in others]
     assert warped_distances(curve, others, band) == pytest.approx(expected)
+    curves, lengths = random.random((3, size)), random.integers(1, size + 1, 3)
+    cut = [
+        naive(one[:length], other[:length], band)
+        for one, other, length in zip(curves, others, lengths, strict=True)
+    ]
+    assert warped_distances(curves, others, band, lengths) == pytest.approx(cut)
 
 
 def observation(curve: np.ndarray) -> ObservedFlow:
@@ -100,6 +106,25 @@ def test_a_shifted_sawtooth_is_closer_than_one_of_another_form() -> None:
     same, shifted, other = curve_distances(saw, [saw, late, concave])
     assert same == pytest.approx(1e-4)
     assert shifted < 0.2 * other
+
+
+def test_a_distance_does_not_depend_on_the_other_candidates() -> None:
+    time = np.arange(600.0)
+    saw, other = observation(time % 150), observation(150 * np.sqrt(time % 150 / 150))
+    large = observation(20 * (time % 90))
+    alone = curve_distances(saw, [other])
+    # More candidates, of which many are closer.
+    closer = [observation((time + phase) % 150 * 1.01) for phase in range(40)]
+    assert curve_distances(saw, [other, large, *closer])[0] == pytest.approx(alone[0], rel=1e-12)
+    # A distance is relative to the observed flow.
+    assert curve_distances(saw, [large])[0] > 1
+
+
+def test_a_flow_without_a_queue_is_not_compared_in_units_of_its_noise() -> None:
+    noise = np.random.default_rng(1).random((2, 600)) * 1e-3
+    one, other = (observation(row) for row in noise)
+    # Noise of 1 µs is 0.25 % of 1 % of the base RTT.
+    assert curve_distances(one, [other])[0] < 0.01
 
 
 def test_short_candidates_and_fine_series_are_compared_all_the_same() -> None:
@@ -221,7 +246,12 @@ def test_a_link_is_shaken_by_less_than_anybody_measures() -> None:
     up, down = (run_context.with_perturbed_links(spec, number)["links"][0] for number in (1, 2))
     assert up["capacity"] == {"kind": "constant", "rate_bps": 10_020_000}
     assert down["capacity"] == {"kind": "constant", "rate_bps": 9_980_000}
-    assert up["queue"]["parameters"]["limit"] == {"bytes": 76_500}
+    assert up["queue"]["parameters"]["limit"] == {"bytes": 76_514}
+    # Of 75 kB, one packet is more than 2 %; of 750 kB, it is less.
+    queue = {"kind": "drop_tail", "limit": "15 BDP"}
+    long = scenario("cubic", bottleneck={"rate": "10 Mbit/s", "queue": queue}).plan().runs[0].spec
+    (link,) = run_context.with_perturbed_links(long, 1)["links"]
+    assert link["queue"]["parameters"]["limit"] == {"bytes": 765_000}
 
 
 def test_choices_of_candidates() -> None:

@@ -25,10 +25,9 @@ _SHIFT: Final = 1 / 3
 determines the phase of all later sawteeth, and it differs between two runs of the same kernel."""
 _STEPS: Final = 100
 """Number of shifts tried in each direction."""
-_CLOSER: Final = 0.28
-"""Share of the nearest candidates for which the warped distance is also computed at the best
-shift."""
-_FEWEST_CLOSER: Final = 15
+_FLAT: Final = 0.01
+"""Share of the minimum RTT that is the least unit of queueing delays. Without it, a flow that never
+queues would be compared in units of its noise."""
 _LEAST: Final = 1e-4
 """Minimum distance. Smaller distances occur for the same run, or for controllers that act alike."""
 
@@ -37,9 +36,10 @@ def curve_distances(observed: ObservedFlow, others: Sequence[ObservedFlow]) -> F
     """Return the distances of a flow to other flows with the same sampling interval.
 
     A distance is the geometric mean of the distances of two curves, each relative to the largest
-    value of any flow: queueing delay (as in CCAnalyzer: Ware et al., SIGCOMM 2024) and bytes in
-    flight (as in Nebby: Mishra et al., SIGCOMM 2024). If the observed flow was captured at the
-    receiver, cwnd and bytes in flight are unknown; throughput × RTT replaces them for all flows.
+    value of the observed flow: queueing delay (as in CCAnalyzer: Ware et al., SIGCOMM 2024) and
+    bytes in flight (as in Nebby: Mishra et al., SIGCOMM 2024). It does not depend on the other
+    flows. If the observed flow was captured at the receiver, cwnd and bytes in flight are unknown;
+    throughput × RTT replaces them for all flows.
 
     Parameters
     ----------
@@ -55,10 +55,10 @@ def curve_distances(observed: ObservedFlow, others: Sequence[ObservedFlow]) -> F
     size = observed.rtt_s.size
     whole = np.ones(len(others))
     flight = "in_flight_bytes" if observed.knows_flight else "carried_bytes"
-    for name in ("queueing_delay_s", flight):
+    for name, least in (("queueing_delay_s", _FLAT * np.nanmin(observed.rtt_s)), (flight, 1.0)):
         curve = _coarse(getattr(observed, name))
         every = np.stack([_coarse(_of_length(getattr(one, name), size)) for one in others])
-        largest = max(float(curve.max()), float(every.max())) or 1.0
+        largest = max(float(curve.max()), least)
         whole *= np.maximum(_shifted(curve / largest, every / largest), _LEAST)
     root: Floats = np.sqrt(whole)
     return root
@@ -90,11 +90,12 @@ def _shifted(curve: Floats, others: Floats) -> Floats:
     best = shifts[plain.argmin(axis=0)]
     # The path without warping is valid too, so its distance is an upper bound.
     found = np.asarray(np.minimum(found, plain.min(axis=0)), np.float64)
-    closer = max(_FEWEST_CLOSER, round(_CLOSER * found.size))
-    for at in np.argsort(found, kind="stable")[:closer].tolist():
-        one, other = _drop_points(curve, -best[at]), _drop_points(others[at : at + 1], best[at])
-        found[at] = min(found[at], warped_distances(one, other, band)[0])
-    return found
+    moved, moved_others = np.zeros_like(others), np.zeros_like(others)
+    for row, shift in enumerate(best.tolist()):
+        one, other = _drop_points(curve, -shift), _drop_points(others[row], shift)
+        moved[row, : one.size], moved_others[row, : one.size] = one, other
+    at_shift = warped_distances(moved, moved_others, band, length - np.abs(best))
+    return np.minimum(found, at_shift)
 
 
 def _drop_points(curve: Floats, shift: int) -> Floats:

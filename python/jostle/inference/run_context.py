@@ -36,6 +36,13 @@ __all__ = [
 SINGLE_FLOW_NAME: Final = "flow"
 """Name of the flow in a run with a single flow, because names of captured flows
 ("192.0.2.1:443 > …") are invalid in scenarios."""
+_FAST: Final[Mapping[str, Any]] = {
+    "rate": "1 Gbit/s",
+    "queue": {"kind": "drop_tail", "limit": "1000 packets"},
+}
+"""A link that delays no ACK."""
+_LONGEST_HOLD_S: Final = 0.2
+"""Maximum time that a link with ACK thinning holds an ACK."""
 KNOWN_RATE: Final = 0.002
 """Relative perturbation of the rate of a known link in further runs."""
 _SLOWEST: Final = 0.2
@@ -45,6 +52,9 @@ _LIMIT: Final = 0.02
 LATENESS_S: Final = (30e-6, 0.1e-3, 0.3e-3, 1e-3)
 """Mean random delays of packets on paths without guaranteed timing: from the timers of an idle
 machine to a busy one."""
+_LEAST_STEP: Final = {"bytes": PACKET_BYTES, "packets": 1}
+"""Least perturbation of the queue limit: a smaller one has no effect on a queue of full packets, and
+an estimate is not more accurate."""
 _MOST: Final = 10
 """Maximum random delay in multiples of the mean; one packet in 22,000 (e^-10) would exceed it."""
 
@@ -114,7 +124,7 @@ def spec_from_estimate(observed: ObservedFlow) -> RunSpec:
 
     The rate is `ObservedFlow.link_rate`. The queue limit is the longest queueing delay times that
     rate, and the packet that waited so long. This holds for a drop-tail queue that the flow filled
-    alone.
+    alone. If the capture shows thinned ACKs, those of the run are thinned as much.
 
     Raises
     ------
@@ -141,7 +151,13 @@ def spec_from_estimate(observed: ObservedFlow) -> RunSpec:
     waiting_bytes = delay_s * rate.rate_bps / 8 + PACKET_BYTES
     queue = {"kind": "drop_tail", "limit": f"{round(waiting_bytes)} B"}
     bottleneck = {"rate": f"{round(rate.rate_bps)} bit/s", "queue": queue}
-    return _alone(observed, {"bottleneck": bottleneck, "rtt": f"{rtt_s:.9f} s"})
+    rtt = f"{rtt_s:.9f} s"
+    if observed.packets_per_ack is None:
+        return _alone(observed, {"bottleneck": bottleneck, "rtt": rtt})
+    # An ACK waits for as long as the packets that it acknowledges take on the bottleneck.
+    held_s = min(observed.packets_per_ack * packet_s, _LONGEST_HOLD_S)
+    uplink = {**_FAST, "ack_thinning": {"max_acks": 1024, "max_delay": f"{held_s:.9f} s"}}
+    return _alone(observed, {"downlink": bottleneck, "uplink": uplink, "rtt": rtt})
 
 
 def sender_in(around: RunSpec, flow: str) -> str:
@@ -210,7 +226,8 @@ def with_perturbed_links(spec: RunSpec, number: int, rate_error: float = KNOWN_R
         limit = cast("dict[str, Any]", link["queue"]["parameters"]).get("limit")
         if isinstance(limit, dict):
             for unit, amount in limit.items():
-                limit[unit] = max(1, round(amount * (1 + size * _LIMIT)))
+                step = max(_LIMIT * amount, _LEAST_STEP.get(unit, 0))
+                limit[unit] = max(1, round(amount + size * step))
     return changed
 
 
