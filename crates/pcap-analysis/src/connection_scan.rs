@@ -31,8 +31,39 @@ pub(crate) struct Direction {
     /// Minimum time from a packet of this direction to the reply of the other end: the RTT between
     /// the capture point and that end.
     pub echo_ns: Option<u64>,
+    /// Packets whose ACK was awaited.
+    probed: u32,
+    /// Those whose ACK passed much later than `echo_ns`, although it was due: they were queued
+    /// between the capture point and the other end.
+    queued: u32,
     probe: Probe,
     stamp_probe: Probe,
+}
+
+impl Direction {
+    /// Returns whether most packets were queued between the capture point and the other end.
+    pub fn queues_ahead(&self) -> bool {
+        const FEWEST: u32 = 20;
+        self.probed >= FEWEST && self.queued > self.probed / 2
+    }
+
+    fn answer(&mut self, at_ns: u64, now_ns: u64) {
+        let passed_ns = now_ns.saturating_sub(at_ns);
+        self.echo_ns = Some(self.echo_ns.map_or(passed_ns, |least| least.min(passed_ns)));
+    }
+
+    /// Counts the probe, whose ACK passes. `back_ns` is `echo_ns` of the reverse direction.
+    fn count_if_queued(&mut self, now_ns: u64, back_ns: Option<u64>) {
+        /// Packets after the probe from which its ACK is not a delayed one (RFC 9293 §3.8.6.3).
+        const DUE: u64 = 4;
+        if let (Some(least_ns), Some(back_ns)) = (self.echo_ns, back_ns) {
+            self.probed += 1;
+            let margin_ns = (least_ns + back_ns) / 4;
+            let passed_ns = now_ns.saturating_sub(self.probe.at_ns);
+            let is_due = self.packets - self.probe.packets >= DUE;
+            self.queued += u32::from(is_due && passed_ns > least_ns + margin_ns);
+        }
+    }
 }
 
 /// A packet that waits for its reply to measure the RTT.
@@ -41,6 +72,8 @@ struct Probe {
     /// Acknowledgment number or echoed time stamp of the reply.
     waits_for: Option<u32>,
     at_ns: u64,
+    /// Packets of the direction up to this one.
+    packets: u64,
 }
 
 /// A connection found in a file.
@@ -140,30 +173,28 @@ impl Connection {
             one.scale = segment.scale.or(one.scale);
             one.has_cut_syn |= segment.is_cut;
         }
-        let mut answered = |at_ns: u64| {
-            let passed_ns = now_ns.saturating_sub(at_ns);
-            other.echo_ns = Some(other.echo_ns.map_or(passed_ns, |least| least.min(passed_ns)));
-        };
         if segment.ack
             && let Some(end) = other.probe.waits_for
             && (segment.acknowledgment.wrapping_sub(end) as i32) >= 0
         {
-            answered(other.probe.at_ns);
+            other.count_if_queued(now_ns, one.echo_ns);
+            other.answer(other.probe.at_ns, now_ns);
             other.probe.waits_for = None;
         }
         if let Some((value, echo)) = segment.stamps {
             one.has_stamps = true;
             if other.stamp_probe.waits_for == Some(echo) {
-                answered(other.stamp_probe.at_ns);
+                other.answer(other.stamp_probe.at_ns, now_ns);
                 other.stamp_probe.waits_for = None;
             }
             if one.stamp_probe.waits_for.is_none() && !segment.syn {
-                one.stamp_probe = Probe { waits_for: Some(value), at_ns: now_ns };
+                one.stamp_probe =
+                    Probe { waits_for: Some(value), at_ns: now_ns, packets: one.packets };
             }
         }
         if one.probe.waits_for.is_none() && segment.length() > 0 {
             let end = segment.sequence.wrapping_add(segment.length());
-            one.probe = Probe { waits_for: Some(end), at_ns: now_ns };
+            one.probe = Probe { waits_for: Some(end), at_ns: now_ns, packets: one.packets };
         }
     }
 }

@@ -131,12 +131,14 @@ fn is_same(a: &Connection, b: &Connection) -> bool {
     a.ends == b.ends && (a.opened == b.opened || a.opened.is_none() || b.opened.is_none())
 }
 
-/// Returns whether the capture point is nearer to the source of a direction than to its
-/// destination.
+/// Returns whether the capture point is on the source's side of a direction: nearer to the source
+/// than to the destination, or before the bottleneck.
 fn is_near_source(connection: &Connection, direction: usize) -> bool {
-    let [to, from] = [direction, 1 - direction].map(|at| connection.directions[at].echo_ns);
-    match (to, from) {
-        (Some(to), Some(from)) => to >= from,
+    let [to, from] = [direction, 1 - direction].map(|at| connection.directions[at]);
+    match (to.echo_ns, from.echo_ns) {
+        (Some(to_ns), Some(from_ns)) => {
+            to.queues_ahead() || (to_ns >= from_ns && !from.queues_ahead())
+        }
         _ => true,
     }
 }
