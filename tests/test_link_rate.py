@@ -129,6 +129,31 @@ def test_thinned_acks(most, tmp_path):
         check(seen(sent, tmp_path / "a.pcap").link_rate, mbps, 0.03)
 
 
+def test_candidates_get_acks_as_thinned_as_those_of_the_capture(tmp_path):
+    thinning = 'ack_thinning = { max_acks = 1024, max_delay = "20 ms" }'
+    sent, received = captures(5, "cubic", 60, thinning=thinning)
+    observed = seen(sent, tmp_path / "a.pcap")
+    # 20 ms are 8.3 packets, after the one whose ACK waits.
+    assert observed.packets_per_ack == pytest.approx(9.3, abs=0.3)
+    around = run_context.spec_from_estimate(observed)
+    _, uplink = around["links"]
+    assert uplink["ack_thinning"] == {"most": 1024, "hold_ns": pytest.approx(20e6, rel=0.05)}
+    (flow,) = around["flows"]
+    assert flow["base_delay_ns"] == pytest.approx(60e6, rel=0.03)
+    # Near the receiver, ACKs are not thinned yet; without thinning, there is no such link.
+    assert seen(received, tmp_path / "b.pcap").packets_per_ack is None
+    sent, _ = captures(5, "reno", 100)
+    assert seen(sent, tmp_path / "c.pcap").packets_per_ack is None
+
+
+def test_advice_says_that_thinned_acks_are_left_out(tmp_path):
+    thinning = 'ack_thinning = { max_acks = 1024, max_delay = "20 ms" }'
+    sent, _ = captures(5, "cubic", 60, thinning=thinning)
+    (tmp_path / "a.pcap").write_bytes(rewritten.pcap(sent))
+    network = find_network(str(tmp_path / "a.pcap"), tmp_path)
+    assert "Left out: the path thins ACKs." in network.assumptions
+
+
 @pytest.mark.parametrize("mbps", [1, 10])
 def test_the_rate_of_a_shaper_is_that_of_its_bucket(mbps, tmp_path):
     queue = f'{{ kind = "tbf", rate = "{mbps} Mbit/s", burst = "5 kB", limit = "60 kB" }}'
@@ -236,7 +261,7 @@ def test_near_the_receiver_rtts_need_time_stamps(tmp_path):
         seen(received, tmp_path / "a.pcap", 54)
 
 
-@pytest.mark.parametrize("share", [0.2, 0.4])
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.7])
 def test_the_path_before_the_capture_point_is_added(share, tmp_path):
     sent, _ = captures(5, "reno", 100)
     at_sender = seen(sent, tmp_path / "a.pcap")

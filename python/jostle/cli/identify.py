@@ -109,7 +109,7 @@ def identify(
             observed, around, names, session, repeats, on_time=network == "run",
             rate_error=rate_error,
         )  # fmt: skip
-        said = (*_about_the_flow(run, observed.flow, network), *direction, *found.assumptions)
+        said = (*_about_the_flow(run, observed, network), *direction, *found.assumptions)
         found = replace(found, assumptions=said, missing=(*found.missing, *of_network(rate)))
     document = found.to_dict()
     document["link"]["from"] = network
@@ -158,7 +158,7 @@ def _print(found: Identification, rate: LinkRate | None) -> None:
     output.print_table(to, Table(("controller", "probability", "distance"), tuple(rows), (), 1))
     rest = len(found.ranking) - _SHOWN
     if rate is not None:
-        (link,) = found.links
+        link, *_ = found.links
         limit = link["queue"]["parameters"]["limit"]["bytes"] / 1e3
         said = f"The link was taken from the capture: {rate}, a queue of {limit:.4g} kB."
         output.print_note(to, f"{said} --link gives another.")
@@ -168,14 +168,17 @@ def _print(found: Identification, rate: LinkRate | None) -> None:
     output.print_assumptions(to, found.assumptions)
 
 
-def _about_the_flow(run: Run, flow: str, network: str) -> Iterator[str]:
+def _about_the_flow(run: Run, observed: ObservedFlow, network: str) -> Iterator[str]:
     """Name the flow that was taken, and the flows and links that were replaced."""
+    flow = observed.flow
     others = [each["name"] for each in run.spec["flows"] if each["name"] != flow]
     if network == "run":
         if others:
             yield f"The flow is {flow}. The others are as in the run: {', '.join(others)}."
         return
     yield f"The flow is {flow}. Candidates send one bulk flow, alone on a path in one direction."
+    if network == "estimated" and observed.packets_per_ack is not None:
+        yield f"ACKs are thinned, as in the capture: one for {observed.packets_per_ack:.0f} packets."
     if others:
         yield f"Left out: {len(others)} more flows of the data."
     if run.spec["links"]:

@@ -14,6 +14,8 @@ from jostle.inference.link_rate import LinkRate, estimate_rate
 from jostle.inference.missing_evidence import bridged, lacks_sack, of_capture, sender_side_s
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from jostle.backends import Run
     from jostle.stats.descriptive import Floats
 
@@ -23,6 +25,9 @@ _CAPTURED: Final = "handshake_s"
 """A measure that flows of captures have, and flows of tool logs lack."""
 _NEARLY_ALL: Final = 0.99
 """Minimum share of all sent data of a flow that is selected by default."""
+_THINNED: Final = 3.0
+"""Packets per ACK from which ACKs are thinned on the path: receivers acknowledge at least every
+second packet (RFC 9293 §3.8.6.3)."""
 FEWEST_INTERVALS: Final = 40
 """Minimum length of an identifiable flow. Shorter flows contain little more than slow start."""
 
@@ -52,6 +57,9 @@ class ObservedFlow:
         time on a bottleneck is negligible.
     least_full_rtt_s
         Minimum RTT of full-sized packets; None if packets were not captured individually.
+    packets_per_ack
+        Median of sent packets per ACK if a capture near the sender shows that ACKs are thinned on the path;
+        None otherwise.
     missing
         Sentences on what the measurement lacks for an identification.
     """
@@ -65,6 +73,7 @@ class ObservedFlow:
     least_rtt_s: float | None = None
     least_is_the_syn: bool = False
     least_full_rtt_s: float | None = None
+    packets_per_ack: float | None = None
     missing: tuple[str, ...] = ()
 
     def quiet_rtt_s(self, packet_s: float) -> float:
@@ -180,7 +189,31 @@ def observe(run: Run, flow: str | None = None) -> ObservedFlow:
         return seen
     least_full_s = row.get("full_rtt_min_s") or least_s
     missing = of_capture(row, least_full_s, seen.length_s, knows_flight=seen.knows_flight)
-    return replace(_at_the_sender(seen, row), missing=tuple(missing))
+    seen = replace(seen, missing=tuple(missing))
+    if seen.knows_flight and (per_ack := _packets_per_ack(lived)) is not None:
+        # ACKs of data were delayed, but not those of the handshake.
+        known = [one for one in (least_s, _handshake_s(row)) if one is not None]
+        seen = replace(seen, packets_per_ack=per_ack, least_rtt_s=min(known, default=None))
+    return _at_the_sender(seen, row)
+
+
+def _handshake_s(row: Mapping[str, Any]) -> float | None:
+    """Return the RTT between capture point and receiver in the handshake."""
+    complete_s: float | None = row[_CAPTURED]
+    return None if complete_s is None else complete_s - (sender_side_s(row) or 0.0)
+
+
+def _packets_per_ack(rows: pl.DataFrame) -> float | None:
+    """Return the packets per ACK if ACKs are thinned.
+
+    Each ACK gives an RTT sample. The median excludes intervals after losses, because paths do not
+    thin ACKs with SACK blocks, and samples of retransmissions are missing.
+    """
+    columns = (rows[name].cast(float).fill_null(0.0) for name in ("sent_packets", "rtt_samples"))
+    packets, samples = (column.to_numpy() for column in columns)
+    known = samples > 0
+    per_ack = float(np.median(packets[known] / samples[known]))
+    return per_ack if per_ack > _THINNED else None
 
 
 def _at_the_sender(seen: ObservedFlow, row: Mapping[str, Any]) -> ObservedFlow:

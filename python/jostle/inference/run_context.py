@@ -154,8 +154,8 @@ def spec_from_estimate(observed: ObservedFlow) -> RunSpec:
     rtt = f"{rtt_s:.9f} s"
     if observed.packets_per_ack is None:
         return _alone(observed, {"bottleneck": bottleneck, "rtt": rtt})
-    # An ACK waits for as long as the packets that it acknowledges take on the bottleneck.
-    held_s = min(observed.packets_per_ack * packet_s, _LONGEST_HOLD_S)
+    # The first ACK waits while the packets that cause the others leave the bottleneck.
+    held_s = min((observed.packets_per_ack - 1) * packet_s, _LONGEST_HOLD_S)
     uplink = {**_FAST, "ack_thinning": {"max_acks": 1024, "max_delay": f"{held_s:.9f} s"}}
     return _alone(observed, {"downlink": bottleneck, "uplink": uplink, "rtt": rtt})
 
