@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from jostle.cli import status, verdict_lines
 from jostle.cli.environment import Environment
+from jostle.inference.identify import Identification, RankedCandidate
 from test_cli import GRID, SCENARIO
 
 LOGS = Path(__file__).parent.parent / "examples" / "measurement"
@@ -112,17 +113,21 @@ def test_a_suite_passes_or_fails(verdicts: list[tuple[str, str]], line: str) -> 
 
 
 def test_an_identification_names_the_controller_and_the_next() -> None:
-    ranking = [
-        SimpleNamespace(controller="bbr", probability=0.93),
-        SimpleNamespace(controller="bbr3", probability=0.04),
-    ]
-    found: Any = SimpleNamespace(ranking=ranking, none_of_these=0.02)
+    def identification(none: float, *ranking: tuple[str, float, float]) -> Identification:
+        ranked = (RankedCandidate(*one, nearest=cast("Any", None)) for one in ranking)
+        return Identification(cast("Any", None), tuple(ranked), none, ())
+
+    ranking = (("bbr", 0.93, 0.01), ("bbr3", 0.04, 0.03))
     line = "bbr (probability 0.93; next: bbr3 0.04, none of these 0.02)"
-    assert verdict_lines.identification_verdict(found) == line
-    found = SimpleNamespace(ranking=ranking, none_of_these=0.8)
-    assert verdict_lines.identification_verdict(found).startswith(
+    assert verdict_lines.identification_verdict(identification(0.02, *ranking)) == line
+    strange = identification(0.8, *ranking)
+    assert verdict_lines.identification_verdict(strange).startswith(
         "none of these (probability 0.80)"
     )
+    # Candidates with the same distance act alike: they are one answer.
+    alike = identification(0.1, ("reno", 0.42, 0.01), ("lp", 0.42, 0.01), ("veno", 0.06, 0.02))
+    line = "reno or lp (probability 0.84; next: veno 0.06, none of these 0.10)"
+    assert verdict_lines.identification_verdict(alike) == line
 
 
 def _point(at: int, holds: bool | None) -> Any:

@@ -7,8 +7,9 @@ runs a random controller of Linux on the kernel in virtual time over each of CAP
 have cross traffic and thinned ACKs. Captures lack TCP options, or a snap length cuts them. They are
 from either end, or from the middle of the path. FIRST is the number of the first path: paths from
 10000 on are held out, for tests of new constants. Writes a line per capture to
-`STORE/calibration.jsonl`, which later calls continue, and the calibration curve to
-`calibration-results.inc`.
+`STORE/calibration.jsonl`, which later calls continue. If FIRST is at least 10000, the calibration
+curve is written to `calibration-results.inc`. Otherwise, the most likely constants of
+`jostle/inference/identify.py` are printed.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ from jostle.backends import SimBackend, load_engine
 from jostle.errors import JostleError
 from jostle.inference import run_context
 from jostle.inference.candidates import chosen_names
-from jostle.inference.identify import identify
+from jostle.inference.identify import identify, probabilities
 from jostle.inference.missing_evidence import of_network
 from jostle.inference.observed_flow import observe
 from jostle.results.number_format import percent
 from jostle.runner.executors import local
 from jostle.runner.session import Session
-from record_identification import ALIKE, SENDERS
+from record_identification import ALIKE, SENDERS, without
+from scipy.optimize import minimize
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 import rewritten
@@ -42,6 +44,10 @@ from rewritten import Frame
 TARGET = Path(__file__).parents[2] / "docs" / "results" / "data" / "calibration-results.inc"
 EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
 """Limits of the probabilities of a row of the curve."""
+HELD_OUT = 10_000
+"""Number of the first path that does not calibrate."""
+STRANGERS = 0.5
+"""Weight of the cases without the sender among the candidates: they are a third of all."""
 SURE = 0.8
 """Probability from which an answer counts as one."""
 WHOLE = 65_535
@@ -79,7 +85,10 @@ def main() -> None:
                 file.write(json.dumps(row) + "\n")
             print(row, flush=True)
     rows = [known[number] for number in range(first, first + count)]
-    TARGET.write_text("\n".join(page(rows)) + "\n", "utf-8")
+    if first >= HELD_OUT:
+        TARGET.write_text("\n".join(page(rows)) + "\n", "utf-8")
+    else:
+        print("sharpness {:.2f}, strange {:.4f}, rivalry {:.2f}".format(*constants(rows)))
 
 
 def path_of(number: int) -> dict[str, Any]:
@@ -175,6 +184,40 @@ def recorded(number: int, store: Path) -> dict[str, Any]:
     }
 
 
+def constants(rows: Sequence[dict[str, Any]]) -> tuple[float, float, float]:
+    """Return the most likely sharpness, distance of "none of these" and rivalry."""
+    answered = [row for row in rows if row["answer"]]
+
+    def surprise(at: np.ndarray) -> float:
+        fitted = (*np.exp(at[:2]), at[2])
+        total = 0.0
+        for row in answered:
+            *shares, _ = probabilities(list(row["distances"].values()), *fitted)
+            alike = (row["sender"], *ALIKE.get(row["sender"], ()))
+            ranked = zip(row["distances"], shares, strict=True)
+            total -= np.log(sum(share for name, share in ranked if name in alike) + 1e-9)
+            total -= STRANGERS * np.log(strangeness(row, fitted)[0] + 1e-9)
+        return float(total)
+
+    best = minimize(surprise, [np.log(3.0), np.log(0.03), 0.4], method="Nelder-Mead")
+    sharpness, strange = np.exp(best.x[:2])
+    return float(sharpness), float(strange), float(best.x[2])
+
+
+def strangeness(row: dict[str, Any], fitted: Sequence[float] = ()) -> tuple[float, bool]:
+    """Return the probability of "none of these" without the sender among the candidates.
+
+    The second value is whether it is the likeliest answer.
+    """
+    rest = without(row["sender"], row["distances"])
+    *shares, none = probabilities(list(rest.values()), *fitted)
+    best = min(rest, key=lambda name: rest[name])
+    alike = (best, *ALIKE.get(best, ()))
+    return none, none > sum(
+        share for name, share in zip(rest, shares, strict=True) if name in alike
+    )
+
+
 def is_right(row: dict[str, Any]) -> bool:
     """Return whether the answer is the sender, or acts like it on a separate queue."""
     return row["answer"] in (row["sender"], *ALIKE.get(row["sender"], ()))
@@ -201,6 +244,12 @@ def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         f"these, {_right(sure)} are right. The first of the {len(answered)} ranked captures is "
         f"right in {_right(answered)}. {len(rows) - len(answered)} captures cannot be identified: "
         "they show no bottleneck or no RTT."
+    )
+    yield ""
+    strange = np.mean([strangeness(one)[1] for one in answered])
+    yield (
+        'If the sender is left out of the candidates, "none of these" is the likeliest answer in '
+        f"{percent(strange, 0)}."
     )
     yield ""
     yield "| Where and what | Captures | Ranked | First is right | At least 80 % | Right of these |"

@@ -178,7 +178,8 @@ def _about_the_flow(run: Run, observed: ObservedFlow, network: str) -> Iterator[
         return
     yield f"The flow is {flow}. Candidates send one bulk flow, alone on a path in one direction."
     if network == "estimated" and observed.packets_per_ack is not None:
-        yield f"ACKs are thinned, as in the capture: one for {observed.packets_per_ack:.0f} packets."
+        packets = f"{observed.packets_per_ack:.0f}"
+        yield f"ACKs are thinned, as in the capture: one for {packets} packets."
     if others:
         yield f"Left out: {len(others)} more flows of the data."
     if run.spec["links"]:

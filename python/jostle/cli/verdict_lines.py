@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 _DELAY = "queueing_delay_p95"
 _NAMED = 5
 """Number of criteria that a verdict names."""
-_DOUBT = 0.5
-"""Probability of "none of these" from which it is the verdict."""
 
 
 def run_verdict(results: ResultSet, phases: Sequence[str]) -> str:
@@ -292,14 +290,14 @@ def study_verdict(evaluations: Evaluations) -> str:
 
 def identification_verdict(found: Identification) -> str:
     """Name the controller that most probably sent the flow."""
-    first, *others = found.ranking
+    (first, share), *others = found.answers
     none = f"none of these {found.none_of_these:.2f}"
-    if found.none_of_these > _DOUBT:
-        closest = f"{first.controller} comes closest, and is not close"
+    if found.none_of_these > share:
+        closest = f"{first} comes closest, and is not close"
         return f"none of these (probability {found.none_of_these:.2f}): {closest}"
-    following = [f"{others[0].controller} {others[0].probability:.2f}"] if others else []
+    following = [f"{name} {less:.2f}" for name, less in others[:1]]
     rest = ", ".join([*following, none])
-    return f"{first.controller} (probability {first.probability:.2f}; next: {rest})"
+    return f"{first} (probability {share:.2f}; next: {rest})"
 
 
 def fit_verdict(found: Fit) -> str:

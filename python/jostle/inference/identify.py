@@ -38,13 +38,20 @@ __all__ = [
 
 REPLICAS: Final = 3
 """Runs of each candidate, on links that differ slightly."""
-SHARPNESS: Final = 3.07
+SHARPNESS: Final = 3.09
 """Probabilities are proportional to distance to the power of minus this.
 
 docs/explanation/inference.md explains it.
 """
-NONE_DISTANCE: Final = 0.015
-"""Distance at which a candidate and "none of these" have equal weight."""
+NONE_DISTANCE: Final = 0.0039
+"""Distance at which a candidate and "none of these" have equal weight if the next answer is as
+close."""
+RIVALRY: Final = 0.8
+"""Weight of the next answer in the distance of "none of these", in the geometric mean."""
+_USUAL_DISTANCE: Final = 0.06
+"""Distance of the next answer if there is only one: the median of the runs that calibrate."""
+_SAME: Final = 1e-6
+"""Relative difference of distances up to which candidates act alike on a path."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,20 @@ class Identification:
     links: Sequence[Mapping[str, Any]]
     assumptions: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+
+    @property
+    def answers(self) -> list[tuple[str, float]]:
+        """The candidates with their probability; those that act alike on the path are one."""
+        found: list[tuple[list[str], float]] = []
+        last = 0.0
+        for one in self.ranking:
+            if found and one.distance <= last * (1 + _SAME):
+                names, share = found.pop()
+                found.append(([*names, one.controller], share + one.probability))
+            else:
+                found.append(([one.controller], one.probability))
+            last = one.distance
+        return [(" or ".join(names), share) for names, share in found]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `jostle identify --json` prints."""
@@ -247,19 +268,31 @@ def rank(
 
 
 def probabilities(
-    distances: Sequence[float], sharpness: float = SHARPNESS, strange: float = NONE_DISTANCE
+    distances: Sequence[float],
+    sharpness: float = SHARPNESS,
+    strange: float = NONE_DISTANCE,
+    rivalry: float = RIVALRY,
 ) -> list[float]:
     """Convert distances to probabilities of the candidates and, last, of none of them.
 
     The probability is a power law, because distances of one controller on two stacks span two
-    orders of magnitude, so ratios of distances matter. Both constants are maximum likelihood
-    estimates from kernel runs on links that no test uses (docs/explanation/inference.md).
+    orders of magnitude, so ratios of distances matter. The distance of "none of these" is a
+    geometric mean of a constant and the distance of the next answer: on paths where simulator and
+    kernel differ more, all candidates are farther away, and a controller that is no candidate has
+    several that are equally close. The constants are maximum likelihood estimates from captures
+    of kernel runs on paths that no test uses (docs/explanation/inference.md).
 
     Examples
     --------
-    >>> [round(share, 2) for share in probabilities([0.01, 0.02])]
-    [0.71, 0.08, 0.2]
+    >>> [round(share, 2) for share in probabilities([0.01, 0.04])]
+    [0.93, 0.01, 0.05]
+    >>> [round(share, 2) for share in probabilities([0.03, 0.04])]
+    [0.32, 0.13, 0.55]
     """
-    powers = (np.array([*distances, strange]) / min(*distances, strange)) ** -sharpness
+    every = np.array(distances)
+    others = every[every > every.min() * (1 + _SAME)]
+    following = others.min() if others.size else _USUAL_DISTANCE
+    none = strange ** (1 - rivalry) * following**rivalry
+    powers = (np.append(every, none) / min(every.min(), none)) ** -sharpness
     shares: list[float] = (powers / powers.sum()).tolist()
     return shares

@@ -58,8 +58,8 @@ class ObservedFlow:
     least_full_rtt_s
         Minimum RTT of full-sized packets; None if packets were not captured individually.
     packets_per_ack
-        Median of sent packets per ACK if a capture near the sender shows that ACKs are thinned on the path;
-        None otherwise.
+        Median of sent packets per ACK if a capture near the sender shows that ACKs are thinned on
+        the path; None otherwise.
     missing
         Sentences on what the measurement lacks for an identification.
     """

@@ -53,8 +53,8 @@ LATENESS_S: Final = (30e-6, 0.1e-3, 0.3e-3, 1e-3)
 """Mean random delays of packets on paths without guaranteed timing: from the timers of an idle
 machine to a busy one."""
 _LEAST_STEP: Final = {"bytes": PACKET_BYTES, "packets": 1}
-"""Least perturbation of the queue limit: a smaller one has no effect on a queue of full packets, and
-an estimate is not more accurate."""
+"""Least perturbation of the queue limit: a smaller one has no effect on a queue of full packets,
+and an estimate is not more accurate."""
 _MOST: Final = 10
 """Maximum random delay in multiples of the mean; one packet in 22,000 (e^-10) would exceed it."""
 
