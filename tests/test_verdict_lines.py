@@ -120,10 +120,10 @@ def test_an_identification_names_the_controller_and_the_next() -> None:
     ranking = (("bbr", 0.93, 0.01), ("bbr3", 0.04, 0.03))
     line = "bbr (probability 0.93; next: bbr3 0.04, none of these 0.02)"
     assert verdict_lines.identification_verdict(identification(0.02, *ranking)) == line
-    strange = identification(0.8, *ranking)
-    assert verdict_lines.identification_verdict(strange).startswith(
-        "none of these (probability 0.80)"
-    )
+    # The likeliest answer is the verdict, even if it has less than one half.
+    strange = identification(0.4, ("bbr", 0.35, 0.03), ("bbr3", 0.25, 0.04))
+    line = "none of these (probability 0.40): bbr comes closest, and is not close"
+    assert verdict_lines.identification_verdict(strange) == line
     # Candidates with the same distance act alike: they are one answer.
     alike = identification(0.1, ("reno", 0.42, 0.01), ("lp", 0.42, 0.01), ("veno", 0.06, 0.02))
     line = "reno or lp (probability 0.84; next: veno 0.06, none of these 0.10)"
