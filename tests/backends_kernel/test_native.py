@@ -54,7 +54,8 @@ def kill():
 
 threading.Thread(target=kill, daemon=True).start()
 try:
-    backend.run(spec | {"duration_ns": 60 * 10**9})
+    overall = {"name": "overall", "from_ns": 0, "to_ns": 60 * 10**9}
+    backend.run(spec | {"duration_ns": 60 * 10**9, "phases": [overall]})
     killed = "it was not killed"
 except KernelRunError as error:
     killed = str(error).splitlines()[0]

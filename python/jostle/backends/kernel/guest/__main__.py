@@ -77,7 +77,10 @@ def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> l
         make_programs_folder(programs, job["in_memory"])
 
     moments_ns = sampling.moments_ns(job)
-    traffic = load_engine(job["engine"]).Traffic((folder / "spec.json").read_text())
+    try:
+        traffic = load_engine(job["engine"]).Traffic((folder / "spec.json").read_text())
+    except ValueError as error:
+        raise GuestFailure(str(error)) from error
 
     def create(number: int, flow_job: Mapping[str, Any]) -> Flow:
         if "server" in flow_job:
