@@ -359,6 +359,11 @@ impl FlowMeter {
         self.total.received_bytes += u64::from(wire_bytes);
     }
 
+    /// Returns the bytes on the wire that reached the receiver so far.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.total.received_bytes
+    }
+
     #[inline]
     pub(crate) fn delivered(&mut self, payload_bytes: u64) {
         self.total.delivered_bytes += payload_bytes;

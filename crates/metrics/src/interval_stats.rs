@@ -1,12 +1,10 @@
 //! Statistics of flows and links in an interval, from which all measures are computed. They come
 //! either from all events of a phase or from the rows of the time series.
 
-use std::ops::Range;
-
 use jostle_link::DropReason;
 use jostle_units::SendLimit;
 
-use crate::tables::FlowTable;
+use crate::fair_bins::FairBins;
 
 const REASONS: usize = DropReason::ALL.len();
 
@@ -188,15 +186,15 @@ pub struct LinkIntervalStats {
 
 /// Statistics of all flows, groups and links in the same interval.
 #[derive(Clone, Debug)]
-pub struct IntervalStats<'a> {
+pub struct IntervalStats {
     /// Flows in the order of the spec.
     pub flows: Vec<FlowIntervalStats>,
     /// Groups in the order of their first flows.
     pub groups: Vec<GroupIntervalStats>,
     /// Links in the order of the spec.
     pub links: Vec<LinkIntervalStats>,
-    /// Throughput of each flow in the rows of the series whose midpoint is in the interval.
-    pub rates: ThroughputSeries<'a>,
+    /// Bins with midpoints in the interval in which the flows had about the same throughput.
+    pub fair_bins: FairBins,
     /// Throughput of all flows that count in shares, by contest. Stored because every flow's share
     /// needs it.
     contest_bps: Vec<f64>,
@@ -204,64 +202,12 @@ pub struct IntervalStats<'a> {
     throughput_bps: f64,
 }
 
-/// Throughputs of all flows by interval of the series.
-#[derive(Clone, Copy, Debug)]
-pub struct ThroughputSeries<'a> {
-    end_s: &'a [f64],
-    throughput_bps: &'a [f64],
-    flows: usize,
-}
-
-impl<'a> ThroughputSeries<'a> {
-    /// Selects the intervals of `table` whose midpoint is in `from_s .. to_s`.
-    pub(crate) fn between(table: &'a FlowTable, flows: usize, from_s: f64, to_s: f64) -> Self {
-        let rows = rows(&table.time_s, flows, from_s, to_s);
-        Self {
-            end_s: &table.time_s[rows.clone()],
-            throughput_bps: &table.throughput_bps[rows],
-            flows,
-        }
-    }
-
-    /// Returns the end of each interval and the throughput of each flow.
-    pub fn iter(&self) -> impl Iterator<Item = (f64, &'a [f64])> {
-        let step = self.flows.max(1);
-        self.end_s.iter().step_by(step).copied().zip(self.throughput_bps.chunks_exact(step))
-    }
-
-    /// Returns the length of an interval, or `None` if there are fewer than two.
-    pub fn interval_s(&self) -> Option<f64> {
-        Some(self.end_s.get(self.flows)? - self.end_s.first()?)
-    }
-}
-
-/// Returns the rows of the intervals whose midpoint is in `from_s .. to_s`, in a table with
-/// `per_interval` rows per interval.
-fn rows(end_s: &[f64], per_interval: usize, from_s: f64, to_s: f64) -> Range<usize> {
-    let Some(intervals) = end_s.len().checked_div(per_interval) else { return 0..0 };
-    let end = |interval: usize| end_s[interval * per_interval];
-    let middle = |interval: usize| {
-        let start = if interval == 0 { 0.0 } else { end(interval - 1) };
-        (start + end(interval)) / 2.0
-    };
-    let first = |time_s: f64| {
-        let (mut low, mut high) = (0, intervals);
-        while low < high {
-            let at = usize::midpoint(low, high);
-            if middle(at) < time_s { low = at + 1 } else { high = at }
-        }
-        low
-    };
-    let (from, to) = (first(from_s), first(to_s));
-    from * per_interval..to.max(from) * per_interval
-}
-
-impl<'a> IntervalStats<'a> {
+impl IntervalStats {
     pub(crate) fn new(
         flows: Vec<FlowIntervalStats>,
         groups: Vec<GroupIntervalStats>,
         links: Vec<LinkIntervalStats>,
-        rates: ThroughputSeries<'a>,
+        fair_bins: FairBins,
     ) -> Self {
         let contests = flows.iter().map(|flow| flow.contest + 1).max().unwrap_or(0);
         let mut contest_bps = vec![0.0; contests];
@@ -271,7 +217,7 @@ impl<'a> IntervalStats<'a> {
             contest_bps[flow.contest] += flow_bps;
             throughput_bps += flow_bps;
         }
-        Self { flows, groups, links, rates, contest_bps, throughput_bps }
+        Self { flows, groups, links, fair_bins, contest_bps, throughput_bps }
     }
 
     /// Returns the throughput of all flows that compete with `flow`, including itself, in bit/s.

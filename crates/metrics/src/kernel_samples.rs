@@ -13,6 +13,7 @@ use jostle_link::{DropReason, Error, SentTotals, Service, ServiceRate};
 use jostle_units::{Rate, SendLimit, Span, Time};
 
 use crate::event_sink::{AckEvent, EventSink, FlowState};
+use crate::fair_bins;
 use crate::{Recorder, RunRecord};
 use jostle_run_spec::{FlowSpec, RunSpec, SourceSpec};
 use jostle_traffic::{MessageRecord, PageRecord};
@@ -122,10 +123,12 @@ impl KernelSamples {
         let (mut before, mut next) = (Time::ZERO, 0);
         for (moment, ends_interval, ends_phase) in moments(spec) {
             let last = self.nearest(moment);
-            reporter.count_links(moment, last);
             for sample in next..=last {
-                reporter.sample(sample, self.times[sample].max(before).min(moment));
+                let now = self.times[sample].max(before).min(moment);
+                reporter.count_links(now, sample);
+                reporter.sample(sample, now);
             }
+            reporter.count_links(moment, last);
             reporter.complete(moment);
             reporter.report_events(moment);
             reporter.count_flows(moment);
@@ -215,7 +218,10 @@ fn moments(spec: &RunSpec) -> Vec<(Time, bool, bool)> {
     let ends = (1..duration.div_ceil(interval)).map(|number| number * interval).chain([duration]);
     let bounds = spec.phases.iter().flat_map(|phase| [phase.from_ns, phase.to_ns]);
     let bounds: Vec<u64> = bounds.chain([0, duration]).collect();
-    let mut all: Vec<u64> = ends.chain(bounds.iter().copied()).collect();
+    // Whether flows share fairly is decided for every second.
+    let bin_ns = fair_bins::BIN.as_ns();
+    let bins = (1..=duration / bin_ns).map(|number| number * bin_ns);
+    let mut all: Vec<u64> = ends.chain(bounds.iter().copied()).chain(bins).collect();
     all.sort_unstable();
     all.dedup();
     let ends_interval = |ns: u64| ns > 0 && (ns.is_multiple_of(interval) || ns == duration);
@@ -394,9 +400,11 @@ impl Reporter<'_> {
         self.recorder.transfer_outcome(number, transfer.after, transfer.retransmitted_packets);
     }
 
-    /// Reports the counters of flows until `moment`.
+    /// Reports the counters of flows until `moment`. Received bytes are reported 1 ns earlier,
+    /// because they arrived before.
     fn count_flows(&mut self, moment: Time) {
         let samples = self.samples;
+        let arrival = Time::from_ns(moment.as_ns().saturating_sub(1));
         for (number, (seen, reported)) in (0..).zip(samples.flows.iter().zip(&mut self.flows)) {
             let grown =
                 |counter: &[f64], reported: &mut u64| grown(samples.at(counter, moment), reported);
@@ -412,7 +420,7 @@ impl Reporter<'_> {
                 self.recorder.sent(moment, number, part, 0, true);
             }
             for part in split_bytes(received) {
-                self.recorder.received(moment, number, part);
+                self.recorder.received(arrival, number, part);
             }
             self.recorder.delivered(moment, number, delivered);
             for (limit, counter) in &seen.limited_ns {
@@ -424,7 +432,7 @@ impl Reporter<'_> {
 
     /// Reports the counters of links 1 ns before `moment`, because a link keeps time independently
     /// of interval ends. The queueing delay of the packets sent is estimated from the queue length
-    /// at the sample `last` and the rate since the previous report.
+    /// at the sample `last` and the rate since the previous sample.
     fn count_links(&mut self, moment: Time, last: usize) {
         let now = Time::from_ns(moment.as_ns().saturating_sub(1));
         let samples = self.samples;

@@ -8,6 +8,7 @@ mod contest;
 mod datagram_meter;
 mod e_model;
 mod event_sink;
+mod fair_bins;
 mod first_transmission;
 mod flow_groups;
 mod flow_meter;
@@ -31,10 +32,10 @@ pub use capture_counters::CaptureCounters;
 pub use event_sink::{
     AckEvent, Datagram, EndpointRole, EventSink, FlowState, HeaderKind, NullSink, SegmentHeader,
 };
+pub use fair_bins::FairBins;
 pub use histogram::Histogram;
 pub use interval_stats::{
     FlowIntervalStats, FrameIntervalStats, GroupIntervalStats, IntervalStats, LinkIntervalStats,
-    ThroughputSeries,
 };
 pub use kernel_samples::{KernelSamples, SampledFlow, SampledLink};
 pub use measures::{

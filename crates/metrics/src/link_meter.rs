@@ -10,6 +10,27 @@ use crate::timeline::{Timeline, TimelineCursor};
 
 pub(crate) const REASONS: usize = DropReason::ALL.len();
 
+/// Smallest and largest queue length that lasted for some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueueRange {
+    min_bytes: u64,
+    max_bytes: u64,
+}
+
+impl Default for QueueRange {
+    fn default() -> Self {
+        Self { min_bytes: u64::MAX, max_bytes: 0 }
+    }
+}
+
+impl QueueRange {
+    #[inline]
+    fn add(&mut self, other: Self) {
+        self.min_bytes = self.min_bytes.min(other.min_bytes);
+        self.max_bytes = self.max_bytes.max(other.max_bytes);
+    }
+}
+
 /// Counters of a link in an interval. All values are integers, so that merging does not depend on
 /// the order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +45,7 @@ pub(crate) struct LinkCounters {
     pub discarded_bytes: u64,
     /// ∫ queue length dt.
     pub queue_bytes_ns: u128,
+    pub queue_range: QueueRange,
 }
 
 impl LinkCounters {
@@ -42,6 +64,7 @@ impl LinkCounters {
         self.waited_sum_ns += other.waited_sum_ns;
         self.discarded_bytes += other.discarded_bytes;
         self.queue_bytes_ns += other.queue_bytes_ns;
+        self.queue_range.add(other.queue_range);
     }
 }
 
@@ -196,6 +219,8 @@ impl LinkMeter {
         }
         self.queue_until = now;
         self.queue.counters.queue_bytes_ns += u128::from(held_bytes) * u128::from(held_ns);
+        let range = QueueRange { min_bytes: held_bytes, max_bytes: held_bytes };
+        self.queue.counters.queue_range.add(range);
         self.queue_bytes.record(held_bytes, held_ns);
     }
 
@@ -291,6 +316,8 @@ impl LinkTable {
                 table.queue_bytes.push(state.queue_bytes as f64);
                 let queue_bytes_ns = counters.queue_bytes_ns as f64;
                 table.queue_length_mean_bytes.push(queue_bytes_ns / length_ns);
+                table.queue_length_min_bytes.push(counters.queue_range.min_bytes as f64);
+                table.queue_length_max_bytes.push(counters.queue_range.max_bytes as f64);
                 let queue_s = ratio(queue_bytes_ns / 1e9, drain_bytes);
                 table.queue_delay_estimate_mean_s.push(queue_s.unwrap_or(f64::NAN));
                 table.sent_packets.push(counters.sent_packets as u32);

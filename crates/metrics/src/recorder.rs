@@ -4,6 +4,7 @@ use jostle_link::{DropReason, Service};
 use jostle_units::{SendLimit, Span, Time};
 
 use crate::event_sink::{AckEvent, EventSink, FlowState};
+use crate::fair_bins::FairBinMeter;
 use crate::flow_meter::FlowMeter;
 use crate::link_meter::{LinkMeter, LinkState, Sending};
 use crate::memory_limit::{self, MemoryShortage, OutOfMemory};
@@ -70,6 +71,7 @@ impl Recorder {
         let run = Recorded {
             phases: spec.phases.clone(),
             flows: flow_identities.iter().map(flow_meter).collect(),
+            fair_bins: FairBinMeter::new(&flow_identities),
             flow_identities,
             link_names: spec.links.iter().map(|link| link.name.clone()).collect(),
             links: spec.links.iter().map(|_| LinkMeter::new(&timeline)).collect(),
@@ -154,6 +156,10 @@ impl Recorder {
             self.run.services.extend(self.run.links.iter().map(|_| Service::from(f64::NAN)));
             self.close_segments(self.run.timeline.segment_end(self.closed));
         }
+        let end = self.run.timeline.end();
+        if self.run.fair_bins.is_due(end) {
+            self.run.fair_bins.advance(end, &self.run.flows);
+        }
         for link in &mut self.run.links {
             link.finish(&self.run.timeline);
         }
@@ -212,7 +218,10 @@ impl EventSink for Recorder {
     }
 
     #[inline]
-    fn received(&mut self, _now: Time, flow: u32, wire_bytes: u32) {
+    fn received(&mut self, now: Time, flow: u32, wire_bytes: u32) {
+        if self.run.fair_bins.is_due(now) {
+            self.run.fair_bins.advance(now, &self.run.flows);
+        }
         self.meter(flow).received(wire_bytes);
     }
 

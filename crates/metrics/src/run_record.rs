@@ -7,12 +7,12 @@ use jostle_units::{Span, Time, mss_of};
 
 use crate::contest::contests;
 use crate::datagram_meter::voice_quality;
+use crate::fair_bins::FairBinMeter;
 use crate::flow_groups::Group;
 use crate::flow_meter::{FlowMeter, FlowTotals};
 use crate::histogram::Histogram;
 use crate::interval_stats::{
     FlowIntervalStats, FrameIntervalStats, GroupIntervalStats, IntervalStats, LinkIntervalStats,
-    ThroughputSeries,
 };
 use crate::link_meter::{LinkMeter, LinkTotals};
 use crate::measures::{
@@ -220,6 +220,7 @@ pub(crate) struct Recorded {
     pub link_names: Vec<String>,
     pub flows: Vec<FlowMeter>,
     pub links: Vec<LinkMeter>,
+    pub fair_bins: FairBinMeter,
     pub flow_table: FlowTable,
     pub internals: ControllerStateTable,
     pub acks: Option<AckTable>,
@@ -285,8 +286,8 @@ impl Recorded {
 
     fn by_phase<T>(
         &self,
-        stretches: &[IntervalStats<'_>],
-        measures: impl Fn(&IntervalStats<'_>) -> T,
+        stretches: &[IntervalStats],
+        measures: impl Fn(&IntervalStats) -> T,
     ) -> ByPhase<T> {
         let names = self.phases.iter().map(|phase| phase.name.clone());
         names.zip(stretches.iter().map(measures)).collect()
@@ -314,7 +315,7 @@ impl Recorded {
         &self,
         at: usize,
         transfer: &TransferOutcome,
-        stretches: &[IntervalStats<'_>],
+        stretches: &[IntervalStats],
     ) -> FlowSummary {
         let (identity, meter) = (&self.flow_identities[at], &self.flows[at]);
         let started = identity.start != Time::NEVER;
@@ -347,7 +348,7 @@ impl Recorded {
         at: usize,
         group: &Group,
         transfers: &[TransferOutcome],
-        stretches: &[IntervalStats<'_>],
+        stretches: &[IntervalStats],
     ) -> GroupSummary {
         let mut theirs = GroupTransfers::of(group.members.iter().map(|at| &transfers[*at]));
         if group.members.iter().any(|at| self.flow_identities[*at].arrives) {
@@ -370,7 +371,7 @@ impl Recorded {
     }
 
     /// Returns the statistics of a phase.
-    fn phase_stats(&self, phase: &PhaseSpec, groups: &[Group]) -> IntervalStats<'_> {
+    fn phase_stats(&self, phase: &PhaseSpec, groups: &[Group]) -> IntervalStats {
         let segments = self.timeline.segments_of(phase);
         let flows = self.flow_identities.iter().zip(&self.flows);
         let mut flows: Vec<_> =
@@ -387,12 +388,7 @@ impl Recorded {
             flows,
             groups,
             (0..self.links.len()).map(|at| self.link_stats(at, &segments, phase)).collect(),
-            ThroughputSeries::between(
-                &self.flow_table,
-                self.flows.len(),
-                seconds(phase.from_ns),
-                seconds(phase.to_ns),
-            ),
+            self.fair_bins.bins().between(seconds(phase.from_ns), seconds(phase.to_ns)),
         )
     }
 

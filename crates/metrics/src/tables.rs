@@ -169,7 +169,7 @@ impl FlowTable {
 
 /// Time series of links: one row per interval and link, ordered by time, then by link.
 ///
-/// Rates, utilisation, mean and counts cover the interval that ends at `time_s`.
+/// Rates, utilisation, means, extremes and counts cover the interval that ends at `time_s`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkTable {
     /// End of the interval.
@@ -186,6 +186,11 @@ pub struct LinkTable {
     pub queue_bytes: Vec<f64>,
     /// Time-weighted mean of the bytes in the queue.
     pub queue_length_mean_bytes: Vec<f64>,
+    /// Smallest number of bytes in the queue.
+    pub queue_length_min_bytes: Vec<f64>,
+    /// Largest number of bytes in the queue. Lengths that last for no time, as while packets of a
+    /// burst arrive at the same instant, do not count.
+    pub queue_length_max_bytes: Vec<f64>,
     /// Mean queue length ÷ rate at which the queue empties; NaN while the link was stopped.
     pub queue_delay_estimate_mean_s: Vec<f64>,
     /// Packets sent.

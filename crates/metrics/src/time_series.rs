@@ -4,13 +4,15 @@
 //! same functions compute measures from sums over the rows of the series. A row that is partly
 //! inside the interval counts in proportion.
 
+use std::ops::Range;
+
 use jostle_link::DropReason;
 use jostle_units::Time;
 
+use crate::fair_bins::{self, FairBins};
 use crate::flow_groups::Group;
 use crate::interval_stats::{
-    FlowIntervalStats, GroupIntervalStats, IntervalStats, LinkIntervalStats, ThroughputSeries,
-    ratio,
+    FlowIntervalStats, GroupIntervalStats, IntervalStats, LinkIntervalStats, ratio,
 };
 use crate::measures::{Measure, MeasureArguments, MeasureFunction, Scope};
 use crate::ping_meter::Pings;
@@ -20,6 +22,8 @@ use jostle_run_spec::RunSpec;
 
 /// Maximum number of bins of a measure.
 const MAX_BINS: f64 = 1e7;
+/// Rounding error of the end of a series.
+const ROUNDING_S: f64 = 1e-9;
 
 /// Values of a flow's summary outside its phases.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -109,7 +113,7 @@ impl TimeSeries {
     }
 
     /// Returns the statistics of a time range.
-    pub fn interval_stats(&self, from_s: f64, to_s: f64) -> IntervalStats<'_> {
+    pub fn interval_stats(&self, from_s: f64, to_s: f64) -> IntervalStats {
         let count = self.identities.len();
         let flows: Vec<_> = (0..count).map(|at| self.flow_stats(at, from_s, to_s)).collect();
         let members =
@@ -119,8 +123,33 @@ impl TimeSeries {
             flows,
             groups,
             (0..self.links).map(|at| self.link_stats(at, from_s, to_s)).collect(),
-            ThroughputSeries::between(&self.flow_table, count, from_s, to_s),
+            self.fair_bins(from_s, to_s),
         )
+    }
+
+    /// Returns the seconds in a time range in which the flows had about the same throughput; if the
+    /// sampling interval is longer than a second, its intervals.
+    fn fair_bins(&self, from_s: f64, to_s: f64) -> FairBins {
+        let (ends_s, flows) = (&self.flow_table.time_s, self.identities.len());
+        let (Some(interval_s), Some(end_s)) = (ends_s.first(), ends_s.last()) else {
+            return FairBins::default();
+        };
+        let bin_s = fair_bins::BIN.as_secs_f64().max(*interval_s);
+        let mut bins = FairBins::new(bin_s);
+        let competing = || (0..flows).filter(|flow| self.identities[*flow].competes());
+        for number in fair_bins::numbers_between(bin_s, from_s, to_s.min(*end_s)) {
+            let range_s = (number as f64 * bin_s, (number + 1) as f64 * bin_s);
+            // An incomplete bin at the end does not count, as in `FairBinMeter`.
+            if range_s.1 <= end_s + ROUNDING_S {
+                bins.push(number, competing().map(|flow| self.received_bytes(flow, range_s)));
+            }
+        }
+        bins
+    }
+
+    fn received_bytes(&self, flow: usize, range_s: (f64, f64)) -> f64 {
+        let rows = inside(&self.flow_table.time_s, self.identities.len(), flow, range_s);
+        rows.map(|(it, inside_s)| self.flow_table.throughput_bps[it.row] / 8.0 * inside_s).sum()
     }
 
     /// Returns a measure for each bin of length `bin_s` in a time range, or for each interval of
@@ -221,10 +250,9 @@ impl TimeSeries {
     /// of all.
     fn interval_ends_s(&self, from_s: f64, to_s: f64) -> Vec<f64> {
         let flows = self.identities.len();
-        let ends: Vec<f64> = ThroughputSeries::between(&self.flow_table, flows, from_s, to_s)
-            .iter()
-            .map(|(end_s, _)| end_s)
-            .collect();
+        let rows = rows(&self.flow_table.time_s, flows, from_s, to_s);
+        let ends: Vec<f64> =
+            self.flow_table.time_s[rows].iter().step_by(flows.max(1)).copied().collect();
         let first_s = ends.first().map(|first_s| {
             let before = self.flow_table.time_s.partition_point(|end_s| end_s < first_s);
             before.checked_sub(1).map_or(0.0, |row| self.flow_table.time_s[row])
@@ -307,6 +335,27 @@ impl TimeSeries {
         }
         LinkIntervalStats { queueing_delay_mean_s: waited.value(), ..sum }
     }
+}
+
+/// Returns the rows of the intervals whose midpoint is in `from_s .. to_s`, in a table with
+/// `per_interval` rows per interval.
+fn rows(end_s: &[f64], per_interval: usize, from_s: f64, to_s: f64) -> Range<usize> {
+    let Some(intervals) = end_s.len().checked_div(per_interval) else { return 0..0 };
+    let end = |interval: usize| end_s[interval * per_interval];
+    let middle = |interval: usize| {
+        let start = if interval == 0 { 0.0 } else { end(interval - 1) };
+        (start + end(interval)) / 2.0
+    };
+    let first = |time_s: f64| {
+        let (mut low, mut high) = (0, intervals);
+        while low < high {
+            let at = usize::midpoint(low, high);
+            if middle(at) < time_s { low = at + 1 } else { high = at }
+        }
+        low
+    };
+    let (from, to) = (first(from_s), first(to_s));
+    from * per_interval..to.max(from) * per_interval
 }
 
 /// Returns the lengths of the columns from which measures are computed.

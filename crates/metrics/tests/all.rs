@@ -8,3 +8,4 @@ mod common;
 mod limits;
 mod measures;
 mod properties;
+mod sampling;

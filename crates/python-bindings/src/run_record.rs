@@ -113,6 +113,8 @@ fn links(py: Python<'_>, table: LinkTable) -> PyResult<Py<PyDict>> {
         .with("utilisation", table.utilisation)?
         .with("queue_bytes", table.queue_bytes)?
         .with("queue_length_mean_bytes", table.queue_length_mean_bytes)?
+        .with("queue_length_min_bytes", table.queue_length_min_bytes)?
+        .with("queue_length_max_bytes", table.queue_length_max_bytes)?
         .with("queue_delay_estimate_mean_s", table.queue_delay_estimate_mean_s)?
         .with("sent_packets", table.sent_packets)?
         .with("queueing_delay_mean_s", table.queueing_delay_mean_s)?;

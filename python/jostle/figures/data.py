@@ -37,6 +37,9 @@ class Line:
         its panel.
     few
         Shape (bins,): whether fewer runs have a value in the bin than in other bins.
+    extremes
+        Whether `low` and `high` are the smallest and largest values, which a figure shows
+        completely, instead of an interval of the mean.
     """
 
     label: str
@@ -46,6 +49,7 @@ class Line:
     high: Floats
     style: tuple[int, int] | None = None
     few: Bools | None = None
+    extremes: bool = False
 
 
 @dataclass(frozen=True)

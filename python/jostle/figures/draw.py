@@ -221,8 +221,9 @@ def _round_ticks(most: int) -> MaxNLocator:
 
 
 def _limits(panel: PanelData) -> tuple[float, float]:
-    """Return limits from 0 to slightly above the means, even if a band is wider in one bin."""
+    """Return limits from 0 to slightly above all values; wide intervals of a mean are cut."""
     means = [line.mean for line in panel.lines]
+    means += [line.high for line in panel.lines if line.extremes]
     highs = [line.high for line in panel.lines]
     tops = [area.top for area in panel.areas]
     peak = max(_largest(means), _largest(tops))

@@ -18,6 +18,7 @@ import numpy as np
 from jostle.figures.data import NO_CONTROLLER, flow_label
 from jostle.results.finished_runs import OVERALL
 from jostle.results.measures import Measure, measures
+from jostle.results.value_range import has_range, value_range
 from jostle.stats import series_band
 
 if TYPE_CHECKING:
@@ -258,6 +259,10 @@ class _Frames:
     def __init__(self, frames: Sequence[pl.DataFrame], grid: _Grid) -> None:
         self._frames = frames
         self.grid = grid
+        # Runs of a condition may come from several versions.
+        self.columns = [
+            name for name in frames[0].columns if all(name in other.columns for other in frames)
+        ]
 
     @classmethod
     def of(cls, runs: Iterable[Run], part: str) -> _Frames:
@@ -287,6 +292,17 @@ def _trace(
     frames: _Frames, who: _Traced, shown: Measure, plan: _Plan, packed: _Packed
 ) -> dict[str, Any]:
     values = np.concatenate([_values(frames, name, shown, plan) for name in who.members])
+    assert shown.column is not None
+    if has_range(shown.column, frames.columns):
+        ends = value_range(shown.column, lambda name: frames.column(name, who.name))
+        low, high = (
+            _together(extreme.reduce(end)[np.newaxis, :] * shown.factor, plan.together, extreme)
+            for extreme, end in zip((np.fmin, np.fmax), ends, strict=True)
+        )
+        rows = np.concatenate([series_band(values).mean[np.newaxis, :], low, high])
+        if len(values) > 1 and plan.each_run:
+            rows = np.concatenate([rows, values])
+        return {**packed.add(rows), "range": True}
     if len(who.members) > 1:
         # The range of the group in all runs, which a confidence interval of the mean would hide.
         known = ~np.isnan(values).all(axis=0)
@@ -294,7 +310,7 @@ def _trace(
         low[known] = np.nanmin(values[:, known], axis=0)
         mean[known] = np.nanmean(values[:, known], axis=0)
         high[known] = np.nanmax(values[:, known], axis=0)
-        return packed.add(np.stack([mean, low, high]))
+        return {**packed.add(np.stack([mean, low, high])), "range": True}
     band = series_band(values)
     several = len(values) > 1
     rows = np.stack([band.mean, band.low, band.high]) if several else band.mean[np.newaxis, :]
@@ -321,13 +337,16 @@ def _open(sent: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return whole
 
 
-def _together(values: Floats, bins: int) -> Floats:
-    """Return the means of `bins` bins each, without missing values."""
+def _together(values: Floats, bins: int, extreme: np.ufunc | None = None) -> Floats:
+    """Return the means of `bins` bins each, or their extremes, without missing values."""
     if bins == 1:
         return values
     missing = -values.shape[1] % bins
     padded = np.pad(values, ((0, 0), (0, missing)), constant_values=np.nan)
     parts = padded.reshape(len(values), -1, bins)
+    if extreme is not None:
+        found: Floats = extreme.reduce(parts, axis=2)
+        return found
     known = ~np.isnan(parts)
     total = np.where(known, parts, 0.0).sum(axis=2)
     n = known.sum(axis=2)

@@ -255,9 +255,13 @@ class FinishedRuns:
         """Series of all links and runs of a condition: the runs' `links` frames with `seed`."""
         import polars as pl
 
+        # Runs that an earlier version stored have fewer columns.
         return pl.concat(
-            r.run.links.with_columns(pl.lit(r.seed, dtype=pl.UInt64).alias("seed"))
-            for r in self.runs_of(condition)
+            (
+                r.run.links.with_columns(pl.lit(r.seed, dtype=pl.UInt64).alias("seed"))
+                for r in self.runs_of(condition)
+            ),
+            how="diagonal",
         )
 
     def condition_index(self, condition: int | str | Condition | None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,7 @@ from jostle.results.finished_runs import OVERALL
 from jostle.results.flow_groups import flow_groups
 from jostle.results.measures import Measure, measure, measures
 from jostle.results.number_format import count
+from jostle.results.value_range import has_range, value_range
 from jostle.stats import series_band
 
 if TYPE_CHECKING:
@@ -136,7 +138,9 @@ def series_data(
     return replace(
         data,
         panels=tuple(filled[m.name] for m in shown),
-        caption=_caption(data, parts, len(results.runs_of(condition))),
+        caption=_caption(
+            tuple(filled[m.name] for m in shown), parts, len(results.runs_of(condition))
+        ),
     )
 
 
@@ -243,7 +247,7 @@ def group_line(
     mean, low, high = (
         ends[name].fill_null(np.nan).to_numpy() * shown.factor for name in ("mean", "low", "high")
     )
-    return Line(label, time_s, mean, low, high)
+    return Line(label, time_s, mean, low, high, extremes=True)
 
 
 def _middles(end_s: Floats) -> Floats:
@@ -265,6 +269,10 @@ def _by_link(links: pl.DataFrame, link: str, column: str) -> tuple[Floats, Float
     return end_s, wide.drop("time_s").cast(pl.Float64).fill_null(np.nan).to_numpy().T
 
 
+def _values_of(links: pl.DataFrame, link: str, column: str) -> Floats:
+    return _by_link(links, link, column)[1]
+
+
 def _link_panel(links: pl.DataFrame, shown: Measure) -> PanelData:
     assert shown.column is not None
     lines = []
@@ -275,7 +283,12 @@ def _link_panel(links: pl.DataFrame, shown: Measure) -> PanelData:
         few = (band.n > 0) & (band.n < band.n.max(initial=0))
         style = (_LINK_STYLE - at, at)
         low = np.where(band.mean >= 0, np.maximum(band.low, 0.0), band.low)
-        lines.append(Line(link, _middles(end_s), band.mean, low, band.high, style, few))
+        line = Line(link, _middles(end_s), band.mean, low, band.high, style, few)
+        if has_range(shown.column, links.columns):
+            lowest, highest = value_range(shown.column, partial(_values_of, links, link))
+            low, high = np.fmin.reduce(lowest), np.fmax.reduce(highest)
+            line = replace(line, low=low * shown.factor, high=high * shown.factor, extremes=True)
+        lines.append(line)
     return PanelData(f"{shown.heading}", shown.display_unit, tuple(lines))
 
 
@@ -292,16 +305,23 @@ def _capacities(results: FinishedRuns, condition: int, links: pl.DataFrame) -> t
     return tuple(areas)
 
 
-def _caption(data: StackedData, parts: dict[str, tuple[str, ...]], runs: int) -> str:
+def _caption(drawn: Sequence[PanelData], parts: dict[str, tuple[str, ...]], runs: int) -> str:
     said = []
+    ranged = [
+        panel.quantity
+        for panel in drawn
+        if any(line.extremes and line.label not in parts for line in panel.lines)
+    ]
     if parts:
         said.append(
             "Lines of several flows: their mean, in a band from the smallest to the largest; of "
             "these, by name, those with the least and the most throughput."
         )
     if runs > 1:
-        band = "; bands of single flows and of links" if parts else ", with its"
+        band = "; bands of single flows" if parts else ", with its"
         said.append(f"Mean over {runs} runs{band} 95 % interval.")
-    if any(line.few is not None and line.few.any() for p in data.panels for line in p.lines):
+    if ranged:
+        said.append(f"Band of {' and '.join(ranged)}: from the smallest to the largest value.")
+    if any(line.few is not None and line.few.any() for p in drawn for line in p.lines):
         said.append(f"Pale: fewer than all {runs} runs have a value.")
     return " ".join(said)

@@ -141,6 +141,15 @@ def _playout(given: Any) -> Playout:
         raise QuantityError(f'{error}; or "best", or a share, "99 %"') from None
 
 
+def _sampling_interval(given: Any) -> int | Literal["auto"]:
+    if given == "auto":
+        return "auto"
+    try:
+        return _positive(parse_span, "100 ms")(given)
+    except QuantityError as error:
+        raise QuantityError(f'{error}; or "auto"') from None
+
+
 def _quantiles(
     given: Any,
     parse: Callable[[Any], int] = parse_span,
@@ -470,6 +479,11 @@ Name = Annotated[
 ]
 Span = Annotated[int, _checked(parse_span), _SPAN_SCHEMA]
 PositiveSpan = Annotated[int, _checked(_positive(parse_span, "600 ms")), _SPAN_SCHEMA]
+SamplingInterval = Annotated[
+    int | Literal["auto"],
+    _checked(_sampling_interval),
+    WithJsonSchema({"anyOf": [{"const": "auto"}, _SPAN_SCHEMA.json_schema]}),
+]
 PositiveRate = Annotated[int, _checked(_positive(parse_rate, "1 Gbit/s")), _RATE_SCHEMA]
 PositiveSize = Annotated[
     int, _checked(_positive(parse_size, "1 MB")), _quantity_schema(_SIZE_UNITS, "1 GB")

@@ -446,9 +446,9 @@ class ScenarioFile(ScenarioTable):
     max_repeats: Annotated[int, Field(ge=5, le=1_000_000)] = 50
     """Maximum number of runs per condition with `repeat_until`."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 1
-    sampling_interval: fields.PositiveSpan | None = None
-    """Sampling interval of the time series; by default the smaller of 1 s and a tenth of the
-    duration."""
+    sampling_interval: fields.SamplingInterval = "auto"
+    """Sampling interval of the time series, or `"auto"`: from base RTTs and duration, so that there
+    are about 400 to 1,000 points and each covers at least one base RTT."""
     record: Literal["none", "acks"] = "none"
     """`"acks"` also records every ACK that a sender receives."""
     capture: Annotated[Capture | None, BeforeValidator(fields.capture_table)] = None

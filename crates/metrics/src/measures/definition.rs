@@ -88,7 +88,7 @@ pub struct MeasureArguments {
 #[derive(Clone, Copy, Debug)]
 pub enum MeasureFunction {
     /// From the statistics of an interval; the argument is the position of the flow or link.
-    Interval(fn(&IntervalStats<'_>, usize) -> Option<f64>),
+    Interval(fn(&IntervalStats, usize) -> Option<f64>),
     /// From a flow's transfer.
     Transfer(fn(&TransferOutcome) -> Option<f64>),
     /// From the transfers of a group.
@@ -138,7 +138,7 @@ pub struct Measure {
 impl Measure {
     /// Returns the value in an interval for the flow or link at `position`. `None` if there is no
     /// value, or if the measure covers the complete run.
-    pub fn over(&self, stats: &IntervalStats<'_>, position: usize) -> Option<f64> {
+    pub fn over(&self, stats: &IntervalStats, position: usize) -> Option<f64> {
         match self.compute {
             MeasureFunction::Interval(compute) => compute(stats, position).and_then(known),
             _ => None,
@@ -209,10 +209,10 @@ macro_rules! measures {
         }
 
         impl $phase {
-            pub(crate) fn of(it: &$of, all: &$crate::interval_stats::IntervalStats<'_>) -> Self {
+            pub(crate) fn of(it: &$of, all: &$crate::interval_stats::IntervalStats) -> Self {
                 Self {$(
                     $key: {
-                        let compute: fn(&$of, &$crate::interval_stats::IntervalStats<'_>) -> Option<f64> = $compute;
+                        let compute: fn(&$of, &$crate::interval_stats::IntervalStats) -> Option<f64> = $compute;
                         $crate::measures::definition::Field::of(compute(it, all))
                     },
                 )+}
@@ -231,8 +231,8 @@ macro_rules! measures {
                 column: $crate::measures::definition::measures!(@column $($column)?),
                 definition: concat!($($definition),+),
                 compute: $crate::measures::definition::MeasureFunction::Interval(|all, at| {
-                    let compute: fn(&$of, &$crate::interval_stats::IntervalStats<'_>) -> Option<f64> = $compute;
-                    let pick: for<'a> fn(&'a $crate::interval_stats::IntervalStats<'a>, usize) -> &'a $of = $pick;
+                    let compute: fn(&$of, &$crate::interval_stats::IntervalStats) -> Option<f64> = $compute;
+                    let pick: fn(&$crate::interval_stats::IntervalStats, usize) -> &$of = $pick;
                     compute(pick(all, at), all)
                 }),
             },

@@ -288,9 +288,9 @@ super::definition::measures! {
 
 #[cfg(test)]
 mod tests {
-    use crate::interval_stats::{FlowIntervalStats, IntervalStats, ThroughputSeries};
+    use crate::fair_bins::FairBins;
+    use crate::interval_stats::{FlowIntervalStats, IntervalStats};
     use crate::measures::named;
-    use crate::tables::FlowTable;
 
     #[test]
     fn pings_neither_take_shares_nor_lessen_them() {
@@ -301,13 +301,7 @@ mod tests {
             ..FlowIntervalStats::default()
         };
         let flows = vec![flow(300.0, true), flow(100.0, true), flow(50.0, false)];
-        let table = FlowTable::default();
-        let all = IntervalStats::new(
-            flows,
-            vec![],
-            vec![],
-            ThroughputSeries::between(&table, 3, 0.0, 8.0),
-        );
+        let all = IntervalStats::new(flows, vec![], vec![], FairBins::default());
         let of = |name| [0, 1, 2].map(|at| named(name).unwrap().over(&all, at));
         assert_eq!(of("share"), [Some(0.75), Some(0.25), None]);
         assert_eq!(of("lead"), [Some(200.0), Some(-200.0), Some(-350.0)]);
@@ -324,9 +318,7 @@ mod tests {
             ..FlowIntervalStats::default()
         };
         let flows = vec![flow(300.0, 0), flow(50.0, 4), flow(100.0, 0)];
-        let table = FlowTable::default();
-        let series = ThroughputSeries::between(&table, 3, 0.0, 8.0);
-        let all = IntervalStats::new(flows, vec![], vec![], series);
+        let all = IntervalStats::new(flows, vec![], vec![], FairBins::default());
         let of = |name| [0, 1, 2].map(|at| named(name).unwrap().over(&all, at));
         assert_eq!(of("share"), [Some(0.75), Some(1.0), Some(0.25)]);
         assert_eq!(of("lead"), [Some(200.0), Some(50.0), Some(-200.0)]);

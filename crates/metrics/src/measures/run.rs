@@ -2,15 +2,14 @@
 
 use crate::interval_stats::{FlowIntervalStats, IntervalStats, bits_per_s, known, ratio};
 
-/// Shares are fair if they are within this fraction of the mean …
-const TOLERANCE: f64 = 0.25;
-/// … for this time. Studies of convergence rarely define it; this definition is jostle's.
+/// Time for which shares have to be fair. Studies of convergence rarely define it; this definition is
+/// jostle's.
 const HOLD_S: f64 = 5.0;
 
 super::definition::measures! {
     /// Fairness in a phase.
     Fairness, rows FAIRNESS, Run in Fairness;
-    of IntervalStats<'_>, at |all, _| all;
+    of IntervalStats, at |all, _| all;
 
     /// Jain's index of the throughputs of all flows that were active during part of the phase,
     /// between their start and their stop or completion. 1 if all throughputs are equal, 1/n if one
@@ -29,16 +28,17 @@ super::definition::measures! {
     |all, _| starvation(all);
 
     /// Time since the beginning of the run after which every flow, except pings, has a throughput
-    /// within 25 % of the mean of all in each interval of the series for 5 s; absent if that never
-    /// happens.
+    /// within 25 % of the mean of all in each second for 5 s; absent if that never happens. It does
+    /// not depend on the sampling interval. Over another time window than a phase it is computed
+    /// from the series; if the sampling interval exceeds 1 s, from its intervals.
     convergence_time_s: Option<f64>, "convergence_time", "convergence time", TIME, any;
-    |all, _| convergence_time_s(all);
+    |all, _| all.fair_bins.first_that_last(HOLD_S);
 }
 
 super::definition::measures! {
     /// Sums and means over all flows in a phase.
     Totals, rows TOTALS, Run in Totals;
-    of IntervalStats<'_>, at |all, _| all;
+    of IntervalStats, at |all, _| all;
 
     /// Throughput of all flows together, without pings.
     total_throughput_bps: f64, "total_throughput", "total throughput", RATE, any;
@@ -65,7 +65,7 @@ pub fn jain(shares: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
-fn starvation(all: &IntervalStats<'_>) -> Option<f64> {
+fn starvation(all: &IntervalStats) -> Option<f64> {
     let shown = |flow: &&FlowIntervalStats| flow.is_bulk && !flow.delivered_bytes.is_nan();
     let alike = all.competitors().filter(shown);
     let bytes = alike.map(|flow| flow.delivered_bytes.max(flow.segment_bytes));
@@ -76,40 +76,10 @@ fn starvation(all: &IntervalStats<'_>) -> Option<f64> {
     if count < 2 { None } else { ratio(most, least) }
 }
 
-fn convergence_time_s(all: &IntervalStats<'_>) -> Option<f64> {
-    let interval_s = all.rates.interval_s()?;
-    let needed = ((HOLD_S / interval_s).round() as u64).max(1);
-    let competing = all.flows.iter().filter(|flow| flow.counts_for_share).count();
-    let (mut held, mut begun_s) = (0, 0.0);
-    for (end_s, rates) in all.rates.iter() {
-        let shares = || {
-            rates
-                .iter()
-                .zip(&all.flows)
-                .filter(|(_, flow)| flow.counts_for_share)
-                .map(|(rate, _)| *rate)
-        };
-        let mean = shares().sum::<f64>() / competing as f64;
-        if mean > 0.0 && shares().all(|rate| (rate - mean).abs() <= TOLERANCE * mean) {
-            held += 1;
-            if held == 1 {
-                begun_s = end_s - interval_s;
-            }
-            if held == needed {
-                return Some(begun_s);
-            }
-        } else {
-            held = 0;
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interval_stats::ThroughputSeries;
-    use crate::tables::FlowTable;
+    use crate::fair_bins::FairBins;
 
     #[test]
     fn jain_goes_from_one_to_one_over_n() {
@@ -131,13 +101,7 @@ mod tests {
             length_ns: 8e9,
             ..FlowIntervalStats::default()
         };
-        let table = FlowTable::default();
-        let all = IntervalStats::new(
-            vec![pings],
-            vec![],
-            vec![],
-            ThroughputSeries::between(&table, 1, 0.0, 8.0),
-        );
+        let all = IntervalStats::new(vec![pings], vec![], vec![], FairBins::default());
         assert_eq!(all.throughput_bps().to_bits(), 0.0_f64.to_bits());
     }
 
@@ -153,9 +117,8 @@ mod tests {
             ..FlowIntervalStats::default()
         };
         let of = |flows: &[FlowIntervalStats]| {
-            let table = FlowTable::default();
-            let rates = ThroughputSeries::between(&table, flows.len(), 0.0, 1.0);
-            starvation(&IntervalStats::new(flows.to_vec(), vec![], vec![], rates))
+            let flows = flows.to_vec();
+            starvation(&IntervalStats::new(flows, vec![], vec![], FairBins::default()))
         };
         assert_eq!(of(&[flow(true, 8e6), flow(true, 2e6), flow(true, 4e6)]), Some(4.0));
         assert_eq!(of(&[flow(true, 8e6), flow(false, 1e3)]), None);
@@ -172,41 +135,5 @@ mod tests {
                 proptest::prop_assert!((least - 1e-12..=1.0 + 1e-12).contains(&index));
             }
         }
-    }
-
-    /// Two flows that share and one of pings, an interval per second.
-    fn converged(rates: &[[f64; 2]], from_s: f64) -> Option<f64> {
-        let mut table = FlowTable::default();
-        for (second, [one, other]) in (1..).zip(rates) {
-            for rate in [*one, *other, 0.01] {
-                table.time_s.push(f64::from(second));
-                table.throughput_bps.push(rate);
-            }
-        }
-        let flow = |competes| FlowIntervalStats {
-            counts_for_share: competes,
-            ..FlowIntervalStats::default()
-        };
-        let flows = vec![flow(true), flow(true), flow(false)];
-        convergence_time_s(&IntervalStats::new(
-            flows,
-            vec![],
-            vec![],
-            ThroughputSeries::between(&table, 3, from_s, 1e9),
-        ))
-    }
-
-    #[test]
-    fn flows_have_converged_when_they_stay_together_for_five_seconds() {
-        let apart = [9.0, 1.0];
-        let close = [5.0, 4.0];
-        let rates = [apart, close, close, apart, close, close, close, close, close, apart];
-        assert_eq!(converged(&rates, 0.0), Some(4.0));
-        assert_eq!(converged(&rates, 5.0), None);
-        assert_eq!(converged(&[[0.0; 2]; 10], 0.0), None);
-        assert_eq!(converged(&[close], 0.0), None);
-        // 25 % off the mean is still fair.
-        assert_eq!(converged(&[[5.0, 3.0]; 6], 0.0), Some(0.0));
-        assert_eq!(converged(&[[5.0, 2.9]; 6], 0.0), None);
     }
 }

@@ -89,6 +89,7 @@ const jostle = (() => {
       return {
         ...entry,
         mean: rows[0],
+        range: trace.range === true,
         low: rows.length > 1 ? rows[1] : null,
         high: rows.length > 1 ? rows[2] : null,
         runs: rows.slice(3),
@@ -241,7 +242,7 @@ const jostle = (() => {
         const stroke = () => css(line.colour);
         const dash = DASHES[line.dash];
         const push = (row, options) => { columns.push(own.length > 1 ? placed(row, own[line.group], times) : row); series.push({ stroke, spanGaps: false, points: { show: false }, ...options }); };
-        const drawn = state.runs && line.runs.length ? line.runs : [line.mean];
+        const drawn = state.runs && line.runs.length ? line.runs : line.range ? [line.mean, line.low, line.high] : [line.mean];
         drawn.flat().forEach((value) => { if (value !== null) { lowest = Math.min(lowest, value); highest = Math.max(highest, value); } });
         if (state.runs && line.runs.length) {
           line.runs.forEach((row) => push(row, { width: 0.8, alpha: 0.55, dash }));
@@ -269,7 +270,7 @@ const jostle = (() => {
         scales: {
           x: { time: false },
           // The interval of two runs may be a hundred times as wide as what was measured: such a band
-          // leaves the panel.
+          // leaves the panel. A band from the smallest to the largest value is shown completely.
           y: { range: (_, low, high) => {
             if (low === null) return [0, 1];
             const room = 0.6 * (highest - lowest);

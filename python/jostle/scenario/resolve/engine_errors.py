@@ -18,6 +18,7 @@ from jostle.scenario.parsing.quantities import format_amount, format_bound
 from jostle.scenario.parsing.renamed_keys import with_new_names
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolve.links import topology
+from jostle.scenario.resolve.sampling import MOST_ROWS
 from jostle.scenario.resolve.sources import owner
 
 __all__ = ["translate_engine_error"]
@@ -32,9 +33,6 @@ _RANDOM_RATE: Final = (
     "min_bps",
     "max_bps",
 )
-_MOST_ROWS: Final = 2_000_000
-"""Maximum number of rows of a run's time series. All columns together take up to 930 bytes per row.
-The engine, which has other callers too, accepts five times as many rows."""
 _UNIT: Final = re.compile(r"(?:_|\.)(ns|bps|bytes|packets|ms)\Z")
 # Scenario keys whose name differs from the run specification; None if there is no key.
 _NAMES: Final[Mapping[str, str | None]] = {
@@ -92,11 +90,11 @@ def translate_engine_error(
 def _row_mistake(spec: Mapping[str, Any]) -> str | None:
     """Return a message if the time series would need too much memory."""
     parts = len(spec["flows"]) + len(spec["links"])
-    if -(-spec["duration_ns"] // spec["interval_ns"]) * parts <= _MOST_ROWS:
+    if -(-spec["duration_ns"] // spec["interval_ns"]) * parts <= MOST_ROWS:
         return None
     shown = format_amount(spec["interval_ns"], "time")
     return (
-        f'cannot be "{shown}" — expected longer bins: at most {_MOST_ROWS} rows, one per bin and '
+        f'cannot be "{shown}" — expected longer bins: at most {MOST_ROWS} rows, one per bin and '
         f"each of {parts} flows and links"
     )
 

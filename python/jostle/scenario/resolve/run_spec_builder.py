@@ -45,6 +45,7 @@ from jostle.scenario.resolve.proxies import (
 from jostle.scenario.resolve.python_controllers import controller_spec
 from jostle.scenario.resolve.queue_classes import assign_flows
 from jostle.scenario.resolve.receivers import path_bdp, receive_windows, receiver_spec
+from jostle.scenario.resolve.sampling import automatic_interval, check_interval
 from jostle.scenario.resolve.satellite_slots import ReassignmentDraws
 from jostle.scenario.resolve.size_limits import limit_flow_count, limit_hop_count
 from jostle.scenario.resolve.sources import datagrams, no_controller, source_spec
@@ -205,6 +206,11 @@ def resolve(
     if report.found or report.hidden or any(spec is None for spec in specs):
         return None
     # No problem was reported, so all values are present.
+    settings["interval_ns"] = file.sampling_interval
+    if file.sampling_interval == "auto":
+        settings["interval_ns"] = automatic_interval(
+            file.duration, [rtt or 0 for rtt in rtts], flows, [link.peak_bps for link in links]
+        )
     run = cast(RunSpec, {**settings, "links": specs, "flows": flows})
     refused = translate_engine_error(run, file, registry)
     if refused is not None:
@@ -235,27 +241,15 @@ def _start_jitter_ns(file: ScenarioFile) -> dict[str, int]:
 
 
 def _run_settings(file: ScenarioFile, report: Report) -> dict[str, Any]:
-    """Return the run specification without links and flows."""
+    """Return the run specification without links, flows and sampling interval."""
+    check_interval(file, report)
     return {
         "seed": 0,
         "duration_ns": file.duration,
-        "interval_ns": _interval(file, report),
         "record": file.record,
         "capture": None if file.capture is None else {"scenario": "", "qlog": file.capture.qlog},
         "phases": _phases(file, report),
     }
-
-
-def _interval(file: ScenarioFile, report: Report) -> int:
-    if file.sampling_interval is None:
-        return max(1, min(10**9, file.duration // 10))
-    shown = format_amount(file.sampling_interval, "time")
-    run = format_amount(file.duration, "time")
-    if file.sampling_interval > file.duration:
-        report.add(
-            ("sampling_interval",), f"{shown} is longer than the run of {run}", ("duration",)
-        )
-    return file.sampling_interval
 
 
 def _phases(file: ScenarioFile, report: Report) -> list[dict[str, Any]]:
