@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 import jostle
+import pytest
 from jostle.errors import InputError
 from jostle.scenario.resolve.sampling import MOST_ROWS, automatic_interval
 

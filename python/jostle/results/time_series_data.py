@@ -308,7 +308,7 @@ def _capacities(results: FinishedRuns, condition: int, links: pl.DataFrame) -> t
 def _caption(drawn: Sequence[PanelData], parts: dict[str, tuple[str, ...]], runs: int) -> str:
     said = []
     ranged = [
-        panel.quantity
+        panel.quantity[:1].lower() + panel.quantity[1:]
         for panel in drawn
         if any(line.extremes and line.label not in parts for line in panel.lines)
     ]
