@@ -21,7 +21,7 @@ def test_a_plain_scenario(read: Read, run_spec_schema: dict[str, Any]) -> None:
     run = spec(read())
     jsonschema.validate(run, run_spec_schema)
     assert run["phases"] == [{"name": "overall", "from_ns": 0, "to_ns": 10_000_000_000}]
-    assert run["interval_ns"] == 1_000_000_000
+    assert run["interval_ns"] == 100_000_000
     assert (run["seed"], run["record"]) == (1, "none")
     link = run["links"][0]
     assert link["capacity"] == {"kind": "constant", "rate_bps": 10_000_000}
@@ -56,10 +56,6 @@ def test_a_capture_needs_few_flows_with_short_names(read: Read) -> None:
         read(overrides={key: value})
         with pytest.raises(ScenarioError, match=told):
             read(overrides={"capture": "true", key: value})
-
-
-def test_a_short_run_has_at_least_ten_bins(read: Read) -> None:
-    assert spec(read(('"10 s"', '"2 s"')))["interval_ns"] == 200_000_000
 
 
 def test_a_profile_carries_the_quiet_link(read: Read) -> None:

@@ -110,6 +110,8 @@ pub(crate) struct EventQueue {
     packets: QuaternaryHeap<Reverse<u128>>,
     timers: QuaternaryHeap<Reverse<u128>>,
     scheduled: u64,
+    /// Sequence number of all scheduled observations; 0 before the first.
+    observation: u64,
 }
 
 impl Default for EventQueue {
@@ -120,6 +122,7 @@ impl Default for EventQueue {
             packets: QuaternaryHeap::new(),
             timers: QuaternaryHeap::new(),
             scheduled: 0,
+            observation: 0,
         }
     }
 }
@@ -193,6 +196,19 @@ impl EventQueue {
         } else {
             self.push(entry, event);
         }
+    }
+
+    /// Schedules the next observation. Of the events at that time, those that were scheduled before
+    /// the first call come before it, such as the starts of flows, and all others after it. The
+    /// order therefore does not depend on the length of the sampling interval.
+    #[cold]
+    pub fn schedule_observation(&mut self, at: Time) {
+        if self.observation == 0 {
+            self.scheduled += 1;
+            self.observation = self.scheduled;
+        }
+        let order = self.observation << (KIND_BITS + POSITION_BITS) | Event::Observe.pack();
+        self.push(u128::from(at.as_ns()) << 64 | u128::from(order), Event::Observe);
     }
 
     /// Returns the event of the last [`pop`](Self::pop) to the head of the queue. No event may have
@@ -303,6 +319,30 @@ mod tests {
             assert_eq!(agenda.pop(), Some((Time::from_ns(7), event(i))));
         }
         assert_eq!(agenda.pop(), None);
+    }
+
+    #[test]
+    fn the_order_of_an_observation_does_not_depend_on_when_it_was_scheduled() {
+        let at = Time::from_ns;
+        for interval_ns in [2, 3, 6] {
+            let mut agenda = EventQueue::default();
+            agenda.schedule(at(6), Event::Source(0));
+            agenda.schedule_observation(at(interval_ns));
+            agenda.schedule(at(4), Event::Wakeup(0));
+            agenda.schedule(at(6), Event::Link(0));
+            let mut order = Vec::new();
+            while let Some((now, event)) = agenda.pop() {
+                match event {
+                    Event::Wakeup(_) => agenda.schedule(at(6), Event::Pacing(0)),
+                    Event::Observe if now < at(6) => {
+                        agenda.schedule_observation(at(now.as_ns() + interval_ns));
+                    }
+                    event => order.push(event),
+                }
+            }
+            let expected = [Event::Source(0), Event::Observe, Event::Link(0), Event::Pacing(0)];
+            assert_eq!(order, expected, "{interval_ns}");
+        }
     }
 
     #[test]

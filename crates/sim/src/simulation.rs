@@ -439,7 +439,7 @@ impl<S: EventSink> Simulation<'_, S> {
             self.world.observations.next_boundary += 1;
         }
         if now < self.world.observations.duration {
-            self.world.network.agenda.schedule(self.world.observations.next(), Event::Observe);
+            self.world.network.agenda.schedule_observation(self.world.observations.next());
         }
     }
 }
