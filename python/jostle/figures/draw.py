@@ -17,6 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from jostle.figures.style import (
     COLOURS,
     COLUMN_IN,
+    DARK,
     DASHES,
     GREY,
     LETTER_IN,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from jostle.stats.descriptive import Floats
 
 _PANEL_IN = 1.05
+# Above this number of lines and points, lines are thinner, so that they do not cover each other.
+_FEW_LINES, _FEW_POINTS, _THIN = 3, 250, 0.5
 _GROUP_IN = 1.75
 _MEMBER_IN = 0.27
 # Width of a name's box, as a share of the column width.
@@ -194,7 +197,9 @@ def _panel(axis: Axes, panel: PanelData) -> None:
         if line.few is not None and line.few.any():
             axis.plot(line.time_s, mean, color=colour, linestyle=dash, alpha=0.4, linewidth=0.8)
             mean = np.where(line.few, np.nan, mean)
-        axis.plot(line.time_s, mean, color=colour, linestyle=dash, label=line.label)
+        crowded = len(panel.lines) > _FEW_LINES and mean.size > _FEW_POINTS
+        axis.plot(line.time_s, mean, color=colour, linestyle=dash, label=line.label,
+                  linewidth=_THIN if crowded and line.style != DARK else None)  # fmt: skip
         alone = _alone(line.mean)
         if not alone.any():
             continue
