@@ -100,7 +100,8 @@ def queue_after(number: int) -> dict[str, int]:
 
 @pytest.fixture
 def spec():
-    return spec_of(overrides={"duration": '"2 s"', "phases.late": '["1 s", "2 s"]'})
+    overrides = {"duration": '"2 s"', "phases.late": '["1 s", "2 s"]'}
+    return spec_of(overrides=overrides | {"sampling_interval": '"200 ms"'})
 
 
 @pytest.fixture
