@@ -40,9 +40,8 @@ impl FairBins {
     /// Selects the bins whose midpoint is in `from_s .. to_s`.
     pub(crate) fn between(&self, from_s: f64, to_s: f64) -> Self {
         let selected = numbers_between(self.bin_s, from_s, to_s);
-        let clipped = |range: &Range<u64>| {
-            range.start.max(selected.start)..range.end.min(selected.end)
-        };
+        let clipped =
+            |range: &Range<u64>| range.start.max(selected.start)..range.end.min(selected.end);
         let ranges = self.ranges.iter().map(clipped).filter(|range| !range.is_empty()).collect();
         Self { bin_s: self.bin_s, ranges }
     }

@@ -120,7 +120,8 @@ fn a_sampled_run_converges_at_the_same_time_with_any_sampling_interval() {
         dropped: std::array::from_fn(|_| none.clone()),
         marked: std::array::from_fn(|_| none.clone()),
     };
-    let samples = KernelSamples { times, flows: vec![flow(0), flow(1)], links: vec![link] };
+    let flows = vec![flow(0), flow(1)];
+    let samples = KernelSamples { times, flows, links: vec![link] };
     let mut waits_s = Vec::new();
     for interval_ns in [100 * MS, 300 * MS, S, 3 * S, 20 * S] {
         let record = samples.record(&spec(interval_ns)).unwrap();
