@@ -5,9 +5,6 @@ use std::ops::Range;
 
 use jostle_units::{Span, Time};
 
-use crate::flow_meter::FlowMeter;
-use crate::run_record::FlowIdentity;
-
 /// Length of a bin.
 pub(crate) const BIN: Span = Span::from_secs(1);
 /// Throughputs are about the same if they are within this fraction of the mean.
@@ -77,12 +74,12 @@ pub(crate) struct FairBinMeter {
 }
 
 impl FairBinMeter {
-    pub(crate) fn new(identities: &[FlowIdentity]) -> Self {
-        let flows = identities.iter().enumerate().filter(|(_, identity)| identity.competes());
+    /// Creates a meter for the competing flows whose data the meters at `positions` count.
+    pub(crate) fn new(positions: impl Iterator<Item = usize>) -> Self {
         Self {
             number: 0,
             end: Time::ZERO + BIN,
-            counted_bytes: flows.map(|(at, it)| (it.last.unwrap_or(at), 0)).collect(),
+            counted_bytes: positions.map(|at| (at, 0)).collect(),
             bins: FairBins::new(BIN.as_secs_f64()),
         }
     }
@@ -94,14 +91,14 @@ impl FairBinMeter {
     }
 
     /// Closes the bins that end until `now`. No data arrived in the second of them or later.
+    /// `received_bytes` returns what a meter has counted.
     #[cold]
-    pub(crate) fn advance(&mut self, now: Time, meters: &[FlowMeter]) {
-        let received = |(at, counted_bytes): &(usize, u64)| {
-            (meters[*at].received_bytes() - counted_bytes) as f64
-        };
+    pub(crate) fn advance(&mut self, now: Time, received_bytes: impl Fn(usize) -> u64) {
+        let received =
+            |(at, counted_bytes): &(usize, u64)| (received_bytes(*at) - counted_bytes) as f64;
         self.bins.push(self.number, self.counted_bytes.iter().map(received));
         for (at, counted_bytes) in &mut self.counted_bytes {
-            *counted_bytes = meters[*at].received_bytes();
+            *counted_bytes = received_bytes(*at);
         }
         self.number = now.as_ns() / BIN.as_ns();
         self.end = Time::from_ns((self.number + 1).saturating_mul(BIN.as_ns()));

@@ -68,10 +68,13 @@ impl Recorder {
             };
             if flow.acknowledges_in_order() { meter } else { meter.without_transmissions() }
         };
+        // The receiver of a flow's last proxy leg is the flow's receiver.
+        let competing = flow_identities.iter().enumerate().filter(|(_, flow)| flow.competes());
+        let competing = competing.map(|(at, flow)| flow.last.unwrap_or(at));
         let run = Recorded {
             phases: spec.phases.clone(),
             flows: flow_identities.iter().map(flow_meter).collect(),
-            fair_bins: FairBinMeter::new(&flow_identities),
+            fair_bins: FairBinMeter::new(competing),
             flow_identities,
             link_names: spec.links.iter().map(|link| link.name.clone()).collect(),
             links: spec.links.iter().map(|_| LinkMeter::new(&timeline)).collect(),
@@ -158,7 +161,8 @@ impl Recorder {
         }
         let end = self.run.timeline.end();
         if self.run.fair_bins.is_due(end) {
-            self.run.fair_bins.advance(end, &self.run.flows);
+            let flows = &self.run.flows;
+            self.run.fair_bins.advance(end, |at| flows[at].received_bytes());
         }
         for link in &mut self.run.links {
             link.finish(&self.run.timeline);
@@ -220,7 +224,8 @@ impl EventSink for Recorder {
     #[inline]
     fn received(&mut self, now: Time, flow: u32, wire_bytes: u32) {
         if self.run.fair_bins.is_due(now) {
-            self.run.fair_bins.advance(now, &self.run.flows);
+            let flows = &self.run.flows;
+            self.run.fair_bins.advance(now, |at| flows[at].received_bytes());
         }
         self.meter(flow).received(wire_bytes);
     }

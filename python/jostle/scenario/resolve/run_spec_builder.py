@@ -45,7 +45,7 @@ from jostle.scenario.resolve.proxies import (
 from jostle.scenario.resolve.python_controllers import controller_spec
 from jostle.scenario.resolve.queue_classes import assign_flows
 from jostle.scenario.resolve.receivers import path_bdp, receive_windows, receiver_spec
-from jostle.scenario.resolve.sampling import automatic_interval, check_interval
+from jostle.scenario.resolve.sampling import check_interval, interval_ns
 from jostle.scenario.resolve.satellite_slots import ReassignmentDraws
 from jostle.scenario.resolve.size_limits import limit_flow_count, limit_hop_count
 from jostle.scenario.resolve.sources import datagrams, no_controller, source_spec
@@ -200,17 +200,12 @@ def resolve(
         for (index, rtt), spec in zip(enumerate(rtts), specified, strict=True)
     ]
     own = with_first(specified, splits)
-    copies = [_copies(flow) for flow in file.flows]
-    flows = with_proxies(_in_order(file, own, report), copies, splits)
+    flows = with_proxies(_in_order(file, own, report), list(map(_copies, file.flows)), splits)
     assign_flows(file, [link.path for link in links], specs, flows, report)
     if report.found or report.hidden or any(spec is None for spec in specs):
         return None
     # No problem was reported, so all values are present.
-    settings["interval_ns"] = file.sampling_interval
-    if file.sampling_interval == "auto":
-        settings["interval_ns"] = automatic_interval(
-            file.duration, [rtt or 0 for rtt in rtts], flows, [link.peak_bps for link in links]
-        )
+    settings["interval_ns"] = interval_ns(file, rtts, flows, links)
     run = cast(RunSpec, {**settings, "links": specs, "flows": flows})
     refused = translate_engine_error(run, file, registry)
     if refused is not None:

@@ -8,8 +8,9 @@ from typing import Any, Final
 from jostle.scenario.models import ScenarioFile
 from jostle.scenario.parsing.problems import Report
 from jostle.scenario.parsing.quantities import format_amount
+from jostle.scenario.resolve.links import LinkFacts
 
-__all__ = ["MOST_ROWS", "automatic_interval", "check_interval"]
+__all__ = ["MOST_ROWS", "automatic_interval", "check_interval", "interval_ns"]
 
 MOST_ROWS: Final = 2_000_000
 """Maximum number of rows of a run's time series. All columns together take up to 930 bytes per row.
@@ -34,6 +35,19 @@ def check_interval(file: ScenarioFile, report: Report) -> None:
         report.add(
             ("sampling_interval",), f"{shown} is longer than the run of {run}", ("duration",)
         )
+
+
+def interval_ns(
+    file: ScenarioFile,
+    rtts: Sequence[int | None],
+    flows: Sequence[Mapping[str, Any]],
+    links: Sequence[LinkFacts],
+) -> int:
+    """Return the sampling interval of a run with the given base RTTs, flows and links."""
+    if file.sampling_interval != "auto":
+        return file.sampling_interval
+    peaks = [link.peak_bps for link in links]
+    return automatic_interval(file.duration, [rtt or 0 for rtt in rtts], flows, peaks)
 
 
 def automatic_interval(
@@ -83,19 +97,19 @@ def _period_ns(source: Mapping[str, Any]) -> int:
             return int(source["every_ns"])
         case "cbr":
             fastest_bps = max(step["rate_bps"] for step in source["steps"])
-            return 8 * 10**9 * int(source["bytes"]) // max(fastest_bps, 1)
+            return 8 * 10**9 * int(source["bytes"]) // max(int(fastest_bps), 1)
     return 0
 
 
 def _packet_ns(flows: Sequence[Mapping[str, Any]], peaks: Sequence[int]) -> int:
     """Return the mean time between full-sized packets on the slowest links of all flows."""
     slowest = {min(flow["path"], key=lambda at: peaks[at]) for flow in flows if flow["path"]}
-    rate_bps = sum(peaks[at] for at in slowest)
+    rate_bps: int = sum(peaks[at] for at in slowest)
     return _PACKET_BITS * 10**9 // rate_bps if rate_bps else 0
 
 
 def _round_down(ns: int) -> int:
-    power = 10 ** (len(str(ns)) - 1)
+    power: int = 10 ** (len(str(ns)) - 1)
     return max(number * power for number in (1, 2, 5) if number * power <= ns)
 
 
