@@ -392,8 +392,8 @@ def test_recorded_drawn_and_routed_links_are_those_of_the_simulator(
 def test_a_link_that_stops_and_changes_its_delay_with_a_queue_of_linux(backend, simulator):
     rate = '[["0 s", "20 Mbit/s"], ["2 s", "0 Mbit/s"], ["3 s", "20 Mbit/s"]]'
     delay = '[["0 s", "5 ms"], ["6 s", "15 ms"]]'
-    queue = {"bottleneck.queue": '"codel"'}
-    spec = spec_of(overrides={"bottleneck.rate": rate, "bottleneck.delay": delay, **queue})
+    others = {"bottleneck.queue": '"codel"', "sampling_interval": '"1 s"'}
+    spec = spec_of(overrides={"bottleneck.rate": rate, "bottleneck.delay": delay, **others})
     real, simulated = backend.run(spec), simulator.run(spec)
     assert real.links["sent_packets"][2] == 0
     assert real.links["dropped_codel"].sum() > 0
