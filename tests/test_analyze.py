@@ -18,6 +18,7 @@ from jostle.scenario import load_text
 SCENARIO = """
 title = "Two share a lossy link"
 duration = "20 s"
+sampling_interval = "1 s"
 seed = 5
 capture = true
 [[links]]

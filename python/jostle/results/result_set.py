@@ -120,7 +120,7 @@ class ResultSet(FinishedRuns):
         >>> results.series(None, "throughput").columns
         ['condition', 'seed', 'flow', 'time_s', 'value']
         >>> results.series("bottleneck", "queue_length").height
-        20
+        400
         """
         import polars as pl
 
