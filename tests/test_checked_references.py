@@ -34,7 +34,9 @@ def rfc_texts():
 def test_references_to_rfcs_have_one_form(rfc_texts):
     """A section, an appendix and a list of them: `RFC 9002 §7.3 and §B.6`."""
     other = [
-        f"{path}: {form}" for path, text in rfc_texts for form in rfc_references.other_forms(text)
+        f"{path}: {form}"
+        for path, text in rfc_texts
+        for form in rfc_references.malformed_references(text)
     ]
     assert not other, "\n".join(other)
 
@@ -60,7 +62,7 @@ def test_each_section_exists_and_each_rfc_of_the_table_is_mentioned(rfc_texts):
 )  # fmt: skip
 def test_another_form_is_found(text):
     """In comments of more than one line, too."""
-    assert len(rfc_references.other_forms(continuous(text))) == 1
+    assert len(rfc_references.malformed_references(continuous(text))) == 1
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_a_reference_is_read(text, sections):
     """A list has several sections; without one, the whole RFC is meant."""
     text = continuous(text)
     assert [each.section for each in rfc_references.references(text)] == sections
-    assert not rfc_references.other_forms(text)
+    assert not rfc_references.malformed_references(text)
 
 
 @pytest.mark.parametrize("rfc", rfc_references.pages())

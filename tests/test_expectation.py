@@ -85,8 +85,8 @@ def test_a_probability_needs_an_interval_and_one_bound() -> None:
     assert expect(ours(10.5, 3.0), "about", 10.0, 1.0).probability == 1.0
     late = expect(ours(10.5, 3.0), "below", 10.0)
     assert 0.0 < late.probability < 0.5
-    assert (late.verdict, late.decided_by_one().verdict) == ("open", "fails")
-    assert late.decided_by_one().probability == 0.0
+    assert (late.verdict, late.for_worst_run().verdict) == ("open", "fails")
+    assert late.for_worst_run().probability == 0.0
 
 
 @pytest.mark.parametrize(

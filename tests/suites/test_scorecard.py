@@ -24,7 +24,7 @@ def compared(value: float, half: float, *, by_one: bool = False) -> ComparisonRe
     """Give a comparison with a bound of 10 ms, of five runs."""
     ours = Estimate(value, value - half, value + half, 5, "ms", "")
     tested = expect(ours, "below", 10.0)
-    return ComparisonResult({}, 0, tested.decided_by_one() if by_one else tested)
+    return ComparisonResult({}, 0, tested.for_worst_run() if by_one else tested)
 
 
 def test_what_misses_its_bound_by_less_than_its_interval_is_unknown():

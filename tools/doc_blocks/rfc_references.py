@@ -45,13 +45,13 @@ def references(text: str, path: str = "") -> Iterator[Reference]:
         yield from (Reference(path, match["rfc"], section.lstrip("§")) for section in sections)
 
 
-def other_forms(text: str) -> list[str]:
+def malformed_references(text: str) -> list[str]:
     """Return references of a text that have another form, with what follows."""
     return [text[match.start() : match.end() + 12] for match in _OTHER_FORM.finditer(text)]
 
 
 def headings(root: Path = ROOT) -> dict[str, dict[str, str]]:
-    """Return the headings of each RFC by section; its title is that of section ""."""
+    """Return the headings of each RFC by section; section "" has its title."""
     found: dict[str, dict[str, str]] = {}
     for line in (root / SECTIONS).read_text("utf-8").splitlines():
         rfc, section, heading = line.split("\t")
@@ -84,7 +84,7 @@ class Sections:
     implemented, tested
         Files by section.
     omitted
-        Reason by section; those of a section hold for its subsections that have no files.
+        Reason by section. It holds for the subsections without files, too.
     """
 
     def __init__(self, rfc: str, root: Path = ROOT) -> None:
@@ -111,7 +111,7 @@ class Sections:
         return next((self.omitted[name] for name in names if name in self.omitted), "")
 
     def shown(self) -> list[str]:
-        """Return the sections of the page: those with files or a reason of their own, and gaps."""
+        """Return the sections of the page: with files, with a reason, or gaps."""
         cited = self.implemented.keys() | self.tested.keys()
         return [
             section for section, heading in self.headings.items()

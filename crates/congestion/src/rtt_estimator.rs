@@ -188,7 +188,8 @@ mod tests {
     /// by a thirty-second if a falling RTT would increase it. Expected values: SRTT and RTO in µs.
     #[test]
     fn samples_move_srtt_and_rto_by_their_weights() {
-        let cases: [(&[(u64, u64, u64)], u64, u64); 5] = [
+        type Samples<'a> = &'a [(u64, u64, u64)];
+        let cases: [(Samples<'_>, u64, u64); 5] = [
             (&[(180, 1, 10)], 110_000, 340_000),
             (&[(20, 1, 10)], 90_000, 293_750),
             (&[(80, 1, 10)], 97_500, 297_500),

@@ -47,7 +47,7 @@ impl Direction {
         self.probed >= FEWEST && self.queued > self.probed / 2
     }
 
-    fn answer(&mut self, at_ns: u64, now_ns: u64) {
+    fn record_reply(&mut self, at_ns: u64, now_ns: u64) {
         let passed_ns = now_ns.saturating_sub(at_ns);
         self.echo_ns = Some(self.echo_ns.map_or(passed_ns, |least| least.min(passed_ns)));
     }
@@ -178,13 +178,13 @@ impl Connection {
             && (segment.acknowledgment.wrapping_sub(end) as i32) >= 0
         {
             other.count_if_queued(now_ns, one.echo_ns);
-            other.answer(other.probe.at_ns, now_ns);
+            other.record_reply(other.probe.at_ns, now_ns);
             other.probe.waits_for = None;
         }
         if let Some((value, echo)) = segment.stamps {
             one.has_stamps = true;
             if other.stamp_probe.waits_for == Some(echo) {
-                other.answer(other.stamp_probe.at_ns, now_ns);
+                other.record_reply(other.stamp_probe.at_ns, now_ns);
                 other.stamp_probe.waits_for = None;
             }
             if one.stamp_probe.waits_for.is_none() && !segment.syn {

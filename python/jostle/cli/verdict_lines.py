@@ -290,7 +290,7 @@ def study_verdict(evaluations: Evaluations) -> str:
 
 def identification_verdict(found: Identification) -> str:
     """Name the controller that most probably sent the flow."""
-    (first, share), *others = found.answers
+    (first, share), *others = found.merged_ranking
     none = f"none of these {found.none_of_these:.2f}"
     if found.none_of_these > share:
         closest = f"{first} comes closest, and is not close"

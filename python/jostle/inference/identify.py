@@ -104,8 +104,8 @@ class Identification:
     missing: tuple[str, ...] = ()
 
     @property
-    def answers(self) -> list[tuple[str, float]]:
-        """The candidates with their probability; those that act alike on the path are one."""
+    def merged_ranking(self) -> list[tuple[str, float]]:
+        """The candidates with their probability; candidates that act alike on the path are one."""
         found: list[tuple[list[str], float]] = []
         last = 0.0
         for one in self.ranking:

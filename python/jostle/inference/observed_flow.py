@@ -191,7 +191,7 @@ def observe(run: Run, flow: str | None = None) -> ObservedFlow:
     missing = of_capture(row, least_full_s, seen.length_s, knows_flight=seen.knows_flight)
     seen = replace(seen, missing=tuple(missing))
     if seen.knows_flight and (per_ack := _packets_per_ack(lived)) is not None:
-        # ACKs of data were delayed, but not those of the handshake.
+        # ACKs of data were delayed, but not the ACKs of the handshake.
         known = [one for one in (least_s, _handshake_s(row)) if one is not None]
         seen = replace(seen, packets_per_ack=per_ack, least_rtt_s=min(known, default=None))
     return _at_the_sender(seen, row)

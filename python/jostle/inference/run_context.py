@@ -124,7 +124,7 @@ def spec_from_estimate(observed: ObservedFlow) -> RunSpec:
 
     The rate is `ObservedFlow.link_rate`. The queue limit is the longest queueing delay times that
     rate, and the packet that waited so long. This holds for a drop-tail queue that the flow filled
-    alone. If the capture shows thinned ACKs, those of the run are thinned as much.
+    alone. If the capture shows thinned ACKs, the ACKs of the run are thinned as much.
 
     Raises
     ------

@@ -134,7 +134,7 @@ def parse_objective(text: str, direction: Direction) -> Objective:
     name = utility["name"]
     delta = float(utility["delta"]) if utility["delta"] else _DELTAS[name]
     delay = "rtt" if name == "remy" else "path_queueing_delay"
-    # Errors quote the text of the user, not that of a term.
+    # Errors quote the text of the user, not the text of a term.
     terms = tuple(
         replace(parse_quantity(f"{measure} {utility['rest']}"), text=rest.strip())
         for measure in ("throughput", delay)

@@ -84,7 +84,7 @@ class _Outcome:
         return name in self.runs or name in self.errors
 
 
-class _Place(NamedTuple):
+class _PlanEntry(NamedTuple):
     """A run of a plan, by condition, seed and name in the store."""
 
     condition: int
@@ -151,10 +151,10 @@ class Session:
         outcome = _Outcome()
         noted: Path | None = None
         while True:
-            places = self._places(plan)
-            noted = self._record_plan(plan, places, progress, noted)
-            self._run(plan, self._missing(plan, places, outcome), outcome, progress)
-            results = self._results(plan, places, outcome)
+            entries = self._entries(plan)
+            noted = self._record_plan(plan, entries, progress, noted)
+            self._run(plan, self._missing(plan, entries, outcome), outcome, progress)
+            results = self._results(plan, entries, outcome)
             more = adaptive_repeats.more_repeats(plan, results)
             if not more:
                 results.said = adaptive_repeats.unsettled(plan, results)
@@ -163,11 +163,11 @@ class Session:
                 return results
             plan = plan.repeated(more)
 
-    def _places(self, plan: RunPlan) -> list[_Place]:
+    def _entries(self, plan: RunPlan) -> list[_PlanEntry]:
         """Return the runs of a plan, which creates its runs on demand."""
         backend = self.backend
         return [
-            _Place(
+            _PlanEntry(
                 run.condition,
                 run.seed,
                 run_id(run.spec, backend.name, backend.version_of(run.spec)),
@@ -190,7 +190,7 @@ class Session:
         return self.shard.select(every)
 
     def _record_plan(
-        self, plan: RunPlan, places: Sequence[_Place], progress: Progress, earlier: Path | None
+        self, plan: RunPlan, entries: Sequence[_PlanEntry], progress: Progress, earlier: Path | None
     ) -> Path | None:
         """Write a plan to the store, instead of its `earlier` file, and return its new file.
 
@@ -200,7 +200,7 @@ class Session:
         if self.store is None or not self.noting or not self._splits_conditions(plan):
             return earlier
         made_by = (self.backend.name, self.backend.version)
-        written = write_plan(self.store.root, plan.title, made_by, plan.conditions, places)
+        written = write_plan(self.store.root, plan.title, made_by, plan.conditions, entries)
         if written is not None:
             progress.on_plan_stored(written.path.name)
         new = written.path if written is not None and written.new else None
@@ -209,19 +209,21 @@ class Session:
         return new
 
     def _missing(
-        self, plan: RunPlan, places: Sequence[_Place], outcome: _Outcome
+        self, plan: RunPlan, entries: Sequence[_PlanEntry], outcome: _Outcome
     ) -> dict[str, int]:
         """Return names and positions of the runs to carry out that are not in `outcome`."""
         mine = self._conditions(plan)
         missing: dict[str, int] = {}
-        for position, place in enumerate(places):
-            if place.condition in mine and place.name not in outcome:
-                missing.setdefault(place.name, position)
+        for position, entry in enumerate(entries):
+            if entry.condition in mine and entry.name not in outcome:
+                missing.setdefault(entry.name, position)
         if self.shard is not None and self._splits_conditions(plan):
             return dict(self.shard.select(list(missing.items())))
         return missing
 
-    def _results(self, plan: RunPlan, places: Sequence[_Place], outcome: _Outcome) -> ResultSet:
+    def _results(
+        self, plan: RunPlan, entries: Sequence[_PlanEntry], outcome: _Outcome
+    ) -> ResultSet:
         """Return the results of all runs of a plan."""
         mine = self._conditions(plan)
         runs, errors = outcome.runs, outcome.errors
@@ -230,8 +232,8 @@ class Session:
             self.backend.name,
             self.backend.version,
             conditions=plan.conditions,
-            results=[ConditionRun(c, s, runs[n]) for c, s, n in places if c in mine and n in runs],
-            failures=[Failure(c, s, errors[n]) for c, s, n in places if c in mine and n in errors],
+            results=[ConditionRun(c, s, runs[n]) for c, s, n in entries if c in mine and n in runs],
+            failures=[Failure(c, s, errors[n]) for c, s, n in entries if c in mine and n in errors],
         )
 
     def _run(

@@ -19,7 +19,7 @@ _Z: Final = 1.959964
 
 @dataclass(frozen=True)
 class Expectation:
-    """What is expected of a value, and whether runs confirm it.
+    """A number with a value and a verdict of runs on it.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Expectation:
         Whether the complete confidence interval agrees with `holds`, or a single run decides.
     under, over
         Accepted distance below and above the target; infinite without a limit.
-    by_one
+    is_worst_run
         Whether a single run beyond the bound decides, as in “all runs end within 5 s”.
     """
 
@@ -47,11 +47,11 @@ class Expectation:
     certain: bool
     under: float
     over: float
-    by_one: bool = False
+    is_worst_run: bool = False
 
-    def decided_by_one(self) -> Expectation:
+    def for_worst_run(self) -> Expectation:
         """Return the expectation of the worst run alone, which an interval cannot excuse."""
-        return replace(self, by_one=True, certain=self.certain or self.holds is False)
+        return replace(self, is_worst_run=True, certain=self.certain or self.holds is False)
 
     @property
     def is_open(self) -> bool:
@@ -105,7 +105,7 @@ class Expectation:
         """
         ours, sure = self.ours, 1.0 if self.holds else 0.0
         one_sided = math.inf in (self.under, self.over)
-        if not one_sided or (self.by_one and not self.holds):
+        if not one_sided or (self.is_worst_run and not self.holds):
             return sure
         if ours.value is None or ours.low is None or ours.high is None:
             return sure

@@ -23,7 +23,7 @@ def read_json_file(form: type[File], path: Path, kind: str) -> File | None:
     path
         The file. A link is ignored, because it could point outside the folder.
     kind
-        What the file should be, for an error message.
+        Kind of file, for an error message.
 
     Raises
     ------

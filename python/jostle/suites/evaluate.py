@@ -254,7 +254,7 @@ def _as_read(runs: Runs, part: ClaimPart, tested: Expectation) -> Expectation:
     If the worst run decides, its interval does not.
     """
     if _is_decided_by_worst_run(part):
-        return tested.decided_by_one()
+        return tested.for_worst_run()
     if not isinstance(part.right, Value) or not (part.margin or part.within):
         return tested
     other = value_estimate(runs, part.right).value

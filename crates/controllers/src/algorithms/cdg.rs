@@ -237,7 +237,7 @@ fn nearest_multiple(us: i32) -> i32 {
     us.saturating_add(half) / TOLERANCE_US
 }
 
-/// cwnd grows like that of Reno (`tcp_cdg.c::tcp_cdg_cong_avoid`).
+/// cwnd grows as in Reno (`tcp_cdg.c::tcp_cdg_cong_avoid`).
 impl CongestionAvoidance for Cdg {
     fn on_established(&mut self, window: &mut CongestionWindow, _established: &EstablishedEvent) {
         self.shadow = window.cwnd;

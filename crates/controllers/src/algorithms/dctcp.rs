@@ -87,7 +87,7 @@ impl Dctcp {
     }
 }
 
-/// cwnd grows like that of conventional TCP (RFC 8257 §3.4).
+/// cwnd grows as in conventional TCP (RFC 8257 §3.4).
 impl CongestionAvoidance for Dctcp {
     fn required_ecn_feedback(&self) -> EcnFeedback {
         EcnFeedback::DctcpEcho

@@ -111,7 +111,7 @@ const fn eighths_of_us(span: Span) -> u64 {
     span.as_ns() / 125
 }
 
-/// Outside state `Open`, cwnd grows like that of Reno (`tcp_hybla.c::hybla_cong_avoid`).
+/// Outside state `Open`, cwnd grows as in Reno (`tcp_hybla.c::hybla_cong_avoid`).
 impl CongestionAvoidance for Hybla {
     fn on_established(&mut self, window: &mut CongestionWindow, established: &EstablishedEvent) {
         self.open = true;

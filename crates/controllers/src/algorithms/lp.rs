@@ -138,7 +138,7 @@ impl Lp {
     }
 }
 
-/// Outside the inference phase, cwnd grows like that of Reno (`tcp_lp.c::tcp_lp_cong_avoid`).
+/// Outside the inference phase, cwnd grows as in Reno (`tcp_lp.c::tcp_lp_cong_avoid`).
 impl CongestionAvoidance for Lp {
     /// Reduces the window in any recovery state. ssthresh does not change.
     /// `tcp_lp.c::tcp_lp_pkts_acked`.

@@ -1,5 +1,5 @@
 //! PIE (RFC 8033) with the defaults of Linux (`net/sched/sch_pie.c`; RFC 8033 §4.3): the delay is
-//! that of the last dequeued packet (timestamps, not the departure-rate estimator), drops are
+//! measured on the last dequeued packet (timestamps, not the departure-rate estimator), drops are
 //! derandomised, `bytemode` is off.
 //!
 //! There is no timer. Updates of the probability that are due are made before any other change of
