@@ -220,11 +220,12 @@ def test_orca_that_leaves_cubic_alone_is_cubic() -> None:
     A wake-up has the sender look once more at what it holds back for a larger burst, so that single
     packets leave some microseconds earlier.
     """
-    engine = FlowEnv(SCENARIO, "learner", design=ORCA)
+    scenario = SCENARIO.set({"sampling_interval": "1 s"})
+    engine = FlowEnv(scenario, "learner", design=ORCA)
     an_episode(engine, 2, 0.0)
     record = engine._simulations.finish(0)
     rate = engine.reset(seed=2)[1]["episode"]
-    spec = SCENARIO.set({"bottleneck.rate": rate["bottleneck.rate"]})
+    spec = scenario.set({"bottleneck.rate": rate["bottleneck.rate"]})
     planned = spec.plan(repeats=1, seed=rate["seed"]).runs[0]
     from_cubic = _core.run(json.dumps(planned.spec))
     for column in ("cwnd_bytes", "goodput_bps", "srtt_s"):

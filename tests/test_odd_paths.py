@@ -30,6 +30,7 @@ NEIGHBOURS = ("results1", "results2")
 SCENARIO = """
 title = "one"
 duration = "2 s"
+sampling_interval = "200 ms"
 [bottleneck]
 rate = "10 Mbit/s"
 queue = { kind = "drop_tail", limit = "20 packets" }

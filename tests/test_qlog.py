@@ -20,6 +20,7 @@ from jostle.scenario import load_text
 SCENARIO = """
 title = "Logs"
 duration = "20 s"
+sampling_interval = "1 s"
 seed = 3
 capture = { qlog = true }
 [[links]]

@@ -20,6 +20,7 @@ from jostle.scenario import ScenarioError, load_text
 SCENARIO = """
 title = "Over QUIC"
 duration = "4 s"
+sampling_interval = "400 ms"
 seed = 5
 capture = { qlog = true }
 [[links]]

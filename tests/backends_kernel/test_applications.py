@@ -167,8 +167,9 @@ def test_pages_are_those_of_the_simulator(many):
 @pytest.mark.parametrize("name", ["call", "ping"])
 def test_datagrams_leave_when_they_do_in_the_simulator(name, many):
     ours, theirs = (record.flows.filter(flow=name)["sent_packets"].to_list() for record in many)
-    assert theirs == ours
-    assert sum(ours) > 80
+    # What leaves at the end of an interval may count in it, or in the next one.
+    assert np.abs(np.cumsum(theirs) - np.cumsum(ours)).max() <= 1
+    assert sum(theirs) == sum(ours) > 80
 
 
 @pytest.mark.parametrize("name", ["request_response", "visits", "media"])

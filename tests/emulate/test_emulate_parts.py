@@ -241,7 +241,7 @@ def test_a_person_reads_what_happened() -> None:
     )
     assert " ".join(header.split()) == "packets delivered utilisation queue p95 dropped marked"
     assert row.split("  ")[0] == "to COMMAND"
-    for cell in ("12,345", "12,300", "95.7%", "12.3 ms", "1,200 overflow, 3 codel"):
+    for cell in ("12,345", "12,300", "95.7 %", "12.3 ms", "1,200 overflow, 3 codel"):
         assert cell in row
 
 

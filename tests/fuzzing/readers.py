@@ -215,7 +215,7 @@ READERS: Final = (
     _study("study", "toml", "small/study.toml", "scenario.parsing.toml_document"),
     _study("study-scenario", "toml", "small/flow.toml", "scenario.parsing.toml_document"),
     _study("study-setup", "text", "small/setup.md", "studies.consistency_check"),
-    _study("study-linux", "json", "small/linux.json", "studies.recorded_results"),
+    _study("study-linux", "json", "small/linux.json", "studies.json_file"),
     _study("study-points", "json", "small/linux-points.json", "studies.operating_points_archive"),
     _study("study-fitted", "json", "small/fitted.json", "studies.fitted_network"),
     _study(
