@@ -124,6 +124,9 @@ def test_an_identification_names_the_controller_and_the_next() -> None:
     strange = identification(0.4, ("bbr", 0.35, 0.03), ("bbr3", 0.25, 0.04))
     line = "none of these (probability 0.40): bbr comes closest, and is not close"
     assert verdict_lines.identification_verdict(strange) == line
+    strange = identification(0.4, ("bbr", 0.31, 0.02), ("modest-bbr", 0.29, 0.0204))
+    line = "none of these (probability 0.40): bbr and modest-bbr are about equally close"
+    assert verdict_lines.identification_verdict(strange) == line
     # Candidates with the same distance act alike: they are one answer.
     alike = identification(0.1, ("reno", 0.42, 0.01), ("lp", 0.42, 0.01), ("veno", 0.06, 0.02))
     line = "reno or lp (probability 0.84; next: veno 0.06, none of these 0.10)"

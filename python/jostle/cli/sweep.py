@@ -265,9 +265,9 @@ def _plan_line(plan: PlanProgress) -> str:
 def _sweep_line(sweep: Sweep, plan: PlanProgress) -> str:
     progress, command = sweep.progress, sweep.command
     done = progress.stored + progress.done
-    if not plan.left and progress.total == plan.total:
+    if progress.total == plan.total and (len(plan.sweeps) == 1 or not plan.left):
         # The record of the sweep is some seconds old; the runs of the plan were counted now.
-        done = plan.total
+        done = plan.done + plan.failed
     words = [f"{sweep.name} {sweep.state}", f"{done} of {progress.total}"]
     words += pace_words(progress.rate, progress.remaining_runs) if sweep.state == "running" else []
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(command.began_s))

@@ -187,6 +187,9 @@ def _trial_printer(task: Task, trials: int) -> Callable[[Trial], None]:
         else:
             found = ", ".join("–" if v is None else f"{v:.4g}" for v in score.objectives)
             found += "" if score.feasible else " (breaks a constraint)"
-        echo(single_line(f"[{trial.number + 1}/{trials}] {values}: {found}"), err=True)
+        echo(
+            single_line(f"[{trial.number + 1}/{trials}] trial {trial.number}: {values}: {found}"),
+            err=True,
+        )
 
     return print_trial

@@ -294,6 +294,8 @@ def identification_verdict(found: Identification) -> str:
     none = f"none of these {found.none_of_these:.2f}"
     if found.none_of_these > share:
         closest = f"{first} comes closest, and is not close"
+        if others and others[0][1] > 0.75 * share:
+            closest = f"{first} and {others[0][0]} are about equally close"
         return f"none of these (probability {found.none_of_these:.2f}): {closest}"
     following = [f"{name} {less:.2f}" for name, less in others[:1]]
     rest = ", ".join([*following, none])
