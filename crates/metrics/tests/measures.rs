@@ -27,7 +27,7 @@ fn ack(rtt_ms: u64, cwnd_bytes: u64) -> AckEvent {
     }
 }
 
-const STATE: FlowState = FlowState {
+pub const STATE: FlowState = FlowState {
     srtt: Span::ZERO,
     cwnd_bytes: 14_480,
     ssthresh_bytes: None,

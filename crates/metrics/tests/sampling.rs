@@ -1,21 +1,13 @@
 //! What the series say about an interval, and what does not depend on its length.
 
 use crate::common::{MS, S, dumbbell};
-use jostle_metrics::{EventSink, FlowState, KernelSamples, Recorder, SampledFlow, SampledLink};
+use crate::measures::STATE;
+use jostle_metrics::{EventSink, KernelSamples, Recorder, SampledFlow, SampledLink};
 use jostle_run_spec::RunSpec;
-use jostle_units::{Span, Time};
+use jostle_units::Time;
 use serde_json::json;
 
 const DURATION_S: u64 = 20;
-
-const STATE: FlowState = FlowState {
-    srtt: Span::ZERO,
-    cwnd_bytes: 14_480,
-    ssthresh_bytes: None,
-    in_flight_bytes: 1_448,
-    pacing_rate: None,
-    mode: "slow_start",
-};
 
 fn at(ms: u64) -> Time {
     Time::from_ns(ms * MS)

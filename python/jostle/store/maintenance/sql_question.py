@@ -86,7 +86,7 @@ def ask(
     for _ in range(_ATTEMPTS):
         before = set(folder.names(root))
         try:
-            answer = _answer(root, question, told)
+            answer = _query(root, question, told)
         except InputError:
             if before.issubset(folder.names(root)):
                 raise
@@ -97,7 +97,7 @@ def ask(
     raise InputError(f"the store {root} is being compacted: ask again later")
 
 
-def _answer(root: Path, question: str, told: Callable[[str], object]) -> pl.DataFrame:
+def _query(root: Path, question: str, told: Callable[[str], object]) -> pl.DataFrame:
     import duckdb
 
     from jostle.store.maintenance.duckdb_files import TableFiles
