@@ -171,14 +171,24 @@ def run_of(goodput: float, other: float, rtt_s: float) -> dict[str, FlowValues]:
 
 
 def test_bulk_counts_what_the_other_flow_loses() -> None:
-    def score(own: dict[str, FlowValues]) -> float:
-        return GOALS["bulk"].score(own, now, ("download",))
+    def factors(*own: dict[str, FlowValues]) -> list[float]:
+        gains = GOALS["bulk"].gains(own, [now] * len(own), ("download",))
+        return [math.exp(gain) for gain in gains]
 
     now = run_of(5e6, 4e6, 0.1)
     greedy = run_of(8e6, 1e6, 0.2)
-    assert math.exp(score(greedy) - score(now)) == pytest.approx(8 / 5 / 4 / 2)
-    assert score(run_of(5e6, 6e6, 0.05)) == score(now)
-    assert score(run_of(9e6, 0.0, math.nan)) < score(greedy)
+    assert factors(greedy) == pytest.approx([8 / 5 / 4 / 2])
+    assert factors(run_of(5e6, 6e6, 0.05)) == [1.0]
+    assert factors(run_of(9e6, 0.0, math.nan)) < factors(greedy)
+
+
+@pytest.mark.parametrize("other", [(5e6, 3.4e6), (3.4e6, 5e6)])
+def test_chance_in_other_flows_does_not_lower_the_gain(other: tuple[float, float]) -> None:
+    now = run_of(5e6, 4e6, 0.1)
+    gains = GOALS["bulk"].gains(
+        [run_of(5e6, value, 0.1) for value in other], [now, now], ("download",)
+    )
+    assert gains == [0.0, 0.0]
 
 
 def test_what_a_capture_shows_is_drawn_from_its_interval() -> None:
@@ -483,10 +493,13 @@ def test_a_certain_gain_comes_before_an_uncertain_one_of_the_same_size() -> None
 
 def test_advice_says_that_all_settings_are_worse(tmp_path: Path) -> None:
     found = advice(network_of(VIDEO_CALL, tmp_path), "calls", "vegas")
-    worse = [replace(one, gain=replace(one.gain, value=-0.2, low=-0.3)) for one in found.ranking]
+    worse = [
+        replace(one, gain=replace(one.gain, value=-0.2, low=-0.3, high=-0.1))
+        for one in found.ranking
+    ]
     (said,) = answer_sentences(replace(found, ranking=tuple(worse)))
     assert "with 95 % confidence. All are worse than now. The least bad, " in said
-    mixed = [*worse[:-1], replace(worse[-1], gain=replace(worse[-1].gain, value=0.001))]
+    mixed = [*worse[:-1], replace(worse[-1], gain=replace(worse[-1].gain, high=0.001))]
     (said,) = answer_sentences(replace(found, ranking=tuple(mixed)))
     assert "All are worse" not in said
     assert "The best of them, " in said

@@ -36,8 +36,8 @@ def answer_sentences(found: Advice) -> list[str]:
         why = "no setting is better than the present one with 95 % confidence"
         if low is not None and low > least:
             why = "the gain of every setting is negligible"
-        values = [one.gain.value for one in found.ranking]
-        worse = all(value is not None and value < least for value in values)
+        best_cases = [one.gain.high for one in found.ranking]
+        worse = all(gain is not None and gain < least for gain in best_cases)
         named = "All are worse than now. The least bad" if worse else "The best of them"
         return [f"Change nothing: {why}. {named}, {best.change.label}: {_effect(found, best)}."]
     sentences = [_recommendation(found, best)]

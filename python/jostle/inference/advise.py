@@ -248,12 +248,8 @@ class _Trial:
         self.left_out.append(f"Left out: {change.label}, which cannot be run ({reason}).")
 
     def gains(self, own: Sequence[Measured], now: Sequence[Measured]) -> list[float]:
-        """Return the difference of the score from the baseline for each run."""
-        score, served = self.setup.goal.score, self.setup.served
-        return [
-            score(mine, there, served) - score(there, there, served)
-            for mine, there in zip(own, now, strict=True)
-        ]
+        """Return the difference of the goal's score from the baseline for each run."""
+        return self.setup.goal.gains(own, now, self.setup.served)
 
     def effect(self, own: Sequence[Measured], now: Sequence[Measured]) -> float:
         """Return the mean effect on flows that the goal is not about, as a logarithm."""

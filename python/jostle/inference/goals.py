@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from jostle.inference.flow_benefits import FlowValues, benefit
 
@@ -47,8 +49,8 @@ class Goal:
         Duration of a run if nothing is known of the traffic: in multiples of a download's length;
         None for 60 s.
     score
-        Function that returns the score of a run from its measures, the baseline's measures on the
-        same network and seed, and the names of the served flows; higher is better.
+        Function that returns the score of a run from its measures and the names of the served
+        flows; higher is better.
     relative
         Whether the score is a logarithm, so that differences are factors.
     meaning
@@ -58,6 +60,9 @@ class Goal:
         the served flows, then by their effect on the other flows.
     delays
         Names of the measures of that delay; empty if the score contains it.
+    effects
+        Function that returns the effects on other flows that reduce the gain where their mean is
+        below 0, from the measures of a run and of the baseline on the same network and seed.
     """
 
     name: str
@@ -67,11 +72,25 @@ class Goal:
     background: Callable[[Keys, float], list[dict[str, Any]]]
     both_directions: bool
     duration: int | None
-    score: Callable[[Measured, Measured, tuple[str, ...]], float]
+    score: Callable[[Measured, tuple[str, ...]], float]
     relative: bool
     meaning: str
     close: float
     delays: tuple[str, ...] = ()
+    effects: Callable[[Measured, Measured, tuple[str, ...]], list[float]] = lambda *_: []
+
+    def gains(
+        self, own: Sequence[Measured], now: Sequence[Measured], served: tuple[str, ...]
+    ) -> list[float]:
+        """Return the difference of the score from the baseline for each run.
+
+        Other flows that are worse on average reduce it; better ones do not increase it.
+        """
+        pairs = list(zip(own, now, strict=True))
+        gains = [self.score(mine, served) - self.score(there, served) for mine, there in pairs]
+        effects = np.array([self.effects(mine, there, served) for mine, there in pairs])
+        harm = effects[:, effects.mean(axis=0) < 0].sum(axis=1)
+        return [float(gain) for gain in gains + harm]
 
 
 def effect_on(names: tuple[str, ...], own: Measured, now: Measured) -> float:
@@ -111,28 +130,28 @@ def _call(keys: Keys, _length_s: float, prefix: str) -> list[dict[str, Any]]:
     return [{"name": f"{prefix}call", "controller": "none", **keys, "source": source}]
 
 
-def _score_short(own: Measured, _now: Measured, served: tuple[str, ...]) -> float:
+def _score_of_all(own: Measured, served: tuple[str, ...]) -> float:
+    """Return the mean logarithm of the benefits of the served flows."""
     return sum(math.log(benefit(own[name])) for name in served) / len(served)
 
 
-def _score_bulk(own: Measured, now: Measured, served: tuple[str, ...]) -> float:
-    """Return the mean log goodput plus log (1 − harm) to other flows.
+def _effects(own: Measured, now: Measured, served: tuple[str, ...]) -> list[float]:
+    """Return the logarithms of the factors by which other flows and the RTTs of bulk flows change.
 
-    Harm is defined by Ware et al. ("Beyond Jain's Fairness Index", HotNets 2019), with the baseline
-    in place of the solo performance. Better than the baseline gains nothing.
+    A factor below 1 is 1 − harm as defined by Ware et al. ("Beyond Jain's Fairness Index", HotNets
+    2019), with the baseline in place of the solo performance.
     """
-    score = _score_short(own, now, served)
+    kept = []
     for name in (name for name in own if name not in served):
-        score += math.log(min(1.0, max(benefit(own[name]) / benefit(now[name]), _LEAST)))
+        kept.append(benefit(own[name]) / benefit(now[name]))
         if own[name].kind == "bulk":
             # A flow without delivered data has no RTT.
             mine, theirs = (of[name].values["rtt"] for of in (own, now))
-            kept = _LEAST if math.isnan(mine) else 1.0 if math.isnan(theirs) else theirs / mine
-            score += math.log(min(1.0, max(kept, _LEAST)))
-    return score
+            kept.append(0.0 if math.isnan(mine) else 1.0 if math.isnan(theirs) else theirs / mine)
+    return [math.log(max(factor, _LEAST)) for factor in kept]
 
 
-def _score_calls(own: Measured, _now: Measured, served: tuple[str, ...]) -> float:
+def _score_calls(own: Measured, served: tuple[str, ...]) -> float:
     """Return the quality of the worst flow, from 0 to 1: a call is as good as that."""
     return min(benefit(own[name]) / (100 if own[name].is_voice else 1) for name in served)
 
@@ -143,14 +162,14 @@ GOALS: Final[Mapping[str, Goal]] = {
         Goal(
             "short downloads", "short downloads, requests or pages",
             lambda kind, _: kind in ("transfers", "requests", "pages"),
-            _short, lambda _keys, _length_s: [], False, None, _score_short, True,
+            _short, lambda _keys, _length_s: [], False, None, _score_of_all, True,
             "geometric mean of the completion, response and page load times", 0.03,
         ),
         Goal(
             "bulk", "bulk transfers", lambda kind, _: kind == "bulk",
-            _bulk, _another, False, 2, _score_bulk, True,
+            _bulk, _another, False, 2, _score_of_all, True,
             "goodput × (1 − harm to each other flow), and × (1 − harm to its RTT) of bulk flows",
-            0.01,
+            0.01, effects=_effects,
         ),
         Goal(
             "calls", "voice or video calls", lambda kind, voice: voice or kind == "media",
