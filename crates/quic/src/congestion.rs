@@ -351,13 +351,15 @@ impl CongestionState {
 
     /// Handles a packet that is about to be sealed.
     pub fn on_sealing(&mut self, level: EncryptionLevel, packet: u64, payload: &[u8]) {
-        let mut stream_bytes = 0;
+        let (mut stream_bytes, mut repeated_bytes) = (0, 0);
         if level == EncryptionLevel::Data {
-            let frames = frames::read(payload, Some(&mut self.offsets));
-            stream_bytes = frames.stream_bytes;
-            self.totals.stream_bytes += u64::from(stream_bytes - frames.repeated_bytes);
-            self.totals.repeated_bytes += u64::from(frames.repeated_bytes);
-            self.repeated_in_datagram += frames.repeated_bytes;
+            frames::read(payload, |frame| {
+                stream_bytes += frame.length as u32;
+                repeated_bytes += self.offsets.note(frame) as u32;
+            });
+            self.totals.stream_bytes += u64::from(stream_bytes - repeated_bytes);
+            self.totals.repeated_bytes += u64::from(repeated_bytes);
+            self.repeated_in_datagram += repeated_bytes;
         }
         self.sealed = Some(SealedPacket { level, packet, stream_bytes });
     }
@@ -366,7 +368,7 @@ impl CongestionState {
     pub fn on_opened(&mut self, level: EncryptionLevel, payload: &[u8]) {
         self.opened = level;
         if level == EncryptionLevel::Data
-            && let Some(ack) = frames::read(payload, None).ack
+            && let Some(ack) = frames::read(payload, |_| ())
         {
             self.news.ack = Some(ack);
         }

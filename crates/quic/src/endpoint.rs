@@ -26,7 +26,7 @@ use crate::settings::{Congestion, Settings, StackController};
 use crate::stats::Transmission;
 use crate::virtual_clock::Clock;
 use crate::{Error, Handshake};
-use stream_reader::StreamReader;
+use stream_reader::{ArrivedFrames, StreamReader};
 use stream_writer::StreamWriter;
 
 /// Block size of the receive buffer. A block is reused when nothing refers to it any more.
@@ -61,6 +61,8 @@ pub struct QuicEndpoint {
     live: Option<ActiveConnection>,
     sending: Option<SenderSide>,
     reading: StreamReader,
+    /// Frames of a server.
+    arrived: Arc<ArrivedFrames>,
     delivered: u64,
     /// ECN codepoint that the peer used last. An endpoint that only sends ACKs uses the same.
     echoed: Ecn,
@@ -83,7 +85,7 @@ impl QuicEndpoint {
         settings.check()?;
         let endpoint = Endpoint::new(config::endpoint(settings, seed, "client"), None, true);
         let log = settings.log.as_ref().map(|title| Arc::new(QlogWriter::new(title, true)));
-        let mut end = Self::new(settings, seed, endpoint, Arc::default(), log);
+        let mut end = Self::new(settings, seed, endpoint, Default::default(), log);
         end.sending = Some(end.sending(congestion, 0));
         Ok(end)
     }
@@ -95,18 +97,18 @@ impl QuicEndpoint {
     /// If a setting is out of range.
     pub fn server(settings: &Settings, seed: u64) -> Result<Self, Error> {
         settings.check()?;
-        let secrets = Arc::default();
+        let shared = <(Arc<Secrets>, Arc<ArrivedFrames>)>::default();
         let log = settings.log.as_ref().map(|title| Arc::new(QlogWriter::new(title, false)));
-        let server = Arc::new(config::server(settings, seed, &secrets, log.clone())?);
+        let server = Arc::new(config::server(settings, seed, &shared, log.clone())?);
         let config = config::endpoint(settings, seed, "server");
-        Ok(Self::new(settings, seed, Endpoint::new(config, Some(server), true), secrets, log))
+        Ok(Self::new(settings, seed, Endpoint::new(config, Some(server), true), shared, log))
     }
 
     fn new(
         settings: &Settings,
         seed: u64,
         endpoint: Endpoint,
-        secrets: Arc<Secrets>,
+        (secrets, arrived): (Arc<Secrets>, Arc<ArrivedFrames>),
         log: Option<Arc<QlogWriter>>,
     ) -> Self {
         Self {
@@ -117,6 +119,7 @@ impl QuicEndpoint {
             live: None,
             sending: None,
             reading: StreamReader::new(settings),
+            arrived,
             delivered: 0,
             echoed: Ecn::NotCapable,
             arena: BytesMut::new(),
@@ -193,6 +196,7 @@ impl QuicEndpoint {
 
     fn forget(&mut self) {
         self.reading = StreamReader::new(&self.settings);
+        self.arrived.lock().clear();
         if let Some(live) = self.live.take() {
             self.endpoint.handle_event(live.handle, EndpointEvent::drained());
         }
@@ -465,8 +469,14 @@ impl QuicEndpoint {
     /// Passes the stack's events after a datagram or a timer to the controller.
     fn flush_events(&mut self, now: Time, observer: &mut impl SenderObserver) {
         self.exchange_endpoint_events();
+        for frame in self.arrived.lock().drain(..) {
+            self.delivered += self.reading.add(frame);
+        }
         while let Some(event) = self.live.as_mut().and_then(|live| live.connection.poll()) {
             self.on_event(now, event);
+        }
+        if let Some(live) = self.live.as_mut().filter(|_| self.sending.is_none()) {
+            self.reading.settle(&mut live.connection);
         }
         let answers = self.stack_controller_state();
         let Some(mut congestion) = self.congestion() else { return };
@@ -529,10 +539,10 @@ impl QuicEndpoint {
                 }
             }
             Event::Stream(StreamEvent::Opened { dir }) => {
-                self.delivered += self.reading.read_opened(&mut live.connection, dir);
+                self.reading.read_opened(&mut live.connection, dir);
             }
             Event::Stream(StreamEvent::Readable { id }) => {
-                self.delivered += self.reading.read(&mut live.connection, id);
+                self.reading.read(&mut live.connection, id);
             }
             _ => {}
         }

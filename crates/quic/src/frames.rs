@@ -1,16 +1,5 @@
 //! Parser for the frames of an unencrypted packet (RFC 9000 §19), limited to stream data and ACKs.
 
-/// Contents of the frames of a packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Frames {
-    /// Stream bytes.
-    pub stream_bytes: u32,
-    /// Stream bytes that had been sent before.
-    pub repeated_bytes: u32,
-    /// Last ACK frame.
-    pub ack: Option<AckFrame>,
-}
-
 /// Fields of an ACK frame without its ranges (RFC 9000 §19.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AckFrame {
@@ -75,18 +64,17 @@ pub(crate) struct SentOffsets {
 }
 
 impl SentOffsets {
-    /// Records that bytes `start..start + length` of `stream` are sent. Returns how many of them
-    /// had been sent before.
-    fn note(&mut self, stream: u64, start: u64, length: u64) -> u64 {
-        let end = start + length;
-        match self.ends.binary_search_by_key(&stream, |&(id, _)| id) {
+    /// Records that a frame is sent. Returns how many of its bytes had been sent before.
+    pub fn note(&mut self, frame: StreamFrame) -> u64 {
+        let end = frame.offset + frame.length;
+        match self.ends.binary_search_by_key(&frame.stream, |&(id, _)| id) {
             Ok(at) => {
                 let known = self.ends[at].1;
                 self.ends[at].1 = known.max(end);
-                end.min(known).saturating_sub(start)
+                end.min(known).saturating_sub(frame.offset)
             }
             Err(at) => {
-                self.ends.insert(at, (stream, end));
+                self.ends.insert(at, (frame.stream, end));
                 0
             }
         }
@@ -98,24 +86,33 @@ impl SentOffsets {
     }
 }
 
-/// Reads the frames of a packet up to the first unknown one. Known are the frames of RFC 9000 and
-/// of the extensions in use. `sent` are the offsets of the packet's sender; they distinguish
-/// retransmitted from new bytes.
-pub(crate) fn read(payload: &[u8], mut sent: Option<&mut SentOffsets>) -> Frames {
-    let mut frames = Frames::default();
+/// STREAM frame without its data (RFC 9000 §19.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StreamFrame {
+    pub stream: u64,
+    pub offset: u64,
+    pub length: u64,
+    /// Whether the data end the stream.
+    pub is_last: bool,
+}
+
+/// Reads the frames of a packet up to the first unknown one, and calls `on_stream` with each STREAM
+/// frame. Known are the frames of RFC 9000 and of the extensions in use. Returns the last ACK frame.
+pub(crate) fn read(payload: &[u8], mut on_stream: impl FnMut(StreamFrame)) -> Option<AckFrame> {
+    let mut ack = None;
     let mut reader = Reader::new(payload);
     while !reader.rest.is_empty() {
-        if read_frame(&mut reader, &mut frames, &mut sent).is_none() {
+        if read_frame(&mut reader, &mut ack, &mut on_stream).is_none() {
             break;
         }
     }
-    frames
+    ack
 }
 
 fn read_frame(
     reader: &mut Reader<'_>,
-    frames: &mut Frames,
-    sent: &mut Option<&mut SentOffsets>,
+    ack: &mut Option<AckFrame>,
+    on_stream: &mut impl FnMut(StreamFrame),
 ) -> Option<()> {
     match reader.varint()? {
         // PADDING up to the next frame.
@@ -124,7 +121,7 @@ fn read_frame(
         }
         // PING, HANDSHAKE_DONE, IMMEDIATE_ACK
         0x01 | 0x1e | 0x1f => {}
-        kind @ (0x02 | 0x03) => frames.ack = Some(read_ack(reader, kind == 0x03)?),
+        kind @ (0x02 | 0x03) => *ack = Some(read_ack(reader, kind == 0x03)?),
         // RESET_STREAM
         0x04 => reader.varints(3)?,
         // STOP_SENDING, MAX_STREAM_DATA, STREAM_DATA_BLOCKED
@@ -140,7 +137,7 @@ fn read_frame(
             let length = reader.varint()?;
             reader.skip(length)?;
         }
-        kind @ 0x08..=0x0f => read_stream(reader, kind, frames, sent)?,
+        kind @ 0x08..=0x0f => on_stream(read_stream(reader, kind)?),
         // MAX_DATA, MAX_STREAMS, DATA_BLOCKED, STREAMS_BLOCKED, RETIRE_CONNECTION_ID
         0x10 | 0x12..=0x14 | 0x16 | 0x17 | 0x19 => reader.varints(1)?,
         // NEW_CONNECTION_ID
@@ -175,21 +172,12 @@ fn read_ack(reader: &mut Reader<'_>, counts: bool) -> Option<AckFrame> {
     Some(AckFrame { largest, delay, marked })
 }
 
-fn read_stream(
-    reader: &mut Reader<'_>,
-    kind: u64,
-    frames: &mut Frames,
-    sent: &mut Option<&mut SentOffsets>,
-) -> Option<()> {
+fn read_stream(reader: &mut Reader<'_>, kind: u64) -> Option<StreamFrame> {
     let stream = reader.varint()?;
     let offset = if kind & 0x04 != 0 { reader.varint()? } else { 0 };
     let length = if kind & 0x02 != 0 { reader.varint()? } else { reader.rest.len() as u64 };
     reader.skip(length)?;
-    frames.stream_bytes += length as u32;
-    if let Some(sent) = sent {
-        frames.repeated_bytes += sent.note(stream, offset, length) as u32;
-    }
-    Some(())
+    Some(StreamFrame { stream, offset, length, is_last: kind & 0x01 != 0 })
 }
 
 #[cfg(test)]
@@ -215,21 +203,23 @@ mod tests {
     fn an_ack_is_read_between_other_frames() {
         // PING, ACK_ECN (largest 9, delay 5, one more range, counts 7, 0, 2), a stream to the end.
         let payload = [1, 3, 9, 5, 1, 0, 2, 1, 7, 0, 2, 0x08 | 0x04, 2, 40, 1, 1, 1];
+        let mut frames = Vec::new();
+        let ack = read(&payload, |frame| frames.push(frame));
+        assert_eq!(ack, Some(AckFrame { largest: 9, delay: 5, marked: Some(2) }));
+        assert_eq!(frames, [StreamFrame { stream: 2, offset: 40, length: 3, is_last: false }]);
         let mut sent = SentOffsets::default();
-        let frames = read(&payload, Some(&mut sent));
-        assert_eq!(frames.ack, Some(AckFrame { largest: 9, delay: 5, marked: Some(2) }));
-        assert_eq!((frames.stream_bytes, frames.repeated_bytes), (3, 0));
-        assert_eq!(read(&payload, Some(&mut sent)).repeated_bytes, 3);
+        assert_eq!(sent.note(frames[0]), 0);
+        assert_eq!(sent.note(frames[0]), 3);
         sent.forget(2);
-        assert_eq!(read(&payload, Some(&mut sent)).repeated_bytes, 0);
+        assert_eq!(sent.note(frames[0]), 0);
     }
 
     #[test]
     fn foreign_bytes_end_the_reading() {
         for length in 0..64 {
             let payload: Vec<u8> = (0..length).map(|i| (i as u8).wrapping_mul(37) ^ 0x1c).collect();
-            read(&payload, None);
+            read(&payload, |_| ());
         }
-        assert_eq!(read(&[0, 0, 0, 0xff], None), Frames::default());
+        assert_eq!(read(&[0, 0, 0, 0xff], |_| panic!("a STREAM frame")), None);
     }
 }

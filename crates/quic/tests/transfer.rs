@@ -92,6 +92,19 @@ fn a_stream_with_thousands_of_gaps_is_delivered() {
 }
 
 #[test]
+fn packets_of_many_small_frames_are_delivered() {
+    // Losses of retransmissions leave pieces of some bytes, up to 26 of which share a packet.
+    let path = Link::new(Rate::from_mbps(100), Span::from_ms(300), 1.0);
+    let mut world = World::new(&Settings::default(), ours("bic"), path);
+    world.transfer(48 * MEGABYTE);
+    assert_eq!(world.delivered, 48 * MEGABYTE);
+    assert!(world.dropped > 5_000, "{} packets were lost", world.dropped);
+    // The window is the same as before.
+    world.transfer(32 * MEGABYTE);
+    assert_eq!(world.delivered, 80 * MEGABYTE);
+}
+
+#[test]
 fn data_beyond_a_gap_occupy_the_receive_window() {
     let window = 65_536;
     // The window of the connection, and that of a stream, limits the sender.

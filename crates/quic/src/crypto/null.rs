@@ -45,16 +45,15 @@ const ID_BYTES: usize = 8;
 
 struct NullKey {
     level: EncryptionLevel,
-    inspector: Option<Arc<dyn PacketInspector>>,
+    inspector: Arc<dyn PacketInspector>,
 }
 
 impl PacketKey for NullKey {
     fn encrypt(&self, _: PathId, number: u64, packet: &mut [u8], header_bytes: usize) {
-        if let Some(inspector) = &self.inspector
-            && let Some((header, rest)) = packet.split_at_checked(header_bytes)
+        if let Some((header, rest)) = packet.split_at_checked(header_bytes)
             && let Some((payload, _)) = rest.split_last_chunk::<TAG_BYTES>()
         {
-            inspector.sealing(self.level, number, header, payload);
+            self.inspector.sealing(self.level, number, header, payload);
         }
     }
 
@@ -67,9 +66,7 @@ impl PacketKey for NullKey {
     ) -> Result<(), CryptoError> {
         let Some(length) = payload.len().checked_sub(TAG_BYTES) else { return Err(CryptoError) };
         payload.truncate(length);
-        if let Some(inspector) = &self.inspector {
-            inspector.opened(self.level, number, header, payload);
-        }
+        self.inspector.opened(self.level, number, header, payload);
         Ok(())
     }
 
@@ -185,7 +182,7 @@ struct NullSession {
     peer: Option<TransportParameters>,
     /// Incomplete message received so far.
     partial: Vec<u8>,
-    inspector: Option<Arc<dyn PacketInspector>>,
+    inspector: Arc<dyn PacketInspector>,
     has_handshake_keys: bool,
     /// 0-RTT is possible: the client has the server's parameters from an earlier connection.
     early: bool,
@@ -193,7 +190,7 @@ struct NullSession {
 
 impl NullSession {
     fn key(&self, level: EncryptionLevel) -> NullKey {
-        NullKey { level, inspector: self.inspector.clone() }
+        NullKey { level, inspector: Arc::clone(&self.inspector) }
     }
 
     fn keys(&self, level: EncryptionLevel) -> Keys {
@@ -361,7 +358,7 @@ impl ClientConfig for NullClient {
             mine: encoded(mine),
             peer: self.remembered,
             partial: Vec::new(),
-            inspector: Some(Arc::clone(&self.inspector)),
+            inspector: Arc::clone(&self.inspector),
             has_handshake_keys: false,
             early: self.remembered.is_some(),
         }))
@@ -375,12 +372,13 @@ pub(crate) struct NullServer {
     /// Whether the server accepts 0-RTT.
     pub early: bool,
     /// Inspector of all packets.
-    pub inspector: Option<Arc<dyn PacketInspector>>,
+    pub inspector: Arc<dyn PacketInspector>,
 }
 
 impl ServerConfig for NullServer {
     fn initial_keys(&self, _: u32, _: ConnectionId) -> Result<Keys, UnsupportedVersion> {
-        let key = || NullKey { level: EncryptionLevel::Initial, inspector: self.inspector.clone() };
+        let key =
+            || NullKey { level: EncryptionLevel::Initial, inspector: Arc::clone(&self.inspector) };
         Ok(Keys {
             header: KeyPair { local: Box::new(key()), remote: Box::new(key()) },
             packet: KeyPair { local: Box::new(key()), remote: Box::new(key()) },
@@ -399,7 +397,7 @@ impl ServerConfig for NullServer {
             mine: encoded(mine),
             peer: None,
             partial: Vec::new(),
-            inspector: self.inspector.clone(),
+            inspector: Arc::clone(&self.inspector),
             has_handshake_keys: false,
             early: self.early,
         })

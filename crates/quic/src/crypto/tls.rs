@@ -169,7 +169,7 @@ impl ClientConfig for TlsClient {
         let started = deterministic_random::with(&mut random, || {
             self.config.start_session(version, name, mine)
         });
-        let inspector = Some(Arc::clone(&self.inspector));
+        let inspector = Arc::clone(&self.inspector);
         Ok(Box::new(SeededSession { inner: started?, random, inspector, keys_given: 0 }))
     }
 }
@@ -177,14 +177,14 @@ impl ClientConfig for TlsClient {
 /// Server configuration.
 pub(crate) struct TlsServer {
     config: QuicServerConfig,
-    inspector: Option<Arc<dyn PacketInspector>>,
+    inspector: Arc<dyn PacketInspector>,
     seed: u64,
 }
 
 impl TlsServer {
     /// Creates the configuration. `inspector` inspects all packets.
     pub fn new(
-        inspector: Option<Arc<dyn PacketInspector>>,
+        inspector: Arc<dyn PacketInspector>,
         secrets: Arc<Secrets>,
         seed: u64,
     ) -> Result<Self, Error> {
@@ -222,7 +222,12 @@ impl ServerConfig for TlsServer {
         let mut random = RandomStream::new(self.seed, "tls/server");
         let inner =
             deterministic_random::with(&mut random, || self.config.start_session(version, mine));
-        Box::new(SeededSession { inner, random, inspector: self.inspector.clone(), keys_given: 0 })
+        Box::new(SeededSession {
+            inner,
+            random,
+            inspector: Arc::clone(&self.inspector),
+            keys_given: 0,
+        })
     }
 }
 
@@ -230,24 +235,19 @@ impl ServerConfig for TlsServer {
 struct SeededSession {
     inner: Box<dyn Session>,
     random: RandomStream,
-    inspector: Option<Arc<dyn PacketInspector>>,
+    inspector: Arc<dyn PacketInspector>,
     /// Number of key pairs returned so far: first handshake keys, then 1-RTT keys.
     keys_given: u8,
 }
 
-/// Wraps the keys of a level so that `inspector`, if there is one, inspects their packets.
+/// Wraps the keys of a level so that `inspector` inspects their packets.
 fn shown_pair(
-    inspector: &Option<Arc<dyn PacketInspector>>,
+    inspector: &Arc<dyn PacketInspector>,
     level: EncryptionLevel,
     KeyPair { local, remote }: KeyPair<Box<dyn PacketKey>>,
 ) -> KeyPair<Box<dyn PacketKey>> {
     let shown = |key| -> Box<dyn PacketKey> {
-        match inspector {
-            None => key,
-            Some(inspector) => {
-                Box::new(InspectedKey { key, level, inspector: Arc::clone(inspector) })
-            }
-        }
+        Box::new(InspectedKey { key, level, inspector: Arc::clone(inspector) })
     };
     KeyPair { local: shown(local), remote: shown(remote) }
 }

@@ -15,6 +15,7 @@ use noq_proto::{
     MtuDiscoveryConfig, ServerConfig, Side, TransportConfig, ValidationTokenConfig, VarInt,
 };
 
+use super::stream_reader::ArrivedFrames;
 use crate::Error;
 use crate::congestion::SharedCongestionState;
 use crate::crypto::{
@@ -126,10 +127,14 @@ pub(super) fn client(
 pub(super) fn server(
     settings: &Settings,
     seed: u64,
-    secrets: &Arc<Secrets>,
+    (secrets, arrived): &(Arc<Secrets>, Arc<ArrivedFrames>),
     log: Option<Arc<QlogWriter>>,
 ) -> Result<ServerConfig, Error> {
-    let inspector = log.map(|log| log as Arc<dyn PacketInspector>);
+    let arrived: Arc<dyn PacketInspector> = Arc::clone(arrived) as _;
+    let inspector = match log {
+        None => arrived,
+        Some(log) => Arc::new(InspectorPair(arrived, log)),
+    };
     let mut transport = transport(settings)?;
     transport.congestion_controller_factory(Arc::new(UnlimitedController));
     let crypto: Arc<dyn noq_proto::crypto::ServerConfig> = match settings.crypto {

@@ -1,10 +1,13 @@
 //! Receiving application: takes data from the stack at once, and delivers them in stream order.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use noq_proto::{Connection, Dir, StreamId, VarInt};
 
+use crate::crypto::{EncryptionLevel, PacketInspector};
+use crate::frames::{self, StreamFrame};
 use crate::settings::Settings;
 
 /// Largest window of a stream whose data the stack puts in order: 1,024 pieces with gaps between
@@ -16,61 +19,109 @@ const WITHHELD_DIVISOR: u64 = 32;
 /// The receive window divided by this is returned at once, as by the stack.
 const RETURNED_DIVISOR: u64 = 8;
 
+/// STREAM frames that arrived since the last call of [`lock`](Self::lock).
+#[derive(Debug, Default)]
+pub(super) struct ArrivedFrames(Mutex<Vec<StreamFrame>>);
+
+impl ArrivedFrames {
+    pub fn lock(&self) -> MutexGuard<'_, Vec<StreamFrame>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PacketInspector for ArrivedFrames {
+    fn sealing(&self, _: EncryptionLevel, _: u64, _: &[u8], _: &[u8]) {}
+
+    fn opened(&self, level: EncryptionLevel, _: u64, _: &[u8], payload: &[u8]) {
+        if level == EncryptionLevel::Data {
+            let mut arrived = self.lock();
+            frames::read(payload, |frame| arrived.push(frame));
+        }
+    }
+}
+
 /// Receiving application of a connection.
 ///
 /// The stack closes a connection if one of its streams has more than 1,024 buffered pieces, which
 /// happens when slow start overshoots a window of a few MB. Data are therefore read as they arrive,
 /// so that the stack buffers none, and this reader puts their ranges in order. It stores no
 /// contents: a range beyond a gap takes 16 bytes.
+///
+/// The ranges are those of the packets, not those that the stack returns: noq-proto 1.4 discards
+/// data of a packet with more than about 22 frames of a stream (`Assembler::defragment`, which takes
+/// the number of bytes read for the end of the data without a gap). Retransmissions make such
+/// packets out of what did not fit into the packets before.
 #[derive(Debug)]
 pub(super) struct StreamReader {
     streams: BTreeMap<StreamId, ReceivedRanges>,
+    complete: CompleteStreams,
     /// Whether the stack puts data in order. Only this limits a stream whose window is smaller than
     /// the connection's, because the stack's window of a stream grows with every byte that is read.
     in_order: bool,
     /// Bytes beyond gaps, of all streams. The application has not consumed them, so they occupy the
     /// receive window of the connection (RFC 9000 §4.1).
     waiting_bytes: u64,
+    /// Bytes of the open streams that arrived but were not read. If the stack does not put data in
+    /// order, it discarded them, so that reading does not return their part of the window.
+    unread_bytes: u64,
     window_bytes: u64,
-    /// Part of the window that is withheld from the stack for `waiting_bytes`.
-    withheld_bytes: u64,
+    /// Window that the stack was given.
+    given_bytes: u64,
 }
 
 impl StreamReader {
     pub fn new(settings: &Settings) -> Self {
+        let window_bytes = settings.connection_window_bytes;
         Self {
             streams: BTreeMap::new(),
-            in_order: settings.stream_window_bytes < settings.connection_window_bytes
+            complete: CompleteStreams::default(),
+            in_order: settings.stream_window_bytes < window_bytes
                 && settings.stream_window_bytes <= IN_ORDER_WINDOW_BYTES,
             waiting_bytes: 0,
-            window_bytes: settings.connection_window_bytes,
-            withheld_bytes: 0,
+            unread_bytes: 0,
+            window_bytes,
+            given_bytes: window_bytes,
         }
     }
 
-    /// Reads the streams that the peer opened, and returns the number of bytes that are delivered.
-    pub fn read_opened(&mut self, connection: &mut Connection, dir: Dir) -> u64 {
-        let mut bytes = 0;
-        while let Some(id) = connection.streams().accept(dir) {
-            bytes += self.read(connection, id);
+    /// Adds the data of a frame. Returns the number of bytes that are delivered: those that
+    /// complete the stream up to the next gap.
+    pub fn add(&mut self, frame: StreamFrame) -> u64 {
+        let Ok(id) = VarInt::from_u64(frame.stream).map(StreamId::from) else { return 0 };
+        if self.complete.contains(id) {
+            return 0;
         }
-        bytes
-    }
-
-    /// Reads the available data of a stream, and returns the number of bytes that are delivered:
-    /// those that complete the stream up to the next gap.
-    pub fn read(&mut self, connection: &mut Connection, id: StreamId) -> u64 {
         let ranges = self.streams.entry(id).or_default();
+        let end = frame.offset + frame.length;
+        if frame.is_last {
+            ranges.size = Some(end);
+        }
         let waited = ranges.waiting_bytes;
-        let mut delivered = 0;
-        let mut is_open = false;
+        let delivered = ranges.insert(frame.offset..end);
+        self.waiting_bytes = self.waiting_bytes - waited + ranges.waiting_bytes;
+        self.unread_bytes += delivered + ranges.waiting_bytes - waited;
+        delivered
+    }
+
+    /// Reads the streams that the peer opened.
+    pub fn read_opened(&mut self, connection: &mut Connection, dir: Dir) {
+        while let Some(id) = connection.streams().accept(dir) {
+            self.read(connection, id);
+        }
+    }
+
+    /// Discards the available data of a stream, which returns their part of the window.
+    pub fn read(&mut self, connection: &mut Connection, id: StreamId) {
+        let Some(ranges) = self.streams.get_mut(&id) else { return };
         let mut stream = connection.recv_stream(id);
+        let mut is_open = false;
         if let Ok(mut chunks) = stream.read(self.in_order) {
             is_open = loop {
                 match chunks.next(usize::MAX) {
                     Ok(Some(chunk)) => {
-                        let end = chunk.offset + chunk.bytes.len() as u64;
-                        delivered += ranges.insert(chunk.offset..end);
+                        let bytes = chunk.bytes.len() as u64;
+                        ranges.read_bytes += bytes;
+                        self.unread_bytes -= bytes;
                     }
                     Ok(None) => break false,
                     Err(_) => break true,
@@ -79,31 +130,73 @@ impl StreamReader {
             // Flow control frames are sent with the next packet.
             let _ = chunks.finalize();
         }
-        self.waiting_bytes = self.waiting_bytes - waited + ranges.waiting_bytes;
-        if !is_open {
-            self.streams.remove(&id);
+        if !is_open && let Some(ranges) = self.streams.remove(&id) {
+            self.waiting_bytes -= ranges.waiting_bytes;
+            self.unread_bytes -= ranges.unread_bytes();
+            self.complete.insert(id);
         }
-        self.withhold_credit(connection);
-        delivered
     }
 
-    /// Adapts the stack's receive window, which grows with every byte that is read, to an
-    /// application that consumes data in order.
+    /// Ends streams that are complete although the stack discarded some of their data, and adapts
+    /// the stack's receive window, which grows with every byte that is read, to an application that
+    /// consumes data in order. Call it when all available data are read.
+    pub fn settle(&mut self, connection: &mut Connection) {
+        if self.discarded_bytes() > 0 {
+            self.streams.retain(|&id, ranges| {
+                let is_complete = ranges.size == Some(ranges.complete);
+                if is_complete {
+                    self.unread_bytes -= ranges.unread_bytes();
+                    self.complete.insert(id);
+                    // The stack returns the window of what it discarded.
+                    let _ = connection.recv_stream(id).stop(VarInt::from_u32(0));
+                }
+                !is_complete
+            });
+        }
+        self.withhold_credit(connection);
+    }
+
+    const fn discarded_bytes(&self) -> u64 {
+        if self.in_order { 0 } else { self.unread_bytes }
+    }
+
     fn withhold_credit(&mut self, connection: &mut Connection) {
-        let wanted = self.waiting_bytes.min(self.window_bytes);
-        let more = wanted.saturating_sub(self.withheld_bytes);
-        let returned = self.withheld_bytes.saturating_sub(wanted);
+        let withheld = self.waiting_bytes.min(self.window_bytes);
+        let wanted = self.window_bytes + self.discarded_bytes() - withheld;
+        let more = self.given_bytes.saturating_sub(wanted);
+        let returned = wanted.saturating_sub(self.given_bytes);
         // An increase of the window sends a MAX_DATA frame. As in the stack, a small part of the
         // window is not worth a frame.
         let is_due = more > self.window_bytes / WITHHELD_DIVISOR
             || returned >= self.window_bytes / RETURNED_DIVISOR
-            || (returned > 0 && wanted == 0);
+            || (returned > 0 && withheld == 0);
         if !is_due {
             return;
         }
-        if let Ok(window) = VarInt::from_u64(self.window_bytes - wanted) {
+        if let Ok(window) = VarInt::from_u64(wanted) {
             connection.set_receive_window(window);
-            self.withheld_bytes = wanted;
+            self.given_bytes = wanted;
+        }
+    }
+}
+
+/// Streams whose data were all delivered: frames that arrive later are duplicates.
+#[derive(Debug, Default)]
+struct CompleteStreams {
+    /// All streams with a smaller index are complete.
+    all_below: u64,
+    others: BTreeSet<u64>,
+}
+
+impl CompleteStreams {
+    fn contains(&self, id: StreamId) -> bool {
+        id.index() < self.all_below || self.others.contains(&id.index())
+    }
+
+    fn insert(&mut self, id: StreamId) {
+        self.others.insert(id.index());
+        while self.others.remove(&self.all_below) {
+            self.all_below += 1;
         }
     }
 }
@@ -117,65 +210,115 @@ struct ReceivedRanges {
     beyond: VecDeque<Range<u64>>,
     /// Bytes of `beyond`.
     waiting_bytes: u64,
+    /// Bytes that the stack returned.
+    read_bytes: u64,
+    /// Size of the stream, if it is known.
+    size: Option<u64>,
 }
 
 impl ReceivedRanges {
-    /// Adds a range that was not received before, and returns the number of bytes by which the data
-    /// without a gap grow.
+    /// Returns the number of received bytes that the stack did not return.
+    const fn unread_bytes(&self) -> u64 {
+        self.complete + self.waiting_bytes - self.read_bytes
+    }
+
+    /// Adds a range, and returns the number of bytes by which the data without a gap grow.
     fn insert(&mut self, range: Range<u64>) -> u64 {
         if range.start > self.complete {
-            self.waiting_bytes += range.end - range.start;
             self.insert_beyond(range);
             return 0;
         }
         let before = self.complete;
-        self.complete = range.end;
-        if let Some(next) = self.beyond.pop_front_if(|next| next.start == range.end) {
+        self.complete = before.max(range.end);
+        while let Some(next) = self.beyond.pop_front_if(|next| next.start <= self.complete) {
             self.waiting_bytes -= next.end - next.start;
-            self.complete = next.end;
+            self.complete = self.complete.max(next.end);
         }
         self.complete - before
     }
 
-    fn insert_beyond(&mut self, range: Range<u64>) {
-        let at = self.beyond.partition_point(|other| other.start < range.start);
-        let joins_next = self.beyond.get(at).is_some_and(|next| next.start == range.end);
-        match at.checked_sub(1).and_then(|at| self.beyond.get_mut(at)) {
-            Some(previous) if previous.end == range.start => {
-                previous.end = range.end;
-                if joins_next && let Some(next) = self.beyond.remove(at) {
-                    self.beyond[at - 1].end = next.end;
-                }
-            }
-            _ if joins_next => self.beyond[at].start = range.start,
-            _ => self.beyond.insert(at, range),
+    /// Adds a range beyond a gap, and joins the ranges that it touches.
+    fn insert_beyond(&mut self, mut range: Range<u64>) {
+        let first = self.beyond.partition_point(|other| other.end < range.start);
+        let mut end = first;
+        while let Some(other) = self.beyond.get(end).filter(|other| other.start <= range.end) {
+            self.waiting_bytes -= other.end - other.start;
+            range = range.start.min(other.start)..range.end.max(other.end);
+            end += 1;
+        }
+        self.waiting_bytes += range.end - range.start;
+        if first == end {
+            self.beyond.insert(first, range);
+        } else {
+            self.beyond[first] = range;
+            self.beyond.drain(first + 1..end);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::ReceivedRanges;
+    use jostle_units::RandomStream;
+
+    use super::{CompleteStreams, ReceivedRanges};
+    use noq_proto::{Dir, Side, StreamId};
+
+    /// Checks the ranges against the bytes that have arrived.
+    fn check(ranges: &ReceivedRanges, arrived: &[bool]) {
+        let complete = arrived.iter().take_while(|&&there| there).count();
+        assert_eq!(ranges.complete, complete as u64);
+        let received = arrived.iter().filter(|&&there| there).count();
+        assert_eq!(ranges.waiting_bytes, (received - complete) as u64);
+        let gaps = arrived.windows(2).filter(|two| !two[0] && two[1]).count();
+        assert_eq!(ranges.beyond.len(), gaps);
+    }
 
     #[test]
     fn pieces_in_any_order_are_delivered_once_and_in_order() {
         // Every seventh, third, … piece of 97: a prime step visits each piece once.
         for step in [1, 3, 7, 50, 96] {
             let mut ranges = ReceivedRanges::default();
-            let mut arrived = [false; 97];
+            let mut arrived = [false; 970];
             for piece in (1..=97).map(|number| number * step % 97) {
-                arrived[piece] = true;
-                let complete = arrived.iter().take_while(|&&there| there).count() as u64;
+                arrived[piece * 10..piece * 10 + 10].fill(true);
                 let before = ranges.complete;
                 let offset = piece as u64 * 10;
-                assert_eq!(ranges.insert(offset..offset + 10), complete * 10 - before);
-                assert_eq!(ranges.complete, complete * 10);
-                let received = arrived.iter().filter(|&&there| there).count() as u64;
-                assert_eq!(ranges.waiting_bytes, (received - complete) * 10);
-                let gaps = arrived.windows(2).filter(|two| !two[0] && two[1]).count();
-                assert_eq!(ranges.beyond.len(), gaps, "step {step}, piece {piece}");
+                let delivered = ranges.insert(offset..offset + 10);
+                assert_eq!(delivered, ranges.complete - before, "step {step}, piece {piece}");
+                check(&ranges, &arrived);
             }
             assert!(ranges.beyond.is_empty());
         }
+    }
+
+    #[test]
+    fn overlapping_pieces_count_once() {
+        for seed in 0..50 {
+            let mut random = RandomStream::new(seed, "pieces");
+            let mut ranges = ReceivedRanges::default();
+            let mut arrived = [false; 300];
+            for _ in 0..200 {
+                let start = random.bits() as usize % 300;
+                let end = (start + random.bits() as usize % 30).min(300);
+                arrived[start..end].fill(true);
+                if start < end {
+                    ranges.insert(start as u64..end as u64);
+                }
+                check(&ranges, &arrived);
+            }
+        }
+    }
+
+    #[test]
+    fn complete_streams_are_known_in_any_order() {
+        let mut complete = CompleteStreams::default();
+        let stream = |index| StreamId::new(Side::Client, Dir::Uni, index);
+        for index in [2, 0, 3, 1, 7] {
+            assert!(!complete.contains(stream(index)));
+            complete.insert(stream(index));
+            assert!(complete.contains(stream(index)));
+        }
+        assert_eq!((complete.all_below, complete.others.len()), (4, 1));
+        assert!(!complete.contains(stream(5)));
     }
 }
