@@ -105,7 +105,7 @@ def test_points_gather_at_the_boundary_of_a_plane() -> None:
     blind = [away(one.point) for one in places if one.blind]
     assert np.median(chosen) < np.median(blind) / 3
     found = estimate_of(places)
-    assert found.holds == pytest.approx(np.pi * 0.35**2, abs=0.04)
+    assert found.holds < np.pi * 0.35**2 < found.holds + found.open
     assert 0 < found.open < 0.25
     assert found.blind == 20
     # No better than chance would be half of them.
@@ -114,7 +114,9 @@ def test_points_gather_at_the_boundary_of_a_plane() -> None:
 
 def test_three_keys() -> None:
     places = explore(Known(lambda a, b, c: a + b + c < 1.5), 3, 64, seed=2, tolerance=0.01)
-    assert estimate_of(places).holds == pytest.approx(0.5, abs=0.06)
+    found = estimate_of(places)
+    assert found.holds < 0.5 < found.holds + found.open
+    assert found.holds == pytest.approx(found.fails, abs=0.06)
     with pytest.raises(InputError, match="not over 4"):
         explore(Known(lambda *_: True), 4, 64, seed=2, tolerance=0.01)
 

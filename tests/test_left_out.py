@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,8 @@ from jostle.backends.sim import SimBackend
 from jostle.cli.runners import runners
 from jostle.runner.session import RejectedRun
 from jostle.scenario import load_text
+from jostle.studies import load
+from jostle.studies.run_study import unsupported
 
 SCENARIO = """
 duration = "1 s"
@@ -42,3 +45,9 @@ def test_conditions_left_out_for_the_same_reason_are_one_line(
         "  left out: 3 conditions: the kernel backend cannot run this scenario: "
         "flows.one.controller: no `vivace`"
     ]
+
+
+def test_experiments_that_a_backend_does_not_run_are_named() -> None:
+    study = load(Path(__file__).parent / "studies" / "small")
+    assert unsupported(study, "kernel") == ["transfer"]
+    assert unsupported(study, "sim") == []

@@ -218,6 +218,21 @@ def test_intervals_end_where_a_measure_ends():
     assert (found.low, found.high) == (0.0, 1.0)
     assert "cut at its bounds" in found.method
     assert with_interval(found, 1.0, 2) == "0.88 (0.00–1.00)"
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "text"),
+    [
+        (0.583, 0.0041, "0.583 ± 0.004"),
+        (9.87, 0.12, "9.87 ± 0.12"),
+        (40.21, 0.12, "40 ± <1"),
+        (0.0001, 0.00005, "0.000 ± <0.001"),
+        (3.4, 0.8, "3 ± 1"),
+    ],
+)
+def test_a_small_value_has_decimals_of_its_own(value: float, half: float, text: str) -> None:
+    found = Estimate(value, value - half, value + half, 5, "", "")
+    assert with_interval(found, 1.0, 0) == text
     inside = estimate([0.80, 0.81], "1", bounds=(0.0, 1.0))
     assert inside.method.endswith("interval")
     # A value beyond its bound, as rounding leaves one, is inside its interval.

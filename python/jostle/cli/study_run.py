@@ -218,9 +218,13 @@ def _carry_out(
 
     `asked` contains the requested repeats and setups.
     """
-    from jostle.studies.run_study import readings_on, run_study, work_of
+    from jostle.studies.run_study import readings_on, run_study, unsupported, work_of
 
     repeats, chosen = asked
+    for name in backends:
+        for each in studies:
+            for left_out in unsupported(each, name):
+                echo(f"left out on {name}: experiment {left_out} of {each.id}", err=True)
     work = {
         name: [
             one

@@ -106,9 +106,11 @@ def _figure(parts: Sequence[tuple[str, Drawn]], caption: str) -> Figure:
         for axis in axes.flat:
             handles |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
         if labels:
-            ordered = [handles[label] for label in labels if label in handles]
-            figure.legend(ordered, shown, loc="outside upper center", ncols=columns,
-                          handlelength=2.0, columnspacing=1.4, borderaxespad=0.1)  # fmt: skip
+            drawn = [pair for pair in zip(labels, shown, strict=True) if pair[0] in handles]
+            ordered = [handles[label] for label, _ in drawn]
+            figure.legend(ordered, [text for _, text in drawn], loc="outside upper center",
+                          ncols=columns, handlelength=2.0, columnspacing=1.4,
+                          borderaxespad=0.1)  # fmt: skip
         add_caption(figure, caption)
         return figure
 

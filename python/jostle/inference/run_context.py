@@ -91,7 +91,7 @@ def spec_from_link_file(link: LinkFile, observed: ObservedFlow) -> tuple[RunSpec
     there, back = list(range(len(link.links))), list(range(len(link.links), len(links)))
     own_bps, other_bps = _least_rate_bps(link.links), _least_rate_bps(link.reverse)
     shown, seen = observed.link_rate, ""
-    if shown is not None and own_bps and other_bps:
+    if shown is not None and own_bps and other_bps and own_bps != other_bps:
         if abs(math.log(other_bps / shown.rate_bps)) < abs(math.log(own_bps / shown.rate_bps)):
             there, back, own_bps, other_bps = back, there, other_bps, own_bps
         seen = (

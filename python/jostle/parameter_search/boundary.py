@@ -68,18 +68,23 @@ class Estimate:
 
     Attributes
     ----------
-    holds, open
-        Shares of the volume (of the scaled ranges) in which the nearest points vote that the claim
-        holds, and in which their vote is not clear.
+    holds, fails
+        Shares of the volume (of the scaled ranges) in which the nearest points clearly vote that
+        the claim holds, and that it does not hold.
     wrong, blind
         Number of points of the first design that the other points predict wrongly, and number of
         points of the first design.
     """
 
     holds: float
-    open: float
+    fails: float
     wrong: int
     blind: int
+
+    @property
+    def open(self) -> float:
+        """Share of the volume in which the vote is not clear: near the boundary."""
+        return 1 - self.holds - self.fails
 
 
 def explore(
@@ -158,8 +163,8 @@ def estimate_of(places: Sequence[SamplePoint]) -> Estimate:
         others = [other for other in places if other is not one]
         said = vote(others, np.array([one.point]))[0]
         wrong += int((said > 0.5) != one.judgement.holds)
-    is_open = (shares > _OPEN) & (shares < 1 - _OPEN)
-    return Estimate(float((shares > 0.5).mean()), float(is_open.mean()), wrong, len(blind))
+    holds, fails = (shares >= 1 - _OPEN).mean(), (shares <= _OPEN).mean()
+    return Estimate(float(holds), float(fails), wrong, len(blind))
 
 
 def _judged(judge: Judge, points: Sequence[Point], *, blind: bool) -> list[SamplePoint]:

@@ -55,6 +55,7 @@ class BoundaryResult:
             "claim": self.claim.text,
             "keys": [variable.key for variable in self.variables],
             "holds": found.holds,
+            "fails": found.fails,
             "open": found.open,
             "first_design": {"points": found.blind, "wrong": found.wrong},
             "points": [
@@ -95,7 +96,11 @@ class BoundaryResult:
             f"Of the {found.blind} points that were chosen blindly {found.wrong} would be judged "
             "wrongly by the others."
         )
-        rows = (("holds", f"{100 * found.holds:.0f}"), ("open", f"{100 * found.open:.0f}"))
+        rows = (
+            ("holds", f"{100 * found.holds:.0f}"),
+            ("does not hold", f"{100 * found.fails:.0f}"),
+            ("open, near the boundary", f"{100 * found.open:.0f}"),
+        )
         header = ("by the nearest points", "% of the ranges")
         return Table(header, rows, (), 1, self.claim.text, notes=tuple(notes))
 

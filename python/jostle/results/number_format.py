@@ -15,6 +15,8 @@ _DIGITS = 4
 _MOST_DECIMALS = 3
 _OF_INTERVALS = 2
 """Digits of an interval's half that say something."""
+_SMALL = 10
+"""A value below so many units of its column's last digit has decimals of its own."""
 _LOPSIDED = 0.01
 _FAR_OFF = 0.1
 _ROUNDING = 1e-9
@@ -37,10 +39,12 @@ def decimals(found: Iterable[Estimate], shown: Measure) -> int:
     before_point = math.floor(math.log10(largest)) + 1 if largest > 0 else 1
     most = min(max(_DIGITS - before_point, 0), _MOST_DECIMALS)
     halves = sorted(half for one in present if (half := _half(one) * factor) > 0.0)
-    if not halves:
-        return most
-    typical = halves[len(halves) // 2]
-    return min(most, max(0, _OF_INTERVALS - 1 - math.floor(math.log10(typical))))
+    return min(most, _own_decimals(halves[len(halves) // 2])) if halves else most
+
+
+def _own_decimals(half: float) -> int:
+    """Choose decimals for an interval's half."""
+    return min(_MOST_DECIMALS, max(0, _OF_INTERVALS - 1 - math.floor(math.log10(half))))
 
 
 def _half(found: Estimate) -> float:
@@ -63,6 +67,9 @@ def with_interval(found: Estimate, factor: float, decimals: int) -> str:
         return f"{text} ({_range(found.low, found.high, factor, decimals)})"
     unit = 10.0**-decimals
     if half * factor < unit / 2:
+        own = _own_decimals(half * factor)
+        if abs(found.value) * factor < _SMALL * unit and own > decimals:
+            return with_interval(found, factor, own)
         return f"{text} ± <{unit:.{decimals}f}"
     return f"{text} ± {half * factor:.{decimals}f}"
 

@@ -65,6 +65,12 @@ def readings_on(study: Study, backend: str, chosen: Sequence[str]) -> list[str]:
     return [DESCRIBED] if BACKENDS[backend].is_slow else study.readings
 
 
+def unsupported(study: Study, backend: str) -> list[str]:
+    """Return the names of the experiments that a study does not have on a backend."""
+    experiments = study.file.experiments.items()
+    return [name for name, experiment in experiments if backend not in experiment.backends]
+
+
 def work_of(
     study: Study, backend: Backend, repeats: int | None, readings: Sequence[str] = (DESCRIBED,)
 ) -> list[PlannedExperiment]:
