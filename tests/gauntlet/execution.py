@@ -35,7 +35,7 @@ def judge(case: Case) -> Verdict:
         name = str(FOLDER / "case.toml")
         (planned,) = Scenario.from_dict(case.document, name=name).plan().runs
         found = violations(SimBackend().run(planned.spec))
-    except (ScenarioError, JostleError) as error:
+    except (ScenarioError, JostleError, ValueError) as error:
         found = {RUN_ENDS: str(error).replace(f"{FOLDER}/", "")}
     return Verdict(case, found, time.thread_time() - start)
 

@@ -45,14 +45,18 @@ const ID_BYTES: usize = 8;
 
 struct NullKey {
     level: EncryptionLevel,
+    /// Number of key updates before this key. It is the tag of a packet, because packets of another
+    /// key must not be opened: late ones would look like a key update of the peer.
+    generation: u128,
     inspector: Arc<dyn PacketInspector>,
 }
 
 impl PacketKey for NullKey {
     fn encrypt(&self, _: PathId, number: u64, packet: &mut [u8], header_bytes: usize) {
-        if let Some((header, rest)) = packet.split_at_checked(header_bytes)
-            && let Some((payload, _)) = rest.split_last_chunk::<TAG_BYTES>()
+        if let Some((header, rest)) = packet.split_at_mut_checked(header_bytes)
+            && let Some((payload, tag)) = rest.split_last_chunk_mut::<TAG_BYTES>()
         {
+            *tag = self.generation.to_be_bytes();
             self.inspector.sealing(self.level, number, header, payload);
         }
     }
@@ -64,8 +68,13 @@ impl PacketKey for NullKey {
         header: &[u8],
         payload: &mut BytesMut,
     ) -> Result<(), CryptoError> {
-        let Some(length) = payload.len().checked_sub(TAG_BYTES) else { return Err(CryptoError) };
-        payload.truncate(length);
+        let Some((data, tag)) = payload.split_last_chunk::<TAG_BYTES>() else {
+            return Err(CryptoError);
+        };
+        if *tag != self.generation.to_be_bytes() {
+            return Err(CryptoError);
+        }
+        payload.truncate(data.len());
         self.inspector.opened(self.level, number, header, payload);
         Ok(())
     }
@@ -184,13 +193,15 @@ struct NullSession {
     partial: Vec<u8>,
     inspector: Arc<dyn PacketInspector>,
     has_handshake_keys: bool,
+    /// Number of key updates.
+    generation: u128,
     /// 0-RTT is possible: the client has the server's parameters from an earlier connection.
     early: bool,
 }
 
 impl NullSession {
     fn key(&self, level: EncryptionLevel) -> NullKey {
-        NullKey { level, inspector: Arc::clone(&self.inspector) }
+        NullKey { level, generation: self.generation, inspector: Arc::clone(&self.inspector) }
     }
 
     fn keys(&self, level: EncryptionLevel) -> Keys {
@@ -253,8 +264,9 @@ impl Session for NullSession {
     }
 
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
+        let key = || NullKey { generation: 0, ..self.key(EncryptionLevel::Data) };
         self.early.then(|| -> (Box<dyn HeaderKey>, Box<dyn PacketKey>) {
-            (Box::new(self.key(EncryptionLevel::Data)), Box::new(self.key(EncryptionLevel::Data)))
+            (Box::new(key()), Box::new(key()))
         })
     }
 
@@ -316,6 +328,7 @@ impl Session for NullSession {
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
+        self.generation += 1;
         Some(KeyPair {
             local: Box::new(self.key(EncryptionLevel::Data)),
             remote: Box::new(self.key(EncryptionLevel::Data)),
@@ -360,6 +373,7 @@ impl ClientConfig for NullClient {
             partial: Vec::new(),
             inspector: Arc::clone(&self.inspector),
             has_handshake_keys: false,
+            generation: 0,
             early: self.remembered.is_some(),
         }))
     }
@@ -377,8 +391,11 @@ pub(crate) struct NullServer {
 
 impl ServerConfig for NullServer {
     fn initial_keys(&self, _: u32, _: ConnectionId) -> Result<Keys, UnsupportedVersion> {
-        let key =
-            || NullKey { level: EncryptionLevel::Initial, inspector: Arc::clone(&self.inspector) };
+        let key = || NullKey {
+            level: EncryptionLevel::Initial,
+            generation: 0,
+            inspector: Arc::clone(&self.inspector),
+        };
         Ok(Keys {
             header: KeyPair { local: Box::new(key()), remote: Box::new(key()) },
             packet: KeyPair { local: Box::new(key()), remote: Box::new(key()) },
@@ -399,6 +416,7 @@ impl ServerConfig for NullServer {
             partial: Vec::new(),
             inspector: Arc::clone(&self.inspector),
             has_handshake_keys: false,
+            generation: 0,
             early: self.early,
         })
     }
@@ -408,4 +426,34 @@ fn encoded(parameters: &TransportParameters) -> Vec<u8> {
     let mut bytes = Vec::new();
     parameters.write(&mut bytes);
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Blind;
+
+    impl PacketInspector for Blind {
+        fn sealing(&self, _: EncryptionLevel, _: u64, _: &[u8], _: &[u8]) {}
+        fn opened(&self, _: EncryptionLevel, _: u64, _: &[u8], _: &[u8]) {}
+    }
+
+    #[test]
+    fn a_packet_of_another_key_is_not_opened() {
+        let key = |generation| NullKey {
+            level: EncryptionLevel::Data,
+            generation,
+            inspector: Arc::new(Blind),
+        };
+        let mut packet = *b"header, data, and a tag of 16...";
+        PacketKey::encrypt(&key(3), PathId::ZERO, 1, &mut packet, 6);
+        for generation in 2..5 {
+            let mut payload = BytesMut::from(&packet[6..]);
+            let opened =
+                PacketKey::decrypt(&key(generation), PathId::ZERO, 1, &packet[..6], &mut payload);
+            assert_eq!(opened.is_ok(), generation == 3);
+            assert_eq!(payload.len(), if generation == 3 { 10 } else { 26 });
+        }
+    }
 }
