@@ -12,6 +12,7 @@ use std::vec::IntoIter;
 use jostle_link::{DropReason, Error, SentTotals, Service, ServiceRate};
 use jostle_units::{Rate, SendLimit, Span, Time};
 
+use crate::departures::Departures;
 use crate::event_sink::{AckEvent, EventSink, FlowState};
 use crate::fair_bins;
 use crate::{Recorder, RunRecord};
@@ -117,7 +118,6 @@ impl KernelSamples {
             recorder: Recorder::of_samples(spec),
             events: self.application_events(spec).into_iter().peekable(),
             connections: BTreeMap::new(),
-            counted: Time::ZERO,
         };
         reporter.open(spec);
         let (mut before, mut next) = (Time::ZERO, 0);
@@ -290,6 +290,7 @@ impl Transfer {
 /// Counters of a link that were already reported to the recorder.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReportedLink {
+    departures: Departures,
     sent_bytes: u64,
     sent_packets: u64,
     dropped: [u64; REASONS],
@@ -308,8 +309,6 @@ struct Reporter<'a> {
     events: Peekable<IntoIter<(Time, u32, ApplicationEvent)>>,
     /// Numbers of connections in the run, by flow and number within the flow.
     connections: BTreeMap<(u32, u32), u32>,
-    /// Time up to which link counters were reported.
-    counted: Time,
 }
 
 impl Reporter<'_> {
@@ -432,7 +431,7 @@ impl Reporter<'_> {
 
     /// Reports the counters of links 1 ns before `moment`, because a link keeps time independently
     /// of interval ends. The queueing delay of the packets sent is estimated from the queue length
-    /// at the sample `last` and the rate since the previous sample.
+    /// at the sample `last` and the rate over ten packets or since the previous sample.
     fn count_links(&mut self, moment: Time, last: usize) {
         let now = Time::from_ns(moment.as_ns().saturating_sub(1));
         let samples = self.samples;
@@ -445,9 +444,7 @@ impl Reporter<'_> {
                 0 => 0,
                 _ => grown(&seen.sent_bytes, &mut reported.sent_bytes),
             };
-            let since_ns = now.since(self.counted).as_ns() as f64;
-            let waited_ns = seen.queue_bytes[last] / bytes.max(1) as f64 * since_ns;
-            let waited = Span::from_ns(waited_ns as u64);
+            let waited = reported.departures.wait(now, reported.sent_bytes, seen.queue_bytes[last]);
             for part in shared(bytes, packets) {
                 self.recorder.link_sent(now, now, number, part, waited);
             }
@@ -461,7 +458,6 @@ impl Reporter<'_> {
                 }
             }
         }
-        self.counted = now;
     }
 
     /// Reports the states at the end of an interval.

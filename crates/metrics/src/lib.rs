@@ -6,6 +6,7 @@
 mod capture_counters;
 mod contest;
 mod datagram_meter;
+mod departures;
 mod e_model;
 mod event_sink;
 mod fair_bins;

@@ -334,9 +334,10 @@ impl CongestionController for Nimbus {
         } else if ack.acked > 0 {
             self.cross.on_ack(ack);
             // Release: a report without losses increases the window by all acknowledged packets,
-            // also in recovery, where the window is reduced again, too. Unlike the release, an
-            // application-limited flow does not grow.
-            if self.mode == Mode::Competitive && !ack.app_limited {
+            // also in recovery, where the window is reduced again, too. Unlike the release, a window
+            // that the application or the receiver leaves unused does not grow.
+            let is_used = ack.prior_in_flight.saturating_mul(2) >= self.window.cwnd;
+            if self.mode == Mode::Competitive && !ack.app_limited && is_used {
                 self.grow(ack);
             }
             if ack.now >= self.next_report {

@@ -39,7 +39,7 @@ super::definition::measures! {
 
     /// Mean time that packets waited in the queue until their transmission began. On the kernel it
     /// is estimated for all packets between two samples: queue length at the second sample ÷
-    /// sending rate between the samples.
+    /// sending rate since the first, or over ten packets if fewer left.
     queueing_delay_mean_s: Option<f64>, "queueing_delay", "queueing delay", ROUND_TRIP, any,
         "queueing_delay_mean_s";
     |link, _| link.queueing_delay_mean_s;

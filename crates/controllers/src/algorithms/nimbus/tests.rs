@@ -190,3 +190,17 @@ fn it_grows_in_recovery_as_well() {
     nimbus.on_ack(&AckSample { acked: 3, can_increase_cwnd: false, ..ack(3) });
     assert_eq!(nimbus.window.cwnd, before + 3);
 }
+
+/// A receive window holds 5 packets in flight.
+#[test]
+fn an_unused_window_does_not_grow() {
+    for (in_flight, cwnd) in [(5, 20), (4, 10)] {
+        let mut nimbus = nimbus(&[]);
+        for number in 1..=100 {
+            let now = START + Span::from_ms(10 * number);
+            nimbus.on_ack(&AckSample { now, prior_in_flight: in_flight, ..ack(number) });
+        }
+        assert!(nimbus.window.cwnd <= cwnd, "{} of {in_flight}", nimbus.window.cwnd);
+        assert_eq!(nimbus.window.cwnd > 10, in_flight == 5);
+    }
+}

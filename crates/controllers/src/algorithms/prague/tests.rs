@@ -311,3 +311,16 @@ fn without_ecn_it_is_reno() {
     prague.on_congestion_event(&loss);
     assert_eq!(prague.ssthresh(), Some(50));
 }
+
+/// The pacing rate keeps the whole packets of the fractional window in flight: cwnd is one more.
+#[test]
+fn a_paced_window_grows_although_cwnd_is_not_full() {
+    for (in_flight, grows) in [(3, true), (2, false)] {
+        let mut prague = prague(3, &[], RTT);
+        for number in 1..=30 {
+            let sample = AckSample { cwnd_limited: false, ..one(number, 3, false, RTT) };
+            prague.on_ack(&AckSample { prior_in_flight: in_flight, ..sample });
+        }
+        assert_eq!(shown(&prague, "window_packets") > 3.1, grows, "{in_flight}");
+    }
+}
