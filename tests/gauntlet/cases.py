@@ -72,6 +72,12 @@ class Case:
         return document | {"flows": flows}
 
     @property
+    def recovered(self) -> Mapping[str, float]:
+        """Least share of the utilisation before, for phases that have their own."""
+        found: Mapping[str, float] = SITUATIONS[self.kind].get("recovered", {})
+        return found
+
+    @property
     def toml(self) -> str:
         """The scenario as a file that `jostle run` accepts in the folder of this module."""
         return "\n".join(f"{key} = {as_toml(value)}" for key, value in self.document.items())

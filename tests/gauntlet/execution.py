@@ -34,7 +34,7 @@ def judge(case: Case) -> Verdict:
     try:
         name = str(FOLDER / "case.toml")
         (planned,) = Scenario.from_dict(case.document, name=name).plan().runs
-        found = violations(SimBackend().run(planned.spec))
+        found = violations(SimBackend().run(planned.spec), case.recovered)
     except (ScenarioError, JostleError, ValueError) as error:
         found = {RUN_ENDS: str(error).replace(f"{FOLDER}/", "")}
     return Verdict(case, found, time.thread_time() - start)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -59,15 +61,15 @@ def retransmitted(run: Run) -> _Found:
             yield f"{100 * ratio:.1f} % retransmitted in the phase {name}"
 
 
-def recovery(run: Run) -> _Found:
-    """Utilisation 25 to 30 s after an event is above half of the one before."""
+def recovery(run: Run, recovered: Mapping[str, float] = MappingProxyType({})) -> _Found:
+    """Utilisation 25 to 30 s after an event is above half of the one before, or `recovered`."""
     phases = {name: of["utilisation"] for name, of in _link(run)["phases"].items()}
     del phases["overall"]
     if "steady" in phases:
         return
     before = phases.pop("before", 1.0)
     for name, after in phases.items():
-        if after <= _LEAST_RECOVERED * before:
+        if after <= recovered.get(name, _LEAST_RECOVERED) * before:
             yield f"utilisation {after:.4f} in the phase {name}, {before:.4f} before"
 
 
@@ -148,7 +150,14 @@ INVARIANTS: Final[Mapping[str, Callable[[Run], _Found]]] = {
 }
 
 
-def violations(run: Run) -> dict[str, str]:
-    """Return the violated invariants with their descriptions."""
-    found = {name: "; ".join(check(run)) for name, check in INVARIANTS.items()}
+def violations(run: Run, recovered: Mapping[str, float]) -> dict[str, str]:
+    """Return the violated invariants with their descriptions.
+
+    `recovered` contains the least share of the utilisation before for phases that have their own.
+    """
+    checks: dict[str, Callable[[Run], _Found]] = {
+        **INVARIANTS,
+        "recovery": partial(recovery, recovered=recovered),
+    }
+    found = {name: "; ".join(check(run)) for name, check in checks.items()}
     return {name: text for name, text in found.items() if text}

@@ -94,7 +94,7 @@ def test_an_unlisted_violation_is_reported_with_a_scenario_that_repeats_it(tmp_p
     path = tmp_path / "again.toml"
     path.write_text(toml)
     again = jostle.run(path, store=False).results[0].run
-    assert violations(again) == verdict.violations != {}
+    assert violations(again, {}) == verdict.violations != {}
     listed = replace(EXCEPTION, invariants=tuple(verdict.violations))
     assert list(unexpected([verdict], [listed])) == []
     assert list(stale([verdict], [listed])) == []
