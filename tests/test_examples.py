@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,3 +47,21 @@ def test_the_example_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     doctest.DocTestRunner().run(example, out=told.append)
     assert told == [], "".join(told)
+
+
+def test_the_notebook_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads((ROOT / "examples/own_cubic.ipynb").read_text("utf-8"))["cells"]
+    codes = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert '"repeats": 5' in codes[1]
+    codes[1] = codes[1].replace('"repeats": 5', '"repeats": 2').replace("40 s", "20 s")
+    known: dict[str, Any] = {}
+    for code in codes[:-1]:
+        exec(code, known)
+    figure = eval(codes[-1], known)
+    assert len(figure.axes[0].lines) == 4
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == 12
+    assert all("Mbit/s, rtt" in line for line in told)

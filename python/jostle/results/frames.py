@@ -27,6 +27,9 @@ def series_frame(run: Run, who: str, quantity: str) -> pl.DataFrame:
 
     kind: Scope = "flow" if who in [f["name"] for f in run.summary["flows"]] else "link"
     frame = run.flows if kind == "flow" else run.links
+    if kind == "flow" and quantity == "mode":
+        states = frame.filter(pl.col(kind) == who)
+        return states.select("time_s", value=pl.col("mode").cast(pl.String))
     names = _names(frame.columns, kind)
     column = names.get(quantity, quantity)
     if column in names.values():
@@ -40,7 +43,7 @@ def series_frame(run: Run, who: str, quantity: str) -> pl.DataFrame:
     internals = run.internals.filter(pl.col("flow") == who)
     found = internals.filter(pl.col("quantity") == quantity).select("time_s", "value")
     if found.is_empty():
-        known = [*names, *internals["quantity"].unique(maintain_order=True)]
+        known = [*names, "mode", *internals["quantity"].unique(maintain_order=True)]
         raise InputError(unknown("quantity", quantity, known))
     # A controller may report a quantity twice at the same time; the last value is valid.
     return found.unique("time_s", keep="last", maintain_order=True)

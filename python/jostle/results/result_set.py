@@ -99,7 +99,8 @@ class ResultSet(FinishedRuns):
             Name of a flow or a link. Several names, or None for every flow, give a tidy frame.
         quantity
             A column of the series (`cwnd`, `rtt`, `throughput`, `queue_length`, … with or without
-            its unit), or an internal quantity of a flow's controller.
+            its unit), an internal quantity of a flow's controller, or `mode`: the controller's
+            state as text.
         condition
             Position, label, or (part of) the grid's keys and values; may be left out if there is
             one condition, or for a tidy frame of all of them.
@@ -121,6 +122,8 @@ class ResultSet(FinishedRuns):
         ['condition', 'seed', 'flow', 'time_s', 'value']
         >>> results.series("bottleneck", "queue_length").height
         400
+        >>> sorted(set(results.series(None, "mode")["value"]) & {"slow_start", "probe_bw"})
+        ['probe_bw', 'slow_start']
         """
         import polars as pl
 
