@@ -282,6 +282,7 @@ impl Connection {
             next_departure: self.now,
             state: RecoveryState::Open,
             cwnd_limited: true,
+            pacing_limited: false,
             can_increase_cwnd: true,
             recovery_ended: false,
             ce_marked: 0,

@@ -56,6 +56,7 @@ pub(crate) fn ack(delivered: u64) -> AckSample {
         next_departure: Time::ZERO,
         state: RecoveryState::Open,
         cwnd_limited: true,
+        pacing_limited: false,
         can_increase_cwnd: true,
         recovery_ended: false,
         ce_marked: 0,

@@ -245,6 +245,9 @@ pub struct AckSample {
     /// 2861, `tcp.h::tcp_is_cwnd_limited` in Linux). In slow start, half of the window is
     /// sufficient for a controller that leaves its recovery to the transport.
     pub cwnd_limited: bool,
+    /// Whether the sender waited for pacing when the ACK arrived. RFC 9002 §7.8 counts a window that
+    /// pacing leaves unused as used; Linux does not, so it is false over TCP.
+    pub pacing_limited: bool,
     /// Whether cwnd may grow: the transport is not reducing it at the moment.
     pub can_increase_cwnd: bool,
     /// The ACK ended an episode of fast recovery or timeout recovery.
@@ -326,6 +329,7 @@ mod tests {
             next_departure: Time::ZERO,
             state: RecoveryState::Recovery,
             cwnd_limited: true,
+            pacing_limited: false,
             can_increase_cwnd: true,
             recovery_ended: false,
             ce_marked: 0,

@@ -182,6 +182,7 @@ mod tests {
             next_departure: Time::ZERO,
             state: RecoveryState::Open,
             cwnd_limited: true,
+            pacing_limited: false,
             can_increase_cwnd: true,
             recovery_ended: false,
             ce_marked: 0,

@@ -271,6 +271,7 @@ impl Transfer {
             state: self.state,
             cwnd_limited: self.cwnd_limited
                 || (slow_start && self.controller.cwnd() < 2 * self.max_in_flight),
+            pacing_limited: false,
             can_increase_cwnd: news.packets > 0 && !reducing,
             recovery_ended: was_in_recovery && !self.in_recovery(),
             ce_marked: news.marked,

@@ -284,6 +284,7 @@ impl Driver<'_> {
             next_departure: self.now,
             state: self.state,
             cwnd_limited: ack.cwnd_limited,
+            pacing_limited: false,
             can_increase_cwnd: acked > 0 && !reducing,
             recovery_ended: false,
             ce_marked: u32::from(ack.marked).min(acked),

@@ -112,6 +112,7 @@ fn acknowledge(controller: &mut dyn CongestionController, number: u64) {
         next_departure: now,
         state: RecoveryState::Open,
         cwnd_limited: true,
+        pacing_limited: false,
         can_increase_cwnd: true,
         recovery_ended: false,
         ce_marked: 0,

@@ -246,6 +246,7 @@ impl CongestionState {
             next_departure: self.pacer.departure.max(now),
             state: self.state,
             cwnd_limited: self.is_window_limited(),
+            pacing_limited: self.held,
             can_increase_cwnd: !self.in_reduction(),
             recovery_ended: before.left,
             ce_marked: before.marked,

@@ -223,6 +223,7 @@ impl Rledbat {
             // An unused window does not grow. In the first round trip of growth it at most doubles,
             // and a round trip may start at any segment.
             cwnd_limited: self.arrived.max(self.arrived_before).saturating_mul(4) >= window,
+            pacing_limited: false,
             can_increase_cwnd: true,
             recovery_ended: false,
             ce_marked: 0,

@@ -242,6 +242,7 @@ impl Sender {
             next_departure: self.pacer.departure.max(now),
             state: self.recovery.state(),
             cwnd_limited: self.is_cwnd_limited(),
+            pacing_limited: false,
             can_increase_cwnd: !reducing && progress,
             recovery_ended: self.recovery.state() != before.state
                 && matches!(before.state, RecoveryState::Recovery | RecoveryState::Loss),

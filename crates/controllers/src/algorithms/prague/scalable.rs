@@ -180,12 +180,11 @@ impl Scalable {
             }
             self.saw_mark = true;
         }
-        // With the queueing discipline `fq`, for which the release is made, packets that wait for
-        // their pacing time are in flight, so that they fill cwnd. Here they wait in the sender. The
-        // pacing rate is that of the whole packets of the fractional window: they are its full use.
-        let is_used = u64::from(ack.prior_in_flight) >= self.fraction >> PACKET_BITS;
+        // The pacing rate is that of the whole packets of the fractional window, so pacing can keep
+        // cwnd unused for ever.
+        let is_used = ack.cwnd_limited || ack.pacing_limited;
         let mut acked = ack.acked.saturating_sub(ack.ce_marked).min(MOST_ACKED);
-        if acked > 0 && !self.in_loss && (ack.cwnd_limited || is_used) {
+        if acked > 0 && !self.in_loss && is_used {
             if self.window.in_slow_start() {
                 acked = self.window.slow_start(acked);
                 self.fraction = u64::from(self.window.cwnd) << PACKET_BITS;

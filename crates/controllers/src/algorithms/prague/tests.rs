@@ -312,15 +312,15 @@ fn without_ecn_it_is_reno() {
     assert_eq!(prague.ssthresh(), Some(50));
 }
 
-/// The pacing rate keeps the whole packets of the fractional window in flight: cwnd is one more.
+/// RFC 9002 §7.8.
 #[test]
-fn a_paced_window_grows_although_cwnd_is_not_full() {
-    for (in_flight, grows) in [(3, true), (2, false)] {
+fn a_window_that_pacing_leaves_unused_grows() {
+    for pacing_limited in [true, false] {
         let mut prague = prague(3, &[], RTT);
         for number in 1..=30 {
             let sample = AckSample { cwnd_limited: false, ..one(number, 3, false, RTT) };
-            prague.on_ack(&AckSample { prior_in_flight: in_flight, ..sample });
+            prague.on_ack(&AckSample { pacing_limited, ..sample });
         }
-        assert_eq!(shown(&prague, "window_packets") > 3.1, grows, "{in_flight}");
+        assert_eq!(shown(&prague, "window_packets") > 3.1, pacing_limited);
     }
 }
