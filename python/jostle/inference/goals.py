@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from jostle.inference.flow_benefits import FlowValues, benefit
 
 if TYPE_CHECKING:
@@ -86,6 +84,8 @@ class Goal:
 
         Other flows that are worse on average reduce it; better ones do not increase it.
         """
+        import numpy as np
+
         pairs = list(zip(own, now, strict=True))
         gains = [self.score(mine, served) - self.score(there, served) for mine, there in pairs]
         effects = np.array([self.effects(mine, there, served) for mine, there in pairs])
