@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import click
+
 from jostle.cli.boundary import boundary
 from jostle.cli.emulate import emulate
 from jostle.cli.fit_network import fit_network
-from jostle.cli.info import citations, explain, list_, schema
+from jostle.cli.info import citations, cite, explain, list_, schema
 from jostle.cli.link import convert, generate, show
 from jostle.cli.renamed import RenamingGroup
 from jostle.cli.scorecard import scorecard
@@ -51,13 +53,16 @@ link = RenamingGroup(
     "-o`, or output of ping. The content determines the format.\n\n"
     "Example: jostle link show recording.csv -o recording.png",
 )
-info = RenamingGroup(
+info = click.group(
     "info",
+    cls=RenamingGroup,
     commands=[list_, explain, schema, citations],
+    invoke_without_command=True,
+    no_args_is_help=True,
     short_help="List and explain controllers, queues, measures, ….",
     help="List and explain controllers, queues, measures and other names.\n\n"
     "Example: jostle info explain bbr3",
-)
+)(cite)
 setup = RenamingGroup(
     "setup",
     commands=[status, kernel, quic, completion],

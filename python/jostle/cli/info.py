@@ -7,12 +7,14 @@ import re
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from jostle.cli import shell_completion
 from jostle.cli.environment import Environment
+from jostle.cli.options import store_folder_option
 from jostle.cli.output_targets import FIGURE, Outputs, output_option
 from jostle.cli.registry_names import (
     MEASURES,
@@ -22,6 +24,7 @@ from jostle.cli.registry_names import (
     STUDIES,
     SUITES,
     kinds_of,
+    papers_of,
     profiles_of,
     scenarios_of,
     studies_of,
@@ -29,6 +32,10 @@ from jostle.cli.registry_names import (
 )
 from jostle.errors import InputError, close_to, unknown
 from jostle.safe_io.terminal_text import echo, single_line, wrap_words
+
+if TYPE_CHECKING:
+    from jostle.store.run_folder import StoredRun
+    from jostle.store.segments.reader import SegmentRun
 
 _SUFFIXES = {"span": "_ns", "rate": "_bps", "size": "_bytes", "limit": "_bytes"}
 """Suffixes of the registry's keys for default and range, by kind of parameter."""
@@ -38,6 +45,59 @@ _NO_LIMIT = 2**50
 _WIDTH = 100
 _NARROWEST = 40
 """Smallest width of a list's last column."""
+
+
+@click.option(
+    "--cite",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=shell_completion.registered(),
+    help="Print BibTeX for a stored run, a controller, queue, … or a study; may be repeated.",
+)
+@store_folder_option
+@click.pass_context
+def cite(context: click.Context, /, *, names: tuple[str, ...], store_path: str) -> None:
+    """Print the BibTeX entries of names, unless a command follows."""
+    if context.invoked_subcommand is not None:
+        if names:
+            raise InputError(f"--cite: leave out the command `{context.invoked_subcommand}`")
+        return
+    if not names:
+        raise InputError("--store is for --cite: give a name, as in `jostle info --cite cubic`")
+    echo("\n\n".join(_citations(context.obj, names, Path(store_path))))
+
+
+def _citations(environment: Environment, names: Sequence[str], store: Path) -> list[str]:
+    """Return comments that say what follows, and BibTeX entries."""
+    from jostle.results.citations import bibliography, keys_of, names_of, software_entry
+    from jostle.store.store import Reader
+
+    rows = [row for rows in environment.registry().values() for row in rows if "source" in row]
+    sources = {**papers_of(), **{row["name"]: row["source"] for row in rows}}
+    reader = Reader(store)
+    runs = reader.names() if store.is_dir() else frozenset()
+    entries: dict[str, None] = {}
+    wanted: dict[str, str] = {}
+    for name in names:
+        if name in sources:
+            wanted[name] = sources[name]
+        elif name in runs:
+            run = cast("StoredRun | SegmentRun", reader.get(name))
+            entries[software_entry(run.provenance)] = None
+            used = {part: sources.get(part) for part in names_of(run)}
+            # Nothing is known of a controller in Python; a constant rate needs no source.
+            wanted |= {part: source or "" for part, source in used.items() if source != ""}
+        else:
+            known = [*sources, *(run for run in runs if run.startswith(name))]
+            raise InputError(_unknown_name(name, known, "registry entry, study or stored run"))
+    entries |= dict.fromkeys(bibliography(wanted))
+    subject = ", ".join(f"run {name}" if name in runs else name for name in names)
+    several = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
+    comments = [f"% Cite {several} for {subject}." if entries else f"% Nothing to cite: {subject}."]
+    if without := [name for name, source in wanted.items() if not keys_of(name, source)]:
+        comments.append(f"% Without a publication: {', '.join(without)}.")
+    return ["\n".join(comments), *entries]
 
 
 @click.command("list", short_help="List controllers, queues, scenarios, studies, ….")
@@ -158,11 +218,11 @@ def _entries(environment: Environment, kind: str) -> Sequence[Mapping[str, Any]]
     return entries
 
 
-def _unknown_name(name: str, names: Sequence[str]) -> str:
+def _unknown_name(name: str, names: Sequence[str], what: str = "algorithm") -> str:
     if close_to(name, names):
-        return unknown("algorithm", name, names)
+        return unknown(what, name, names)
     return (
-        f"no algorithm `{name}`: `jostle info list` shows the kinds, `jostle info list KIND` their "
+        f"no {what} `{name}`: `jostle info list` shows the kinds, `jostle info list KIND` their "
         "names"
     )
 

@@ -39,7 +39,7 @@ def scenarios_of() -> list[tuple[Path, str]]:
     here = Path(SCENARIOS)
     examples = Path(__file__).parents[3] / SCENARIOS
     folder = here if here.is_dir() else examples
-    found = [(path, _title(path)) for path in sorted(folder.glob("**/*.toml"))]
+    found = [(path, _text(path, "title")) for path in sorted(folder.glob("**/*.toml"))]
     if not found:
         raise InputError("no scenarios here: there is no folder `scenarios` with TOML files")
     return found
@@ -59,10 +59,18 @@ def suites_of() -> list[tuple[str, str]]:
     return _ids(library.SUITES)
 
 
+def papers_of() -> dict[str, str]:
+    """Return the papers of installed studies."""
+    from jostle.studies import library
+
+    files = library.STUDIES.installed.glob(f"*/{library.STUDIES.file}")
+    return {path.parent.name: _text(path, "paper") for path in sorted(files)}
+
+
 def _ids(library: Library) -> list[tuple[str, str]]:
     def titles(folder: Path, before: str) -> list[tuple[str, str]]:
         return [
-            (f"{before}{path.parent.name}", _title(path))
+            (f"{before}{path.parent.name}", _text(path, "title"))
             for path in sorted(folder.glob(f"*/{library.file}"))
         ]
 
@@ -86,12 +94,12 @@ def _is_same(one: Path, other: Path) -> bool:
     return other.is_file() and filecmp.cmp(one, other, shallow=False)
 
 
-def _title(path: Path) -> str:
-    """Return the title of a TOML file, of which nothing else is checked."""
+def _text(path: Path, key: str) -> str:
+    """Return a text of a TOML file, of which nothing else is checked."""
     from jostle.scenario.parsing.problems import ScenarioError
     from jostle.scenario.parsing.toml_document import parse, read_text
 
     try:
-        return str(parse(read_text(path), str(path))[1].get("title", ""))
+        return str(parse(read_text(path), str(path))[1].get(key, ""))
     except ScenarioError:
         return "(not readable)"
