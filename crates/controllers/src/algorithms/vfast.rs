@@ -12,7 +12,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         summary: "FAST with a nonlinear RTT filter that follows jumps and ignores noise",
         class: "delay",
         based_on: &["fast"],
-        source: "Belhaj & Tagmouti, VFAST TCP: an Improvement of FAST TCP, ICCSA 2009",
+        source: "Belhaj & Tagina, VFAST TCP: An Improvement of FAST TCP, UKSIM 2008",
         parameters: &[
             ALPHA,
             GAMMA,
