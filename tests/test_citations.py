@@ -13,7 +13,7 @@ import pytest
 from jostle.backends import load_engine
 from jostle.cli import status
 from jostle.cli.registry_names import papers_of
-from jostle.results.citations import keys_of, names_of, references
+from jostle.results.citations import keys_of, names_of, references, software_entry
 from jostle.store.store import Reader
 
 ROOT = Path(__file__).parents[1]
@@ -185,6 +185,15 @@ def test_a_run_is_cited_with_its_version(
     assert found["note"] == f"backend sim {version}"
     cited = {name for entry in entries for name in entry.split("\n")[0].strip("% ").split(", ")}
     assert cited == {"cubic", "hystart", "bbr", "drop_tail"}
+
+
+def test_a_run_on_the_kernel_of_this_machine_is_valid_bibtex() -> None:
+    version = "native-6.1.0-#1 SMP PREEMPT_DYNAMIC 6.1.1-1 (2026-01-01)+2c.3d"
+    made_by = {"backend": "kernel", "backend_version": version, "jostle": "0.1.0"}
+    kind, key, found = fields_of(software_entry(made_by).split("\n", 1)[1])
+    assert (kind, found["version"]) == ("software", "0.1.0")
+    assert key.startswith("jostle-native-6.1.0-1-SMP")
+    assert found["note"] == "backend kernel " + version.replace("#", r"\#").replace("_", r"\_")
 
 
 def test_every_part_of_a_run_has_a_name() -> None:

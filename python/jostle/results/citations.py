@@ -130,5 +130,7 @@ def _entry(key: str, **fields: str) -> str:
     text = references()[key].text.removesuffix("}")
     for field, value in fields.items():
         if value:
-            text += f"  {field:<12} = {{{value}}},\n".replace("_", r"\_")
+            # These characters have a meaning in TeX.
+            escaped = re.sub(r"([&%$#_])", r"\\\1", value)
+            text += f"  {field:<12} = {{{escaped}}},\n"
     return text + "}"
