@@ -64,6 +64,12 @@ def test_series_of_internals_and_full_names(results):
     )
 
 
+def test_modes_are_text(results):
+    modes = results.series(None, "mode")
+    assert set(modes["flow"]) == {"incumbent", "newcomer"}
+    assert {"slow_start", "startup"} <= set(modes["value"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

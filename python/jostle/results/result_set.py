@@ -122,8 +122,6 @@ class ResultSet(FinishedRuns):
         ['condition', 'seed', 'flow', 'time_s', 'value']
         >>> results.series("bottleneck", "queue_length").height
         400
-        >>> sorted(set(results.series(None, "mode")["value"]) & {"slow_start", "probe_bw"})
-        ['probe_bw', 'slow_start']
         """
         import polars as pl
 
