@@ -144,7 +144,8 @@ def test_boxes_hold_every_run(sweep):
     box = part.boxes[1][1]
     assert box is not None
     assert (box.low, box.high) == pytest.approx((rates.min() / 1e6, rates.max() / 1e6))
-    marks = "Box: quartiles and median. Cross: mean. Circles: outliers."
+    assert box.values.size == 2
+    marks = "Circle: a value. Cross: mean."
     assert data.caption == f"2 runs of each condition, in phase “steady”. {marks}"
 
 
@@ -265,6 +266,11 @@ def test_events_of_a_window(carry_out):
     assert flow.lost_s.tolist() == acks.filter(pl.col("lost_packets") > 0)["time_s"].to_list()
     assert {span.mode for span in flow.modes} <= {"slow_start", "concave", "convex", "recovery"}
     assert all(a.to_s <= b.from_s for a, b in zip(flow.modes, flow.modes[1:], strict=False))
+    assert not np.isnan(flow.threshold).all()
+    made["flows"][0]["controller"]["name"] = "bbr"
+    (flow,) = events_data(one(carry_out, made), 0).flows
+    assert "probe_bw" in {span.mode for span in flow.modes}
+    assert np.isnan(flow.threshold).all(), "BBR does not use ssthresh"
     # Before it starts it has no window.
     assert np.isnan(flow.window[0])
     with pytest.raises(InputError, match="no flow `incumbnt`"):

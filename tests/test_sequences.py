@@ -21,7 +21,7 @@ from jostle.errors import InputError
 from jostle.figures.renderer import render_figure
 from jostle.figures.time_sequence_data import SequencesData
 from jostle.report.time_sequence import fitting, packed
-from jostle.results.time_sequence import downsample, read
+from jostle.results.time_sequence import downsample, read, sequences_data
 from jostle.scenario import load_text
 
 SCENARIO = """
@@ -130,9 +130,13 @@ def test_results_draw_flows_of_runs_and_of_captures(record):
     assert figure.axes[0].get_ylabel() == "Sequence (kB)"
     assert figure.axes[0].get_xlim()[0] == pytest.approx(1, abs=0.05)
     both = results.plot.time_sequence()
-    assert both.axes[0].get_xlabel() == "Time since the flow began (s)"
+    assert both.axes[0].get_xlabel() == "Time (s)"
+    starts = [flow.packets.time_s.min() for flow in sequences_data(results, 0).flows]
+    assert starts == pytest.approx([0.0, 2.0], abs=0.2), "the clock of the run"
     measured = jostle.analyze([sender(record), sender(record, "two")])
-    assert measured.plot.time_sequence().axes[0].get_ylabel() == "Sequence (MB)"
+    axis = measured.plot.time_sequence().axes[0]
+    assert axis.get_ylabel() == "Sequence (MB)"
+    assert axis.get_xlabel() == "Time since the start of the flow (s)", "captures have clocks"
     quiet = jostle.run(load_text(SCENARIO.replace("capture = true", "")), store=False)
     with pytest.raises(InputError, match="capture = true"):
         quiet.plot.time_sequence()

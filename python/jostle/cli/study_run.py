@@ -259,6 +259,7 @@ def _pictures(
     one: Study, runs: Mapping[Column, Runs], evaluations: Evaluations, folder: Path
 ) -> list[Picture]:
     """Draw all figures for each backend's first column, and requested figures for the others."""
+    from jostle.figures.page_colours import with_page_colours
     from jostle.figures.renderer import render_figure
     from jostle.figures.save import save, to_bytes
     from jostle.studies.figures import figure_data
@@ -267,7 +268,7 @@ def _pictures(
     from jostle.studies.page import Picture
 
     firsts = {column.backend: column for column in reversed(list(runs))}
-    pictures = []
+    drawn = []
     for spec in one.file.figures:
         for column, each in runs.items():
             read = each.study.read
@@ -276,17 +277,20 @@ def _pictures(
                 # All columns of a setup would show the same runs.
                 wanted = wanted and column.backend == next(iter(firsts))
             data = figure_data(each, spec) if wanted else None
-            if data is None:
-                continue
-            figure = render_figure(data)
-            stem = spec.id
-            stem += f"-{column.backend}" if len(firsts) > 1 else ""
-            stem += "" if read is None else f"-{read.id}"
-            save(figure, folder / stem, ("png", "pdf"))
-            svg = to_bytes(figure, "svg")
-            named = by_reading(evaluations, column.backend)
-            finding = filled(spec.finding, column.reading, named)
-            pictures.append(Picture(spec.id, spec.caption, column.title, svg, finding))
+            if data is not None:
+                drawn.append((spec, column, read, data))
+    coloured = with_page_colours([data for *_, data in drawn])
+    pictures = []
+    for (spec, column, read, _), data in zip(drawn, coloured, strict=True):
+        figure = render_figure(data)
+        stem = spec.id
+        stem += f"-{column.backend}" if len(firsts) > 1 else ""
+        stem += "" if read is None else f"-{read.id}"
+        save(figure, folder / stem, ("png", "pdf"))
+        svg = to_bytes(figure, "svg")
+        named = by_reading(evaluations, column.backend)
+        finding = filled(spec.finding, column.reading, named)
+        pictures.append(Picture(spec.id, spec.caption, column.title, svg, finding))
     return pictures
 
 

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 MOST_FLOWS: Final = 4
 """Maximum number of flows in an overlay; each has two lines."""
 
-# Number of colours that are easy to distinguish.
-_COLOURS: Final = 6
-
 _COLUMNS: Final = (
     "time_s", "flow", "seed", "throughput_bps", "srtt_s", "cwnd_bytes",
     "sent_packets", "retransmitted_packets",
@@ -28,7 +25,7 @@ def overlay_data(simulator: ResultSet, kernel: ResultSet, condition: int) -> Sta
     """Return throughput, smoothed RTT and cwnd of one condition over time for both backends.
 
     Lines are means over runs with a band, solid for the simulator and dashed for the kernel. Each
-    line has its own colour if there are few, else each flow has.
+    flow has a colour.
 
     Parameters
     ----------
@@ -47,12 +44,11 @@ def overlay_data(simulator: ResultSet, kernel: ResultSet, condition: int) -> Sta
         series = results.condition_series(condition).select(_COLUMNS)
         # Flow names contain no line break, so these names are unique.
         frames.append(series.with_columns(flow=pl.col("flow") + f"\n{side}"))
-    few = 2 * len(specs) <= _COLOURS
     for colour, flow in enumerate(specs):
         for dash, side in enumerate(("simulator", "kernel")):
             key = f"{flow['name']}\n{side}"
             labels[key] = f"{flow['name']} ({flow['controller']['name']}), {side}"
-            styles[key] = (2 * colour + dash if few else colour, dash)
+            styles[key] = (colour, dash)
     throughput, rtt, cwnd = panels(("throughput", "rtt", "cwnd"))
     return stacked(
         pl.concat(frames, how="vertical_relaxed"),

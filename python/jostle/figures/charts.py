@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from jostle.figures import heat_map, scatter_map
 from jostle.figures.data import (
+    FEWEST_IN_A_BOX,
     CurvesData,
     GroupsData,
     HeatMapData,
@@ -60,7 +61,7 @@ _MANY_POINTS = 60
 
 def chart(data: Drawn) -> Figure:
     """Draw a single chart: curves, groups of bars or boxes, or a scatter plot."""
-    return _figure([("", data)], data.caption)
+    return _figure([("", data)], data.caption, {})
 
 
 def multiples(data: Multiples) -> Figure:
@@ -79,15 +80,16 @@ def multiples(data: Multiples) -> Figure:
         for title, part in data.parts
         if not isinstance(part, HeatMapData | MapData | RegionData)
     ]
-    return _figure(drawn, data.caption)
+    return _figure(drawn, data.caption, data.colours)
 
 
-def _figure(parts: Sequence[tuple[str, Drawn]], caption: str) -> Figure:
+def _figure(parts: Sequence[tuple[str, Drawn]], caption: str, colours: Mapping[str, int]) -> Figure:
     with look():
         across = 1 if len(parts) == 1 else 2 if len(parts) in (2, 4) else 3
         down = -(-len(parts) // across)
         width_in = COLUMN_IN if across == 1 else _PAGE_WIDTH_IN
         labels = _labels(parts)
+        places = {label: at for at, label in enumerate(labels)} | dict(colours)
         shown = [shortened(label, width_in) for label in labels]
         columns = legend_columns(shown, width_in)
         height_in = _HEIGHT_IN if across == 1 else _SMALL_IN * down
@@ -97,7 +99,7 @@ def _figure(parts: Sequence[tuple[str, Drawn]], caption: str) -> Figure:
         FigureCanvasAgg(figure)
         axes = figure.subplots(down, across, squeeze=False, sharex=across > 1, sharey=across > 1)
         for axis, (title, part) in zip(axes.flat, parts, strict=False):
-            _DRAW[type(part)](axis, part, labels)
+            _DRAW[type(part)](axis, part, places)
             if title:
                 axis.set_title(fill(title, 34), color=GREY)
         _limits(list(axes.flat[: len(parts)]), [part for _, part in parts])
@@ -145,16 +147,16 @@ def _outer_labels(axes: Any, shown: int) -> None:
             axis.tick_params(labelbottom=True)
 
 
-def _look(label: str, labels: Sequence[str]) -> tuple[str, Any, str]:
+def _look(label: str, places: Mapping[str, int]) -> tuple[str, Any, str]:
     """Return colour, dash and marker of a label."""
-    at = labels.index(label) if label in labels else 0
+    at = places.get(label, 0)
     dash = DASHES[at // len(COLOURS) % len(DASHES)]
     return COLOURS[at % len(COLOURS)], dash, _MARKERS[at % len(_MARKERS)]
 
 
-def _curves(axis: Axes, data: CurvesData, labels: Sequence[str]) -> None:
+def _curves(axis: Axes, data: CurvesData, places: Mapping[str, int]) -> None:
     for curve in data.curves:
-        colour, dash, marker = _look(curve.label, labels)
+        colour, dash, marker = _look(curve.label, places)
         if data.steps:
             axis.step(curve.x, curve.y, where="post", color=colour, ls=dash, label=curve.label)
             continue
@@ -197,7 +199,7 @@ def _name_axes(axis: Axes, x: str, y: str) -> None:
     axis.set_ylabel(wrapped(y, 0.75 * _SMALL_IN if across > 1 else 0.75 * _HEIGHT_IN))
 
 
-def _groups(axis: Axes, data: GroupsData, labels: Sequence[str]) -> None:
+def _groups(axis: Axes, data: GroupsData, places: Mapping[str, int]) -> None:
     alone = len(data.groups) == 1
     width = _GROUP / (1 if alone else len(data.labels))
     for at, row in enumerate(data.boxes):
@@ -205,10 +207,11 @@ def _groups(axis: Axes, data: GroupsData, labels: Sequence[str]) -> None:
             if box is None:
                 continue
             x = index if alone else at + (index - (len(row) - 1) / 2) * width
-            colour = COLOURS[index % len(COLOURS)]
+            colour = COLOURS[places.get(data.labels[index], index) % len(COLOURS)]
             label = data.labels[index] if at == 0 and not alone else None
             place = _BoxLayout(x, width, colour, label)
-            (_bar if data.bars else _box)(axis, box, place)
+            few = 0 < box.values.size < FEWEST_IN_A_BOX
+            (_bar if data.bars else _points if few else _box)(axis, box, place)
     names = data.labels if alone else data.groups
     room = _TICK_LETTERS // len(names)
     crowded = sum(map(len, names)) > 2 * _TICK_LETTERS
@@ -221,9 +224,9 @@ def _groups(axis: Axes, data: GroupsData, labels: Sequence[str]) -> None:
     _name_axes(axis, "", data.y_label)
 
 
-def _scatter(axis: Axes, data: ScatterData, labels: Sequence[str]) -> None:
+def _scatter(axis: Axes, data: ScatterData, places: Mapping[str, int]) -> None:
     for cloud in data.clouds:
-        colour, dash, marker = _look(cloud.label, labels)
+        colour, dash, marker = _look(cloud.label, places)
         many = cloud.x.size > _MANY_POINTS
         if cloud.path:
             axis.plot(cloud.x, cloud.y, color=colour, linewidth=0.6, alpha=0.75, label=cloud.label)
@@ -252,7 +255,7 @@ def _scatter(axis: Axes, data: ScatterData, labels: Sequence[str]) -> None:
     _name_axes(axis, f"{data.x_label}{towards}", data.y_label)
 
 
-_DRAW: Final[dict[type[Chart], Callable[[Axes, Any, Sequence[str]], None]]] = {
+_DRAW: Final[dict[type[Chart], Callable[[Axes, Any, Mapping[str, int]], None]]] = {
     CurvesData: _curves,
     GroupsData: _groups,
     ScatterData: _scatter,
@@ -265,6 +268,10 @@ def _limits(axes: Sequence[Axes], parts: Sequence[Drawn]) -> None:
     high = max(axis.get_ylim()[1] for axis in axes)
     first = parts[0]
     match first:
+        case CurvesData() | GroupsData() if first.y_limits is not None:
+            # A little room for marks at the ends of the scale.
+            room = 0.01 * (first.y_limits[1] - first.y_limits[0])
+            low, high = first.y_limits[0] - room, first.y_limits[1] + room
         case CurvesData():
             curves = [curve for part in parts if isinstance(part, CurvesData) for curve in
                       part.curves]  # fmt: skip
@@ -321,6 +328,17 @@ def _bar(axis: Axes, box: Box, place: _BoxLayout) -> None:
         place.x, box.mean, place.width * 0.9, color=place.colour, alpha=0.75, yerr=reach,
         label=place.label, error_kw={"elinewidth": 0.8, "capsize": 1.5},
     )  # fmt: skip
+
+
+def _points(axis: Axes, box: Box, place: _BoxLayout) -> None:
+    """Draw each value of a sample that is too small for quartiles, and their mean."""
+    axis.plot(
+        np.full(box.values.size, place.x), box.values, linestyle="", marker="o", markersize=3,
+        markerfacecolor="none", markeredgecolor=place.colour, markeredgewidth=0.7,
+        label=place.label,
+    )  # fmt: skip
+    axis.plot([place.x], [box.mean], linestyle="", marker="x", markersize=3.5,
+              markeredgecolor=place.colour)  # fmt: skip
 
 
 def _box(axis: Axes, box: Box, place: _BoxLayout) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,8 +31,18 @@ _PANEL_IN = 1.15
 # Height of the strip of modes below cwnd, as a share of the panel.
 _STRIP = 0.09
 _RECOVERY = "recovery"
-_PALE = ("#9ecae1", "#c7e9c0", "#dadaeb", "#fdd0a2", "#d9d9d9", "#fcbba1", "#c6dbef", "#e5d8bd")
+_PALE = (
+    "#9ecae1", "#c7e9c0", "#dadaeb", "#fdd0a2", "#d9d9d9", "#fcbba1", "#c6dbef", "#e5d8bd",
+    "#80cdc1", "#f4cae4", "#fff2ae", "#bcbddc",
+)  # fmt: skip
 _RECOVERY_COLOUR = "#de2d26"
+# Positions in `_PALE`, so that a mode has one colour in all figures. Modes of Cubic, Reno and BBR
+# that occur together differ; the other modes get a position from their names.
+_PLACES = {
+    "slow_start": 0, "convex": 1, "concave": 2, "reno_friendly": 3, "avoidance": 11,
+    "startup": 4, "drain": 5, "probe_bw": 6, "probe_rtt": 7,
+    "probe_bw_cruise": 6, "probe_bw_down": 8, "probe_bw_refill": 9, "probe_bw_up": 10,
+}  # fmt: skip
 
 
 def events(data: EventsData) -> Figure:
@@ -65,8 +76,11 @@ def events(data: EventsData) -> Figure:
 
 def _mode_colours(data: EventsData) -> dict[str, str]:
     modes = dict.fromkeys(span.mode for flow in data.flows for span in flow.modes)
-    others = [mode for mode in modes if mode != _RECOVERY]
-    found = {mode: _PALE[at % len(_PALE)] for at, mode in enumerate(others)}
+    found = {
+        mode: _PALE[_PLACES.get(mode, zlib.crc32(mode.encode())) % len(_PALE)]
+        for mode in modes
+        if mode != _RECOVERY
+    }
     return {**found, **({_RECOVERY: _RECOVERY_COLOUR} if _RECOVERY in modes else {})}
 
 

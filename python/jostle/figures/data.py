@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -229,12 +229,15 @@ class PanelColumn(NamedTuple):
         Name of the quantity, and displayed unit.
     column, factor
         Column of the series, and factor that converts its values to the unit.
+    bounds
+        Smallest and largest possible value in the displayed unit; None if there is no limit.
     """
 
     quantity: str
     unit: str
     column: str
     factor: float
+    bounds: tuple[float | None, float | None] = (0.0, None)
 
 
 _MANY_KB = 1e3
@@ -288,32 +291,30 @@ def stacked(
     shown = series.with_columns(cwnd_bytes=window)
     styled = styles or {}
     filled = []
-    for quantity, unit, column, factor in panels:
+    for panel in panels:
         lines = tuple(
             replace(
-                _line(shown.filter(pl.col("flow") == flow), column, factor, label),
+                _line(shown.filter(pl.col("flow") == flow), panel, label),
                 style=styled.get(flow),
             )
             for flow, label in labels.items()
         )
-        filled.append(_readable(PanelData(quantity, unit, lines)))
+        filled.append(_readable(PanelData(panel.quantity, panel.unit, lines)))
     return StackedData(title, tuple(filled), tuple(phases), series["seed"].n_unique())
 
 
-def _line(one_flow: pl.DataFrame, column: str, factor: float, label: str) -> Line:
+def _line(one_flow: pl.DataFrame, panel: PanelColumn, label: str) -> Line:
     import polars as pl
 
-    wide = one_flow.pivot("seed", index="time_s", values=column, aggregate_function="first")
+    wide = one_flow.pivot("seed", index="time_s", values=panel.column, aggregate_function="first")
     wide = wide.sort("time_s")
     end_s = wide["time_s"].to_numpy().astype(np.float64)
     values = wide.drop("time_s").cast(pl.Float64).fill_null(np.nan).to_numpy().T
-    band = series_band(values * factor)
+    band = series_band(values * panel.factor, bounds=panel.bounds)
     # A value describes its complete bin, so draw it at the middle.
     start_s = np.concatenate(([0.0], end_s[:-1]))[: len(end_s)]
     few = (band.n > 0) & (band.n < band.n.max(initial=0))
-    # No column has negative values, but Student's t intervals may extend below 0.
-    low = np.where(band.mean >= 0, np.maximum(band.low, 0.0), band.low)
-    return Line(label, (start_s + end_s) / 2, band.mean, low, band.high, few=few)
+    return Line(label, (start_s + end_s) / 2, band.mean, band.low, band.high, few=few)
 
 
 def _readable(panel: PanelData) -> PanelData:
@@ -369,6 +370,8 @@ class CurvesData:
         Whether a value holds until the next point, as in a distribution function.
     joined
         Whether points are joined by lines; not if they differ in other keys as well.
+    y_limits
+        Ends of the y axis if the scale of the measure gives them.
     """
 
     x_label: str
@@ -379,6 +382,11 @@ class CurvesData:
     steps: bool = False
     caption: str = ""
     joined: bool = True
+    y_limits: tuple[float, float] | None = None
+
+
+FEWEST_IN_A_BOX = 5
+"""Smallest number of values that a box summarises; fewer are drawn as points."""
 
 
 @dataclass(frozen=True)
@@ -400,6 +408,8 @@ class GroupsData:
         Whether bars are drawn instead of boxes.
     from_zero
         Whether the y axis begins at 0.
+    y_limits
+        Ends of the y axis if the scale of the measure gives them.
     """
 
     y_label: str
@@ -409,6 +419,7 @@ class GroupsData:
     bars: bool = False
     caption: str = ""
     from_zero: bool = True
+    y_limits: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -472,10 +483,13 @@ class Multiples:
         Title and chart; the title of a single chart may be empty.
     caption
         Explanation of all charts for the reader.
+    colours
+        Position in the palette by label, for figures of one page; see `page_colours`.
     """
 
     parts: tuple[tuple[str, Chart], ...]
     caption: str = ""
+    colours: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

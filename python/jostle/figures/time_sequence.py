@@ -69,7 +69,7 @@ def sequences(data: SequencesData) -> Figure:
             handles[_AGAIN] = handles.pop(_AGAIN)
         axis.set_ylim(low / scale, high / scale)
         axis.set_xlim(*_times(data))
-        axis.set_xlabel("Time (s)" if alone else "Time since the flow began (s)")
+        axis.set_xlabel(f"Time {data.clock} (s)" if data.clock else "Time (s)")
         axis.set_ylabel(f"Sequence ({unit})")
         names = [shortened(name, COLUMN_IN) for name in handles]
         columns = legend_columns(names, COLUMN_IN)

@@ -127,21 +127,31 @@ class SequencesData:
     title
         Name of the condition, if there are several.
     flows
-        Flows. If there are several, each has a colour, and its times are relative to its start.
+        Flows. If there are several, each has a colour.
+    clock
+        Origin of the times, for the axis; empty for the clock of the run or of the capture.
     """
 
     title: str
     flows: tuple[SequenceData, ...]
     caption: str = ""
+    clock: str = ""
 
 
-def overlay(flows: tuple[SequenceData, ...], title: str = "") -> SequencesData:
-    """Combine flows in one diagram; times of several flows are relative to each flow's start."""
-    several = len(flows) > 1
-    shown = tuple(one.since(one.start_s) for one in flows) if several else flows
-    said = ["Times and bytes count from the beginning of each flow."] if several else []
+def overlay(
+    flows: tuple[SequenceData, ...], title: str = "", *, one_clock: bool = True
+) -> SequencesData:
+    """Combine flows in one diagram, with the times of their run.
+
+    Without a common clock, times of several flows are relative to the start of each flow.
+    """
+    moved = len(flows) > 1 and not one_clock
+    shown = tuple(one.since(one.start_s) for one in flows) if moved else flows
+    said = ["Times count from the start of each flow."] if moved else []
     cut = [one for one in shown if one.is_cut]
     if cut:
         until = ", ".join(f"{one.to_s:.6g} s" for one in cut)
         said.append(f"There are too many packets to show all: drawn up to {until}.")
-    return SequencesData(title, shown, " ".join(said))
+    return SequencesData(
+        title, shown, " ".join(said), "since the start of the flow" if moved else ""
+    )

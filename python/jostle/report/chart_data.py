@@ -311,7 +311,7 @@ def _trace(
         mean[known] = np.nanmean(values[:, known], axis=0)
         high[known] = np.nanmax(values[:, known], axis=0)
         return {**packed.add(np.stack([mean, low, high])), "range": True}
-    band = series_band(values)
+    band = series_band(values, bounds=shown.display_bounds)
     several = len(values) > 1
     rows = np.stack([band.mean, band.low, band.high]) if several else band.mean[np.newaxis, :]
     if several and plan.each_run:

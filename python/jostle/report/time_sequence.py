@@ -21,8 +21,7 @@ MOST_ROWS = 60_000
 def fitting(data: SequencesData) -> SequencesData:
     """Remove data that exceed the size of a page, and add a note about it."""
     flows = tuple(downsample(flow, MOST_ROWS) for flow in data.flows)
-    several = len(flows) > 1
-    said = ["Times and bytes count from the beginning of each flow."] if several else []
+    said = ["Times count from the start of each flow."] if data.clock else []
     cut = [flow for flow in flows if flow.is_cut]
     if cut:
         until = ", ".join(f"{flow.to_s:.6g} s" for flow in cut)
@@ -30,7 +29,7 @@ def fitting(data: SequencesData) -> SequencesData:
             f"To keep this page small, only packets up to {until} are here: --from and --to choose "
             "others."
         )
-    return SequencesData(data.title, flows, " ".join(said))
+    return SequencesData(data.title, flows, " ".join(said), data.clock)
 
 
 def packed(data: SequencesData) -> tuple[dict[str, Any], str]:
@@ -39,7 +38,7 @@ def packed(data: SequencesData) -> tuple[dict[str, Any], str]:
     Returns
     -------
     data
-        Name, packet kinds and number of table rows of each flow.
+        Origin of the times; name, packet kinds and number of table rows of each flow.
     values
         Base64 of gzip of the columns as float64, one after the other: for packets time, start, end
         and kind; for ACKs time, number and window edge; for SACKs time, start, end and whether
@@ -48,6 +47,7 @@ def packed(data: SequencesData) -> tuple[dict[str, Any], str]:
     columns = [column for flow in data.flows for column in _columns(flow)]
     whole = np.concatenate([column.astype("<f8") for column in columns])
     described = {
+        "clock": data.clock,
         "flows": [
             {
                 "label": flow.label,
@@ -57,7 +57,7 @@ def packed(data: SequencesData) -> tuple[dict[str, Any], str]:
                 "sacks": flow.sacks.time_s.size,
             }
             for flow in data.flows
-        ]
+        ],
     }
     return described, base64.b64encode(gzip.compress(whole.tobytes(), 9, mtime=0)).decode()
 

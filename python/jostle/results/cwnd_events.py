@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 MOST_FLOWS = 8
 """Largest number of flows of a figure, unless the user names the flows."""
+
+_BBR_MODES: Final = frozenset(("startup", "probe_bw", "probe_rtt", "probe_bw_cruise"))
+"""Modes of controllers that do not use ssthresh, but set it for tools such as `ss`, as Linux."""
 
 
 def events_data(results: FinishedRuns, condition: int, flows: Sequence[str] = ()) -> EventsData:
@@ -78,7 +81,8 @@ def _of_flow(frame: pl.DataFrame, acks: pl.DataFrame | None, name: str, label: s
         own = acks.filter((pl.col("flow") == name) & (pl.col("lost_packets") > 0))
         lost_s = own["time_s"].to_numpy().astype(np.float64)
     modes = rows["mode"].to_list() if "mode" in rows.columns else []
-    threshold = np.where(alive, _column(rows, "ssthresh_bytes") * factor, np.nan)
+    uses_threshold = alive & _BBR_MODES.isdisjoint(modes)
+    threshold = np.where(uses_threshold, _column(rows, "ssthresh_bytes") * factor, np.nan)
     return FlowEvents(
         label, time_s, window, threshold, lost_s, np.interp(lost_s, time_s, np.nan_to_num(window)),
         tuple(_spans(time_s, modes, alive)),

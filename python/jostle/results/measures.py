@@ -22,8 +22,12 @@ Bounds = tuple[float | None, float | None]
 
 _SHARES: Final = {
     "share", "retransmission_ratio", "utilisation", "jain", "efficiency", "conformance",
-    "repeatability",
+    "repeatability", "application_limited", "cwnd_limited", "receive_window_limited",
+    "send_buffer_limited", "pacing_limited", "cwnd_or_pacing_limited", "datagram_loss",
+    "late_frames", "echo_share", "single_losses", "marked_share", "mode_time", "mode_followed",
 }  # fmt: skip
+_SCALES: Final[dict[str, tuple[float, float]]] = {"mos": (1.0, 5.0), "r_factor": (0.0, 100.0)}
+"""Bounds of ratings: the scale of ITU-T P.800, and that of ITU-T G.107."""
 _SIGNED: Final = {"lead", "throughput_shift", "delay_shift"}
 
 Scope = Literal["flow", "group", "link", "run"]
@@ -81,7 +85,23 @@ class Measure:
         if self.name == "harm":
             # A flow can gain without limit.
             return None, 1.0
+        if self.name in _SCALES:
+            return _SCALES[self.name]
         return 0.0, 1.0 if self.name in _SHARES else None
+
+    @property
+    def display_bounds(self) -> Bounds:
+        """Smallest and largest possible value, in the unit of tables and figures."""
+        low, high = self.bounds
+        return (
+            low if low is None else low * self.factor,
+            high if high is None else high * self.factor,
+        )
+
+    @property
+    def axis_limits(self) -> tuple[float, float] | None:
+        """Ends of an axis: those of the scale of a rating; None for other measures."""
+        return _SCALES.get(self.name)
 
     def bounds_in(self, spec: Spec) -> Bounds:
         """Return the smallest and largest possible value in a run."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from jostle.errors import InputError, unknown
 from jostle.figures.data import (
+    FEWEST_IN_A_BOX,
     Chart,
     Cloud,
     Curve,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from jostle.results.finished_runs import FinishedRuns
     from jostle.stats.descriptive import Floats
+    from jostle.stats.distribution import Box
 
 _FROM_ZERO: Final = 0.5
 """Ratio of the smallest to the largest value below which an axis of boxes begins at 0."""
@@ -146,8 +148,9 @@ def lines_data(
             for other in others
         )
         data = CurvesData(
-            axis.label, wanted.axis, tuple(curves), log_x=axis.log, x_names=axis.names, joined=alone
-        )
+            axis.label, wanted.axis, tuple(curves), log_x=axis.log, x_names=axis.names,
+            joined=alone, y_limits=wanted.axis_limits,
+        )  # fmt: skip
         parts.append((facet_title(place), data))
     return Multiples(tuple(parts), _interval_caption(found))
 
@@ -232,11 +235,25 @@ def box_data(
         parts.append(
             (
                 facet_title(place),
-                GroupsData(wanted.axis, tuple(names), tuple(labels), rows, from_zero=from_zero),
+                GroupsData(
+                    wanted.axis, tuple(names), tuple(labels), rows, from_zero=from_zero,
+                    y_limits=wanted.axis_limits,
+                ),
             )
-        )
+        )  # fmt: skip
+    boxes = [one for _, part in parts for row in part.boxes for one in row if one is not None]
+    return Multiples(tuple(parts), f"{_runs_caption(found)} {_box_marks(boxes)}")
+
+
+def _box_marks(boxes: Sequence[Box]) -> str:
+    """Explain the marks of boxes, and of the points that replace boxes of few values."""
+    sizes = {one.values.size for one in boxes}
+    if max(sizes) < FEWEST_IN_A_BOX:
+        return "Circle: a value. Cross: mean."
     marks = "Box: quartiles and median. Cross: mean. Circles: outliers."
-    return Multiples(tuple(parts), f"{_runs_caption(found)} {marks}")
+    if min(sizes) < FEWEST_IN_A_BOX:
+        marks += f" Fewer than {FEWEST_IN_A_BOX} values: circles only."
+    return marks
 
 
 def cdf_data(

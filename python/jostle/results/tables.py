@@ -400,7 +400,7 @@ def _heading(wanted: Measure) -> str:
     words = "\n".join(wrap_words(wanted.title, _HEADING))
     return (
         f"{words}\n{wanted.display_unit}"
-        if wanted.display_unit and wanted.display_unit not in words
+        if wanted.display_unit and wanted.display_unit not in words.split()
         else words
     )
 

@@ -21,6 +21,7 @@ from jostle.figures.data import (
     flow_label,
     stacked,
 )
+from jostle.figures.style import COLOURS
 from jostle.results.finished_runs import OVERALL
 from jostle.results.flow_groups import flow_groups
 from jostle.results.measures import Measure, measure, measures
@@ -43,8 +44,8 @@ FLOW_PANELS = ("throughput", "rtt", "cwnd", "retransmission_ratio")
 PANELS = (*FLOW_PANELS, "queue_length")
 """All measures of a stacked figure."""
 
-_LINK_STYLE = 5
-"""Position of the first link's colour; flows use colours from the other end."""
+_LINK_STYLE = len(COLOURS) - 1
+"""Position of the first link's colour, as in `charts.js`; flows use colours from the other end."""
 
 
 def panels(names: Sequence[str] = FLOW_PANELS) -> list[PanelColumn]:
@@ -61,7 +62,9 @@ def panels(names: Sequence[str] = FLOW_PANELS) -> list[PanelColumn]:
 def panel_column(shown: Measure) -> PanelColumn:
     """Return how a panel shows a measure that has a column in the series."""
     assert shown.column is not None
-    return PanelColumn(shown.heading, shown.display_unit, shown.column, shown.factor)
+    return PanelColumn(
+        shown.heading, shown.display_unit, shown.column, shown.factor, shown.display_bounds
+    )
 
 
 def _with_columns(names: Sequence[str]) -> list[Measure]:
@@ -279,11 +282,10 @@ def _link_panel(links: pl.DataFrame, shown: Measure) -> PanelData:
     names = links["link"].unique(maintain_order=True).to_list()
     for at, link in enumerate(names):
         end_s, values = _by_link(links, link, shown.column)
-        band = series_band(values * shown.factor)
+        band = series_band(values * shown.factor, bounds=shown.display_bounds)
         few = (band.n > 0) & (band.n < band.n.max(initial=0))
-        style = (_LINK_STYLE - at, at)
-        low = np.where(band.mean >= 0, np.maximum(band.low, 0.0), band.low)
-        line = Line(link, _middles(end_s), band.mean, low, band.high, style, few)
+        style = (_LINK_STYLE - at % len(COLOURS), at)
+        line = Line(link, _middles(end_s), band.mean, band.low, band.high, style, few)
         if has_range(shown.column, links.columns):
             lowest, highest = value_range(shown.column, partial(_values_of, links, link))
             low, high = np.fmin.reduce(lowest), np.fmax.reduce(highest)
@@ -317,7 +319,9 @@ def _caption(drawn: Sequence[PanelData], parts: dict[str, tuple[str, ...]], runs
             "Lines of several flows: their mean, in a band from the smallest to the largest; of "
             "these, by name, those with the least and the most throughput."
         )
-    if runs > 1:
+    if runs == 1:
+        said.append("One run.")
+    else:
         band = "; bands of single flows" if parts else ", with its"
         said.append(f"Mean over {runs} runs{band} 95 % interval.")
     if ranged:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,6 +27,8 @@ class Box:
         Arithmetic mean.
     outliers
         Shape (k,): the values beyond the whiskers, in rising order.
+    values
+        Shape (n,): the sample, in rising order; empty if it is not known.
     """
 
     low: float
@@ -36,6 +38,7 @@ class Box:
     high: float
     mean: float
     outliers: Floats
+    values: Floats = field(default_factory=lambda: np.empty(0))
 
 
 def box(values: Iterable[float | None], reach_iqr: float = WHISKERS_IQR) -> Box | None:
@@ -62,8 +65,9 @@ def box(values: Iterable[float | None], reach_iqr: float = WHISKERS_IQR) -> Box 
     inside = (sample >= q1 - reach) & (sample <= q3 + reach)
     kept = sample[inside]
     return Box(
-        float(kept[0]), q1, median, q3, float(kept[-1]), float(sample.mean()), sample[~inside]
-    )
+        float(kept[0]), q1, median, q3, float(kept[-1]), float(sample.mean()), sample[~inside],
+        sample,
+    )  # fmt: skip
 
 
 def ecdf(values: Iterable[float | None]) -> tuple[Floats, Floats]:

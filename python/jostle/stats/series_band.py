@@ -18,7 +18,8 @@ class Band:
     mean
         Mean of the runs that have a value in the bin.
     low, high
-        Ends of the Student t interval; NaN in bins that fewer than two runs have a value in.
+        Ends of the Student t interval, cut at the bounds; NaN in bins in which fewer than two runs
+        have a value.
     n
         Runs that have a value in the bin.
     """
@@ -29,7 +30,12 @@ class Band:
     n: np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
-def series_band(values: Floats, confidence: float = 0.95) -> Band:
+def series_band(
+    values: Floats,
+    confidence: float = 0.95,
+    *,
+    bounds: tuple[float | None, float | None] = (None, None),
+) -> Band:
     """Mean and Student t interval per bin.
 
     Parameters
@@ -38,6 +44,9 @@ def series_band(values: Floats, confidence: float = 0.95) -> Band:
         Shape (runs, bins); NaN where a run has no value.
     confidence
         Probability that the interval of one bin covers its mean (per bin, not for all at once).
+    bounds
+        Smallest and largest possible value, at which the intervals end; None if there is no limit.
+        An interval always contains its mean.
 
     Examples
     --------
@@ -60,4 +69,10 @@ def series_band(values: Floats, confidence: float = 0.95) -> Band:
     )
     freedom = np.maximum(n - 1, 1)
     half = stdtrit(freedom, 0.5 + confidence / 2) * np.sqrt(variance / np.maximum(n, 1))
-    return Band(mean, mean - half, mean + half, n)
+    low, high = mean - half, mean + half
+    smallest, largest = bounds
+    if smallest is not None:
+        low = np.maximum(low, np.minimum(mean, smallest))
+    if largest is not None:
+        high = np.minimum(high, np.maximum(mean, largest))
+    return Band(mean, low, high, n)

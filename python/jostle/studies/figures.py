@@ -23,6 +23,7 @@ from jostle.figures.data import (
 )
 from jostle.figures.data import Line as BandLine
 from jostle.results.measures import measure
+from jostle.results.number_format import count
 from jostle.results.operating_points import DELAY_AXIS, ENVELOPE_CAPTION, RATE_AXIS
 from jostle.results.time_series_data import FLOW_PANELS, panels
 from jostle.scenario.parsing.quantities import parse_size
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 _POINTS: Final = 1000
 """Largest number of points of a distribution function, to limit the size of the page."""
+_SINGLE_RUNS: Final = ("representative", "envelopes")
+"""Kinds of figures that show one run of each condition."""
 _SIZES: Final = tuple(f"{megabytes} MB" for megabytes in range(1, 51))
 """Sizes in a figure of download time over size."""
 
@@ -57,7 +60,26 @@ def figure_data(runs: Runs, figure: FigureSpec) -> FigureData | None:
     failed = {
         name: results.run_counts for name, results in runs.results.items() if results.failures
     }
-    return with_remarks(data, [f"{name}: {told}" for name, told in failed.items()])
+    said = [f"{name}: {told}" for name, told in failed.items()]
+    return with_remarks(data, [*_runs_of(runs, figure), *said])
+
+
+def _runs_of(runs: Runs, figure: FigureSpec) -> list[str]:
+    """Return how many runs are behind each condition that a figure may show."""
+    if figure.kind in _SINGLE_RUNS:
+        return ["One run each"]
+    chosen = figure.curves or [Value(experiment=figure.experiment, where=figure.where)]
+    names = {runs.study.experiment_of(one)[0] for one in chosen if not one.backend}
+    found = {
+        len(results.runs_of(at))
+        for name, results in runs.results.items()
+        if name in names
+        for at in range(len(results.conditions))
+    } - {0}
+    if not found:
+        return []
+    low, high = min(found), max(found)
+    return [f"{count(low, 'run') if low == high else f'{low} to {high} runs'} of each condition"]
 
 
 def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
@@ -124,7 +146,10 @@ def _line_of(name: str, views: Sequence[RunView], shown_s: Floats) -> BandLine:
     """Return a measure of the run in each interval, as mean over runs."""
     ends = np.unique(shown_s)
     whole = TimeWindow(0.0, float(ends.max(initial=0.0)))
-    band = series_band(np.array([view.bins(measure(name), "", whole, None) for view in views]))
+    shown = measure(name)
+    band = series_band(
+        np.array([view.bins(shown, "", whole, None) for view in views]), bounds=shown.bounds
+    )
     starts = np.concatenate(([0.0], ends[:-1]))
     return BandLine("all flows", (starts + ends) / 2, band.mean, band.low, band.high)
 
@@ -176,6 +201,7 @@ def _lines(runs: Runs, figure: FigureSpec) -> CurvesData | None:
         tuple(found),
         log_x=figure.x_scale == "log",
         x_names=names,
+        y_limits=measure(figure.curves[0].measure).axis_limits,
     )
 
 
@@ -239,7 +265,8 @@ def _groups(runs: Runs, figure: FigureSpec) -> GroupsData | None:
         return None
     rows = tuple(tuple(found[at * per_group : (at + 1) * per_group]) for at in range(len(names)))
     labels = tuple(curve.label for curve in figure.curves[:per_group])
-    return GroupsData(measure(figure.curves[0].measure).axis, names, labels, rows, bars)
+    shown = measure(figure.curves[0].measure)
+    return GroupsData(shown.axis, names, labels, rows, bars, y_limits=shown.axis_limits)
 
 
 def _envelopes(runs: Runs, figure: FigureSpec) -> Multiples | None:
@@ -254,7 +281,7 @@ def _envelopes(runs: Runs, figure: FigureSpec) -> Multiples | None:
                 clouds.append(Cloud(curve.label, one.delay, one.throughput, one.envelope))
         if clouds:
             parts.append((name, ScatterData(DELAY_AXIS, RATE_AXIS, tuple(clouds))))
-    return Multiples(tuple(parts), f"{ENVELOPE_CAPTION} First runs.") if parts else None
+    return Multiples(tuple(parts), ENVELOPE_CAPTION) if parts else None
 
 
 def _bar(runs: Runs, value: Value) -> Box | None:

@@ -9,7 +9,7 @@ measures_of_a_run! {
     pub(crate) WebSummary, of PageLoads by Pages;
     /// Median page load time over all complete pages: from the moment at which a browser requests a
     /// page, before it has a connection, to the last byte of the page's last object.
-    page_load_time_p50_s: Option<f64>, "page_load_time", "page load time", TIME; |pages| ranked(&pages.load_times_s, 0, 0.5);
+    page_load_time_p50_s: Option<f64>, "page_load_time", "median page load time", TIME; |pages| ranked(&pages.load_times_s, 0, 0.5);
     /// Mean page load time over all complete pages.
     page_load_time_mean_s: Option<f64>, "page_load_time_mean", "mean page load time", TIME; mean;
     /// 95th percentile of the page load time over all complete pages.

@@ -163,7 +163,7 @@
     const legend = make("div", { class: "legend-row", role: "group", "aria-label": "What is drawn" });
     const readout = make("span", { class: "readout", "aria-live": "off" });
     const whole = make("button", { type: "button", class: "reset" }, "show everything");
-    const title = alone ? flows[0].label : "Times and bytes since each flow began";
+    const title = alone ? flows[0].label : `Bytes of each flow over time${data.clock ? ` ${data.clock}` : ""}`;
     const heading = make("h3", {}, title, readout);
     const stage = make("div", { class: "panel", tabindex: "0", role: "group", "aria-label": "Time–sequence diagram. Arrow keys move it, plus and minus zoom, 0 shows everything." }, heading);
     root.replaceChildren(make("div", { class: "toolbar" }, whole), legend, stage);
