@@ -267,8 +267,7 @@ def test_events_of_a_window(carry_out):
     assert {span.mode for span in flow.modes} <= {"slow_start", "concave", "convex", "recovery"}
     assert all(a.to_s <= b.from_s for a, b in zip(flow.modes, flow.modes[1:], strict=False))
     assert not np.isnan(flow.threshold).all()
-    made["flows"][0]["controller"]["name"] = "bbr"
-    (flow,) = events_data(one(carry_out, made), 0).flows
+    (flow,) = events_data(one(carry_out, spec(1, ("bbr",))), 0).flows
     assert "probe_bw" in {span.mode for span in flow.modes}
     assert np.isnan(flow.threshold).all(), "BBR does not use ssthresh"
     # Before it starts it has no window.

@@ -19,7 +19,7 @@ from jostle.backends import SimBackend
 from jostle.cli import status
 from jostle.errors import InputError
 from jostle.figures.renderer import render_figure
-from jostle.figures.time_sequence_data import SequencesData
+from jostle.figures.time_sequence_data import SequencesData, overlay
 from jostle.report.time_sequence import fitting, packed
 from jostle.results.time_sequence import downsample, read, sequences_data
 from jostle.scenario import load_text
@@ -136,7 +136,10 @@ def test_results_draw_flows_of_runs_and_of_captures(record):
     measured = jostle.analyze([sender(record), sender(record, "two")])
     axis = measured.plot.time_sequence().axes[0]
     assert axis.get_ylabel() == "Sequence (MB)"
-    assert axis.get_xlabel() == "Time since the start of the flow (s)", "captures have clocks"
+    assert axis.get_xlabel() == "Time (s)"
+    apart = overlay(tuple(read([sender(record), sender(record, "two")])), one_clock=False)
+    label = render_figure(apart).axes[0].get_xlabel()
+    assert label == "Time since the start of the flow (s)", "each capture has its own clock"
     quiet = jostle.run(load_text(SCENARIO.replace("capture = true", "")), store=False)
     with pytest.raises(InputError, match="capture = true"):
         quiet.plot.time_sequence()

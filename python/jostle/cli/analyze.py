@@ -14,6 +14,7 @@ from jostle.cli.options import NO_STORE, GroupedCommand, csv_option, json_option
 from jostle.cli.output_targets import DOCUMENT, FIGURES, FOLDER, TABLE, Outputs, output_option
 from jostle.cli.table_options import frame_of, print_csv, shown_of, table_options
 from jostle.cli.time_option import seconds
+from jostle.cli.verdict_lines import run_verdict
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
 
@@ -177,5 +178,8 @@ def _write(
         from jostle.report import write_report
 
         # The page does not contain captures, only their names and digests.
-        path = write_report([results], file, (), command, command="analyze", sequences=sequences)
+        path = write_report(
+            [results], file, (), command, command="analyze", sequences=sequences,
+            answers=[run_verdict(results, ())],
+        )  # fmt: skip
         echo(f"report: {path}", err=quiet)

@@ -36,6 +36,7 @@ from jostle.cli.table_options import (
     shown_of,
     table_options,
 )
+from jostle.cli.verdict_lines import run_verdict
 from jostle.errors import InputError, brief, name_source, unknown
 from jostle.safe_io.terminal_text import echo, single_line
 
@@ -180,7 +181,8 @@ def _print_and_write(
         from jostle.report import write_report
 
         words = options_of_a_report(options)
-        path = write_report(every, file, options["files"], words)
+        answers = [run_verdict(results, phases) if results.results else "" for results in every]
+        path = write_report(every, file, options["files"], words, answers=answers)
         echo(f"report: {path}", err=quiet)
 
 

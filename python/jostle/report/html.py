@@ -46,6 +46,7 @@ def render(
     *,
     command: str = "run",
     sequences: SequencesData | None = None,
+    answers: Sequence[str] = (),
 ) -> str:
     """Render results as an HTML document.
 
@@ -62,13 +63,16 @@ def render(
         Name of the command, which differs for measured captures.
     sequences
         A time-sequence diagram for the first section of the page.
+    answers
+        A sentence for each of `every` that answers its question.
     """
     names = [Path(file).name for file in files]
     return rendered(
         "jostle.report",
         "report.html.jinja",
         scenarios=[
-            _scenario(results, file) for results, file in itertools.zip_longest(every, files)
+            _scenario(results, file, answer)
+            for results, file, answer in itertools.zip_longest(every, files, answers)
         ],
         files=names,
         command=shlex.join(["jostle", command, *options, *(names or _FILE[command])]),
@@ -85,6 +89,7 @@ def write_report(
     *,
     command: str = "run",
     sequences: SequencesData | None = None,
+    answers: Sequence[str] = (),
 ) -> Path:
     """Write a report, with the command that writes it again; see `render`.
 
@@ -95,12 +100,12 @@ def write_report(
     """
     path = Path(path)
     words = ("-o", path.name, *options)
-    page = render(every, files, words, command=command, sequences=sequences)
+    page = render(every, files, words, command=command, sequences=sequences, answers=answers)
     write_atomically(path, page.encode())
     return path
 
 
-def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
+def _scenario(results: ResultSet, file: str | None, answer: str | None) -> dict[str, Any]:
     source = _source(file)
     packed = charts(results) if results.results else None
     every = [(phase, phase_tables(results, phase.name)) for phase in results.phases]
@@ -110,6 +115,7 @@ def _scenario(results: ResultSet, file: str | None) -> dict[str, Any]:
     return {
         "title": results.title or "Untitled scenario",
         "question": _question(source),
+        "answer": answer or "",
         "file": Path(file).name if file else "",
         "source": source,
         "backend": results.backend,

@@ -147,21 +147,21 @@ def _sections(shown: Mapping[str, Any], *, figures: bool) -> list[tuple[str, str
         "over-time": shown["series"],
         "figures": figures,
         "differences": shown["findings"],
-        **{name.lower(): True for name, _ in shown["tables"]},
+        **{name.lower(): True for name, *_ in shown["tables"]},
         **dict.fromkeys(("setup", "provenance", "repeat"), True),
     }
     return [(part, name) for part, name in _PARTS.items() if here.get(part)]
 
 
-def _tables(study: Study, evaluations: Evaluations) -> list[tuple[str, Markup]]:
-    """Return the tables that have rows, with their headings."""
+def _tables(study: Study, evaluations: Evaluations) -> list[tuple[str, Markup, int]]:
+    """Return the tables that have rows, with their headings and numbers of rows."""
     made: dict[str, Table] = {
         "Claims": claim_rows(evaluations, study.split_by_claim),
         "Orders": ranking_rows(evaluations),
         "Numbers": number_rows(evaluations),
         "Coverage": coverage_rows(study),
     }
-    return [(name, _html(table)) for name, table in made.items() if table.rows]
+    return [(name, _html(table), len(table.rows)) for name, table in made.items() if table.rows]
 
 
 def _fitted_tables(study: Study, evaluations: Evaluations) -> list[Markup]:

@@ -7,6 +7,8 @@ const jostle = (() => {
   const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
   const COLOURS = 7;
   const MOST_WIDTH = 1400;
+  // Largest share of a table's place for the columns that stay.
+  const MOST_FIXED = 0.6;
   const make = (tag, attributes = {}, ...children) => {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
@@ -14,6 +16,26 @@ const jostle = (() => {
     }
     element.append(...children);
     return element;
+  };
+
+  // The first columns, which name a row, stay while a wide table scrolls, as far as they leave room.
+  const fixColumns = (wide) => {
+    const scrolls = wide.scrollWidth > wide.clientWidth;
+    for (const table of wide.querySelectorAll("table")) {
+      const heads = [...(table.tHead?.rows[0].cells ?? [])];
+      let fixed = 0;
+      while (scrolls && fixed < heads.length && (fixed === 0 || heads[fixed].style.textAlign === "left")
+        && heads.slice(0, fixed + 1).reduce((sum, head) => sum + head.offsetWidth, 0) <= MOST_FIXED * wide.clientWidth) fixed += 1;
+      for (const row of table.rows) {
+        let left = 0;
+        [...row.cells].forEach((cell, at) => {
+          const stays = at < fixed && cell.colSpan === 1;
+          cell.classList.toggle("fixed", stays);
+          cell.style.left = stays ? `${left}px` : "";
+          left += heads[at]?.offsetWidth ?? 0;
+        });
+      }
+    }
   };
 
   // A box that is wider than its place says so by a shade at that side, also when what is in it changes.
@@ -24,9 +46,13 @@ const jostle = (() => {
       // One that scrolls has to be reached by the keyboard.
       if (wide.scrollWidth > wide.clientWidth) wide.tabIndex = 0; else wide.removeAttribute("tabindex");
     };
+    const laidOut = () => {
+      fixColumns(wide);
+      told();
+    };
     wide.addEventListener("scroll", told, { passive: true });
-    new ResizeObserver(told).observe(wide);
-    new MutationObserver(told).observe(wide, { childList: true });
+    new ResizeObserver(laidOut).observe(wide);
+    new MutationObserver(laidOut).observe(wide, { childList: true });
     return wide;
   };
 

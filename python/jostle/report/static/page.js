@@ -33,6 +33,17 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 document.querySelectorAll(".wide").forEach(jostle.tellScrolling);
+// A link into a folded part opens it.
+const unfold = () => {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (target === null) return;
+  const folded = [target.nextElementSibling, target.querySelector(":scope > details")];
+  for (let outer = target; outer !== null; outer = outer.parentElement) folded.push(outer);
+  folded.filter((one) => one?.tagName === "DETAILS").forEach((one) => { one.open = true; });
+  target.scrollIntoView();
+};
+window.addEventListener("hashchange", unfold);
+unfold();
 for (const block of document.querySelectorAll("script.charts-data")) {
   const root = document.getElementById(block.dataset.root);
   const { data, values } = JSON.parse(block.textContent);
