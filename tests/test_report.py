@@ -83,7 +83,8 @@ def test_charts_have_the_series_of_every_run(results: ResultSet) -> None:
     np.testing.assert_allclose(rows[3:], series, atol=(series.max() - series.min()) / 65_000)
     np.testing.assert_allclose(rows[0], series.mean(axis=0), rtol=1e-3)
     assert packed.data["conditions"][0]["first_s"] == 0.5
-    assert packed.notes == ()
+    (note,) = packed.notes
+    assert note.startswith("Lines: mean over 3 runs of each condition, with its 95 % interval.")
 
 
 def test_a_window_is_drawn_while_the_flow_lives(results: ResultSet) -> None:
@@ -98,11 +99,11 @@ def test_a_page_stays_small_and_says_how(results: ResultSet) -> None:
     # Two conditions of four bins, with two flows and a link: mean and interval of each.
     means = 2 * 4 * 3 * 3 * len(charts(results).data["panels"])
     few = charts(results, most_values=means)
-    assert few.notes == ("Runs by themselves are left out here to keep this page small.",)
+    assert few.notes[1:] == ("Runs by themselves are left out here to keep this page small.",)
     assert len(few.values) < every
     fewer = charts(results, most_values=200)
-    assert len(fewer.notes) == 3
-    assert re.search("A point summarizes . intervals", fewer.notes[2])
+    assert len(fewer.notes) == 4
+    assert re.search("A point summarizes . intervals", fewer.notes[3])
     rows = values_of(fewer.data, fewer.values, "throughput", 0)
     whole = values_of(charts(results).data, charts(results).values, "throughput", 0)
     together = 4 // fewer.data["conditions"][0]["bins"]
@@ -164,6 +165,12 @@ def test_what_goes_over_quic_says_so_in_the_drawing() -> None:
     other = {**quic["quic"], "implementation": {"name": "ngtcp2", "commands": commands}}  # type: ignore[dict-item]
     drawing = topology({**spec, "flows": [{**quic, "quic": other}]})  # type: ignore[typeddict-item]
     assert "over QUIC (ngtcp2)" in drawing
+
+
+def test_the_answer_precedes_the_tables(file: Path, results: ResultSet) -> None:
+    page = render([results], [str(file)], answers=["The newcomer gets <most>."])
+    sentence = page.index("The newcomer gets &lt;most&gt;.")
+    assert page.index('id="answer-1"') < sentence < page.index("<details")
 
 
 def test_the_question_comes_first(file: Path, results: ResultSet) -> None:

@@ -94,7 +94,8 @@ class Charts:
     values
         The values, see `_Packed`.
     notes
-        Sentences about data that were omitted to limit the size of the page.
+        Sentences about lines and bands, and about data that were omitted to limit the size of the
+        page.
     """
 
     data: dict[str, Any]
@@ -120,7 +121,20 @@ def charts(results: FinishedRuns, most_values: int = MOST_VALUES) -> Charts:
         "panels": [_panel(m) for m in panels],
         "conditions": conditions,
     }
-    return Charts(data, packed.text(), tuple(plan.notes))
+    return Charts(data, packed.text(), (_lines_note(results, shown), *plan.notes))
+
+
+def _lines_note(results: FinishedRuns, shown: Sequence[int]) -> str:
+    """Say what lines and bands are, and of how many runs."""
+    runs = {len(results.runs_of(index)) for index in shown}
+    if runs == {1}:
+        return "One run of each condition. Band of a queue: smallest to largest value."
+    low, high = min(runs), max(runs)
+    of = f"{low} runs" if low == high else f"{low} to {high} runs"
+    return (
+        f"Lines: mean over {of} of each condition, with its 95 % interval. Band of a queue: "
+        "smallest to largest value."
+    )
 
 
 @dataclass

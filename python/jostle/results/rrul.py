@@ -59,7 +59,7 @@ def rrul_data(results: FinishedRuns, condition: int) -> StackedData:
     ]
     drawn.append(_panel(results, condition, pings, "ping", rtt))
     runs = len(results.runs_of(condition))
-    said = f"Mean over {count(runs, 'run')}, with its 95 % interval. " if runs > 1 else ""
+    said = f"Mean over {count(runs, 'run')}, with its 95 % interval. " if runs > 1 else "One run. "
     return replace(
         drawn[-1],
         panels=tuple(panel for data in drawn for panel in data.panels),

@@ -65,9 +65,12 @@ def figure_data(runs: Runs, figure: FigureSpec) -> FigureData | None:
 
 
 def _runs_of(runs: Runs, figure: FigureSpec) -> list[str]:
-    """Return how many runs are behind each condition that a figure may show."""
+    """Return how many values or runs are behind what a figure shows."""
     if figure.kind in _SINGLE_RUNS:
         return ["One run each"]
+    if sizes := _sample_sizes(runs, figure) - {0}:
+        low, high = min(sizes), max(sizes)
+        return [f"n = {low}" if low == high else f"n = {low} to {high}"]
     chosen = figure.curves or [Value(experiment=figure.experiment, where=figure.where)]
     names = {runs.study.experiment_of(one)[0] for one in chosen if not one.backend}
     found = {
@@ -80,6 +83,22 @@ def _runs_of(runs: Runs, figure: FigureSpec) -> list[str]:
         return []
     low, high = min(found), max(found)
     return [f"{count(low, 'run') if low == high else f'{low} to {high} runs'} of each condition"]
+
+
+def _sample_sizes(runs: Runs, figure: FigureSpec) -> set[int]:
+    """Return the numbers of values behind the points, bars, boxes or curves of a figure."""
+    if figure.kind == "bars":
+        return {value_estimate(runs, curve).n for curve in figure.curves}
+    if figure.kind == "lines":
+        return {
+            value_estimate(runs, value).n
+            for curve in figure.curves
+            for _, value in _along(runs, figure, curve)
+        }
+    if figure.kind == "boxes":
+        every = [runs.per_run(curve) for curve in figure.curves]
+        return {sum(one is not None for one in values) for values in every}
+    return set()
 
 
 def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
