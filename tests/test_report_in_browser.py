@@ -119,6 +119,18 @@ def test_every_screen_is_fine(address: str, scheme: str, width: int) -> None:
         assert page.said == []
 
 
+def test_the_columns_that_name_a_row_stay_while_a_table_scrolls(address: str) -> None:
+    with opened(address, viewport={"width": 390, "height": 900}) as page:
+        box = page.locator(".wide:has(table)").first
+        assert box.evaluate("wide => wide.scrollWidth > wide.clientWidth")
+        cells = box.locator("tbody tr").first.locator("td")
+        before = cells.first.bounding_box()["x"]
+        box.evaluate("wide => { wide.scrollLeft = 100; }")
+        assert cells.first.bounding_box()["x"] == before
+        assert cells.last.evaluate("cell => getComputedStyle(cell).position") == "static"
+        assert page.said == []
+
+
 def test_a_page_is_ready_at_once(address: str) -> None:
     with opened(address) as page:
         page.wait_for_selector('.charts[data-ready="yes"]', timeout=10_000)

@@ -24,7 +24,7 @@ const jostle = (() => {
     for (const table of wide.querySelectorAll("table")) {
       const heads = [...(table.tHead?.rows[0].cells ?? [])];
       let fixed = 0;
-      while (scrolls && fixed < heads.length && (fixed === 0 || heads[fixed].style.textAlign === "left")
+      while (scrolls && fixed < heads.length && (fixed === 0 || getComputedStyle(heads[fixed]).textAlign === "left")
         && heads.slice(0, fixed + 1).reduce((sum, head) => sum + head.offsetWidth, 0) <= MOST_FIXED * wide.clientWidth) fixed += 1;
       for (const row of table.rows) {
         let left = 0;

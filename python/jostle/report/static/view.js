@@ -72,7 +72,7 @@
 
   const everybody = () => {
     const found = new Map();
-    state.table.rows.forEach((row) => row.cells.forEach((cell) => { if (!found.has(cell.name)) found.set(cell.name, cell.label); }));
+    state.table.rows.forEach((row) => row.cells.forEach((cell) => { found.set(cell.name, found.has(cell.name) && found.get(cell.name) !== cell.label ? cell.name : cell.label); }));
     return found;
   };
 
