@@ -130,6 +130,15 @@ def test_cdf_has_every_interval_or_every_flow(results, carry_out):
     assert part.curves[0].y.tolist() == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
 
 
+def test_lines_of_a_group_say_mean_per_flow(carry_out, sweep):
+    conditions = [{"flows.web.rtt": "10 ms"}, {"flows.web.rtt": "20 ms"}]
+    runs = [PlannedRun(at, 1, crowd(5)) for at in range(2)]
+    results = carry_out(plan_of("", conditions, runs))
+    data = plot_data.lines_data(results, "rtt", "throughput")
+    assert data.caption.endswith(" Of flows of one `count`: mean per flow.")
+    assert "mean per flow" not in plot_data.lines_data(sweep, "limit", "throughput").caption
+
+
 def test_boxes_hold_every_run(sweep):
     data = plot_data.box_data(sweep, "throughput", "limit", ["flow"], PlotSelection(("steady",)))
     assert [title for title, _ in data.parts] == [

@@ -263,6 +263,12 @@ def test_packets_of_one_run_are_whole():
     assert decimals([Estimate(2.0, None, None, 1, "packet", "")], shown) == 0
 
 
+def test_a_group_is_said_to_be_a_mean_per_flow(results, carry_out):
+    words = "Rows with ×: mean per flow"
+    assert words in interval_note(of_one_run(carry_out, crowd(3)))
+    assert words not in interval_note(results)
+
+
 def test_two_runs_are_told(carry_out):
     assert "Of two runs it is wide" in interval_note(carry_out(make_plan(2, ("bbr",))))
     assert "Of two runs" not in interval_note(carry_out(make_plan(3, ("bbr",))))

@@ -191,7 +191,8 @@ def heat_map_data(
         for at, (place, _) in enumerate(parts):
             here = {(c, r): value for (part, r, c), value in means.items() if part == at}
             made.append((facet_title(place), map_data(axes, wanted, here, (low, high, diverging))))
-        return Multiples(tuple(made), f"{_runs_caption(found)} Between points: the nearest one.")
+        near = " Between points: the nearest one."
+        return Multiples(tuple(made), f"{_runs_caption(found)}{_per_flow(found)}{near}")
     for at, (place, _) in enumerate(parts):
         values = np.array([[means.get((at, r, c), np.nan) for c in columns] for r in rows])
         made.append(
@@ -203,7 +204,7 @@ def heat_map_data(
                 ),
             )
         )  # fmt: skip
-    return Multiples(tuple(made), _runs_caption(found))
+    return Multiples(tuple(made), f"{_runs_caption(found)}{_per_flow(found)}")
 
 
 def box_data(
@@ -537,7 +538,13 @@ def _alike(sample: MeasureSample, wanted: Measure) -> pl.Expr:
 def _interval_caption(found: Sequence[MeasureSample]) -> str:
     runs = {len(sample.values) for sample in found}
     what = "One run for each point" if runs == {1} else f"Mean and 95 % interval of {_runs(runs)}"
-    return f"{what}{_window(found)}."
+    return f"{what}{_window(found)}.{_per_flow(found)}"
+
+
+def _per_flow(found: Sequence[MeasureSample]) -> str:
+    """Say that a value is a mean per flow, if it is of several flows of a `count`."""
+    several = any(len(run) > 1 for sample in found for run in sample.flows)
+    return " Of flows of one `count`: mean per flow." if several else ""
 
 
 def _runs_caption(found: Sequence[MeasureSample]) -> str:

@@ -485,7 +485,18 @@ def _not_shown(rows: Sequence[Row]) -> str:
 
 
 def interval_note(results: FinishedRuns) -> str:
-    """Explain ± in tables of these results; empty if no run finished."""
+    """Explain ± and groups in tables of these results; empty if no run finished."""
+    groups = any(
+        len(group.members) > 1
+        for condition in range(len(results.conditions))
+        if results.runs_of(condition)
+        for group in flow_groups(results.spec_of(condition))
+    )
+    of_groups = " Rows with ×: mean per flow, then the smallest and the largest flow." * groups
+    return _of_runs(results) + of_groups
+
+
+def _of_runs(results: FinishedRuns) -> str:
     counts = sorted({len(results.runs_of(c)) for c in range(len(results.conditions))} - {0})
     if not counts:
         return ""
