@@ -41,6 +41,14 @@ def test_every_heading_has_its_unit():
         assert not one.display_unit or all(unit in words for unit in one.display_unit.split())
 
 
+def test_a_percentile_is_p95_everywhere():
+    assert measure("rtt_p95").axis == "p95 RTT (ms)"
+    assert measure("rtt_p50").axis == "Median RTT (ms)"
+    assert measure("page_load_time").title == "median page load time"
+    for one in measures().values():
+        assert "percentile" not in one.title
+
+
 def test_a_band_ends_at_the_bounds_of_its_measure():
     band = series_band(np.array([[0.0, 100.0], [20.0, 98.0]]), bounds=(0.0, 100.0))
     assert (band.low[0], band.high[1]) == (0.0, 100.0)

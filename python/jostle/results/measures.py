@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -29,6 +30,8 @@ _SHARES: Final = {
 _SCALES: Final[dict[str, tuple[float, float]]] = {"mos": (1.0, 5.0), "r_factor": (0.0, 100.0)}
 """Bounds of ratings: the scale of ITU-T P.800, and that of ITU-T G.107."""
 _SIGNED: Final = {"lead", "throughput_shift", "delay_shift"}
+
+_PERCENTILE: Final = re.compile(r"p\d")
 
 Scope = Literal["flow", "group", "link", "run"]
 Place = Literal[
@@ -138,8 +141,8 @@ class Measure:
 
     @property
     def heading(self) -> str:
-        """The title, capitalised unless it is the name of a variable."""
-        if self.title == self.name == "cwnd":
+        """The title, capitalised unless it begins with a variable or a percentile."""
+        if self.title == self.name == "cwnd" or _PERCENTILE.match(self.title):
             return self.title
         return self.title[0].upper() + self.title[1:]
 
