@@ -94,9 +94,11 @@ def test_every_screen_is_fine(file, scheme: str, width: int) -> None:
         assert fits, "the page is wider than the window"
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
-        wide = page.locator("#claims + .wide")
+        wide = page.locator("#claims + details > .wide")
+        assert not wide.is_visible(), "details are folded"
+        page.locator('nav a[href="#claims"]').click()
         wide.scroll_into_view_if_needed()
-        page.wait_for_function("document.querySelector('#claims + .wide').className !== 'wide'"
+        page.wait_for_function("document.querySelector('#claims + details > .wide').className !== 'wide'"
                                " || window.innerWidth > 1000")  # fmt: skip
         assert ("more-right" in wide.get_attribute("class")) == (width == 420)
         assert page.said == []
@@ -111,8 +113,9 @@ def test_a_page_stands_by_itself(page) -> None:
 
 
 def test_tables_sort_by_a_click(page) -> None:
-    head = page.locator("#numbers + .wide th", has_text="published")
-    cells = page.locator("#numbers + .wide tbody tr td:nth-child(3)")
+    page.locator('nav a[href="#numbers"]').click()
+    head = page.locator("#numbers + details > .wide th", has_text="published")
+    cells = page.locator("#numbers + details > .wide tbody tr td:nth-child(3)")
 
     def published() -> list[float]:
         return [float(text.split(" ")[0]) for text in cells.all_text_contents()]

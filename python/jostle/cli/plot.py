@@ -43,11 +43,11 @@ _KINDS = (
     show_default=True,
     help="series: over time. events: each flow's cwnd with its losses, recoveries and modes. "
     "lines: over a key of the grid. heatmap: over two. cdf, box: distributions, fewer than five "
-    "values as points. scatter: one measure against another, an ellipse each. envelope: delay and throughput every ten round "
-    "trips, and the Performance Envelope of each flow. phase: two flows, or with --x two measures, "
-    "against each other over time. rrul: throughput of all flows each way over the RTT of pings, "
-    "as flent draws response under load. time-sequence: every packet of captured TCP flows, as "
-    "tcptrace draws them.",
+    "values as points. scatter: one measure against another, an ellipse each. envelope: delay and "
+    "throughput every ten round trips, and the Performance Envelope of each flow. phase: two "
+    "flows, or with --x two measures, against each other over time. rrul: throughput of all flows "
+    "each way over the RTT of pings, as flent draws response under load. time-sequence: every "
+    "packet of captured TCP flows, as tcptrace draws them.",
 )
 @click.option(
     "--x", default="", metavar="KEY", help="Draw over this key; scatter and phase: a measure."
