@@ -98,8 +98,10 @@ def test_every_screen_is_fine(file, scheme: str, width: int) -> None:
         assert not wide.is_visible(), "details are folded"
         page.locator('nav a[href="#claims"]').click()
         wide.scroll_into_view_if_needed()
-        page.wait_for_function("document.querySelector('#claims + details > .wide').className !== 'wide'"
-                               " || window.innerWidth > 1000")  # fmt: skip
+        page.wait_for_function(
+            "document.querySelector('#claims + details > .wide').className !== 'wide'"
+            " || window.innerWidth > 1000"
+        )
         assert ("more-right" in wide.get_attribute("class")) == (width == 420)
         assert page.said == []
 
