@@ -476,7 +476,7 @@ impl QuicEndpoint {
             self.on_event(now, event);
         }
         if let Some(live) = self.live.as_mut().filter(|_| self.sending.is_none()) {
-            self.reading.settle(&mut live.connection);
+            self.reading.adapt_credit(&mut live.connection);
         }
         let answers = self.stack_controller_state();
         let Some(mut congestion) = self.congestion() else { return };

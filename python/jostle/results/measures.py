@@ -28,7 +28,7 @@ _SHARES: Final = {
     "late_frames", "echo_share", "single_losses", "marked_share", "mode_time", "mode_followed",
 }  # fmt: skip
 _SCALES: Final[dict[str, tuple[float, float]]] = {"mos": (1.0, 5.0), "r_factor": (0.0, 100.0)}
-"""Bounds of ratings: the scale of ITU-T P.800, and that of ITU-T G.107."""
+"""Bounds of ratings: the scales of ITU-T P.800 and ITU-T G.107."""
 _SIGNED: Final = {"lead", "throughput_shift", "delay_shift"}
 
 _PERCENTILE: Final = re.compile(r"p\d")
@@ -103,7 +103,7 @@ class Measure:
 
     @property
     def axis_limits(self) -> tuple[float, float] | None:
-        """Ends of an axis: those of the scale of a rating; None for other measures."""
+        """Ends of an axis: the scale of a rating; None for other measures."""
         return _SCALES.get(self.name)
 
     def bounds_in(self, spec: Spec) -> Bounds:

@@ -16,7 +16,7 @@ _MOST_DECIMALS = 3
 _OF_INTERVALS = 2
 """Digits of an interval's half that say something."""
 _SMALL = 10
-"""A value below so many units of its column's last digit has decimals of its own."""
+"""A value below so many units of its column's last digit has its own number of decimals."""
 _LOPSIDED = 0.01
 _FAR_OFF = 0.1
 _ROUNDING = 1e-9

@@ -47,7 +47,7 @@ impl PacketInspector for ArrivedFrames {
 /// so that the stack buffers none, and this reader puts their ranges in order. It stores no
 /// contents: a range beyond a gap takes 16 bytes.
 ///
-/// The ranges are those of the packets, not those that the stack returns: noq-proto 1.4 discards
+/// The reader takes the ranges from the packets, not from the stack, because noq-proto 1.4 discards
 /// data of a packet with more than about 22 frames of a stream (`Assembler::defragment`, which takes
 /// the number of bytes read for the end of the data without a gap). Retransmissions make such
 /// packets out of what did not fit into the packets before.
@@ -140,7 +140,7 @@ impl StreamReader {
     /// Ends streams that are complete although the stack discarded some of their data, and adapts
     /// the stack's receive window, which grows with every byte that is read, to an application that
     /// consumes data in order. Call it when all available data are read.
-    pub fn settle(&mut self, connection: &mut Connection) {
+    pub fn adapt_credit(&mut self, connection: &mut Connection) {
         if self.discarded_bytes() > 0 {
             self.streams.retain(|&id, ranges| {
                 let is_complete = ranges.size == Some(ranges.complete);

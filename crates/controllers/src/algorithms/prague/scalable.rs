@@ -180,7 +180,7 @@ impl Scalable {
             }
             self.saw_mark = true;
         }
-        // The pacing rate is that of the whole packets of the fractional window, so pacing can keep
+        // The pacing rate counts only the whole packets of the fractional window, so pacing can keep
         // cwnd unused for ever.
         let is_used = ack.cwnd_limited || ack.pacing_limited;
         let mut acked = ack.acked.saturating_sub(ack.ce_marked).min(MOST_ACKED);
