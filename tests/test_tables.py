@@ -218,6 +218,12 @@ def test_intervals_end_where_a_measure_ends():
     assert (found.low, found.high) == (0.0, 1.0)
     assert "cut at its bounds" in found.method
     assert with_interval(found, 1.0, 2) == "0.88 (0.00–1.00)"
+    inside = estimate([0.80, 0.81], "1", bounds=(0.0, 1.0))
+    assert inside.method.endswith("interval")
+    # A value beyond its bound, as rounding leaves one, is inside its interval.
+    over = estimate([1.1, 1.2], "1", bounds=(0.0, 1.0))
+    assert over.high is not None
+    assert over.high >= 1.15
 
 
 @pytest.mark.parametrize(
@@ -230,15 +236,9 @@ def test_intervals_end_where_a_measure_ends():
         (3.4, 0.8, "3 ± 1"),
     ],
 )
-def test_a_small_value_has_decimals_of_its_own(value: float, half: float, text: str) -> None:
+def test_a_small_value_has_its_own_number_of_decimals(value: float, half: float, text: str) -> None:
     found = Estimate(value, value - half, value + half, 5, "", "")
     assert with_interval(found, 1.0, 0) == text
-    inside = estimate([0.80, 0.81], "1", bounds=(0.0, 1.0))
-    assert inside.method.endswith("interval")
-    # A value beyond its bound, as rounding leaves one, is inside its interval.
-    over = estimate([1.1, 1.2], "1", bounds=(0.0, 1.0))
-    assert over.high is not None
-    assert over.high >= 1.15
 
 
 @pytest.mark.parametrize(
