@@ -9,7 +9,7 @@ import pytest
 from jostle.results.expectation_text import expectation_cells, expectation_entry
 from jostle.results.text_table import Table, html_table, markdown_table
 from jostle.stats import Estimate, expect
-from jostle.stats.expectation import all_hold, expect_between
+from jostle.stats.expectation import expect_between, joint_verdict
 
 
 def ours(value: float | None, half: float | None = None, *, incomplete: str = "") -> Estimate:
@@ -91,10 +91,16 @@ def test_a_probability_needs_an_interval_and_one_bound() -> None:
 
 @pytest.mark.parametrize(
     ("verdicts", "together"),
-    [([True, True], True), ([True, None], None), ([None, False], False), ([], True)],
+    [
+        (["holds", "holds"], "holds"),
+        (["holds", "open"], "open"),
+        (["open", None], None),
+        ([None, "open", "fails"], "fails"),
+        ([], "holds"),
+    ],
 )
 def test_expectations_hold_together(verdicts, together) -> None:
-    assert all_hold(verdicts) is together
+    assert joint_verdict(verdicts) == together
 
 
 def test_an_event_that_never_occurred_is_null_in_a_document() -> None:
@@ -109,8 +115,11 @@ def test_an_event_that_never_occurred_is_null_in_a_document() -> None:
 
 def test_cells_say_what_is_open() -> None:
     parts = [expect(ours(9.0, 0.5), "below", 10.0), expect(ours(9.0, 2.0), "below", 10.0)]
-    assert expectation_cells(parts[:1], True) == ("9.00 ± 0.50 ms", "yes")
-    assert expectation_cells(parts, True) == ("9.00 ± 0.50 ms; 9.00 ± 2.00 ms", "yes (open)")
+    assert expectation_cells(parts[:1], "holds") == ("9.00 ± 0.50 ms (n = 5)", "yes")
+    assert expectation_cells(parts, "open") == (
+        "9.00 ± 0.50 ms (n = 5); 9.00 ± 2.00 ms (n = 5)",
+        "open",
+    )
     assert expectation_cells([expect(ours(None), "below", 1.0)], None) == ("–", "–")
 
 

@@ -169,7 +169,7 @@ def by_study(folder: Path) -> Attack:
     return Attack(["study", "run", "./studies/small"], ["transfer.toml:"])
 
 
-def by_reading(folder: Path) -> Attack:
+def by_setup(folder: Path) -> Attack:
     there = copy_data(folder, "studies")
     text = (there / "study.toml").read_text("utf-8")
     table = f"""

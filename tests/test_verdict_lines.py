@@ -181,7 +181,11 @@ def test_tuning_says_what_is_better(tuned: float, line: str) -> None:
 
 
 def test_a_fitted_network_is_judged_by_the_half_held_out() -> None:
-    assert verdict_lines.network_verdict([(2, 2), (3, 5)], [(0, 2), (1, 5)]) == (
-        "5 of 7 claims of the half held out hold with the fitted network, 1 with the network as "
-        "described"
+    def claims(*verdicts: str) -> list[Any]:
+        return [SimpleNamespace(verdict=one) for one in verdicts]
+
+    fitted, described = claims("holds", "holds", "open"), claims("holds", "fails", "fails")
+    assert verdict_lines.network_verdict(fitted, described) == (
+        "Of 3 claims of the half held out: 2 hold, 1 open with the fitted network; "
+        "1 hold, 2 fail with the network as described"
     )

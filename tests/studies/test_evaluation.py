@@ -13,9 +13,9 @@ from jostle.runner.executors import local
 from jostle.runner.session import Session
 from jostle.stats import Estimate, expect
 from jostle.studies import Runs, evaluate, load
-from jostle.studies.evaluate import _above, _numbers, _tested, value_estimate
+from jostle.studies.evaluate import _above, _claim, _numbers, value_estimate
 from jostle.studies.figures import figure_data
-from jostle.studies.models import ClaimPart, FigureSpec, Number, Value
+from jostle.studies.models import Claim, ClaimPart, FigureSpec, Number, Value
 from jostle.studies.models import Curve as CurveSpec
 from jostle.studies.run_study import run_study, work_of
 from jostle.studies.time_windows import MeasureArguments, TimeWindow
@@ -251,7 +251,8 @@ def test_a_ratio_to_nothing_is_infinite_and_absent_in_json(runs):
     )
     vivace = reno.model_copy(update={"where": {"controller": "vivace"}, "window": "late"})
     assert set(runs.summary(vivace)) == {0.0}
-    (tested,) = _tested(runs, ClaimPart(left=reno, relation="above", right=vivace, factor=5))
+    part = ClaimPart(left=reno, relation="above", right=vivace, factor=5)
+    (tested,) = _claim(runs, Claim(id="a", text="", parts=(part,))).parts
     assert (tested.ours.value, tested.holds) == (float("inf"), True)
     assert digits(tested.ours.value) == "∞"
     assert tested.ours.finite is None

@@ -12,19 +12,19 @@ from jostle.cli import status
 from jostle.cli.environment import Environment
 from test_links import check
 
-from .test_readings import READINGS
+from .test_setups import SETUPS
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    """The page of the small study with two more readings."""
+    """The page of the small study with two more setups."""
     folder = tmp_path_factory.mktemp("pages")
     shutil.copytree(Path(__file__).parent / "small", folder / "studies" / "small")
     path = folder / "studies" / "small" / "study.toml"
     head, _, rest = path.read_text().partition("[experiments.flow]")
-    first, *tables = READINGS.partition("[[setups]]")
+    first, *tables = SETUPS.partition("[[setups]]")
     path.write_text(f"{head}{first}[experiments.flow]{rest}{''.join(tables)}")
     words = ["study", "run", str(path.parent), "--jobs", "1", "-o", f"{folder / 'reports'}/"]
     assert status(words, Environment(_core)) == 0
@@ -53,19 +53,24 @@ def test_what_was_learned_comes_first_and_every_part_is_in_the_navigation(page) 
 
 def test_claims_stand_under_what_became_of_them(page) -> None:
     groups = page.locator("details:has(> .verdicts)")
-    assert groups.locator("> summary").all_inner_texts() == [
-        "Holds on the testbed's terms (1)",
-        "Holds in another setup (1)",
-    ]
-    answers = groups.nth(1).locator(".answer").all_inner_texts()
+    assert groups.locator("> summary").all_inner_texts() == ["Depends on the setup (2)"]
+    true, false = (groups.locator("li").nth(number) for number in (0, 1))
+    answers = false.locator(".answer").all_inner_texts()
     assert [text.split(":")[0] for text in answers] == [
         "as printed", "slower link", "slower for BBR",
     ]  # fmt: skip
-    classes = groups.nth(1).locator(".answer").evaluate_all("every => every.map(e => e.className)")
-    assert classes == ["answer no", "answer no", "answer yes"]
+
+    def classes(claim) -> list[str]:
+        return claim.locator(".answer").evaluate_all("every => every.map(e => e.className)")
+
+    assert classes(true) == ["answer yes", "answer no", "answer no"]
+    assert classes(false) == ["answer no", "answer no", "answer yes"]
+    assert false.locator(".facts").inner_text() == (
+        "Holds in: slower for BBR. Fails in: as printed, slower link."
+    )
 
 
-def test_charts_show_the_reading_that_is_chosen(page) -> None:
+def test_charts_show_the_setup_that_is_chosen(page) -> None:
     page.locator(".charts").scroll_into_view_if_needed()
     page.wait_for_selector('.charts[data-ready="yes"]')
     box = page.locator(".panel .u-over").first.bounding_box()

@@ -100,12 +100,12 @@ def test_what_linux_gave_is_there_where_it_is_quoted(name: str) -> None:
     study = load(name, STUDIES)
     recorded = study.folder / "linux.json"
     texts = said(study.file)
-    quoted = {one for text in texts for one, reading in references(text) if reading == "linux"}
+    quoted = {one for text in texts for one, setup in references(text) if setup == "linux"}
     if all(one.backends == ("sim",) for one in study.file.experiments.values()):
         assert not recorded.exists()
         assert quoted == set()
         return
-    kept = RecordedStudy.model_validate_json(recorded.read_text("utf-8"))
+    kept = RecordedStudy.model_validate_json(recorded.read_text("utf-8")).setups["described"]
     there = set(kept.numbers) | {
         name
         for claim, row in kept.claims.items()

@@ -31,7 +31,7 @@ def jostle(folder, monkeypatch, capsys):
 def test_tables_page_and_figures(jostle, folder):
     code, out, err = jostle("study", "run", "./studies/small", "--jobs", "1")
     assert code == 0, err
-    assert "1 of 2 claims hold (simulator)." in out
+    assert "Of 2 claims in 1 setup: 1 holds, 1 fails." in out
     assert "[1/2] small: flow (sim, 9 runs)" in err
     page = (folder.parent / "reports" / "small.html").read_text()
     assert "&lt;b&gt;link&lt;/b&gt;" in page
@@ -54,7 +54,7 @@ def test_the_json_document(jostle):
     code, out, _ = jostle("study", "run", "./studies/small", "--json", "--repeats", "2")
     assert code == 0
     document = json.loads(out)
-    assert document["schema"] == "jostle.study/2"
+    assert document["schema"] == "jostle.study/3"
     (study,) = document["studies"]
     assert study["id"] == "small"
     assert [claim["holds"] for claim in study["claims"]] == [True, False]
@@ -92,7 +92,7 @@ def test_list_studies(jostle):
         ('window = "late"\nmeasured_by', 'window = "lat"\nmeasured_by', "did you mean `late`"),
         ('{ bytes = ["50 %", "100 %"] }', "{ }", "either `time` or `bytes`"),
         ('relation = "about", right = 10, tolerance = 0.05', 'relation = "about", right = 10',
-         "`tolerance` or `within`"),
+         "`tolerance`, `within` and `times`"),
         ('relation = "about", right', 'finding = "x", relation = "about", right',
          "no key `finding` here: it belongs to claims.0, so write it above [[claims.parts]]"),
         ('kind = "series"\nwhere = { controller = "reno" }', 'kind = "series"\nquote = "x"',

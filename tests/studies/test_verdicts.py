@@ -1,139 +1,137 @@
-"""What became of a study's claims, and its texts on a page."""
+"""Verdicts on a study's claims, and its texts on a page."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from jostle.stats import Estimate, Expectation
-from jostle.studies import verdicts as groups
+from jostle.studies import verdicts
+from jostle.studies.column import Column
 from jostle.studies.evaluate import ClaimRow, Evaluation
 from jostle.studies.fitted_network import FITTED
-from jostle.studies.json_document import Column
 from jostle.studies.text_markup import inline, render_page
-from jostle.studies.verdicts import in_short, verdicts
+from jostle.studies.verdicts import (
+    ClaimVerdict,
+    claim_verdicts,
+    count_text,
+    grouped,
+    in_short,
+)
 
 DESCRIBED = Column("sim", "described", "as described")
-FADES = Column("sim", "fades", "short fades")
+FADES = Column("sim", "fades", "short fades", "short fades")
 LINUX = Column("kernel", "described", "Linux 6.1")
-LINUX_FADES = Column("kernel", "fades", "Linux 6.1, short fades")
-FITTED_NETWORK = Column("sim", FITTED, "fitted network")
+LINUX_FADES = Column("kernel", "fades", "short fades, Linux 6.1", "short fades")
+LINUX_OPEN_WINDOW = Column("kernel", "open-window", "open window, Linux 6.1", "open window")
+FITTED_NETWORK = Column("sim", FITTED, "fitted network", "fitted")
 
 
-def evaluation(holds: bool | None, *, parts: int = 1) -> Evaluation:
+def evaluation(verdict: str | None, *, parts: int = 1) -> Evaluation:
     """One claim, whose last part decides."""
-    ours = Estimate(None if holds is None else 2.0, None, None, 1, "ms", "one run")
-    fine = Expectation("≥ 1 ms", 1.0, ours, True, True, 0.0, math.inf)
-    last = Expectation("≤ 3 ms", 3.0, ours, holds, True, math.inf, 0.0)
+    ours = Estimate(None if verdict is None else 2.0, 1.0, 3.0, 5, "ms", "t")
+    holds = None if verdict is None else verdict != "fails"
+    fine = Expectation("≥ 1 ms", 1.0, replace(ours, value=2.0), True, True, 0.0, math.inf)
+    last = Expectation("≤ 3 ms", 3.0, ours, holds, verdict != "open", math.inf, 0.0)
     row = ClaimRow("a", "It is so", (*[fine] * (parts - 1), last), "Because of {a}.")
     return Evaluation((), (), (row,))
 
 
-@pytest.mark.parametrize(
-    ("described", "fades", "linux", "group"),
-    [
-        (True, None, None, groups.HOLDS),
-        (True, False, True, groups.HOLDS),
-        (True, True, False, groups.LINUX_CONTRADICTS),
-        (False, True, False, groups.LINUX_CONTRADICTS),
-        (False, True, True, groups.LINUX_ONLY),
-        (False, True, None, groups.HOLDS_IN_OTHER_SETUP),
-        (None, True, None, groups.HOLDS_IN_OTHER_SETUP),
-        (False, False, None, groups.HOLDS_IN_NO_SETUP),
-        (None, None, None, groups.UNKNOWN),
-    ],
-)
-def test_a_claim_stands_in_one_group(
-    described: bool | None, fades: bool | None, linux: bool | None, group: str
-) -> None:
-    found = verdicts({DESCRIBED: evaluation(described), FADES: evaluation(fades),
-                      LINUX: evaluation(linux)})  # fmt: skip
-    assert [one.title for one in found] == [group]
-    (verdict,) = found[0].verdicts
-    assert (verdict.text, verdict.asked) == ("It is so", "≤ 3 ms")
-    answers = {answer.column: answer.holds for answer in verdict.answers}
-    assert answers == {"as described": described, "short fades": fades, "Linux 6.1": linux}
-    assert verdict.reason == f"Because of {'–' if described is None else '2.00 ms'}."
-
-
-def test_without_readings_it_does_not_hold_and_linux_may_stand_alone() -> None:
-    assert [one.title for one in verdicts({DESCRIBED: evaluation(False)})] == [groups.NOT]
-    assert [one.title for one in verdicts({LINUX: evaluation(False)})] == [groups.LINUX_CONTRADICTS]
+def classes(verdicts: dict[Column, str | None]) -> ClaimVerdict:
+    """Return the verdict on the claim over columns."""
+    (found,) = claim_verdicts({column: evaluation(each) for column, each in verdicts.items()})
+    return found
 
 
 @pytest.mark.parametrize(
-    ("holds", "group"),
+    ("described", "fades", "title"),
     [
-        ({DESCRIBED: False, FITTED_NETWORK: True}, groups.BY_FIT),
-        ({DESCRIBED: False, FITTED_NETWORK: True, FADES: True}, groups.HOLDS_IN_OTHER_SETUP),
-        ({DESCRIBED: True, FITTED_NETWORK: False}, groups.HOLDS),
-        # Linux with another setup neither contradicts a claim nor confirms it.
-        ({DESCRIBED: True, LINUX_FADES: False}, groups.HOLDS),
-        ({DESCRIBED: False, LINUX_FADES: True}, groups.NOT),
-        ({DESCRIBED: None, FADES: False, LINUX_FADES: True}, groups.UNKNOWN),
-        ({LINUX: True, LINUX_FADES: False}, groups.HOLDS),
-        ({LINUX: None, LINUX_FADES: True}, groups.HOLDS_IN_OTHER_SETUP),
+        ("holds", "holds", verdicts.EVERY),
+        ("holds", None, verdicts.EVERY),
+        ("fails", "fails", verdicts.NONE),
+        ("holds", "fails", verdicts.DEPENDS),
+        ("fails", "holds", verdicts.DEPENDS),
+        ("open", "open", verdicts.OPEN),
+        ("holds", "open", verdicts.OPEN),
+        ("fails", "open", verdicts.OPEN),
+        (None, None, verdicts.UNKNOWN),
     ],
 )
-def test_only_the_setup_of_the_first_column_decides_for_linux(
-    holds: dict[Column, bool | None], group: str
+def test_a_claim_has_one_class_over_all_setups(
+    described: str | None, fades: str | None, title: str
 ) -> None:
-    found = verdicts({column: evaluation(each) for column, each in holds.items()})
-    assert [one.title for one in found] == [group]
+    found = classes({DESCRIBED: described, FADES: fades})
+    assert found.title == title
+    assert (found.text, found.asked) == ("It is so", "≤ 3 ms")
+    assert [one.verdict for one in found.results] == [described, fades]
+    assert found.reason == f"Because of {'–' if described is None else '2.00 ± 1.00 ms'}."
 
 
-def test_a_result_is_open_if_a_part_is_uncertain() -> None:
-    def is_open(holds: bool | None, *certain: bool) -> bool:
-        ours = Estimate(2.0, 1.0, 3.0, 5, "ms", "t")
-        parts = tuple(
-            Expectation("≥ 1 ms", 1.0, ours, holds, each, 0.0, math.inf) for each in certain
-        )
-        row = ClaimRow("a", "It is so", parts, "")
-        (group,) = verdicts({DESCRIBED: Evaluation((), (), (row,))})
-        return group.verdicts[0].answers[0].open
+def test_setups_for_and_against_are_named() -> None:
+    found = classes({DESCRIBED: "fails", FADES: "holds", LINUX_OPEN_WINDOW: "open"})
+    assert found.title == verdicts.DEPENDS
+    assert found.supporting == ("short fades",)
+    assert found.contradicting == ("as described",)
+    assert found.open == ("open window",)
 
-    assert not is_open(True, True, True)
-    assert is_open(True, True, False)
-    assert is_open(False, False, True)
-    assert not is_open(None, False), "an unknown result has no interval"
+
+@pytest.mark.parametrize(
+    ("columns", "title"),
+    [
+        # Linux decides in its setup, if it gives a verdict, and in no other.
+        ({DESCRIBED: "holds", LINUX: "fails"}, verdicts.NONE),
+        ({DESCRIBED: "fails", LINUX: "holds"}, verdicts.EVERY),
+        ({DESCRIBED: "holds", LINUX: "open"}, verdicts.EVERY),
+        ({DESCRIBED: "holds", LINUX: None}, verdicts.EVERY),
+        ({DESCRIBED: "open", LINUX: "fails"}, verdicts.NONE),
+        ({DESCRIBED: "holds", LINUX_FADES: "fails"}, verdicts.DEPENDS),
+        ({DESCRIBED: "holds", FADES: "holds", LINUX_FADES: "fails"}, verdicts.DEPENDS),
+        # The fitted network was selected by the claims.
+        ({DESCRIBED: "fails", FITTED_NETWORK: "holds"}, verdicts.NONE),
+        ({DESCRIBED: "holds", FITTED_NETWORK: "fails"}, verdicts.EVERY),
+    ],
+)
+def test_linux_judges_its_setup_and_the_fitted_network_none(
+    columns: dict[Column, str | None], title: str
+) -> None:
+    assert classes(columns).title == title
 
 
 def test_another_part_that_decides_is_named() -> None:
-    (group,) = verdicts({DESCRIBED: evaluation(True, parts=2), FADES: evaluation(False, parts=2)})
-    (verdict,) = group.verdicts
+    (verdict,) = claim_verdicts(
+        {DESCRIBED: evaluation("holds", parts=2), FADES: evaluation("fails", parts=2)}
+    )
     assert verdict.asked == "≥ 1 ms"
-    assert [one.text for one in verdict.answers] == ["2.00 ms", "2.00 ms, asked for ≤ 3 ms"]
+    assert [one.text for one in verdict.results] == [
+        "2.00 ± 1.00 ms", "2.00 ± 1.00 ms, asked for ≤ 3 ms",
+    ]  # fmt: skip
 
 
 def test_claims_are_counted_in_a_sentence() -> None:
-    found = verdicts({DESCRIBED: evaluation(True)})
-    assert in_short(found) == "Of 1 claim: holds on the testbed's terms."
-    rows = (*evaluation(True).claims, *evaluation(False).claims, *evaluation(False).claims)
-    found = verdicts({DESCRIBED: Evaluation((), (), rows)})
-    assert in_short(found) == "Of 3 claims: 1 hold as described, 2 do not hold."
+    (row,) = evaluation("holds").claims
+    (failing,) = evaluation("fails").claims
+    one = claim_verdicts({DESCRIBED: Evaluation((), (), (row,))})
+    assert in_short(grouped(one), 1) == "Of 1 claim in 1 setup: 1 holds."
+    three = claim_verdicts({DESCRIBED: Evaluation((), (), (row, failing, failing))})
+    assert in_short(grouped(three), 1) == "Of 3 claims in 1 setup: 1 holds, 2 fail."
+    assert count_text([row, failing, failing]) == "1 hold, 2 fail"
 
 
-def test_a_sentence_names_every_group_in_order() -> None:
-    columns = (DESCRIBED, FADES, FITTED_NETWORK, LINUX)
+def test_a_sentence_names_every_class_in_order() -> None:
     results = (
-        (None, None, None, None),
-        (False, False, False, None),
-        (False, False, True, None),
-        (False, True, True, None),
-        (False, True, True, True),
-        (True, True, True, False),
-        (True, False, None, True),
-    )
-    found = verdicts(
+        (None, None), ("fails", "fails"), ("open", "holds"), ("open", "fails"),
+        ("holds", "fails"), ("holds", "holds"), ("holds", None),
+    )  # fmt: skip
+    found = claim_verdicts(
         {
             column: Evaluation((), (), tuple(evaluation(row[at]).claims[0] for row in results))
-            for at, column in enumerate(columns)
+            for at, column in enumerate((DESCRIBED, FADES))
         }
     )
-    assert in_short(found) == (
-        "Of 7 claims: 1 hold as described, 1 are contradicted by Linux itself, "
-        "1 hold on Linux only, 1 hold in another setup, 1 hold in the fitted network only, "
-        "1 hold in no setup, 1 could not be judged."
+    assert in_short(grouped(found), 2) == (
+        "Of 7 claims in 2 setups: 2 hold in every plausible setup, 1 depends on the setup, "
+        "1 fails in every plausible setup, 2 are open, 1 could not be judged."
     )
 
 

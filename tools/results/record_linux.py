@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 STUDIES = Path(__file__).parents[2] / "studies"
+Rows = Sequence[Mapping[str, Any]]
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
         if study["claims"] or (not study["points"] and any_number(study)):
             path = folder / "linux.json"
             before = json.loads(path.read_text("utf-8")) if path.exists() else {}
-            new = beside(recording(study, sys.argv[2]), before)
+            new = recording(study, sys.argv[2], before)
             path.write_text(json.dumps(new, indent=1, ensure_ascii=False) + "\n", "utf-8")
         if study["points"]:
             path = folder / "linux-points.json"
@@ -41,33 +42,46 @@ def any_number(study: Mapping[str, Any]) -> bool:
     return any(one["ours"] is not None for one in study["numbers"])
 
 
-def recording(study: Mapping[str, Any], date: str) -> dict[str, Any]:
+def recording(study: Mapping[str, Any], date: str, before: Mapping[str, Any]) -> dict[str, Any]:
     """Return the results in a study's document that a page would not compute again."""
+    setups = dict(before.get("setups", {}))
+    for setup in dict.fromkeys(one["id"] for one in study["setups"]):
+        new = of_setup(study, setup) | {"version": study["versions"]["kernel"], "date": date}
+        setups[setup] = beside(new, setups[setup]) if setup in setups else new
+    return {"schema": "jostle.recorded/2", "setups": setups}
+
+
+def of_setup(study: Mapping[str, Any], setup: str) -> dict[str, Any]:
+    """Return the results of Linux with a setup."""
+
+    def on_linux(rows: Rows) -> dict[str, Any]:
+        return {row["id"]: row["setups"].get(setup, {}).get("kernel") for row in rows}
+
+    numbers, claims = on_linux(study["numbers"]), on_linux(study["claims"])
     return {
-        "schema": "jostle.recorded/1",
-        "version": study["versions"]["kernel"],
-        "date": date,
         "numbers": {
-            one["id"]: {key: rounded(one[key]) for key in ("ours", "interval", "holds")}
-            for one in study["numbers"]
-            if one["ours"] is not None
+            name: {key: rounded(one[key]) for key in ("ours", "interval", "n", "holds")}
+            for name, one in numbers.items()
+            if one is not None and one["ours"] is not None
         },
         "claims": {
-            one["id"]: {
-                "holds": one["holds"],
+            name: {
                 "parts": [
                     # A claim with failed runs is not judged, and so not recorded.
-                    {key: rounded(part[key]) for key in part.keys() - {"incomplete"}}
+                    {
+                        key: rounded(part[key])
+                        for key in ("values", "ours", "interval", "n", "verdict")
+                    }
                     for part in one["parts"]
                 ],
             }
-            for one in study["claims"]
-            if one["holds"] is not None
+            for name, one in claims.items()
+            if one is not None and one["verdict"] is not None
         },
         "orders": {
             one["id"]: {"ours": one["ours"], "holds": one["holds"]}
             for one in study["rankings"]
-            if one["holds"] is not None
+            if one["holds"] is not None and setup == study["setups"][0]["id"]
         },
     }
 

@@ -43,8 +43,8 @@ def merged(documents: Rows) -> list[dict[str, Any]]:
         for claim in study["claims"]:
             claim["columns"] = {
                 TITLES[backend] if backend != "sim" else title: values
-                for reading, title in titles(study).items()
-                for backend, values in claim["setups"].get(reading, {}).items()
+                for setup, title in titles(study).items()
+                for backend, values in claim["setups"].get(setup, {}).items()
             }
             for other in others:
                 for backend, values in other.get(claim["id"], {"backends": {}})["backends"].items():
@@ -64,9 +64,9 @@ def summary(studies: Rows) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for study in studies:
         published = [row for row in study["numbers"] if row["published"] is not None]
-        for at, (reading, title) in enumerate(titles(study).items()):
+        for at, (setup, title) in enumerate(titles(study).items()):
             cells = [
-                share(sum(row["setups"][reading]["sim"]["holds"] is True for row in rows), rows)
+                share(sum(row["setups"][setup]["sim"]["holds"] is True for row in rows), rows)
                 for rows in (study["claims"], published)
             ]
             name = "" if at else f"`{study['id']}`"

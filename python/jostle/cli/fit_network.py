@@ -32,6 +32,7 @@ from jostle.safe_io.terminal_text import echo
 if TYPE_CHECKING:
     from jostle.parameter_search.testbed_fit import NetworkScore, TestbedFit
     from jostle.parameter_search.tuning import Trial
+    from jostle.studies.evaluate import ClaimRow
     from jostle.studies.fitted_network import FittedNetwork
     from jostle.studies.testbed import Testbed
 
@@ -164,18 +165,18 @@ def _print(
     from jostle.cli import output
     from jostle.parameter_search.testbed_fit import omissions
     from jostle.results.text_table import Table
-    from jostle.studies.fitted_network_tables import score_by_half, value_rows
+    from jostle.studies.fitted_network_tables import claims_by_half, value_rows
+    from jostle.studies.verdicts import count_text
 
     to = output.console()
     rows: list[tuple[str, ...]] = []
-    tests: dict[str, list[tuple[int, int]]] = {}
+    held_out: dict[str, list[ClaimRow]] = {}
     for name, fitted in every.items():
         for title, judged in (("as described", described), ("fitted", found.fitted)):
-            held = score_by_half(fitted.split_by_claim, judged.claims[name])
-            cells = (f"{held[half][0]} of {held[half][1]}" for half in ("fit", "held out"))
-            rows.append((name, title, *cells))
-            tests.setdefault(title, []).append(held["held out"])
-    to.print(network_verdict(tests["fitted"], tests["as described"]))
+            halves = claims_by_half(fitted.split_by_claim, judged.claims[name])
+            rows.append((name, title, *map(count_text, halves.values())))
+            held_out.setdefault(title, []).extend(halves["held out"])
+    to.print(network_verdict(held_out["fitted"], held_out["as described"]))
     to.print(one.file.title, style="bold")
     first = next(iter(every.values()))
     print_rows(value_rows(first))

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from jostle.results import ResultSet
     from jostle.results.text_table import Table
     from jostle.studies import Runs, Study
+    from jostle.studies.column import Column, Evaluations
     from jostle.studies.evaluate import Evaluation
-    from jostle.studies.json_document import Column, Evaluations
     from jostle.studies.page import Picture
     from jostle.studies.run_study import Done
 
@@ -53,7 +53,7 @@ _REPORTS = "reports/"
 )
 @click.option(
     "--setup",
-    "readings",
+    "setups",
     metavar="NAME",
     multiple=True,
     help="Use only this setup of the paper's network, such as `described`. By default all setups, "
@@ -75,7 +75,7 @@ def run_study(
     ids: tuple[str, ...],
     backends: tuple[str, ...],
     repeats: int | None,
-    readings: tuple[str, ...],
+    setups: tuple[str, ...],
     jobs: int | None,
     store_path: str | None,
     outputs: Outputs,
@@ -100,17 +100,17 @@ def run_study(
     made = {parse_backend(name)[0]: environment.backend(name) for name in backends}
     if len(made) < len(set(backends)):
         raise InputError("--backend: name each backend once")
-    results = _carry_out(studies, made, (repeats, readings), jobs, store_path)
+    results = _carry_out(studies, made, (repeats, setups), jobs, store_path)
     words = {"repeats": repeats, "allow_code": allow_code}
     quiet = as_json or as_csv
     with_points = as_json or outputs.with_ending(*DOCUMENT)
     done = []
     points = {}
     for one in studies:
-        runs, evaluations = _evaluated(one, results, readings)
+        runs, evaluations = _evaluated(one, results, setups)
         done.append((one, evaluations))
         points[one.id] = _points(runs) if with_points else []
-        command = _command(one, backends, readings, words)
+        command = _command(one, backends, setups, words)
         paths = [_write(one, runs, evaluations, folder, command) for folder in folders]
         if not quiet:
             _print(one, evaluations)
@@ -145,30 +145,30 @@ def _frame(done: Sequence[tuple[Study, Evaluations]]) -> pl.DataFrame:
 
 
 def _evaluated(
-    study: Study, results: Mapping[str, Done], readings: Sequence[str]
+    study: Study, results: Mapping[str, Done], setups: Sequence[str]
 ) -> tuple[dict[Column, Runs], dict[Column, Evaluation]]:
     """Evaluate a study on every backend and setup, and add recorded results of Linux."""
     from jostle.studies import Runs, evaluate
-    from jostle.studies.json_document import column
+    from jostle.studies.column import column
     from jostle.studies.operating_points_archive import read_archived_points
     from jostle.studies.recorded_results import recorded
-    from jostle.studies.run_study import readings_on
+    from jostle.studies.run_study import setups_on
     from jostle.studies.study import DESCRIBED
 
-    def everywhere(reading: str) -> dict[str, dict[str, ResultSet]]:
+    def everywhere(setup: str) -> dict[str, dict[str, ResultSet]]:
         """Return the results of every backend; if only the described setup was run, use it."""
         return {
-            name: done.get((study.id, reading), done.get((study.id, DESCRIBED), {}))
+            name: done.get((study.id, setup), done.get((study.id, DESCRIBED), {}))
             for name, done in results.items()
         }
 
     kept = read_archived_points(study)
     runs = {
-        column(study, backend, reading): Runs(
-            study.as_read(reading), done.get((study.id, reading), {}), everywhere(reading), kept
+        column(study, backend, setup): Runs(
+            study.with_setup(setup), done.get((study.id, setup), {}), everywhere(setup), kept
         )
         for backend, done in results.items()
-        for reading in readings_on(study, backend, readings)
+        for setup in setups_on(study, backend, setups)
     }
     evaluations = {one: evaluate(each) for one, each in runs.items()}
     return runs, evaluations | recorded(study, evaluations)
@@ -183,7 +183,7 @@ def _points(runs: Mapping[Column, Runs]) -> list[dict[str, Any]]:
     of_linux = [
         each
         for column, each in runs.items()
-        if (column.backend, column.reading) == (BACKEND, DESCRIBED)
+        if (column.backend, column.setup) == (BACKEND, DESCRIBED)
     ]
     return [row for each in of_linux for row in operating_points_document(each)]
 
@@ -218,7 +218,7 @@ def _carry_out(
 
     `asked` contains the requested repeats and setups.
     """
-    from jostle.studies.run_study import readings_on, run_study, unsupported, work_of
+    from jostle.studies.run_study import run_study, setups_on, unsupported, work_of
 
     repeats, chosen = asked
     for name in backends:
@@ -229,7 +229,7 @@ def _carry_out(
         name: [
             one
             for each in studies
-            for one in work_of(each, backend, repeats, readings_on(each, name, chosen))
+            for one in work_of(each, backend, repeats, setups_on(each, name, chosen))
         ]
         for name, backend in backends.items()
     }
@@ -262,34 +262,34 @@ def _pictures(
     from jostle.figures.page_colours import with_page_colours
     from jostle.figures.renderer import render_figure
     from jostle.figures.save import save, to_bytes
+    from jostle.studies.column import by_setup
     from jostle.studies.figures import figure_data
     from jostle.studies.findings import filled
-    from jostle.studies.json_document import by_reading
     from jostle.studies.page import Picture
 
     firsts = {column.backend: column for column in reversed(list(runs))}
     drawn = []
     for spec in one.file.figures:
         for column, each in runs.items():
-            read = each.study.read
-            wanted = column in firsts.values() or (read is not None and spec.id in read.figures)
+            setup = each.study.alternative_setup
+            wanted = column in firsts.values() or (setup is not None and spec.id in setup.figures)
             if spec.curves and all(curve.backend for curve in spec.curves):
                 # All columns of a setup would show the same runs.
                 wanted = wanted and column.backend == next(iter(firsts))
             data = figure_data(each, spec) if wanted else None
             if data is not None:
-                drawn.append((spec, column, read, data))
+                drawn.append((spec, column, setup, data))
     coloured = with_page_colours([data for *_, data in drawn])
     pictures = []
-    for (spec, column, read, _), data in zip(drawn, coloured, strict=True):
+    for (spec, column, setup, _), data in zip(drawn, coloured, strict=True):
         figure = render_figure(data)
         stem = spec.id
         stem += f"-{column.backend}" if len(firsts) > 1 else ""
-        stem += "" if read is None else f"-{read.id}"
+        stem += "" if setup is None else f"-{setup.id}"
         save(figure, folder / stem, ("png", "pdf"))
         svg = to_bytes(figure, "svg")
-        named = by_reading(evaluations, column.backend)
-        finding = filled(spec.finding, column.reading, named)
+        named = by_setup(evaluations, column.backend)
+        finding = filled(spec.finding, column.setup, named)
         pictures.append(Picture(spec.id, spec.caption, column.title, svg, finding))
     return pictures
 
@@ -297,22 +297,23 @@ def _pictures(
 def _print(one: Study, evaluations: Evaluations) -> None:
     from jostle.cli import output
     from jostle.results.number_format import ABSENT
+    from jostle.studies.column import by_setup
+    from jostle.studies.deviations import deviation_rows
     from jostle.studies.findings import findings, learned, not_run
     from jostle.studies.fitted_network_tables import half_rows
     from jostle.studies.json_document import (
-        by_reading,
         claim_rows,
         number_rows,
         ranking_rows,
-        reading_rows,
+        setup_rows,
     )
 
     to = output.console()
-    to.print(study_verdict(evaluations))
+    to.print(study_verdict(one, evaluations))
     to.print(one.file.title, style="bold")
     first = next(iter(evaluations))
-    named = by_reading(evaluations, first.backend)
-    for text in learned(one.file, first.reading, named):
+    named = by_setup(evaluations, first.backend)
+    for text in learned(one.file, first.setup, named):
         to.print(_without_marks(text))
         to.print()
     if missing := not_run(one.file, named):
@@ -321,11 +322,12 @@ def _print(one: Study, evaluations: Evaluations) -> None:
     for make in (number_rows, ranking_rows):
         print_rows(make(evaluations))
     print_rows(claim_rows(evaluations, one.split_by_claim))
-    for finding in findings(one.file, first.reading, named):
+    print_rows(deviation_rows(one.file, evaluations))
+    for finding in findings(one.file, first.setup, named):
         to.print(_without_marks(finding.caption), style="bold")
         to.print(_without_marks(finding.text))
         to.print()
-    print_rows(reading_rows(one, evaluations))
+    print_rows(setup_rows(one, evaluations))
     if one.fitted is not None:
         print_rows(half_rows(one.fitted, evaluations))
 
@@ -346,7 +348,7 @@ def _without_marks(text: str) -> str:
 
 
 def _command(
-    one: Study, backends: Sequence[str], readings: Sequence[str], given: Mapping[str, Any]
+    one: Study, backends: Sequence[str], setups: Sequence[str], given: Mapping[str, Any]
 ) -> list[str]:
     from jostle.studies import STUDIES
 
@@ -355,6 +357,6 @@ def _command(
     words = ["jostle", "study", "run", one.id if installed else str(folder)]
     for backend in backends:
         words += ["--backend", backend]
-    for reading in readings:
-        words += ["--setup", reading]
+    for setup in setups:
+        words += ["--setup", setup]
     return [*words, *command_line_words(given)]

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from jostle.results.compare import ComparisonResult
     from jostle.results.conformance import ConformanceResult
     from jostle.results.measure_samples import MeasureSample
-    from jostle.studies.json_document import Evaluations
+    from jostle.studies import Study
+    from jostle.studies.column import Evaluations
+    from jostle.studies.evaluate import ClaimRow
     from jostle.suites.evaluate import SuiteResult
     from jostle.suites.ranking import RankedController
 
@@ -262,29 +264,31 @@ def scorecard_verdict(cards: Sequence[SuiteResult], places: Sequence[RankedContr
     return "; ".join(f"{card.suite}: {suite_verdict(card)}" for card in cards)
 
 
-def network_verdict(fitted: Sequence[tuple[int, int]], described: Sequence[tuple[int, int]]) -> str:
-    """Say how many claims of the test half hold with the fitted and with the described network."""
-    (held, judged), (before, _) = (
-        (sum(a for a, _ in scores), sum(b for _, b in scores)) for scores in (fitted, described)
-    )
+def network_verdict(fitted: Sequence[ClaimRow], described: Sequence[ClaimRow]) -> str:
+    """Count verdicts on the test half with the fitted network and with the described one."""
+    from jostle.studies.verdicts import count_text
+
     return (
-        f"{held} of {judged} claims of the half held out hold with the fitted network, {before} "
-        "with the network as described"
+        f"Of {len(fitted)} claims of the half held out: {count_text(fitted)} with the fitted "
+        f"network; {count_text(described)} with the network as described"
     )
 
 
-def study_verdict(evaluations: Evaluations) -> str:
-    """Say how many claims hold, by backend and setup."""
-    from jostle.studies.json_document import score
+def study_verdict(study: Study, evaluations: Evaluations) -> str:
+    """Count claims by their class over all setups, and name the setup with the best numbers."""
+    from jostle.studies.deviations import best_setup
+    from jostle.studies.verdicts import claim_verdicts, grouped, in_short, plausible_setups
 
     sentences = []
-    for column, evaluation in evaluations.items():
-        if not evaluation.claims:
-            continue
-        held, judged = score(evaluation.claims)
-        left = sum(row.decisive.ours.incomplete != "" for row in evaluation.claims)
-        failed = f" Not judged, because runs failed: {left}." if left else ""
-        sentences.append(f"{held} of {judged} claims hold ({column.title}).{failed}")
+    groups = grouped(claim_verdicts(evaluations))
+    if groups:
+        sentences.append(in_short(groups, len(plausible_setups(evaluations))))
+    title, deviation = best_setup(study.file, evaluations)
+    if deviation:
+        sentences.append(f"With the setup that fits best ({title}), {deviation}.")
+    first = next(iter(evaluations.values()))
+    if left := sum(row.incomplete != "" for row in first.claims):
+        sentences.append(f"Not judged, because runs failed: {left}.")
     return " ".join(sentences) or "The study makes no claims."
 
 

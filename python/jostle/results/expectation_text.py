@@ -7,8 +7,13 @@ from typing import Any, Final
 
 from jostle.results.number_format import ABSENT, estimate_text
 from jostle.stats import Expectation
+from jostle.stats.expectation import Verdict
 
 YES_OR_NO: Final = {True: "yes", False: "no", None: ABSENT}
+VERDICT_WORDS: Final[dict[Verdict | None, str]] = {
+    "holds": "yes", "fails": "no", "open": "open", None: ABSENT,
+}  # fmt: skip
+"""Verdicts in tables whose column is called `holds`."""
 
 
 def expectation_entry(one: Expectation, keys: str) -> dict[str, Any]:
@@ -29,12 +34,12 @@ def expectation_entry(one: Expectation, keys: str) -> dict[str, Any]:
         "never": ours.value is not None and ours.finite is None,
         "holds": one.holds,
         "certain": one.certain,
+        "verdict": one.verdict,
     }
     return {key: entry[key] for key in keys.split()}
 
 
-def expectation_cells(parts: Sequence[Expectation], holds: bool | None) -> tuple[str, str]:
+def expectation_cells(parts: Sequence[Expectation], verdict: Verdict | None) -> tuple[str, str]:
     """Return our values and the verdict of expectations that have to hold together."""
-    certain = holds is None or all(part.certain for part in parts)
-    ours = "; ".join(estimate_text(part.ours, unit=True) for part in parts)
-    return ours, YES_OR_NO[holds] + ("" if certain else " (open)")
+    ours = "; ".join(estimate_text(part.ours, unit=True, runs=True) for part in parts)
+    return ours, VERDICT_WORDS[verdict]

@@ -112,12 +112,14 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def estimate_text(estimate: Estimate, *, unit: bool = False) -> str:
+def estimate_text(estimate: Estimate, *, unit: bool = False, runs: bool = False) -> str:
     """Format a value with half of its interval, or with both ends if it is asymmetric.
 
-    If runs failed, the text says how many, and why.
+    If runs failed, the text says how many, and why. With `runs` it ends with their number.
     """
     failed = f" ({estimate.incomplete})" if estimate.incomplete else ""
+    if runs and estimate.n and estimate.value is not None and not estimate.incomplete:
+        failed = f" (n = {estimate.n})"
     if estimate.value is None:
         return f"{ABSENT}{failed}"
     text = digits(estimate.value)

@@ -69,7 +69,7 @@ CODE_SOURCES: Final = (
     ),
     CodeSource("fit", "a scenario of `jostle fit`", "code that the scenario names", Rule.CONSENT),
     CodeSource("study", "a study", "code that its scenarios name", Rule.CONSENT),
-    CodeSource("reading", "a study", "code that its changes of scenarios name", Rule.CONSENT),
+    CodeSource("setup", "a study", "code that its changes of scenarios name", Rule.CONSENT),
     CodeSource("suite", "a suite", "code that its scenarios name", Rule.CONSENT),
     CodeSource("subject", "a suite", "a Python module as the controller to judge", Rule.CONSENT),
     CodeSource(

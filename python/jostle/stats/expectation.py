@@ -144,6 +144,8 @@ def expect(
     if relation != "about":
         under, over = (0.0, math.inf) if relation == "above" else (math.inf, 0.0)
     words = f"{_SIGNS[relation]} {target:g} {ours.unit}".strip()
+    if relation == "about" and margin > 0:
+        words += f" ± {margin:g}"
     return expect_between(ours, target, under, over, words)
 
 
@@ -165,7 +167,11 @@ def expect_between(
     return Expectation(words, target, ours, holds, certain, under, over)
 
 
-def all_hold(verdicts: Iterable[bool | None]) -> bool | None:
-    """Return whether all expectations hold: False if one fails, else None if one is not judged."""
-    known = list(verdicts)
-    return False if False in known else None if None in known else True
+def joint_verdict(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+    """Return the verdict of expectations that have to hold together.
+
+    It fails if one fails, is unknown if another is not judged, and is open if another is open.
+    """
+    known = set(verdicts)
+    worst: tuple[Verdict | None, ...] = ("fails", None, "open")
+    return next((one for one in worst if one in known), "holds")

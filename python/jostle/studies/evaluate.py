@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -10,7 +13,14 @@ import numpy as np
 from jostle.results.measures import measure
 from jostle.stats import Estimate, estimate, t_test
 from jostle.stats.descriptive import Floats
-from jostle.stats.expectation import Expectation, Relation, all_hold, expect, expect_between
+from jostle.stats.expectation import (
+    Expectation,
+    Relation,
+    Verdict,
+    expect,
+    expect_between,
+    joint_verdict,
+)
 from jostle.studies.controller_states import internal_unit
 from jostle.studies.models import Claim, ClaimPart, Number, Value
 from jostle.studies.runs import Runs
@@ -91,9 +101,15 @@ class ClaimRow:
     finding: str
 
     @property
+    def verdict(self) -> Verdict | None:
+        """Verdict; `open` if an interval allows both, None without a value or with failed runs."""
+        return joint_verdict(part.verdict for part in self.parts)
+
+    @property
     def holds(self) -> bool | None:
-        """Whether the claim holds; None if a value is missing or a run failed."""
-        return all_hold(part.holds for part in self.parts)
+        """Whether the claim holds for the means, whatever their intervals; None if not judged."""
+        found = [part.holds for part in self.parts]
+        return False if False in found else None if None in found else True
 
     @property
     def certain(self) -> bool:
@@ -107,8 +123,8 @@ class ClaimRow:
 
     @property
     def deciding(self) -> int:
-        """Position of the decisive comparison: the first that does not hold, or else the first."""
-        return next((at for at, part in enumerate(self.parts) if part.holds is not True), 0)
+        """Position of the decisive comparison: the first with the verdict of the claim."""
+        return next(at for at, part in enumerate(self.parts) if part.verdict == self.verdict)
 
     @property
     def decisive(self) -> Expectation:
@@ -270,18 +286,29 @@ def _above(one: Estimate, other: Estimate) -> bool:
 
 
 def _claim(runs: Runs, claim: Claim) -> ClaimRow:
-    parts = tuple(tested for part in claim.parts for tested in _tested(runs, part))
+    parts = tuple(
+        _compared(runs, left, right, part, relation)
+        for part in claim.parts
+        for left, right, relation in comparisons(part)
+    )
     return ClaimRow(claim.id, claim.text, parts, claim.finding)
 
 
-def _tested(runs: Runs, part: ClaimPart) -> Iterator[Expectation]:
+def comparisons(part: ClaimPart) -> list[tuple[Value, float | Value, Relation]]:
+    """Return the comparisons of a part: left, right, relation; one for each neighbours in order."""
     if part.relation == "order":
-        for upper, lower in zip(part.order[:-1], part.order[1:], strict=True):
-            yield _compared(runs, upper, lower, part, "above")
-    else:
-        assert part.left is not None
-        assert part.right is not None
-        yield _compared(runs, part.left, part.right, part, part.relation)
+        return [(a, b, "above") for a, b in itertools.pairwise(part.order)]
+    assert part.left is not None
+    assert part.right is not None
+    return [(part.left, part.right, part.relation)]
+
+
+def values_digest(part: ClaimPart) -> str:
+    """Return a digest of what a comparison measures, without the accepted range."""
+    difference = bool(part.margin or part.within) and isinstance(part.right, Value)
+    measured = [value.model_dump(mode="json", exclude_defaults=True) for value in part.values]
+    text = json.dumps([measured, difference, part.factor if difference else 1], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _compared(
@@ -294,6 +321,10 @@ def _compared(
         ours = _combined(runs, left, right, difference=difference, factor=part.factor)
         ours = replace(ours, incomplete=runs.incomplete(left, right))
         bound = part.margin if difference else part.factor
+    if part.times is not None:
+        under, over = bound * (1 - 1 / part.times), bound * (part.times - 1)
+        words = f"about {bound:g} {ours.unit} (× or ÷ {part.times:g})"
+        return expect_between(ours, bound, under, over, words)
     return expect(ours, relation, bound, part.within or part.tolerance * abs(bound))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _REFERENCE = re.compile(r"\{([^{}@]*)(?:@([^{}@]*))?\}")
 
-Readings = Mapping[str, "Evaluation"]
+EvaluationsBySetup = Mapping[str, "Evaluation"]
 """Evaluations of one backend by setup."""
 
 
@@ -42,14 +42,14 @@ def references(text: str) -> Iterator[tuple[str, str]]:
     yield from _REFERENCE.findall(text)
 
 
-def filled(text: str, reading: str, evaluations: Readings) -> str:
+def filled(text: str, setup: str, evaluations: EvaluationsBySetup) -> str:
     """Fill in the numbers of a paragraph about a setup.
 
     A number without runs, such as one of a setup that was not run, is replaced by a dash.
     """
 
     def value(reference: re.Match[str]) -> str:
-        evaluation = evaluations.get(reference[2] or reading)
+        evaluation = evaluations.get(reference[2] or setup)
         found = None if evaluation is None else _estimates(evaluation).get(reference[1])
         return ABSENT if found is None else estimate_text(found, unit=True)
 
@@ -67,24 +67,24 @@ def _estimates(evaluation: Evaluation) -> dict[str, Estimate]:
     return claims | {row.id: row.ours for row in evaluation.numbers}
 
 
-def findings(file: StudyFile, reading: str, evaluations: Readings) -> list[Finding]:
+def findings(file: StudyFile, setup: str, evaluations: EvaluationsBySetup) -> list[Finding]:
     """Return the paragraphs of all figures that have one, with the numbers of a setup."""
     return [
-        Finding(figure.id, figure.caption, filled(figure.finding, reading, evaluations))
+        Finding(figure.id, figure.caption, filled(figure.finding, setup, evaluations))
         for figure in file.figures
         if figure.finding
     ]
 
 
-def learned(file: StudyFile, reading: str, evaluations: Readings) -> list[str]:
+def learned(file: StudyFile, setup: str, evaluations: EvaluationsBySetup) -> list[str]:
     """Return the sentences of the study's introduction."""
-    return [filled(text, reading, evaluations) for text in file.findings]
+    return [filled(text, setup, evaluations) for text in file.findings]
 
 
-def not_run(file: StudyFile, evaluations: Readings) -> list[str]:
+def not_run(file: StudyFile, evaluations: EvaluationsBySetup) -> list[str]:
     """Return the setups that texts refer to but that were not run; their numbers are dashes."""
     texts = [*file.findings, *(figure.finding for figure in file.figures)]
     texts += [number.finding for number in file.numbers]
     texts += [claim.finding for claim in file.claims]
-    named = [reading for text in texts for _, reading in references(text) if reading]
+    named = [setup for text in texts for _, setup in references(text) if setup]
     return [one for one in dict.fromkeys(named) if one not in evaluations]

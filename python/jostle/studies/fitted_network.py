@@ -153,7 +153,7 @@ class FittedNetwork(DataTable):
         """Subset (`fit` or `held out`) of each claim, by id."""
         return {name: one.half for name, one in self.claims.items()}
 
-    def reading(self) -> Setup:
+    def setup(self) -> Setup:
         """Return the fitted network as a setup."""
         values = "; ".join(f"{one.text}: {one.value}" for one in self.values.values())
         seen = sum(one.half == "fit" for one in self.claims.values())

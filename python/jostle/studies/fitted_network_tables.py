@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from jostle.results.text_table import Table
+from jostle.studies.column import Evaluations
 from jostle.studies.evaluate import ClaimRow
 from jostle.studies.fitted_network import FittedNetwork
-from jostle.studies.json_document import Evaluations, score
+from jostle.studies.verdicts import count_text
 
 
 def value_rows(fitted: FittedNetwork) -> Table:
@@ -19,21 +20,19 @@ def value_rows(fitted: FittedNetwork) -> Table:
 
 def half_rows(fitted: FittedNetwork, evaluations: Evaluations) -> Table:
     """Return the table of claims that hold, for claims used in the fit and claims held out."""
-    header = ("claims that hold", "of the fit's half", "of the half held out")
+    header = ("claims", "of the fit's half", "of the half held out")
     rows = []
     for column, evaluation in evaluations.items():
-        held = score_by_half(fitted.split_by_claim, evaluation.claims)
-        cells = (f"{held[half][0]} of {held[half][1]}" for half in ("fit", "held out"))
-        rows.append((column.title, *cells))
+        by_half = claims_by_half(fitted.split_by_claim, evaluation.claims)
+        rows.append((column.title, *map(count_text, by_half.values())))
     return Table(header, tuple(rows))
 
 
-def score_by_half(
+def claims_by_half(
     halves: Mapping[str, str], claims: Iterable[ClaimRow]
-) -> dict[str, tuple[int, int]]:
-    """Return how many claims of each subset hold, of those that could be judged."""
+) -> dict[str, list[ClaimRow]]:
+    """Return the claims of each subset."""
     every = list(claims)
     return {
-        half: score([row for row in every if halves.get(row.id) == half])
-        for half in ("fit", "held out")
+        half: [row for row in every if halves.get(row.id) == half] for half in ("fit", "held out")
     }

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from jostle.backends import BACKENDS
-from jostle.backends.registry import DEFAULT
 from jostle.results.expectation_text import (
     YES_OR_NO,
     expectation_cells,
@@ -15,67 +12,23 @@ from jostle.results.expectation_text import (
 )
 from jostle.results.number_format import ABSENT, digits, estimate_text
 from jostle.results.text_table import VERDICT, Table
-from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow
-from jostle.studies.findings import Readings, findings, learned
+from jostle.studies.column import Evaluations, by_setup
+from jostle.studies.deviations import deviations, headline
+from jostle.studies.evaluate import (
+    ClaimRow,
+    Evaluation,
+    NumberRow,
+    comparisons,
+    values_digest,
+)
+from jostle.studies.findings import findings, learned
 from jostle.studies.fitted_network import document as fitted_document
-from jostle.studies.study import DESCRIBED, LINUX, Study
+from jostle.studies.models import Claim
+from jostle.studies.study import Study
+from jostle.studies.verdicts import claim_verdicts, count_text, verdict_counts
 
-
-@dataclass(frozen=True)
-class Column:
-    """A column next to the published numbers: runs of a backend with one setup.
-
-    Attributes
-    ----------
-    backend, reading
-        Names of backend and setup.
-    title
-        Title of the column.
-    kept
-        For recorded results: version of the backend, date and file. Empty for runs.
-    """
-
-    backend: str
-    reading: str
-    title: str
-    kept: str = ""
-
-
-Evaluations = Mapping[Column, Evaluation]
-"""In the order of the columns."""
-
-TITLES = {name: row.title for name, row in BACKENDS.items()}
-"""Titles of the backends."""
-SCHEMA = "jostle.study/2"
+SCHEMA: Final = "jostle.study/3"
 """Name and version of the document. Removing or redefining a key requires a new version."""
-
-
-def column(study: Study, backend: str, reading: str) -> Column:
-    """Return the column of a backend's runs with a setup."""
-    file = study.file
-    if not file.setups:
-        return Column(backend, reading, TITLES[backend])
-    titles = {DESCRIBED: file.described} | {one.id: one.title for one in file.setups}
-    if backend == DEFAULT:
-        return Column(backend, reading, titles[reading])
-    if reading == DESCRIBED:
-        return Column(backend, reading, TITLES[backend])
-    return Column(backend, reading, f"{titles[reading]}, {TITLES[backend]}")
-
-
-def by_reading(evaluations: Evaluations, backend: str) -> Readings:
-    """Return the evaluations of a backend by setup, and Linux's evaluation as described."""
-    found = {one.reading: each for one, each in evaluations.items() if one.backend == backend}
-    for one, each in evaluations.items():
-        if (one.backend, one.reading) == ("kernel", DESCRIBED):
-            found[LINUX] = each
-    return found
-
-
-def score(claims: Sequence[ClaimRow]) -> tuple[int, int]:
-    """Return how many claims hold, of those that could be judged."""
-    judged = [row.holds for row in claims if row.holds is not None]
-    return sum(judged), len(judged)
 
 
 def document(
@@ -83,10 +36,11 @@ def document(
     versions: Mapping[str, str],
     points: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> dict[str, Any]:
-    """Return every study with its claims and numbers as plain data, `jostle.study/2`.
+    """Return every study with its claims and numbers as plain data, `jostle.study/3`.
 
-    Claims and numbers contain the values of the first column at the top level. `backends` contains
-    the values of every backend as described (or with the first requested setup), and `readings`
+    Claims and numbers contain the values of the first column at the top level. `class` is the
+    verdict over all plausible setups; see `verdicts.py`. `backends` contains
+    the values of every backend as described (or with the first requested setup), and `setups`
     the values of `setups`. `versions` are the versions of the backends that ran. `points` are the
     operating points of Linux's flows by study; see `operating_points_archive.py`.
     """
@@ -110,28 +64,38 @@ def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
     def everywhere(values: Any) -> dict[str, Any]:
         found: dict[str, dict[str, Any]] = {}
         for one, each in evaluations.items():
-            found.setdefault(one.reading, {})[one.backend] = values(each)
+            found.setdefault(one.setup, {})[one.backend] = values(each)
         backends = {one.backend: values(plain[one.backend]) for one in evaluations}
         return {"backends": backends, "setups": found}
 
-    named = by_reading(evaluations, first_column.backend)
+    named = by_setup(evaluations, first_column.backend)
     return {
         "id": study.id,
-        "learned": learned(study.file, first_column.reading, named),
+        "learned": learned(study.file, first_column.setup, named),
         "setups": [
             {
-                "id": one.reading,
+                "id": one.setup,
                 "backend": one.backend,
                 "title": one.title,
-                "claims": score(each.claims),
+                "deviation": headline(deviations(study.file, each)) or None,
+                "claims": verdict_counts(each.claims),
             }
             for one, each in evaluations.items()
         ],
         "claims": [
-            {"id": row.id, "text": row.text}
-            | _claim(row)
-            | everywhere(lambda each, at=at: _claim(each.claims[at]))
-            for at, row in enumerate(first.claims)
+            {
+                "id": row.id,
+                "text": row.text,
+                "class": verdict.title,
+                "supporting": verdict.supporting,
+                "contradicting": verdict.contradicting,
+                "open": verdict.open,
+            }
+            | _claim(claim, row)
+            | everywhere(lambda each, at=at, claim=claim: _claim(claim, each.claims[at]))
+            for at, (claim, row, verdict) in enumerate(
+                zip(study.file.claims, first.claims, claim_verdicts(evaluations), strict=True)
+            )
         ],
         "numbers": [
             {"id": row.id, "unit": row.ours.unit, "published": row.published}
@@ -141,7 +105,7 @@ def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
         ],
         "findings": [
             {"figure": one.figure, "text": one.text}
-            for one in findings(study.file, first_column.reading, named)
+            for one in findings(study.file, first_column.setup, named)
         ],
         "rankings": [
             {"id": row.id, "published": row.published, "ours": row.ours, "holds": row.holds}
@@ -151,15 +115,20 @@ def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
     }
 
 
-_PART: Final = "relation ours interval incomplete holds certain"
+_PART: Final = "relation ours interval n incomplete holds verdict"
 
 
-def _claim(row: ClaimRow) -> dict[str, Any]:
+def _claim(claim: Claim, row: ClaimRow) -> dict[str, Any]:
+    values = [values_digest(part) for part in claim.parts for _ in comparisons(part)]
     return {
         "published": row.decisive.relation,
         **expectation_entry(row.decisive, "ours interval incomplete"),
         "holds": row.holds,
-        "parts": [expectation_entry(part, _PART) for part in row.parts],
+        "verdict": row.verdict,
+        "parts": [
+            expectation_entry(part, _PART) | {"values": digest}
+            for part, digest in zip(row.parts, values, strict=True)
+        ],
     }
 
 
@@ -167,25 +136,25 @@ def _number(row: NumberRow) -> dict[str, Any]:
     return {
         "ours": row.ours.finite,
         "interval": row.ours.interval,
+        "n": row.ours.n,
         "incomplete": row.ours.incomplete or None,
         "holds": row.holds,
     }
 
 
-def reading_rows(study: Study, evaluations: Evaluations) -> Table:
+def setup_rows(study: Study, evaluations: Evaluations) -> Table:
     """Return the table of setups: how many claims hold with each, and its evidence."""
     if not study.file.setups:
         return Table((), ())
     said = {one.id: one for one in study.file.setups}
     rows: list[tuple[str, ...]] = []
     for one, evaluation in evaluations.items():
-        held, judged = score(evaluation.claims)
-        reading = said.get(one.reading)
-        text = "the set-up as the scenarios have it" if reading is None else reading.text
-        support = () if reading is None else reading.support
+        setup = said.get(one.setup)
+        text = "the setup of the scenarios, without changes" if setup is None else setup.text
+        support = () if setup is None else setup.support
         quotes = "; ".join(f"“{each.quote}” ({each.source})" for each in support)
-        rows.append((one.title, f"{held} of {judged}", text, quotes or ABSENT))
-    header = ("setup", "claims that hold", "what it changes", "what supports it")
+        rows.append((one.title, count_text(evaluation.claims), text, quotes or ABSENT))
+    header = ("setup", "claims", "what it changes", "what supports it")
     return Table(header, tuple(rows))
 
 
@@ -219,7 +188,7 @@ def number_rows(evaluations: Evaluations) -> Table:
     differences = compared and len(evaluations) <= 2
 
     def cells(row: NumberRow) -> Iterator[str]:
-        yield estimate_text(row.ours)
+        yield estimate_text(row.ours, runs=True)
         yield from [_difference(row)] if differences else []
         yield from [YES_OR_NO[row.holds]] if compared else []
 
@@ -253,7 +222,7 @@ def claim_rows(evaluations: Evaluations, halves: Mapping[str, str]) -> Table:
         | (half if halves else {})
         | {"asks for": lambda row: "; ".join(part.relation for part in row.parts)},
         [VERDICT],
-        lambda row: expectation_cells(row.parts, row.holds),
+        lambda row: expectation_cells(row.parts, row.verdict),
     )
 
 

@@ -23,7 +23,7 @@ from jostle.studies.fitted_network import FILE as FITTED_FILE
 from jostle.studies.fitted_network import FITTED, FittedNetwork, read_fitted
 from jostle.studies.library import STUDIES
 from jostle.studies.models import Claim, FigureSpec, Number, StudyFile, Value
-from jostle.studies.setups import read_changes, read_scenarios, reading_mistakes
+from jostle.studies.setups import read_changes, read_scenarios, setup_mistakes
 from jostle.studies.study import LINUX, Study
 
 
@@ -51,7 +51,7 @@ def load(name: str, folder: Path = STUDIES.installed, *, allow_code: bool = Fals
     toml.check(
         [
             *file_mistakes(file),
-            *reading_mistakes(file),
+            *setup_mistakes(file),
             *path_mistakes(file, path.parent),
         ]
     )
@@ -59,7 +59,7 @@ def load(name: str, folder: Path = STUDIES.installed, *, allow_code: bool = Fals
     fitted = read_fitted(path.parent)
     if fitted is not None:
         changed[FITTED] = _fitted_scenarios(file, toml, fitted, allow_code=allow_code)
-        file = file.model_copy(update={"setups": (*file.setups, fitted.reading())})
+        file = file.model_copy(update={"setups": (*file.setups, fitted.setup())})
     study = Study(name, path.parent, file, scenarios, changed=changed, fitted=fitted)
     # Values use keys of experiments, and references use values: check them in this order.
     toml.check(key_mistakes(file.experiments, scenarios))
@@ -263,11 +263,11 @@ def _reference_mismatches(study: Study) -> Iterator[tuple[KeyPath, str]]:
     ]
     known = [*numbers, *claims]
     for path, text in paragraphs(study.file):
-        for name, reading in references(text):
+        for name, setup in references(text):
             if name not in known:
                 yield path, unknown("number", name, known)
-            if reading not in ("", LINUX, *study.readings):
-                yield path, unknown("setup", reading, [*study.readings, LINUX])
+            if setup not in ("", LINUX, *study.setups):
+                yield path, unknown("setup", setup, [*study.setups, LINUX])
 
 
 def _comparisons(claim: Claim) -> int:

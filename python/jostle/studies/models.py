@@ -13,6 +13,8 @@ EACH_ACK: Final = "ack"
 """Value of `bin`: one bin per ACK, for runs that recorded their ACKs."""
 ALL_FLOWS: Final = ("jain", "total_throughput")
 """Panels of a series with one line for all flows: measures of the run."""
+Origin = Literal["printed", "derived", "figure"]
+"""Where a published number is from: printed in the paper, derived by us, or read from a figure."""
 Summary = Literal["mean", "sd", "median", "min", "max", "share"]
 
 
@@ -302,6 +304,8 @@ class Number(Value):
         Published value in the measure's unit; absent if there is none.
     published_sd
         Published standard deviation over runs, if any.
+    origin
+        Where the published value is from.
     against
         With the statistics `t`, `p` and `d`: the runs to compare with.
     statistic
@@ -317,6 +321,7 @@ class Number(Value):
     measured_by: str | None = None
     published: float | dict[str, float] | None = None
     published_sd: dict[str, float] = {}
+    origin: Origin = "printed"
     statistic: Literal["value", "t", "p", "d"] = "value"
     against: dict[str, str] = {}
     ranking: bool = False
@@ -346,11 +351,14 @@ class ClaimPart(DataTable):
         Value to judge.
     relation
         `above`: left ≥ factor · right + margin. `below`: left ≤ the same. `about`: differs by at
-        most the share `tolerance`, or by `within`. `order`: each value of `order` above the next.
+        most the share `tolerance`, or by `within`, or is at most `times` as large or small.
+        `order`: each value of `order` above the next.
     right
         A number in the measure's unit, or another value.
-    factor, margin, tolerance, within
+    factor, margin, tolerance, within, times
         See `relation`.
+    origin
+        For `about`: where the number comes from, if it is a published one.
     order
         Values from the largest to the smallest.
     """
@@ -362,6 +370,8 @@ class ClaimPart(DataTable):
     margin: float = 0.0
     tolerance: float = 0.0
     within: float = 0.0
+    times: Annotated[float, Field(gt=1)] | None = None
+    origin: Origin | None = None
     order: tuple[Value, ...] = ()
 
     @model_validator(mode="after")
@@ -371,9 +381,18 @@ class ClaimPart(DataTable):
                 raise ValueError("`order` takes two values or more, without left and right")
         elif self.left is None or self.right is None or self.order:
             raise ValueError(f"`{self.relation}` takes `left` and `right`")
-        if (self.relation == "about") != bool(self.tolerance or self.within):
-            raise ValueError("`tolerance` or `within` goes with `about`")
+        ranges = [bool(self.tolerance), bool(self.within), self.times is not None]
+        if sum(ranges) != (self.relation == "about"):
+            raise ValueError("`about` takes one of `tolerance`, `within` and `times`")
+        if self.origin is not None and self.relation != "about":
+            raise ValueError("`origin` goes with `about`: a published number has two sides")
         return self
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """All values that are compared."""
+        sides = (self.left, self.right, *self.order)
+        return tuple(side for side in sides if isinstance(side, Value))
 
 
 class Claim(DataTable):
@@ -397,8 +416,7 @@ class Claim(DataTable):
     @property
     def values(self) -> tuple[Value, ...]:
         """All values that the claim compares."""
-        sides = [side for part in self.parts for side in (part.left, part.right, *part.order)]
-        return tuple(side for side in sides if isinstance(side, Value))
+        return tuple(value for part in self.parts for value in part.values)
 
 
 class Curve(Value):

@@ -15,34 +15,33 @@ from jostle.report.page import rendered
 from jostle.results.number_format import ABSENT
 from jostle.results.text_table import Table, html_table
 from jostle.safe_io.untrusted_files import TEXT_BYTES, read_text
+from jostle.studies.column import TITLES, Column, Evaluations, by_setup
 from jostle.studies.coverage import coverage_rows
-from jostle.studies.findings import Readings, filled, learned, not_run
+from jostle.studies.deviations import best_setup, deviation_rows
+from jostle.studies.findings import EvaluationsBySetup, filled, learned, not_run
 from jostle.studies.fitted_network_tables import half_rows, value_rows
 from jostle.studies.json_document import (
-    TITLES,
-    Column,
-    Evaluations,
-    by_reading,
     claim_rows,
     number_rows,
     ranking_rows,
-    reading_rows,
+    setup_rows,
 )
 from jostle.studies.operating_points_archive import BACKEND, FILE
 from jostle.studies.runs import Runs
 from jostle.studies.study import Study
 from jostle.studies.text_markup import inline, render_page
 from jostle.studies.time_series import over_time
-from jostle.studies.verdicts import in_short, verdicts
+from jostle.studies.verdicts import claim_verdicts, grouped, in_short, plausible_setups
 
 _PARTS: Final = {
     "learned": "Findings",
     "claims-found": "Verdicts",
-    "readings": "Setups",
+    "setups": "Setups",
     "fitted": "Fitted network",
     "over-time": "Over time",
     "figures": "Figures",
     "differences": "Differences",
+    "deviations": "Deviations",
     "claims": "Claims",
     "orders": "Orders",
     "numbers": "Numbers",
@@ -94,18 +93,20 @@ def page(
         Words of the command that recreates the page.
     """
     first_column, first = next(iter(evaluations.items()))
-    named = by_reading(evaluations, first_column.backend)
-    groups = verdicts(evaluations) if first.claims else []
-    readings = reading_rows(study, evaluations)
+    named = by_setup(evaluations, first_column.backend)
+    groups = grouped(claim_verdicts(evaluations))
+    best, deviation = best_setup(study.file, evaluations)
+    setups = setup_rows(study, evaluations)
     shown: dict[str, Any] = {
-        "learned": learned(study.file, first_column.reading, named),
+        "learned": learned(study.file, first_column.setup, named),
         "not_run": not_run(study.file, named),
         "groups": groups,
-        "in_short": in_short(groups) if groups else "",
-        "readings": _html(readings, "prose readings") if readings.rows else "",
+        "in_short": in_short(groups, len(plausible_setups(evaluations))) if groups else "",
+        "headline": f"With the setup that fits best ({best}), {deviation}." if deviation else "",
+        "setups": _html(setups, "prose setups") if setups.rows else "",
         "fitted": study.fitted,
         "fitted_tables": _fitted_tables(study, evaluations),
-        "findings": _findings(study, first_column.reading, named),
+        "findings": _findings(study, first_column.setup, named),
         "series": over_time(runs),
         "tables": _tables(study, evaluations),
     }
@@ -142,7 +143,7 @@ def _sections(shown: Mapping[str, Any], *, figures: bool) -> list[tuple[str, str
     here = {
         "learned": shown["learned"],
         "claims-found": shown["groups"],
-        "readings": shown["readings"],
+        "setups": shown["setups"],
         "fitted": shown["fitted"],
         "over-time": shown["series"],
         "figures": figures,
@@ -156,6 +157,7 @@ def _sections(shown: Mapping[str, Any], *, figures: bool) -> list[tuple[str, str
 def _tables(study: Study, evaluations: Evaluations) -> list[tuple[str, Markup, int]]:
     """Return the tables that have rows, with their headings and numbers of rows."""
     made: dict[str, Table] = {
+        "Deviations": deviation_rows(study.file, evaluations),
         "Claims": claim_rows(evaluations, study.split_by_claim),
         "Orders": ranking_rows(evaluations),
         "Numbers": number_rows(evaluations),
@@ -200,12 +202,12 @@ def _recorded_provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
     return {f"{TITLES[BACKEND]}, {kept.date}": Provenance(where, [])}
 
 
-def _findings(study: Study, reading: str, named: Readings) -> list[tuple[str, str]]:
+def _findings(study: Study, setup: str, named: EvaluationsBySetup) -> list[tuple[str, str]]:
     """Return the findings about numbers, without duplicates."""
     # The finding of a number with several labels applies to all of them.
     said = [
         (number.text.replace(f"{{{number.measured_by}}}", "…"), number.finding)
         for number in study.file.numbers
     ]
-    found = [(text, filled(finding, reading, named)) for text, finding in said if finding]
+    found = [(text, filled(finding, setup, named)) for text, finding in said if finding]
     return list(dict(reversed(found)).items())[::-1]

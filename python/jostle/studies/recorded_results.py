@@ -1,8 +1,8 @@
 """Recorded results on Linux, because its runs take too long to repeat them for every page.
 
-`linux.json` in a study's folder contains the results by name of number and claim, the version of
-the backend and the date. `tools/results/record_linux.py` writes it from `jostle study run --backend
-kernel`.
+`linux.json` in a study's folder contains by setup the version of the backend, the date, and the
+results by name of number and claim. `tools/results/record_linux.py` writes it from `jostle study
+run --backend kernel`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,22 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from jostle.stats import Estimate
-from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow, RankingRow
-from jostle.studies.json_document import TITLES, Column, Evaluations
+from jostle.stats.expectation import Expectation, Verdict, expect_between
+from jostle.studies.column import TITLES, Column, Evaluations, column
+from jostle.studies.evaluate import (
+    ClaimRow,
+    Evaluation,
+    NumberRow,
+    RankingRow,
+    comparisons,
+    values_digest,
+)
 from jostle.studies.json_file import read_json_file
-from jostle.studies.models import DataTable
-from jostle.studies.study import DESCRIBED, Study
+from jostle.studies.models import Claim, DataTable
+from jostle.studies.study import Study
 
 FILE: Final = "linux.json"
-SCHEMA: Final = "jostle.recorded/1"
+SCHEMA: Final = "jostle.recorded/2"
 """Name and version of the file format."""
 _BACKEND: Final = "kernel"
 
@@ -33,20 +41,33 @@ class RecordedNumber(DataTable):
 
     ours: float | None
     interval: Interval
+    n: Annotated[int, Field(ge=0)]
     holds: bool | None
 
 
-class RecordedPart(RecordedNumber):
-    """Recorded result of one comparison of a claim."""
+class RecordedPart(DataTable):
+    """Recorded result of one comparison of a claim.
 
-    relation: str
-    certain: bool
+    Attributes
+    ----------
+    values
+        Digest of the values that were compared; see `values_digest`.
+    ours, interval, n
+        The estimate; null without a finite value.
+    verdict
+        Verdict for a value that is not finite; others are judged by the present range.
+    """
+
+    values: str
+    ours: float | None
+    interval: Interval
+    n: Annotated[int, Field(ge=0)]
+    verdict: Verdict | None
 
 
 class RecordedClaim(DataTable):
     """Recorded results of a claim's comparisons, in their order."""
 
-    holds: bool | None
     parts: tuple[RecordedPart, ...]
 
 
@@ -57,8 +78,8 @@ class RecordedOrder(DataTable):
     holds: bool | None
 
 
-class RecordedStudy(DataTable):
-    """A study's `linux.json`.
+class RecordedSetup(DataTable):
+    """Results with a setup.
 
     Attributes
     ----------
@@ -70,7 +91,6 @@ class RecordedStudy(DataTable):
         Results by id.
     """
 
-    format: Literal["jostle.recorded/1"] = Field(alias="schema")
     version: str
     date: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
     numbers: Mapping[str, RecordedNumber]
@@ -78,34 +98,47 @@ class RecordedStudy(DataTable):
     orders: Mapping[str, RecordedOrder]
 
 
-def recorded(study: Study, evaluations: Evaluations) -> dict[Column, Evaluation]:
-    """Return the column of recorded results of Linux with the setup as described.
+class RecordedStudy(DataTable):
+    """A study's `linux.json`: results by setup."""
 
-    It is empty if nothing is recorded, if Linux ran now, or if only other setups were requested.
+    format: Literal["jostle.recorded/2"] = Field(alias="schema")
+    setups: Mapping[str, RecordedSetup]
+
+
+def recorded(study: Study, evaluations: Evaluations) -> dict[Column, Evaluation]:
+    """Return the columns of recorded results of Linux with the setups that are evaluated.
+
+    There are none if nothing is recorded, or if Linux ran now.
 
     Raises
     ------
     InputError
         If `linux.json` is not valid.
     """
-    there = {(one.backend, one.reading) for one in evaluations}
-    if any(backend == _BACKEND for backend, _ in there) or DESCRIBED not in {r for _, r in there}:
+    if any(one.backend == _BACKEND for one in evaluations):
         return {}
     kept = read_json_file(RecordedStudy, study.folder / FILE, "recording of a study")
     if kept is None:
         return {}
-    title = f"{TITLES[_BACKEND]}, {kept.date}"
     like = next(iter(evaluations.values()))
-    one = Column(_BACKEND, DESCRIBED, title, f"{kept.version}, {kept.date}, kept in {FILE}")
-    return {one: _filled(kept, like)}
+    found = {}
+    for setup in dict.fromkeys(one.setup for one in evaluations):
+        if (one := kept.setups.get(setup)) is not None:
+            title = f"{TITLES[_BACKEND]}, {one.date}"
+            source = f"{one.version}, {one.date}, kept in {FILE}"
+            found[column(study, _BACKEND, setup, title, source)] = _filled(study, one, like)
+    return found
 
 
-def _filled(kept: RecordedStudy, like: Evaluation) -> Evaluation:
+def _filled(study: Study, kept: RecordedSetup, like: Evaluation) -> Evaluation:
     """Insert recorded values into the rows of the present study."""
     return Evaluation(
         tuple(_number(row, kept.numbers.get(row.id)) for row in like.numbers),
         tuple(_ranking(row, kept.orders.get(row.id)) for row in like.rankings),
-        tuple(_claim(row, kept.claims.get(row.id)) for row in like.claims),
+        tuple(
+            _claim(claim, row, kept.claims.get(row.id))
+            for claim, row in zip(study.file.claims, like.claims, strict=True)
+        ),
     )
 
 
@@ -113,7 +146,7 @@ def _estimate(unit: str, kept: RecordedNumber | None) -> Estimate:
     if kept is None:
         return Estimate(None, None, None, 0, unit, "not recorded")
     low, high = kept.interval or (None, None)
-    return Estimate(kept.ours, low, high, 0, unit, "recorded")
+    return Estimate(kept.ours, low, high, kept.n, unit, "recorded")
 
 
 def _number(row: NumberRow, kept: RecordedNumber | None) -> NumberRow:
@@ -129,14 +162,23 @@ def _ranking(row: RankingRow, kept: RecordedOrder | None) -> RankingRow:
     return replace(row, ours=kept.ours, holds=kept.holds)
 
 
-def _claim(row: ClaimRow, kept: RecordedClaim | None) -> ClaimRow:
-    """Insert recorded values into a claim, unless its comparisons have changed."""
-    asked = [part.relation for part in row.parts]
-    if kept is None or [part.relation for part in kept.parts] != asked:
+def _claim(claim: Claim, row: ClaimRow, kept: RecordedClaim | None) -> ClaimRow:
+    """Insert recorded values into a claim, and judge them by its present ranges.
+
+    A claim whose values have changed since has no result.
+    """
+    asked = [values_digest(part) for part in claim.parts for _ in comparisons(part)]
+    if kept is None or [part.values for part in kept.parts] != asked:
         parts = tuple(replace(p, ours=_estimate(p.ours.unit, None), holds=None) for p in row.parts)
-        return replace(row, parts=parts)
-    parts = tuple(
-        replace(part, ours=_estimate(part.ours.unit, one), holds=one.holds, certain=one.certain)
-        for part, one in zip(row.parts, kept.parts, strict=True)
-    )
+    else:
+        parts = tuple(map(_part, row.parts, kept.parts))
     return replace(row, parts=parts)
+
+
+def _part(part: Expectation, kept: RecordedPart) -> Expectation:
+    low, high = kept.interval or (None, None)
+    ours = Estimate(kept.ours, low, high, kept.n, part.ours.unit, "recorded")
+    if kept.ours is None:
+        holds = {"holds": True, "fails": False}.get(str(kept.verdict))
+        return replace(part, ours=ours, holds=holds, certain=holds is not None)
+    return expect_between(ours, part.target, part.under, part.over, part.relation)

@@ -28,7 +28,7 @@ class PlannedExperiment:
     ----------
     study, experiment
         Their names.
-    readings
+    setups
         Setups that use the runs; setups that do not change the experiment share them.
     plan
         Runs that the backend supports.
@@ -38,17 +38,17 @@ class PlannedExperiment:
 
     study: str
     experiment: str
-    readings: tuple[str, ...]
+    setups: tuple[str, ...]
     plan: RunPlan
     left_out: Sequence[RejectedRun]
 
     def __str__(self) -> str:
         """Return the name of the experiment, and its setup if not as described."""
-        reading = "" if DESCRIBED in self.readings else f", {self.readings[0]}"
-        return f"{self.study}: {self.experiment}{reading}"
+        setup = "" if DESCRIBED in self.setups else f", {self.setups[0]}"
+        return f"{self.study}: {self.experiment}{setup}"
 
 
-def readings_on(study: Study, backend: str, chosen: Sequence[str]) -> list[str]:
+def setups_on(study: Study, backend: str, chosen: Sequence[str]) -> list[str]:
     """Return the setups of a study that a backend runs: the chosen ones, or else all.
 
     If none is chosen, a real-time backend such as the kernel runs the described setup only.
@@ -59,10 +59,10 @@ def readings_on(study: Study, backend: str, chosen: Sequence[str]) -> list[str]:
         If a chosen setup does not exist.
     """
     for name in chosen:
-        study.as_read(name)
+        study.with_setup(name)
     if chosen:
-        return [name for name in study.readings if name in chosen]
-    return [DESCRIBED] if BACKENDS[backend].is_slow else study.readings
+        return [name for name in study.setups if name in chosen]
+    return [DESCRIBED] if BACKENDS[backend].is_slow else study.setups
 
 
 def unsupported(study: Study, backend: str) -> list[str]:
@@ -72,7 +72,7 @@ def unsupported(study: Study, backend: str) -> list[str]:
 
 
 def work_of(
-    study: Study, backend: Backend, repeats: int | None, readings: Sequence[str] = (DESCRIBED,)
+    study: Study, backend: Backend, repeats: int | None, setups: Sequence[str] = (DESCRIBED,)
 ) -> list[PlannedExperiment]:
     """Return the experiments that a study needs, without those that the backend does not support.
 
@@ -84,17 +84,17 @@ def work_of(
         Backend that will run it.
     repeats
         Runs per condition, instead of the study's value.
-    readings
+    setups
         Setups to run.
     """
     found = []
     for name, experiment in study.file.experiments.items():
         if backend.name not in experiment.backends:
             continue
-        changing = [one for one in readings if name in study.changed.get(one, {})]
-        same = tuple(one for one in readings if one not in changing)
+        changing = [one for one in setups if name in study.changed.get(one, {})]
+        same = tuple(one for one in setups if one not in changing)
         for sharing in ((same,) if same else ()) + tuple((one,) for one in changing):
-            plan = _plan(study.as_read(sharing[0]), backend, name, repeats)
+            plan = _plan(study.with_setup(sharing[0]), backend, name, repeats)
             refused = refusals(plan, backend)
             possible = plan.without(refused)
             if possible.runs:
@@ -107,10 +107,12 @@ def work_of(
 def _plan(study: Study, backend: Backend, name: str, repeats: int | None) -> RunPlan:
     experiment = study.file.experiments[name]
     slow = BACKENDS[backend.name].is_slow
-    changes = name in study.changed.get(study.reading, {})
-    of_reading = study.read.repeats if study.read is not None and changes else None
+    changes = name in study.changed.get(study.setup, {})
+    of_setup = (
+        study.alternative_setup.repeats if study.alternative_setup is not None and changes else None
+    )
     most = min(experiment.repeats or study.scenarios[name].repeats, study.scenarios[name].repeats)
-    own = experiment.kernel_repeats if slow else min(of_reading or most, most)
+    own = experiment.kernel_repeats if slow else min(of_setup or most, most)
     scenario = study.scenarios[name]
     try:
         return scenario.plan(repeats=repeats or own)
@@ -126,6 +128,6 @@ def run_study(
     done: Done = {}
     for one in work:
         results = run(one)
-        for reading in one.readings:
-            done.setdefault((one.study, reading), {})[one.experiment] = results
+        for setup in one.setups:
+            done.setdefault((one.study, setup), {})[one.experiment] = results
     return done

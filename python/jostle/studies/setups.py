@@ -48,9 +48,9 @@ def read_scenarios(
     reader = _Reader(file, toml, allow_code=allow_code)
     described = {name: reader.scenario(name, ()) for name in file.experiments}
     changed: dict[str, Scenarios] = {}
-    for at, reading in enumerate(file.setups):
+    for at, setup in enumerate(file.setups):
         placed = list(_changes(file, at))
-        changed[reading.id] = {
+        changed[setup.id] = {
             name: reader.scenario(name, there)
             for name in file.experiments
             if (there := [one for one in placed if name in (one[1].experiments or (name,))])
@@ -88,11 +88,11 @@ def read_changes(
 
 def _changes(file: StudyFile, at: int) -> Iterator[Placed]:
     """Yield the changes of the setups that a setup includes, then its own."""
-    reading = file.setups[at]
+    setup = file.setups[at]
     places = {one.id: index for index, one in enumerate(file.setups)}
-    for other in reading.over:
+    for other in setup.over:
         yield from _changes(file, places[other])
-    for index, change in enumerate(reading.changes):
+    for index, change in enumerate(setup.changes):
         yield ("setups", at, "changes", index), change
 
 
@@ -195,7 +195,7 @@ def _as_toml(value: Any) -> str:
             return str(value)
 
 
-def reading_mistakes(file: StudyFile) -> Mistakes:
+def setup_mistakes(file: StudyFile) -> Mistakes:
     """Yield mistakes in setups and in the list of the paper's figures."""
     for name, experiment in file.experiments.items():
         for at, change in enumerate(experiment.changes):
@@ -204,9 +204,9 @@ def reading_mistakes(file: StudyFile) -> Mistakes:
             if change.experiments:
                 yield (*path, "experiments"), "these changes are of one experiment"
     seen = [DESCRIBED, LINUX, FITTED]
-    for at, reading in enumerate(file.setups):
-        yield from _reading_mistakes(file, ("setups", at), reading, seen)
-        seen.append(reading.id)
+    for at, setup in enumerate(file.setups):
+        yield from _setup_mistakes(file, ("setups", at), setup, seen)
+        seen.append(setup.id)
     ids = {one.id for table in (file.numbers, file.claims, file.figures) for one in table}
     items: list[str] = []
     for at, covered in enumerate(file.coverage):
@@ -218,22 +218,22 @@ def reading_mistakes(file: StudyFile) -> Mistakes:
         items.append(covered.item)
 
 
-def _reading_mistakes(
-    file: StudyFile, path: KeyPath, reading: Setup, before: Sequence[str]
+def _setup_mistakes(
+    file: StudyFile, path: KeyPath, setup: Setup, before: Sequence[str]
 ) -> Mistakes:
-    if not PLAIN.fullmatch(reading.id):
+    if not PLAIN.fullmatch(setup.id):
         text = "letters, digits, - and _, with a letter or digit first"
-        yield (*path, "id"), f'"{reading.id}" is no plain name; accepted: {text}'
-    if reading.id in before:
-        yield (*path, "id"), f'"{reading.id}" is there already'
-    for other in reading.over:
+        yield (*path, "id"), f'"{setup.id}" is no plain name; accepted: {text}'
+    if setup.id in before:
+        yield (*path, "id"), f'"{setup.id}" is there already'
+    for other in setup.over:
         if other not in before[3:]:
             yield (*path, "over"), unknown("earlier setup", other, before[3:])
-    for at, change in enumerate(reading.changes):
+    for at, change in enumerate(setup.changes):
         names = change.experiments or tuple(file.experiments)
         yield from _change_mistakes(file, (*path, "changes", at), change, names)
     figures = [figure.id for figure in file.figures]
-    for name in reading.figures:
+    for name in setup.figures:
         if name not in figures:
             yield (*path, "figures"), unknown("figure", name, figures)
 

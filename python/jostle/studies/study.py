@@ -31,8 +31,8 @@ class Study:
     file
         Contents of `study.toml`.
     scenarios
-        By name of the experiment, with the changes of `reading`.
-    reading
+        By name of the experiment, with the changes of `setup`.
+    setup
         Id of the setup.
     changed
         By setup: the scenarios that it changes, by name of the experiment.
@@ -44,16 +44,16 @@ class Study:
     folder: Path
     file: StudyFile
     scenarios: Mapping[str, Scenario]
-    reading: str = DESCRIBED
+    setup: str = DESCRIBED
     changed: Mapping[str, Mapping[str, Scenario]] = field(default_factory=dict)
     fitted: FittedNetwork | None = None
 
     @property
-    def readings(self) -> list[str]:
+    def setups(self) -> list[str]:
         """Ids of all setups, with the described one first."""
-        return [DESCRIBED, *(reading.id for reading in self.file.setups)]
+        return [DESCRIBED, *(setup.id for setup in self.file.setups)]
 
-    def as_read(self, reading: str) -> Study:
+    def with_setup(self, setup: str) -> Study:
         """Return the study with the scenarios of a setup.
 
         Raises
@@ -61,18 +61,18 @@ class Study:
         InputError
             If it has no such setup.
         """
-        if reading not in self.readings:
-            text = unknown("setup", reading, self.readings)
+        if setup not in self.setups:
+            text = unknown("setup", setup, self.setups)
             raise InputError(f"study {self.id}: {text}")
-        if self.reading != DESCRIBED:
+        if self.setup != DESCRIBED:
             raise ValueError("this study already uses another setup")
-        scenarios = {**self.scenarios, **self.changed.get(reading, {})}
-        return replace(self, reading=reading, scenarios=scenarios)
+        scenarios = {**self.scenarios, **self.changed.get(setup, {})}
+        return replace(self, setup=setup, scenarios=scenarios)
 
     @property
-    def read(self) -> Setup | None:
+    def alternative_setup(self) -> Setup | None:
         """The present setup; None for the described one."""
-        return next((one for one in self.file.setups if one.id == self.reading), None)
+        return next((one for one in self.file.setups if one.id == self.setup), None)
 
     @property
     def split_by_claim(self) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ from jostle.studies.study import Study
 
 if TYPE_CHECKING:
     from jostle.results import ResultSet
-    from jostle.studies.json_document import Column
+    from jostle.studies.column import Column
     from jostle.studies.runs import Runs
 
 MOST_VALUES: Final = 1_500_000
@@ -96,7 +96,7 @@ def _gathered(
     results: list[ConditionRun] = []
     there = {column: one.results[experiment] for column, one in runs.items()
              if experiment in one.results}  # fmt: skip
-    key = "setup" if len({column.reading for column in there}) > 1 else "backend"
+    key = "setup" if len({column.setup for column in there}) > 1 else "backend"
     seen: list[ResultSet] = []
     for column, found in there.items():
         # Setups that do not change an experiment share its runs.

@@ -1,42 +1,40 @@
-"""Claims of a paper, grouped by their verdict, each with the reason.
+"""Verdicts on claims: in each setup, and over all setups of the paper's network.
 
-A claim is in one group. The result on Linux takes precedence over other setups, because a testbed
-also runs Linux: if Linux contradicts a claim with the setup as described, then either the testbed
-had another setup, which another column may show, or the claim does not depend on the setup.
+A run judges a setup, not a paper. In a setup a claim holds, fails, or is open because the
+confidence interval allows both. If a setup also ran on Linux and Linux gives a verdict, then
+Linux's verdict counts, because the testbed ran Linux. The fitted network is no plausible setup: it
+was selected by the claims.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from jostle.backends.registry import DEFAULT
+from jostle.results.expectation_text import VERDICT_WORDS
 from jostle.results.number_format import estimate_text
+from jostle.stats.expectation import Verdict
+from jostle.studies.column import Column, Evaluations, by_setup
 from jostle.studies.evaluate import ClaimRow
 from jostle.studies.findings import filled
 from jostle.studies.fitted_network import FITTED
-from jostle.studies.json_document import Column, Evaluations, by_reading
 
-HOLDS = "Holds on the testbed's terms"
-HOLDS_IN_OTHER_SETUP = "Holds in another setup"
-BY_FIT = "Holds in the fitted network only"
-LINUX_CONTRADICTS = "Linux itself contradicts it"
-LINUX_ONLY = "Holds on Linux, not in the simulator"
-NOT = "Does not hold"
-HOLDS_IN_NO_SETUP = "Does not hold in any setup"
-UNKNOWN = "Could not be judged"
-_GROUPS: Final = {
-    HOLDS: "hold as described",
-    LINUX_CONTRADICTS: "are contradicted by Linux itself",
-    LINUX_ONLY: "hold on Linux only",
-    HOLDS_IN_OTHER_SETUP: "hold in another setup",
-    BY_FIT: "hold in the fitted network only",
-    HOLDS_IN_NO_SETUP: "hold in no setup",
-    NOT: "do not hold",
-    UNKNOWN: "could not be judged",
+EVERY: Final = "holds in every plausible setup"
+DEPENDS: Final = "depends on the setup"
+NONE: Final = "fails in every plausible setup"
+OPEN: Final = "open"
+UNKNOWN: Final = "could not be judged"
+_IN_SHORT: Final = {
+    EVERY: ("holds", "hold", "in every plausible setup"),
+    DEPENDS: ("depends", "depend", "on the setup"),
+    NONE: ("fails", "fail", "in every plausible setup"),
+    OPEN: ("is", "are", "open"),
+    UNKNOWN: ("could", "could", "not be judged"),
 }
-"""Groups in the order of display, and what a sentence says of their claims."""
+"""Classes in the order of display: the verb for one claim and for several, and the rest."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +45,21 @@ class ClaimResult:
     ----------
     column
         Title of the column.
-    holds
-        Whether the claim holds; None if that is unknown.
+    verdict
+        Verdict on the claim; None if it could not be judged.
     text
         The decisive number, and the required relation if another comparison decides than in the
         first column.
-    open
-        Whether the confidence interval also allows the opposite.
     """
 
     column: str
-    holds: bool | None
+    verdict: Verdict | None
     text: str
-    open: bool
+
+    @property
+    def word(self) -> str:
+        """The verdict in tables."""
+        return VERDICT_WORDS[self.verdict]
 
 
 @dataclass(frozen=True)
@@ -68,80 +68,130 @@ class ClaimVerdict:
 
     Attributes
     ----------
-    text, asked
-        The claim, and the required relation.
-    answers
+    id, text, asked
+        Name, the claim, and the required relation.
+    title
+        Class over all plausible setups.
+    supporting, contradicting, open
+        Titles of the setups in which it holds, fails and is open.
+    results
         Results of every column.
     reason
         Explanation if it does not hold in our runs; may be empty.
     """
 
+    id: str
     text: str
     asked: str
-    answers: tuple[ClaimResult, ...]
+    title: str
+    supporting: tuple[str, ...]
+    contradicting: tuple[str, ...]
+    open: tuple[str, ...]
+    results: tuple[ClaimResult, ...]
     reason: str
 
 
 @dataclass(frozen=True)
 class Group:
-    """Claims with the same verdict."""
+    """Claims of the same class."""
 
     title: str
     verdicts: tuple[ClaimVerdict, ...]
 
 
-def verdicts(evaluations: Evaluations) -> list[Group]:
-    """Group the claims of a study by verdict, without empty groups."""
+def claim_verdicts(evaluations: Evaluations) -> list[ClaimVerdict]:
+    """Return the verdicts on the claims of a study, in their order."""
     first = next(iter(evaluations))
-    named = by_reading(evaluations, first.backend)
-    several = len({one.reading for one in evaluations if one.backend == first.backend}) > 1
-    found: dict[str, list[ClaimVerdict]] = {title: [] for title in _GROUPS}
+    named = by_setup(evaluations, first.backend)
+    found = []
     for at, claim in enumerate(evaluations[first].claims):
         rows = {column: each.claims[at] for column, each in evaluations.items()}
-        verdict = ClaimVerdict(
-            claim.text,
-            claim.decisive.relation,
-            tuple(_claim_result(column, row, claim.deciding) for column, row in rows.items()),
-            filled(claim.finding, first.reading, named),
+        setups = _by_setup(rows)
+        found.append(
+            ClaimVerdict(
+                claim.id,
+                claim.text,
+                claim.decisive.relation,
+                _title(set(setups.values())),
+                _with(setups, "holds"),
+                _with(setups, "fails"),
+                _with(setups, "open"),
+                tuple(_claim_result(column, row, claim.deciding) for column, row in rows.items()),
+                filled(claim.finding, first.setup, named),
+            )
         )
-        title = _title(rows)
-        found[HOLDS_IN_NO_SETUP if several and title == NOT else title].append(verdict)
-    return [Group(title, tuple(each)) for title, each in found.items() if each]
+    return found
 
 
-def in_short(groups: Sequence[Group]) -> str:
-    """Return a sentence with the number of claims in each group."""
+def grouped(verdicts: Iterable[ClaimVerdict]) -> list[Group]:
+    """Group claims by class, without empty groups."""
+    every = list(verdicts)
+    groups = [
+        Group(title, tuple(one for one in every if one.title == title)) for title in _IN_SHORT
+    ]
+    return [one for one in groups if one.verdicts]
+
+
+def in_short(groups: Sequence[Group], setups: int) -> str:
+    """Return a sentence with the number of claims in each class, over a number of setups."""
     total = sum(len(group.verdicts) for group in groups)
-    parts = [f"{len(group.verdicts)} {_GROUPS[group.title]}" for group in groups]
-    if total == 1:
-        parts = [groups[0].title.lower()]
-    return f"Of {total} claim{'s' * (total != 1)}: {', '.join(parts)}."
+    parts = []
+    for group in groups:
+        one, several, rest = _IN_SHORT[group.title]
+        if setups == 1:
+            rest = rest.removesuffix("in every plausible setup").strip()
+        n = len(group.verdicts)
+        parts.append(f"{n} {one if n == 1 else several} {rest}".strip())
+    plural = "s" if total != 1 else ""
+    return f"Of {total} claim{plural} in {setups} setup{'s' * (setups != 1)}: {', '.join(parts)}."
 
 
-def _title(rows: Mapping[Column, ClaimRow]) -> str:
-    first, plain = next(iter(rows.items()))
-    linux = [row.holds for column, row in rows.items() if _is_linux(column, first)]
-    if False in linux:
-        return LINUX_CONTRADICTS
-    if plain.holds:
-        return HOLDS
-    if True in linux:
-        return LINUX_ONLY
-    readings = {
-        one.reading for one, row in rows.items() if row.holds and one.backend == first.backend
-    }
-    if readings:
-        return BY_FIT if readings == {FITTED} else HOLDS_IN_OTHER_SETUP
-    return UNKNOWN if plain.holds is None else NOT
+def plausible_setups(columns: Iterable[Column]) -> list[str]:
+    """Return the ids of the setups that verdicts are formed over, in the order of the columns."""
+    return list(dict.fromkeys(one.setup for one in columns if one.setup != FITTED))
 
 
-def _is_linux(column: Column, first: Column) -> bool:
-    """Return whether a column contains results of Linux with the first column's setup."""
-    return column.backend != DEFAULT and column.reading == first.reading
+def _by_setup(rows: Mapping[Column, ClaimRow]) -> dict[str, Verdict | None]:
+    """Return the verdict in each plausible setup, by its title."""
+    found: dict[str, Verdict | None] = {}
+    for setup in plausible_setups(rows):
+        columns = [one for one in rows if one.setup == setup]
+        # Linux first: its verdict counts if it gives one.
+        columns.sort(key=lambda one: one.backend == DEFAULT)
+        known = [rows[one].verdict for one in columns if rows[one].verdict is not None]
+        certain = [one for one in known if one != "open"]
+        found[columns[-1].setup_title] = next(iter([*certain, *known]), None)
+    return found
+
+
+def _title(verdicts: set[Verdict | None]) -> str:
+    if {"holds", "fails"} <= verdicts:
+        return DEPENDS
+    if "open" in verdicts:
+        return OPEN
+    return EVERY if "holds" in verdicts else NONE if "fails" in verdicts else UNKNOWN
+
+
+def _with(setups: Mapping[str, Verdict | None], wanted: str) -> tuple[str, ...]:
+    return tuple(title for title, verdict in setups.items() if verdict == wanted)
 
 
 def _claim_result(column: Column, row: ClaimRow, first_part: int) -> ClaimResult:
     text = estimate_text(row.decisive.ours, unit=True)
     if row.deciding != first_part:
         text += f", asked for {row.decisive.relation}"
-    return ClaimResult(column.title, row.holds, text, row.holds is not None and not row.certain)
+    return ClaimResult(column.title, row.verdict, text)
+
+
+def verdict_counts(claims: Iterable[ClaimRow]) -> dict[str, int]:
+    """Return how many claims have each verdict."""
+    counts = Counter(row.verdict for row in claims)
+    names: tuple[Verdict | None, ...] = ("holds", "fails", "open", None)
+    return {name or "not judged": counts[name] for name in names}
+
+
+def count_text(claims: Iterable[ClaimRow]) -> str:
+    """Return how many claims hold, fail and are open, such as `9 hold, 8 fail, 6 open`."""
+    words = {"holds": "hold", "fails": "fail"}
+    counts = verdict_counts(claims).items()
+    return ", ".join(f"{n} {words.get(name, name)}" for name, n in counts if n) or "none"

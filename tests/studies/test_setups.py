@@ -1,4 +1,4 @@
-"""Readings: several ways to take a set-up, judged apart; and the list of a paper's figures."""
+"""Setups of a paper, judged separately; and the list of a paper's figures."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from jostle.cli import status
 from jostle.cli.environment import Environment
 from jostle.studies.load import load
 from jostle.studies.models import Value
-from jostle.studies.run_study import readings_on
+from jostle.studies.run_study import setups_on
 
-READINGS = """
+SETUPS = """
 findings = ["Reno has {throughput.reno}, {throughput.reno@slow} when slow, {rtt@later} later."]
 described = "as printed"
 [[setups]]
@@ -52,10 +52,10 @@ why = "without the last column"
 
 @pytest.fixture
 def study(folder):
-    """The small study with two readings and a list of figures."""
+    """The small study with two setups and a list of figures."""
     path = folder / "small" / "study.toml"
     head, _, rest = path.read_text().partition("[experiments.flow]")
-    first, *tables = READINGS.partition("[[setups]]")
+    first, *tables = SETUPS.partition("[[setups]]")
     path.write_text(f"{head}{first}[experiments.flow]{rest}{''.join(tables)}")
     return load("small", folder)
 
@@ -76,9 +76,9 @@ def jostle(folder, study, monkeypatch, capsys):
     return run
 
 
-def rates(study, reading):
+def rates(study, setup):
     """Rate of the bottleneck by condition of the experiment `flow`."""
-    scenario = study.as_read(reading).scenarios["flow"]
+    scenario = study.with_setup(setup).scenarios["flow"]
     return [
         planned.spec["links"][0]["capacity"]
         for planned in scenario.plan().first_run_of_each_condition()
@@ -90,12 +90,12 @@ def test_a_reading_changes_what_it_says_and_where(study) -> None:
     assert len({str(one) for one in (*described, *slow)}) == 2
     assert later[::2] == slow[::2]
     assert later[1] not in (slow[1], described[1])
-    transfers = [study.as_read(name).scenarios["transfer"] for name in study.readings]
+    transfers = [study.with_setup(name).scenarios["transfer"] for name in study.setups]
     assert all(one is transfers[0] for one in transfers)
 
 
 @pytest.mark.slow
-def test_what_a_reading_leaves_alone_is_run_once(jostle) -> None:
+def test_experiments_that_a_setup_does_not_change_run_once(jostle) -> None:
     code, out, err = jostle("--json")
     assert code == 0, err
     steps = [line for line in err.splitlines() if line.startswith("[")]
@@ -117,10 +117,10 @@ def test_what_a_reading_leaves_alone_is_run_once(jostle) -> None:
         "later": pytest.approx(5, rel=0.03),
     }
     assert numbers["throughput.reno"]["ours"] == reno["described"]
-    # Reno fills the link of 10 Mbit/s; by the other reading there is none.
+    # Reno fills the link of 10 Mbit/s; by the other setup there is none.
     claims = {one["id"]: one for one in found["claims"]}["true"]["setups"]
     assert [one["sim"]["holds"] for one in claims.values()] == [True, False, False]
-    assert [one["claims"] for one in found["setups"]] == [[1, 2], [0, 2], [1, 2]]
+    assert [one["claims"]["holds"] for one in found["setups"]] == [1, 0, 1]
     (sentence,) = found["learned"]
     assert sentence.startswith("Reno has 9.9")
     assert " Mbit/s, 4.9" in sentence
@@ -129,12 +129,11 @@ def test_what_a_reading_leaves_alone_is_run_once(jostle) -> None:
 def test_the_page_has_a_column_for_each(jostle, folder) -> None:
     code, out, err = jostle()
     assert code == 0, err
-    assert "1 of 2 claims hold (as printed)." in out
-    assert "0 of 2 claims hold (slower link)." in out
+    assert out.startswith("Of 2 claims in 3 setups: ")
     page = (folder.parent / "reports" / "small.html").read_text()
     assert page.index("Findings</h2>") < page.index("Setups</h2>") < page.index("Claims</h2>")
     assert "“about 5 Mbit/s” (section 3)" in page
-    assert len(re.findall(r'<th scope="col"[^>]*>slower link</th>', page)) == 3
+    assert len(re.findall(r'<th scope="col"[^>]*>slower link</th>', page)) == 4
     assert page.count("<img ") == 7
     drawn = {path.name for path in (folder.parent / "reports" / "small").iterdir()}
     assert {"1-series.png", "1-series-slow.png"} <= drawn
@@ -142,7 +141,7 @@ def test_the_page_has_a_column_for_each(jostle, folder) -> None:
 
 
 @pytest.mark.slow
-def test_one_reading_alone(jostle, folder) -> None:
+def test_one_setup_alone(jostle, folder) -> None:
     code, out, err = jostle("--setup", "slow", "--json")
     assert code == 0, err
     (found,) = json.loads(out)["studies"]
@@ -162,9 +161,9 @@ def test_one_reading_alone(jostle, folder) -> None:
 
 
 def test_on_the_kernel_only_what_is_described_unless_asked_for(study) -> None:
-    assert readings_on(study, "sim", []) == ["described", "slow", "later"]
-    assert readings_on(study, "kernel", []) == ["described"]
-    assert readings_on(study, "kernel", ["later"]) == ["later"]
+    assert setups_on(study, "sim", []) == ["described", "slow", "later"]
+    assert setups_on(study, "kernel", []) == ["described"]
+    assert setups_on(study, "kernel", ["later"]) == ["later"]
 
 
 def test_changes_of_single_conditions(folder) -> None:
