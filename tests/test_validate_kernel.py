@@ -23,7 +23,7 @@ rtt = "40 ms"
 
 
 @pytest.mark.usefixtures("virtual_kernel")
-@pytest.mark.parametrize("transport", ["tcp", "quic"])
+@pytest.mark.parametrize("transport", ["tcp", pytest.param("quic", marks=pytest.mark.slow)])
 def test_the_simulator_beside_the_kernel(
     transport: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -203,9 +203,18 @@ PLANTS: dict[str, Callable[[Path, Path], object]] = {
 }
 
 
+LINKS = [name for name in PLANTS if "link" in name]
+OTHER_PLANTS = [name for name in PLANTS if name not in LINKS]
+
+
+@pytest.mark.parametrize("plants", [LINKS, pytest.param(OTHER_PLANTS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", WRITTEN)
 def test_what_another_user_plants_is_not_followed(
-    tmp_path: Path, records: list[RunRecord], monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path,
+    records: list[RunRecord],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    plants: list[str],
 ) -> None:
     there = tmp_path / "there"
     (there / "folder").mkdir(parents=True)
@@ -225,9 +234,10 @@ def test_what_another_user_plants_is_not_followed(
         names["RUN"] = noted.path.stem
     # Disks take most of the time.
     monkeypatch.setattr(os, "fsync", lambda _file: None)
-    for what, plant in PLANTS.items():
+    for what in plants:
         if what == "device" and os.geteuid():
             continue
+        plant = PLANTS[what]
         root = tmp_path / what
         path = root / re.sub("[A-Z]+", lambda found: names[found[0]], name)
         path.parent.mkdir(parents=True)

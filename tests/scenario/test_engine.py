@@ -50,6 +50,7 @@ def test_the_main_example_is_the_published_one() -> None:
 
 def test_every_row_of_the_registry_can_be_named(schema: dict[str, Any]) -> None:
     registry = Registry.of_engine()
+    validator = jsonschema.Draft202012Validator(schema)
     for name in registry.controllers:
         text = f"""
         duration = "1 s"
@@ -61,7 +62,7 @@ def test_every_row_of_the_registry_can_be_named(schema: dict[str, Any]) -> None:
         controller = "{name}"
         rtt = "100 ms"
         """
-        jsonschema.validate(load_text(text).plan().runs[0].spec, schema)
+        validator.validate(load_text(text).plan().runs[0].spec)
 
 
 def test_importing_scenarios_stays_cheap() -> None:

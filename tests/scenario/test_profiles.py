@@ -27,7 +27,7 @@ def test_the_quiet_round_trip_has_the_published_distribution(
     """Packets closer together than the published pings see the same."""
     text = f"""
     duration = "20000 s"
-    repeats = 6
+    repeats = 2
     [bottleneck]
     profile = "viasat-2"
     [[flows]]

@@ -137,7 +137,7 @@ def test_they_are_listed(jostle):
     assert [line.split()[0] for line in out.splitlines()] == SUITES.names()
 
 
-@pytest.mark.parametrize("controller", ["reno", "cubic"])
+@pytest.mark.parametrize("controller", ["cubic", pytest.param("reno", marks=pytest.mark.slow)])
 def test_what_standards_built_on_meets_every_must(card, controller):
     """RFC 5681 and RFC 9438 are what RFC 9743 measures others by."""
     rows = card("rfc9743", controller)
