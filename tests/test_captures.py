@@ -148,6 +148,8 @@ def test_the_rtts_of_acks_are_those_of_wireshark(name):
     assert found["segment_rtt_mean_s"] == pytest.approx(rtts.mean())
     assert found["segment_rtt_max_s"] == rtts.max() > acks["rtt_s"].max()
     assert found["segment_rtt_p50_s"] == pytest.approx(rtts.median(), rel=0.016)
+    power = found["throughput_bps"] / found["segment_rtt_mean_s"]
+    assert found["segment_power_bits"] == pytest.approx(power)
     assert found["segment_rtt_p95_s"] == pytest.approx(rtts.quantile(0.95), rel=0.02)
     series = record.flows.filter(flow=name)
     assert series["segment_rtt_samples"].sum() == len(rtts)

@@ -38,6 +38,7 @@ MEASURES = {
     "retransmitted_packets",
     "retransmission_ratio",
     "power_bits",
+    "segment_power_bits",
     "share",
     "lead_bps",
 }

@@ -8,7 +8,7 @@ import pytest
 from jostle.stats import Estimate
 from jostle.stats.expectation import expect, expect_between
 from jostle.studies.column import Column
-from jostle.studies.deviations import best_setup, deviation_rows, deviations, headline
+from jostle.studies.deviations import best_setup, deviation_rows, deviations, summarize
 from jostle.studies.evaluate import ClaimRow, Evaluation, NumberRow
 from jostle.studies.models import StudyFile
 
@@ -57,7 +57,7 @@ def test_published_numbers_of_numbers_and_claims_are_compared() -> None:
     ]
     assert [one.ratio for one in found] == pytest.approx([1.1, 0.4])
     assert [one.factor for one in found] == pytest.approx([1.1, 2.5])
-    assert headline(found) == (
+    assert str(summarize(found)) == (
         "published numbers differ by × 1.80 in the median of 2 and by × 2.50 at most (Ten times)"
     )
 
@@ -65,8 +65,8 @@ def test_published_numbers_of_numbers_and_claims_are_compared() -> None:
 def test_what_was_not_measured_is_not_in_the_headline() -> None:
     found = deviations(FILE, evaluation(None, 12.0))
     assert [one.ratio for one in found] == [None, pytest.approx(1.2)]
-    assert "the median of 1 " in headline(found)
-    assert headline(deviations(FILE, evaluation(None, None))) == ""
+    assert "the median of 1 " in str(summarize(found))
+    assert summarize(deviations(FILE, evaluation(None, None))) is None
 
 
 def test_the_setup_with_the_smallest_median_is_named_but_never_the_fitted_network() -> None:
@@ -75,9 +75,20 @@ def test_the_setup_with_the_smallest_median_is_named_but_never_the_fitted_networ
         Column("sim", "fades", "short fades"): evaluation(33.0, 11.0),
         Column("sim", "fitted", "fitted"): evaluation(30.0, 10.0),
     }
-    title, text = best_setup(FILE, columns)
+    title, found = best_setup(FILE, columns)
     assert title == "short fades"
-    assert text.startswith("published numbers differ by × 1.10 ")
+    assert found.median == pytest.approx(1.1)
+
+
+def test_a_column_with_few_values_is_not_the_best() -> None:
+    columns = {
+        Column("sim", "described", "as described"): evaluation(60.0, 20.0),
+        Column("kernel", "described", "Linux 6.1"): evaluation(30.0, None),
+    }
+    found = best_setup(FILE, columns)
+    assert found is not None
+    assert found[0] == "as described"
+    assert best_setup(FILE, {Column("sim", "described", "a"): evaluation(None, None)}) is None
 
 
 def test_the_table_has_value_origin_runs_and_ratio() -> None:

@@ -532,6 +532,7 @@ fn the_summary_has_the_shape_of_the_contract() {
             "rtt_p50_s",
             "rtt_p95_s",
             "rtt_sd_s",
+            "segment_power_bits",
             "segment_rtt_max_s",
             "segment_rtt_mean_s",
             "segment_rtt_p50_s",

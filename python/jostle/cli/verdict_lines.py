@@ -283,8 +283,8 @@ def study_verdict(study: Study, evaluations: Evaluations) -> str:
     groups = grouped(claim_verdicts(evaluations))
     if groups:
         sentences.append(in_short(groups, len(plausible_setups(evaluations))))
-    title, deviation = best_setup(study.file, evaluations)
-    if deviation:
+    if (best := best_setup(study.file, evaluations)) is not None:
+        title, deviation = best
         sentences.append(f"With the setup that fits best ({title}), {deviation}.")
     first = next(iter(evaluations.values()))
     if left := sum(row.incomplete != "" for row in first.claims):

@@ -60,11 +60,17 @@ def deviations(file: StudyFile, evaluation: Evaluation) -> list[Deviation]:
 
 
 def _of_numbers(file: StudyFile, evaluation: Evaluation) -> Iterator[Deviation]:
-    measured = {number.id: number for number in file.numbers}
-    for row in evaluation.numbers:
-        number = measured[row.id if row.id in measured else row.id.partition(".")[0]]
-        if row.published is not None and row.published > 0 and number.statistic == "value":
-            yield Deviation(row.id, row.text, number.origin, row.published, row.ours)
+    rows = {row.id: row for row in evaluation.numbers}
+    for number in file.numbers:
+        if number.published is None or number.statistic != "value":
+            continue
+        published = number.published
+        table = published if isinstance(published, dict) else {"": published}
+        for label in table:
+            row = rows[f"{number.id}.{label}" if label else number.id]
+            origin = number.origin[label] if isinstance(number.origin, dict) else number.origin
+            if row.published is not None and row.published > 0:
+                yield Deviation(row.id, row.text, origin, row.published, row.ours)
 
 
 def _of_claims(file: StudyFile, evaluation: Evaluation) -> Iterator[Deviation]:
@@ -77,31 +83,56 @@ def _of_claims(file: StudyFile, evaluation: Evaluation) -> Iterator[Deviation]:
                 yield Deviation(row.id, row.text, part.origin, tested.target, tested.ours)
 
 
-def headline(found: Sequence[Deviation]) -> str:
-    """Return median and worst deviation in a sentence; empty without published numbers."""
-    known = [(one.factor, one) for one in found if one.factor is not None]
+@dataclass(frozen=True)
+class DeviationSummary:
+    """Median and worst factor between published numbers and ours.
+
+    Attributes
+    ----------
+    median, worst
+        Factors of at least 1.
+    worst_text
+        Description of the number with the worst factor.
+    n
+        Number of published numbers with a value.
+    """
+
+    median: float
+    worst: float
+    worst_text: str
+    n: int
+
+    def __str__(self) -> str:
+        """Return the headline as a clause."""
+        return (
+            f"published numbers differ by × {self.median:.2f} in the median of {self.n} and by "
+            f"× {self.worst:.2f} at most ({self.worst_text})"
+        )
+
+
+def summarize(found: Sequence[Deviation]) -> DeviationSummary | None:
+    """Return the summary of deviations; None without a value."""
+    known = [(one.factor, one.text) for one in found if one.factor is not None]
     if not known:
-        return ""
-    worst, row = max(known, key=lambda pair: pair[0])
-    middle = median(factor for factor, _ in known)
-    return (
-        f"published numbers differ by × {middle:.2f} in the median of {len(known)} and by "
-        f"× {worst:.2f} at most ({row.text})"
-    )
+        return None
+    worst, text = max(known)
+    return DeviationSummary(median(factor for factor, _ in known), worst, text, len(known))
 
 
-def best_setup(file: StudyFile, evaluations: Evaluations) -> tuple[str, str]:
-    """Return title and headline of the plausible setup with the smallest median deviation."""
-    found = {}
-    for column, evaluation in evaluations.items():
-        factors = [f for one in deviations(file, evaluation) if (f := one.factor) is not None]
-        if factors and column.setup != FITTED:
-            found[column] = median(factors)
-    if not found:
-        return "", ""
-    # A column with few values, such as one without RTTs, is not comparable with a complete one.
-    best = min(found, key=lambda one: found[one])
-    return best.title, headline(deviations(file, evaluations[best]))
+def best_setup(file: StudyFile, evaluations: Evaluations) -> tuple[str, DeviationSummary] | None:
+    """Return title and deviations of the plausible setup with the smallest median.
+
+    A column with few values, such as recorded results without RTTs, cannot be compared with others.
+    """
+    found = {
+        column.title: summary
+        for column, evaluation in evaluations.items()
+        if column.setup != FITTED
+        and (summary := summarize(deviations(file, evaluation))) is not None
+    }
+    most = max((one.n for one in found.values()), default=0)
+    complete = {title: one for title, one in found.items() if one.n >= 0.9 * most}
+    return min(complete.items(), key=lambda pair: pair[1].median, default=None)
 
 
 def deviation_rows(file: StudyFile, evaluations: Evaluations) -> Table:

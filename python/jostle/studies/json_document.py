@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final, TypeVar
 
 from jostle.results.expectation_text import (
@@ -13,7 +14,7 @@ from jostle.results.expectation_text import (
 from jostle.results.number_format import ABSENT, digits, estimate_text
 from jostle.results.text_table import VERDICT, Table
 from jostle.studies.column import Evaluations, by_setup
-from jostle.studies.deviations import deviations, headline
+from jostle.studies.deviations import deviations, summarize
 from jostle.studies.evaluate import (
     ClaimRow,
     Evaluation,
@@ -77,7 +78,9 @@ def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
                 "id": one.setup,
                 "backend": one.backend,
                 "title": one.title,
-                "deviation": headline(deviations(study.file, each)) or None,
+                "deviation": None
+                if (found := summarize(deviations(study.file, each))) is None
+                else asdict(found),
                 "claims": verdict_counts(each.claims),
             }
             for one, each in evaluations.items()

@@ -305,7 +305,7 @@ class Number(Value):
     published_sd
         Published standard deviation over runs, if any.
     origin
-        Where the published value is from.
+        Where the published value is from; or a table with the origin of each.
     against
         With the statistics `t`, `p` and `d`: the runs to compare with.
     statistic
@@ -321,7 +321,7 @@ class Number(Value):
     measured_by: str | None = None
     published: float | dict[str, float] | None = None
     published_sd: dict[str, float] = {}
-    origin: Origin = "printed"
+    origin: Origin | dict[str, Origin] = "printed"
     statistic: Literal["value", "t", "p", "d"] = "value"
     against: dict[str, str] = {}
     ranking: bool = False
@@ -337,6 +337,9 @@ class Number(Value):
             )
         if self.published is None and (self.ranking or self.published_sd):
             raise ValueError("`ranking` and `published_sd` go with published values")
+        labels = self.published if isinstance(self.published, dict) else {}
+        if isinstance(self.origin, dict) and self.origin.keys() != labels.keys():
+            raise ValueError("`origin` has the labels of `published`")
         if (self.statistic == "value") == bool(self.against):
             raise ValueError("`against` goes with the statistics t, p and d")
         return self

@@ -95,14 +95,16 @@ def page(
     first_column, first = next(iter(evaluations.items()))
     named = by_setup(evaluations, first_column.backend)
     groups = grouped(claim_verdicts(evaluations))
-    best, deviation = best_setup(study.file, evaluations)
+    best = best_setup(study.file, evaluations)
     setups = setup_rows(study, evaluations)
     shown: dict[str, Any] = {
         "learned": learned(study.file, first_column.setup, named),
         "not_run": not_run(study.file, named),
         "groups": groups,
         "in_short": in_short(groups, len(plausible_setups(evaluations))) if groups else "",
-        "headline": f"With the setup that fits best ({best}), {deviation}." if deviation else "",
+        "headline": ""
+        if best is None
+        else f"With the setup that fits best ({best[0]}), {best[1]}.",
         "setups": _html(setups, "prose setups") if setups.rows else "",
         "fitted": study.fitted,
         "fitted_tables": _fitted_tables(study, evaluations),

@@ -133,6 +133,10 @@ super::definition::measures! {
     power_bits: Option<f64>, "power", "power", POWER, any;
     |flow, _| ratio(bits_per_s(flow.received_bytes, flow.length_ns), flow.rtt_mean_s?);
 
+    /// Throughput ÷ mean RTT of ACKs of new data, as computed from a capture at the sender.
+    segment_power_bits: Option<f64>, "segment_power", "power by segment RTT", POWER, any;
+    |flow, _| ratio(bits_per_s(flow.received_bytes, flow.length_ns), flow.segment_rtt_mean_s?);
+
     /// Throughput ÷ throughput of all competing flows: those whose data cross a common link, directly
     /// or through other flows. A flow in the opposite direction does not count. Pings have no share
     /// and do not reduce the share of other flows, because their rate is fixed.
