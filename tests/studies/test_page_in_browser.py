@@ -132,3 +132,10 @@ def test_tables_sort_by_a_click(page) -> None:
     assert head.get_attribute("aria-sort") == "ascending"
     head.click()
     assert published() == sorted(published(), reverse=True)
+
+
+def test_figures_are_unpacked(page) -> None:
+    page.wait_for_function(
+        "[...document.querySelectorAll('.figures img')].every(one => one.naturalWidth > 100)"
+    )
+    assert page.locator(".figures img").count() > 0

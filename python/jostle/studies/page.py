@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +35,7 @@ from jostle.studies.text_markup import inline, render_page
 from jostle.studies.time_series import over_time
 from jostle.studies.verdicts import claim_verdicts, grouped, in_short, plausible_setups
 
+_LONG_DECIMAL: Final = re.compile(rb"(\d\.\d\d)\d+")
 _PARTS: Final = {
     "learned": "Findings",
     "claims-found": "Verdicts",
@@ -127,7 +130,7 @@ def page(
                 one.name,
                 one.caption,
                 one.column,
-                base64.b64encode(one.svg).decode(),
+                _packed(one.svg),
                 one.finding,
             )
             for one in pictures
@@ -138,6 +141,15 @@ def page(
         command=shlex.join(command),
         judged=bool(first.claims) or any(row.published is not None for row in first.numbers),
     )
+
+
+def _packed(svg: bytes) -> str:
+    """Return a figure as base64 of gzip, with coordinates of two decimals.
+
+    A page with twenty figures would have several megabytes otherwise.
+    """
+    rounded = _LONG_DECIMAL.sub(rb"\1", svg)
+    return base64.b64encode(gzip.compress(rounded, mtime=0)).decode()
 
 
 def _sections(shown: Mapping[str, Any], *, figures: bool) -> list[tuple[str, str]]:

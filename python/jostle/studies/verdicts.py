@@ -90,6 +90,17 @@ class ClaimVerdict:
     results: tuple[ClaimResult, ...]
     reason: str
 
+    @property
+    def distinct_results(self) -> list[ClaimResult]:
+        """Results in which columns with equal ones are joined, such as `as described, fades`."""
+        columns: dict[tuple[Verdict | None, str], list[str]] = {}
+        for one in self.results:
+            columns.setdefault((one.verdict, one.text), []).append(one.column)
+        return [
+            ClaimResult(", ".join(names), verdict, text)
+            for (verdict, text), names in columns.items()
+        ]
+
 
 @dataclass(frozen=True)
 class Group:

@@ -33,6 +33,14 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 document.querySelectorAll(".wide").forEach(jostle.tellScrolling);
+// Figures are base64 of gzip of SVG.
+for (const image of document.querySelectorAll("img[data-svg]")) {
+  const bytes = Uint8Array.from(atob(image.dataset.svg), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  new Response(stream).text().then((svg) => {
+    image.src = `data:image/svg+xml,${encodeURIComponent(svg)}`;
+  });
+}
 // A link into a folded part opens it.
 const unfold = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
