@@ -11,7 +11,7 @@ use jostle_link::{
     registry,
 };
 use jostle_registry::{Parameter, ParameterType, ParameterValue};
-use jostle_units::{FULL_PACKET_BYTES, RandomStream, Rate, Span, Time};
+use jostle_units::{ConnectionId, FULL_PACKET_BYTES, RandomStream, Rate, Span, Time};
 
 /// Body of the same size as the simulator's transport header.
 #[derive(Clone, Copy)]
@@ -63,7 +63,7 @@ impl<P: LinkObserver<Body>> Loop<P> {
         let mut link = Link::new(queue, Box::new(capacity::Constant::new(RATE)), delay, vec![]);
         for n in 0..depth {
             let packet = Packet {
-                flow: (n % 16) as u32,
+                connection: ConnectionId((n % 16) as u32),
                 size_bytes: FULL_PACKET_BYTES,
                 queued_at: Time::ZERO,
                 ecn: Ecn::Capable,

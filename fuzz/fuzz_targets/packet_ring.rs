@@ -5,6 +5,7 @@
 use jostle_metrics::EndpointRole;
 use jostle_pcap::{PacketRing, from_ring};
 use jostle_run_spec::RunSpec;
+use jostle_units::FlowId;
 use libfuzzer_sys::fuzz_target;
 
 /// The smallest run that has a capture.
@@ -13,7 +14,7 @@ const SPEC: &str = include_str!("../one-flow.json");
 fuzz_target!(|blocks: &[u8]| {
     let spec = RunSpec::from_json(SPEC).expect("the spec is one");
     let ring = PacketRing {
-        flow: 0,
+        flow: FlowId(0),
         end: EndpointRole::Sender,
         system: "Linux",
         start_ns: 0,

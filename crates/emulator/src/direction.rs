@@ -3,7 +3,7 @@
 use jostle_link::{DropReason, Ecn, Link, LinkObserver, Packet};
 use jostle_metrics::Histogram;
 use jostle_run_spec::LinkSpec;
-use jostle_units::Time;
+use jostle_units::{ConnectionId, Time};
 
 use crate::event_log::{Event, EventLog, PacketEventKind};
 use crate::ip_header::{Header, mark_congestion};
@@ -137,7 +137,7 @@ impl Direction {
         let header = Header::read(bytes);
         self.arrived.add(size_bytes);
         let packet = Packet {
-            flow: header.map_or(0, |header| header.flow.number()),
+            connection: ConnectionId(header.map_or(0, |header| header.flow.number())),
             size_bytes,
             queued_at: now,
             ecn: header.map_or(Ecn::NotCapable, |header| header.ecn),

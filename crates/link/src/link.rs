@@ -2,7 +2,7 @@
 
 mod components;
 
-use jostle_units::{RingBuffer, Time};
+use jostle_units::{ConnectionId, FlowId, RingBuffer, Time};
 
 use self::components::{InlineQueue, PacketInPipe, Propagation, Transmission};
 use crate::queue::Backlog;
@@ -108,7 +108,7 @@ impl<B: Copy> Link<B> {
     }
 
     /// Registers that packets of `flow` can also have the number of a connection.
-    pub fn admit(&mut self, connection: u32, flow: u32) {
+    pub fn admit(&mut self, connection: ConnectionId, flow: FlowId) {
         if let Some(queue) = self.queue.boxed_discipline() {
             queue.register_connection(connection, flow);
         }

@@ -1,13 +1,13 @@
 //! Packets on links.
 
 pub use jostle_units::Ecn;
-use jostle_units::Time;
+use jostle_units::{ConnectionId, Time};
 
 /// A packet: the fields that a link uses, and a small transport header `B` without payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<B> {
-    /// Flow of the packet, by which queues distinguish flows.
-    pub flow: u32,
+    /// Connection of the packet, by which queues distinguish flows.
+    pub connection: ConnectionId,
     /// Size on the wire, including the link header.
     pub size_bytes: u32,
     /// Time at which the packet entered its current queue; set by the link.

@@ -44,7 +44,7 @@ pub(crate) use tbf::Tbf;
 
 pub(crate) use fifo::{Backlog, Fifo};
 
-use jostle_units::Time;
+use jostle_units::{ConnectionId, FlowId, Time};
 
 use crate::packet::{Ecn, Packet, PacketOutcome};
 use crate::service_rate::Shaper;
@@ -96,7 +96,7 @@ pub trait QueueDiscipline<B>: Send {
     fn set_flow_hosts(&mut self, _hosts: &[FlowHosts]) {}
 
     /// Registers that packets of `flow` can also have the number of a connection.
-    fn register_connection(&mut self, _connection: u32, _flow: u32) {}
+    fn register_connection(&mut self, _connection: ConnectionId, _flow: FlowId) {}
 
     /// Advances the state to `now`. This allows the discipline to make periodic updates early,
     /// instead of all at once at the next packet. Decisions do not change.

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use jostle_units::ConnectionId;
+
 /// Transport header of a packet.
 pub trait TransportHeader {
     /// Returns whether the packet is sent from its flow's receiver to the sender.
@@ -85,10 +87,10 @@ pub struct FlowHosts {
 }
 
 impl FlowHosts {
-    /// Returns hosts that only this flow uses.
+    /// Returns hosts that only this connection uses.
     #[inline]
-    pub const fn dedicated(flow: u32) -> Self {
-        let sender = flow.wrapping_mul(2);
+    pub const fn dedicated(connection: ConnectionId) -> Self {
+        let sender = connection.0.wrapping_mul(2);
         Self { sender, receiver: sender.wrapping_add(1) }
     }
 }

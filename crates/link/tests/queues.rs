@@ -7,7 +7,7 @@ use crate::support::{Operation, Serial, build, check_queue, operations};
 use jostle_link::queue::QueueLimit;
 use jostle_link::registry::queues;
 use jostle_link::{DropReason, Ecn, Packet, PacketOutcome, QueueDiscipline};
-use jostle_units::{Span, Time};
+use jostle_units::{ConnectionId, Span, Time};
 use proptest::prelude::*;
 
 fn limit() -> impl Strategy<Value = QueueLimit> {
@@ -59,7 +59,7 @@ fn the_parameters_of_these_tests_make_every_discipline_act() {
                 let now = Time::ZERO + Span::from_us(n * 100);
                 for ecn in [Ecn::NotCapable, Ecn::Capable] {
                     let packet = Packet {
-                        flow: 1,
+                        connection: ConnectionId(1),
                         size_bytes: 1514,
                         queued_at: now,
                         ecn,

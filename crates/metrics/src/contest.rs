@@ -1,22 +1,27 @@
 //! Flows that compete for links.
 
 use jostle_run_spec::RunSpec;
+use jostle_units::{FlowId, LinkId};
 
 /// Returns for each flow the number of its contest: flows whose data cross a common link, directly
 /// or through other flows, are in the same one. So an upload does not compete with a download,
 /// whose ACKs alone use its links. Flows without links, as in captures, are in one contest, and all
 /// legs of a split flow are in the same.
-pub(crate) fn contests(spec: &RunSpec, continuations: &[Option<u32>]) -> Vec<usize> {
-    let paths: Vec<&[u32]> = spec.flows.iter().map(|flow| flow.path.as_slice()).collect();
+pub(crate) fn contests(spec: &RunSpec, continuations: &[Option<FlowId>]) -> Vec<usize> {
+    let paths: Vec<&[LinkId]> = spec.flows.iter().map(|flow| flow.path.as_slice()).collect();
     contests_of(spec.links.len(), &paths, continuations)
 }
 
 /// `no_link` is the number of links, which serves as the link number of flows without links.
-fn contests_of(no_link: usize, paths: &[&[u32]], continuations: &[Option<u32>]) -> Vec<usize> {
+fn contests_of(
+    no_link: usize,
+    paths: &[&[LinkId]],
+    continuations: &[Option<FlowId>],
+) -> Vec<usize> {
     let mut contest_of_link: Vec<usize> = (0..=no_link).collect();
     let links = |flow: usize| match paths[flow] {
         [] => vec![no_link],
-        path => path.iter().map(|link| *link as usize).collect(),
+        path => path.iter().map(|link| link.index()).collect(),
     };
     let mut merge = |links: &[usize]| {
         let contests: Vec<usize> = links.iter().map(|link| contest_of_link[*link]).collect();
@@ -27,7 +32,7 @@ fn contests_of(no_link: usize, paths: &[&[u32]], continuations: &[Option<u32>]) 
     };
     for (flow, next) in continuations.iter().enumerate() {
         let mut together = links(flow);
-        together.extend(next.iter().flat_map(|next| links(*next as usize)));
+        together.extend(next.iter().flat_map(|next| links(next.index())));
         merge(&together);
     }
     (0..paths.len()).map(|flow| contest_of_link[links(flow)[0]]).collect()
@@ -35,7 +40,15 @@ fn contests_of(no_link: usize, paths: &[&[u32]], continuations: &[Option<u32>]) 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use jostle_units::{FlowId, LinkId};
+
+    fn contests_of(no_link: usize, paths: &[&[u32]], continuations: &[Option<u32>]) -> Vec<usize> {
+        let paths: Vec<Vec<_>> =
+            paths.iter().map(|path| path.iter().copied().map(LinkId).collect()).collect();
+        let paths: Vec<_> = paths.iter().map(Vec::as_slice).collect();
+        let continuations: Vec<_> = continuations.iter().map(|next| next.map(FlowId)).collect();
+        super::contests_of(no_link, &paths, &continuations)
+    }
 
     #[test]
     fn flows_compete_if_a_chain_of_common_links_connects_them() {

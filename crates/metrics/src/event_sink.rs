@@ -1,7 +1,7 @@
 //! Events that a simulator reports to the recorder of a run.
 
 use jostle_link::{DropReason, Ecn, Service};
-use jostle_units::{Rate, SendLimit, Span, Time};
+use jostle_units::{ConnectionId, FlowId, LinkId, Rate, SendLimit, Span, Time};
 
 /// State of a flow at the end of an interval.
 #[derive(Clone, Copy, Debug)]
@@ -203,73 +203,73 @@ macro_rules! events {
 
 events! {
     /// The application of a flow opened its connection.
-    fn opened(now: Time, flow: u32);
+    fn opened(now: Time, flow: FlowId);
     /// A TCP segment left one end of its flow or arrived at the other. Times never decrease.
-    fn segment(now: Time, flow: u32, end: EndpointRole, header: &SegmentHeader);
+    fn segment(now: Time, connection: ConnectionId, end: EndpointRole, header: &SegmentHeader);
     /// A datagram with payload left one end of its flow or arrived at the other. Times never
     /// decrease.
-    fn datagram(now: Time, flow: u32, end: EndpointRole, datagram: &Datagram<'_>);
+    fn datagram(now: Time, connection: ConnectionId, end: EndpointRole, datagram: &Datagram<'_>);
     /// Secrets that decrypt later packets of a flow, as lines in the format of `SSLKEYLOGFILE`.
     /// Called only if [`wants_segments`](Self::wants_segments) returns true.
-    fn secrets(flow: u32, lines: &str);
+    fn secrets(connection: ConnectionId, lines: &str);
     /// Complete qlog records of one end of a flow. Called only if
     /// [`wants_segments`](Self::wants_segments) returns true.
-    fn qlog_records(flow: u32, end: EndpointRole, records: &str);
+    fn qlog_records(connection: ConnectionId, end: EndpointRole, records: &str);
     /// A sender sent a burst of `packets` packets with `wire_bytes` in total.
-    fn sent(now: Time, flow: u32, packets: u32, wire_bytes: u64, retransmission: bool);
+    fn sent(now: Time, connection: ConnectionId, packets: u32, wire_bytes: u64, retransmission: bool);
     /// From `now` on, `limit` keeps the sender of a flow from sending. Called only if it changes.
-    fn send_limit(now: Time, flow: u32, limit: SendLimit);
+    fn send_limit(now: Time, connection: ConnectionId, limit: SendLimit);
     /// A data packet reached the receiver.
-    fn received(now: Time, flow: u32, wire_bytes: u32);
+    fn received(now: Time, connection: ConnectionId, wire_bytes: u32);
     /// The packet that reached the receiver left the sender's host `delay` before, and waited
     /// `waited` of that time in queues.
-    fn packet_transit(now: Time, flow: u32, delay: Span, waited: Span);
+    fn packet_transit(now: Time, connection: ConnectionId, delay: Span, waited: Span);
     /// A one-way datagram with this `number`, counted from 0, reached the receiver `delay` after it
     /// was sent.
-    fn datagram_received(now: Time, flow: u32, number: u32, delay: Span);
+    fn datagram_received(now: Time, connection: ConnectionId, number: u32, delay: Span);
     /// Payload was delivered to the application in order.
-    fn delivered(now: Time, flow: u32, payload_bytes: u64);
+    fn delivered(now: Time, connection: ConnectionId, payload_bytes: u64);
     /// The sender processed an ACK.
-    fn acked(now: Time, flow: u32, row: &AckEvent);
+    fn acked(now: Time, connection: ConnectionId, row: &AckEvent);
     /// The sender's minimum RTT decreased to a value that was not reported as a sample.
-    fn min_rtt(now: Time, flow: u32, rtt: Span);
+    fn min_rtt(now: Time, connection: ConnectionId, rtt: Span);
     /// The reply to a ping arrived, `rtt` after the ping was sent.
-    fn ping_reply(now: Time, flow: u32, rtt: Span);
+    fn ping_reply(now: Time, connection: ConnectionId, rtt: Span);
     /// No reply to the ping `number`, counted from 0, arrived in time. Numbers are reported in
     /// increasing order.
-    fn ping_lost(now: Time, flow: u32, number: u32);
+    fn ping_lost(now: Time, connection: ConnectionId, number: u32);
     /// A response is complete at the receiver, `after` the request.
-    fn response_complete(now: Time, flow: u32, after: Span);
+    fn response_complete(now: Time, connection: ConnectionId, after: Span);
     /// A multi-connection `flow` opened a connection. Events of the connection use the number
     /// `connection`. Numbers increase by one; the first equals the number of flows in the run.
-    fn connection_opened(now: Time, connection: u32, flow: u32);
+    fn connection_opened(now: Time, connection: ConnectionId, flow: FlowId);
     /// The application requested a transfer of `payload_bytes`.
-    fn transfer_requested(now: Time, flow: u32, payload_bytes: u64);
+    fn transfer_requested(now: Time, connection: ConnectionId, payload_bytes: u64);
     /// A video segment is complete at the receiver.
-    fn segment_loaded(now: Time, flow: u32, bitrate_bps: u64);
+    fn segment_loaded(now: Time, connection: ConnectionId, bitrate_bps: u64);
     /// A browser requested a page.
-    fn page_requested(now: Time, flow: u32);
+    fn page_requested(now: Time, flow: FlowId);
     /// A page is complete at the browser, `after` its request.
-    fn page_loaded(now: Time, flow: u32, after: Span);
+    fn page_loaded(now: Time, flow: FlowId, after: Span);
     /// All data of a fixed-size flow were acknowledged, `after` its start.
-    fn flow_completed(now: Time, flow: u32, after: Span);
+    fn flow_completed(now: Time, connection: ConnectionId, after: Span);
     /// The queue length of a link changed.
-    fn queue_changed(now: Time, link: u32, bytes: u64, packets: u64);
+    fn queue_changed(now: Time, link: LinkId, bytes: u64, packets: u64);
     /// A link transmits a packet from `start` to `finish`. The packet `waited` in the link's queue
     /// before.
-    fn link_sent(start: Time, finish: Time, link: u32, wire_bytes: u32, waited: Span);
+    fn link_sent(start: Time, finish: Time, link: LinkId, wire_bytes: u32, waited: Span);
     /// A link dropped a packet of `flow`.
     /// `queued_bytes` is its size if it had waited in the queue before, and 0 otherwise.
-    fn dropped(now: Time, link: u32, flow: u32, reason: DropReason, queued_bytes: u32);
+    fn dropped(now: Time, link: LinkId, connection: ConnectionId, reason: DropReason, queued_bytes: u32);
     /// A link marked a packet of `flow`.
-    fn marked(now: Time, link: u32, flow: u32, reason: DropReason);
+    fn marked(now: Time, link: LinkId, connection: ConnectionId, reason: DropReason);
     /// State at the end of an interval, one call per flow in order.
-    fn flow_state(now: Time, flow: u32, state: &FlowState);
+    fn flow_state(now: Time, flow: FlowId, state: &FlowState);
     /// Internal value of a flow's controller at the end of an interval.
-    fn controller_state(now: Time, flow: u32, quantity: &'static str, value: f64);
+    fn controller_state(now: Time, flow: FlowId, quantity: &'static str, value: f64);
     /// State of a link at the end of an interval, one call per link in order. `service` are the
     /// bytes that the service rate allowed since the start of the run.
-    fn link_state(now: Time, link: u32, queue_bytes: u64, service: Service);
+    fn link_state(now: Time, link: LinkId, queue_bytes: u64, service: Service);
     /// A phase begins or ends at `now`. Called for every boundary in order, after all earlier
     /// events. `services` has one value per link, as in `link_state`.
     fn phase_boundary(now: Time, services: &[Service]);
@@ -320,35 +320,35 @@ mod tests {
     /// Tells every event once, with arguments that differ.
     fn emit_all_events(sink: &mut impl EventSink) {
         let now = Time::from_ns(7);
-        sink.opened(now, 1);
-        sink.segment(now, 2, EndpointRole::Receiver, &HEADER);
-        sink.datagram(now, 44, EndpointRole::Sender, &DATAGRAM);
-        sink.secrets(47, "CLIENT_TRAFFIC_SECRET_0 48 49");
-        sink.qlog_records(50, EndpointRole::Sender, "{}");
-        sink.sent(now, 3, 4, 5, true);
-        sink.send_limit(now, 51, SendLimit::Pacing);
-        sink.received(now, 6, 7);
-        sink.packet_transit(now, 39, Span::from_ns(40), Span::from_ns(41));
-        sink.datagram_received(now, 44, 45, Span::from_ns(46));
-        sink.delivered(now, 8, 9);
-        sink.acked(now, 10, &ROW);
-        sink.min_rtt(now, 35, Span::from_ns(36));
-        sink.ping_reply(now, 11, Span::from_ns(12));
-        sink.ping_lost(now, 13, 14);
-        sink.response_complete(now, 37, Span::from_ns(38));
-        sink.connection_opened(now, 47, 48);
-        sink.transfer_requested(now, 49, 50);
-        sink.segment_loaded(now, 51, 52);
-        sink.page_requested(now, 53);
-        sink.page_loaded(now, 54, Span::from_ns(55));
-        sink.flow_completed(now, 15, Span::from_ns(16));
-        sink.queue_changed(now, 17, 18, 19);
-        sink.link_sent(now, Time::from_ns(42), 20, 21, Span::from_ns(43));
-        sink.dropped(now, 22, 23, DropReason::Red, 56);
-        sink.marked(now, 25, 26, DropReason::Codel);
-        sink.flow_state(now, 28, &STATE);
-        sink.controller_state(now, 29, "k_s", 30.0);
-        sink.link_state(now, 31, 32, Service::from(33.0));
+        sink.opened(now, FlowId(1));
+        sink.segment(now, ConnectionId(2), EndpointRole::Receiver, &HEADER);
+        sink.datagram(now, ConnectionId(44), EndpointRole::Sender, &DATAGRAM);
+        sink.secrets(ConnectionId(47), "CLIENT_TRAFFIC_SECRET_0 48 49");
+        sink.qlog_records(ConnectionId(50), EndpointRole::Sender, "{}");
+        sink.sent(now, ConnectionId(3), 4, 5, true);
+        sink.send_limit(now, ConnectionId(51), SendLimit::Pacing);
+        sink.received(now, ConnectionId(6), 7);
+        sink.packet_transit(now, ConnectionId(39), Span::from_ns(40), Span::from_ns(41));
+        sink.datagram_received(now, ConnectionId(44), 45, Span::from_ns(46));
+        sink.delivered(now, ConnectionId(8), 9);
+        sink.acked(now, ConnectionId(10), &ROW);
+        sink.min_rtt(now, ConnectionId(35), Span::from_ns(36));
+        sink.ping_reply(now, ConnectionId(11), Span::from_ns(12));
+        sink.ping_lost(now, ConnectionId(13), 14);
+        sink.response_complete(now, ConnectionId(37), Span::from_ns(38));
+        sink.connection_opened(now, ConnectionId(47), FlowId(48));
+        sink.transfer_requested(now, ConnectionId(49), 50);
+        sink.segment_loaded(now, ConnectionId(51), 52);
+        sink.page_requested(now, FlowId(53));
+        sink.page_loaded(now, FlowId(54), Span::from_ns(55));
+        sink.flow_completed(now, ConnectionId(15), Span::from_ns(16));
+        sink.queue_changed(now, LinkId(17), 18, 19);
+        sink.link_sent(now, Time::from_ns(42), LinkId(20), 21, Span::from_ns(43));
+        sink.dropped(now, LinkId(22), ConnectionId(23), DropReason::Red, 56);
+        sink.marked(now, LinkId(25), ConnectionId(26), DropReason::Codel);
+        sink.flow_state(now, FlowId(28), &STATE);
+        sink.controller_state(now, FlowId(29), "k_s", 30.0);
+        sink.link_state(now, LinkId(31), 32, Service::from(33.0));
         sink.phase_boundary(now, &[Service::from(34.0)]);
     }
 

@@ -1,6 +1,6 @@
 //! Counters and distributions of one flow.
 
-use jostle_units::{HEADER_BYTES, Rate, SendLimit, Span, Time};
+use jostle_units::{FlowId, HEADER_BYTES, Rate, SendLimit, Span, Time};
 
 use crate::datagram_meter::{DatagramCounters, DatagramMeter};
 use crate::event_sink::{AckEvent, FlowState};
@@ -529,7 +529,7 @@ impl FlowMeter {
     pub(crate) fn close_bin(
         &mut self,
         now: Time,
-        flow: u32,
+        flow: FlowId,
         is_open: bool,
         state: &FlowState,
         table: &mut FlowTable,
@@ -542,7 +542,7 @@ impl FlowMeter {
         let cwnd_bytes_ns = (life.cwnd_bytes_ns - self.bin_life.cwnd_bytes_ns) as f64;
         self.bin_life = life;
         table.time_s.push(seconds(now.as_ns()));
-        table.flow.push(flow);
+        table.flow.push(flow.0);
         table.sending_rate_bps.push(bits_per_s(bin.sent_bytes as f64, length_ns));
         table.throughput_bps.push(bits_per_s(bin.received_bytes as f64, length_ns));
         table.goodput_bps.push(bits_per_s(bin.delivered_bytes as f64, length_ns));

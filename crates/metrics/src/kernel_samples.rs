@@ -10,7 +10,7 @@ use std::iter::Peekable;
 use std::vec::IntoIter;
 
 use jostle_link::{DropReason, Error, SentTotals, Service, ServiceRate};
-use jostle_units::{Rate, SendLimit, Span, Time};
+use jostle_units::{ConnectionId, FlowId, LinkId, Rate, SendLimit, Span, Time};
 
 use crate::departures::Departures;
 use crate::event_sink::{AckEvent, EventSink, FlowState};
@@ -145,10 +145,10 @@ impl KernelSamples {
     }
 
     /// Returns what the applications did during the run, in order of time.
-    fn application_events(&self, spec: &RunSpec) -> Vec<(Time, u32, ApplicationEvent)> {
+    fn application_events(&self, spec: &RunSpec) -> Vec<(Time, FlowId, ApplicationEvent)> {
         let end_ns = spec.duration_ns;
         let mut events = Vec::new();
-        for (flow, (seen, spec)) in (0..).zip(self.flows.iter().zip(&spec.flows)) {
+        for (flow, (seen, spec)) in (0..).map(FlowId).zip(self.flows.iter().zip(&spec.flows)) {
             let mut add = |at: Time, event| events.push((at, flow, event));
             for (connection, messages) in (0..).zip(&seen.connections) {
                 for message in messages {
@@ -306,15 +306,17 @@ struct Reporter<'a> {
     links: Vec<ReportedLink>,
     recorder: Recorder,
     /// Events of applications that were not reported yet.
-    events: Peekable<IntoIter<(Time, u32, ApplicationEvent)>>,
+    events: Peekable<IntoIter<(Time, FlowId, ApplicationEvent)>>,
     /// Numbers of connections in the run, by flow and number within the flow.
-    connections: BTreeMap<(u32, u32), u32>,
+    connections: BTreeMap<(FlowId, u32), ConnectionId>,
 }
 
 impl Reporter<'_> {
     /// Reports the start of flows that waited for another flow.
     fn open(&mut self, spec: &RunSpec) {
-        for (number, (flow, seen)) in (0..).zip(spec.flows.iter().zip(&self.samples.flows)) {
+        for (number, (flow, seen)) in
+            (0..).map(FlowId).zip(spec.flows.iter().zip(&self.samples.flows))
+        {
             if let (Some(_), Some(start)) = (flow.after, seen.start) {
                 self.recorder.opened(start, number);
             }
@@ -324,8 +326,8 @@ impl Reporter<'_> {
     /// Reports the states of a sample at the time `now`.
     fn sample(&mut self, sample: usize, now: Time) {
         self.complete(now);
-        for (number, seen) in (0..).zip(&self.samples.flows) {
-            let reported = &mut self.flows[number as usize];
+        for (number, seen) in (0..).map(FlowId).zip(&self.samples.flows) {
+            let reported = &mut self.flows[number.index()];
             let rtt = span(seen.rtt_s[sample]);
             let cwnd_bytes = seen.cwnd_bytes[sample];
             if cwnd_bytes.is_nan() {
@@ -335,11 +337,11 @@ impl Reporter<'_> {
             if let Some(rtt) =
                 least.filter(|rtt| reported.rtt_min.is_none_or(|before| *rtt < before))
             {
-                self.recorder.min_rtt(now, number, rtt);
+                self.recorder.min_rtt(now, number.into(), rtt);
                 reported.rtt_min = Some(rtt);
             }
             // After a flow has ended, only further ACKs extend its lifetime.
-            let ended = reported.completed || now > self.stops[number as usize];
+            let ended = reported.completed || now > self.stops[number.index()];
             if rtt.is_some() || !ended {
                 let row = AckEvent {
                     rtt,
@@ -348,22 +350,23 @@ impl Reporter<'_> {
                     acked_bytes: seen.delivered_bytes[sample] as u64,
                     lost_packets: 0,
                 };
-                self.recorder.acked(now, number, &row);
+                self.recorder.acked(now, number.into(), &row);
             }
         }
-        for (number, seen) in (0..).zip(&self.samples.links) {
+        for (number, seen) in (0..).map(LinkId).zip(&self.samples.links) {
             self.recorder.queue_changed(now, number, seen.queue_bytes[sample] as u64, 0);
         }
     }
 
     /// Reports flows that completed until `now`.
     fn complete(&mut self, now: Time) {
-        for (number, (seen, reported)) in (0..).zip(self.samples.flows.iter().zip(&mut self.flows))
+        for (number, (seen, reported)) in
+            (0..).map(FlowId).zip(self.samples.flows.iter().zip(&mut self.flows))
         {
             let (Some(completed), Some(start)) = (seen.completed, seen.start) else { continue };
             if completed <= now && !reported.completed {
                 reported.completed = true;
-                self.recorder.flow_completed(completed, number, completed.since(start));
+                self.recorder.flow_completed(completed, number.into(), completed.since(start));
             }
         }
     }
@@ -373,15 +376,21 @@ impl Reporter<'_> {
         while let Some((now, flow, event)) = self.events.next_if(|(at, ..)| *at < moment) {
             let recorder = &mut self.recorder;
             match event {
-                ApplicationEvent::Response(after) => recorder.response_complete(now, flow, after),
-                ApplicationEvent::Segment(bitrate) => recorder.segment_loaded(now, flow, bitrate),
+                ApplicationEvent::Response(after) => {
+                    recorder.response_complete(now, flow.into(), after)
+                }
+                ApplicationEvent::Segment(bitrate) => {
+                    recorder.segment_loaded(now, flow.into(), bitrate)
+                }
                 ApplicationEvent::Datagram(number, delay) => {
                     // The queueing delay is unknown.
-                    recorder.packet_transit(now, flow, delay, Span::ZERO);
-                    recorder.datagram_received(now, flow, number, delay);
+                    recorder.packet_transit(now, flow.into(), delay, Span::ZERO);
+                    recorder.datagram_received(now, flow.into(), number, delay);
                 }
-                ApplicationEvent::Ping(_, Some(rtt)) => recorder.ping_reply(now, flow, rtt),
-                ApplicationEvent::Ping(number, None) => recorder.ping_lost(now, flow, number),
+                ApplicationEvent::Ping(_, Some(rtt)) => recorder.ping_reply(now, flow.into(), rtt),
+                ApplicationEvent::Ping(number, None) => {
+                    recorder.ping_lost(now, flow.into(), number)
+                }
                 ApplicationEvent::PageRequested => recorder.page_requested(now, flow),
                 ApplicationEvent::PageLoaded(after) => recorder.page_loaded(now, flow, after),
                 ApplicationEvent::Transfer(transfer) => self.report_transfer(now, flow, transfer),
@@ -389,8 +398,8 @@ impl Reporter<'_> {
         }
     }
 
-    fn report_transfer(&mut self, now: Time, flow: u32, transfer: Transfer) {
-        let next = (self.flows.len() + self.connections.len()) as u32;
+    fn report_transfer(&mut self, now: Time, flow: FlowId, transfer: Transfer) {
+        let next = ConnectionId::at(self.flows.len() + self.connections.len());
         let number = *self.connections.entry((flow, transfer.connection)).or_insert(next);
         if number == next {
             self.recorder.connection_opened(now, number, flow);
@@ -404,7 +413,9 @@ impl Reporter<'_> {
     fn count_flows(&mut self, moment: Time) {
         let samples = self.samples;
         let arrival = Time::from_ns(moment.as_ns().saturating_sub(1));
-        for (number, (seen, reported)) in (0..).zip(samples.flows.iter().zip(&mut self.flows)) {
+        for (number, (seen, reported)) in
+            (0..).map(FlowId).zip(samples.flows.iter().zip(&mut self.flows))
+        {
             let grown =
                 |counter: &[f64], reported: &mut u64| grown(samples.at(counter, moment), reported);
             let packets = grown(&seen.sent_packets, &mut reported.sent_packets);
@@ -413,18 +424,18 @@ impl Reporter<'_> {
             let received = grown(&seen.received_bytes, &mut reported.received_bytes);
             let delivered = grown(&seen.delivered_bytes, &mut reported.delivered_bytes);
             for (part, part_bytes) in split_packets(packets.saturating_sub(again), bytes) {
-                self.recorder.sent(moment, number, part, part_bytes, false);
+                self.recorder.sent(moment, number.into(), part, part_bytes, false);
             }
             for (part, _) in split_packets(again, 0) {
-                self.recorder.sent(moment, number, part, 0, true);
+                self.recorder.sent(moment, number.into(), part, 0, true);
             }
             for part in split_bytes(received) {
-                self.recorder.received(arrival, number, part);
+                self.recorder.received(arrival, number.into(), part);
             }
-            self.recorder.delivered(moment, number, delivered);
+            self.recorder.delivered(moment, number.into(), delivered);
             for (limit, counter) in &seen.limited_ns {
                 let held_ns = grown(counter, &mut reported.limited_ns[*limit as usize]);
-                self.recorder.limited_for(number, *limit, Span::from_ns(held_ns));
+                self.recorder.limited_for(number.into(), *limit, Span::from_ns(held_ns));
             }
         }
     }
@@ -435,7 +446,9 @@ impl Reporter<'_> {
     fn count_links(&mut self, moment: Time, last: usize) {
         let now = Time::from_ns(moment.as_ns().saturating_sub(1));
         let samples = self.samples;
-        for (number, (seen, reported)) in (0..).zip(samples.links.iter().zip(&mut self.links)) {
+        for (number, (seen, reported)) in
+            (0..).map(LinkId).zip(samples.links.iter().zip(&mut self.links))
+        {
             let grown =
                 |counter: &[f64], reported: &mut u64| grown(samples.at(counter, moment), reported);
             let packets = grown(&seen.sent_packets, &mut reported.sent_packets);
@@ -451,10 +464,10 @@ impl Reporter<'_> {
             for (index, reason) in DropReason::ALL.into_iter().enumerate() {
                 for _ in 0..grown(&seen.dropped[index], &mut reported.dropped[index]) {
                     // Samples do not show whether the packet was queued first.
-                    self.recorder.dropped(now, number, 0, reason, 0);
+                    self.recorder.dropped(now, number, ConnectionId(0), reason, 0);
                 }
                 for _ in 0..grown(&seen.marked[index], &mut reported.marked[index]) {
-                    self.recorder.marked(now, number, 0, reason);
+                    self.recorder.marked(now, number, ConnectionId(0), reason);
                 }
             }
         }
@@ -462,7 +475,7 @@ impl Reporter<'_> {
 
     /// Reports the states at the end of an interval.
     fn end_interval(&mut self, now: Time, sample: usize) {
-        for (number, seen) in (0..).zip(&self.samples.flows) {
+        for (number, seen) in (0..).map(FlowId).zip(&self.samples.flows) {
             let there = |value: f64| Some(value).filter(|value| !value.is_nan());
             let bytes = |value: f64| there(value).map(|bytes| bytes as u64);
             let state = FlowState {
@@ -482,7 +495,9 @@ impl Reporter<'_> {
             }
         }
         let services = self.services(now);
-        for (number, (seen, service)) in (0..).zip(self.samples.links.iter().zip(services)) {
+        for (number, (seen, service)) in
+            (0..).map(LinkId).zip(self.samples.links.iter().zip(services))
+        {
             self.recorder.link_state(now, number, seen.queue_bytes[sample] as u64, service);
         }
     }

@@ -1,7 +1,7 @@
 //! The event sink that measures a run.
 
 use jostle_link::{DropReason, Service};
-use jostle_units::{SendLimit, Span, Time};
+use jostle_units::{ConnectionId, FlowId, LinkId, SendLimit, Span, Time};
 
 use crate::event_sink::{AckEvent, EventSink, FlowState};
 use crate::fair_bins::FairBinMeter;
@@ -130,22 +130,27 @@ impl Recorder {
     pub fn sent_payload(
         &mut self,
         now: Time,
-        flow: u32,
+        connection: ConnectionId,
         amount: (u32, u64, u64),
         retransmission: bool,
     ) {
-        self.meter(flow).sent_payload(now, amount, retransmission);
+        self.meter(connection).sent_payload(now, amount, retransmission);
     }
 
     /// Records that `limit` kept the sender of a flow from sending for `length` up to now. For
     /// sources that report sums instead of changes.
-    pub fn limited_for(&mut self, flow: u32, limit: SendLimit, length: Span) {
-        self.meter(flow).limited_for(limit, length);
+    pub fn limited_for(&mut self, connection: ConnectionId, limit: SendLimit, length: Span) {
+        self.meter(connection).limited_for(limit, length);
     }
 
     /// Records the outcome of the latest transfer of a connection. For sources that report
     /// transfers after the run.
-    pub(crate) fn transfer_outcome(&mut self, connection: u32, after: Option<Span>, packets: u32) {
+    pub(crate) fn transfer_outcome(
+        &mut self,
+        connection: ConnectionId,
+        after: Option<Span>,
+        packets: u32,
+    ) {
         self.run.connections.repeated(connection, packets);
         if let Some(after) = after {
             self.run.connections.ended(connection, after);
@@ -173,10 +178,11 @@ impl Recorder {
     /// Returns the meter of a flow, or of the flow that owns a connection. Connections have numbers
     /// above the flows, so that single flows need only a bounds check.
     #[inline]
-    fn meter(&mut self, flow: u32) -> &mut FlowMeter {
-        let at = flow as usize;
-        let at = if at < self.run.flows.len() { at } else { self.run.connections.flow_of(flow) };
-        &mut self.run.flows[at]
+    fn meter(&mut self, connection: ConnectionId) -> &mut FlowMeter {
+        let Recorded { flows, connections, .. } = &mut self.run;
+        let flow =
+            connection.own_flow(flows.len()).unwrap_or_else(|| connections.flow_of(connection));
+        &mut flows[flow.index()]
     }
 
     fn close_segments(&mut self, now: Time) {
@@ -193,129 +199,156 @@ impl EventSink for Recorder {
         true
     }
 
-    fn opened(&mut self, now: Time, flow: u32) {
-        self.run.flow_identities[flow as usize].start = now;
+    fn opened(&mut self, now: Time, flow: FlowId) {
+        self.run.flow_identities[flow.index()].start = now;
     }
 
-    fn connection_opened(&mut self, _now: Time, _connection: u32, flow: u32) {
+    fn connection_opened(&mut self, _now: Time, _connection: ConnectionId, flow: FlowId) {
         self.run.connections.connected(flow);
     }
 
-    fn transfer_requested(&mut self, now: Time, flow: u32, payload_bytes: u64) {
-        self.run.connections.requested(seconds(now.as_ns()), flow, payload_bytes);
+    fn transfer_requested(&mut self, now: Time, connection: ConnectionId, payload_bytes: u64) {
+        self.run.connections.requested(seconds(now.as_ns()), connection, payload_bytes);
     }
 
     #[inline]
-    fn sent(&mut self, now: Time, flow: u32, packets: u32, wire_bytes: u64, retransmission: bool) {
+    fn sent(
+        &mut self,
+        now: Time,
+        connection: ConnectionId,
+        packets: u32,
+        wire_bytes: u64,
+        retransmission: bool,
+    ) {
         if retransmission {
-            self.run.connections.repeated(flow, packets);
+            self.run.connections.repeated(connection, packets);
         }
-        self.meter(flow).sent(now, packets, wire_bytes, retransmission);
+        self.meter(connection).sent(now, packets, wire_bytes, retransmission);
     }
 
     /// The connections of a flow can have different limits at the same time. Its meter has one.
     #[inline]
-    fn send_limit(&mut self, now: Time, flow: u32, limit: SendLimit) {
-        if let Some(meter) = self.run.flows.get_mut(flow as usize) {
+    fn send_limit(&mut self, now: Time, connection: ConnectionId, limit: SendLimit) {
+        if let Some(meter) = self.run.flows.get_mut(connection.index()) {
             meter.limited(now, limit);
         }
     }
 
     #[inline]
-    fn received(&mut self, now: Time, flow: u32, wire_bytes: u32) {
+    fn received(&mut self, now: Time, connection: ConnectionId, wire_bytes: u32) {
         if self.run.fair_bins.is_due(now) {
             let flows = &self.run.flows;
             self.run.fair_bins.advance(now, |at| flows[at].received_bytes());
         }
-        self.meter(flow).received(wire_bytes);
+        self.meter(connection).received(wire_bytes);
     }
 
     #[inline]
-    fn packet_transit(&mut self, _now: Time, flow: u32, delay: Span, waited: Span) {
-        self.meter(flow).travelled(delay, waited);
+    fn packet_transit(&mut self, _now: Time, connection: ConnectionId, delay: Span, waited: Span) {
+        self.meter(connection).travelled(delay, waited);
     }
 
     #[inline]
-    fn delivered(&mut self, _now: Time, flow: u32, payload_bytes: u64) {
-        self.meter(flow).delivered(payload_bytes);
+    fn delivered(&mut self, _now: Time, connection: ConnectionId, payload_bytes: u64) {
+        self.meter(connection).delivered(payload_bytes);
     }
 
     #[inline]
-    fn acked(&mut self, now: Time, flow: u32, row: &AckEvent) {
-        let segment_rtt = self.meter(flow).acked(now, row);
+    fn acked(&mut self, now: Time, connection: ConnectionId, row: &AckEvent) {
+        let segment_rtt = self.meter(connection).acked(now, row);
         if let Some(acks) = &mut self.run.acks {
-            acks.push(now, flow, row, segment_rtt, &self.shortage);
+            acks.push(now, connection, row, segment_rtt, &self.shortage);
         }
     }
 
-    fn datagram_received(&mut self, _now: Time, flow: u32, number: u32, delay: Span) {
-        self.run.flows[flow as usize].arrived(number, delay);
+    fn datagram_received(
+        &mut self,
+        _now: Time,
+        connection: ConnectionId,
+        number: u32,
+        delay: Span,
+    ) {
+        self.run.flows[connection.index()].arrived(number, delay);
     }
 
-    fn ping_reply(&mut self, _now: Time, flow: u32, rtt: Span) {
-        self.run.flows[flow as usize].echoed(rtt);
+    fn ping_reply(&mut self, _now: Time, connection: ConnectionId, rtt: Span) {
+        self.run.flows[connection.index()].echoed(rtt);
     }
 
-    fn min_rtt(&mut self, _now: Time, flow: u32, rtt: Span) {
-        self.meter(flow).least_rtt(rtt);
+    fn min_rtt(&mut self, _now: Time, connection: ConnectionId, rtt: Span) {
+        self.meter(connection).least_rtt(rtt);
     }
 
-    fn ping_lost(&mut self, _now: Time, flow: u32, number: u32) {
-        self.run.flows[flow as usize].unanswered(number);
+    fn ping_lost(&mut self, _now: Time, connection: ConnectionId, number: u32) {
+        self.run.flows[connection.index()].unanswered(number);
     }
 
-    fn response_complete(&mut self, _now: Time, flow: u32, after: Span) {
-        self.run.connections.ended(flow, after);
-        self.meter(flow).responded(after);
+    fn response_complete(&mut self, _now: Time, connection: ConnectionId, after: Span) {
+        self.run.connections.ended(connection, after);
+        self.meter(connection).responded(after);
     }
 
-    fn segment_loaded(&mut self, now: Time, flow: u32, bitrate_bps: u64) {
-        if let Some(viewing) = &mut self.run.flows[flow as usize].viewing {
+    fn segment_loaded(&mut self, now: Time, connection: ConnectionId, bitrate_bps: u64) {
+        if let Some(viewing) = &mut self.run.flows[connection.index()].viewing {
             viewing.playback.loaded(now, bitrate_bps);
         }
     }
 
-    fn page_requested(&mut self, _now: Time, flow: u32) {
-        if let Some(pages) = &mut self.run.flows[flow as usize].pages {
+    fn page_requested(&mut self, _now: Time, flow: FlowId) {
+        if let Some(pages) = &mut self.run.flows[flow.index()].pages {
             pages.requested += 1;
         }
     }
 
-    fn page_loaded(&mut self, _now: Time, flow: u32, after: Span) {
-        if let Some(pages) = &mut self.run.flows[flow as usize].pages {
+    fn page_loaded(&mut self, _now: Time, flow: FlowId, after: Span) {
+        if let Some(pages) = &mut self.run.flows[flow.index()].pages {
             pages.loaded(after);
         }
     }
 
-    fn flow_completed(&mut self, now: Time, flow: u32, after: Span) {
-        match self.run.flows.get_mut(flow as usize) {
+    fn flow_completed(&mut self, now: Time, connection: ConnectionId, after: Span) {
+        match self.run.flows.get_mut(connection.index()) {
             Some(meter) => meter.completed(now, after),
-            None => self.run.connections.ended(flow, after),
+            None => self.run.connections.ended(connection, after),
         }
     }
 
     #[inline]
-    fn queue_changed(&mut self, now: Time, link: u32, bytes: u64, _packets: u64) {
-        self.run.links[link as usize].queue_changed(now, bytes, &self.run.timeline);
+    fn queue_changed(&mut self, now: Time, link: LinkId, bytes: u64, _packets: u64) {
+        self.run.links[link.index()].queue_changed(now, bytes, &self.run.timeline);
     }
 
     #[inline]
-    fn link_sent(&mut self, start: Time, finish: Time, link: u32, wire_bytes: u32, waited: Span) {
+    fn link_sent(
+        &mut self,
+        start: Time,
+        finish: Time,
+        link: LinkId,
+        wire_bytes: u32,
+        waited: Span,
+    ) {
         let sending = Sending { start, finish, bytes: wire_bytes };
-        self.run.links[link as usize].sent(sending, waited, &self.run.timeline);
+        self.run.links[link.index()].sent(sending, waited, &self.run.timeline);
     }
 
-    fn dropped(&mut self, now: Time, link: u32, _flow: u32, reason: DropReason, queued_bytes: u32) {
-        self.run.links[link as usize].dropped(now, reason, queued_bytes, &self.run.timeline);
+    fn dropped(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        _connection: ConnectionId,
+        reason: DropReason,
+        queued_bytes: u32,
+    ) {
+        self.run.links[link.index()].dropped(now, reason, queued_bytes, &self.run.timeline);
     }
 
-    fn marked(&mut self, now: Time, link: u32, _flow: u32, reason: DropReason) {
-        self.run.links[link as usize].marked(now, reason, &self.run.timeline);
+    fn marked(&mut self, now: Time, link: LinkId, _connection: ConnectionId, reason: DropReason) {
+        self.run.links[link.index()].marked(now, reason, &self.run.timeline);
     }
 
-    fn flow_state(&mut self, now: Time, flow: u32, state: &FlowState) {
-        let is_open = self.run.flow_identities[flow as usize].start <= now;
-        let meter = &mut self.run.flows[flow as usize];
+    fn flow_state(&mut self, now: Time, flow: FlowId, state: &FlowState) {
+        let is_open = self.run.flow_identities[flow.index()].start <= now;
+        let meter = &mut self.run.flows[flow.index()];
         meter.close_bin(now, flow, is_open, state, &mut self.run.flow_table);
         if let Some(playback) = meter.viewing.as_mut().map(|viewing| viewing.until(now))
             && let Some(bitrate_bps) = playback.bitrate_bps()
@@ -326,12 +359,12 @@ impl EventSink for Recorder {
         }
     }
 
-    fn controller_state(&mut self, now: Time, flow: u32, quantity: &'static str, value: f64) {
+    fn controller_state(&mut self, now: Time, flow: FlowId, quantity: &'static str, value: f64) {
         self.run.internals.push(now, flow, quantity, value);
     }
 
-    fn link_state(&mut self, _now: Time, link: u32, queue_bytes: u64, service: Service) {
-        self.run.links[link as usize].state(LinkState { queue_bytes, service });
+    fn link_state(&mut self, _now: Time, link: LinkId, queue_bytes: u64, service: Service) {
+        self.run.links[link.index()].state(LinkState { queue_bytes, service });
     }
 
     fn phase_boundary(&mut self, now: Time, services: &[Service]) {

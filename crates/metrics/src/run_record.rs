@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use jostle_link::Service;
-use jostle_units::{Span, Time, mss_of};
+use jostle_units::{FlowId, LinkId, Span, Time, mss_of};
 
 use crate::contest::contests;
 use crate::datagram_meter::voice_quality;
@@ -125,14 +125,14 @@ impl FlowIdentity {
         spec: &RunSpec,
         position: usize,
         contest: usize,
-        continuations: &[Option<u32>],
+        continuations: &[Option<FlowId>],
         services: &[Option<ConstantService>],
     ) -> Self {
         let flow = &spec.flows[position];
         let is_many = flow.is_many();
         let is_relay = flow.source.relays().is_some();
         let waits = flow.after.is_some() || is_relay;
-        let next = |at: &usize| continuations[*at].map(|next| next as usize);
+        let next = |at: &usize| continuations[*at].map(FlowId::index);
         let last = std::iter::successors(next(&position), next).last().filter(|_| !is_relay);
         let foreign = flow.quic.as_ref().and_then(|quic| quic.implementation.as_ref());
         // In a capture only TCP, the log of a QUIC stack and ping replies show deliveries.
@@ -204,8 +204,8 @@ impl FlowIdentity {
 }
 
 fn propagation(spec: &RunSpec, flow: &FlowSpec) -> Span {
-    let least_ns = |link: &u32| {
-        let steps = &spec.links[*link as usize].delay.steps;
+    let least_ns = |link: &LinkId| {
+        let steps = &spec.links[link.index()].delay.steps;
         steps.iter().map(|step| step.delay_ns).min().unwrap_or(0)
     };
     Span::from_ns(flow.path.iter().map(least_ns).sum())
@@ -237,7 +237,7 @@ impl Recorded {
                 self.flow_table.take_arrivals(flow, last, self.flows.len());
             }
         }
-        for (flow, identity) in (0..).zip(&self.flow_identities) {
+        for (flow, identity) in (0..).map(FlowId).zip(&self.flow_identities) {
             if !(identity.shows_delivery && identity.shows_itself) {
                 self.flow_table.forget(flow, identity.shows_delivery, identity.shows_itself);
             }

@@ -1,7 +1,7 @@
 //! Tables of recorded data, as columns. A missing value is NaN.
 
 use jostle_link::DropReason;
-use jostle_units::{Span, Time};
+use jostle_units::{FlowId, Span, Time};
 
 const REASONS: usize = DropReason::ALL.len();
 
@@ -109,8 +109,8 @@ pub struct FlowTable {
 
 impl FlowTable {
     /// Replaces unknown values of a flow by NaN, so that no zero is mistaken for a value.
-    pub(crate) fn forget(&mut self, flow: u32, shows_delivery: bool, shows_itself: bool) {
-        let rows = self.flow.iter().enumerate().filter(|(_, of)| **of == flow);
+    pub(crate) fn forget(&mut self, flow: FlowId, shows_delivery: bool, shows_itself: bool) {
+        let rows = self.flow.iter().enumerate().filter(|(_, of)| **of == flow.0);
         for row in rows.map(|(row, _)| row) {
             if !shows_delivery {
                 self.goodput_bps[row] = f64::NAN;
@@ -236,9 +236,9 @@ impl ControllerStateTable {
         last
     }
 
-    pub(crate) fn push(&mut self, now: Time, flow: u32, quantity: &'static str, value: f64) {
+    pub(crate) fn push(&mut self, now: Time, flow: FlowId, quantity: &'static str, value: f64) {
         self.time_s.push(seconds(now.as_ns()));
-        self.flow.push(flow);
+        self.flow.push(flow.0);
         self.quantity.push(self.quantities.code(quantity));
         self.value.push(value);
     }
@@ -294,14 +294,14 @@ impl TransferTable {
     pub(crate) fn push(
         &mut self,
         start_s: f64,
-        flow: u32,
-        connection: u32,
+        flow: FlowId,
+        number: u32,
         bytes: u64,
         least_s: f64,
     ) {
         self.start_s.push(start_s);
-        self.flow.push(flow);
-        self.connection.push(connection);
+        self.flow.push(flow.0);
+        self.connection.push(number);
         self.bytes.push(bytes);
         self.completion_time_s.push(f64::NAN);
         self.slowdown.push(least_s);
@@ -335,7 +335,7 @@ mod tests {
         let mut table = ControllerStateTable::default();
         let rows = [(0, "a", 1.0), (1, "b", 2.0), (2, "a", 3.0), (0, "a", 4.0), (2, "a", f64::NAN)];
         for (flow, quantity, value) in rows {
-            table.push(Time::ZERO, flow, quantity, value);
+            table.push(Time::ZERO, FlowId(flow), quantity, value);
         }
         assert_eq!(table.last_of_each("a", 3), [Some(4.0), None, None]);
         assert_eq!(table.last_of_each("b", 3), [None, Some(2.0), None]);

@@ -1,6 +1,6 @@
 //! Log of the transfers of multi-connection flows.
 
-use jostle_units::Span;
+use jostle_units::{ConnectionId, FlowId, LinkId, Span};
 
 use crate::tables::{TransferTable, seconds};
 use jostle_run_spec::wire_bytes;
@@ -21,13 +21,12 @@ struct Least {
 
 impl Least {
     fn of(spec: &RunSpec, flow: &FlowSpec, services: &[Option<ConstantService>]) -> Self {
-        let delay_ns = |links: &[u32]| -> u64 {
-            let delays = links.iter().map(|link| &spec.links[*link as usize].delay.steps);
+        let delay_ns = |links: &[LinkId]| -> u64 {
+            let delays = links.iter().map(|link| &spec.links[link.index()].delay.steps);
             delays.filter_map(|steps| Some(steps.first()?.delay_ns)).sum()
         };
         let one_way_ns = delay_ns(&flow.path);
-        let crossed: Option<Vec<_>> =
-            flow.path.iter().map(|link| services[*link as usize]).collect();
+        let crossed: Option<Vec<_>> = flow.path.iter().map(|link| services[link.index()]).collect();
         Self {
             rtt_ns: one_way_ns + delay_ns(&flow.reverse_path) + flow.base_delay_ns,
             one_way_ns,
@@ -53,7 +52,7 @@ impl Least {
 /// Flow and latest transfer of a connection.
 #[derive(Clone, Copy, Debug)]
 struct ConnectionState {
-    flow: u32,
+    flow: FlowId,
     /// Row of the latest transfer.
     row: Option<u32>,
 }
@@ -62,7 +61,7 @@ struct ConnectionState {
 #[derive(Clone, Debug)]
 pub(crate) struct Connections {
     /// Number of the first connection.
-    first: u32,
+    first: ConnectionId,
     states: Vec<ConnectionState>,
     least: Vec<Option<Least>>,
     pub table: TransferTable,
@@ -74,43 +73,43 @@ impl Connections {
         let least =
             |flow: &FlowSpec| flow.arrivals.as_ref().map(|_| Least::of(spec, flow, &services));
         Self {
-            first: spec.flows.len() as u32,
+            first: ConnectionId::at(spec.flows.len()),
             states: Vec::new(),
             least: spec.flows.iter().map(least).collect(),
             table: TransferTable::default(),
         }
     }
 
-    fn state(&mut self, connection: u32) -> Option<&mut ConnectionState> {
-        self.states.get_mut(connection.checked_sub(self.first)? as usize)
+    fn state(&mut self, connection: ConnectionId) -> Option<&mut ConnectionState> {
+        self.states.get_mut(connection.index().checked_sub(self.first.index())?)
     }
 
     /// Returns the flow that owns a connection.
     #[cold]
     #[inline(never)]
-    pub(crate) fn flow_of(&self, connection: u32) -> usize {
-        self.states[(connection - self.first) as usize].flow as usize
+    pub(crate) fn flow_of(&self, connection: ConnectionId) -> FlowId {
+        self.states[connection.index() - self.first.index()].flow
     }
 
-    pub(crate) fn connected(&mut self, flow: u32) {
+    pub(crate) fn connected(&mut self, flow: FlowId) {
         self.states.push(ConnectionState { flow, row: None });
     }
 
-    pub(crate) fn requested(&mut self, now_s: f64, connection: u32, bytes: u64) {
+    pub(crate) fn requested(&mut self, now_s: f64, connection: ConnectionId, bytes: u64) {
         let row = self.table.start_s.len() as u32;
-        let number = connection.wrapping_sub(self.first);
+        let number = connection.0.wrapping_sub(self.first.0);
         let Some(state) = self.state(connection) else { return };
         let first = state.row.is_none();
         state.row = Some(row);
         let flow = state.flow;
         let least =
-            self.least[flow as usize].and_then(|least| least.completion_time_s(bytes, first));
+            self.least[flow.index()].and_then(|least| least.completion_time_s(bytes, first));
         self.table.push(now_s, flow, number, bytes, least.unwrap_or(f64::NAN));
     }
 
     /// Adds retransmissions to the latest transfer of a connection.
     #[cold]
-    pub(crate) fn repeated(&mut self, connection: u32, packets: u32) {
+    pub(crate) fn repeated(&mut self, connection: ConnectionId, packets: u32) {
         let row = self.state(connection).and_then(|state| state.row);
         if let Some(row) = row {
             self.table.retransmitted_packets[row as usize] += packets;
@@ -118,7 +117,7 @@ impl Connections {
     }
 
     /// Completes the latest transfer of a connection, if it is not complete yet.
-    pub(crate) fn ended(&mut self, connection: u32, after: Span) {
+    pub(crate) fn ended(&mut self, connection: ConnectionId, after: Span) {
         let row = self.state(connection).and_then(|state| state.row);
         if let Some(row) = row {
             self.table.end(row as usize, seconds(after.as_ns()));

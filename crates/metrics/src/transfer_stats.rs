@@ -3,6 +3,7 @@
 use crate::tables::TransferTable;
 use jostle_run_spec::{ConstantService, FlowRandomStreams, FlowSpec, RunSpec, SourceSpec};
 use jostle_traffic::MessageSizes;
+use jostle_units::FlowId;
 
 /// Outcome of a flow's transfer at the end of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -158,7 +159,7 @@ impl IdealTransfer {
     pub fn of(
         spec: &RunSpec,
         flow: usize,
-        continuations: &[Option<u32>],
+        continuations: &[Option<FlowId>],
         services: &[Option<ConstantService>],
     ) -> Option<Self> {
         let SourceSpec::Fixed { .. } = spec.flows[flow].source else { return None };
@@ -167,12 +168,12 @@ impl IdealTransfer {
         }
         let bytes = bytes_of(&spec.flows[flow], spec.seed)? as f64;
         let (mut sending_s, mut delay_ns) = (0.0_f64, 0);
-        let next = |at: &usize| continuations[*at].map(|next| next as usize);
+        let next = |at: &usize| continuations[*at].map(FlowId::index);
         for at in std::iter::successors(Some(flow), next) {
             let flow = &spec.flows[at];
             delay_ns += flow.base_delay_ns;
             for link in flow.path.iter().chain(&flow.reverse_path) {
-                let link = *link as usize;
+                let link = link.index();
                 sending_s = sending_s.max(services[link]?.shortest_time_s(bytes));
                 delay_ns += spec.links[link].delay.steps.first()?.delay_ns;
             }

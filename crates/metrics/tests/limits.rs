@@ -7,7 +7,7 @@ use jostle_run_spec::RunSpec;
 use jostle_units::SendLimit::{
     Application, Cwnd, CwndOrPacing, Other, Pacing, ReceiveWindow, SendBuffer,
 };
-use jostle_units::{SendLimit, Span, Time};
+use jostle_units::{ConnectionId, SendLimit, Span, Time};
 
 fn at(ms: u64) -> Time {
     Time::from_ns(ms * MS)
@@ -26,7 +26,7 @@ fn measured(stop_ms: Option<u64>, changes: &[(u64, SendLimit)], phase: &str) -> 
         while let Some(end) = boundaries.next_if(|end| *end <= at(*ms)) {
             recorder.phase_boundary(end, &[Service::default()]);
         }
-        recorder.send_limit(at(*ms), 0, *limit);
+        recorder.send_limit(at(*ms), ConnectionId(0), *limit);
     }
     boundaries.for_each(|end| recorder.phase_boundary(end, &[Service::default()]));
     recorder.finish().summary.flows[0].phases.get(phase).unwrap().clone()
@@ -80,8 +80,8 @@ fn what_is_not_told_apart_is_absent() {
 fn sums_count_in_the_phase_in_which_they_are_reported() {
     let mut recorder = Recorder::new(&RunSpec::from_json(&dumbbell().to_string()).unwrap());
     recorder.phase_boundary(Time::ZERO, &[Service::default()]);
-    recorder.limited_for(0, Application, Span::from_ms(500));
-    recorder.limited_for(0, ReceiveWindow, Span::from_ms(1_500));
+    recorder.limited_for(ConnectionId(0), Application, Span::from_ms(500));
+    recorder.limited_for(ConnectionId(0), ReceiveWindow, Span::from_ms(1_500));
     let record = recorder.finish();
     let flow = &record.summary.flows[0].phases;
     assert_eq!(flow.get("startup").unwrap().receive_window_limited, Some(0.75));

@@ -4,7 +4,7 @@ use crate::common::{MS, S, dumbbell};
 use jostle_link::{DropReason, Service};
 use jostle_metrics::{AckEvent, EventSink, FlowState, Recorder, RunRecord};
 use jostle_run_spec::RunSpec;
-use jostle_units::{Rate, Span, Time};
+use jostle_units::{ConnectionId, FlowId, LinkId, Rate, Span, Time};
 use serde_json::{Value, json};
 
 fn at(ms: u64) -> Time {
@@ -44,11 +44,11 @@ fn offered_until(ms: u64) -> f64 {
 /// Ends second number `second` (from 1), and phases with it.
 fn end_second(recorder: &mut Recorder, second: u64, queue_bytes: u64) {
     let now = at(second * 1_000);
-    for flow in 0..2 {
+    for flow in [FlowId(0), FlowId(1)] {
         recorder.flow_state(now, flow, &STATE);
         recorder.controller_state(now, flow, "k_s", second as f64);
     }
-    recorder.link_state(now, 0, queue_bytes, offered_until(second * 1_000).into());
+    recorder.link_state(now, LinkId(0), queue_bytes, offered_until(second * 1_000).into());
     if [2, 4, 6, 10].contains(&second) {
         recorder.phase_boundary(now, &[offered_until(second * 1_000).into()]);
     }
@@ -63,16 +63,20 @@ fn steady() -> RunRecord {
     recorder.phase_boundary(Time::ZERO, &[Service::default()]);
     for i in 0..100u64 {
         let now = at(i * 100);
-        recorder.sent(now, 0, 1, 1_000, i % 10 == 9);
-        recorder.link_sent(now, now, 0, 1_000, Span::from_ms(2));
-        recorder.received(now, 0, 1_000);
-        recorder.delivered(now, 0, 900);
-        recorder.acked(now, 0, &ack(100 * (i % 4 + 1), if i < 40 { 10_000 } else { 20_000 }));
+        recorder.sent(now, ConnectionId(0), 1, 1_000, i % 10 == 9);
+        recorder.link_sent(now, now, LinkId(0), 1_000, Span::from_ms(2));
+        recorder.received(now, ConnectionId(0), 1_000);
+        recorder.delivered(now, ConnectionId(0), 900);
+        recorder.acked(
+            now,
+            ConnectionId(0),
+            &ack(100 * (i % 4 + 1), if i < 40 { 10_000 } else { 20_000 }),
+        );
         match i % 10 {
-            0 => recorder.queue_changed(now, 0, 0, 0),
-            5 => recorder.queue_changed(now, 0, 3_000, 3),
-            7 => recorder.dropped(now, 0, 0, DropReason::Overflow, 0),
-            8 => recorder.marked(now, 0, 0, DropReason::Codel),
+            0 => recorder.queue_changed(now, LinkId(0), 0, 0),
+            5 => recorder.queue_changed(now, LinkId(0), 3_000, 3),
+            7 => recorder.dropped(now, LinkId(0), ConnectionId(0), DropReason::Overflow, 0),
+            8 => recorder.marked(now, LinkId(0), ConnectionId(0), DropReason::Codel),
             _ => {}
         }
         if i % 10 == 9 {
@@ -184,8 +188,8 @@ fn states_become_numbers_where_they_exist() {
         mode: "probe_bw",
         ..STATE
     };
-    recorder.flow_state(at(1_000), 0, &STATE);
-    recorder.flow_state(at(1_000), 1, &state);
+    recorder.flow_state(at(1_000), FlowId(0), &STATE);
+    recorder.flow_state(at(1_000), FlowId(1), &state);
     let flows = recorder.finish().flows;
     assert_eq!(flows.srtt_s[1], 0.6);
     assert_eq!(flows.ssthresh_bytes[1], 7_240.0);
@@ -201,7 +205,7 @@ fn modes_beyond_256_keep_their_names() {
     let modes: Vec<&'static str> =
         (0..300).map(|number| &*Box::leak(format!("mode {number}").into_boxed_str())).collect();
     for mode in &modes {
-        recorder.flow_state(at(1_000), 0, &FlowState { mode, ..STATE });
+        recorder.flow_state(at(1_000), FlowId(0), &FlowState { mode, ..STATE });
     }
     let flows = recorder.finish().flows;
     let names: Vec<_> =
@@ -215,12 +219,12 @@ fn events_of_a_link_count_where_their_own_time_is() {
     let mut recorder = Recorder::new(&spec);
     // Sending starts at 1.9 s and ends at 2.1 s, where the packet is lost; both are told at once,
     // ahead of what the queue does meanwhile.
-    recorder.queue_changed(at(1_500), 0, 4_000, 4);
-    recorder.link_sent(at(2_100), at(2_100), 0, 1_000, Span::from_ms(2));
-    recorder.dropped(at(2_100), 0, 0, DropReason::Loss, 0);
-    recorder.queue_changed(at(1_900), 0, 2_000, 2);
-    recorder.dropped(at(1_950), 0, 0, DropReason::Overflow, 0);
-    recorder.link_sent(Time::NEVER, Time::NEVER, 0, 1_000, Span::from_ms(2));
+    recorder.queue_changed(at(1_500), LinkId(0), 4_000, 4);
+    recorder.link_sent(at(2_100), at(2_100), LinkId(0), 1_000, Span::from_ms(2));
+    recorder.dropped(at(2_100), LinkId(0), ConnectionId(0), DropReason::Loss, 0);
+    recorder.queue_changed(at(1_900), LinkId(0), 2_000, 2);
+    recorder.dropped(at(1_950), LinkId(0), ConnectionId(0), DropReason::Overflow, 0);
+    recorder.link_sent(Time::NEVER, Time::NEVER, LinkId(0), 1_000, Span::from_ms(2));
     for second in 1..=10 {
         end_second(&mut recorder, second, 0);
     }
@@ -238,10 +242,10 @@ fn the_last_interval_may_be_shorter() {
     let spec = spec(|json| json["interval_ns"] = json!(4 * S));
     let mut recorder = Recorder::new(&spec);
     for (ms, offered) in [(4_000, 4e6), (8_000, 8e6), (10_000, 10e6)] {
-        recorder.sent(at(ms - 500), 0, 1, 1_000, false);
-        recorder.link_sent(at(ms - 500), at(ms - 500), 0, 1_000, Span::from_ms(2));
-        recorder.flow_state(at(ms), 0, &STATE);
-        recorder.link_state(at(ms), 0, 0, offered.into());
+        recorder.sent(at(ms - 500), ConnectionId(0), 1, 1_000, false);
+        recorder.link_sent(at(ms - 500), at(ms - 500), LinkId(0), 1_000, Span::from_ms(2));
+        recorder.flow_state(at(ms), FlowId(0), &STATE);
+        recorder.link_state(at(ms), LinkId(0), 0, offered.into());
     }
     let record = recorder.finish();
     assert_eq!(record.flows.sending_rate_bps, [2_000.0, 2_000.0, 4_000.0]);
@@ -259,14 +263,14 @@ fn fairness_counts_the_flows_that_were_there() {
             .push(json!({"name": "end", "from_ns": 8 * S, "to_ns": 10 * S}));
     });
     let mut recorder = Recorder::new(&spec);
-    recorder.received(at(1_000), 0, 3_000);
+    recorder.received(at(1_000), ConnectionId(0), 3_000);
     for second in [2, 4] {
         recorder.phase_boundary(at(second * 1_000), &[Service::default()]);
     }
-    recorder.received(at(5_500), 0, 3_000);
-    recorder.received(at(5_500), 1, 3_000);
+    recorder.received(at(5_500), ConnectionId(0), 3_000);
+    recorder.received(at(5_500), ConnectionId(1), 3_000);
     recorder.phase_boundary(at(6_000), &[Service::default()]);
-    recorder.flow_completed(at(7_000), 1, Span::from_secs(2));
+    recorder.flow_completed(at(7_000), ConnectionId(1), Span::from_secs(2));
     let record = recorder.finish();
     let jain = |phase| record.summary.fairness.get(phase).unwrap().jain;
     assert_eq!(jain("startup"), Some(1.0));
@@ -294,7 +298,7 @@ fn completions_of_a_group_are_put_together_and_what_is_late_is_counted() {
     });
     let mut recorder = Recorder::new(&spec);
     for (flow, s) in [(0, 4), (1, 1), (3, 2)] {
-        recorder.flow_completed(at(s * 1_000), flow, Span::from_secs(s));
+        recorder.flow_completed(at(s * 1_000), ConnectionId(flow), Span::from_secs(s));
     }
     let summary = recorder.finish().summary;
     let late: Vec<_> = summary.flows.iter().map(|flow| flow.unfinished).collect();
@@ -319,8 +323,13 @@ fn delays_of_packets_are_measured_as_computed_by_hand() {
         for ms in (told..second * 1_000).step_by(100) {
             // Propagation takes 10 ms; a packet waits for 0, 1, …, 99 ms, and is sent in 1 ms.
             let waited = Span::from_ms(ms / 100);
-            recorder.link_sent(at(ms), at(ms + 1), 0, 1_000, waited);
-            recorder.packet_transit(at(ms + 11), 0, Span::from_ms(11) + waited, waited);
+            recorder.link_sent(at(ms), at(ms + 1), LinkId(0), 1_000, waited);
+            recorder.packet_transit(
+                at(ms + 11),
+                ConnectionId(0),
+                Span::from_ms(11) + waited,
+                waited,
+            );
         }
         told = second * 1_000;
         end_second(&mut recorder, second, 0);
@@ -358,7 +367,7 @@ fn a_packet_counts_where_its_bytes_leave() {
     // A link of 8 Mbit/s that is never still: packets of 1.5 MB take 1.5 s each.
     for number in 0..7 {
         let (start, finish) = (at(number * 1_500), at((number + 1) * 1_500));
-        recorder.link_sent(start, finish, 0, 1_500_000, Span::ZERO);
+        recorder.link_sent(start, finish, LinkId(0), 1_500_000, Span::ZERO);
     }
     for second in 1..=10 {
         end_second(&mut recorder, second, 0);
@@ -378,8 +387,8 @@ fn a_flow_that_is_not_open_has_no_window() {
         json["flows"][1]["source"] = json!({"kind": "fixed", "bytes": 1_000});
     });
     let mut recorder = Recorder::new(&spec);
-    recorder.acked(at(500), 1, &ack(40, 14_480));
-    recorder.flow_completed(at(1_200), 1, Span::from_ms(1_200));
+    recorder.acked(at(500), ConnectionId(1), &ack(40, 14_480));
+    recorder.flow_completed(at(1_200), ConnectionId(1), Span::from_ms(1_200));
     for second in 1..=10 {
         end_second(&mut recorder, second, 0);
     }
@@ -410,10 +419,10 @@ fn responses_count_in_the_phase_in_which_they_are_whole() {
     for second in 1..=10 {
         for ms in (told..second * 1_000).step_by(100) {
             // 10, 20, …, 1000 ms by the first flow, one of 5 s by the second.
-            recorder.response_complete(at(ms), 0, Span::from_ms(ms / 10 + 10));
+            recorder.response_complete(at(ms), ConnectionId(0), Span::from_ms(ms / 10 + 10));
         }
         if second == 6 {
-            recorder.response_complete(at(5_500), 1, Span::from_secs(5));
+            recorder.response_complete(at(5_500), ConnectionId(1), Span::from_secs(5));
         }
         told = second * 1_000;
         end_second(&mut recorder, second, 0);
@@ -443,8 +452,8 @@ fn responses_count_in_the_phase_in_which_they_are_whole() {
 fn acks_are_kept_when_asked_for() {
     let spec = spec(|json| json["record"] = json!("acks"));
     let mut recorder = Recorder::new(&spec);
-    recorder.acked(at(100), 1, &ack(40, 14_480));
-    recorder.acked(at(140), 1, &AckEvent { rtt: None, ..ack(0, 15_928) });
+    recorder.acked(at(100), ConnectionId(1), &ack(40, 14_480));
+    recorder.acked(at(140), ConnectionId(1), &AckEvent { rtt: None, ..ack(0, 15_928) });
     let acks = recorder.finish().acks.unwrap();
     assert_eq!(acks.time_s, [0.1, 0.14]);
     assert_eq!(acks.flow, [1, 1]);

@@ -4,7 +4,7 @@ use crate::common;
 use jostle_link::DropReason;
 use jostle_metrics::{AckEvent, EventSink, FlowState, Recorder, RunRecord};
 use jostle_run_spec::{PhaseSpec, RunSpec};
-use jostle_units::{Span, Time};
+use jostle_units::{ConnectionId, FlowId, LinkId, Span, Time};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -101,7 +101,7 @@ fn record(spec: &RunSpec, events: &[Event]) -> RunRecord {
 }
 
 fn tell(recorder: &mut Recorder, event: &Event) {
-    let (now, flow) = (Time::from_ns(event.ns), event.flow);
+    let (now, flow) = (Time::from_ns(event.ns), ConnectionId(event.flow));
     match event.action {
         Action::Sent { packets, retransmission } => {
             recorder.sent(now, flow, packets, u64::from(packets) * 1_514, retransmission);
@@ -119,10 +119,12 @@ fn tell(recorder: &mut Recorder, event: &Event) {
                 lost_packets: 0,
             },
         ),
-        Action::Queue(bytes) => recorder.queue_changed(now, 0, bytes, bytes.div_ceil(1_514)),
-        Action::LinkSent => recorder.link_sent(now, now, 0, 1_514, Span::ZERO),
-        Action::Dropped => recorder.dropped(now, 0, flow, DropReason::Overflow, 0),
-        Action::Marked => recorder.marked(now, 0, flow, DropReason::Red),
+        Action::Queue(bytes) => {
+            recorder.queue_changed(now, LinkId(0), bytes, bytes.div_ceil(1_514))
+        }
+        Action::LinkSent => recorder.link_sent(now, now, LinkId(0), 1_514, Span::ZERO),
+        Action::Dropped => recorder.dropped(now, LinkId(0), flow, DropReason::Overflow, 0),
+        Action::Marked => recorder.marked(now, LinkId(0), flow, DropReason::Red),
     }
 }
 
@@ -138,8 +140,8 @@ fn observe(recorder: &mut Recorder, now_ns: u64, sample: bool, boundary: bool) {
             pacing_rate: None,
             mode: "avoidance",
         };
-        (0..FLOWS).for_each(|flow| recorder.flow_state(now, flow, &state));
-        recorder.link_state(now, 0, 0, offered_bytes.into());
+        (0..FLOWS).for_each(|flow| recorder.flow_state(now, FlowId(flow), &state));
+        recorder.link_state(now, LinkId(0), 0, offered_bytes.into());
     }
     if boundary {
         recorder.phase_boundary(now, &[offered_bytes.into()]);

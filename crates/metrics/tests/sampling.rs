@@ -4,7 +4,7 @@ use crate::common::{MS, S, dumbbell};
 use crate::measures::STATE;
 use jostle_metrics::{EventSink, KernelSamples, Recorder, SampledFlow, SampledLink};
 use jostle_run_spec::RunSpec;
-use jostle_units::Time;
+use jostle_units::{ConnectionId, FlowId, LinkId, Time};
 use serde_json::json;
 
 const DURATION_S: u64 = 20;
@@ -38,16 +38,16 @@ fn received(flow: u32, ms: u64) -> u32 {
 fn the_queue_has_its_extremes_in_every_interval() {
     let spec = spec(5 * S);
     let mut recorder = Recorder::new(&spec);
-    recorder.queue_changed(at(1_000), 0, 3_000, 3);
+    recorder.queue_changed(at(1_000), LinkId(0), 3_000, 3);
     // Two packets of a burst: the length between them lasts for no time.
-    recorder.queue_changed(at(2_000), 0, 9_000, 9);
-    recorder.queue_changed(at(2_000), 0, 7_000, 7);
-    recorder.queue_changed(at(2_001), 0, 1_000, 1);
+    recorder.queue_changed(at(2_000), LinkId(0), 9_000, 9);
+    recorder.queue_changed(at(2_000), LinkId(0), 7_000, 7);
+    recorder.queue_changed(at(2_001), LinkId(0), 1_000, 1);
     // The second interval begins with 1,000 bytes, and a phase begins in it.
-    recorder.queue_changed(at(6_000), 0, 4_000, 4);
-    recorder.queue_changed(at(12_000), 0, 2_000, 2);
+    recorder.queue_changed(at(6_000), LinkId(0), 4_000, 4);
+    recorder.queue_changed(at(12_000), LinkId(0), 2_000, 2);
     for end in [5, 10, 15, 20] {
-        recorder.link_state(at(end * 1_000), 0, 0, 1e6.into());
+        recorder.link_state(at(end * 1_000), LinkId(0), 0, 1e6.into());
     }
     let links = recorder.finish().links;
     assert_eq!(links.queue_length_min_bytes, [0.0, 1_000.0, 2_000.0, 2_000.0]);
@@ -61,11 +61,12 @@ fn the_convergence_time_does_not_depend_on_the_sampling_interval() {
         let mut recorder = Recorder::new(&spec);
         for ms in (0..DURATION_S * 1_000).step_by(100) {
             if ms > 0 && (ms * MS).is_multiple_of(interval_ns) {
-                (0..2).for_each(|flow| recorder.flow_state(at(ms), flow, &STATE));
+                (0..2).for_each(|flow| recorder.flow_state(at(ms), FlowId(flow), &STATE));
             }
-            (0..2).for_each(|flow| recorder.received(at(ms), flow, received(flow, ms)));
+            (0..2)
+                .for_each(|flow| recorder.received(at(ms), ConnectionId(flow), received(flow, ms)));
         }
-        (0..2).for_each(|flow| recorder.flow_state(at(DURATION_S * 1_000), flow, &STATE));
+        (0..2).for_each(|flow| recorder.flow_state(at(DURATION_S * 1_000), FlowId(flow), &STATE));
         let fairness = recorder.finish().summary.fairness;
         let found = |phase| fairness.get(phase).unwrap().convergence_time_s;
         // The second from 7 s to 8 s is fair on average, 1.5 to 1.06.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use jostle_run_spec::Transport;
+use jostle_units::FlowId;
 
 use crate::AnalysisOptions;
 use crate::capture_file::{Packets, Position};
@@ -125,7 +126,7 @@ fn alone(plan: &FlowSelection, flow: &Flow) -> FlowSelection {
     };
     (flow.sender, flow.receiver) =
         if at_sender { (first(flow.sender), None) } else { (None, first(flow.receiver)) };
-    flow.given.flow = 0;
+    flow.given.flow = FlowId(0);
     flow.given.has_other_end = false;
     FlowSelection {
         files: vec![plan.files[file]],

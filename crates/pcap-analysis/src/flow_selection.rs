@@ -6,6 +6,7 @@ use jostle_run_spec::{
     Algorithm, FlowSpec, LinuxRelease, MeasuredFile, PhaseSpec, Quantity, RunSpec, SourceSpec,
     TraceLevel, Transport,
 };
+use jostle_units::FlowId;
 
 use crate::AnalysisOptions;
 use crate::connection_scan::{Connection, ConnectionScan};
@@ -170,7 +171,7 @@ impl FlowSelection {
         plan.flows.sort_by_key(|flow| flow.start_ns);
         plan.name_apart();
         for (number, flow) in (0..).zip(&mut plan.flows) {
-            flow.given.flow = number;
+            flow.given.flow = FlowId(number);
         }
         let rows =
             |interval_ns: u64| plan.duration_ns.div_ceil(interval_ns) * plan.flows.len() as u64;
@@ -245,7 +246,7 @@ impl FlowSelection {
                 (false, false) => Transport::Udp,
             },
             given: KnownFlowFacts {
-                flow: 0,
+                flow: FlowId(0),
                 mss_bytes: connection.mss_bytes(place.direction),
                 // RFC 7323 §2.2: windows are scaled only if both SYNs carry the option.
                 scale: match (direction.scale, other.scale) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jostle_metrics::{CaptureCounters, CapturedSummary, EventSink, Recorder, RunRecord};
 use jostle_run_spec::{MeasuredFile, RunSpec, Transport};
-use jostle_units::Time;
+use jostle_units::{FlowId, Time};
 
 use crate::AnalysisOptions;
 use crate::capture_file::{Packets, Position};
@@ -174,7 +174,7 @@ pub(crate) struct FlowFollower<'a> {
     flows: Vec<FollowedFlow>,
     connections: Vec<Connections>,
     /// Flow sent in each direction, by file and connection.
-    routes: Vec<Vec<[Option<u32>; 2]>>,
+    routes: Vec<Vec<[Option<FlowId>; 2]>>,
     now_ns: u64,
     bin_end_ns: u64,
     /// Time–sequence data of the only flow, if requested.
@@ -184,7 +184,7 @@ pub(crate) struct FlowFollower<'a> {
 impl<'a> FlowFollower<'a> {
     pub fn new(plan: &'a FlowSelection, spec: &RunSpec) -> Self {
         let seen: Vec<_> = plan.flows.iter().map(|flow| flow.sender.is_some()).collect();
-        let mut routes: Vec<Vec<[Option<u32>; 2]>> =
+        let mut routes: Vec<Vec<[Option<FlowId>; 2]>> =
             plan.files.iter().map(|_| Vec::new()).collect();
         for flow in &plan.flows {
             for place in [flow.sender, flow.receiver].into_iter().flatten() {
@@ -231,9 +231,9 @@ impl<'a> FlowFollower<'a> {
     }
 
     /// Processes a packet in the direction of a flow.
-    fn forward(&mut self, file: usize, flow: u32, packet: &Packet) {
-        let (place, now_ns) = (&self.plan.flows[flow as usize], self.now_ns);
-        let followed = &mut self.flows[flow as usize];
+    fn forward(&mut self, file: usize, flow: FlowId, packet: &Packet) {
+        let (place, now_ns) = (&self.plan.flows[flow.index()], self.now_ns);
+        let followed = &mut self.flows[flow.index()];
         let segment = match &packet.body {
             Body::Tcp(segment) => segment,
             Body::Udp { payload_bytes, .. } => {
@@ -260,9 +260,9 @@ impl<'a> FlowFollower<'a> {
     }
 
     /// Processes a packet in the opposite direction of a flow, which carries its ACKs.
-    fn backward(&mut self, file: usize, flow: u32, segment: &Segment) {
-        let (place, now_ns) = (&self.plan.flows[flow as usize], self.now_ns);
-        let followed = &mut self.flows[flow as usize];
+    fn backward(&mut self, file: usize, flow: FlowId, segment: &Segment) {
+        let (place, now_ns) = (&self.plan.flows[flow.index()], self.now_ns);
+        let followed = &mut self.flows[flow.index()];
         let at_sender = place.sender.is_some_and(|place| place.file == file);
         let ack = match (at_sender, &mut followed.sending, &mut followed.receiving) {
             (true, Some(sending), _) => sending.came(now_ns, segment, &mut self.recorder),
@@ -280,22 +280,22 @@ impl<'a> FlowFollower<'a> {
         if complete && !followed.is_complete && place.is_whole {
             followed.is_complete = true;
             let (now, start) = (Time::from_ns(now_ns), Time::from_ns(followed.start_ns));
-            self.recorder.flow_completed(now, flow, now.since(start));
+            self.recorder.flow_completed(now, flow.into(), now.since(start));
         }
     }
 
     /// Counts a datagram as sent and received. Datagrams yield no other measures.
-    fn datagram(&mut self, flow: u32, packet: &Packet, payload_bytes: u32) {
+    fn datagram(&mut self, flow: FlowId, packet: &Packet, payload_bytes: u32) {
         let now = Time::from_ns(self.now_ns);
         let amount = (1, u64::from(packet.wire_bytes), u64::from(payload_bytes));
-        self.recorder.sent_payload(now, flow, amount, false);
-        self.recorder.received(now, flow, packet.wire_bytes);
+        self.recorder.sent_payload(now, flow.into(), amount, false);
+        self.recorder.received(now, flow.into(), packet.wire_bytes);
     }
 
     fn end_interval(&mut self) {
         let end_ns = self.bin_end_ns;
         let now = Time::from_ns(end_ns);
-        for (flow, followed) in (0..).zip(&self.flows) {
+        for (flow, followed) in (0..).map(FlowId).zip(&self.flows) {
             let state = match (&followed.sending, &followed.receiving) {
                 (Some(sending), _) => sending.state(),
                 (None, Some(receiving)) => receiving.state(),
@@ -327,7 +327,7 @@ impl<'a> FlowFollower<'a> {
         for (number, followed) in self.flows.into_iter().enumerate() {
             let unseen = followed.sending.is_none() || !followed.is_tcp;
             if unseen {
-                forget_sender(&mut record, number as u32);
+                forget_sender(&mut record, FlowId::at(number));
             }
             if followed.is_tcp {
                 let seen = followed.finish();
@@ -339,16 +339,16 @@ impl<'a> FlowFollower<'a> {
 }
 
 /// Sets the sender's columns to NaN, because the capture does not show cwnd.
-fn forget_sender(record: &mut RunRecord, flow: u32) {
+fn forget_sender(record: &mut RunRecord, flow: FlowId) {
     let table = &mut record.flows;
     for row in 0..table.flow.len() {
-        if table.flow[row] == flow {
+        if table.flow[row] == flow.0 {
             table.cwnd_bytes[row] = f64::NAN;
             table.cwnd_mean_bytes[row] = f64::NAN;
             table.in_flight_bytes[row] = f64::NAN;
         }
     }
-    record.summary.flows[flow as usize].forget_window();
+    record.summary.flows[flow.index()].forget_window();
 }
 
 impl FollowedFlow {

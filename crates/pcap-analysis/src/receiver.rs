@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use jostle_metrics::{AckEvent, CaptureCounters, EventSink, FlowState, Recorder};
-use jostle_units::{Span, Time};
+use jostle_units::{ConnectionId, Span, Time};
 
 use crate::byte_ranges::{Range, Ranges};
 use crate::packet::{Packet, Segment};
@@ -112,16 +112,16 @@ impl CapturedReceiver {
         self.seen.marked += u64::from(packet.is_marked) * u64::from(packets);
         let came = self.judge(now_ns, start, end, segment);
         self.count(came, start, end, packets);
-        let (now, flow) = (Time::from_ns(now_ns), self.given.flow);
+        let (now, connection) = (Time::from_ns(now_ns), self.given.flow.into());
         let headers = packet.wire_bytes.saturating_sub(segment.payload_bytes).min(256);
         let wire_bytes = segment.payload_bytes + packets * headers;
-        to.received(now, flow, wire_bytes);
+        to.received(now, connection, wire_bytes);
         self.take(now_ns, start, end, segment, to);
         match from {
-            Some(from) => travelled(now_ns, segment, packets, from, flow, to),
+            Some(from) => travelled(now_ns, segment, packets, from, connection, to),
             None => {
                 let again = matches!(came, Kind::Again | Kind::Twice);
-                to.sent_payload(now, flow, (packets, u64::from(wire_bytes), 0), again);
+                to.sent_payload(now, connection, (packets, u64::from(wire_bytes), 0), again);
                 self.round_trip(now_ns, segment, to);
             }
         }
@@ -194,7 +194,7 @@ impl CapturedReceiver {
         }
         self.high = self.high.max(end);
         self.next = Some(next);
-        to.delivered(Time::from_ns(now_ns), self.given.flow, next - before);
+        to.delivered(Time::from_ns(now_ns), self.given.flow.into(), next - before);
     }
 
     /// Samples the RTT between the capture point and the sender: from an ACK to the first packet
@@ -221,7 +221,7 @@ impl CapturedReceiver {
                     acked_bytes: 0,
                     lost_packets: 0,
                 };
-                to.acked(Time::from_ns(now_ns), self.given.flow, &row);
+                to.acked(Time::from_ns(now_ns), self.given.flow.into(), &row);
                 return;
             }
         }
@@ -307,7 +307,7 @@ fn travelled(
     segment: &Segment,
     packets: u32,
     from: &CapturedSender,
-    flow: u32,
+    connection: ConnectionId,
     to: &mut Recorder,
 ) {
     let Some(piece) = from.piece_of(segment.sequence) else { return };
@@ -319,7 +319,12 @@ fn travelled(
     };
     if let Some(delay_ns) = now_ns.checked_sub(sent_ns) {
         for _ in 0..packets {
-            to.packet_transit(Time::from_ns(now_ns), flow, Span::from_ns(delay_ns), Span::ZERO);
+            to.packet_transit(
+                Time::from_ns(now_ns),
+                connection,
+                Span::from_ns(delay_ns),
+                Span::ZERO,
+            );
         }
     }
 }

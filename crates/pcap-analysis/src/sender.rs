@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use jostle_metrics::{AckEvent, CaptureCounters, EventSink, FlowState, Recorder};
-use jostle_units::{SendLimit, Span, Time};
+use jostle_units::{FlowId, SendLimit, Span, Time};
 
 use crate::byte_ranges::{Range, Ranges};
 use crate::packet::{Packet, Segment};
@@ -31,7 +31,7 @@ pub(crate) fn count_options(seen: &mut CaptureCounters, segment: &Segment) {
 /// Facts about a flow from the first pass over the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownFlowFacts {
-    pub flow: u32,
+    pub flow: FlowId,
     pub mss_bytes: u32,
     /// Window scale of the receiver. `None` if the capture does not include the handshake.
     pub scale: Option<u8>,
@@ -166,11 +166,11 @@ impl LimitedTimes {
 
     /// Reports the durations when a data packet follows. The wait after the last packet is never
     /// reported: the capture does not show what ends it.
-    fn report(&mut self, flow: u32, to: &mut Recorder) {
+    fn report(&mut self, flow: FlowId, to: &mut Recorder) {
         let limits = [SendLimit::Application, SendLimit::ReceiveWindow, SendLimit::Other];
         for limit in limits {
             let pending_ns = std::mem::take(&mut self.pending_ns[limit as usize]);
-            to.limited_for(flow, limit, Span::from_ns(pending_ns));
+            to.limited_for(flow.into(), limit, Span::from_ns(pending_ns));
         }
     }
 }
@@ -285,7 +285,7 @@ impl CapturedSender {
             // The capture missed the packets between, or they follow out of order.
             let range = Range { start: self.high, end: start, stamp, since_ns: now_ns };
             self.unseen.add(range, |_, _| {});
-            to.sent_payload(now, self.given.flow, (0, 0, start - self.high), false);
+            to.sent_payload(now, self.given.flow.into(), (0, 0, start - self.high), false);
             self.high = start;
         }
         let mut at = self.high;
@@ -300,7 +300,7 @@ impl CapturedSender {
         self.last_is_short = !payload_bytes.is_multiple_of(u64::from(self.given.mss_bytes));
         self.high = end;
         let wire_bytes = payload_bytes + u64::from(packets) * u64::from(self.header_bytes);
-        to.sent_payload(now, self.given.flow, (packets, wire_bytes, payload_bytes), false);
+        to.sent_payload(now, self.given.flow.into(), (packets, wire_bytes, payload_bytes), false);
     }
 
     fn sent_again(
@@ -320,7 +320,7 @@ impl CapturedSender {
         // packet above the gap and is not a retransmission.
         let hole = self.unseen.after(start).filter(|hole| hole.start <= start && end <= hole.end);
         if hole.is_some_and(|hole| segment.stamps.is_some() && !is_after(stamp, hole.stamp)) {
-            to.sent_payload(now, self.given.flow, (packets, wire_bytes, 0), false);
+            to.sent_payload(now, self.given.flow.into(), (packets, wire_bytes, 0), false);
             *self.seen.out_of_order.get_or_insert(0) += u64::from(packets);
             return Kind::OutOfOrder;
         }
@@ -343,7 +343,7 @@ impl CapturedSender {
             self.repeated.pop_front();
         }
         self.repeated.push_back((start, end));
-        to.sent_payload(now, self.given.flow, (packets, wire_bytes, 0), true);
+        to.sent_payload(now, self.given.flow.into(), (packets, wire_bytes, 0), true);
         cause
     }
 
@@ -423,7 +423,7 @@ impl CapturedSender {
             let range = Range { start: self.high, end: number, stamp: 0, since_ns: now_ns };
             self.unseen.add(range, |_, _| {});
             let missed = (0, 0, number - self.high);
-            to.sent_payload(Time::from_ns(now_ns), self.given.flow, missed, false);
+            to.sent_payload(Time::from_ns(now_ns), self.given.flow.into(), missed, false);
             self.high = number;
         }
         number
@@ -483,12 +483,12 @@ impl CapturedSender {
         (rtt_ns, lost_packets): (Option<u64>, u32),
         to: &mut Recorder,
     ) {
-        let (now, flow) = (Time::from_ns(now_ns), self.given.flow);
+        let (now, connection) = (Time::from_ns(now_ns), self.given.flow.into());
         if !self.given.has_other_end {
             let headers = u64::from(arrived.packets) * u64::from(self.header_bytes);
             let bytes = u32::try_from(arrived.bytes + headers).unwrap_or(u32::MAX);
-            to.received(now, flow, bytes);
-            to.delivered(now, flow, advanced);
+            to.received(now, connection, bytes);
+            to.delivered(now, connection, advanced);
         }
         let in_flight_bytes = self.outstanding.in_flight_bytes();
         self.window.see(now_ns, in_flight_bytes, self.srtt_ns);
@@ -499,7 +499,7 @@ impl CapturedSender {
             acked_bytes: self.acknowledged - self.start.unwrap_or(self.acknowledged),
             lost_packets,
         };
-        to.acked(now, flow, &row);
+        to.acked(now, connection, &row);
     }
 
     /// Updates what limits the sender from now on.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use jostle_units::Time;
+use jostle_units::{ConnectionId, FlowId, Time};
 
 use super::frame_builder::{DatagramFramer, FrameBuilder};
 use super::pcapng_writer::Pcapng;
@@ -55,8 +55,8 @@ impl CaptureSink {
             ))
         };
         let logs = spec.capture.as_ref().is_some_and(|capture| capture.qlog);
-        let tape = |position: usize, end| {
-            let flow = &spec.flows[position];
+        let tape = |position: FlowId, end| {
+            let flow = &spec.flows[position.index()];
             let file = begin(create(file_name(&flow.name, end))?, spec, position, end, SYSTEM)?;
             let logs = logs && flow.transport == Transport::Quic;
             let log = logs.then(|| create(log_name(&flow.name, end))).transpose()?;
@@ -71,7 +71,7 @@ impl CaptureSink {
             })
         };
         Ok(Self {
-            flows: spec.flows.iter().enumerate().map(flow).collect::<Result<_, _>>()?,
+            flows: (0..).map(FlowId).zip(&spec.flows).map(flow).collect::<Result<_, _>>()?,
             end: Time::from_ns(spec.duration_ns),
             error: None,
             broken: Arc::default(),
@@ -111,12 +111,12 @@ impl EndpointFiles {
 }
 
 impl CaptureSink {
-    /// Calls `write` for a flow, unless an error occurred before.
-    fn write(&mut self, flow: u32, write: impl FnOnce(&mut Flow) -> io::Result<()>) {
+    /// Calls `write` for the flow of a connection, unless an error occurred before.
+    fn write(&mut self, connection: ConnectionId, write: impl FnOnce(&mut Flow) -> io::Result<()>) {
         if self.error.is_some() {
             return;
         }
-        if let Err(error) = write(&mut self.flows[flow as usize]) {
+        if let Err(error) = write(&mut self.flows[connection.index()]) {
             self.error = Some(error);
             self.broken.store(true, Ordering::Relaxed);
         }
@@ -129,8 +129,14 @@ impl EventSink for CaptureSink {
         true
     }
 
-    fn segment(&mut self, now: Time, flow: u32, end: EndpointRole, header: &SegmentHeader) {
-        self.write(flow, |flow| {
+    fn segment(
+        &mut self,
+        now: Time,
+        connection: ConnectionId,
+        end: EndpointRole,
+        header: &SegmentHeader,
+    ) {
+        self.write(connection, |flow| {
             let Flow { segments, sender, receiver, .. } = flow;
             let tape = if end == EndpointRole::Sender { sender } else { receiver };
             let (kept, size_bytes) = segments.frame(end, header).map_err(io::Error::other)?;
@@ -138,8 +144,14 @@ impl EventSink for CaptureSink {
         });
     }
 
-    fn datagram(&mut self, now: Time, flow: u32, end: EndpointRole, datagram: &Datagram<'_>) {
-        self.write(flow, |flow| {
+    fn datagram(
+        &mut self,
+        now: Time,
+        connection: ConnectionId,
+        end: EndpointRole,
+        datagram: &Datagram<'_>,
+    ) {
+        self.write(connection, |flow| {
             let Flow { datagrams, sender, receiver, .. } = flow;
             let tape = if end == EndpointRole::Sender { sender } else { receiver };
             let (kept, size_bytes) = datagrams.frame(datagram);
@@ -147,8 +159,8 @@ impl EventSink for CaptureSink {
         });
     }
 
-    fn qlog_records(&mut self, flow: u32, end: EndpointRole, records: &str) {
-        self.write(flow, |Flow { sender, receiver, .. }| {
+    fn qlog_records(&mut self, connection: ConnectionId, end: EndpointRole, records: &str) {
+        self.write(connection, |Flow { sender, receiver, .. }| {
             let tape = if end == EndpointRole::Sender { sender } else { receiver };
             match &mut tape.log {
                 None => Ok(()),
@@ -157,8 +169,8 @@ impl EventSink for CaptureSink {
         });
     }
 
-    fn secrets(&mut self, flow: u32, lines: &str) {
-        self.write(flow, |flow| {
+    fn secrets(&mut self, connection: ConnectionId, lines: &str) {
+        self.write(connection, |flow| {
             flow.sender.file.secrets(lines)?;
             flow.receiver.file.secrets(lines)
         });

@@ -9,7 +9,7 @@ use etherparse::{
     ether_type,
 };
 use jostle_link::Ecn;
-use jostle_units::{LINK_HEADER_BYTES, MAX_MTU_BYTES, mss_of};
+use jostle_units::{FlowId, LINK_HEADER_BYTES, MAX_MTU_BYTES, mss_of};
 
 use jostle_metrics::EndpointRole;
 use jostle_metrics::{HeaderKind, SegmentHeader};
@@ -49,12 +49,12 @@ const ACCECN_OPTION: u8 = 172;
 const SHORT_SEGMENTS_MAX: usize = 64;
 
 /// Returns the address of one end of a flow. The kernel backend uses the same addresses.
-pub(super) fn address(flow: usize, end: EndpointRole) -> [u8; 4] {
+pub(super) fn address(flow: FlowId, end: EndpointRole) -> [u8; 4] {
     let network = match end {
         EndpointRole::Sender => 1,
         EndpointRole::Receiver => 2,
     };
-    [10, network, (flow / 250) as u8, (flow % 250 + 1) as u8]
+    [10, network, (flow.0 / 250) as u8, (flow.0 % 250 + 1) as u8]
 }
 
 /// Returns the snap length of a flow.
@@ -72,7 +72,7 @@ struct Addresses {
 }
 
 impl Addresses {
-    fn of(flow: usize) -> Self {
+    fn of(flow: FlowId) -> Self {
         Self {
             sender: address(flow, EndpointRole::Sender),
             receiver: address(flow, EndpointRole::Receiver),
@@ -173,7 +173,7 @@ pub(super) struct FrameBuilder {
 }
 
 impl FrameBuilder {
-    pub fn new(position: usize, flow: &FlowSpec) -> Self {
+    pub fn new(position: FlowId, flow: &FlowSpec) -> Self {
         // As `tcp_output.c::tcp_select_initial_window`: the smallest scale with which the largest
         // window fits into 16 bits.
         let scale = flow.receive_window_bytes.max(1).ilog2().saturating_sub(15).min(SCALE_MAX);

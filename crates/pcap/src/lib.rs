@@ -15,6 +15,7 @@ pub use capture_sink::CaptureSink;
 use frame_builder::{address, snap_bytes};
 use jostle_metrics::EndpointRole;
 use jostle_run_spec::{FlowSpec, RunSpec};
+use jostle_units::FlowId;
 pub use packet_ring::{PacketRing, from_ring};
 use pcapng_writer::{Interface, Pcapng, Section};
 
@@ -49,11 +50,11 @@ fn host_name(flow: &str, end: EndpointRole) -> String {
 fn begin<W: Write>(
     out: W,
     spec: &RunSpec,
-    position: usize,
+    position: FlowId,
     end: EndpointRole,
     system: &str,
 ) -> io::Result<Pcapng<W>> {
-    let flow = &spec.flows[position];
+    let flow = &spec.flows[position.index()];
     let name = host_name(&flow.name, end);
     let scenario = spec.capture.as_ref().map_or("", |capture| &capture.scenario);
     let comment = format!(

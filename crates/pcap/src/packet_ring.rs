@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use super::begin;
 use jostle_metrics::EndpointRole;
 use jostle_run_spec::RunSpec;
+use jostle_units::FlowId;
 
 /// `struct tpacket_block_desc` with its `struct tpacket_hdr_v1`.
 const BLOCK_HEADER_BYTES: usize = 48;
@@ -20,8 +21,8 @@ const BLOCK_MAX_BYTES: usize = 1 << 26;
 /// Metadata of a ring buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketRing<'a> {
-    /// Index of the flow.
-    pub flow: usize,
+    /// The flow.
+    pub flow: FlowId,
     /// End of the flow at which the packets were captured.
     pub end: EndpointRole,
     /// Version of the kernel.

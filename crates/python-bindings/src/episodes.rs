@@ -10,6 +10,7 @@ use jostle_metrics::Recorder;
 use jostle_pcap::CaptureSink;
 use jostle_run_spec::RunSpec;
 use jostle_sim::{Episode, LearningFlow};
+use jostle_units::FlowId;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -196,7 +197,7 @@ impl Episodes {
             let learners = flows
                 .iter()
                 .zip(&self.designs)
-                .map(|(&flow, design)| LearningFlow { flow, design: design.clone() });
+                .map(|(&flow, design)| LearningFlow { flow: FlowId(flow), design: design.clone() });
             begins.insert(*place, (parse(spec)?, learners.collect()));
         }
         self.with_slots(|places| {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use jostle_metrics::EndpointRole;
 use jostle_pcap::{PacketRing, file_name, from_ring};
 use jostle_run_spec::{RunSpec, SpecError};
+use jostle_units::FlowId;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -72,7 +73,8 @@ pub fn capture_from_ring(
     let Some(name) = spec.flows.get(flow).map(|flow| &flow.name) else {
         return Err(PyValueError::new_err(format!("there is no flow {flow}")));
     };
-    let ring = PacketRing { flow, end, system, start_ns, received, dropped, secrets };
+    let ring =
+        PacketRing { flow: FlowId::at(flow), end, system, start_ns, received, dropped, secrets };
     let written: io::Result<u64> = py.detach(|| {
         let from = BufReader::with_capacity(BUFFER_BYTES, File::open(blocks)?);
         let to = File::create_new(folder.join(file_name(name, end)))?;

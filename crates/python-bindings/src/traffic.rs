@@ -8,7 +8,7 @@ use jostle_run_spec::{Arrivals, FlowSpec, RunSpec, nth_connection};
 use jostle_traffic::{
     Action, BrowserAction, DatagramTimes, PageRecord, SocketApplication, WebBrowser,
 };
-use jostle_units::{Span, Time};
+use jostle_units::{ConnectionId, FlowId, Span, Time};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -64,7 +64,7 @@ impl Traffic {
     /// Returns the browser of a flow.
     fn browser(&self, flow: usize) -> PyResult<Browser> {
         let number = u32::try_from(flow)?;
-        let browser = WebBrowser::of(number, self.flow(flow)?, self.0.seed)
+        let browser = WebBrowser::of(FlowId(number), self.flow(flow)?, self.0.seed)
             .ok_or_else(|| PyValueError::new_err("the flow has no browser"))?;
         Ok(Browser { browser: browser.without_repeats(), pages: Vec::new() })
     }
@@ -198,27 +198,27 @@ impl Browser {
 
     /// Assigns the number `connection` to an opened `line`.
     fn opened(&mut self, line: usize, connection: u32) {
-        self.browser.opened(line, connection);
+        self.browser.opened(line, ConnectionId(connection));
     }
 
     /// Returns the size of the object of a request that reached the server; None if the page was
     /// abandoned.
     fn on_request(&mut self, connection: u32, request: u32) -> Option<u64> {
-        self.browser.reached(connection, request)
+        self.browser.reached(ConnectionId(connection), request)
     }
 
     /// Handles an object that is complete at the browser; returns steps, as `on_time`.
     fn on_object(&mut self, connection: u32, now_ns: u64) -> Vec<BrowserStep> {
         let now = Time::from_ns(now_ns);
         // Only repeated requests depend on the RTT.
-        self.browser.on_objects_complete(connection, 1, Span::ZERO, now);
+        self.browser.on_objects_complete(ConnectionId(connection), 1, Span::ZERO, now);
         self.steps(now_ns)
     }
 
     /// Returns the size of the oldest object that was requested on a connection and is not
     /// complete; None if there is none.
     fn awaited_bytes(&self, connection: u32) -> Option<u64> {
-        self.browser.awaited_bytes(connection)
+        self.browser.awaited_bytes(ConnectionId(connection))
     }
 
     /// Stops the browser, which abandons its page; returns steps, as `on_time`.
@@ -240,8 +240,8 @@ impl Browser {
         for action in std::mem::take(&mut self.browser.steps) {
             steps.push(match action {
                 BrowserAction::Open { line } => ("open", line as u64),
-                BrowserAction::Send { connection, .. } => ("send", u64::from(connection)),
-                BrowserAction::Close { connection } => ("close", u64::from(connection)),
+                BrowserAction::Send { connection, .. } => ("send", u64::from(connection.0)),
+                BrowserAction::Close { connection } => ("close", u64::from(connection.0)),
                 BrowserAction::Wake { at } => ("wake", at.as_ns()),
                 BrowserAction::Asked => {
                     self.pages.push(PageRecord { requested_ns: now_ns, load_ns: None });

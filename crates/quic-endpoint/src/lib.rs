@@ -21,6 +21,7 @@ use std::net::SocketAddrV4;
 use std::path::PathBuf;
 
 use jostle_run_spec::RunSpec;
+use jostle_units::FlowId;
 use serde::Deserialize;
 
 /// Endpoint of a flow.
@@ -42,7 +43,7 @@ pub struct Job {
     /// Specification of the run.
     pub spec: RunSpec,
     /// Position of the flow in the specification.
-    pub flow: usize,
+    pub flow: FlowId,
     /// Local address of the socket.
     pub local: SocketAddrV4,
     /// Address of the receiver.
@@ -92,7 +93,7 @@ impl HostError {
 /// # Errors
 /// If the job cannot run or the connection fails. The file of samples is then incomplete.
 pub fn carry_out(job: &Job, completed: impl Fn(u64)) -> Result<(), HostError> {
-    let Some(flow) = job.spec.flows.get(job.flow) else {
+    let Some(flow) = job.spec.flows.get(job.flow.index()) else {
         return Err(HostError::Job(format!("there is no flow {}", job.flow)));
     };
     match job.role {

@@ -86,7 +86,7 @@ pub fn rate_per_s(flow: &FlowSpec, run: &RunSpec) -> Option<f64> {
         ArrivalsSpec::Poisson { rate_per_s } => Some(rate_per_s),
         ArrivalsSpec::Load { share, link } => {
             let bytes = wire_bytes_mean(flow)?;
-            let service_bps = run.links.get(link as usize)?.constant_service()?.rate_bps;
+            let service_bps = run.links.get(link.index())?.constant_service()?.rate_bps;
             Some(share * service_bps as f64 / (8.0 * bytes))
         }
         ArrivalsSpec::Listed { .. } => None,

@@ -131,10 +131,10 @@ impl LinkSpec {
             |part: &LinkPart, random| registry::queue(&part.kind)?.create(&part.parameters, random);
         let Some(specs) = &self.classes else { return create(&self.queue, random("queue")) };
         let last = specs.iter().flat_map(|class| &class.flows).max().copied();
-        let mut class_of = vec![0; last.map_or(0, |flow| flow as usize + 1)];
+        let mut class_of = vec![0; last.map_or(0, |flow| flow.index() + 1)];
         let mut classes = Vec::with_capacity(specs.len());
         for (index, spec) in specs.iter().enumerate() {
-            spec.flows.iter().for_each(|flow| class_of[*flow as usize] = index as u32);
+            spec.flows.iter().for_each(|flow| class_of[flow.index()] = index as u32);
             let queue = create(&spec.queue, random(&format!("queue/{}", spec.name)))?;
             classes.push(Class { quantum_bytes: spec.quantum_bytes, queue });
         }

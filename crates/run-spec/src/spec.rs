@@ -16,7 +16,7 @@ pub use arrivals::*;
 pub use datagrams::*;
 use jostle_link::FlowHosts;
 pub use jostle_registry::{LinuxRelease, ParameterValue, QueueLimit};
-use jostle_units::Span;
+use jostle_units::{FlowId, LinkId, Span};
 pub use media::*;
 pub use quantity::*;
 pub use quic::*;
@@ -145,7 +145,8 @@ pub struct ClassSpec {
     /// Bytes that the class may send per round.
     pub quantum_bytes: u32,
     /// Flows of the class, as positions in `flows`.
-    pub flows: Vec<u32>,
+    #[schemars(with = "Vec<u32>")]
+    pub flows: Vec<FlowId>,
     /// Queue discipline of the class.
     pub queue: LinkPart,
 }
@@ -348,14 +349,17 @@ pub struct FlowSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver_host: Option<String>,
     /// Links from sender to receiver, as positions in `links`.
-    pub path: Vec<u32>,
+    #[schemars(with = "Vec<u32>")]
+    pub path: Vec<LinkId>,
     /// Links from receiver to sender.
-    pub reverse_path: Vec<u32>,
+    #[schemars(with = "Vec<u32>")]
+    pub reverse_path: Vec<LinkId>,
     /// Delay of this flow in addition to the delays of its links. It is part of the reverse path,
     /// after all queues of `path`.
     pub base_delay_ns: u64,
     /// Flow that has to complete before this one opens, as a position lower than this flow's.
-    pub after: Option<u32>,
+    #[schemars(with = "Option<u32>")]
+    pub after: Option<FlowId>,
     /// Time at which the sender opens the connection, counted from the completion of `after`, if
     /// set.
     pub start_ns: u64,
@@ -510,7 +514,8 @@ pub enum SourceSpec {
     /// connections).
     Relay {
         /// Connection whose data are forwarded, as a position lower than this flow's.
-        from: u32,
+        #[schemars(with = "u32")]
+        from: FlowId,
         /// Maximum data that the proxy has read and the receiver of this flow has not acknowledged.
         buffer_bytes: u64,
     },
@@ -518,7 +523,7 @@ pub enum SourceSpec {
 
 impl SourceSpec {
     /// Returns the connection whose data the source forwards, if it is a relay.
-    pub const fn relays(&self) -> Option<u32> {
+    pub const fn relays(&self) -> Option<FlowId> {
         match *self {
             Self::Relay { from, .. } => Some(from),
             _ => None,
@@ -528,20 +533,20 @@ impl SourceSpec {
 
 impl RunSpec {
     /// Returns, for each flow, the flow in which a proxy forwards its data, if there is one.
-    pub fn continuations(&self) -> Vec<Option<u32>> {
+    pub fn continuations(&self) -> Vec<Option<FlowId>> {
         let mut next = vec![None; self.flows.len()];
-        for (position, flow) in (0..).zip(&self.flows) {
-            let before = flow.source.relays().and_then(|from| next.get_mut(from as usize));
+        for (position, flow) in self.flows.iter().enumerate() {
+            let before = flow.source.relays().and_then(|from| next.get_mut(from.index()));
             if let Some(before) = before {
-                *before = Some(position);
+                *before = Some(FlowId::at(position));
             }
         }
         next
     }
 
     /// Returns the propagation delay of some links at the start of the run.
-    pub fn propagation(&self, links: &[u32]) -> Span {
-        let ns = |&link: &u32| self.links[link as usize].delay.steps[0].delay_ns;
+    pub fn propagation(&self, links: &[LinkId]) -> Span {
+        let ns = |link: &LinkId| self.links[link.index()].delay.steps[0].delay_ns;
         Span::from_ns(links.iter().map(ns).sum())
     }
 
@@ -563,13 +568,13 @@ impl RunSpec {
                 (2 * self.flows.len() + names.partition_point(|it| it < &name.as_str())) as u32
             }
         };
-        let of = |(flow, spec): (u32, &FlowSpec)| {
-            let own = FlowHosts::dedicated(flow);
+        let of = |(flow, spec): (usize, &FlowSpec)| {
+            let own = FlowHosts::dedicated(FlowId::at(flow).into());
             FlowHosts {
                 sender: number(&spec.sender_host, own.sender),
                 receiver: number(&spec.receiver_host, own.receiver),
             }
         };
-        (0..).zip(&self.flows).map(of).collect()
+        self.flows.iter().enumerate().map(of).collect()
     }
 }

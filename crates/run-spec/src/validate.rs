@@ -18,6 +18,7 @@ use std::fmt::{Arguments, Display};
 use std::ops::RangeInclusive;
 
 use jostle_link::registry;
+use jostle_units::{FlowId, LinkId};
 
 pub use error::SpecError;
 
@@ -102,17 +103,17 @@ impl RunSpec {
         }
         self.check_relays(&continuations)?;
         for i in 0..self.links.len() {
-            link::check_members(format_args!("links[{i}]"), i as u32, self)?;
+            link::check_members(format_args!("links[{i}]"), LinkId::at(i), self)?;
         }
         self.check_capture()?;
         resource_limits::check(self)
     }
 
     /// Checks that at most one relay forwards the data of a connection.
-    fn check_relays(&self, continuations: &[Option<u32>]) -> Result<(), SpecError> {
-        for (i, flow) in (0..).zip(&self.flows) {
+    fn check_relays(&self, continuations: &[Option<FlowId>]) -> Result<(), SpecError> {
+        for (i, flow) in self.flows.iter().enumerate() {
             let Some(from) = flow.source.relays() else { continue };
-            if continuations[from as usize] != Some(i) {
+            if continuations[from.index()] != Some(FlowId::at(i)) {
                 let at = format_args!("flows[{i}].source.from");
                 return Err(SpecError::unfit(at, from, "a flow that no other passes on"));
             }

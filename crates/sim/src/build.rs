@@ -16,7 +16,7 @@ use jostle_run_spec::{
     FlowRandomStreams, FlowSpec, LinkSpec, Quantity, QuantitySampler, QuicCrypto, QuicHandshake,
     QuicRecovery, RunSpec, SourceSpec, Transport, listed_bytes, nth_connection,
 };
-use jostle_units::{DATAGRAM_HEADER_BYTES, RandomStream, Span, Time};
+use jostle_units::{DATAGRAM_HEADER_BYTES, FlowId, RandomStream, Span, Time};
 
 use self::controller_factory::{ControllerFactories, ControllerFactory};
 use self::tcp::TcpPlan;
@@ -41,7 +41,7 @@ pub(crate) struct BuiltFlow {
     pub endpoints: EndpointKind,
     pub times: FlowTimes,
     /// Flows that start when this one is complete.
-    pub followers: Vec<u32>,
+    pub followers: Vec<FlowId>,
 }
 
 pub(crate) fn link(spec: &LinkSpec, seed: u64, hosts: &[FlowHosts]) -> Result<Link<Body>, Error> {
@@ -115,8 +115,8 @@ pub(crate) fn flows(
         flows.push(BuiltFlow { endpoints, times: times(spec), followers: Vec::new() });
     }
     // One pass over all flows, instead of a search per flow.
-    for (follower, spec) in (0..).zip(&run.flows) {
-        if let Some(leader) = spec.after.and_then(|leader| flows.get_mut(leader as usize)) {
+    for (follower, spec) in (0..).map(FlowId).zip(&run.flows) {
+        if let Some(leader) = spec.after.and_then(|leader| flows.get_mut(leader.index())) {
             leader.followers.push(follower);
         }
     }
@@ -127,16 +127,17 @@ pub(crate) fn flows(
 /// Sets the proxy legs of split flows.
 fn split(flows: &mut [BuiltFlow], run: &RunSpec) {
     let continuations = run.continuations();
-    let mut origins: Vec<u32> = Vec::new();
-    for (at, (flow, spec)) in (0u32..).zip(flows.iter_mut().zip(&run.flows)) {
+    let mut origins: Vec<FlowId> = Vec::new();
+    for (at, (flow, spec)) in (0..).map(FlowId).zip(flows.iter_mut().zip(&run.flows)) {
         let before = spec.source.relays();
-        let origin = before.map_or(at, |before| origins[before as usize]);
+        let origin = before.map_or(at, |before| origins[before.index()]);
         origins.push(origin);
-        let next = continuations[at as usize];
+        let next = continuations[at.index()];
         if let (EndpointKind::Connection(connection), true) =
             (&mut flow.endpoints, before.is_some() || next.is_some())
         {
-            let mut leg = ProxyLeg::new(origin, before, next);
+            let mut leg =
+                ProxyLeg::new(origin.into(), before.map(Into::into), next.map(Into::into));
             if let SourceSpec::Relay { buffer_bytes, .. } = spec.source {
                 leg.buffer_bytes = buffer_bytes;
             }

@@ -60,8 +60,8 @@ impl Endpoints for Datagrams {
     ) {
         host.received(wire_bytes, &datagram.trip);
         let delay = host.now.since(datagram.trip.departure_time());
-        host.sink.datagram_received(host.now, host.flow, datagram.number, delay);
-        host.sink.delivered(host.now, host.flow, u64::from(datagram.payload_bytes));
+        host.sink.datagram_received(host.now, host.connection, datagram.number, delay);
+        host.sink.delivered(host.now, host.connection, u64::from(datagram.payload_bytes));
     }
 
     fn receive_return<S: EventSink>(

@@ -4,7 +4,7 @@
 //! effect. The endpoints of a closed connection are dropped; only its entry in the index remains.
 
 use jostle_run_spec::{Arrivals, FlowSpec, RunSpec};
-use jostle_units::Time;
+use jostle_units::{ConnectionId, FlowId, Time};
 
 use crate::Error;
 use crate::build::{ConnectionPlan, PythonControllers};
@@ -16,7 +16,7 @@ const CLOSED: u32 = u32::MAX;
 
 /// A flow with several connections.
 struct MultiConnectionFlow {
-    flow: u32,
+    flow: FlowId,
     /// Arrival process. `None` if a browser opens the connections.
     arrivals: Option<Arrivals>,
     /// Time of the next arrival.
@@ -29,7 +29,7 @@ struct MultiConnectionFlow {
 
 /// A connection that has not ended.
 struct OpenConnection {
-    flow: u32,
+    flow: FlowId,
     opened: Time,
     endpoints: EndpointKind,
 }
@@ -38,7 +38,7 @@ struct OpenConnection {
 pub(crate) struct DynamicConnections {
     flows: Vec<MultiConnectionFlow>,
     /// Number of the first connection. Lower numbers are flows.
-    first: u32,
+    first: ConnectionId,
     /// Index into `living` of every connection opened so far, or [`CLOSED`].
     places: Vec<u32>,
     living: Vec<Option<OpenConnection>>,
@@ -51,7 +51,7 @@ impl DynamicConnections {
     /// # Errors
     /// Returns an error if they cannot be built.
     pub fn new(run: &RunSpec) -> Result<Self, Error> {
-        let many = |(flow, spec): (u32, &FlowSpec)| {
+        let many = |(flow, spec): (FlowId, &FlowSpec)| {
             let mut arrivals = Arrivals::of(spec, run);
             let due = arrivals.as_mut().map_or(Time::NEVER, Arrivals::next_at);
             Ok(MultiConnectionFlow {
@@ -62,29 +62,29 @@ impl DynamicConnections {
                 plan: ConnectionPlan::of(spec, run)?,
             })
         };
-        let flows = (0..).zip(&run.flows).filter(|(_, spec)| spec.is_many());
+        let flows = (0..).map(FlowId).zip(&run.flows).filter(|(_, spec)| spec.is_many());
         Ok(Self {
             flows: flows.map(many).collect::<Result<_, _>>()?,
-            first: run.flows.len() as u32,
+            first: ConnectionId::at(run.flows.len()),
             places: Vec::new(),
             living: Vec::new(),
             free: Vec::new(),
         })
     }
 
-    fn many(&mut self, flow: u32) -> Option<&mut MultiConnectionFlow> {
+    fn many(&mut self, flow: FlowId) -> Option<&mut MultiConnectionFlow> {
         let at = self.flows.binary_search_by_key(&flow, |many| many.flow).ok()?;
         self.flows.get_mut(at)
     }
 
     /// Returns the time of the next arrival. `None` for a flow with a single connection.
-    pub fn due(&mut self, flow: u32) -> Option<Time> {
+    pub fn due(&mut self, flow: FlowId) -> Option<Time> {
         Some(self.many(flow)?.due)
     }
 
     /// Returns the number of the next connection.
-    pub fn next_number(&self) -> u32 {
-        self.first + self.places.len() as u32
+    pub fn next_number(&self) -> ConnectionId {
+        ConnectionId::at(self.first.index() + self.places.len())
     }
 
     /// Opens the next connection of a flow, with the next number.
@@ -94,12 +94,12 @@ impl DynamicConnections {
     pub fn open(
         &mut self,
         now: Time,
-        flow: u32,
+        flow: FlowId,
         run: &RunSpec,
         python_controllers: PythonControllers<'_>,
     ) -> Result<(), Error> {
         let Some(many) = self.many(flow) else { return Ok(()) };
-        let spec = &run.flows[flow as usize];
+        let spec = &run.flows[flow.index()];
         let endpoints = many.plan.endpoints(many.came, spec, run, python_controllers)?;
         let opened = many.due.min(now);
         many.came += 1;
@@ -113,35 +113,35 @@ impl DynamicConnections {
         Ok(())
     }
 
-    fn living_index(&self, connection: u32) -> Option<usize> {
-        let place = *self.places.get(connection.checked_sub(self.first)? as usize)?;
+    fn living_index(&self, connection: ConnectionId) -> Option<usize> {
+        let place = *self.places.get(connection.index().checked_sub(self.first.index())?)?;
         (place != CLOSED).then_some(place as usize)
     }
 
     /// Returns the flow of an open connection.
-    pub fn flow_of(&self, connection: u32) -> Option<u32> {
+    pub fn flow_of(&self, connection: ConnectionId) -> Option<FlowId> {
         Some(self.living[self.living_index(connection)?].as_ref()?.flow)
     }
 
     /// Returns the endpoints of an open connection.
     #[cold]
     #[inline(never)]
-    pub fn endpoints(&mut self, connection: u32) -> Option<&mut EndpointKind> {
+    pub fn endpoints(&mut self, connection: ConnectionId) -> Option<&mut EndpointKind> {
         let place = self.living_index(connection)?;
         Some(&mut self.living[place].as_mut()?.endpoints)
     }
 
     /// Closes a connection. Returns the time at which it was opened.
-    pub fn close(&mut self, connection: u32) -> Option<Time> {
+    pub fn close(&mut self, connection: ConnectionId) -> Option<Time> {
         let place = self.living_index(connection)?;
         let living = self.living[place].take()?;
-        self.places[(connection - self.first) as usize] = CLOSED;
+        self.places[connection.index() - self.first.index()] = CLOSED;
         self.free.push(place as u32);
         Some(living.opened)
     }
 
     /// Returns the bytes in flight of all connections of a flow.
-    pub fn in_flight_bytes(&self, flow: u32) -> u64 {
+    pub fn in_flight_bytes(&self, flow: FlowId) -> u64 {
         let theirs = self.living.iter().flatten().filter(|living| living.flow == flow);
         theirs.map(|living| living.endpoints.state().in_flight_bytes).sum()
     }

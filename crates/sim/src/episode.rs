@@ -9,7 +9,7 @@ use jostle_controllers::learning::{
 };
 use jostle_metrics::EventSink;
 use jostle_run_spec::RunSpec;
-use jostle_units::{Span, Time};
+use jostle_units::{FlowId, Span, Time};
 
 use crate::Error;
 use crate::stepper::Stepper;
@@ -21,13 +21,13 @@ const LOOK: Span = Span::from_ms(1);
 /// A flow that an external agent controls.
 pub struct LearningFlow {
     /// Index of the flow in the spec.
-    pub flow: u32,
+    pub flow: FlowId,
     /// Observations, actions and monitor interval of the agent.
     pub design: AgentDesign,
 }
 
 struct Agent {
-    flow: u32,
+    flow: FlowId,
     design: AgentDesign,
     action_slot: Arc<ActionSlot>,
     history: ObservationHistory,
@@ -82,7 +82,7 @@ impl<S: EventSink> Episode<S> {
         let minds: BTreeMap<_, _> = agents
             .iter()
             .filter_map(|agent| {
-                let name = spec.flows.get(agent.flow as usize)?.name.clone();
+                let name = spec.flows.get(agent.flow.index())?.name.clone();
                 Some((name, (agent.design.clone(), Arc::clone(&agent.action_slot))))
             })
             .collect();

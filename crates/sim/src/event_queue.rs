@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use dary_heap::QuaternaryHeap;
-use jostle_units::Time;
+use jostle_units::{ConnectionId, LinkId, Time};
 
 /// Timers of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,26 +18,26 @@ pub(crate) enum Deadline {
     Wakeup,
 }
 
-/// A scheduled event. The number is the index of a link, a delay line or a flow. The kinds have the
+/// A scheduled event, with its link, the index of its delay line, or its connection. The kinds have the
 /// same order as in a packed entry, so that unpacking needs no table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A packet leaves a link at its far end.
-    Link(u32),
+    Link(LinkId),
     /// A packet reaches the end of a delay line.
     DelayLine(u32),
     /// A flow's network card has sent a packet.
-    Nic(u32),
+    Nic(ConnectionId),
     /// A flow's [`Deadline::Retransmission`].
-    Retransmission(u32),
+    Retransmission(ConnectionId),
     /// A flow's [`Deadline::Pacing`].
-    Pacing(u32),
+    Pacing(ConnectionId),
     /// A flow's [`Deadline::Acknowledgement`].
-    Acknowledgement(u32),
+    Acknowledgement(ConnectionId),
     /// A flow's [`Deadline::Wakeup`].
-    Wakeup(u32),
+    Wakeup(ConnectionId),
     /// Start, action or stop of a flow's application.
-    Source(u32),
+    Source(ConnectionId),
     /// Arrival of packets whose path has no link.
     ZeroLinkPath,
     /// End of a sampling interval, or phase boundary.
@@ -61,14 +61,14 @@ impl Event {
     #[inline]
     fn pack(self) -> u64 {
         let (kind, position) = match self {
-            Self::Link(position) => (0, position),
+            Self::Link(link) => (0, link.0),
             Self::DelayLine(position) => (1, position),
-            Self::Nic(position) => (2, position),
-            Self::Retransmission(position) => (3, position),
-            Self::Pacing(position) => (4, position),
-            Self::Acknowledgement(position) => (5, position),
-            Self::Wakeup(position) => (6, position),
-            Self::Source(position) => (7, position),
+            Self::Nic(connection) => (2, connection.0),
+            Self::Retransmission(connection) => (3, connection.0),
+            Self::Pacing(connection) => (4, connection.0),
+            Self::Acknowledgement(connection) => (5, connection.0),
+            Self::Wakeup(connection) => (6, connection.0),
+            Self::Source(connection) => (7, connection.0),
             Self::ZeroLinkPath => (8, 0),
             Self::Observe => (9, 0),
         };
@@ -80,14 +80,14 @@ impl Event {
     fn unpack(bits: u64) -> Self {
         let position = bits as u32 & (POSITIONS - 1);
         match bits as u32 >> POSITION_BITS & ((1 << KIND_BITS) - 1) {
-            0 => Self::Link(position),
+            0 => Self::Link(LinkId(position)),
             1 => Self::DelayLine(position),
-            2 => Self::Nic(position),
-            3 => Self::Retransmission(position),
-            4 => Self::Pacing(position),
-            5 => Self::Acknowledgement(position),
-            6 => Self::Wakeup(position),
-            7 => Self::Source(position),
+            2 => Self::Nic(ConnectionId(position)),
+            3 => Self::Retransmission(ConnectionId(position)),
+            4 => Self::Pacing(ConnectionId(position)),
+            5 => Self::Acknowledgement(ConnectionId(position)),
+            6 => Self::Wakeup(ConnectionId(position)),
+            7 => Self::Source(ConnectionId(position)),
             8 => Self::ZeroLinkPath,
             _ => Self::Observe,
         }
@@ -309,7 +309,8 @@ mod tests {
     #[test]
     fn equal_times_keep_their_order() {
         let mut agenda = EventQueue::default();
-        let event = |i| if i % 3 == 0 { Event::Pacing(i) } else { Event::Link(i) };
+        let event =
+            |i| if i % 3 == 0 { Event::Pacing(ConnectionId(i)) } else { Event::Link(LinkId(i)) };
         for i in 0..100 {
             agenda.schedule(Time::from_ns(7), event(i));
         }
@@ -326,21 +327,26 @@ mod tests {
         let at = Time::from_ns;
         for interval_ns in [2, 3, 6] {
             let mut agenda = EventQueue::default();
-            agenda.schedule(at(6), Event::Source(0));
+            agenda.schedule(at(6), Event::Source(ConnectionId(0)));
             agenda.schedule_observation(at(interval_ns));
-            agenda.schedule(at(4), Event::Wakeup(0));
-            agenda.schedule(at(6), Event::Link(0));
+            agenda.schedule(at(4), Event::Wakeup(ConnectionId(0)));
+            agenda.schedule(at(6), Event::Link(LinkId(0)));
             let mut order = Vec::new();
             while let Some((now, event)) = agenda.pop() {
                 match event {
-                    Event::Wakeup(_) => agenda.schedule(at(6), Event::Pacing(0)),
+                    Event::Wakeup(_) => agenda.schedule(at(6), Event::Pacing(ConnectionId(0))),
                     Event::Observe if now < at(6) => {
                         agenda.schedule_observation(at(now.as_ns() + interval_ns));
                     }
                     event => order.push(event),
                 }
             }
-            let expected = [Event::Source(0), Event::Observe, Event::Link(0), Event::Pacing(0)];
+            let expected = [
+                Event::Source(ConnectionId(0)),
+                Event::Observe,
+                Event::Link(LinkId(0)),
+                Event::Pacing(ConnectionId(0)),
+            ];
             assert_eq!(order, expected, "{interval_ns}");
         }
     }
@@ -351,7 +357,7 @@ mod tests {
         for i in 0..10 {
             agenda.schedule(
                 Time::from_ns(7),
-                if i % 2 == 0 { Event::Wakeup(i) } else { Event::Link(i) },
+                if i % 2 == 0 { Event::Wakeup(ConnectionId(i)) } else { Event::Link(LinkId(i)) },
             );
         }
         for i in 0..10 {
@@ -368,14 +374,14 @@ mod tests {
     fn every_event_survives_packing() {
         for position in [0, 1, 77, POSITIONS - 1] {
             for event in [
-                Event::Link(position),
+                Event::Link(LinkId(position)),
                 Event::DelayLine(position),
-                Event::Nic(position),
-                Event::Retransmission(position),
-                Event::Pacing(position),
-                Event::Acknowledgement(position),
-                Event::Wakeup(position),
-                Event::Source(position),
+                Event::Nic(ConnectionId(position)),
+                Event::Retransmission(ConnectionId(position)),
+                Event::Pacing(ConnectionId(position)),
+                Event::Acknowledgement(ConnectionId(position)),
+                Event::Wakeup(ConnectionId(position)),
+                Event::Source(ConnectionId(position)),
                 Event::ZeroLinkPath,
                 Event::Observe,
             ] {
@@ -389,7 +395,7 @@ mod tests {
         fn events_come_in_order_of_time(times in prop::collection::vec(0u64..1000, 0..200)) {
             let mut agenda = EventQueue::default();
             for (i, &at) in (0..).zip(&times) {
-                let event = if i % 2 == 0 { Event::Link(i) } else { Event::Wakeup(i) };
+                let event = if i % 2 == 0 { Event::Link(LinkId(i)) } else { Event::Wakeup(ConnectionId(i)) };
                 agenda.schedule(Time::from_ns(at), event);
             }
             let mut sorted = times;

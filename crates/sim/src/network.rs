@@ -6,7 +6,7 @@ use jostle_congestion::QuickStartRate;
 use jostle_link::{DropReason, Ecn, Link, LinkObserver, Packet, Service};
 use jostle_metrics::{Datagram, EndpointRole, EventSink};
 use jostle_run_spec::{FlowSpec, LinkSpec};
-use jostle_units::{RingBuffer, Span, Time};
+use jostle_units::{ConnectionId, FlowId, LinkId, RingBuffer, Span, Time};
 
 use crate::event_queue::{Event, EventQueue};
 use crate::packet::{Body, SimPacket, header};
@@ -26,7 +26,7 @@ impl Hop {
     /// Schedules the link's event if it is due earlier than the scheduled one. Always inlined: in
     /// every second call nothing is scheduled.
     #[inline(always)]
-    fn arrange(&mut self, link: u32, agenda: &mut EventQueue) {
+    fn arrange(&mut self, link: LinkId, agenda: &mut EventQueue) {
         let next = self.link.next_time();
         if next < self.due {
             self.due = next;
@@ -46,7 +46,7 @@ struct DelayLine {
 #[derive(Clone, Copy)]
 pub(crate) struct DelayedPacket {
     exit: Time,
-    pub flow: u32,
+    pub connection: ConnectionId,
     pub body: Body,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Network {
     /// finished its event.
     wire: VecDeque<SimPacket>,
     /// Proxy legs that received a packet; see `proxy.rs`.
-    pub relayed: Vec<u32>,
+    pub relayed: Vec<ConnectionId>,
     pub agenda: EventQueue,
     /// Payloads of the datagrams in transit.
     pub payloads: PayloadPool,
@@ -71,7 +71,7 @@ pub(crate) struct Network {
 struct LinkProbe<'a, S> {
     sink: &'a mut S,
     payloads: &'a mut PayloadPool,
-    link: u32,
+    link: LinkId,
 }
 
 impl<S: EventSink> LinkObserver<Body> for LinkProbe<'_, S> {
@@ -99,7 +99,7 @@ impl<S: EventSink> LinkObserver<Body> for LinkProbe<'_, S> {
         let is_in_queue = !matches!(reason, DropReason::Loss | DropReason::Outage);
         let waited = is_in_queue && packet.queued_at < now;
         let queued_bytes = if waited { packet.size_bytes } else { 0 };
-        self.sink.dropped(now, self.link, packet.flow, reason, queued_bytes);
+        self.sink.dropped(now, self.link, packet.connection, reason, queued_bytes);
         if let Some(place) = packet.transport.payload_place() {
             self.payloads.give_back(place);
         }
@@ -107,7 +107,7 @@ impl<S: EventSink> LinkObserver<Body> for LinkProbe<'_, S> {
 
     #[inline]
     fn marked(&mut self, now: Time, packet: &SimPacket, reason: DropReason) {
-        self.sink.marked(now, self.link, packet.flow, reason);
+        self.sink.marked(now, self.link, packet.connection, reason);
     }
 }
 
@@ -149,11 +149,11 @@ impl Network {
     }
 
     /// Assigns the route of `flow` to its next connection.
-    pub fn admit(&mut self, flow: u32) {
+    pub fn admit(&mut self, flow: FlowId) {
         let connection = self.routes.admit(flow);
-        let route = self.routes.of(flow);
+        let route = self.routes.of(connection);
         for link in route.path.links.iter().chain(&route.reverse_path.links) {
-            self.hops[*link as usize].link.admit(connection, flow);
+            self.hops[link.index()].link.admit(connection, flow);
         }
     }
 
@@ -163,12 +163,12 @@ impl Network {
     pub fn push<S: EventSink>(
         &mut self,
         now: Time,
-        link: u32,
+        link: LinkId,
         mut packet: SimPacket,
         sink: &mut S,
     ) {
         let Self { hops, agenda, payloads, .. } = self;
-        let hop = &mut hops[link as usize];
+        let hop = &mut hops[link.index()];
         match &mut hop.router {
             Some(router) => {
                 let mut passing = packet;
@@ -189,8 +189,8 @@ impl Network {
 
     /// Begins to handle a link's event; [`arrived`](Self::arrived) then returns the packets.
     #[inline]
-    pub fn begin_link(&mut self, now: Time, link: u32) {
-        let hop = &mut self.hops[link as usize];
+    pub fn begin_link(&mut self, now: Time, link: LinkId) {
+        let hop = &mut self.hops[link.index()];
         if now >= hop.due {
             hop.due = Time::NEVER;
         }
@@ -206,11 +206,11 @@ impl Network {
     pub fn arrived<S: EventSink>(
         &mut self,
         now: Time,
-        link: u32,
+        link: LinkId,
         sink: &mut S,
     ) -> Option<&SimPacket> {
         while !self.is_for_receiver(now, link, sink)? {}
-        self.hops[link as usize].link.head()
+        self.hops[link.index()].link.head()
     }
 
     /// Returns whether the first packet at the far end of `link` is for the receiver; if not,
@@ -219,17 +219,17 @@ impl Network {
     fn is_for_receiver<S: EventSink>(
         &mut self,
         now: Time,
-        link: u32,
+        link: LinkId,
         sink: &mut S,
     ) -> Option<bool> {
         let Self { hops, agenda, payloads, .. } = self;
-        let hop = &mut hops[link as usize];
+        let hop = &mut hops[link.index()];
         let Some(first) = hop.link.first(now, &mut LinkProbe { sink, payloads, link }) else {
             hop.arrange(link, agenda);
             return None;
         };
         self.link_packets += 1;
-        let route = self.routes.of(first.flow);
+        let route = self.routes.of(first.connection);
         let forward = first.transport.is_forward();
         let path = if forward { &route.path } else { &route.reverse_path };
         let next = path.get(first.hop + 1);
@@ -244,22 +244,22 @@ impl Network {
                 packet.hop += 1;
                 self.push(now, next, packet, sink);
             }
-            None => self.enter_access(now, line, packet.flow, packet.transport),
+            None => self.enter_access(now, line, packet.connection, packet.transport),
         }
         Some(false)
     }
 
     /// Removes the packet that [`arrived`](Self::arrived) returned.
     #[inline]
-    pub fn forget_arrived(&mut self, link: u32) {
-        self.hops[link as usize].link.forget_first();
+    pub fn forget_arrived(&mut self, link: LinkId) {
+        self.hops[link.index()].link.forget_first();
     }
 
     /// Returns the MSS if the receiver's NIC merges packets of `flow` (GRO). The route is in the
     /// cache when a packet arrives, the endpoints are not.
     #[inline]
-    pub fn merged_mss_bytes(&self, flow: u32) -> Option<u16> {
-        if self.routes.merge { self.routes.of(flow).merged_mss_bytes } else { None }
+    pub fn merged_mss_bytes(&self, connection: ConnectionId) -> Option<u16> {
+        if self.routes.merge { self.routes.of(connection).merged_mss_bytes } else { None }
     }
 
     /// Sends a packet from the receiver of `flow`. Always inlined, so that an ACK is built in
@@ -268,7 +268,7 @@ impl Network {
     pub fn send_back<S: EventSink>(
         &mut self,
         now: Time,
-        flow: u32,
+        connection: ConnectionId,
         body: Body,
         ecn: Ecn,
         sink: &mut S,
@@ -278,31 +278,31 @@ impl Network {
                 sink,
                 &self.payloads,
                 now,
-                flow,
+                connection,
                 EndpointRole::Receiver,
                 (&body, ecn),
             );
         }
-        let route = self.routes.of(flow);
+        let route = self.routes.of(connection);
         match route.reverse_path.get(0) {
             None => {
                 let line = route.line;
-                self.enter_access(now, line, flow, body);
+                self.enter_access(now, line, connection, body);
             }
-            Some(link) => self.push(now, link, packet(flow, body, ecn), sink),
+            Some(link) => self.push(now, link, packet(connection, body, ecn), sink),
         }
     }
 
-    /// Puts a packet on the delay line of its flow, the last hop to the sender. Always inlined, so
+    /// Puts a packet on the delay line of its connection, the last hop to the sender. Always inlined, so
     /// that an ACK is built in place.
     #[inline(always)]
-    fn enter_access(&mut self, now: Time, number: u32, flow: u32, body: Body) {
+    fn enter_access(&mut self, now: Time, number: u32, connection: ConnectionId, body: Body) {
         let line = &mut self.lines[number as usize];
         let exit = now + line.delay;
         if line.travelling.is_empty() {
             self.agenda.schedule(exit, Event::DelayLine(number));
         }
-        line.travelling.push_back(DelayedPacket { exit, flow, body });
+        line.travelling.push_back(DelayedPacket { exit, connection, body });
     }
 
     /// Returns the next packet that has reached its sender from a delay line.
@@ -325,15 +325,15 @@ impl Network {
     }
 
     /// Forwards the packet that a NIC has finished sending, and starts to send the next one.
-    pub fn on_nic_sent<S: EventSink>(&mut self, now: Time, flow: u32, sink: &mut S) {
-        let route = self.routes.of_mut(flow);
+    pub fn on_nic_sent<S: EventSink>(&mut self, now: Time, connection: ConnectionId, sink: &mut S) {
+        let route = self.routes.of_mut(connection);
         let first = route.path.get(0);
         let Some(nic) = &mut route.nic else { return };
         let Some(mut packet) = nic.queue.pop_front() else { return };
         nic.queued_bytes -= u64::from(packet.size_bytes);
         if let Some(next) = nic.queue.front() {
             let at = now + nic.rate.time_for(u64::from(next.size_bytes));
-            self.agenda.schedule(at, Event::Nic(flow));
+            self.agenda.schedule(at, Event::Nic(connection));
         }
         leave(sink, &self.payloads, now, &mut packet);
         match first {
@@ -344,19 +344,19 @@ impl Network {
 
     /// Advances all links to `now`, so that all their events before `now` are reported.
     pub fn advance<S: EventSink>(&mut self, now: Time, sink: &mut S) {
-        for link in 0..self.links() {
+        for link in self.links() {
             self.advance_link(now, link, sink);
         }
     }
 
-    /// Returns the number of links.
-    pub fn links(&self) -> u32 {
-        self.hops.len() as u32
+    /// Returns all links.
+    pub fn links(&self) -> impl Iterator<Item = LinkId> + use<> {
+        (0..self.hops.len()).map(LinkId::at)
     }
 
     /// Advances one link to `now`.
-    pub fn advance_link<S: EventSink>(&mut self, now: Time, link: u32, sink: &mut S) {
-        self.hops[link as usize]
+    pub fn advance_link<S: EventSink>(&mut self, now: Time, link: LinkId, sink: &mut S) {
+        self.hops[link.index()]
             .link
             .pass(now, &mut LinkProbe { sink, payloads: &mut self.payloads, link });
     }
@@ -374,17 +374,19 @@ pub(crate) fn emit_packet_event<S: EventSink>(
     sink: &mut S,
     payloads: &PayloadPool,
     now: Time,
-    flow: u32,
+    connection: ConnectionId,
     end: EndpointRole,
     (body, ecn): (&Body, Ecn),
 ) {
     let (from, place) = match body {
-        Body::Tcp(segment) => return sink.segment(now, flow, end, &header(segment, now, ecn)),
+        Body::Tcp(segment) => {
+            return sink.segment(now, connection, end, &header(segment, now, ecn));
+        }
         Body::Quic(datagram) => (EndpointRole::Sender, datagram.place),
         Body::QuicBack(datagram) => (EndpointRole::Receiver, datagram.place),
         Body::Ping(_) | Body::Echo(_) | Body::OneWay(_) | Body::Request(_) => return,
     };
-    sink.datagram(now, flow, end, &Datagram { from, ecn, payload: payloads.get(place) });
+    sink.datagram(now, connection, end, &Datagram { from, ecn, payload: payloads.get(place) });
 }
 
 /// Reports a packet that leaves the sender's host. Always inlined and reports a copy, so that the
@@ -398,7 +400,7 @@ pub(crate) fn leave<S: EventSink>(
 ) {
     if sink.wants_segments() {
         let seen = (&{ packet.transport }, packet.ecn);
-        emit_packet_event(sink, payloads, now, packet.flow, EndpointRole::Sender, seen);
+        emit_packet_event(sink, payloads, now, packet.connection, EndpointRole::Sender, seen);
     }
     if sink.wants_transit_times()
         && let Some(trip) = packet.transport.trip_mut()
@@ -409,9 +411,9 @@ pub(crate) fn leave<S: EventSink>(
 
 /// Builds a packet that has not yet crossed a link.
 #[inline]
-pub(crate) fn packet(flow: u32, body: Body, ecn: Ecn) -> SimPacket {
+pub(crate) fn packet(connection: ConnectionId, body: Body, ecn: Ecn) -> SimPacket {
     Packet {
-        flow,
+        connection,
         size_bytes: body.wire_bytes(),
         queued_at: Time::ZERO,
         ecn,

@@ -102,7 +102,7 @@ impl Endpoints for Pinger {
         host: &mut EndpointContext<'_, S>,
     ) {
         host.received(wire_bytes, &ping.trip);
-        host.sink.delivered(host.now, host.flow, u64::from(ping.payload_bytes));
+        host.sink.delivered(host.now, host.connection, u64::from(ping.payload_bytes));
         host.send_back(Body::Echo(*ping), ecn);
     }
 
@@ -112,7 +112,7 @@ impl Endpoints for Pinger {
         host: &mut EndpointContext<'_, S>,
     ) -> FlowStatus {
         if let Some(rtt) = self.on_echo(host.now, echo.number) {
-            host.sink.ping_reply(host.now, host.flow, rtt);
+            host.sink.ping_reply(host.now, host.connection, rtt);
         }
         FlowStatus::Open
     }
@@ -120,7 +120,7 @@ impl Endpoints for Pinger {
     /// Reports the pings that have timed out.
     fn flush_events<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
         while let Some(number) = self.expired(host.now) {
-            host.sink.ping_lost(host.now, host.flow, number);
+            host.sink.ping_lost(host.now, host.connection, number);
         }
     }
 

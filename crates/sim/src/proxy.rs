@@ -7,16 +7,17 @@
 //! stays in the receive buffer of the previous leg and reduces its receive window.
 
 use jostle_traffic::MessageTracker;
+use jostle_units::ConnectionId;
 
 /// Role of a connection in a flow that proxies split.
 #[derive(Debug)]
 pub(crate) struct ProxyLeg {
     /// First leg of the flow, which starts at the flow's sender.
-    pub origin: u32,
+    pub origin: ConnectionId,
     /// Previous leg, if the sender of this leg is a proxy.
-    pub previous_leg: Option<u32>,
+    pub previous_leg: Option<ConnectionId>,
     /// Next leg, if the receiver of this leg is a proxy.
-    pub next: Option<u32>,
+    pub next: Option<ConnectionId>,
     /// Buffer size of the proxy that sends this leg.
     pub buffer_bytes: u64,
     /// Bytes that this proxy has written so far.
@@ -30,7 +31,11 @@ pub(crate) struct ProxyLeg {
 }
 
 impl ProxyLeg {
-    pub fn new(origin: u32, before: Option<u32>, next: Option<u32>) -> Self {
+    pub fn new(
+        origin: ConnectionId,
+        before: Option<ConnectionId>,
+        next: Option<ConnectionId>,
+    ) -> Self {
         Self {
             origin,
             previous_leg: before,

@@ -5,7 +5,7 @@ use jostle_link::Ecn;
 use jostle_metrics::{AckEvent, EndpointRole as Side, EventSink, FlowState};
 use jostle_quic::{AckOutcome, Error, QuicEndpoint, SenderObserver, Transmission};
 use jostle_tcp::SegmentSink;
-use jostle_units::{SendLimit, Span, Time};
+use jostle_units::{ConnectionId, SendLimit, Span, Time};
 
 use crate::event_queue::{Deadline, Event, Timer};
 use crate::packet::{Body, QuicDatagram, frame_bytes};
@@ -53,7 +53,7 @@ pub(crate) struct QuicConnection {
 /// Forwards the events of an endpoint to a sink.
 struct SinkObserver<'a, S> {
     sink: &'a mut S,
-    flow: u32,
+    connection: ConnectionId,
 }
 
 impl<S: EventSink> SenderObserver for SinkObserver<'_, S> {
@@ -65,7 +65,7 @@ impl<S: EventSink> SenderObserver for SinkObserver<'_, S> {
             acked_bytes: ack.acked_bytes,
             lost_packets: ack.lost_packets,
         };
-        self.sink.acked(now, self.flow, &row);
+        self.sink.acked(now, self.connection, &row);
     }
 }
 
@@ -111,11 +111,11 @@ impl QuicConnection {
         }
         let limit = self.client.send_limit();
         if let Some(limit) = limit.filter(|_| limit != self.limit) {
-            host.sink.send_limit(now, host.flow, limit);
+            host.sink.send_limit(now, host.connection, limit);
         }
         self.limit = limit;
         let at = soonest(self.client.next_time(), now);
-        self.client_timer.arm(at, &mut host.network.agenda, Event::Retransmission(host.flow));
+        self.client_timer.arm(at, &mut host.network.agenda, Event::Retransmission(host.connection));
         self.forward_qlog(Side::Sender, host);
         self.note_failure();
     }
@@ -129,7 +129,7 @@ impl QuicConnection {
         self.log.clear();
         end.take_log(&mut self.log);
         if !self.log.is_empty() {
-            host.sink.qlog_records(host.flow, side, &self.log);
+            host.sink.qlog_records(host.connection, side, &self.log);
         }
     }
 
@@ -168,7 +168,11 @@ impl QuicConnection {
             }
         }
         let at = soonest(self.server.next_time(), now);
-        self.server_timer.arm(at, &mut host.network.agenda, Event::Acknowledgement(host.flow));
+        self.server_timer.arm(
+            at,
+            &mut host.network.agenda,
+            Event::Acknowledgement(host.connection),
+        );
         self.forward_qlog(Side::Receiver, host);
         self.note_failure();
     }
@@ -184,11 +188,11 @@ impl QuicConnection {
 
     /// Reports the messages that are completed by `bytes` more delivered bytes.
     fn deliver_messages<S: EventSink>(&mut self, bytes: u64, host: &mut EndpointContext<'_, S>) {
-        let &mut EndpointContext { now, flow, ref mut sink, .. } = host;
+        let &mut EndpointContext { now, connection, ref mut sink, .. } = host;
         let Self { messages, source, .. } = self;
         messages.deliver(bytes, now, |after| match source.on_message_complete(now) {
-            None => sink.response_complete(now, flow, after),
-            Some(bitrate_bps) => sink.segment_loaded(now, flow, bitrate_bps),
+            None => sink.response_complete(now, connection, after),
+            Some(bitrate_bps) => sink.segment_loaded(now, connection, bitrate_bps),
         });
     }
 
@@ -264,18 +268,18 @@ impl Endpoints for QuicConnection {
         host: &mut EndpointContext<'_, S>,
     ) {
         host.received(wire_bytes, &datagram.trip);
-        let &mut EndpointContext { now, flow, .. } = host;
+        let &mut EndpointContext { now, connection, .. } = host;
         let payload = host.network.payloads.get(datagram.place);
         self.server.receive(now, ecn, payload, &mut ());
         host.network.payloads.give_back(datagram.place);
         if host.sink.wants_segments()
             && let Some(secrets) = self.server.take_secrets()
         {
-            host.sink.secrets(flow, &secrets);
+            host.sink.secrets(connection, &secrets);
         }
         let bytes = self.server.take_delivered();
         if bytes > 0 {
-            host.sink.delivered(now, flow, bytes);
+            host.sink.delivered(now, connection, bytes);
             if self.messages.are_awaited() {
                 self.deliver_messages(bytes, host);
             }
@@ -291,9 +295,9 @@ impl Endpoints for QuicConnection {
     ) -> FlowStatus {
         self.recall(host);
         let drained_before = self.client.is_drained();
-        let &mut EndpointContext { now, flow, .. } = host;
+        let &mut EndpointContext { now, connection, .. } = host;
         let payload = host.network.payloads.get(datagram.place);
-        let mut observer = SinkObserver { sink: &mut *host.sink, flow };
+        let mut observer = SinkObserver { sink: &mut *host.sink, connection };
         self.client.receive(now, datagram.ecn, payload, &mut observer);
         host.network.payloads.give_back(datagram.place);
         self.flush_client(host);
@@ -310,7 +314,8 @@ impl Endpoints for QuicConnection {
         match deadline {
             Deadline::Retransmission if self.client_timer.expires(now) => {
                 if self.client.next_time() <= now {
-                    let mut observer = SinkObserver { sink: &mut *host.sink, flow: host.flow };
+                    let mut observer =
+                        SinkObserver { sink: &mut *host.sink, connection: host.connection };
                     self.client.on_time(now, &mut observer);
                 }
                 self.flush_client(host);

@@ -66,6 +66,8 @@ impl QuickStartRouter {
 
 #[cfg(test)]
 mod tests {
+    use jostle_units::ConnectionId;
+
     use super::*;
     use crate::packet::Body;
     use jostle_link::{Ecn, Packet};
@@ -81,7 +83,7 @@ mod tests {
     fn packet(segment: Segment) -> SimPacket {
         let body = Body::Tcp(segment);
         Packet {
-            flow: 0,
+            connection: ConnectionId(0),
             size_bytes: body.wire_bytes(),
             queued_at: Time::ZERO,
             ecn: Ecn::NotCapable,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use jostle_run_spec::{FlowSpec, Transport};
-use jostle_units::{Rate, mss_of};
+use jostle_units::{ConnectionId, FlowId, LinkId, Rate, mss_of};
 
 use crate::packet::SimPacket;
 
@@ -25,21 +25,21 @@ impl NetworkCard {
 /// because most paths have one link and the routes of ten thousand flows do not fit into the cache.
 pub(crate) struct LinkSequence {
     len: u8,
-    first: u32,
-    pub links: Box<[u32]>,
+    first: LinkId,
+    pub links: Box<[LinkId]>,
 }
 
 impl LinkSequence {
-    fn new(links: &[u32]) -> Self {
+    fn new(links: &[LinkId]) -> Self {
         Self {
             len: links.len() as u8,
-            first: links.first().copied().unwrap_or(0),
+            first: links.first().copied().unwrap_or(LinkId(0)),
             links: links.into(),
         }
     }
 
     #[inline]
-    pub fn get(&self, hop: u8) -> Option<u32> {
+    pub fn get(&self, hop: u8) -> Option<LinkId> {
         match hop {
             _ if hop >= self.len => None,
             0 => Some(self.first),
@@ -63,7 +63,7 @@ pub(crate) struct FlowRoute {
 /// routes share one to save cache, except flows with a NIC.
 pub(crate) struct Routes {
     routes: Vec<FlowRoute>,
-    /// Indices into `routes`, by flow and then by connection.
+    /// Indices into `routes`, by connection.
     places: Vec<u32>,
     /// Whether any receiver uses GRO.
     pub merge: bool,
@@ -103,19 +103,19 @@ impl Routes {
     }
 
     #[inline]
-    pub fn of(&self, flow: u32) -> &FlowRoute {
-        &self.routes[self.places[flow as usize] as usize]
+    pub fn of(&self, connection: ConnectionId) -> &FlowRoute {
+        &self.routes[self.places[connection.index()] as usize]
     }
 
     #[inline]
-    pub fn of_mut(&mut self, flow: u32) -> &mut FlowRoute {
-        &mut self.routes[self.places[flow as usize] as usize]
+    pub fn of_mut(&mut self, connection: ConnectionId) -> &mut FlowRoute {
+        &mut self.routes[self.places[connection.index()] as usize]
     }
 
-    /// Assigns the route of `flow` to the next connection. Returns its number.
-    pub fn admit(&mut self, flow: u32) -> u32 {
-        let connection = self.places.len() as u32;
-        self.places.push(self.places[flow as usize]);
+    /// Assigns the route of `flow` to the next connection, and returns that connection.
+    pub fn admit(&mut self, flow: FlowId) -> ConnectionId {
+        let connection = ConnectionId::at(self.places.len());
+        self.places.push(self.places[flow.index()]);
         connection
     }
 }

@@ -3,7 +3,7 @@
 use jostle_link::Ecn;
 use jostle_metrics::EventSink;
 use jostle_tcp::{Segment, SegmentSink};
-use jostle_units::{SendLimit, Time};
+use jostle_units::{ConnectionId, SendLimit, Time};
 
 use crate::event_queue::Event;
 use crate::network::{Network, leave, packet};
@@ -13,7 +13,7 @@ use crate::packet::{Body, SimPacket};
 pub(crate) struct SenderPort<'a, S> {
     pub network: &'a mut Network,
     pub sink: &'a mut S,
-    pub flow: u32,
+    pub connection: ConnectionId,
 }
 
 impl<S: EventSink> SenderPort<'_, S> {
@@ -21,9 +21,9 @@ impl<S: EventSink> SenderPort<'_, S> {
     /// packet and builds it in place.
     #[inline(always)]
     pub fn send(&mut self, now: Time, body: Body, ecn: Ecn) {
-        let Self { flow, ref mut network, ref mut sink } = *self;
-        let mut packet = packet(flow, body, ecn);
-        let route = network.routes.of(flow);
+        let Self { connection, ref mut network, ref mut sink } = *self;
+        let mut packet = packet(connection, body, ecn);
+        let route = network.routes.of(connection);
         let Some(link) = route.path.get(0).filter(|_| route.nic.is_none()) else {
             return self.send_slow_path(now, packet);
         };
@@ -34,7 +34,7 @@ impl<S: EventSink> SenderPort<'_, S> {
     /// Sends by a NIC, or along a path without links.
     #[inline(never)]
     fn send_slow_path(&mut self, now: Time, mut packet: SimPacket) {
-        if self.network.routes.of(self.flow).nic.is_some() {
+        if self.network.routes.of(self.connection).nic.is_some() {
             return self.enqueue_at_nic(now, packet);
         }
         leave(self.sink, &self.network.payloads, now, &mut packet);
@@ -42,12 +42,12 @@ impl<S: EventSink> SenderPort<'_, S> {
     }
 
     fn enqueue_at_nic(&mut self, now: Time, packet: SimPacket) {
-        let flow = self.flow;
-        let route = self.network.routes.of_mut(flow);
+        let connection = self.connection;
+        let route = self.network.routes.of_mut(connection);
         let Some(nic) = &mut route.nic else { return };
         if nic.queue.is_empty() {
             let at = now + nic.rate.time_for(u64::from(packet.size_bytes));
-            self.network.agenda.schedule(at, Event::Nic(flow));
+            self.network.agenda.schedule(at, Event::Nic(connection));
         }
         nic.queued_bytes += u64::from(packet.size_bytes);
         nic.queue.push_back(packet);
@@ -62,16 +62,16 @@ impl<S: EventSink> SegmentSink for SenderPort<'_, S> {
 
     #[inline]
     fn host_queue_bytes(&self) -> u64 {
-        self.network.routes.of(self.flow).nic.as_ref().map_or(0, |nic| nic.queued_bytes)
+        self.network.routes.of(self.connection).nic.as_ref().map_or(0, |nic| nic.queued_bytes)
     }
 
     #[inline]
     fn note_sent(&mut self, now: Time, packets: u32, wire_bytes: u64, retransmission: bool) {
-        self.sink.sent(now, self.flow, packets, wire_bytes, retransmission);
+        self.sink.sent(now, self.connection, packets, wire_bytes, retransmission);
     }
 
     #[inline]
     fn note_limit(&mut self, now: Time, limit: SendLimit) {
-        self.sink.send_limit(now, self.flow, limit);
+        self.sink.send_limit(now, self.connection, limit);
     }
 }

@@ -10,7 +10,7 @@ use jostle_metrics::{EndpointRole, EventSink};
 use jostle_run_spec::RunSpec;
 use jostle_tcp::Segment;
 use jostle_tcp::gro::merges;
-use jostle_units::{Span, Time};
+use jostle_units::{ConnectionId, FlowId, LinkId, Span, Time};
 
 use crate::Error;
 use crate::build::{BuiltFlow, PythonControllers};
@@ -82,7 +82,7 @@ pub(crate) struct Simulation<'a, S> {
 struct StateForwarder<'a, S> {
     sink: &'a mut S,
     now: Time,
-    flow: u32,
+    flow: FlowId,
 }
 
 impl<S: EventSink> StateObserver for StateForwarder<'_, S> {
@@ -149,7 +149,7 @@ impl<S: EventSink> Simulation<'_, S> {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Time, Error> {
         while slice_end < now {
-            for link in 0..self.world.network.links() {
+            for link in self.world.network.links() {
                 self.world.network.advance_link(slice_end, link, self.sink);
                 if cancelled() {
                     return Err(Error::Cancelled);
@@ -181,24 +181,28 @@ impl<S: EventSink> Simulation<'_, S> {
                 while let Some(first) = self.world.network.reached_sender(now, line) {
                     let arriving = *first;
                     self.world.network.forget_reached(line);
-                    self.receive_return(now, arriving.flow, &arriving.body);
+                    self.receive_return(now, arriving.connection, &arriving.body);
                 }
                 if !self.world.network.relayed.is_empty() {
                     self.relay(now);
                 }
             }
             Event::ZeroLinkPath => self.cross_wire(now),
-            Event::Nic(flow) => {
-                self.world.network.on_nic_sent(now, flow, self.sink);
-                if let Some((endpoints, mut host)) = self.endpoints(now, flow) {
+            Event::Nic(connection) => {
+                self.world.network.on_nic_sent(now, connection, self.sink);
+                if let Some((endpoints, mut host)) = self.endpoints(now, connection) {
                     endpoints.on_nic_sent(&mut host);
                 }
             }
-            Event::Retransmission(flow) => self.on_deadline(now, flow, Deadline::Retransmission),
-            Event::Pacing(flow) => self.on_deadline(now, flow, Deadline::Pacing),
-            Event::Acknowledgement(flow) => self.on_deadline(now, flow, Deadline::Acknowledgement),
-            Event::Wakeup(flow) => self.on_deadline(now, flow, Deadline::Wakeup),
-            Event::Source(flow) => self.act(now, flow),
+            Event::Retransmission(connection) => {
+                self.on_deadline(now, connection, Deadline::Retransmission)
+            }
+            Event::Pacing(connection) => self.on_deadline(now, connection, Deadline::Pacing),
+            Event::Acknowledgement(connection) => {
+                self.on_deadline(now, connection, Deadline::Acknowledgement)
+            }
+            Event::Wakeup(connection) => self.on_deadline(now, connection, Deadline::Wakeup),
+            Event::Source(connection) => self.act(now, connection),
             Event::Observe => {}
         }
     }
@@ -216,8 +220,8 @@ impl<S: EventSink> Simulation<'_, S> {
     }
 
     #[inline]
-    fn on_deadline(&mut self, now: Time, flow: u32, deadline: Deadline) {
-        if let Some((endpoints, mut host)) = self.endpoints(now, flow) {
+    fn on_deadline(&mut self, now: Time, connection: ConnectionId, deadline: Deadline) {
+        if let Some((endpoints, mut host)) = self.endpoints(now, connection) {
             endpoints.on_deadline(deadline, &mut host);
         }
     }
@@ -228,15 +232,15 @@ impl<S: EventSink> Simulation<'_, S> {
     fn endpoints(
         &mut self,
         now: Time,
-        flow: u32,
+        connection: ConnectionId,
     ) -> Option<(&mut EndpointKind, EndpointContext<'_, S>)> {
         let Self { world, sink, .. } = self;
         let SimulationState { network, memory, flows, connections, .. } = world;
-        let endpoints = match flows.get_mut(flow as usize) {
+        let endpoints = match flows.get_mut(connection.index()) {
             Some(flow) => &mut flow.endpoints,
-            None => connections.endpoints(flow)?,
+            None => connections.endpoints(connection)?,
         };
-        Some((endpoints, EndpointContext { now, flow, network, sink, memory }))
+        Some((endpoints, EndpointContext { now, connection, network, sink, memory }))
     }
 
     /// Frees the payload of a packet for a closed connection.
@@ -252,12 +256,13 @@ impl<S: EventSink> Simulation<'_, S> {
     /// loop over arrived packets, because most NICs hold no packets.
     #[inline(always)]
     fn arrive(&mut self, now: Time, packet: &SimPacket) {
-        let Some(mss_bytes) = self.world.network.merged_mss_bytes(packet.flow) else {
+        let Some(mss_bytes) = self.world.network.merged_mss_bytes(packet.connection) else {
             self.receive(now, packet, false);
             return;
         };
         // Few flows receive packets at the same time.
-        let held = self.world.merging.iter_mut().find(|(held, _)| held.flow == packet.flow);
+        let held =
+            self.world.merging.iter_mut().find(|(held, _)| held.connection == packet.connection);
         let Some((held, place)) = held else {
             self.world.merging.push((*packet, 1));
             return;
@@ -271,22 +276,22 @@ impl<S: EventSink> Simulation<'_, S> {
     /// Delivers a packet to the receiver. `part` is true if GRO merges the next packet with it.
     #[inline]
     fn receive(&mut self, now: Time, packet: &SimPacket, part: bool) {
-        let &Packet { flow, size_bytes, ecn, transport: ref body, .. } = packet;
+        let &Packet { connection, size_bytes, ecn, transport: ref body, .. } = packet;
         if self.sink.wants_segments() {
             emit_packet_event(
                 self.sink,
                 &self.world.network.payloads,
                 now,
-                flow,
+                connection,
                 EndpointRole::Receiver,
                 (body, ecn),
             );
         }
-        match self.endpoints(now, flow) {
+        match self.endpoints(now, connection) {
             Some((endpoints, mut host)) => {
                 endpoints.receive(body, size_bytes, ecn, part, &mut host);
-                if flow as usize >= self.world.flows.len() && !self.world.browsers.is_empty() {
-                    self.notify_browser(now, flow);
+                if connection.index() >= self.world.flows.len() && !self.world.browsers.is_empty() {
+                    self.notify_browser(now, connection);
                 }
             }
             None => self.discard(body),
@@ -295,7 +300,7 @@ impl<S: EventSink> Simulation<'_, S> {
 
     /// Delivers a packet to the sender.
     #[inline]
-    fn receive_return(&mut self, now: Time, flow: u32, body: &Body) {
+    fn receive_return(&mut self, now: Time, connection: ConnectionId, body: &Body) {
         if self.sink.wants_segments() {
             // Only of a datagram the ECN field at departure is known.
             let ecn = body.sent_ecn().unwrap_or(Ecn::NotCapable);
@@ -303,58 +308,58 @@ impl<S: EventSink> Simulation<'_, S> {
                 self.sink,
                 &self.world.network.payloads,
                 now,
-                flow,
+                connection,
                 EndpointRole::Sender,
                 (body, ecn),
             );
         }
         if let Body::Request(request) = body {
-            return self.on_request(now, flow, request.number);
+            return self.on_request(now, connection, request.number);
         }
-        let Some((endpoints, mut host)) = self.endpoints(now, flow) else {
+        let Some((endpoints, mut host)) = self.endpoints(now, connection) else {
             return self.discard(body);
         };
         if endpoints.receive_return(body, &mut host) == FlowStatus::Complete {
-            self.complete(now, flow);
+            self.complete(now, connection);
         }
     }
 
     /// Completes a flow or connection, after all of its data was acknowledged, and schedules the
     /// flows that start after it.
     #[cold]
-    fn complete(&mut self, now: Time, flow: u32) {
-        let Some(BuiltFlow { times, followers, .. }) = self.world.flows.get_mut(flow as usize)
+    fn complete(&mut self, now: Time, connection: ConnectionId) {
+        let Some(BuiltFlow { times, followers, .. }) = self.world.flows.get_mut(connection.index())
         else {
-            if let Some(opened) = self.world.connections.close(flow) {
-                self.sink.flow_completed(now, flow, now.since(opened));
+            if let Some(opened) = self.world.connections.close(connection) {
+                self.sink.flow_completed(now, connection, now.since(opened));
             }
             return;
         };
-        self.sink.flow_completed(now, flow, now.since(times.start));
+        self.sink.flow_completed(now, connection, now.since(times.start));
         for follower in std::mem::take(followers) {
-            let times = &mut self.world.flows[follower as usize].times;
+            let times = &mut self.world.flows[follower.index()].times;
             times.start = now + times.wait;
-            self.world.network.agenda.schedule(times.start, Event::Source(follower));
+            self.world.network.agenda.schedule(times.start, Event::Source(follower.into()));
         }
     }
 
     /// Starts, runs or stops the application of a flow.
     #[cold]
-    fn act(&mut self, now: Time, flow: u32) {
-        let times = self.world.flows.get(flow as usize).map(|flow| flow.times);
-        let Some(FlowTimes { start, stop, .. }) = times else {
-            if let Some((endpoints, mut host)) = self.endpoints(now, flow) {
+    fn act(&mut self, now: Time, connection: ConnectionId) {
+        let Some(flow) = connection.own_flow(self.world.flows.len()) else {
+            if let Some((endpoints, mut host)) = self.endpoints(now, connection) {
                 endpoints.run_application(Time::NEVER, &mut host);
             }
             return;
         };
+        let FlowTimes { start, stop, .. } = self.world.flows[flow.index()].times;
         if let Ok(at) = self.world.browsers.binary_search_by_key(&flow, |browser| browser.flow) {
             return self.browse(now, at, (start, stop));
         }
         if self.world.connections.due(flow).is_some() {
             return self.connect(now, flow, stop);
         }
-        let Some((endpoints, mut host)) = self.endpoints(now, flow) else { return };
+        let Some((endpoints, mut host)) = self.endpoints(now, connection) else { return };
         if now >= stop {
             endpoints.stop();
             return;
@@ -370,11 +375,11 @@ impl<S: EventSink> Simulation<'_, S> {
 
     /// Opens the due connections of a multi-connection flow.
     #[cold]
-    fn connect(&mut self, now: Time, flow: u32, stop: Time) {
+    fn connect(&mut self, now: Time, flow: FlowId, stop: Time) {
         while let Some(due) = self.world.connections.due(flow) {
             if due > now || now >= stop {
                 if due < stop.min(self.world.observations.duration) {
-                    self.world.network.agenda.schedule(due, Event::Source(flow));
+                    self.world.network.agenda.schedule(due, Event::Source(flow.into()));
                 }
                 return;
             }
@@ -387,9 +392,9 @@ impl<S: EventSink> Simulation<'_, S> {
 
     /// Opens the next connection of a multi-connection flow. Returns its number, or `None` on
     /// failure.
-    fn open(&mut self, now: Time, flow: u32) -> Option<u32> {
+    fn open(&mut self, now: Time, flow: FlowId) -> Option<ConnectionId> {
         let connection = self.world.connections.next_number();
-        if connection >= POSITIONS {
+        if connection.0 >= POSITIONS {
             self.world.broken = Some(Error::TooMany { most: POSITIONS });
             return None;
         }
@@ -409,10 +414,12 @@ impl<S: EventSink> Simulation<'_, S> {
     fn observe(&mut self, now: Time) {
         self.world.network.advance(now, self.sink);
         if now >= self.world.observations.next_sample {
-            for flow in 0..self.world.flows.len() as u32 {
+            for flow in (0..self.world.flows.len()).map(FlowId::at) {
                 let many = self.world.connections.due(flow).is_some();
                 let in_flight = many.then(|| self.world.connections.in_flight_bytes(flow));
-                let Some((endpoints, mut host)) = self.endpoints(now, flow) else { continue };
+                let Some((endpoints, mut host)) = self.endpoints(now, flow.into()) else {
+                    continue;
+                };
                 endpoints.flush_events(&mut host);
                 let mut state = endpoints.state();
                 if let Some(in_flight_bytes) = in_flight {
@@ -423,7 +430,9 @@ impl<S: EventSink> Simulation<'_, S> {
                     endpoints.observe(&mut StateForwarder { sink: host.sink, now, flow });
                 }
             }
-            for (link, (queue_bytes, service)) in (0..).zip(self.world.network.observe(now)) {
+            for (link, (queue_bytes, service)) in
+                (0..).map(LinkId).zip(self.world.network.observe(now))
+            {
                 self.sink.link_state(now, link, queue_bytes, service);
             }
             let next = now + self.world.observations.interval;
@@ -453,7 +462,14 @@ mod tests {
     fn packet(segment: Segment, ecn: Ecn) -> SimPacket {
         let body = Body::Tcp(segment);
         let size_bytes = body.wire_bytes();
-        Packet { flow: 0, size_bytes, queued_at: Time::ZERO, ecn, hop: 0, transport: body }
+        Packet {
+            connection: ConnectionId(0),
+            size_bytes,
+            queued_at: Time::ZERO,
+            ecn,
+            hop: 0,
+            transport: body,
+        }
     }
 
     fn data(number: u32, ecn: Ecn) -> SimPacket {

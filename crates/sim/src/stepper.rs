@@ -3,7 +3,7 @@
 use jostle_congestion::{CongestionController, StateObserver};
 use jostle_metrics::EventSink;
 use jostle_run_spec::{FlowSpec, RunSpec};
-use jostle_units::{RandomStream, Time};
+use jostle_units::{FlowId, RandomStream, Time};
 
 use crate::Error;
 use crate::simulation::{RunCounts, Simulation, SimulationState};
@@ -62,9 +62,9 @@ impl<S: EventSink> Stepper<S> {
     }
 
     /// Reports the state of a flow's controller to `observer`.
-    pub fn observe(&self, flow: u32, observer: &mut dyn StateObserver) {
+    pub fn observe(&self, flow: FlowId, observer: &mut dyn StateObserver) {
         let world = self.world.as_ref();
-        if let Some(flow) = world.and_then(|world| world.flows.get(flow as usize)) {
+        if let Some(flow) = world.and_then(|world| world.flows.get(flow.index())) {
             flow.endpoints.observe(observer);
         }
     }

@@ -7,7 +7,7 @@ use jostle_tcp::{
     Ack, AckOutcome, Data, Receiver, ReceiverBehaviour, Segment, SegmentArrival, Sender,
     SenderTimers,
 };
-use jostle_units::Time;
+use jostle_units::{ConnectionId, Time};
 
 use crate::event_queue::{Deadline, Event, EventQueue, Timer};
 use crate::packet::Body;
@@ -95,7 +95,7 @@ impl TcpConnection {
     /// Reads data at the receiver's proxy.
     pub fn read<S: EventSink>(&mut self, bytes: u64, host: &mut EndpointContext<'_, S>) {
         let update = self.receiver.read(host.now, bytes);
-        self.arm_receiver(host.flow, &mut host.network.agenda);
+        self.arm_receiver(host.connection, &mut host.network.agenda);
         self.acknowledge(update, host);
     }
 
@@ -116,9 +116,10 @@ impl TcpConnection {
     /// Reports messages of a split flow after `bytes` reached the flow's receiver. Called on the
     /// first leg.
     pub fn answered<S: EventSink>(&mut self, bytes: u64, host: &mut EndpointContext<'_, S>) {
-        let &mut EndpointContext { now, flow, ref mut sink, .. } = host;
+        let &mut EndpointContext { now, connection, ref mut sink, .. } = host;
         if let Some(part) = &mut self.part {
-            part.messages.deliver(bytes, now, |after| sink.response_complete(now, flow, after));
+            part.messages
+                .deliver(bytes, now, |after| sink.response_complete(now, connection, after));
         }
     }
 
@@ -137,17 +138,17 @@ impl TcpConnection {
 
     /// Arms the sender's timers whose deadlines moved forward.
     #[inline]
-    fn arm_sender(&mut self, flow: u32, agenda: &mut EventQueue) {
+    fn arm_sender(&mut self, connection: ConnectionId, agenda: &mut EventQueue) {
         let &SenderTimers { retransmission, pacing, wakeup } = self.sender.deadlines();
-        self.timers.retransmission.arm(retransmission, agenda, Event::Retransmission(flow));
-        self.timers.pacing.arm(pacing, agenda, Event::Pacing(flow));
-        self.timers.wakeup.arm(wakeup, agenda, Event::Wakeup(flow));
+        self.timers.retransmission.arm(retransmission, agenda, Event::Retransmission(connection));
+        self.timers.pacing.arm(pacing, agenda, Event::Pacing(connection));
+        self.timers.wakeup.arm(wakeup, agenda, Event::Wakeup(connection));
     }
 
     /// Arms the receiver's timer if its deadline moved forward.
     #[inline]
-    fn arm_receiver(&mut self, flow: u32, agenda: &mut EventQueue) {
-        let event = Event::Acknowledgement(flow);
+    fn arm_receiver(&mut self, connection: ConnectionId, agenda: &mut EventQueue) {
+        let event = Event::Acknowledgement(connection);
         self.timers.acknowledgement.arm(self.receiver.deadline(), agenda, event);
     }
 
@@ -159,7 +160,7 @@ impl TcpConnection {
         action: impl FnOnce(&mut Sender, &mut SenderPort<'_, S>),
     ) {
         action(&mut self.sender, &mut host.port());
-        self.arm_sender(host.flow, &mut host.network.agenda);
+        self.arm_sender(host.connection, &mut host.network.agenda);
     }
 
     /// Sends an ACK of the receiver, if there is one.
@@ -212,7 +213,7 @@ impl TcpConnection {
     #[inline(always)]
     fn deliver<S: EventSink>(&mut self, bytes: u64, host: &mut EndpointContext<'_, S>) {
         if bytes > 0 {
-            host.sink.delivered(host.now, host.flow, bytes);
+            host.sink.delivered(host.now, host.connection, bytes);
             if self.messages.are_awaited() {
                 self.on_messages_read(bytes, host);
             }
@@ -226,9 +227,9 @@ impl TcpConnection {
         arrival: SegmentArrival,
         host: &mut EndpointContext<'_, S>,
     ) {
-        let &mut EndpointContext { now, flow, .. } = host;
+        let &mut EndpointContext { now, connection, .. } = host;
         self.deliver(arrival.bytes, host);
-        self.arm_receiver(flow, &mut host.network.agenda);
+        self.arm_receiver(connection, &mut host.network.agenda);
         if arrival.early {
             let early = self.receiver.take_immediate_ack();
             self.acknowledge(early, &mut host.reborrow());
@@ -262,7 +263,7 @@ impl TcpConnection {
             behaviour.on_syn(host.now, &mut syn_ack);
         }
         if self.part.is_some() {
-            host.network.relayed.push(host.flow);
+            host.network.relayed.push(host.connection);
         }
         host.send_back(Body::Tcp(Segment::SynAck(syn_ack)), self.receiver.ecn());
     }
@@ -284,7 +285,7 @@ impl TcpConnection {
     #[inline(never)]
     fn send_window_update<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
         let update = self.receiver.build_window_update(host.now);
-        self.arm_receiver(host.flow, &mut host.network.agenda);
+        self.arm_receiver(host.connection, &mut host.network.agenda);
         self.acknowledge(Some(update), host);
     }
 
@@ -293,14 +294,14 @@ impl TcpConnection {
     fn on_messages_read<S: EventSink>(&mut self, bytes: u64, host: &mut EndpointContext<'_, S>) {
         if let Some(part) = &mut self.part {
             part.arrived_bytes += bytes;
-            host.network.relayed.push(host.flow);
+            host.network.relayed.push(host.connection);
             return;
         }
-        let &mut EndpointContext { now, flow, ref mut sink, .. } = host;
+        let &mut EndpointContext { now, connection, ref mut sink, .. } = host;
         let Self { messages, source, .. } = self;
         messages.deliver(bytes, now, |after| match source.on_message_complete(now) {
-            None => sink.response_complete(now, flow, after),
-            Some(bitrate_bps) => sink.segment_loaded(now, flow, bitrate_bps),
+            None => sink.response_complete(now, connection, after),
+            Some(bitrate_bps) => sink.segment_loaded(now, connection, bitrate_bps),
         });
     }
 
@@ -410,14 +411,14 @@ impl Endpoints for TcpConnection {
         let drained_before = self.sender.is_drained();
         if let Segment::Ack(ack) = segment {
             if let Some(done) = self.sender.on_ack(now, ack, &mut host.port()) {
-                host.sink.acked(now, host.flow, &row_of(&done));
+                host.sink.acked(now, host.connection, &row_of(&done));
             }
         } else {
             self.on_syn_ack(segment, &mut host.reborrow());
         }
-        self.arm_sender(host.flow, &mut host.network.agenda);
+        self.arm_sender(host.connection, &mut host.network.agenda);
         if self.part.is_some() {
-            host.network.relayed.push(host.flow);
+            host.network.relayed.push(host.connection);
         }
         if self.sender.is_drained() && !drained_before {
             self.on_drained(&mut host.reborrow())
@@ -442,7 +443,7 @@ impl Endpoints for TcpConnection {
             }
             Deadline::Acknowledgement if timers.acknowledgement.expires(now) => {
                 let ack = self.receiver.on_timer(now);
-                self.arm_receiver(host.flow, &mut host.network.agenda);
+                self.arm_receiver(host.connection, &mut host.network.agenda);
                 self.acknowledge(ack, host);
             }
             _ => {}

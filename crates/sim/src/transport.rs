@@ -5,7 +5,7 @@ use jostle_congestion::peer_cache::PeerCache;
 use jostle_link::Ecn;
 use jostle_metrics::{EventSink, FlowState};
 use jostle_tcp::TransitTimes;
-use jostle_units::{Span, Time};
+use jostle_units::{ConnectionId, Span, Time};
 
 use crate::event_queue::{Deadline, Event};
 use crate::network::Network;
@@ -17,7 +17,7 @@ use jostle_traffic::{Action, ApplicationInstance};
 /// Context of a flow's endpoints at one time: network, sink and peer cache.
 pub(crate) struct EndpointContext<'a, S> {
     pub now: Time,
-    pub flow: u32,
+    pub connection: ConnectionId,
     pub network: &'a mut Network,
     pub sink: &'a mut S,
     /// Peer cache of the sending host. All senders share one host; peers are distinguished by
@@ -30,29 +30,29 @@ impl<S: EventSink> EndpointContext<'_, S> {
     /// values whose address is not passed to a call.
     #[inline(always)]
     pub fn reborrow(&mut self) -> EndpointContext<'_, S> {
-        let Self { now, flow, network, sink, memory } = self;
-        EndpointContext { now: *now, flow: *flow, network, sink, memory }
+        let Self { now, connection, network, sink, memory } = self;
+        EndpointContext { now: *now, connection: *connection, network, sink, memory }
     }
 
     /// Returns the sender's access to the network.
     #[inline]
     pub fn port(&mut self) -> SenderPort<'_, S> {
-        SenderPort { network: self.network, sink: self.sink, flow: self.flow }
+        SenderPort { network: self.network, sink: self.sink, connection: self.connection }
     }
 
     /// Sends a packet from the receiver.
     #[inline]
     pub fn send_back(&mut self, body: Body, ecn: Ecn) {
-        self.network.send_back(self.now, self.flow, body, ecn, self.sink);
+        self.network.send_back(self.now, self.connection, body, ecn, self.sink);
     }
 
     /// Reports a data packet that reached the receiver.
     #[inline]
     pub fn received(&mut self, wire_bytes: u32, trip: &TransitTimes) {
-        self.sink.received(self.now, self.flow, wire_bytes);
+        self.sink.received(self.now, self.connection, wire_bytes);
         if self.sink.wants_transit_times() {
             let delay = self.now.since(trip.departure_time());
-            self.sink.packet_transit(self.now, self.flow, delay, trip.queueing_delay());
+            self.sink.packet_transit(self.now, self.connection, delay, trip.queueing_delay());
         }
     }
 
@@ -72,7 +72,7 @@ impl<S: EventSink> EndpointContext<'_, S> {
             return None;
         }
         if let Action::Write(bytes) = action {
-            self.sink.transfer_requested(self.now, self.flow, bytes);
+            self.sink.transfer_requested(self.now, self.connection, bytes);
         }
         if let (Action::Write(bytes) | Action::Append { bytes, .. }, true) =
             (action, source.measures_messages())
@@ -94,7 +94,7 @@ impl<S: EventSink> EndpointContext<'_, S> {
 
     /// Schedules the next action of the application.
     pub fn schedule_application(&mut self, at: Time) {
-        self.network.agenda.schedule(at, Event::Source(self.flow));
+        self.network.agenda.schedule(at, Event::Source(self.connection));
     }
 }
 

@@ -5,6 +5,7 @@ use jostle_metrics::{RunRecord, TransferTable};
 use jostle_run_spec::{
     ArrivalsSpec, Distribution, DistributionKind, FlowSpec, LinkSpec, Quantity, SourceSpec,
 };
+use jostle_units::LinkId;
 
 fn exponential(mean: f64) -> Quantity {
     Quantity::Drawn(Distribution::of(DistributionKind::Exponential { mean }))
@@ -52,7 +53,7 @@ fn a_connection_alone_takes_the_least_time_there_is() {
 
 #[test]
 fn the_load_that_is_offered_is_the_one_that_was_asked_for() {
-    let load = ArrivalsSpec::Load { share: 0.6, link: 0 };
+    let load = ArrivalsSpec::Load { share: 0.6, link: LinkId(0) };
     let one = short(10 * MS, exponential(30_000.0), load);
     let record = record(&run(60 * S, vec![link("wide", 50 * MBPS, 1 << 20)], vec![one]));
     let wire: u64 = transfers(&record).bytes.iter().map(|it| it + it.div_ceil(1_448) * 66).sum();
@@ -68,7 +69,7 @@ fn under_processor_sharing_the_mean_slowdown_is_that_of_the_theory() {
     // M/G/1-PS: E[T | x] = x ⁄ (1 − ρ) whatever the distribution (Kleinrock 1976, section 4.4). Sizes
     // of many packets over a short way leave little of TCP's start.
     for (bytes, name) in [(exponential(1e6), "exponential"), (1_000_000.into(), "constant")] {
-        let load = ArrivalsSpec::Load { share: 0.5, link: 0 };
+        let load = ArrivalsSpec::Load { share: 0.5, link: LinkId(0) };
         let one = short(MS, bytes, load);
         let record = record(&run(600 * S, vec![fair(50 * MBPS)], vec![one]));
         let table = transfers(&record);
@@ -82,7 +83,7 @@ fn under_processor_sharing_the_mean_slowdown_is_that_of_the_theory() {
 
 #[test]
 fn nothing_stays_of_connections_that_lost_packets() {
-    let load = ArrivalsSpec::Load { share: 1.2, link: 0 };
+    let load = ArrivalsSpec::Load { share: 1.2, link: LinkId(0) };
     let one = short(20 * MS, exponential(20_000.0), load);
     let one = FlowSpec { stop_ns: Some(5 * S), ..one };
     let tight = link("tight", 10 * MBPS, 15_000);

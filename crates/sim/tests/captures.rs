@@ -6,7 +6,7 @@ use crate::common::*;
 use jostle_link::Ecn;
 use jostle_metrics::{EndpointRole, EventSink, HeaderKind, Recorder, SegmentHeader, Summary};
 use jostle_run_spec::{JitterSpec, Quantile, RunSpec, SourceSpec};
-use jostle_units::{FULL_PACKET_BYTES, Time};
+use jostle_units::{ConnectionId, FULL_PACKET_BYTES, LinkId, Time};
 
 /// Every segment of one flow.
 #[derive(Default)]
@@ -17,8 +17,14 @@ impl EventSink for Seen {
         true
     }
 
-    fn segment(&mut self, now: Time, flow: u32, end: EndpointRole, header: &SegmentHeader) {
-        assert_eq!(flow, 0);
+    fn segment(
+        &mut self,
+        now: Time,
+        flow: ConnectionId,
+        end: EndpointRole,
+        header: &SegmentHeader,
+    ) {
+        assert_eq!(flow, ConnectionId(0));
         assert!(self.0.last().is_none_or(|(before, ..)| *before <= now));
         self.0.push((now, end, *header));
     }
@@ -55,7 +61,7 @@ fn rough() -> RunSpec {
         reorder: true,
     });
     let mut only = flow("only", "cubic", 40 * MS);
-    only.reverse_path = vec![1];
+    only.reverse_path = vec![LinkId(1)];
     only.ecn = true;
     run(20 * S, vec![there, back], vec![only])
 }

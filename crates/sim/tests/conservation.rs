@@ -7,7 +7,7 @@ use crate::random;
 use jostle_link::DropReason;
 use jostle_metrics::{AckEvent, EventSink, FlowState};
 use jostle_run_spec::{LinkSpec, RunSpec, SourceSpec};
-use jostle_units::{Span, Time};
+use jostle_units::{ConnectionId, FlowId, LinkId, Span, Time};
 use proptest::prelude::*;
 
 /// Time after which nothing that was sent is on its way any more: longer than any queue of the
@@ -84,19 +84,19 @@ impl Lying {
 }
 
 impl EventSink for Lying {
-    fn sent(&mut self, now: Time, flow: u32, packets: u32, wire_bytes: u64, again: bool) {
+    fn sent(&mut self, now: Time, flow: ConnectionId, packets: u32, wire_bytes: u64, again: bool) {
         if !self.lies(now, Lie::HiddenSending) {
             self.ledger.sent(now, flow, packets, wire_bytes, again);
         }
     }
-    fn received(&mut self, now: Time, flow: u32, wire_bytes: u32) {
+    fn received(&mut self, now: Time, flow: ConnectionId, wire_bytes: u32) {
         if self.lies(now, Lie::DoubledArrival) {
             self.ledger.received(now, flow, wire_bytes);
         }
         let back = Span::from_us(u64::from(self.lies(now, Lie::TimeGoesBack)) * 100_000);
         self.ledger.received(now - back, flow, wire_bytes);
     }
-    fn delivered(&mut self, now: Time, flow: u32, payload_bytes: u64) {
+    fn delivered(&mut self, now: Time, flow: ConnectionId, payload_bytes: u64) {
         if self.lies(now, Lie::DoubledDelivery) {
             self.ledger.delivered(now, flow, payload_bytes);
         }
@@ -104,29 +104,36 @@ impl EventSink for Lying {
             self.ledger.delivered(now, flow, payload_bytes);
         }
     }
-    fn acked(&mut self, now: Time, flow: u32, row: &AckEvent) {
+    fn acked(&mut self, now: Time, flow: ConnectionId, row: &AckEvent) {
         // For the rest of the run.
         self.told |= self.lies(now, Lie::TooMuchInFlight);
         let shrunk = self.lie == Lie::TooMuchInFlight && self.told;
         let cwnd_bytes = if shrunk { 1_448 } else { row.cwnd_bytes };
         self.ledger.acked(now, flow, &AckEvent { cwnd_bytes, ..*row });
     }
-    fn flow_completed(&mut self, now: Time, flow: u32, after: Span) {
+    fn flow_completed(&mut self, now: Time, flow: ConnectionId, after: Span) {
         if self.lies(now, Lie::DoubledCompletion) {
             self.ledger.flow_completed(now, flow, after);
         }
         self.ledger.flow_completed(now, flow, after);
     }
-    fn queue_changed(&mut self, now: Time, link: u32, bytes: u64, packets: u64) {
+    fn queue_changed(&mut self, now: Time, link: LinkId, bytes: u64, packets: u64) {
         let more = if self.lies(now, Lie::QueueOverflows) { 1 << 20 } else { 0 };
         self.ledger.queue_changed(now, link, bytes + more, packets);
     }
-    fn dropped(&mut self, now: Time, link: u32, flow: u32, reason: DropReason, queued_bytes: u32) {
+    fn dropped(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        flow: ConnectionId,
+        reason: DropReason,
+        queued_bytes: u32,
+    ) {
         if !self.lies(now, Lie::HiddenDrop) {
             self.ledger.dropped(now, link, flow, reason, queued_bytes);
         }
     }
-    fn flow_state(&mut self, now: Time, flow: u32, state: &FlowState) {
+    fn flow_state(&mut self, now: Time, flow: FlowId, state: &FlowState) {
         let broken = self.lies(now, Lie::NoWindow);
         let cwnd_bytes = if broken { 0 } else { state.cwnd_bytes };
         self.ledger.flow_state(now, flow, &FlowState { cwnd_bytes, ..*state });

@@ -8,7 +8,7 @@ use jostle_run_spec::{
     Distribution, DistributionKind, JitterSpec, OutageSpec, Quantile, Quantity, RunSpec, SourceSpec,
 };
 use jostle_sim::{Controllers, Stepper};
-use jostle_units::{Span, Time};
+use jostle_units::{ConnectionId, FlowId, LinkId, Span, Time};
 use proptest::prelude::*;
 
 fn exponential(mean: u64) -> Quantity {
@@ -42,63 +42,63 @@ impl Digest {
         digest
     }
 
-    fn flow(&mut self, flow: u32, words: &[u64]) {
-        mix(&mut self.flows[flow as usize], words);
+    fn flow(&mut self, flow: ConnectionId, words: &[u64]) {
+        mix(&mut self.flows[flow.index()], words);
     }
 
-    fn link(&mut self, link: u32, words: &[u64]) {
-        mix(&mut self.links[link as usize], words);
+    fn link(&mut self, link: LinkId, words: &[u64]) {
+        mix(&mut self.links[link.index()], words);
     }
 }
 
 impl EventSink for Digest {
-    fn sent(&mut self, now: Time, flow: u32, packets: u32, wire_bytes: u64, again: bool) {
+    fn sent(&mut self, now: Time, flow: ConnectionId, packets: u32, wire_bytes: u64, again: bool) {
         self.flow(flow, &[1, now.as_ns(), packets.into(), wire_bytes, again.into()]);
     }
-    fn received(&mut self, now: Time, flow: u32, wire_bytes: u32) {
+    fn received(&mut self, now: Time, flow: ConnectionId, wire_bytes: u32) {
         self.flow(flow, &[2, now.as_ns(), wire_bytes.into()]);
     }
-    fn delivered(&mut self, now: Time, flow: u32, payload_bytes: u64) {
+    fn delivered(&mut self, now: Time, flow: ConnectionId, payload_bytes: u64) {
         self.flow(flow, &[3, now.as_ns(), payload_bytes]);
     }
-    fn acked(&mut self, now: Time, flow: u32, row: &AckEvent) {
+    fn acked(&mut self, now: Time, flow: ConnectionId, row: &AckEvent) {
         let rtt = row.rtt.unwrap_or(Span::MAX).as_ns();
         let lost = row.lost_packets.into();
         let words = [row.cwnd_bytes, row.in_flight_bytes, row.acked_bytes, lost];
         self.flow(flow, &[4, now.as_ns(), rtt]);
         self.flow(flow, &words);
     }
-    fn flow_completed(&mut self, now: Time, flow: u32, after: Span) {
+    fn flow_completed(&mut self, now: Time, flow: ConnectionId, after: Span) {
         self.flow(flow, &[5, now.as_ns(), after.as_ns()]);
     }
-    fn queue_changed(&mut self, now: Time, link: u32, bytes: u64, packets: u64) {
+    fn queue_changed(&mut self, now: Time, link: LinkId, bytes: u64, packets: u64) {
         self.link(link, &[6, now.as_ns(), bytes, packets]);
     }
-    fn link_sent(&mut self, now: Time, _: Time, link: u32, wire_bytes: u32, _: Span) {
+    fn link_sent(&mut self, now: Time, _: Time, link: LinkId, wire_bytes: u32, _: Span) {
         self.link(link, &[7, now.as_ns(), wire_bytes.into()]);
     }
     fn dropped(
         &mut self,
         now: Time,
-        link: u32,
-        _flow: u32,
+        link: LinkId,
+        _flow: ConnectionId,
         reason: DropReason,
         _queued_bytes: u32,
     ) {
         self.link(link, &[8, now.as_ns(), reason as u64]);
     }
-    fn marked(&mut self, now: Time, link: u32, _flow: u32, reason: DropReason) {
+    fn marked(&mut self, now: Time, link: LinkId, _flow: ConnectionId, reason: DropReason) {
         self.link(link, &[9, now.as_ns(), reason as u64]);
     }
-    fn flow_state(&mut self, now: Time, flow: u32, state: &FlowState) {
+    fn flow_state(&mut self, now: Time, flow: FlowId, state: &FlowState) {
         let words = [state.srtt.as_ns(), state.cwnd_bytes, state.in_flight_bytes];
-        self.flow(flow, &[10, now.as_ns()]);
-        self.flow(flow, &words);
+        self.flow(flow.into(), &[10, now.as_ns()]);
+        self.flow(flow.into(), &words);
     }
-    fn controller_state(&mut self, now: Time, flow: u32, _quantity: &'static str, value: f64) {
-        self.flow(flow, &[11, now.as_ns(), value.to_bits()]);
+    fn controller_state(&mut self, now: Time, flow: FlowId, _quantity: &'static str, value: f64) {
+        self.flow(flow.into(), &[11, now.as_ns(), value.to_bits()]);
     }
-    fn link_state(&mut self, now: Time, link: u32, queue_bytes: u64, service: Service) {
+    fn link_state(&mut self, now: Time, link: LinkId, queue_bytes: u64, service: Service) {
         self.link(link, &[12, now.as_ns(), queue_bytes, service.throughput_bytes.to_bits()]);
     }
 }
@@ -207,7 +207,7 @@ fn an_unused_link_changes_nothing() {
     unused.name = "unused".to_owned();
     more.links.insert(0, unused);
     for flow in &mut more.flows {
-        flow.path = vec![1];
+        flow.path = vec![LinkId(1)];
     }
     let after = Digest::of(&more);
     assert_eq!(after.flows, before.flows);

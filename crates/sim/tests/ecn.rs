@@ -5,7 +5,7 @@ use jostle_link::Service;
 use jostle_metrics::{EventSink, LinkPhase, Summary};
 use jostle_registry::ParameterValue;
 use jostle_run_spec::{FlowSpec, LinkPart, LinkSpec, Prr, TcpSpec};
-use jostle_units::{FULL_PACKET_BYTES, Time};
+use jostle_units::{FULL_PACKET_BYTES, LinkId, Time};
 
 fn settled_link(summary: &Summary) -> &LinkPhase {
     summary.links[0].phases.get("second half").unwrap()
@@ -129,7 +129,7 @@ fn dualpi2() -> LinkPart {
 struct Queue(Vec<(Time, u64)>);
 
 impl EventSink for Queue {
-    fn link_state(&mut self, now: Time, _link: u32, queue_bytes: u64, _service: Service) {
+    fn link_state(&mut self, now: Time, _link: LinkId, queue_bytes: u64, _service: Service) {
         self.0.push((now, queue_bytes));
     }
 }
@@ -163,7 +163,7 @@ fn lost_acks_cost_prague_rate_only_without_the_accecn_option() {
         let forward = stepping(50 * MBPS, 1_000, MS);
         let back = LinkSpec { loss: lost(ack_loss), ..link("back", 50 * MBPS, 1_000_000) };
         let mut only = capable("only", "prague", 20 * MS);
-        only.reverse_path = vec![1];
+        only.reverse_path = vec![LinkId(1)];
         only.tcp = Some(TcpSpec { prr: Prr::Linux, accecn_option });
         settled(&measure(&run(20 * S, vec![forward, back], vec![only])), 0).goodput_bps / 1e6
     };

@@ -9,6 +9,7 @@ use jostle_controllers::learning::{
 use jostle_metrics::{Recorder, RunRecord};
 use jostle_run_spec::RunSpec;
 use jostle_sim::{Episode, LearningFlow};
+use jostle_units::FlowId;
 
 const LEARNER: &str = "jostle:learner";
 
@@ -59,8 +60,12 @@ fn from_outside(
     file: &str,
 ) -> (RunRecord, usize, Vec<IntervalObservation>) {
     let learner = |flow| LearningFlow { flow, design: parse_design(design).unwrap() };
-    let mut episode =
-        Episode::new(spec.clone(), Recorder::new(spec), vec![learner(0), learner(2)]).unwrap();
+    let mut episode = Episode::new(
+        spec.clone(),
+        Recorder::new(spec),
+        vec![learner(FlowId(0)), learner(FlowId(2))],
+    )
+    .unwrap();
     let mut network: NeuralNetwork = parse_policy(file.as_bytes()).unwrap().1;
     let (mut decisions, mut observed) = (0, Vec::new());
     while episode.advance(&|| false).unwrap() {
@@ -116,7 +121,7 @@ fn intervals_add_up_to_the_run() {
     let mut spec = spec();
     spec.flows.truncate(1);
     spec.links[0].loss = None;
-    let learner = LearningFlow { flow: 0, design: parse_design(&design).unwrap() };
+    let learner = LearningFlow { flow: FlowId(0), design: parse_design(&design).unwrap() };
     let mut episode = Episode::new(spec.clone(), Recorder::new(&spec), vec![learner]).unwrap();
     let mut network: NeuralNetwork = parse_policy(file.as_bytes()).unwrap().1;
     let (mut sum, mut intervals) = (IntervalObservation::default(), 0.0);

@@ -3,7 +3,7 @@
 use crate::common::*;
 use jostle_metrics::{AckEvent, EventSink};
 use jostle_run_spec::{CapacitySpec, LinkSpec};
-use jostle_units::Time;
+use jostle_units::{ConnectionId, Time};
 
 /// Data packets that reached the receiver, ACKs that reached the sender.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -13,11 +13,11 @@ struct Crossed {
 }
 
 impl EventSink for Crossed {
-    fn received(&mut self, _now: Time, _flow: u32, _wire_bytes: u32) {
+    fn received(&mut self, _now: Time, _flow: ConnectionId, _wire_bytes: u32) {
         self.data += 1;
     }
 
-    fn acked(&mut self, _now: Time, _flow: u32, _row: &AckEvent) {
+    fn acked(&mut self, _now: Time, _flow: ConnectionId, _row: &AckEvent) {
         self.acks += 1;
     }
 }

@@ -4,7 +4,7 @@ use crate::common::*;
 use jostle_link::DropReason;
 use jostle_metrics::{EventSink, FlowState};
 use jostle_run_spec::RunSpec;
-use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Time};
+use jostle_units::{ConnectionId, FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, FlowId, LinkId, Time};
 
 /// What a sink sees of a start-up, which ends when packets are no longer spaced.
 #[derive(Default)]
@@ -18,17 +18,17 @@ struct StartUp {
 }
 
 impl EventSink for StartUp {
-    fn queue_changed(&mut self, _now: Time, _link: u32, _bytes: u64, packets: u64) {
+    fn queue_changed(&mut self, _now: Time, _link: LinkId, _bytes: u64, packets: u64) {
         if self.over.is_none() {
             self.peak_packets = self.peak_packets.max(packets);
         }
     }
 
-    fn dropped(&mut self, _: Time, _: u32, _: u32, _: DropReason, _: u32) {
+    fn dropped(&mut self, _: Time, _: LinkId, _: ConnectionId, _: DropReason, _: u32) {
         self.dropped += u64::from(self.over.is_none());
     }
 
-    fn flow_state(&mut self, now: Time, _flow: u32, state: &FlowState) {
+    fn flow_state(&mut self, now: Time, _flow: FlowId, state: &FlowState) {
         match state.mode {
             "handshake" | "chirping" | "pacing" => {
                 let payload = state.pacing_rate.map_or(0, |rate| rate.as_bps()) as f64;

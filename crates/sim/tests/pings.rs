@@ -4,7 +4,7 @@ use crate::common::*;
 use jostle_link::DropReason;
 use jostle_metrics::{EventSink, Pings, Summary};
 use jostle_run_spec::{FlowSpec, JitterSpec, OutageSpec, Quantile, SourceSpec, Transport};
-use jostle_units::{Span, Time};
+use jostle_units::{ConnectionId, FlowId, LinkId, Span, Time};
 use proptest::prelude::*;
 
 /// A flow of pings of 20 bytes over the first link.
@@ -91,7 +91,7 @@ fn they_leave_through_the_card_after_the_flow_before_them() {
     let mut download = flow("download", "cubic", 40 * MS);
     download.source = SourceSpec::Fixed { bytes: 100_000.into() };
     let mut after = pings("p", 40 * MS, S);
-    after.after = Some(0);
+    after.after = Some(FlowId(0));
     after.nic_rate_bps = Some(MBPS);
     let summary = measure(&run(10 * S, vec![link("b", 8 * MBPS, 50_000)], vec![download, after]));
     assert_eq!(pings_of(&summary, 1).rtt_max_s, Some(0.040_558));
@@ -108,16 +108,16 @@ struct Books {
 }
 
 impl EventSink for Books {
-    fn sent(&mut self, _: Time, _: u32, packets: u32, _: u64, _: bool) {
+    fn sent(&mut self, _: Time, _: ConnectionId, packets: u32, _: u64, _: bool) {
         self.sent += u64::from(packets);
     }
-    fn dropped(&mut self, _: Time, _: u32, _: u32, _: DropReason, _: u32) {
+    fn dropped(&mut self, _: Time, _: LinkId, _: ConnectionId, _: DropReason, _: u32) {
         self.dropped += 1;
     }
-    fn ping_reply(&mut self, _: Time, _: u32, _: Span) {
+    fn ping_reply(&mut self, _: Time, _: ConnectionId, _: Span) {
         self.echoed += 1;
     }
-    fn ping_lost(&mut self, _: Time, _: u32, number: u32) {
+    fn ping_lost(&mut self, _: Time, _: ConnectionId, number: u32) {
         self.unanswered.push(number);
     }
 }
@@ -145,7 +145,7 @@ proptest! {
         way_back.name = "back".to_owned();
         let mut flow = pings("p", 40 * MS, every_ms * MS);
         if back {
-            flow.reverse_path = vec![1];
+            flow.reverse_path = vec![LinkId(1)];
         }
         let mut spec = run(60 * S, vec![there, way_back], vec![flow]);
         spec.seed = seed;

@@ -4,7 +4,7 @@ use crate::common;
 use crate::common::{MBPS, MS, S, constant_delay, flow, link, lost, record, run};
 use jostle_metrics::{AckEvent, EventSink};
 use jostle_run_spec::{FlowSpec, LinkSpec, RunSpec, SourceSpec, VideoChoice, VideoSpec};
-use jostle_units::{Span, Time};
+use jostle_units::{ConnectionId, FlowId, LinkId, Span, Time};
 use proptest::prelude::*;
 
 const SEGMENT: u64 = 1_448;
@@ -16,8 +16,8 @@ fn hop(name: &str, rate_bps: u64, delay_ns: u64, packets: u64) -> LinkSpec {
 
 /// The connection that goes on from where `from` ends, over a link of its own.
 fn relay(name: &str, controller: &str, from: u32, over: u32, buffer_bytes: u64) -> FlowSpec {
-    let source = SourceSpec::Relay { from, buffer_bytes };
-    FlowSpec { source, path: vec![over], ..flow(name, controller, 20 * MS) }
+    let source = SourceSpec::Relay { from: FlowId(from), buffer_bytes };
+    FlowSpec { source, path: vec![LinkId(over)], ..flow(name, controller, 20 * MS) }
 }
 
 /// 20 Mbit/s and 20 ms to the proxy, then a satellite of 10 Mbit/s and 520 ms.
@@ -35,7 +35,7 @@ fn satellite(bytes: u64, buffer_bytes: u64) -> RunSpec {
 /// What every connection has delivered and what of it is acknowledged, and how much a proxy ever held.
 #[derive(Debug)]
 struct Hops {
-    relayed: Vec<Option<u32>>,
+    relayed: Vec<Option<FlowId>>,
     buffers: Vec<u64>,
     delivered: Vec<u64>,
     acked: Vec<u64>,
@@ -52,7 +52,7 @@ impl Hops {
             // A proxy reads no more than its buffer, and its receive buffer holds the rest: a segment
             // more than its window, for one is not counted yet when it is acknowledged.
             SourceSpec::Relay { from, buffer_bytes } => {
-                buffer_bytes + spec.flows[from as usize].receive_window_bytes + SEGMENT
+                buffer_bytes + spec.flows[from.index()].receive_window_bytes + SEGMENT
             }
             _ => u64::MAX,
         };
@@ -70,7 +70,7 @@ impl Hops {
 
     fn check(&mut self, flow: usize, now: Time) {
         let Some(from) = self.relayed[flow] else { return };
-        let came = self.delivered[from as usize];
+        let came = self.delivered[from.index()];
         if self.delivered[flow] > came {
             let gone = self.delivered[flow];
             self.wrong = Some(format!("{now}: {gone} bytes left a proxy that had {came}"));
@@ -84,23 +84,23 @@ impl Hops {
 }
 
 impl EventSink for Hops {
-    fn opened(&mut self, now: Time, flow: u32) {
-        self.opened[flow as usize] = Some(now);
+    fn opened(&mut self, now: Time, flow: FlowId) {
+        self.opened[flow.index()] = Some(now);
     }
-    fn delivered(&mut self, now: Time, flow: u32, payload_bytes: u64) {
-        self.delivered[flow as usize] += payload_bytes;
+    fn delivered(&mut self, now: Time, flow: ConnectionId, payload_bytes: u64) {
+        self.delivered[flow.index()] += payload_bytes;
         (0..self.relayed.len()).for_each(|it| self.check(it, now));
     }
-    fn acked(&mut self, now: Time, flow: u32, row: &AckEvent) {
-        self.acked[flow as usize] = row.acked_bytes;
-        self.check(flow as usize, now);
+    fn acked(&mut self, now: Time, flow: ConnectionId, row: &AckEvent) {
+        self.acked[flow.index()] = row.acked_bytes;
+        self.check(flow.index(), now);
     }
-    fn flow_completed(&mut self, now: Time, flow: u32, _: Span) {
+    fn flow_completed(&mut self, now: Time, flow: ConnectionId, _: Span) {
         let last = self.acked.len() - 1;
         if self.acked[last] != self.delivered[0] {
             self.wrong = Some(format!("complete, and {} bytes acknowledged", self.acked[last]));
         }
-        self.completed[flow as usize] = Some(now);
+        self.completed[flow.index()] = Some(now);
     }
 }
 
@@ -176,7 +176,7 @@ fn a_way_without_links_takes_no_time_but_the_flow_s_own() {
     let mut spec = satellite(500_000, 1_000_000);
     spec.flows[0].path = vec![];
     spec.links.remove(0);
-    spec.flows[1].path = vec![0];
+    spec.flows[1].path = vec![LinkId(0)];
     let found = hops(&spec);
     assert_eq!(found.opened[1], Some(Time::ZERO));
     assert_eq!(found.delivered, [500_000, 500_000]);
@@ -204,11 +204,11 @@ fn connections_are_passed_on_once_and_from_before() {
     let twice = find(&|spec| spec.flows.push(relay("again", "cubic", 0, 1, 100_000)));
     assert!(twice.contains("flows[1].source.from"), "{twice}");
     let itself = find(&|spec| {
-        spec.flows[1].source = SourceSpec::Relay { from: 1, buffer_bytes: 100_000 };
+        spec.flows[1].source = SourceSpec::Relay { from: FlowId(1), buffer_bytes: 100_000 };
     });
     assert!(itself.contains("flows[1].source.from"), "{itself}");
     let tiny = find(&|spec| {
-        spec.flows[1].source = SourceSpec::Relay { from: 0, buffer_bytes: 1_447 };
+        spec.flows[1].source = SourceSpec::Relay { from: FlowId(0), buffer_bytes: 1_447 };
     });
     assert!(tiny.contains("flows[1].source.buffer_bytes"), "{tiny}");
     let other = find(&|spec| spec.flows[1].mtu_bytes = 1_400);
@@ -286,7 +286,7 @@ impl Chain {
             let at = i as usize;
             let window = self.windows[at] * SEGMENT;
             FlowSpec {
-                path: if beside && at + 1 < self.hops.len() { vec![] } else { vec![i] },
+                path: if beside && at + 1 < self.hops.len() { vec![] } else { vec![LinkId(i)] },
                 receive_window_bytes: window,
                 initial_receive_window_bytes: window.min(65_535),
                 receive_window_autotuning: self.gro,
@@ -295,7 +295,7 @@ impl Chain {
                     SourceSpec::Fixed { bytes: self.bytes.into() }
                 } else {
                     let buffer_bytes = self.buffers[at] * SEGMENT;
-                    SourceSpec::Relay { from: i - 1, buffer_bytes }
+                    SourceSpec::Relay { from: FlowId(i - 1), buffer_bytes }
                 },
                 ..flow(&format!("f{i}"), CONTROLLERS[self.controllers[at]], 5 * MS)
             }

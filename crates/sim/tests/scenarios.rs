@@ -3,7 +3,7 @@
 use crate::common::*;
 use jostle_metrics::{EventSink, FlowState, LinkPhase, Summary};
 use jostle_run_spec::{FlowSpec, LinkPart, LinkSpec, OutageSpec, Quantile, RunSpec, SourceSpec};
-use jostle_units::{FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, Time};
+use jostle_units::{ConnectionId, FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, FlowId, LinkId, Time};
 
 const PACKET: f64 = FULL_PACKET_BYTES as f64;
 
@@ -82,8 +82,8 @@ fn the_long_flow_loses_in_the_parking_lot() {
         flow("short 1", "reno", 40 * MS),
         flow("short 2", "reno", 40 * MS),
     ];
-    flows[0].path = vec![0, 1];
-    flows[2].path = vec![1];
+    flows[0].path = vec![LinkId(0), LinkId(1)];
+    flows[2].path = vec![LinkId(1)];
     let summary = measure(&run(120 * S, vec![bottleneck("a"), bottleneck("b")], flows));
     let [long, short_1, short_2] = [0, 1, 2].map(|flow| goodput_mbps(&summary, flow));
     assert!(long < 0.8 * short_1 && long < 0.8 * short_2, "{long}, {short_1}, {short_2} Mbit/s");
@@ -92,7 +92,7 @@ fn the_long_flow_loses_in_the_parking_lot() {
 
 fn with_return(rate_bps: u64, limit_bytes: u64) -> RunSpec {
     let mut forward = flow("forward", "cubic", 20 * MS);
-    forward.reverse_path = vec![1];
+    forward.reverse_path = vec![LinkId(1)];
     let mut back = link("back", rate_bps, limit_bytes);
     back.delay = constant_delay(20 * MS);
     run(40 * S, vec![link("there", 50 * MBPS, 250_000), back], vec![forward])
@@ -114,8 +114,8 @@ fn a_return_path_matters_by_its_acks() {
 
     let mut crowded = with_return(10 * MBPS, 100_000);
     let mut against = flow("against", "cubic", 20 * MS);
-    against.path = vec![1];
-    against.reverse_path = vec![0];
+    against.path = vec![LinkId(1)];
+    against.reverse_path = vec![LinkId(0)];
     crowded.flows.push(against);
     let summary = measure(&crowded);
     let delayed = goodput_mbps(&summary, 0);
@@ -235,10 +235,10 @@ struct Modes {
 }
 
 impl EventSink for Modes {
-    fn delivered(&mut self, _now: Time, _flow: u32, payload_bytes: u64) {
+    fn delivered(&mut self, _now: Time, _flow: ConnectionId, payload_bytes: u64) {
         self.delivered_bytes += payload_bytes;
     }
-    fn flow_state(&mut self, now: Time, _flow: u32, state: &FlowState) {
+    fn flow_state(&mut self, now: Time, _flow: FlowId, state: &FlowState) {
         self.modes.push((now, state.mode));
     }
 }

@@ -3,7 +3,7 @@
 use crate::common::*;
 use jostle_metrics::{EventSink, FlowState, Summary};
 use jostle_run_spec::{FlowSpec, QuickStartSpec, RunSpec, SourceSpec};
-use jostle_units::Time;
+use jostle_units::{FlowId, LinkId, Time};
 
 fn started_by(start: &str, bytes: u64, rtt_ns: u64) -> FlowSpec {
     let mut download = flow("download", "cubic", rtt_ns);
@@ -80,7 +80,7 @@ fn quick_start_is_granted_by_the_whole_path() {
     };
     let at = |allowances| {
         let mut asking = started_by("quickstart", 400 * 1_448, 100 * MS);
-        asking.path = vec![0, 1];
+        asking.path = vec![LinkId(0), LinkId(1)];
         completion_time_s(&run(5 * S, links(allowances), vec![asking]))
     };
     // 82 Mbit/s are 676 packets in a round trip: all in the first, paced over 59 ms of it.
@@ -107,7 +107,7 @@ fn visits(
             let mut visit = flow(&format!("visit {i}"), controller, rtt_ns);
             visit.source = SourceSpec::Fixed { bytes: bytes.into() };
             visit.memory = memory.map(algorithm);
-            visit.after = i.checked_sub(1);
+            visit.after = i.checked_sub(1).map(FlowId);
             visit.start_ns = 100 * MS;
             visit
         })
@@ -134,8 +134,8 @@ fn flows_open_one_after_the_other() {
 struct Opened(Vec<Time>);
 
 impl EventSink for Opened {
-    fn opened(&mut self, now: Time, flow: u32) {
-        assert_eq!(flow as usize, self.0.len());
+    fn opened(&mut self, now: Time, flow: FlowId) {
+        assert_eq!(flow.index(), self.0.len());
         self.0.push(now);
     }
 }
@@ -228,7 +228,7 @@ fn remembered_bps(bytes: u64, estimator: &str) -> f64 {
 struct LastInternal(f64);
 
 impl EventSink for LastInternal {
-    fn controller_state(&mut self, _now: Time, _flow: u32, quantity: &'static str, value: f64) {
+    fn controller_state(&mut self, _now: Time, _flow: FlowId, quantity: &'static str, value: f64) {
         if quantity == "bandwidth_estimate_bps" {
             self.0 = value;
         }
@@ -288,8 +288,8 @@ struct Modes {
 }
 
 impl EventSink for Modes {
-    fn flow_state(&mut self, _now: Time, flow: u32, state: &FlowState) {
-        if flow != 1 {
+    fn flow_state(&mut self, _now: Time, flow: FlowId, state: &FlowState) {
+        if flow != FlowId(1) {
             return;
         }
         self.seen.insert(state.mode);

@@ -3,6 +3,7 @@
 use crate::common::*;
 use jostle_metrics::{Summary, WebSummary};
 use jostle_run_spec::{FlowSpec, RunSpec, SourceSpec, WebSpec};
+use jostle_units::LinkId;
 
 /// Pages of a main object and some others; parsing takes 10 ms, reading 1 s.
 fn pages(objects: u64, connections: u32) -> WebSpec {
@@ -20,7 +21,11 @@ fn pages(objects: u64, connections: u32) -> WebSpec {
 }
 
 fn reader(web: WebSpec) -> FlowSpec {
-    FlowSpec { source: SourceSpec::Web(web), reverse_path: vec![1], ..flow("web", "cubic", 0) }
+    FlowSpec {
+        source: SourceSpec::Web(web),
+        reverse_path: vec![LinkId(1)],
+        ..flow("web", "cubic", 0)
+    }
 }
 
 /// 10 Mbit/s down and 1 Mbit/s up, 20 ms each way.
@@ -86,7 +91,11 @@ fn connections_beside_each_other_are_quicker_than_one_and_one_that_is_multiplexe
 /// What an upload leaves in the queue of the way up is what each request and each SYN-ACK waits for.
 #[test]
 fn an_upload_makes_pages_wait() {
-    let upload = FlowSpec { path: vec![1], reverse_path: vec![0], ..flow("upload", "cubic", 0) };
+    let upload = FlowSpec {
+        path: vec![LinkId(1)],
+        reverse_path: vec![LinkId(0)],
+        ..flow("upload", "cubic", 0)
+    };
     let mut spec = home(60, vec![reader(pages(3, 6)), upload]);
     let SourceSpec::Web(web) = &mut spec.flows[0].source else { unreachable!() };
     web.pages = None;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use crate::{Page, Pages};
 use jostle_run_spec::{FlowSpec, SourceSpec};
-use jostle_units::{Span, Time};
+use jostle_units::{ConnectionId, FlowId, Span, Time};
 
 /// Initial timeout of a request on a connection without an RTT sample (RFC 6298 §2 (2.1)).
 const FIRST_TIMEOUT: Span = Span::from_ms(1_000);
@@ -27,14 +27,14 @@ pub enum BrowserAction {
     /// Send a request.
     Send {
         /// Number of the connection.
-        connection: u32,
+        connection: ConnectionId,
         /// Number of the request on this connection.
         number: u32,
     },
     /// Close a connection.
     Close {
         /// Number of the connection.
-        connection: u32,
+        connection: ConnectionId,
     },
     /// A page was requested.
     Asked,
@@ -67,10 +67,13 @@ enum Stage {
     Over,
 }
 
+/// Number of a connection that was requested and is not open yet.
+const UNOPENED: ConnectionId = ConnectionId(u32::MAX);
+
 /// A connection for the current page.
 #[derive(Debug)]
 struct BrowserConnection {
-    connection: u32,
+    connection: ConnectionId,
     /// Sizes of the requested objects.
     asked_bytes: Vec<u64>,
     /// Number of these requests that reached the server.
@@ -92,7 +95,7 @@ impl BrowserConnection {
 #[derive(Debug)]
 pub struct WebBrowser {
     /// Number of the browser's flow.
-    pub flow: u32,
+    pub flow: FlowId,
     /// Size of a request.
     pub request_bytes: u16,
     pages: Pages,
@@ -115,7 +118,7 @@ pub struct WebBrowser {
 
 impl WebBrowser {
     /// Creates the browser of a flow in a run with `seed`; `None` if the flow has another source.
-    pub fn of(flow: u32, spec: &FlowSpec, seed: u64) -> Option<Self> {
+    pub fn of(flow: FlowId, spec: &FlowSpec, seed: u64) -> Option<Self> {
         let SourceSpec::Web(web) = &spec.source else { return None };
         Some(Self {
             flow,
@@ -162,13 +165,13 @@ impl WebBrowser {
     }
 
     /// Records that the requested connection `line` was opened as `connection`.
-    pub fn opened(&mut self, line: usize, connection: u32) {
+    pub fn opened(&mut self, line: usize, connection: ConnectionId) {
         self.lines[line].connection = connection;
     }
 
     /// Handles a request that reached the server. Returns the size of the requested object, unless
     /// the request is a duplicate or an earlier one is missing.
-    pub fn reached(&mut self, connection: u32, number: u32) -> Option<u64> {
+    pub fn reached(&mut self, connection: ConnectionId, number: u32) -> Option<u64> {
         let line = self.lines.iter_mut().find(|line| line.connection == connection)?;
         if line.reached != number {
             return None;
@@ -178,13 +181,19 @@ impl WebBrowser {
     }
 
     /// Returns the size of the oldest object that was requested on a connection and is not complete.
-    pub fn awaited_bytes(&self, connection: u32) -> Option<u64> {
+    pub fn awaited_bytes(&self, connection: ConnectionId) -> Option<u64> {
         let line = self.lines.iter().find(|line| line.connection == connection)?;
         line.asked_bytes.get(line.whole as usize).copied()
     }
 
     /// Handles the completion of objects on a connection, and its current RTT.
-    pub fn on_objects_complete(&mut self, connection: u32, count: u32, rtt: Span, now: Time) {
+    pub fn on_objects_complete(
+        &mut self,
+        connection: ConnectionId,
+        count: u32,
+        rtt: Span,
+        now: Time,
+    ) {
         let Some(at) = self.lines.iter().position(|line| line.connection == connection) else {
             return;
         };
@@ -263,7 +272,7 @@ impl WebBrowser {
         let repeat_at = self.repeat_time(now, FIRST_TIMEOUT);
         self.steps.push(BrowserAction::Open { line: self.lines.len() });
         self.lines.push(BrowserConnection {
-            connection: u32::MAX,
+            connection: UNOPENED,
             asked_bytes: vec![bytes],
             reached: 0,
             whole: 0,

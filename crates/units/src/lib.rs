@@ -1,10 +1,11 @@
 //! Types that all crates share: points and spans of virtual time, rates, random streams that depend
-//! only on a seed and a name, the ECN field of a packet, the queue in which packets wait, and what
-//! limits a sender.
+//! only on a seed and a name, numbers of flows, connections and links, the ECN field of a packet, the
+//! queue in which packets wait, and what limits a sender.
 //!
 //! Amounts of data are plain integers with the unit at the end of their name (`size_bytes`).
 
 mod ecn;
+mod identifiers;
 mod random_stream;
 mod rate;
 mod ring_buffer;
@@ -12,6 +13,7 @@ mod send_limit;
 mod time;
 
 pub use ecn::Ecn;
+pub use identifiers::{ConnectionId, FlowId, LinkId};
 pub use random_stream::{RandomStream, RandomStreamName};
 pub use rate::Rate;
 pub use ring_buffer::RingBuffer;

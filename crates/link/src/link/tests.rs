@@ -3,7 +3,7 @@ use crate::capacity::{Constant as Rated, Steps};
 use crate::delay::Constant;
 use crate::packet::Ecn;
 use crate::queue::{DropTail, QueueLimit};
-use jostle_units::{Rate, Span};
+use jostle_units::{ConnectionId, Rate, Span};
 
 /// 1250 bytes take 100 µs at 100 Mbit/s.
 const SIZE_BYTES: u32 = 1250;
@@ -12,7 +12,7 @@ impl crate::TransportHeader for u32 {}
 
 fn packet(body: u32) -> Packet<u32> {
     Packet {
-        flow: 0,
+        connection: ConnectionId(0),
         size_bytes: SIZE_BYTES,
         queued_at: Time::ZERO,
         ecn: Ecn::NotCapable,

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use jostle_units::{Span, Time};
+use jostle_units::{ConnectionId, FlowId, Span, Time};
 
 use super::{Backlog, QueueDiscipline};
 use crate::packet::{DropReason, Packet, PacketOutcome};
@@ -104,7 +104,7 @@ impl<B: TransportHeader + Copy + Send> AckThinning<B> {
         ack: PureAck,
         outcome: &mut dyn PacketOutcome<B>,
     ) {
-        let index = packet.flow as usize;
+        let index = packet.connection.index();
         if self.flows.len() <= index {
             self.flows.resize(index + 1, FlowAckState::NOTHING);
         }
@@ -173,7 +173,7 @@ impl<B: TransportHeader + Copy + Send> QueueDiscipline<B> for AckThinning<B> {
         self.queue.set_flow_hosts(hosts);
     }
 
-    fn register_connection(&mut self, connection: u32, flow: u32) {
+    fn register_connection(&mut self, connection: ConnectionId, flow: FlowId) {
         self.queue.register_connection(connection, flow);
     }
 
@@ -209,7 +209,7 @@ mod tests {
 
     fn packet(flow: u32, now: Time, body: Body) -> Packet<Body> {
         Packet {
-            flow,
+            connection: ConnectionId(flow),
             size_bytes: 66,
             queued_at: now,
             ecn: Ecn::NotCapable,

@@ -14,7 +14,9 @@ mod set_associative_hash;
 use std::collections::VecDeque;
 
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
-use jostle_units::{LINK_HEADER_BYTES, RandomStream, Rate, RingBuffer, Span, Time};
+use jostle_units::{
+    ConnectionId, FlowId, LINK_HEADER_BYTES, RandomStream, Rate, RingBuffer, Span, Time,
+};
 
 use super::{Backlog, QueueDiscipline, mark};
 use crate::packet::{DropReason, Ecn, Packet, PacketOutcome};
@@ -208,7 +210,7 @@ impl<B> Cake<B> {
             true => ends_of(packet, &self.hosts),
             false => [0; 2],
         };
-        let Some(hash) = self.isolation.hash(packet.flow, ends) else { return 0 };
+        let Some(hash) = self.isolation.hash(packet.connection, ends) else { return 0 };
         let queues = &self.queues;
         let found = self.sets.queue_for_hash(hash, |index| queues[index].set != FlowSet::Nowhere);
         if let (Some(loads), false) = (&mut self.loads, found.known) {
@@ -451,11 +453,11 @@ impl<B: TransportHeader + Copy + Send> QueueDiscipline<B> for Cake<B> {
         }
     }
 
-    fn register_connection(&mut self, connection: u32, flow: u32) {
-        if let Some(hosts) = self.hosts.get(flow as usize).copied() {
-            let room = self.hosts.len().max(connection as usize + 1);
+    fn register_connection(&mut self, connection: ConnectionId, flow: FlowId) {
+        if let Some(hosts) = self.hosts.get(flow.index()).copied() {
+            let room = self.hosts.len().max(connection.index() + 1);
             self.hosts.resize(room, FlowHosts::default());
-            self.hosts[connection as usize] = hosts;
+            self.hosts[connection.index()] = hosts;
         }
     }
 

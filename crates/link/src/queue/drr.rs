@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use jostle_registry::{Parameter, ParameterValues, QueueLimit, RegistryEntry};
-use jostle_units::Time;
+use jostle_units::{ConnectionId, FlowId, Time};
 
 use super::{Backlog, DropTail, QueueDiscipline};
 use crate::packet::{Packet, PacketOutcome};
@@ -116,14 +116,14 @@ impl<B: Copy + Send + 'static> Drr<B> {
     }
 
     #[inline]
-    fn class_of(&mut self, flow: u32) -> usize {
+    fn class_of(&mut self, connection: ConnectionId) -> usize {
         match &self.assignment {
             Assignment::Classes(class_of) => {
-                class_of.get(flow as usize).map_or(0, |class| *class as usize)
+                class_of.get(connection.index()).map_or(0, |class| *class as usize)
             }
             Assignment::Flows { quantum_bytes, limit } => {
                 let (quantum_bytes, limit) = (*quantum_bytes, *limit);
-                let index = (flow % FLOWS) as usize;
+                let index = (connection.0 % FLOWS) as usize;
                 while self.classes.len() <= index {
                     self.classes.push(Slot::new(quantum_bytes, Box::new(DropTail::new(limit))));
                 }
@@ -155,7 +155,7 @@ impl Backlog {
 
 impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
     fn enqueue(&mut self, now: Time, packet: Packet<B>, outcome: &mut dyn PacketOutcome<B>) {
-        let index = self.class_of(packet.flow);
+        let index = self.class_of(packet.connection);
         let slot = &mut self.classes[index];
         let before = slot.backlog();
         slot.queue.enqueue(now, packet, outcome);
@@ -253,7 +253,7 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
         self.classes.iter_mut().for_each(|slot| slot.queue.set_flow_hosts(hosts));
     }
 
-    fn register_connection(&mut self, connection: u32, flow: u32) {
+    fn register_connection(&mut self, connection: ConnectionId, flow: FlowId) {
         self.classes.iter_mut().for_each(|slot| slot.queue.register_connection(connection, flow));
     }
 
@@ -273,7 +273,7 @@ mod tests {
     use crate::registry;
 
     fn of_flow(flow: u32, size_bytes: u32) -> Packet<()> {
-        Packet { flow, ..packet(size_bytes) }
+        Packet { connection: ConnectionId(flow), ..packet(size_bytes) }
     }
 
     /// Linux asks a fifo for the size of its head and leaves it there
@@ -289,7 +289,7 @@ mod tests {
         }
         // The second class looked at its head and could not send it.
         for _ in 0..2 {
-            assert_eq!(queue.dequeue(Time::ZERO, &mut fates).map(|it| it.flow), Some(0));
+            assert_eq!(queue.dequeue(Time::ZERO, &mut fates).map(|it| it.connection.0), Some(0));
         }
         assert_eq!(queue.backlog_packets(), 2);
         queue.enqueue(Time::ZERO, of_flow(1, 1_500), &mut fates);
@@ -314,7 +314,7 @@ mod tests {
         let mut bytes = vec![0; flows];
         for _ in 0..packets {
             let packet = queue.dequeue(Time::ZERO, &mut RecordedOutcomes::default()).unwrap();
-            bytes[packet.flow as usize] += u64::from(packet.size_bytes);
+            bytes[packet.connection.index()] += u64::from(packet.size_bytes);
         }
         bytes
     }
@@ -331,7 +331,7 @@ mod tests {
         }
         let order: Vec<_> = (0..5)
             .map(|_| queue.dequeue(Time::ZERO, &mut RecordedOutcomes::default()).unwrap())
-            .map(|packet| (packet.flow, packet.size_bytes))
+            .map(|packet| (packet.connection.0, packet.size_bytes))
             .collect();
         // 300 + 500 suffice for 750 in the second turn, and the 50 that are left for 20.
         assert_eq!(order, [(0, 200), (1, 500), (0, 750), (0, 20), (1, 500)]);
@@ -369,7 +369,7 @@ mod tests {
             let mut bytes = [0f64; 4];
             for n in 0..2_000 {
                 let packet = queue.dequeue(Time::ZERO, &mut RecordedOutcomes::default()).unwrap();
-                bytes[packet.flow as usize] += f64::from(packet.size_bytes);
+                bytes[packet.connection.index()] += f64::from(packet.size_bytes);
                 if n < 200 {
                     continue;
                 }
@@ -422,7 +422,7 @@ mod tests {
         for flow in [0, 0, 1, 1, 1] {
             queue.enqueue(Time::ZERO, of_flow(flow, 1514), &mut fates);
         }
-        let mut taken = || queue.dequeue(Time::ZERO, &mut fates).map(|packet| packet.flow);
+        let mut taken = || queue.dequeue(Time::ZERO, &mut fates).map(|packet| packet.connection.0);
         let order: Vec<_> = (0..4).map_while(|_| taken()).collect();
         assert_eq!(order, [0, 1, 1, 1]);
         assert_eq!(taken(), None);
@@ -453,7 +453,7 @@ mod tests {
         for n in 0u64.. {
             let now = Time::ZERO + jostle_units::Span::from_ms(n);
             let Some(packet) = queue.dequeue(now, &mut fates) else { break };
-            sent[packet.flow as usize] += 1;
+            sent[packet.connection.index()] += 1;
             assert_eq!(
                 queue.backlog_packets(),
                 1_000 - sent[0] - sent[1] - fates.dropped.len() as u64

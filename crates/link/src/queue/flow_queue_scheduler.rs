@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use jostle_registry::Parameter;
+use jostle_units::ConnectionId;
 
 use crate::parameters::packets;
 
@@ -14,12 +15,13 @@ pub(super) const QUANTUM: Parameter = Parameter::size("quantum", Some(packets(1)
 pub(super) const QUEUES: Parameter = Parameter::integer("queues", 1_024, 1..=65_536)
     .summary("number of queues that flows are hashed to");
 
-/// Hashes a flow by the finaliser of MurmurHash3, which maps different flows to different hashes.
-/// Linux perturbs its hashes at random; here only the flow number counts, so that runs are
+/// Hashes the number of a flow or host by the finaliser of MurmurHash3, which maps different numbers
+/// to different hashes.
+/// Linux perturbs its hashes at random; here only the number counts, so that runs are
 /// reproducible.
 #[inline]
-pub(super) fn hash_of(flow: u32) -> u32 {
-    let mut hash = flow;
+pub(super) fn hash_of(number: u32) -> u32 {
+    let mut hash = number;
     hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
     hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
     hash ^ (hash >> 16)
@@ -27,8 +29,8 @@ pub(super) fn hash_of(flow: u32) -> u32 {
 
 /// Returns the queue of a flow.
 #[inline]
-pub(super) fn bucket_of(flow: u32, queues: usize) -> usize {
-    ((u64::from(hash_of(flow)) * queues as u64) >> 32) as usize
+pub(super) fn bucket_of(connection: ConnectionId, queues: usize) -> usize {
+    ((u64::from(hash_of(connection.0)) * queues as u64) >> 32) as usize
 }
 
 /// Scheduler state.
@@ -118,7 +120,7 @@ mod tests {
     #[test]
     fn flows_spread_over_the_queues() {
         let mut hits = vec![0u32; 1024];
-        (0..10_240).for_each(|flow| hits[bucket_of(flow, 1024)] += 1);
+        (0..10_240).for_each(|flow| hits[bucket_of(ConnectionId(flow), 1024)] += 1);
         // Poisson with mean 10: more than 30 in any of 1024 has a probability below 10⁻⁴.
         assert!(hits.iter().all(|n| *n <= 30));
         assert!(hits.iter().filter(|n| **n == 0).count() < 5);

@@ -129,7 +129,7 @@ impl<B> FqCodel<B> {
 
 impl<B: Copy + Send> QueueDiscipline<B> for FqCodel<B> {
     fn enqueue(&mut self, now: Time, packet: Packet<B>, outcome: &mut dyn PacketOutcome<B>) {
-        let index = bucket_of(packet.flow, self.queues.len());
+        let index = bucket_of(packet.connection, self.queues.len());
         self.bytes[index] += u64::from(packet.size_bytes);
         self.total.add(packet.size_bytes);
         self.queues[index].packets.push_back(packet);
@@ -170,6 +170,8 @@ mod tests {
     use jostle_registry::ParameterValue;
 
     use super::super::test_support::{RecordedOutcomes, packet};
+    use jostle_units::ConnectionId;
+
     use super::*;
 
     /// With the defaults of Linux but for the limit, if one is given.
@@ -179,12 +181,14 @@ mod tests {
     }
 
     fn of_flow(flow: u32, size_bytes: u32) -> Packet<()> {
-        Packet { flow, ..packet(size_bytes) }
+        Packet { connection: ConnectionId(flow), ..packet(size_bytes) }
     }
 
     fn flows(queue: &mut FqCodel<()>, n: usize) -> Vec<u32> {
         let mut fates = RecordedOutcomes::default();
-        (0..n).map_while(|_| queue.dequeue(Time::ZERO, &mut fates).map(|p| p.flow)).collect()
+        (0..n)
+            .map_while(|_| queue.dequeue(Time::ZERO, &mut fates).map(|p| p.connection.0))
+            .collect()
     }
 
     #[test]

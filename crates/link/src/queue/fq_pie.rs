@@ -77,7 +77,7 @@ impl<B> FqPie<B> {
 
 impl<B: Copy + Send> QueueDiscipline<B> for FqPie<B> {
     fn enqueue(&mut self, now: Time, mut packet: Packet<B>, outcome: &mut dyn PacketOutcome<B>) {
-        let index = bucket_of(packet.flow, self.queues.len());
+        let index = bucket_of(packet.connection, self.queues.len());
         let queue = &mut self.queues[index];
         // Linux updates all queues by a timer. The inputs of an update change only when a packet
         // arrives or leaves, so it is sufficient to make the updates then.
@@ -131,7 +131,7 @@ impl<B: Copy + Send> QueueDiscipline<B> for FqPie<B> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use jostle_units::Span;
+    use jostle_units::{ConnectionId, Span};
 
     use super::super::test_support::{RecordedOutcomes, packet};
     use super::*;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     fn of_flow(flow: u32, now: Time) -> Packet<()> {
-        Packet { flow, queued_at: now, ..packet(1514) }
+        Packet { connection: ConnectionId(flow), queued_at: now, ..packet(1514) }
     }
 
     /// Two flows share 12 Mbit/s, a packet in a millisecond; one sends as much as the link
@@ -157,7 +157,7 @@ mod tests {
                 queue.enqueue(now, of_flow(1, now), &mut fates);
             }
             if let Some(packet) = queue.dequeue(now, &mut fates) {
-                let flow = packet.flow as usize;
+                let flow = packet.connection.index();
                 sent[flow] += u64::from(ms >= 10_000);
                 if ms >= 10_000 {
                     waited[flow] = waited[flow] + now.since(packet.queued_at);

@@ -32,7 +32,7 @@
 use std::collections::VecDeque;
 
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
-use jostle_units::{Ecn, HEADER_BYTES, LINK_HEADER_BYTES, Span, Time};
+use jostle_units::{ConnectionId, Ecn, HEADER_BYTES, LINK_HEADER_BYTES, Span, Time};
 
 use super::QueueDiscipline;
 use super::fifo::Backlog;
@@ -122,8 +122,8 @@ impl<B> PfifoGro<B> {
 
     /// Returns the latest buffer of a flow.
     #[inline]
-    fn buffer_of(&mut self, flow: u32) -> &mut Buffer {
-        let index = flow as usize;
+    fn buffer_of(&mut self, connection: ConnectionId) -> &mut Buffer {
+        let index = connection.index();
         if index >= self.open.len() {
             self.open.resize(index + 1, CLOSED);
         }
@@ -134,7 +134,7 @@ impl<B> PfifoGro<B> {
     /// with that buffer, or `None` if it cannot join.
     fn join(&mut self, now: Time, packet: &Packet<B>) -> Option<bool> {
         let (left, gro_max_bytes) = (self.left, self.gro_max_bytes);
-        let buffer = self.buffer_of(packet.flow);
+        let buffer = self.buffer_of(packet.connection);
         let payload_bytes = packet.size_bytes.saturating_sub(HEADER_BYTES);
         let fits = now <= buffer.until
             && buffer.packet_bytes >= packet.size_bytes
@@ -169,10 +169,10 @@ impl<B: Send> QueueDiscipline<B> for PfifoGro<B> {
         let has_room = self.came - self.left < self.limit;
         let number = has_room.then_some(self.came);
         let until = now + self.coalesce;
-        let Packet { flow, size_bytes, ecn, .. } = packet;
+        let Packet { connection, size_bytes, ecn, .. } = packet;
         let bytes = size_bytes.saturating_sub(LINK_HEADER_BYTES);
         let packet_bytes = if size_bytes < LEAST_DATA_BYTES { 0 } else { size_bytes };
-        *self.buffer_of(flow) = Buffer { until, packet_bytes, bytes, ecn, number };
+        *self.buffer_of(connection) = Buffer { until, packet_bytes, bytes, ecn, number };
         if has_room {
             self.came += 1;
             self.keep(packet, true);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     fn of(flow: u32, size_bytes: u32) -> Packet<()> {
-        Packet { flow, ..packet(size_bytes) }
+        Packet { connection: ConnectionId(flow), ..packet(size_bytes) }
     }
 
     /// Buffers that wait after packets of flows and sizes came at the given microseconds.
@@ -313,10 +313,10 @@ mod tests {
                 now += Span::from_us(random.below(20));
                 if random.chance(0.4) {
                     if let Some((first, gone)) =
-                        queue.waiting.front().map(|(p, _)| (p.flow, p.queued_at))
+                        queue.waiting.front().map(|(p, _)| (p.connection.0, p.queued_at))
                     {
                         let taken = queue.dequeue(now, &mut fates).unwrap();
-                        assert_eq!((taken.flow, taken.queued_at), (first, gone));
+                        assert_eq!((taken.connection.0, taken.queued_at), (first, gone));
                         let owner = listed.iter_mut().find(|b| b.0 == first && b.2 > 0).unwrap();
                         owner.2 -= 1;
                         owner.3 = true;

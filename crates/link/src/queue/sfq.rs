@@ -128,7 +128,7 @@ impl<B> Sfq<B> {
 
 impl<B: Copy + Send> QueueDiscipline<B> for Sfq<B> {
     fn enqueue(&mut self, now: Time, packet: Packet<B>, outcome: &mut dyn PacketOutcome<B>) {
-        let index = bucket_of(packet.flow, self.queues.len());
+        let index = bucket_of(packet.connection, self.queues.len());
         let queue = &mut self.queues[index];
         let waiting = queue.packets.len();
         if waiting == 0 && self.active.len() >= self.flows {
@@ -197,6 +197,8 @@ mod tests {
     use jostle_registry::ParameterValue;
 
     use super::super::test_support::{RecordedOutcomes, packet};
+    use jostle_units::ConnectionId;
+
     use super::*;
 
     fn sfq<const N: usize>(given: [(&str, ParameterValue); N]) -> Sfq<()> {
@@ -205,12 +207,14 @@ mod tests {
     }
 
     fn of_flow(flow: u32, size_bytes: u32) -> Packet<()> {
-        Packet { flow, ..packet(size_bytes) }
+        Packet { connection: ConnectionId(flow), ..packet(size_bytes) }
     }
 
     fn flows(queue: &mut Sfq<()>, n: usize) -> Vec<u32> {
         let mut fates = RecordedOutcomes::default();
-        (0..n).map_while(|_| queue.dequeue(Time::ZERO, &mut fates).map(|p| p.flow)).collect()
+        (0..n)
+            .map_while(|_| queue.dequeue(Time::ZERO, &mut fates).map(|p| p.connection.0))
+            .collect()
     }
 
     #[test]

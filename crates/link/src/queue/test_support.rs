@@ -1,6 +1,6 @@
 //! Shared helpers of the queue disciplines' unit tests.
 
-use jostle_units::Time;
+use jostle_units::{ConnectionId, Time};
 
 use crate::packet::{DropReason, Ecn, Packet, PacketOutcome};
 
@@ -24,7 +24,7 @@ impl<B> PacketOutcome<B> for RecordedOutcomes {
 /// Returns a packet of flow 0 that is not ECN-capable.
 pub fn packet(size_bytes: u32) -> Packet<()> {
     Packet {
-        flow: 0,
+        connection: ConnectionId(0),
         size_bytes,
         queued_at: Time::ZERO,
         ecn: Ecn::NotCapable,

@@ -10,7 +10,7 @@ use jostle_link::{
     Capacity, DropReason, Ecn, Link, LinkObserver, Packet, PacketOutcome, PureAck, QueueDiscipline,
     TransportHeader,
 };
-use jostle_units::{Span, Time};
+use jostle_units::{ConnectionId, Span, Time};
 use proptest::prelude::*;
 
 /// What is done to a queue or a link.
@@ -64,7 +64,14 @@ impl TransportHeader for Serial {
 
 /// A packet whose body is its number.
 fn packet(serial: usize, now: Time, flow: u32, size_bytes: u32, ecn: Ecn) -> Packet<Serial> {
-    Packet { flow, size_bytes, queued_at: now, ecn, hop: 0, transport: Serial(serial) }
+    Packet {
+        connection: ConnectionId(flow),
+        size_bytes,
+        queued_at: now,
+        ecn,
+        hop: 0,
+        transport: Serial(serial),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,7 +114,7 @@ impl Account {
         if before != State::Inside {
             self.note(format!("packet {} left twice: {before:?}, {state:?}", packet.transport.0));
         }
-        if (original.flow, original.size_bytes) != (packet.flow, packet.size_bytes) {
+        if (original.connection, original.size_bytes) != (packet.connection, packet.size_bytes) {
             self.note(format!("packet {} has changed", packet.transport.0));
         }
         if original.ecn == Ecn::NotCapable && packet.ecn != Ecn::NotCapable {
@@ -125,7 +132,7 @@ impl Account {
     /// A packet comes out; with `in_order`, after all of its flow that were handed over before it.
     fn take(&mut self, packet: &Packet<Serial>, in_order: bool) {
         self.leave(packet, State::Taken);
-        let flow = packet.flow as usize;
+        let flow = packet.connection.index();
         let arrived = self.packets.get(packet.transport.0).map(|(original, _)| original.ecn);
         let l4s = matches!(arrived, Some(Ecn::L4s | Ecn::Marked));
         let order = 2 * flow + usize::from(self.two_queues && l4s);

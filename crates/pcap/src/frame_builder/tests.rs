@@ -1,5 +1,7 @@
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 
+use jostle_units::{FlowId, LinkId};
+
 use super::*;
 use jostle_run_spec::{Algorithm, LinuxRelease, SourceSpec, Transport};
 
@@ -14,7 +16,7 @@ fn framer() -> FrameBuilder {
         quic: None,
         controller: Algorithm { name: "reno".to_owned(), parameters: Default::default() },
         slow_start: None,
-        path: vec![0],
+        path: vec![LinkId(0)],
         reverse_path: Vec::new(),
         base_delay_ns: 0,
         start_ns: 0,
@@ -39,7 +41,7 @@ fn framer() -> FrameBuilder {
         receive_window_bytes: 6 << 20,
         nic_rate_bps: None,
     };
-    FrameBuilder::new(251, &flow)
+    FrameBuilder::new(FlowId(251), &flow)
 }
 
 fn header(kind: HeaderKind) -> SegmentHeader {

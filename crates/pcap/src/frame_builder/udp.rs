@@ -1,6 +1,7 @@
 //! Frames of QUIC datagrams, whose payload is simulated.
 
 use etherparse::{IpNumber, UdpHeader};
+use jostle_units::FlowId;
 
 use super::{Addresses, SENDER_PORT, snap_bytes};
 use jostle_metrics::{Datagram, EndpointRole};
@@ -19,7 +20,7 @@ pub(crate) struct DatagramFramer {
 }
 
 impl DatagramFramer {
-    pub fn new(position: usize, flow: &FlowSpec) -> Self {
+    pub fn new(position: FlowId, flow: &FlowSpec) -> Self {
         let kept_max = snap_bytes(flow) as usize;
         Self { addresses: Addresses::of(position), kept_max, frame: Vec::new() }
     }

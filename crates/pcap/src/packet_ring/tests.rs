@@ -1,3 +1,4 @@
+use jostle_units::FlowId;
 use serde_json::json;
 
 use super::*;
@@ -22,7 +23,7 @@ fn spec() -> RunSpec {
 
 fn ring() -> PacketRing<'static> {
     PacketRing {
-        flow: 0,
+        flow: FlowId(0),
         end: EndpointRole::Receiver,
         system: "Linux",
         start_ns: START_NS,

@@ -1,5 +1,6 @@
 //! Arrivals of a flow's connections.
 
+use jostle_units::LinkId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,8 @@ pub enum ArrivalsSpec {
         /// Load: data packets of the connections, with all headers, ÷ rate of the link.
         share: f64,
         /// Position of the link in `links`.
-        link: u32,
+        #[schemars(with = "u32")]
+        link: LinkId,
     },
     /// A list of arrivals.
     Listed {

@@ -3,6 +3,7 @@
 use super::{MAX_BYTES, MAX_NS, SpecError, SpecPath, within};
 use crate::arrivals::rate_per_s;
 use crate::{ArrivalsSpec, FlowSpec, Quantity, RunSpec, SourceSpec, Transport};
+use jostle_units::LinkId;
 
 /// Maximum number of connections of a run, and of a list: their numbers have 20 bits.
 pub(super) const MAX_CONNECTIONS: u64 = 1_000_000;
@@ -59,7 +60,7 @@ fn fits(at: SpecPath<'_>, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecErr
         return there("absent where packets are captured");
     }
     let mut links = flow.path.iter().chain(&flow.reverse_path);
-    if links.any(|link| spec.links[*link as usize].classes.is_some()) {
+    if links.any(|link| spec.links[link.index()].classes.is_some()) {
         return there("absent on a link with classes of flows");
     }
     Ok(())
@@ -68,7 +69,7 @@ fn fits(at: SpecPath<'_>, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecErr
 fn load(
     at: SpecPath<'_>,
     share: f64,
-    link: u32,
+    link: LinkId,
     flow: &FlowSpec,
     spec: &RunSpec,
 ) -> Result<(), SpecError> {
@@ -80,7 +81,7 @@ fn load(
     if !flow.path.contains(&link) {
         return Err(SpecError::unfit(place, link, "a link of the flow's path"));
     }
-    if spec.links[link as usize].constant_service().is_none() {
+    if spec.links[link.index()].constant_service().is_none() {
         let expected = "a link of a constant rate: a load is a share of it";
         return Err(SpecError::unfit(place, link, expected));
     }

@@ -2,7 +2,7 @@
 
 use jostle_link::delay::CONSTANT as DELAY;
 use jostle_units::{
-    DATAGRAM_HEADER_BYTES, LINK_HEADER_BYTES, MAX_MTU_BYTES, MIN_MTU_BYTES, mss_of,
+    DATAGRAM_HEADER_BYTES, FlowId, LINK_HEADER_BYTES, LinkId, MAX_MTU_BYTES, MIN_MTU_BYTES, mss_of,
 };
 
 use super::algorithms::{controller, memory};
@@ -99,12 +99,12 @@ fn ungoverned(at: SpecPath<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn path(at: SpecPath<'_>, path: &[u32], links: usize) -> Result<(), SpecError> {
+fn path(at: SpecPath<'_>, path: &[LinkId], links: usize) -> Result<(), SpecError> {
     if path.len() > MAX_HOPS {
         let given = format!("{} links long", path.len());
         return Err(SpecError::unfit(at, given, format!("at most {MAX_HOPS} links")));
     }
-    match path.iter().position(|link| *link as usize >= links) {
+    match path.iter().position(|link| link.index() >= links) {
         None => Ok(()),
         Some(i) => Err(SpecError::unfit(
             format_args!("{at}[{i}]"),
@@ -190,7 +190,7 @@ fn relay(
 ) -> Result<(), SpecError> {
     let Some(from) = flow.source.relays() else { return Ok(()) };
     let place = format_args!("{at}.source.from");
-    let Some(before) = flows.iter().take(position).nth(from as usize) else {
+    let Some(before) = flows.iter().take(position).nth(from.index()) else {
         return Err(SpecError::unfit(place, from, "the position of a flow before this one"));
     };
     if flow.transport != Transport::Tcp || before.transport != Transport::Tcp {
@@ -223,11 +223,11 @@ fn relay(
 fn after(
     at: SpecPath<'_>,
     position: usize,
-    after: Option<u32>,
+    after: Option<FlowId>,
     flows: &[FlowSpec],
 ) -> Result<(), SpecError> {
     let Some(after) = after else { return Ok(()) };
-    let before = flows.iter().take(position).nth(after as usize);
+    let before = flows.iter().take(position).nth(after.index());
     let Some(before) = before else {
         return Err(SpecError::unfit(at, after, "the position of a flow before this one"));
     };
@@ -256,7 +256,7 @@ fn packets(flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
     let fastest_bps = flow
         .path
         .iter()
-        .map(|link| spec.links[*link as usize].capacity.bounds_bps().1)
+        .map(|link| spec.links[link.index()].capacity.bounds_bps().1)
         .max()
         .unwrap_or(0);
     let bits = u128::from(fastest_bps) * u128::from(spec.duration_ns) / 1_000_000_000;

@@ -3,6 +3,7 @@
 use jostle_link::queue::{MAX_QUANTUM_BYTES, MIN_QUANTUM_BYTES};
 use jostle_link::{Error, capacity, delay, loss, registry};
 use jostle_registry::RegistryEntry;
+use jostle_units::LinkId;
 
 use super::algorithms::parameters;
 use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, SpecPath, distinct, steps, within};
@@ -93,15 +94,15 @@ fn is_classful(queue: &LinkPart) -> bool {
 /// Checks that every flow that crosses the link belongs to a class, and that no flow belongs to two.
 pub(super) fn check_members(
     at: SpecPath<'_>,
-    position: u32,
+    position: LinkId,
     spec: &RunSpec,
 ) -> Result<(), SpecError> {
-    let Some(classes) = &spec.links[position as usize].classes else { return Ok(()) };
+    let Some(classes) = &spec.links[position.index()].classes else { return Ok(()) };
     let mut class_of = vec![None; spec.flows.len()];
     for (i, class) in classes.iter().enumerate() {
         let at = format_args!("{at}.classes[{i}].flows");
         for flow in &class.flows {
-            let Some(place) = class_of.get_mut(*flow as usize) else {
+            let Some(place) = class_of.get_mut(flow.index()) else {
                 let expected = format!("positions of {} flows", spec.flows.len());
                 return Err(SpecError::unfit(at, flow, expected));
             };

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use jostle_link::registry;
 use jostle_registry::{ParameterType, ParameterValues};
-use jostle_units::{FULL_PACKET_BYTES, LINK_HEADER_BYTES, mss_of};
+use jostle_units::{FULL_PACKET_BYTES, LINK_HEADER_BYTES, LinkId, mss_of};
 
 use super::{MAX_NS, SpecError, SpecPath, within};
 use crate::MAX_ACK_ROWS;
@@ -255,8 +255,8 @@ fn sends_datagrams(flow: &FlowSpec) -> bool {
     matches!(flow.source, SourceSpec::Ping { .. } | SourceSpec::Cbr(_))
 }
 
-fn peak_bps(spec: &RunSpec, link: u32) -> u64 {
-    spec.links.get(link as usize).map_or(0, |link| link.capacity.bounds_bps().1)
+fn peak_bps(spec: &RunSpec, link: LinkId) -> u64 {
+    spec.links.get(link.index()).map_or(0, |link| link.capacity.bounds_bps().1)
 }
 
 fn longest_delay_ns(link: &LinkSpec) -> u64 {

@@ -1,7 +1,7 @@
 //! Forwards data between the legs of split flows; see `proxy.rs`.
 
 use jostle_metrics::EventSink;
-use jostle_units::Time;
+use jostle_units::{ConnectionId, Time};
 
 use super::Simulation;
 use crate::endpoints::EndpointKind;
@@ -14,25 +14,25 @@ impl<S: EventSink> Simulation<'_, S> {
     #[cold]
     #[inline(never)]
     pub(super) fn relay(&mut self, now: Time) {
-        while let Some(flow) = self.world.network.relayed.pop() {
-            self.relay_at(now, flow);
+        while let Some(leg) = self.world.network.relayed.pop() {
+            self.relay_at(now, leg);
         }
     }
 
-    /// Handles a packet that reached an end of the leg `flow`: a SYN or data at its receiver, an
+    /// Handles a packet that reached an end of a proxy leg: a SYN or data at its receiver, an
     /// ACK at its sender.
-    fn relay_at(&mut self, now: Time, flow: u32) {
-        let Some((connection, _)) = self.connection(now, flow) else { return };
+    fn relay_at(&mut self, now: Time, leg: ConnectionId) {
+        let Some((connection, _)) = self.connection(now, leg) else { return };
         let Some(part) = connection.proxy_leg_mut() else { return };
         let ProxyLeg { origin, previous_leg: before, next, .. } = *part;
         let arrived_bytes = std::mem::take(&mut part.arrived_bytes);
         match next {
             Some(next) => {
-                if self.world.flows[next as usize].times.start == Time::NEVER {
-                    self.world.flows[next as usize].times.start = now;
+                if self.world.flows[next.index()].times.start == Time::NEVER {
+                    self.world.flows[next.index()].times.start = now;
                     self.act(now, next);
                 }
-                self.pass_on(now, flow, next);
+                self.pass_on(now, leg, next);
             }
             None => {
                 if let Some((first, mut host)) = self.connection(now, origin) {
@@ -41,13 +41,13 @@ impl<S: EventSink> Simulation<'_, S> {
             }
         }
         if let Some(before) = before {
-            self.pass_on(now, before, flow);
+            self.pass_on(now, before, leg);
         }
         self.complete_if_empty(now, origin);
     }
 
     /// Moves data from one leg to the next, as far as the proxy may read and write.
-    fn pass_on(&mut self, now: Time, from: u32, to: u32) {
+    fn pass_on(&mut self, now: Time, from: ConnectionId, to: ConnectionId) {
         let unread_bytes = self.connection(now, from).map_or(0, |(it, _)| it.unread_bytes());
         if unread_bytes == 0 {
             return;
@@ -65,7 +65,7 @@ impl<S: EventSink> Simulation<'_, S> {
     }
 
     /// Completes the data written by the application of a split flow, if all of it has arrived.
-    fn complete_if_empty(&mut self, now: Time, origin: u32) {
+    fn complete_if_empty(&mut self, now: Time, origin: ConnectionId) {
         let mut part = Some(origin);
         while let Some(at) = part {
             let Some((connection, _)) = self.connection(now, at) else { return };
@@ -83,9 +83,9 @@ impl<S: EventSink> Simulation<'_, S> {
     fn connection(
         &mut self,
         now: Time,
-        flow: u32,
+        leg: ConnectionId,
     ) -> Option<(&mut TcpConnection, EndpointContext<'_, S>)> {
-        match self.endpoints(now, flow)? {
+        match self.endpoints(now, leg)? {
             (EndpointKind::Connection(connection), host) => Some((connection, host)),
             _ => None,
         }

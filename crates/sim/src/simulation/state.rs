@@ -3,7 +3,7 @@
 use jostle_congestion::peer_cache::PeerCache;
 use jostle_link::Service;
 use jostle_run_spec::RunSpec;
-use jostle_units::{Span, Time};
+use jostle_units::{FlowId, Span, Time};
 
 use crate::Error;
 use crate::build::{self, BuiltFlow, PythonControllers};
@@ -69,7 +69,7 @@ impl SimulationState {
             connections: DynamicConnections::new(spec)?,
             browsers: (0..)
                 .zip(&spec.flows)
-                .filter_map(|(flow, it)| WebBrowser::of(flow, it, spec.seed))
+                .filter_map(|(flow, it)| WebBrowser::of(FlowId(flow), it, spec.seed))
                 .collect(),
             merging: Vec::new(),
             memory: PeerCache::default(),
@@ -82,9 +82,9 @@ impl SimulationState {
         };
         world.slice_end += world.slice();
         world.network.agenda.schedule(world.observations.next(), Event::Observe);
-        for (flow, &BuiltFlow { times, .. }) in (0..).zip(&world.flows) {
+        for (flow, &BuiltFlow { times, .. }) in (0..).map(FlowId).zip(&world.flows) {
             if times.start < Time::NEVER {
-                world.network.agenda.schedule(times.start, Event::Source(flow));
+                world.network.agenda.schedule(times.start, Event::Source(flow.into()));
             }
         }
         Ok(world)

@@ -2,7 +2,7 @@
 
 use jostle_link::Ecn;
 use jostle_metrics::EventSink;
-use jostle_units::Time;
+use jostle_units::{ConnectionId, Time};
 
 use super::Simulation;
 use crate::event_queue::Event;
@@ -18,7 +18,7 @@ impl<S: EventSink> Simulation<'_, S> {
         if now == start {
             self.sink.opened(now, browser.flow);
             if stop < Time::NEVER {
-                self.world.network.agenda.schedule(stop, Event::Source(browser.flow));
+                self.world.network.agenda.schedule(stop, Event::Source(browser.flow.into()));
             }
         }
         if now >= stop {
@@ -31,7 +31,7 @@ impl<S: EventSink> Simulation<'_, S> {
 
     /// Notifies the browser of a connection whose receiver got a packet, if responses are complete.
     #[cold]
-    pub(super) fn notify_browser(&mut self, now: Time, connection: u32) {
+    pub(super) fn notify_browser(&mut self, now: Time, connection: ConnectionId) {
         let Some(at) = self.browser_of(connection) else { return };
         let Some(endpoints) = self.world.connections.endpoints(connection) else { return };
         let completed_responses = endpoints.take_completed_responses();
@@ -44,7 +44,7 @@ impl<S: EventSink> Simulation<'_, S> {
 
     /// Handles a request that reached the sender: sends the response.
     #[cold]
-    pub(super) fn on_request(&mut self, now: Time, connection: u32, number: u32) {
+    pub(super) fn on_request(&mut self, now: Time, connection: ConnectionId, number: u32) {
         let Some(at) = self.browser_of(connection) else { return };
         let Some(bytes) = self.world.browsers[at].reached(connection, number) else { return };
         if let Some((endpoints, mut host)) = self.endpoints(now, connection) {
@@ -52,7 +52,7 @@ impl<S: EventSink> Simulation<'_, S> {
         }
     }
 
-    fn browser_of(&self, connection: u32) -> Option<usize> {
+    fn browser_of(&self, connection: ConnectionId) -> Option<usize> {
         let flow = self.world.connections.flow_of(connection)?;
         self.world.browsers.binary_search_by_key(&flow, |browser| browser.flow).ok()
     }
@@ -77,7 +77,7 @@ impl<S: EventSink> Simulation<'_, S> {
                 BrowserAction::Asked => self.sink.page_requested(now, flow),
                 BrowserAction::Loaded { after } => self.sink.page_loaded(now, flow, after),
                 BrowserAction::Wake { at } => {
-                    self.world.network.agenda.schedule(at, Event::Source(flow))
+                    self.world.network.agenda.schedule(at, Event::Source(flow.into()))
                 }
             }
         }
@@ -85,7 +85,7 @@ impl<S: EventSink> Simulation<'_, S> {
     }
 
     /// Sends a browser's request.
-    fn request(&mut self, now: Time, at: usize, connection: u32, number: u32) {
+    fn request(&mut self, now: Time, at: usize, connection: ConnectionId, number: u32) {
         let payload_bytes = self.world.browsers[at].request_bytes;
         let body = Body::Request(Request { number, payload_bytes });
         self.world.network.send_back(now, connection, body, Ecn::NotCapable, self.sink);

@@ -12,7 +12,8 @@ use jostle_run_spec::{
     FlowSpec, LinkPart, LinkSpec, Quantity, QueueLimit, ReceiverSpec, RunSpec, SourceSpec,
 };
 use jostle_units::{
-    DATAGRAM_HEADER_BYTES, HEADER_BYTES, LINK_HEADER_BYTES, RandomStream, Span, Time, mss_of,
+    ConnectionId, DATAGRAM_HEADER_BYTES, FlowId, HEADER_BYTES, LINK_HEADER_BYTES, LinkId,
+    RandomStream, Span, Time, mss_of,
 };
 
 /// Allowance beyond cwnd for what is in flight: a loss probe, and what F-RTO may send.
@@ -54,9 +55,9 @@ impl Flight {
 struct Flow {
     start: Time,
     /// The flow whose completion it waits for, and how long it waits afterwards.
-    after: Option<u32>,
+    after: Option<FlowId>,
     wait: Span,
-    forward: Vec<u32>,
+    forward: Vec<LinkId>,
     /// Payload of a full-sized segment, or of a datagram as long as no larger one is known to arrive.
     mss_bytes: u64,
     /// Sizes that a packet has on the wire, and how much of it at least is no payload.
@@ -151,19 +152,19 @@ impl Ledger {
     }
 
     /// The books of a flow, for which time never goes back.
-    fn at(&mut self, now: Time, flow: u32, what: &str) -> &mut Flow {
-        let latest = self.flows[flow as usize].latest;
+    fn at(&mut self, now: Time, flow: ConnectionId, what: &str) -> &mut Flow {
+        let latest = self.flows[flow.index()].latest;
         if now < latest {
             self.wrong(|| format!("flow {flow}: {what} at {now} after {latest}"));
         }
-        let books = &mut self.flows[flow as usize];
+        let books = &mut self.flows[flow.index()];
         books.latest = now;
         books
     }
 
     /// Nothing may arrive or get lost that was not sent.
-    fn balance(&mut self, flow: u32) {
-        let books = &self.flows[flow as usize];
+    fn balance(&mut self, flow: ConnectionId) {
+        let books = &self.flows[flow.index()];
         let gone = books.received_packets + books.dropped_packets;
         if gone > books.sent_packets + books.stray_syns() {
             let books = books.clone();
@@ -293,20 +294,20 @@ fn size(source: &SourceSpec) -> Option<u64> {
 }
 
 impl EventSink for Ledger {
-    fn opened(&mut self, now: Time, flow: u32) {
-        let books = self.at(now, flow, "opened");
+    fn opened(&mut self, now: Time, flow: FlowId) {
+        let books = self.at(now, flow.into(), "opened");
         let (start, wait, after) = (books.start, books.wait, books.after);
         let due = match after {
             None => Some(start),
-            Some(after) => self.flows[after as usize].completed.map(|completed| completed + wait),
+            Some(after) => self.flows[after.index()].completed.map(|completed| completed + wait),
         };
         if due != Some(now) {
             self.wrong(|| format!("flow {flow}: opened at {now} instead of {due:?}"));
         }
-        self.flows[flow as usize].start = now;
+        self.flows[flow.index()].start = now;
     }
 
-    fn sent(&mut self, now: Time, flow: u32, packets: u32, wire_bytes: u64, _: bool) {
+    fn sent(&mut self, now: Time, flow: ConnectionId, packets: u32, wire_bytes: u64, _: bool) {
         let books = self.at(now, flow, "sent");
         books.first_sent.get_or_insert(now);
         books.last_sent = now;
@@ -319,7 +320,7 @@ impl EventSink for Ledger {
         }
     }
 
-    fn received(&mut self, now: Time, flow: u32, wire_bytes: u32) {
+    fn received(&mut self, now: Time, flow: ConnectionId, wire_bytes: u32) {
         let books = self.at(now, flow, "received");
         books.received_packets += 1;
         books.received_bytes += u64::from(wire_bytes);
@@ -329,7 +330,7 @@ impl EventSink for Ledger {
         self.balance(flow);
     }
 
-    fn delivered(&mut self, now: Time, flow: u32, payload_bytes: u64) {
+    fn delivered(&mut self, now: Time, flow: ConnectionId, payload_bytes: u64) {
         let books = self.at(now, flow, "delivered");
         books.delivered_bytes += payload_bytes;
         let headers = books.received_packets * books.header_bytes;
@@ -341,7 +342,7 @@ impl EventSink for Ledger {
         }
     }
 
-    fn acked(&mut self, now: Time, flow: u32, row: &AckEvent) {
+    fn acked(&mut self, now: Time, flow: ConnectionId, row: &AckEvent) {
         let books = self.at(now, flow, "acked");
         let before = std::mem::replace(&mut books.acked_bytes, row.acked_bytes);
         let flight = Flight::of(row, books.sent_bytes);
@@ -363,12 +364,12 @@ impl EventSink for Ledger {
                 format!("flow {flow}: {now_acked} acked after {before}, {delivered} delivered")
             });
         }
-        if overfull && self.flows[flow as usize].window_based {
+        if overfull && self.flows[flow.index()].window_based {
             self.wrong(|| format!("flow {flow}: {row:?} at {now} after {before_it:?}"));
         }
     }
 
-    fn flow_completed(&mut self, now: Time, flow: u32, after: Span) {
+    fn flow_completed(&mut self, now: Time, flow: ConnectionId, after: Span) {
         let books = self.at(now, flow, "completed");
         books.completions += 1;
         books.completed = Some(now);
@@ -377,12 +378,12 @@ impl EventSink for Ledger {
         }
     }
 
-    fn queue_changed(&mut self, now: Time, link: u32, bytes: u64, packets: u64) {
-        let Link { limit, latest } = self.links[link as usize];
+    fn queue_changed(&mut self, now: Time, link: LinkId, bytes: u64, packets: u64) {
+        let Link { limit, latest } = self.links[link.index()];
         if now < latest {
             self.wrong(|| format!("link {link}: its queue changed at {now} after {latest}"));
         }
-        self.links[link as usize].latest = now;
+        self.links[link.index()].latest = now;
         let fits = match limit {
             QueueLimit::Bytes(most) => bytes <= most,
             QueueLimit::Packets(most) => packets <= most,
@@ -392,17 +393,24 @@ impl EventSink for Ledger {
         }
     }
 
-    fn dropped(&mut self, now: Time, link: u32, flow: u32, reason: DropReason, _queued_bytes: u32) {
-        let latest = self.links[link as usize].latest;
+    fn dropped(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        flow: ConnectionId,
+        reason: DropReason,
+        _queued_bytes: u32,
+    ) {
+        let latest = self.links[link.index()].latest;
         if now < latest {
             self.wrong(|| format!("link {link}: dropped at {now} after {latest}"));
         }
         // Losses on the way are told early, when sending starts, with the time of its end.
         let early = matches!(reason, DropReason::Loss | DropReason::Outage);
         if !early {
-            self.links[link as usize].latest = now;
+            self.links[link.index()].latest = now;
         }
-        let books = &mut self.flows[flow as usize];
+        let books = &mut self.flows[flow.index()];
         // Neither ACKs nor the handshake are told as sent.
         if books.forward.contains(&link) && books.first_sent.is_some() {
             books.dropped_packets += 1;
@@ -410,8 +418,8 @@ impl EventSink for Ledger {
         }
     }
 
-    fn flow_state(&mut self, now: Time, flow: u32, state: &FlowState) {
-        let mss_bytes = self.at(now, flow, "shown").mss_bytes;
+    fn flow_state(&mut self, now: Time, flow: FlowId, state: &FlowState) {
+        let mss_bytes = self.at(now, flow.into(), "shown").mss_bytes;
         if state.cwnd_bytes < mss_bytes {
             self.wrong(|| format!("flow {flow}: a window of {} bytes", state.cwnd_bytes));
         }

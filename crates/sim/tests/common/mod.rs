@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use jostle_controllers::registry::{self, SlowStartChoice};
 use jostle_metrics::*;
 use jostle_run_spec::*;
+use jostle_units::LinkId;
 pub use serde_json::json;
 
 pub const US: u64 = 1_000;
@@ -102,7 +103,7 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
         peer: 0,
         sender_host: None,
         receiver_host: None,
-        path: vec![0],
+        path: vec![LinkId(0)],
         reverse_path: vec![],
         base_delay_ns: rtt_ns,
         after: None,

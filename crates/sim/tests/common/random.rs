@@ -4,6 +4,7 @@ use jostle_controllers::registry::{CONTROLLERS, MEMORIES, SLOW_STARTS};
 use jostle_link::registry::queues;
 use jostle_registry::ParameterType;
 use jostle_run_spec::*;
+use jostle_units::{FlowId, LinkId};
 use proptest::option;
 use proptest::prelude::*;
 
@@ -285,9 +286,13 @@ fn any_flow(
                 let receive_window_bytes = u64::max(windows.1, u64::from(mtu_bytes));
                 FlowSpec {
                     mtu_bytes,
-                    path: if two_links && long { vec![0, 1] } else { vec![0] },
+                    path: if two_links && long {
+                        vec![LinkId(0), LinkId(1)]
+                    } else {
+                        vec![LinkId(0)]
+                    },
                     reverse_path: if reverse_link {
-                        vec![1 + u32::from(two_links)]
+                        vec![LinkId(1 + u32::from(two_links))]
                     } else {
                         vec![]
                     },
@@ -326,7 +331,7 @@ fn repeat(flows: &mut [FlowSpec], memory: Option<usize>) {
         flows[0].receive_window_bytes.max(20 * u64::from(flows[0].mtu_bytes));
     let first = flows[0].clone();
     for (i, flow) in (0..).zip(flows).skip(1) {
-        *flow = FlowSpec { name: flow.name.clone(), after: Some(i - 1), ..first.clone() };
+        *flow = FlowSpec { name: flow.name.clone(), after: Some(FlowId(i - 1)), ..first.clone() };
     }
 }
 

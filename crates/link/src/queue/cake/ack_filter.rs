@@ -27,7 +27,7 @@ pub(super) fn superfluous<B: TransportHeader + Copy>(
     let mut first: Option<(usize, PureAck)> = None;
     for (index, packet) in packets.iter().take(last).enumerate() {
         // Several flows can share a queue, and packets of the sender belong to the other direction.
-        if packet.flow != newest.flow {
+        if packet.connection != newest.connection {
             continue;
         }
         let Some(older) = packet.transport.pure_ack() else { continue };
@@ -48,7 +48,7 @@ pub(super) fn superfluous<B: TransportHeader + Copy>(
 
 #[cfg(test)]
 mod tests {
-    use jostle_units::Time;
+    use jostle_units::{ConnectionId, Time};
 
     use super::*;
     use crate::packet::Ecn;
@@ -74,7 +74,7 @@ mod tests {
         for body in bodies.iter().copied() {
             let (queued_at, ecn) = (Time::ZERO, Ecn::NotCapable);
             ring.push_back(Packet {
-                flow: 1,
+                connection: ConnectionId(1),
                 size_bytes: 66,
                 queued_at,
                 ecn,

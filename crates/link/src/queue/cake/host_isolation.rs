@@ -1,7 +1,7 @@
 //! Flow and host isolation of CAKE (Linux `net/sched/sch_cake.c`): all flows of a host share one
 //! quantum.
 
-use jostle_units::RandomStream;
+use jostle_units::{ConnectionId, RandomStream};
 
 use super::super::flow_queue_scheduler::hash_of;
 use super::set_associative_hash::{QUEUES, SetAssociativeHash};
@@ -42,13 +42,13 @@ impl Isolation {
     /// Returns the hash that selects the queue of a packet (`sch_cake.c::cake_hash`), or `None` if
     /// there is only one queue.
     #[inline]
-    pub fn hash(self, flow: u32, ends: [u32; 2]) -> Option<u32> {
+    pub fn hash(self, connection: ConnectionId, ends: [u32; 2]) -> Option<u32> {
         match self.0 {
             0 => None,
             SOURCE => Some(hash_of(ends[0])),
             DESTINATION => Some(hash_of(ends[1])),
             3 => Some(hash_of(ends[0]) ^ hash_of(ends[1])),
-            _ => Some(hash_of(flow)),
+            _ => Some(hash_of(connection.0)),
         }
     }
 
@@ -63,8 +63,8 @@ impl Isolation {
 /// Returns source and destination of a packet.
 #[inline]
 pub(super) fn ends_of<B: TransportHeader>(packet: &Packet<B>, known: &[FlowHosts]) -> [u32; 2] {
-    let own = || FlowHosts::dedicated(packet.flow);
-    let hosts = known.get(packet.flow as usize).copied().unwrap_or_else(own);
+    let own = || FlowHosts::dedicated(packet.connection);
+    let hosts = known.get(packet.connection.index()).copied().unwrap_or_else(own);
     match packet.transport.is_backward() {
         false => [hosts.sender, hosts.receiver],
         true => [hosts.receiver, hosts.sender],

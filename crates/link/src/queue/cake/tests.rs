@@ -1,5 +1,5 @@
 use jostle_registry::ParameterValue;
-use jostle_units::Span;
+use jostle_units::{ConnectionId, FlowId, Span};
 
 use super::super::test_support::{RecordedOutcomes, capable, packet};
 use super::*;
@@ -15,7 +15,7 @@ fn us(us: u64) -> Time {
 }
 
 fn of_flow(flow: u32, now: Time, size_bytes: u32) -> Packet<()> {
-    Packet { flow, queued_at: now, ..packet(size_bytes) }
+    Packet { connection: ConnectionId(flow), queued_at: now, ..packet(size_bytes) }
 }
 
 /// 8 Mbit/s: a byte in a microsecond.
@@ -79,8 +79,9 @@ fn flows_take_turns_and_one_queue_does_not() {
         for flow in [1; 8].into_iter().chain([2; 8]) {
             queue.enqueue(us(0), of_flow(flow, us(0), 1514), &mut fates);
         }
-        let served: Vec<u32> =
-            std::iter::from_fn(|| queue.dequeue(us(0), &mut fates)).map(|p| p.flow).collect();
+        let served: Vec<u32> = std::iter::from_fn(|| queue.dequeue(us(0), &mut fates))
+            .map(|p| p.connection.0)
+            .collect();
         let longest = served.chunk_by(|a, b| a == b).map(<[u32]>::len).max();
         assert_eq!(served.len(), 16);
         assert!(longest.is_some_and(|n| n <= most && (most == 3 || n == 8)), "{served:?}");
@@ -199,7 +200,14 @@ fn with_headers<const N: usize>(given: [(&str, &str); N]) -> Cake<Sent> {
 }
 
 fn sent(flow: u32, size_bytes: u32, body: Sent) -> Packet<Sent> {
-    Packet { flow, size_bytes, queued_at: us(0), ecn: Ecn::NotCapable, hop: 0, transport: body }
+    Packet {
+        connection: ConnectionId(flow),
+        size_bytes,
+        queued_at: us(0),
+        ecn: Ecn::NotCapable,
+        hop: 0,
+        transport: body,
+    }
 }
 
 /// Flow 0 has receiver 100, flows 1 to 8 have receiver 200, all of them sender 300.
@@ -221,7 +229,7 @@ fn share_of_the_single_flow(isolation: &str, backward: bool) -> f64 {
     let mut of_flow = [0u32; 9];
     for _ in 0..18_000 {
         let packet = queue.dequeue(us(0), &mut fates).unwrap();
-        of_flow[packet.flow as usize] += 1;
+        of_flow[packet.connection.index()] += 1;
         queue.enqueue(us(0), packet, &mut fates);
     }
     f64::from(of_flow[0]) / 18_000.0
@@ -251,7 +259,7 @@ fn connections_are_their_flows_hosts() {
     let (mut queue, mut fates) =
         (with_headers([("isolation", "dsthost")]), RecordedOutcomes::default());
     queue.set_flow_hosts(&two_receivers());
-    queue.register_connection(20, 0);
+    queue.register_connection(ConnectionId(20), FlowId(0));
     let body = Sent { backward: false, ack: None };
     for flow in [0, 20, 1] {
         queue.enqueue(us(0), sent(flow, 1_000, body), &mut fates);
