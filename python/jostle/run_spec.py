@@ -23,14 +23,14 @@ class AckThinningSpec(TypedDict):
     most: int
 
 
-class ArrivalsSpec1(TypedDict):
+class PoissonArrivals(TypedDict):
     """A Poisson process."""
 
     kind: Literal["poisson"]
     rate_per_s: float
 
 
-class ArrivalsSpec2(TypedDict):
+class LoadArrivals(TypedDict):
     """A Poisson process whose connections offer a fraction of a link's rate as load."""
 
     kind: Literal["load"]
@@ -38,7 +38,7 @@ class ArrivalsSpec2(TypedDict):
     share: float
 
 
-class ArrivalsSpec3(TypedDict):
+class ListedArrivals(TypedDict):
     """A list of arrivals."""
 
     at_ns: list[int]
@@ -46,17 +46,17 @@ class ArrivalsSpec3(TypedDict):
     kind: Literal["listed"]
 
 
-ArrivalsSpec: TypeAlias = ArrivalsSpec1 | ArrivalsSpec2 | ArrivalsSpec3
+ArrivalsSpec: TypeAlias = PoissonArrivals | LoadArrivals | ListedArrivals
 
 
-class CapacitySpec1(TypedDict):
+class ConstantCapacity(TypedDict):
     """One rate for the whole run."""
 
     kind: Literal["constant"]
     rate_bps: int
 
 
-class CapacitySpec3(TypedDict):
+class TraceCapacity(TypedDict):
     """Delivery opportunities of a Mahimahi trace, each for up to `opportunity_bytes`."""
 
     kind: Literal["trace"]
@@ -64,7 +64,7 @@ class CapacitySpec3(TypedDict):
     opportunity_bytes: int
 
 
-class CapacitySpec4(TypedDict):
+class AutoregressiveCapacity(TypedDict):
     """Normally distributed steps, each correlated with the previous one."""
 
     correlation_ns: int
@@ -97,14 +97,14 @@ class DelayStep(TypedDict):
     delay_ns: int
 
 
-class DistributionKind1(TypedDict):
+class ExponentialDistribution(TypedDict):
     """P(X > x) = e^(−x ⁄ mean)."""
 
     kind: Literal["exponential"]
     mean: float
 
 
-class DistributionKind2(TypedDict):
+class LognormalDistribution(TypedDict):
     """ln X is normally distributed."""
 
     kind: Literal["lognormal"]
@@ -112,7 +112,7 @@ class DistributionKind2(TypedDict):
     sigma: float
 
 
-class DistributionKind3(TypedDict):
+class ParetoDistribution(TypedDict):
     """P(X > x) = (scale ⁄ x)^shape from `scale` on."""
 
     kind: Literal["pareto"]
@@ -120,7 +120,7 @@ class DistributionKind3(TypedDict):
     shape: float
 
 
-class DistributionKind4(TypedDict):
+class WeibullDistribution(TypedDict):
     """P(X > x) = e^(−(x ⁄ scale)^shape)."""
 
     kind: Literal["weibull"]
@@ -128,7 +128,7 @@ class DistributionKind4(TypedDict):
     shape: float
 
 
-class DistributionKind5(TypedDict):
+class EmpiricalDistribution(TypedDict):
     """A measured distribution: points of its distribution function, linear in between."""
 
     kind: Literal["empirical"]
@@ -136,11 +136,11 @@ class DistributionKind5(TypedDict):
 
 
 DistributionKind: TypeAlias = (
-    DistributionKind1
-    | DistributionKind2
-    | DistributionKind3
-    | DistributionKind4
-    | DistributionKind5
+    ExponentialDistribution
+    | LognormalDistribution
+    | ParetoDistribution
+    | WeibullDistribution
+    | EmpiricalDistribution
 )
 
 
@@ -169,27 +169,27 @@ class PhaseSpec(TypedDict):
     to_ns: int
 
 
-class PlayoutSpec1(TypedDict):
+class BestPlayout(TypedDict):
     """The delay with the largest R, which no fixed buffer can exceed."""
 
     kind: Literal["best"]
 
 
-class PlayoutSpec2(TypedDict):
+class QuantilePlayout(TypedDict):
     """The delay at which a given fraction of the packets that arrive have arrived."""
 
     kind: Literal["quantile"]
     share: float
 
 
-class PlayoutSpec3(TypedDict):
+class BufferPlayout(TypedDict):
     """A fixed time after the smallest delay of a packet."""
 
     kind: Literal["buffer"]
     length_ns: int
 
 
-PlayoutSpec: TypeAlias = PlayoutSpec1 | PlayoutSpec2 | PlayoutSpec3
+PlayoutSpec: TypeAlias = BestPlayout | QuantilePlayout | BufferPlayout
 
 
 Prr: TypeAlias = Literal["linux", "rfc9937"]
@@ -202,19 +202,19 @@ class Quantile(TypedDict):
     value_ns: int
 
 
-class QueueLimit1(TypedDict):
+class BytesQueueLimit(TypedDict):
     """In bytes on the wire, like Linux's `bfifo`."""
 
     bytes: int
 
 
-class QueueLimit2(TypedDict):
+class PacketsQueueLimit(TypedDict):
     """In packets of any size, like Linux's `pfifo`."""
 
     packets: int
 
 
-QueueLimit: TypeAlias = QueueLimit1 | QueueLimit2
+QueueLimit: TypeAlias = BytesQueueLimit | PacketsQueueLimit
 
 
 class QuicCommands(TypedDict):
@@ -271,21 +271,21 @@ class RateStep(TypedDict):
     rate_bps: int
 
 
-class ReceiverSpec1(TypedDict):
+class AckDivisionReceiver(TypedDict):
     """ACK division: splits each ACK of new data into several ACKs."""
 
     kind: Literal["ack_division"]
     pieces: int
 
 
-class ReceiverSpec2(TypedDict):
+class DupackSpoofingReceiver(TypedDict):
     """DupACK spoofing: sends copies of each ACK."""
 
     copies: int
     kind: Literal["dupack_spoofing"]
 
 
-class ReceiverSpec3(TypedDict):
+class OptimisticAckingReceiver(TypedDict):
     """
     Optimistic ACKs: acknowledges all data sent before the segment that arrives, and a part of
     the data sent after it.
@@ -295,13 +295,13 @@ class ReceiverSpec3(TypedDict):
     lead: float
 
 
-class ReceiverSpec4(TypedDict):
+class HiddenEcnMarksReceiver(TypedDict):
     """Hides CE marks from the sender."""
 
     kind: Literal["hidden_ecn_marks"]
 
 
-class ReceiverSpec5(TypedDict):
+class RledbatReceiver(TypedDict):
     """Limits the receive window by LEDBAT++ at the receiver (rLEDBAT, RFC 9840)."""
 
     constant: float
@@ -311,17 +311,21 @@ class ReceiverSpec5(TypedDict):
 
 
 ReceiverSpec: TypeAlias = (
-    ReceiverSpec1 | ReceiverSpec2 | ReceiverSpec3 | ReceiverSpec4 | ReceiverSpec5
+    AckDivisionReceiver
+    | DupackSpoofingReceiver
+    | OptimisticAckingReceiver
+    | HiddenEcnMarksReceiver
+    | RledbatReceiver
 )
 
 
-class SourceSpec1(TypedDict):
+class BulkSource(TypedDict):
     """Unlimited data."""
 
     kind: Literal["bulk"]
 
 
-class SourceSpec5(TypedDict):
+class PingSource(TypedDict):
     """Datagrams at fixed times, which the receiver echoes."""
 
     bytes: int
@@ -330,7 +334,7 @@ class SourceSpec5(TypedDict):
     timeout_ns: int
 
 
-class SourceSpec7(TypedDict):
+class MediaSource(TypedDict):
     """Frames of given sizes at fixed times."""
 
     deadline_ns: int
@@ -341,8 +345,8 @@ class SourceSpec7(TypedDict):
     kind: Literal["media"]
 
 
-SourceSpec11 = TypedDict(
-    "SourceSpec11",
+RelaySource = TypedDict(
+    "RelaySource",
     {
         "buffer_bytes": int,
         "from": int,
@@ -364,7 +368,7 @@ TraceLevel: TypeAlias = Literal["none", "acks"]
 Transport: TypeAlias = Literal["tcp", "udp", "quic"]
 
 
-class VideoChoice1(TypedDict):
+class BufferVideoChoice(TypedDict):
     """Buffer-based: BBA-0 (Huang et al., SIGCOMM 2014)."""
 
     cushion_ns: int
@@ -372,7 +376,7 @@ class VideoChoice1(TypedDict):
     reservoir_ns: int
 
 
-class VideoChoice2(TypedDict):
+class ThroughputVideoChoice(TypedDict):
     """Throughput-based: harmonic mean over earlier segments (Jiang et al., CoNEXT 2012)."""
 
     kind: Literal["throughput"]
@@ -380,7 +384,7 @@ class VideoChoice2(TypedDict):
     samples: int
 
 
-VideoChoice: TypeAlias = VideoChoice1 | VideoChoice2
+VideoChoice: TypeAlias = BufferVideoChoice | ThroughputVideoChoice
 
 
 class VoiceSpec(TypedDict):
@@ -399,14 +403,14 @@ class WriteSpec(TypedDict):
     bytes: int
 
 
-class CapacitySpec2(TypedDict):
+class StepsCapacity(TypedDict):
     """Piecewise constant rate. The first step is at 0."""
 
     kind: Literal["steps"]
     steps: list[RateStep]
 
 
-CapacitySpec: TypeAlias = CapacitySpec1 | CapacitySpec2 | CapacitySpec3 | CapacitySpec4
+CapacitySpec: TypeAlias = ConstantCapacity | StepsCapacity | TraceCapacity | AutoregressiveCapacity
 
 
 class Distribution(TypedDict):
@@ -449,14 +453,14 @@ ParameterValue: TypeAlias = bool | int | float | QueueLimit | str
 Quantity: TypeAlias = int | Distribution
 
 
-class SourceSpec2(TypedDict):
+class FixedSource(TypedDict):
     """A given amount of data, then the connection ends."""
 
     bytes: Quantity
     kind: Literal["fixed"]
 
 
-class SourceSpec3(TypedDict):
+class OnOffSource(TypedDict):
     """Unlimited data in on periods, no data in off periods."""
 
     kind: Literal["on_off"]
@@ -464,7 +468,7 @@ class SourceSpec3(TypedDict):
     on_ns: Quantity
 
 
-class SourceSpec4(TypedDict):
+class RequestResponseSource(TypedDict):
     """
     Responses of a given size. Each is sent a think time after the previous one was
     acknowledged.
@@ -476,7 +480,7 @@ class SourceSpec4(TypedDict):
     think_ns: Quantity
 
 
-class SourceSpec6(TypedDict):
+class CbrSource(TypedDict):
     """One-way datagrams at a given rate."""
 
     bytes: int
@@ -485,7 +489,7 @@ class SourceSpec6(TypedDict):
     voice: NotRequired[VoiceSpec | None]
 
 
-class SourceSpec8(TypedDict):
+class TraceSource(TypedDict):
     """Writes of a list at given times, then the connection ends."""
 
     deadline_ns: NotRequired[int | None]
@@ -493,7 +497,7 @@ class SourceSpec8(TypedDict):
     writes: list[WriteSpec]
 
 
-class SourceSpec9(TypedDict):
+class VideoSource(TypedDict):
     """Segments of a video, as a player requests them."""
 
     bitrates_bps: list[int]
@@ -506,7 +510,7 @@ class SourceSpec9(TypedDict):
     variation: float
 
 
-class SourceSpec10(TypedDict):
+class WebSource(TypedDict):
     """Web pages, as a browser requests them."""
 
     connections: int
@@ -522,17 +526,17 @@ class SourceSpec10(TypedDict):
 
 
 SourceSpec: TypeAlias = (
-    SourceSpec1
-    | SourceSpec2
-    | SourceSpec3
-    | SourceSpec4
-    | SourceSpec5
-    | SourceSpec6
-    | SourceSpec7
-    | SourceSpec8
-    | SourceSpec9
-    | SourceSpec10
-    | SourceSpec11
+    BulkSource
+    | FixedSource
+    | OnOffSource
+    | RequestResponseSource
+    | PingSource
+    | CbrSource
+    | MediaSource
+    | TraceSource
+    | VideoSource
+    | WebSource
+    | RelaySource
 )
 
 

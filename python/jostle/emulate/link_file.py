@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from jostle.run_spec import LinkSpec
 from jostle.scenario.models import Queue
 from jostle.scenario.parsing.key_lines import KeyPath, line_of, positions
 from jostle.scenario.parsing.problems import Problem, Report, ScenarioError, did_you_mean
@@ -117,7 +118,7 @@ class _Resolver:
         self.files = files
         self.report = report
 
-    def resolve(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]] | None:
+    def resolve(self) -> tuple[list[LinkSpec], list[LinkSpec]] | None:
         """Return the forward and reverse links; None if a problem was reported."""
         self.check_keys()
         there = self.facts(
@@ -221,7 +222,7 @@ class _Resolver:
             self.report.add(("rtt",), message)
         return rtt_ns
 
-    def specs(self, facts: Sequence[LinkFacts], rtt_ns: int) -> list[dict[str, Any]]:
+    def specs(self, facts: Sequence[LinkFacts], rtt_ns: int) -> list[LinkSpec]:
         for one in facts:
             if one.link.queue is not None and one.link.queue.classes is not None:
                 message = "a program's flows have no names — remove it: each is a separate class"
@@ -245,8 +246,9 @@ class _Resolver:
 
     def default_reverse(
         self, there: Sequence[LinkFacts], delay_ns: int, *, mirrored: bool
-    ) -> dict[str, Any]:
+    ) -> LinkSpec:
         narrowest = min(there, key=lambda one: one.initial_bps)
+        assert narrowest.capacity is not None, "no problem was reported"
         steps = [(0, delay_ns)]
         if mirrored and len(there) == 1:
             steps = there[0].delay_steps

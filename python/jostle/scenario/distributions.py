@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
+from jostle.run_spec import DistributionKind, Quantity
 from jostle.safe_io.untrusted_files import TABLE_BYTES, read_text
 from jostle.scenario.parsing.problems import did_you_mean
 from jostle.scenario.parsing.quantities import (
@@ -112,7 +113,7 @@ def parse_quantity(unit: Unit, given: Any) -> int | RandomQuantity:
     return RandomQuantity(drawn.law, bounds.get("min"), bounds.get("max"), drawn.file, drawn.unit)
 
 
-def quantity_spec(quantity: int | RandomQuantity, folder: Path) -> int | dict[str, Any]:
+def quantity_spec(quantity: int | RandomQuantity, folder: Path) -> Quantity:
     """Return a quantity in the form of the run specification.
 
     Parameters
@@ -132,7 +133,8 @@ def quantity_spec(quantity: int | RandomQuantity, folder: Path) -> int | dict[st
     law = dict(quantity.law)
     if quantity.file is not None:
         law["points"] = _points(folder / quantity.file, quantity.unit)
-    return {"law": law, "min": quantity.min, "max": quantity.max}
+    # The keys of each law are checked where it is parsed.
+    return {"law": cast("DistributionKind", law), "min": quantity.min, "max": quantity.max}
 
 
 def _workloads() -> tuple[str, ...]:

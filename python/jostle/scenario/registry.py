@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from jostle.run_spec import ParameterValue
 from jostle.safe_io.untrusted_files import TABLE_BYTES, read_bytes
 from jostle.scenario.parsing.quantities import (
     Amount,
@@ -25,11 +26,7 @@ from jostle.scenario.parsing.quantities import (
     parse_span,
 )
 
-__all__ = ["Parameter", "Registry", "Row", "Value"]
-
-Value = bool | int | float | str | dict[str, int]
-"""A resolved parameter value: times in ns, rates in bit/s, sizes in bytes, files in Base64, queue
-limits as ``{"bytes": n}`` or ``{"packets": n}``."""
+__all__ = ["Parameter", "Registry", "Row"]
 
 Check = Callable[[str, str, str, bytes], None]
 """Raises `ValueError` if a file does not fit. Arguments: registry, entry, parameter and content."""
@@ -90,7 +87,7 @@ class Parameter:
     name: str
     summary: str
     kind: str
-    default: Value | None
+    default: ParameterValue | None
     minimum: float | None
     maximum: float | None
     choices: tuple[str, ...]
@@ -113,7 +110,7 @@ class Parameter:
         noun = _NOUNS.get(self.kind, "number")
         return f"a {noun} from {self.minimum} to {self.maximum}"
 
-    def parse(self, given: object, folder: Path | None = None) -> Value | Amount:
+    def parse(self, given: object, folder: Path | None = None) -> ParameterValue | Amount:
         """Return the value that a scenario gives, after a check of its kind and range.
 
         Parameters
@@ -142,7 +139,7 @@ class Parameter:
             return self._read_file(given, folder or Path())
         return self._check(given, self._read(given))
 
-    def in_base_units(self, amount: Amount, bdp_bytes: int) -> Value:
+    def in_base_units(self, amount: Amount, bdp_bytes: int) -> ParameterValue:
         """Return an amount in the form of the run specification.
 
         Parameters
@@ -197,7 +194,7 @@ class Parameter:
             return base64.b64encode(content).decode("ascii")
         raise QuantityError(f'file "{path}": {problem} — accepted: {self.expected()}')
 
-    def _read(self, given: object) -> Value:
+    def _read(self, given: object) -> ParameterValue:
         if self.kind in _PARSERS:
             return _PARSERS[self.kind](given)
         fits: bool
@@ -224,8 +221,10 @@ class Parameter:
         except OverflowError:
             return float("inf")
 
-    def _check(self, given: object, value: Value) -> Value:
-        if self.minimum is None or self.maximum is None or isinstance(value, str | bool | dict):
+    def _check(self, given: object, value: ParameterValue) -> ParameterValue:
+        if self.minimum is None or self.maximum is None:
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float):
             return value
         quantity = _QUANTITIES.get(self.kind)
         if quantity is not None and value < self.minimum:

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from jostle.run_spec import Algorithm as AlgorithmSpec
+from jostle.run_spec import LinkPart, ParameterValue, QueueLimit
 from jostle.scenario.models import Algorithm, Flow, RegistryChoice
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report, did_you_mean
 from jostle.scenario.parsing.quantities import PACKET_BYTES, Amount, QuantityError
-from jostle.scenario.registry import Registry, Row, Value
+from jostle.scenario.registry import Registry, Row
 from jostle.scenario.resolve.sources import NO_CONTROLLER
 from jostle.scenario.resolve.transports import is_quic
 
@@ -31,7 +33,7 @@ _EXAMPLES: Final = {
 
 def controller_and_slow_start(
     flow: Flow, path: KeyPath, registry: Registry, report: Report, folder: Path
-) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+) -> tuple[AlgorithmSpec | None, AlgorithmSpec | None]:
     """Return the controller and the slow start of a flow with values for all parameters.
 
     Besides its parameters, a controller's table may contain: `slow_start = …`; a bool named like
@@ -59,7 +61,7 @@ def controller_and_slow_start(
         start = _row(method.name, registry.slow_starts, method_at, "slow start", report)
     if row is None:
         return None, None
-    controller: dict[str, Any] = {
+    controller: AlgorithmSpec = {
         "name": row.name,
         "parameters": _parameters(row, given, where, report, folder),
     }
@@ -67,9 +69,10 @@ def controller_and_slow_start(
         report.add(method_at, f'"{row.name}" has its own slow start — remove this key')
     if start is None or method is None:
         return controller, None
-    if isinstance(controller["parameters"].get(row.slow_start), bool):
+    switch = row.slow_start
+    if switch is not None and isinstance(controller["parameters"].get(switch), bool):
         # Normalise the switch, so that equivalent scenarios give the same run specification.
-        controller["parameters"][row.slow_start] = start.name != _STANDARD
+        controller["parameters"][switch] = start.name != _STANDARD
     # Problems in a shared value have been reported for the controller.
     shared = {
         name: value
@@ -80,10 +83,8 @@ def controller_and_slow_start(
         # HyStart has this parameter, also under controllers that do not have it.
         shared.setdefault("linux", flow.linux_version)
     own = {**shared, **method.parameters}
-    return controller, {
-        "name": start.name,
-        "parameters": _parameters(start, own, method_at, report, folder),
-    }
+    parameters = _parameters(start, own, method_at, report, folder)
+    return controller, {"name": start.name, "parameters": parameters}
 
 
 def _controller(flow: Flow, where: KeyPath, registry: Registry, report: Report) -> Row | None:
@@ -99,7 +100,7 @@ def _controller(flow: Flow, where: KeyPath, registry: Registry, report: Report) 
 
 def memory_spec(
     flow: Flow, path: KeyPath, registry: Registry, report: Report, folder: Path
-) -> dict[str, Any] | None:
+) -> AlgorithmSpec | None:
     """Return the peer cache of a flow; None if there is none, or a problem was reported."""
     if flow.peer_cache is None:
         return None
@@ -121,7 +122,7 @@ def registry_choice_spec(
     report: Report,
     *also: KeyPath,
     bdp_bytes: int | None = None,
-) -> dict[str, Any] | None:
+) -> LinkPart | None:
     """Return a queue discipline or loss model in the form of the run specification.
 
     Parameters
@@ -148,7 +149,7 @@ def registry_choice_spec(
     read = _read(row, part.parameters, path, report)
     if read is None:
         return None
-    values: dict[str, Value] = {}
+    values: dict[str, ParameterValue] = {}
     for name, value in read.items():
         where = (*path, name)
         if not isinstance(value, Amount):
@@ -165,18 +166,34 @@ def registry_choice_spec(
     return {"kind": row.name, "parameters": values}
 
 
-def queue_limit_bytes(queue: Mapping[str, Any]) -> int:
+def queue_limit_bytes(queue: LinkPart) -> int:
     """Return the capacity of a queue in bytes, with packets counted as full-sized.
 
     If the limit counts socket buffers, each counts as the largest possible buffer. A limit of
     memory is the most that the packets can have.
     """
-    if "memory_limit" in queue["parameters"]:
-        return int(queue["parameters"]["memory_limit"]) or _CAKE_MEMORY_BYTES
-    limit = queue["parameters"].get("limit", 0)
-    if isinstance(limit, Mapping):
-        return int(limit["bytes"] if "bytes" in limit else limit["packets"] * PACKET_BYTES)
-    return int(limit) * int(queue["parameters"].get("gro_max_size", PACKET_BYTES))
+    parameters = queue["parameters"]
+    if "memory_limit" in parameters:
+        return whole_number(parameters["memory_limit"]) or _CAKE_MEMORY_BYTES
+    limit = parameters.get("limit", 0)
+    if isinstance(limit, dict):
+        return _limit_bytes(limit)
+    return whole_number(limit) * whole_number(parameters.get("gro_max_size", PACKET_BYTES))
+
+
+def _limit_bytes(limit: QueueLimit) -> int:
+    match limit:
+        case {"packets": int(packets)}:
+            return packets * PACKET_BYTES
+        case {"bytes": int(size_bytes)}:
+            return size_bytes
+    raise AssertionError(limit)
+
+
+def whole_number(value: ParameterValue) -> int:
+    """Return the value of a parameter that is a whole number."""
+    assert isinstance(value, int)
+    return value
 
 
 def _method(
@@ -234,8 +251,8 @@ def _algorithm(given: Any, path: KeyPath, report: Report) -> Algorithm | None:
 
 def _parameters(
     row: Row, given: Mapping[str, Any], path: KeyPath, report: Report, folder: Path
-) -> dict[str, Value]:
-    values: dict[str, Value] = {}
+) -> dict[str, ParameterValue]:
+    values: dict[str, ParameterValue] = {}
     for name, value in (_read(row, given, path, report, folder) or {}).items():
         if isinstance(value, Amount):
             if value.unit == "bdp":
@@ -252,7 +269,7 @@ def _read(
     path: KeyPath,
     report: Report,
     folder: Path | None = None,
-) -> dict[str, Value | Amount] | None:
+) -> dict[str, ParameterValue | Amount] | None:
     """Return a value for each parameter of `row`; None if a problem was reported."""
     before = report.count
     unknown = [name for name in given if name not in row.parameters]
@@ -260,7 +277,7 @@ def _read(
         more = (row.slow_start, "slow_start") if row.slow_start else ()
         hint = did_you_mean(name, list(dict.fromkeys([*row.parameters, *more])))
         report.add((*path, name), f'"{row.name}" has no parameter "{name}" — {hint}')
-    values: dict[str, Value | Amount] = {}
+    values: dict[str, ParameterValue | Amount] = {}
     for name, parameter in row.parameters.items():
         if name in given:
             try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from jostle.run_spec import ArrivalsSpec
 from jostle.safe_io.untrusted_files import TABLE_BYTES, read_text
 from jostle.scenario.models import Flow
 from jostle.scenario.parsing.key_lines import KeyPath
@@ -22,8 +22,8 @@ def arrivals_spec(
     links: Sequence[tuple[str, int]],
     folder: Path,
     report: Report,
-) -> dict[str, Any]:
-    """Return the key `arrivals` of the flow's specification; empty for a single connection.
+) -> ArrivalsSpec | None:
+    """Return the arrivals in the form of the run specification; None for a single connection.
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ def arrivals_spec(
         if flow.arrivals is not None:
             message = "sessions say themselves how they come — remove this key"
             report.add((*path, "arrivals"), message, at)
-            return {}
+            return None
         source = flow.source
         given = Arrivals(rate=None, load=None, load_link=source.load_link, file=None)
         given = given.model_copy(update={"rate": source.rate, "load": source.load})
     elif flow.arrivals is not None:
         at, given = (*path, "arrivals"), flow.arrivals
     else:
-        return {}
+        return None
     ways = (
         ("rate", "load") if isinstance(flow.source, RequestSessions) else ("rate", "load", "file")
     )
@@ -58,13 +58,13 @@ def arrivals_spec(
             " and ".join(said) + " say the same" if said else f"{', '.join(ways)}: none is there"
         )
         report.add(at, f'{problem} — write one of them, as in load = "60 %"')
-        return {}
+        return None
     if given.load_link is not None and given.load is None:
         report.add(
             (*at, "load_link"), "this is the link of a load, and there is none — remove this key"
         )
     if given.rate is not None:
-        return {"arrivals": {"kind": "poisson", "rate_per_s": given.rate}}
+        return {"kind": "poisson", "rate_per_s": given.rate}
     if given.load is not None:
         return _load(given.load, given.load_link, at, links, report)
     return _listed(folder / str(given.file), at, flow, report)
@@ -76,7 +76,7 @@ def _load(
     at: KeyPath,
     links: Sequence[tuple[str, int]],
     report: Report,
-) -> dict[str, Any]:
+) -> ArrivalsSpec | None:
     known = tuple(link for link, _ in links)
     if name is None and len(links) == 1:
         name = known[0]
@@ -86,15 +86,15 @@ def _load(
         message = f'the flow crosses no link "{name}" — {did_you_mean(name, known)}'
         report.add((*at, "load_link"), message)
     position = dict(links).get(name or "", 0)
-    return {"arrivals": {"kind": "load", "share": share, "link": position}}
+    return {"kind": "load", "share": share, "link": position}
 
 
-def _listed(file: Path, at: KeyPath, flow: Flow, report: Report) -> dict[str, Any]:
+def _listed(file: Path, at: KeyPath, flow: Flow, report: Report) -> ArrivalsSpec | None:
     try:
         at_ns, sizes = _read(file)
     except QuantityError as error:
         report.add((*at, "file"), f'"{file.name}"{error}')
-        return {}
+        return None
     if sizes is None and flow.source is None and flow.size is None:
         message = f'"{file.name}" says no sizes — write them there, or for example bytes = "20 kB"'
         report.add((*at, "file"), message)
@@ -102,7 +102,7 @@ def _listed(file: Path, at: KeyPath, flow: Flow, report: Report) -> dict[str, An
         key = "size" if flow.source is None else "source"
         message = f'"{file.name}" says the size of each connection — remove this key'
         report.add((*at[:-1], key), message, at)
-    return {"arrivals": {"kind": "listed", "at_ns": at_ns, "bytes": sizes}}
+    return {"kind": "listed", "at_ns": at_ns, "bytes": sizes}
 
 
 def _read(path: Path) -> tuple[list[int], list[int] | None]:

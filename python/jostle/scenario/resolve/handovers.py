@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
+from jostle.run_spec import JitterSpec, Quantile
 from jostle.scenario.models import Link
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report
@@ -78,7 +78,7 @@ def _merged(steps: Steps) -> list[tuple[int, int]]:
     return found
 
 
-def jitter_of_none() -> dict[str, Any]:
+def jitter_of_none() -> JitterSpec:
     """Return a jitter without extra delay, which allows packets to overtake each other."""
-    points = [{"probability": p, "value_ns": 0} for p in (0.0, 1.0)]
+    points: list[Quantile] = [{"probability": p, "value_ns": 0} for p in (0.0, 1.0)]
     return {"quantiles": points, "correlation_ns": 0, "reorder": True}

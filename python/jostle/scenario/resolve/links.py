@@ -5,8 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from jostle.run_spec import (
+    AckThinningSpec,
+    CapacitySpec,
+    FramesSpec,
+    JitterSpec,
+    LinkPart,
+    LinkSpec,
+    LossStep,
+    QuickStartSpec,
+    RateStep,
+    StepsCapacity,
+)
 from jostle.scenario.fields import QuantileTable
 from jostle.scenario.models import (
     LINK_TABLES,
@@ -83,14 +94,14 @@ class LinkFacts:
     name: str
     path: KeyPath
     link: Link
-    capacity: dict[str, Any] | None
+    capacity: CapacitySpec | None
     initial_bps: int
     peak_bps: int
     delay_steps: list[tuple[int, int]]
     base_delay_ns: int
     rtt_ns: int | None
     queue_bytes: int = 0
-    loss_steps: list[dict[str, Any]] = field(default_factory=list)
+    loss_steps: list[LossStep] = field(default_factory=list)
     slotted: ReassignmentDraws | None = None
     depends: tuple[KeyPath, ...] = field(default=())
 
@@ -196,9 +207,9 @@ def draw(facts: LinkFacts, seed: int) -> None:
         facts.delay_steps = delays
 
 
-def rate_steps(steps: Sequence[tuple[int, int]]) -> dict[str, Any]:
+def rate_steps(steps: Sequence[tuple[int, int]]) -> StepsCapacity:
     """Return the capacity with these rates in the form of the run specification."""
-    listed = [{"at_ns": at, "rate_bps": rate} for at, rate in steps]
+    listed: list[RateStep] = [{"at_ns": at, "rate_bps": rate} for at, rate in steps]
     return {"kind": "steps", "steps": listed}
 
 
@@ -289,7 +300,7 @@ def link_spec(
     registry: Registry,
     report: Report,
     rtt_paths: Sequence[KeyPath],
-) -> dict[str, Any] | None:
+) -> LinkSpec | None:
     """Return a link in the form of the run specification; None if a problem was reported.
 
     Parameters
@@ -328,25 +339,30 @@ def link_spec(
         return None
     queues = [queue] if classes is None else [one["queue"] for one in classes]
     facts.queue_bytes = sum(map(queue_limit_bytes, queues))
-    parts = {"queue": queue, "classes": classes, **frames}
+    parts = {"queue": queue, "classes": classes, "frames": frames}
     facts.initial_bps = service_bps(parts, facts.initial_bps)
     facts.peak_bps = service_bps(parts, facts.peak_bps)
-    return {
+    spec: LinkSpec = {
         "name": facts.name,
         "capacity": facts.capacity,
         "queue": queue,
         "classes": classes,
-        **_ack_thinning(link, path, report),
         "delay": {
             "steps": [{"at_ns": at, "delay_ns": delay} for at, delay in facts.delay_steps],
             "jitter": _jitter(link),
         },
-        **frames,
         "loss": loss,
-        **({"loss_steps": facts.loss_steps} if facts.loss_steps else {}),
         "outages": outages,
         "quick_start": _quick_start(link),
     }
+    thinning = _ack_thinning(link, path, report)
+    if thinning is not None:
+        spec["ack_thinning"] = thinning
+    if frames is not None:
+        spec["frames"] = frames
+    if facts.loss_steps:
+        spec["loss_steps"] = facts.loss_steps
+    return spec
 
 
 @dataclass(frozen=True)
@@ -355,13 +371,13 @@ class _QueueResolver:
 
     facts: LinkFacts
     queue: Queue
-    frames: dict[str, Any]
+    frames: FramesSpec | None
     largest_rtt_ns: int | None
     rtt_paths: Sequence[KeyPath]
     registry: Registry
     report: Report
 
-    def resolve(self, choice: RegistryChoice, at: KeyPath) -> dict[str, Any] | None:
+    def resolve(self, choice: RegistryChoice, at: KeyPath) -> LinkPart | None:
         """Return a queue in the form of the run specification; None if a problem was reported."""
         facts = self.facts
         given = [v for one in queue_disciplines(self.queue) for v in one.parameters.values()]
@@ -376,7 +392,7 @@ class _QueueResolver:
             alone = self._with_bdp(choice, at, bdp, Report(), also)
             known = facts.capacity is not None and self.largest_rtt_ns is not None
             if alone is not None and known:
-                rate_bps = service_bps({"queue": alone, **self.frames}, facts.initial_bps)
+                rate_bps = service_bps({"queue": alone, "frames": self.frames}, facts.initial_bps)
                 bdp = bdp_bytes(rate_bps, self.largest_rtt_ns or 0)
         return self._with_bdp(choice, at, bdp, self.report, also)
 
@@ -387,7 +403,7 @@ class _QueueResolver:
         bdp: int | None,
         report: Report,
         also: Sequence[KeyPath],
-    ) -> dict[str, Any] | None:
+    ) -> LinkPart | None:
         return registry_choice_spec(
             choice, self.registry.queues, "queue", at, report, *also, bdp_bytes=bdp
         )
@@ -398,7 +414,7 @@ def link_names(facts: Sequence[LinkFacts]) -> list[str]:
     return list(dict.fromkeys(one.name for one in facts))
 
 
-def _jitter(link: Link) -> dict[str, Any] | None:
+def _jitter(link: Link) -> JitterSpec | None:
     if link.jitter is None:
         return jitter_of_none() if reorders(link) else None
     return {
@@ -408,35 +424,33 @@ def _jitter(link: Link) -> dict[str, Any] | None:
     }
 
 
-def _quick_start(link: Link) -> dict[str, Any] | None:
+def _quick_start(link: Link) -> QuickStartSpec | None:
     if link.quick_start is None:
         return None
     given = link.quick_start
     return {"allowance_bps": given.allowance, "interval_ns": given.interval}
 
 
-def _frames(link: Link) -> dict[str, Any]:
-    """Return the frame aggregation of a link; empty if it has none."""
+def _frames(link: Link) -> FramesSpec | None:
+    """Return the frame aggregation of a link; None if it has none."""
     if link.frame_aggregation is None:
-        return {}
-    contention = quantile_points(link.frame_aggregation.access_delay)
-    found = {
+        return None
+    return {
         "packets": link.frame_aggregation.packets,
         "bytes": link.frame_aggregation.size,
-        "contention": contention,
+        "contention": quantile_points(link.frame_aggregation.access_delay),
     }
-    return {"frames": found}
 
 
-def _ack_thinning(link: Link, path: KeyPath, report: Report) -> dict[str, Any]:
-    """Return the ACK thinning of a link; empty if it has none."""
+def _ack_thinning(link: Link, path: KeyPath, report: Report) -> AckThinningSpec | None:
+    """Return the ACK thinning of a link; None if it has none."""
     if link.ack_thinning is None:
-        return {}
+        return None
     most, hold_ns = link.ack_thinning.max_acks, link.ack_thinning.max_delay
     if hold_ns > _LONGEST_HOLD_NS:
         message = "no ACK waits for longer than 200 ms, after which a sender's timer may run out"
         report.add((*path, "ack_thinning", "max_delay"), message)
-    return {"ack_thinning": {"most": most, "hold_ns": hold_ns}}
+    return {"most": most, "hold_ns": hold_ns}
 
 
 def _median(points: QuantileTable) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from jostle.run_spec import OutageSpec, Quantile
 from jostle.scenario.fields import QuantileTable
 from jostle.scenario.models import Outage
 from jostle.scenario.parsing.key_lines import KeyPath
@@ -14,7 +14,7 @@ from jostle.scenario.parsing.quantities import format_amount
 __all__ = ["outage_spec", "quantile_points"]
 
 
-def outage_spec(outage: Outage, path: KeyPath, report: Report) -> dict[str, Any] | None:
+def outage_spec(outage: Outage, path: KeyPath, report: Report) -> OutageSpec | None:
     """Return the outages in the form of the run specification; None if a problem was reported.
 
     Parameters
@@ -44,7 +44,7 @@ def outage_spec(outage: Outage, path: KeyPath, report: Report) -> dict[str, Any]
     return {"mean_interval_ns": every_ns, "durations": quantile_points(durations)}
 
 
-def quantile_points(points: QuantileTable) -> list[dict[str, Any]]:
+def quantile_points(points: QuantileTable) -> list[Quantile]:
     """Return a quantile table in the form of the run specification."""
     return [{"probability": p, "value_ns": v} for p, v in points]
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final, cast
 
+from jostle.run_spec import Algorithm, FlowSpec, RelaySource
 from jostle.scenario.models import Flow, Proxy
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report, did_you_mean
@@ -35,7 +36,7 @@ _BESIDE_NS: Final = 1_000_000
 _SYN_WINDOW_BYTES: Final = 65_535
 _HEADER_BYTES: Final = 52
 
-Algorithms = Callable[[Flow, KeyPath], tuple[dict[str, Any] | None, dict[str, Any] | None]]
+Algorithms = Callable[[Flow, KeyPath], tuple[Algorithm | None, Algorithm | None]]
 """Resolves controller and slow start of a flow at a key path."""
 
 
@@ -85,14 +86,14 @@ class SplitFlow:
     Attributes
     ----------
     first
-        Keys in which the flow's own connection differs from the unsplit flow.
+        The flow's own connection.
     following
         Connections that proxies open, in order. They lack `source.from`; their `name` and `group`
         are suffixes of the flow's name and group.
     """
 
-    first: Mapping[str, Any]
-    following: Sequence[Mapping[str, Any]]
+    first: FlowSpec
+    following: Sequence[FlowSpec]
 
 
 @dataclass(frozen=True)
@@ -123,43 +124,43 @@ def connection_names(flow: Flow, links: Sequence[LinkFacts]) -> list[str]:
     return [f"@{name}" for name in found if name is not None]
 
 
-def with_first(
-    specified: Sequence[dict[str, Any]], splits: Sequence[SplitFlow | None]
-) -> list[dict[str, Any]]:
+def with_first(specified: Sequence[FlowSpec], splits: Sequence[SplitFlow | None]) -> list[FlowSpec]:
     """Return the flows, with split flows replaced by their first connection."""
     pairs = zip(specified, splits, strict=True)
-    return [spec if found is None else {**spec, **found.first} for spec, found in pairs]
+    return [spec if found is None else found.first for spec, found in pairs]
 
 
 def with_proxies(
-    flows: Sequence[dict[str, Any]],
+    flows: Sequence[FlowSpec],
     copies: Sequence[Sequence[str]],
     splits: Sequence[SplitFlow | None],
-) -> list[dict[str, Any]]:
+) -> list[FlowSpec]:
     """Return all flows, followed by the connections that proxies open for each.
 
     `copies` are the flow names of each scenario entry, `splits` its split or None.
     """
-    opened: list[dict[str, Any]] = []
+    opened: list[FlowSpec] = []
     position = 0
     for names, found in zip(copies, splits, strict=True):
         for name in names:
             before = position
             for following in () if found is None else found.following:
-                own = {
+                source = cast("RelaySource", following["source"])
+                leg: FlowSpec = {
+                    **following,
                     "name": f"{name}{following['name']}",
-                    "source": {**following["source"], "from": before},
+                    "source": {**source, "from": before},
                     "start_ns": flows[position]["start_ns"],
                     "after": None,
                 }
                 before = len(flows) + len(opened)
-                opened.append({**following, **own})
+                opened.append(leg)
             position += 1
     return [*flows, *opened]
 
 
 def split(
-    flow: Flow, path: KeyPath, spec: Mapping[str, Any], route: Route, maker: LegResolver
+    flow: Flow, path: KeyPath, spec: FlowSpec, route: Route, maker: LegResolver
 ) -> SplitFlow | None:
     """Return the connections into which a flow's proxies split it.
 
@@ -192,24 +193,24 @@ def split(
     buffers = [_buffers(cut, flow.mtu, whole_bdp, report) for cut in cuts]
     connections = []
     for number, ((there, back), delay_ns) in enumerate(zip(ways, delays_ns, strict=True)):
-        made: dict[str, Any] = {
-            "path": [positions[link.name] for link in there],
-            "reverse_path": [positions[link.name] for link in back],
-            "base_delay_ns": delay_ns,
-        }
-        if number < len(cuts):
-            made |= _windows(buffers[number][1])
+        leg: FlowSpec = {**spec}
         if number > 0:
-            cut, (buffer_bytes, _) = cuts[number - 1], buffers[number - 1]
-            made = {**_opened(flow, cut, spec, maker), **made}
-            made["source"] = {"kind": "relay", "from": 0, "buffer_bytes": buffer_bytes}
-        connections.append(made)
+            leg = _opened(flow, cuts[number - 1], buffers[number - 1][0], spec, maker)
+        leg["path"] = [positions[link.name] for link in there]
+        leg["reverse_path"] = [positions[link.name] for link in back]
+        leg["base_delay_ns"] = delay_ns
+        if number < len(cuts):
+            window_bytes = buffers[number][1]
+            leg["receive_window_bytes"] = window_bytes
+            leg["initial_receive_window_bytes"] = min(window_bytes, _SYN_WINDOW_BYTES)
+            leg["receive_window_autotuning"] = False
+        connections.append(leg)
     return SplitFlow(connections[0], connections[1:])
 
 
 def _opened(
-    flow: Flow, cut: _LegBoundary, spec: Mapping[str, Any], maker: LegResolver
-) -> dict[str, Any]:
+    flow: Flow, cut: _LegBoundary, buffer_bytes: int, spec: FlowSpec, maker: LegResolver
+) -> FlowSpec:
     """Return the keys of a connection opened by a proxy that do not depend on its path."""
     pep = cut.pep
     theirs = flow.model_copy(update={"controller": pep.controller, "slow_start": pep.slow_start})
@@ -220,9 +221,11 @@ def _opened(
         **spec,
         "name": f"@{cut.link}",
         "group": f"{flow.name}@{cut.link}",
-        "controller": controller,
+        # A run with problems is not built, so that nobody sees a missing controller.
+        "controller": controller or spec["controller"],
         "slow_start": slow_start,
         "memory": None,
+        "source": {"kind": "relay", "from": 0, "buffer_bytes": buffer_bytes},
         "ecn": maker.knows_ecn(flow, pep.controller.name),
         "stop_ns": None,
         "pacing": pacing == "fq",
@@ -374,11 +377,3 @@ def _buffers(cut: _LegBoundary, mtu_bytes: int, bdp: int, report: Report) -> tup
             message = f'{size_bytes} B do not hold a full segment — at least "{least} B"'
             report.add((*cut.path, key), message)
     return buffer_bytes, window_bytes
-
-
-def _windows(window_bytes: int) -> dict[str, Any]:
-    return {
-        "receive_window_bytes": window_bytes,
-        "initial_receive_window_bytes": min(window_bytes, _SYN_WINDOW_BYTES),
-        "receive_window_autotuning": False,
-    }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
+from jostle.run_spec import Algorithm
 from jostle.safe_io.code_consent import ConsentError, admit, require_consent
 from jostle.scenario.models import Flow
 from jostle.scenario.parsing.key_lines import KeyPath
@@ -18,7 +18,7 @@ __all__ = ["controller_spec"]
 
 def controller_spec(
     flow: Flow, path: KeyPath, folder: Path, report: Report, *, allow_code: bool
-) -> dict[str, Any] | None:
+) -> Algorithm | None:
     """Return the controller of a flow that names a class, in the form of the run specification.
 
     Parameters

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from jostle.run_spec import ClassSpec, LinkPart, LinkSpec
 from jostle.scenario.models import Queue, QueueClass, RegistryChoice, ScenarioFile
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report, did_you_mean
 from jostle.scenario.registry import Registry, Row
+from jostle.scenario.resolve.algorithms import whole_number
 from jostle.scenario.resolve.sources import owner
 
 __all__ = ["Resolver", "assign_flows", "class_specs", "queue_disciplines"]
@@ -41,12 +43,12 @@ class Resolver:
 
     registry: Registry
     report: Report
-    part: Callable[[RegistryChoice, KeyPath], dict[str, Any] | None]
+    part: Callable[[RegistryChoice, KeyPath], LinkPart | None]
 
 
 def class_specs(
-    queue: Queue, spec: Mapping[str, Any], path: KeyPath, resolver: Resolver
-) -> list[dict[str, Any]] | None:
+    queue: Queue, spec: LinkPart, path: KeyPath, resolver: Resolver
+) -> list[ClassSpec] | None:
     """Return the classes of a queue in the form of the run specification, without flows.
 
     Parameters
@@ -75,25 +77,23 @@ def class_specs(
         report.add(at, "no class — write one or more, or remove this key")
         return None
     before = report.count
-    found = []
+    found: list[ClassSpec] = []
     for name, one in queue.classes.items():
         where = (*at, name)
-        found.append(
-            {
-                "name": name,
-                "quantum_bytes": _quantum_bytes(one, spec, row, where, report),
-                "flows": [],
-                "queue": _inner(one, spec, where, resolver),
-            }
-        )
+        quantum_bytes = _quantum_bytes(one, spec, row, where, report)
+        inner = _inner(one, spec, where, resolver)
+        if inner is not None:
+            found.append(
+                {"name": name, "quantum_bytes": quantum_bytes, "flows": [], "queue": inner}
+            )
     return found if report.count == before else None
 
 
 def _quantum_bytes(
-    one: QueueClass, spec: Mapping[str, Any], row: Row, where: KeyPath, report: Report
+    one: QueueClass, spec: LinkPart, row: Row, where: KeyPath, report: Report
 ) -> int:
-    parameter, quantum = row.parameters["quantum"], spec["parameters"]["quantum"]
-    found = round(int(quantum) * one.weight)
+    parameter, quantum = row.parameters["quantum"], whole_number(spec["parameters"]["quantum"])
+    found = round(quantum * one.weight)
     least, most = parameter.minimum or 0, parameter.maximum or 0
     if not least <= found <= most:
         message = (
@@ -104,9 +104,7 @@ def _quantum_bytes(
     return found
 
 
-def _inner(
-    one: QueueClass, spec: Mapping[str, Any], where: KeyPath, resolver: Resolver
-) -> dict[str, Any] | None:
+def _inner(one: QueueClass, spec: LinkPart, where: KeyPath, resolver: Resolver) -> LinkPart | None:
     if one.queue is None:
         return {"kind": _INNER, "parameters": {"limit": spec["parameters"]["limit"]}}
     at = (*where, "queue")
@@ -122,7 +120,7 @@ def _inner(
 def assign_flows(
     file: ScenarioFile,
     paths: Sequence[KeyPath],
-    links: Sequence[Mapping[str, Any] | None],
+    links: Sequence[LinkSpec | None],
     flows: Sequence[Mapping[str, Any]],
     report: Report,
 ) -> None:
@@ -144,7 +142,7 @@ def assign_flows(
     entries = {flow.name: (index, flow) for index, flow in enumerate(file.flows)}
     claimed, asked = set(), set()
     for number, (path, link) in enumerate(zip(paths, links, strict=True)):
-        if link is None or link["classes"] is None:
+        if link is None or not link["classes"]:
             continue
         classes = {one["name"]: one for one in link["classes"]}
         for position, spec in enumerate(flows):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from jostle.run_spec import AutoregressiveCapacity
 from jostle.scenario.models import RandomRate
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report
@@ -19,7 +20,9 @@ _LOWEST_SHARE: Final = 10
 """Minimum of the lower bound, as a divisor of the mean."""
 
 
-def random_capacity(rate: RandomRate, path: KeyPath, report: Report) -> dict[str, Any] | None:
+def random_capacity(
+    rate: RandomRate, path: KeyPath, report: Report
+) -> AutoregressiveCapacity | None:
     """Return a random rate in the form of the run specification; None if a problem was reported.
 
     Parameters

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final, cast
 
+from jostle.run_spec import ReceiverSpec
 from jostle.scenario.models import Flow
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report
@@ -22,8 +23,10 @@ _SYN_WINDOW_BYTES: Final = 65_535
 """Largest window of a SYN-ACK, which is not scaled (RFC 7323 §2.2)."""
 
 
-def receiver_spec(flow: Flow, path: KeyPath, report: Report, *, knows_ecn: bool) -> dict[str, Any]:
-    """Return the key `receiver` of the run specification; empty if the flow has none.
+def receiver_spec(
+    flow: Flow, path: KeyPath, report: Report, *, knows_ecn: bool
+) -> ReceiverSpec | None:
+    """Return the receiver in the form of the run specification; None for one like Linux's.
 
     Parameters
     ----------
@@ -37,7 +40,7 @@ def receiver_spec(flow: Flow, path: KeyPath, report: Report, *, knows_ecn: bool)
     receiver = flow.receiver
     # For QUIC flows, the key is reported with the other keys that only TCP supports.
     if receiver is None or is_quic(flow):
-        return {}
+        return None
     at = (*path, "receiver")
     what = datagrams(flow)
     if what is not None:
@@ -57,12 +60,12 @@ def receiver_spec(flow: Flow, path: KeyPath, report: Report, *, knows_ecn: bool)
     elif isinstance(receiver, OptimisticAcking) and not _goes_without(flow):
         message = "what is lost never comes, and the source waits for it — only bulk, fixed and"
         report.add(at, f"{message} on_off sources do not", (*path, "source"))
-    if isinstance(receiver, Rledbat):
-        said = receiver.model_dump(exclude={"target"})
-        return {"receiver": {**said, "target_ns": receiver.target}}
     if isinstance(receiver, OptimisticAcking):
-        return {"receiver": {"kind": receiver.kind, "lead": receiver.lead_rtts}}
-    return {"receiver": receiver.model_dump()}
+        return {"kind": receiver.kind, "lead": receiver.lead_rtts}
+    keys = receiver.model_dump()
+    if isinstance(receiver, Rledbat):
+        keys["target_ns"] = keys.pop("target")
+    return cast("ReceiverSpec", keys)
 
 
 def _goes_without(flow: Flow) -> bool:

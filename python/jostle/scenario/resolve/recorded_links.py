@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from jostle.run_spec import CapacitySpec, LossStep, RateStep, TraceCapacity
 from jostle.scenario.models import RecordedSeries
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report
@@ -23,7 +24,7 @@ _MOST_STEPS: Final = 1_000_000
 
 def recorded_rate(
     given: RecordedSeries, files: TraceFiles, duration_ns: int, path: KeyPath, report: Report
-) -> tuple[dict[str, Any], int, int] | None:
+) -> tuple[CapacitySpec, int, int] | None:
     """Return the capacity, the mean and the largest rate (bit/s); None if a problem was reported.
 
     A complete file of delivery opportunities is not converted to rates.
@@ -42,7 +43,7 @@ def recorded_rate(
         report.add(path, f'"{given.file}" carries nothing there')
         return None
     mean_bps = given.scale * float((whole.values * whole.lasting_s).sum()) / whole.length_s
-    listed = [{"at_ns": at, "rate_bps": rate} for at, rate in steps]
+    listed: list[RateStep] = [{"at_ns": at, "rate_bps": rate} for at, rate in steps]
     return {"kind": "steps", "steps": listed}, max(1, round(mean_bps)), peak_bps
 
 
@@ -65,7 +66,7 @@ def recorded_delay(
 
 def recorded_loss(
     given: RecordedSeries, files: TraceFiles, duration_ns: int, path: KeyPath, report: Report
-) -> list[dict[str, Any]]:
+) -> list[LossStep]:
     """Return the loss probability over time as steps; empty if a problem was reported."""
     try:
         recording = files.recording(given.file, tuple(given.where.items()))
@@ -79,7 +80,7 @@ def recorded_loss(
 
 def _opportunities(
     given: RecordedSeries, files: TraceFiles, recording: Recording
-) -> tuple[dict[str, Any], int, int]:
+) -> tuple[CapacitySpec, int, int]:
     parts = ("from_", "to", "scale", "gaps")
     changed = next((key for key in parts if key in given.model_fields_set), None)
     if changed is not None:
@@ -87,7 +88,7 @@ def _opportunities(
         message = f'"{changed.rstrip("_")}" is not of delivery opportunities — {hint}'
         raise QuantityError(f'trace "{recording.source}": {message}')
     trace = files.trace(given.file)
-    capacity = {
+    capacity: TraceCapacity = {
         "kind": "trace",
         "opportunities_ms": list(trace.opportunities_ms),
         "opportunity_bytes": PACKET_BYTES,

@@ -10,9 +10,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
-from jostle.run_spec import LinkSpec, RunSpec
+from jostle.run_spec import Algorithm, DelayStep, FlowSpec, LinkSpec, PhaseSpec, RunSpec
 from jostle.scenario.models import Flow, ScenarioFile
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report, did_you_mean
@@ -22,7 +22,6 @@ from jostle.scenario.registry import Registry
 from jostle.scenario.resolve.algorithms import controller_and_slow_start, memory_spec
 from jostle.scenario.resolve.arrivals import arrivals_spec
 from jostle.scenario.resolve.engine_errors import translate_engine_error
-from jostle.scenario.resolve.hosts import hosts_spec
 from jostle.scenario.resolve.links import (
     BOTTLENECK,
     LinkFacts,
@@ -63,6 +62,8 @@ __all__ = ["RunSpecTemplate", "resolve"]
 OVERALL: Final = "overall"
 """Name of the phase that covers the complete run and always exists."""
 
+_FIRST_PEER: Final = 10 << 24 | 1
+"""10.0.0.1, the address of the first flow's receiver in the peer cache."""
 _HOW_TO_END: Final = 'write for example size = "1 MB"'
 
 
@@ -135,11 +136,11 @@ class RunSpecTemplate:
 
 def _drawn_link(link: LinkSpec, slotted: ReassignmentDraws, seed: int) -> LinkSpec:
     rates, delays = slotted.steps(seed)
-    listed = [{"at_ns": at, "delay_ns": delay} for at, delay in delays]
-    drawn = {**link, "delay": {**link["delay"], "steps": listed}}
+    listed: list[DelayStep] = [{"at_ns": at, "delay_ns": delay} for at, delay in delays]
+    drawn: LinkSpec = {**link, "delay": {**link["delay"], "steps": listed}}
     if rates:
         drawn["capacity"] = rate_steps(rates)
-    return cast(LinkSpec, drawn)
+    return drawn
 
 
 def resolve(
@@ -202,11 +203,11 @@ def resolve(
     own = with_first(specified, splits)
     flows = with_proxies(_in_order(file, own, report), list(map(_copies, file.flows)), splits)
     assign_flows(file, [link.path for link in links], specs, flows, report)
-    if report.found or report.hidden or any(spec is None for spec in specs):
+    complete = [spec for spec in specs if spec is not None]
+    if report.found or report.hidden or len(complete) < len(specs):
         return None
-    # No problem was reported, so all values are present.
     settings["interval_ns"] = interval_ns(file, rtts, flows, links)
-    run = cast(RunSpec, {**settings, "links": specs, "flows": flows})
+    run: RunSpec = {**settings, "links": complete, "flows": flows}
     refused = translate_engine_error(run, file, registry)
     if refused is not None:
         report.add(*refused)
@@ -235,7 +236,7 @@ def _start_jitter_ns(file: ScenarioFile) -> dict[str, int]:
     }
 
 
-def _run_settings(file: ScenarioFile, report: Report) -> dict[str, Any]:
+def _run_settings(file: ScenarioFile, report: Report) -> RunSpec:
     """Return the run specification without links, flows and sampling interval."""
     check_interval(file, report)
     return {
@@ -244,11 +245,14 @@ def _run_settings(file: ScenarioFile, report: Report) -> dict[str, Any]:
         "record": file.record,
         "capture": None if file.capture is None else {"scenario": "", "qlog": file.capture.qlog},
         "phases": _phases(file, report),
+        "interval_ns": 0,
+        "links": [],
+        "flows": [],
     }
 
 
-def _phases(file: ScenarioFile, report: Report) -> list[dict[str, Any]]:
-    phases = [{"name": OVERALL, "from_ns": 0, "to_ns": file.duration}]
+def _phases(file: ScenarioFile, report: Report) -> list[PhaseSpec]:
+    phases: list[PhaseSpec] = [{"name": OVERALL, "from_ns": 0, "to_ns": file.duration}]
     for name, (start, end) in file.phases.items():
         path = ("phases", name)
         if name == OVERALL:
@@ -260,17 +264,15 @@ def _phases(file: ScenarioFile, report: Report) -> list[dict[str, Any]]:
     return phases
 
 
-def _in_order(
-    file: ScenarioFile, specified: Sequence[Mapping[str, Any]], report: Report
-) -> list[dict[str, Any]]:
+def _in_order(file: ScenarioFile, specified: Sequence[FlowSpec], report: Report) -> list[FlowSpec]:
     """Return every copy of every flow, with its start conditions."""
-    flows: list[dict[str, Any]] = []
+    flows: list[FlowSpec] = []
     before: dict[str, int] = {}
     for index, (flow, spec) in enumerate(zip(file.flows, specified, strict=True)):
         copies = _copies(flow)
         for number, name in enumerate(copies):
-            order = _order(file, index, number, flows, report, before=before)
-            flows.append({**spec, "name": name, **order})
+            after, start_ns = _order(file, index, number, flows, report, before=before)
+            flows.append({**spec, "name": name, "after": after, "start_ns": start_ns})
         before |= zip(copies, range(len(flows) - len(copies), len(flows)), strict=True)
         if flow.one_at_a_time is not None and flow.count > 1:
             before[flow.name] = before[copies[-1]]
@@ -283,11 +285,11 @@ def _order(
     file: ScenarioFile,
     index: int,
     number: int,
-    flows: Sequence[Mapping[str, Any]],
+    flows: Sequence[FlowSpec],
     report: Report,
     *,
     before: Mapping[str, int],
-) -> dict[str, Any]:
+) -> tuple[int | None, int]:
     """Return the flow for which the `number`-th copy waits, and its start time after that.
 
     `flows` are the flows before this copy; `before` maps the names of other entries to positions.
@@ -298,23 +300,25 @@ def _order(
     if flow.one_at_a_time is not None and number > 0:
         if number == 1 and not _ends(flows[first]):
             report.add(sequence_at, f"the flows have no end — {_HOW_TO_END}", (*path, "source"))
-        return {"after": first + number - 1, "start_ns": flow.one_at_a_time}
+        return first + number - 1, flow.one_at_a_time
     if flow.one_at_a_time is not None and flow.count == 1:
         report.add(sequence_at, "there is a single flow — write its count", (*path, "count"))
     if flow.after is None or (number > 0 and report.found):
-        return {}
+        return None, flow.start
     position = before.get(flow.after)
     if position is None:
         known = did_you_mean(flow.after, tuple(before))
         report.add(after_at, f'there is no flow "{flow.after}" before this one — {known}')
     elif not _ends(flows[position]):
         report.add(after_at, f'"{flow.after}" has no end — {_HOW_TO_END}')
-    return {"after": position}
+    return position, flow.start
 
 
-def _ends(flow: Mapping[str, Any]) -> bool:
+def _ends(flow: FlowSpec) -> bool:
     source = flow["source"]
-    return source["kind"] in ("fixed", "trace") or source.get("count") is not None
+    if source["kind"] == "request_response":
+        return source.get("count") is not None
+    return source["kind"] in ("fixed", "trace")
 
 
 def _copies(flow: Flow) -> list[str]:
@@ -378,9 +382,7 @@ class _RequestedParts:
     modules: Path
     allow_code: bool
 
-    def algorithms(
-        self, flow: Flow, path: KeyPath
-    ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    def algorithms(self, flow: Flow, path: KeyPath) -> tuple[Algorithm | None, Algorithm | None]:
         """Return controller and slow start of a flow over one of the engine's transports."""
         if is_python_controller(flow.controller.name):
             found = controller_spec(
@@ -401,15 +403,15 @@ class _RequestedParts:
         return row is not None and row.needs_ecn
 
 
-def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> dict[str, Any]:
+def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> FlowSpec:
     file, links, registry, report = asked.file, asked.links, asked.registry, asked.report
     flow, path, folder = file.flows[index], ("flows", index), asked.folder
     _check_route(file, flow, path, links, report)
     _check_times(file, flow, path, report)
     there, back = _route(flow, links)
     positions = asked.positions()
-    controller: dict[str, Any] | None
-    slow_start: dict[str, Any] | None
+    controller: Algorithm | None
+    slow_start: Algorithm | None
     ours = datagrams(flow) is None
     if not ours:
         controller, slow_start = no_controller(flow, path, report), None
@@ -420,21 +422,18 @@ def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> dict[str, Any]
         controller, slow_start = asked.algorithms(flow, path)
     receive_window, initial_receive_window = receive_windows(flow, rtt or 0, there)
     knows_ecn = asked.knows_ecn(flow, flow.controller.name)
-    return {
+    transport, quic, tcp = transport_spec(
+        flow, path, receive_window, path_bdp(rtt or 0, there), report, allow_code=asked.allow_code
+    )
+    spec: FlowSpec = {
         "name": flow.name,
         "group": flow.name,
-        **transport_spec(
-            flow,
-            path,
-            receive_window,
-            path_bdp(rtt or 0, there),
-            report,
-            allow_code=asked.allow_code,
-        ),
-        "controller": controller,
+        "transport": transport,
+        # A run with problems is not built, so that nobody sees a missing controller.
+        "controller": controller or {"name": "", "parameters": {}},
         "slow_start": slow_start,
         "memory": memory_spec(flow, path, registry, report, folder) if ours else None,
-        **hosts_spec(flow, index),
+        "peer": _FIRST_PEER + index if flow.peer is None else flow.peer,
         "path": [positions[link.name] for link in there],
         "reverse_path": [positions[link.name] for link in back],
         "base_delay_ns": _base_delay(flow, rtt, path, links, report),
@@ -442,9 +441,6 @@ def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> dict[str, Any]
         "start_ns": flow.start,
         "stop_ns": flow.stop,
         "source": source_spec(flow, path, folder, report),
-        **arrivals_spec(
-            flow, path, [(it.name, positions[it.name]) for it in there], folder, report
-        ),
         "pacing": flow.pacing == "fq",
         "ecn": knows_ecn,
         "mtu_bytes": flow.mtu,
@@ -454,15 +450,24 @@ def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> dict[str, Any]
         "receive_window_bytes": receive_window,
         "initial_receive_window_bytes": initial_receive_window,
         "receive_window_autotuning": flow.receive_window_autotuning,
-        **receiver_spec(flow, path, report, knows_ecn=knows_ecn),
         "gro": flow.receiver_gro,
         "nic_rate_bps": flow.nic_rate,
     }
+    names = [(link.name, positions[link.name]) for link in there]
+    # These keys are absent without a value.
+    optional = {
+        "quic": quic,
+        "tcp": tcp,
+        "sender_host": flow.sender_host,
+        "receiver_host": flow.receiver_host,
+        "arrivals": arrivals_spec(flow, path, names, folder, report),
+        "receiver": receiver_spec(flow, path, report, knows_ecn=knows_ecn),
+    }
+    given = {key: value for key, value in optional.items() if value is not None}
+    return cast("FlowSpec", {**spec, **given})
 
 
-def _split(
-    index: int, rtt: int | None, spec: Mapping[str, Any], asked: _RequestedParts
-) -> SplitFlow | None:
+def _split(index: int, rtt: int | None, spec: FlowSpec, asked: _RequestedParts) -> SplitFlow | None:
     """Return the connections into which proxies split a flow; None if it has no proxies."""
     flow = asked.file.flows[index]
     if not flow.proxy:

@@ -6,6 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from jostle.run_spec import (
+    Algorithm,
+    CbrSource,
+    PlayoutSpec,
+    Quantity,
+    SourceSpec,
+    VoiceSpec,
+    WriteSpec,
+)
 from jostle.scenario.distributions import DistributionKeyError, RandomQuantity, quantity_spec
 from jostle.scenario.models import Flow
 from jostle.scenario.parsing.key_lines import KeyPath
@@ -48,7 +57,7 @@ _LEAST_GAP_NS: Final = 1_000
 """Minimum time between two datagrams."""
 
 
-def source_spec(flow: Flow, path: KeyPath, folder: Path, report: Report) -> dict[str, Any]:
+def source_spec(flow: Flow, path: KeyPath, folder: Path, report: Report) -> SourceSpec:
     """Return the source of a flow; bulk by default.
 
     Parameters
@@ -61,16 +70,14 @@ def source_spec(flow: Flow, path: KeyPath, folder: Path, report: Report) -> dict
         Collects problems.
     """
 
-    def drawn(quantity: int | RandomQuantity, *keys: str) -> int | dict[str, Any]:
+    def drawn(quantity: int | RandomQuantity, *keys: str) -> Quantity:
         try:
             return quantity_spec(quantity, folder)
         except DistributionKeyError as error:
             report.add((*path, *keys, error.key), str(error))
             return 1
 
-    def lasting(
-        name: str, quantity: int | RandomQuantity, *, exponential: bool
-    ) -> int | dict[str, Any]:
+    def lasting(name: str, quantity: int | RandomQuantity, *, exponential: bool) -> Quantity:
         if not exponential:
             return drawn(quantity, "source", name)
         if isinstance(quantity, RandomQuantity):
@@ -107,40 +114,39 @@ def source_spec(flow: Flow, path: KeyPath, folder: Path, report: Report) -> dict
                 "think_ns": lasting("think_time", source.think_time, exponential=exponential),
                 "count": None if count is None else drawn(count, "source", "count"),
             }
-        case Media() | Trace() | Ping() | Cbr() as source:
-            return _timed(source, flow, path, folder, report)
-        case other:
-            if isinstance(other, Web):
-                found = web_spec(other, lambda quantity, key: drawn(quantity, "source", key))
-            else:
-                found = _endless(other, (*path, "source"), report)
-            return found
+        case Web() as source:
+            return web_spec(source, lambda quantity, key: drawn(quantity, "source", key))
+        case source:
+            return _undrawn(source, flow, path, folder, report)
 
 
-def _endless(source: Bulk | Video | None, path: KeyPath, report: Report) -> dict[str, Any]:
-    return video_spec(source, path, report) if isinstance(source, Video) else {"kind": "bulk"}
+def _undrawn(
+    source: Bulk | Media | Trace | Ping | Cbr | Video | None,
+    flow: Flow,
+    path: KeyPath,
+    folder: Path,
+    report: Report,
+) -> SourceSpec:
+    """Return a source without random quantities."""
+    match source:
+        case Media() | Trace():
+            return _by_the_clock(source, path, folder, report)
+        case Cbr():
+            return _cbr(source, flow, path, report)
+        case Video():
+            return video_spec(source, (*path, "source"), report)
+        case Ping():
+            _fits(source.size, flow, (*path, "source", "size"), path, report)
+            return {
+                "kind": "ping",
+                "bytes": source.size,
+                "every_ns": source.period,
+                "timeout_ns": source.timeout,
+            }
+    return {"kind": "bulk"}
 
 
-def _timed(
-    source: Media | Trace | Ping | Cbr, flow: Flow, path: KeyPath, folder: Path, report: Report
-) -> dict[str, Any]:
-    """Return a source that sends at given times."""
-    if isinstance(source, Media | Trace):
-        return _by_the_clock(source, path, folder, report)
-    if isinstance(source, Cbr):
-        return _cbr(source, flow, path, report)
-    _fits(source.size, flow, (*path, "source", "size"), path, report)
-    return {
-        "kind": "ping",
-        "bytes": source.size,
-        "every_ns": source.period,
-        "timeout_ns": source.timeout,
-    }
-
-
-def _by_the_clock(
-    source: Media | Trace, path: KeyPath, folder: Path, report: Report
-) -> dict[str, Any]:
+def _by_the_clock(source: Media | Trace, path: KeyPath, folder: Path, report: Report) -> SourceSpec:
     if isinstance(source, Media):
         return {
             "kind": "media",
@@ -150,7 +156,7 @@ def _by_the_clock(
             "key_every": source.key_frame_interval or max(1, round(source.fps)),
             "deadline_ns": source.deadline,
         }
-    writes: list[dict[str, Any]] = []
+    writes: list[WriteSpec] = []
     try:
         writes = read_writes(folder / source.file)
     except QuantityError as error:
@@ -168,11 +174,11 @@ def datagrams(flow: Flow) -> str | None:
     return None
 
 
-def _cbr(source: Cbr, flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
+def _cbr(source: Cbr, flow: Flow, path: KeyPath, report: Report) -> CbrSource:
     """Return a constant-rate source with the configured rate or a codec's."""
     where = (*path, "source")
     given = {"rate": source.rate, "size": source.size}
-    voice: dict[str, Any] | None = None
+    voice: VoiceSpec | None = None
     if source.codec is None:
         for key, value in given.items():
             if value is None:
@@ -210,12 +216,12 @@ def _cbr(source: Cbr, flow: Flow, path: KeyPath, report: Report) -> dict[str, An
     }
 
 
-def _playout(kind: str, value: float) -> dict[str, Any]:
+def _playout(kind: str, value: float) -> PlayoutSpec:
     match kind:
         case "quantile":
-            return {"kind": kind, "share": value}
+            return {"kind": "quantile", "share": value}
         case "buffer":
-            return {"kind": kind, "length_ns": int(value)}
+            return {"kind": "buffer", "length_ns": int(value)}
     return {"kind": "best"}
 
 
@@ -227,7 +233,7 @@ def _fits(size: int, flow: Flow, where: KeyPath, path: KeyPath, report: Report) 
         report.add(where, message, (*path, "mtu"))
 
 
-def no_controller(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
+def no_controller(flow: Flow, path: KeyPath, report: Report) -> Algorithm:
     """Return the placeholder for the controller of datagrams, which have none."""
     what = datagrams(flow)
     source = ((*path, "source"),)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from jostle.quic.recipes import Programs, recipes
+from jostle.run_spec import (
+    AckFrequencySpec,
+    Algorithm,
+    QuicCommands,
+    QuicImplementation,
+    QuicSpec,
+    TcpSpec,
+    Transport,
+)
 from jostle.safe_io.code_consent import ConsentError, admit, require_consent
 from jostle.scenario.models import Flow, Implementation, Quic, Tcp
 from jostle.scenario.parsing.key_lines import KeyPath
@@ -46,8 +55,8 @@ def transport_spec(
     report: Report,
     *,
     allow_code: bool,
-) -> dict[str, Any]:
-    """Return the transport of a flow, and the settings of a QUIC connection.
+) -> tuple[Transport, QuicSpec | None, TcpSpec | None]:
+    """Return the transport of a flow, and its settings.
 
     Parameters
     ----------
@@ -64,9 +73,9 @@ def transport_spec(
 
     Returns
     -------
-    dict
-        The keys `transport` and, for a QUIC flow, `quic`, or, for a TCP flow with other settings
-        than Linux's, `tcp`.
+    transport, quic, tcp
+        Transport; settings of a QUIC connection, or None; settings of TCP, or None if they are
+        Linux's.
     """
     given = flow.transport
     where = (*path, "transport")
@@ -75,27 +84,26 @@ def transport_spec(
         if given is not None and given.kind != "udp":
             message = f'{what} are "udp" — remove this key'
             report.add(where, message, (*path, "source"))
-        return {"transport": "udp"}
+        return "udp", None, None
     match given:
         case None:
-            return {"transport": "tcp"}
+            return "tcp", None, None
         case Quic():
             _only_of_tcp(flow, path, report)
             windows = (window_bytes, bdp_bytes)
             quic = _quic_spec(flow, given, path, windows, report)
             where = (*path, "transport", "implementation")
             programs = _implementation(given.implementation, where, report, allow_code=allow_code)
-            return {"transport": "quic", "quic": {"implementation": programs, **quic}}
+            return "quic", {"implementation": programs, **quic}, None
         case Tcp() if given != Tcp(kind="tcp"):
-            tcp = {"prr": given.prr, "accecn_option": given.accecn_option}
-            return {"transport": "tcp", "tcp": tcp}
+            return "tcp", None, {"prr": given.prr, "accecn_option": given.accecn_option}
         case _ if given.kind == "udp":
             message = 'only pings and "cbr" are "udp" — accepted here: "tcp" or "quic"'
             report.add(where, message, (*path, "source"))
-    return {"transport": given.kind}
+    return given.kind, None, None
 
 
-def foreign_controller(flow: Flow, path: KeyPath, report: Report) -> dict[str, Any]:
+def foreign_controller(flow: Flow, path: KeyPath, report: Report) -> Algorithm:
     """Return a controller of an external QUIC implementation, given by a name in its recipe."""
     name = flow.controller.name
     for parameter in flow.controller.parameters:
@@ -118,7 +126,7 @@ def _only_of_tcp(flow: Flow, path: KeyPath, report: Report) -> None:
 
 def _quic_spec(
     flow: Flow, quic: Quic, path: KeyPath, sizes: tuple[int, int], report: Report
-) -> dict[str, Any]:
+) -> QuicSpec:
     """Return the settings of a QUIC connection; `sizes` are the receive window and the BDP."""
     where = (*path, "transport")
     _check_payload(flow, quic, path, report)
@@ -129,15 +137,17 @@ def _quic_spec(
         message = "paced packets do not leave in bursts — remove this key, or write pacing = false"
         report.add((*where, "burst_limit"), message, (*where, "pacing"))
     asked = quic.ack_frequency
-    return {
-        "initial_mtu_bytes": quic.initial_mtu,
-        "mtu_discovery": quic.mtu_discovery,
-        "ack_frequency": asked
-        and {
+    ack_frequency: AckFrequencySpec | None = None
+    if asked is not None:
+        ack_frequency = {
             "ack_eliciting_threshold": asked.ack_eliciting_threshold,
             "max_ack_delay_ns": asked.max_ack_delay,
             "reordering_threshold": asked.reordering_threshold,
-        },
+        }
+    return {
+        "initial_mtu_bytes": quic.initial_mtu,
+        "mtu_discovery": quic.mtu_discovery,
+        "ack_frequency": ack_frequency,
         "recovery": quic.recovery,
         "gso_packets": quic.gso,
         "pacing": quic.pacing,
@@ -175,7 +185,7 @@ def _stream_window(quic: Quic, path: KeyPath, sizes: tuple[int, int], report: Re
 
 def _implementation(
     given: Implementation | None, where: KeyPath, report: Report, *, allow_code: bool
-) -> dict[str, Any] | None:
+) -> QuicImplementation | None:
     """Return the programs of a flow: a bundled recipe's, or the scenario's if allowed."""
     if given is None:
         return None
@@ -211,6 +221,6 @@ def _implementation(
     return _commands(given.name, programs)
 
 
-def _commands(name: str, programs: Programs) -> dict[str, Any]:
-    commands = {"server": list(programs.server), "client": list(programs.client)}
+def _commands(name: str, programs: Programs) -> QuicImplementation:
+    commands: QuicCommands = {"server": list(programs.server), "client": list(programs.client)}
     return {"name": name, "commands": commands}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
+from jostle.run_spec import VideoChoice, VideoSource
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report
 from jostle.scenario.parsing.quantities import format_amount
@@ -23,7 +24,7 @@ _RESERVOIR: Final = (90, 240)
 _CUSHION: Final = (126, 240)
 
 
-def video_spec(source: Video, path: KeyPath, report: Report) -> dict[str, Any]:
+def video_spec(source: Video, path: KeyPath, report: Report) -> VideoSource:
     """Return a video source with the values that the scenario leaves out."""
     ladder = source.bitrates or [kbps * 1000 for kbps in _LADDER_KBPS]
     for index, (before, bitrate) in enumerate(pairwise(ladder), 1):
@@ -54,7 +55,7 @@ def video_spec(source: Video, path: KeyPath, report: Report) -> dict[str, Any]:
     }
 
 
-def _choice(source: Video, path: KeyPath, report: Report) -> dict[str, Any]:
+def _choice(source: Video, path: KeyPath, report: Report) -> VideoChoice:
     choice = source.abr
     if isinstance(choice, BufferBasedAbr):
         reservoir, cushion = (

@@ -7,8 +7,9 @@ Defaults come from the web browsing model of IEEE 802.16m (Evaluation Methodolog
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
+from jostle.run_spec import Quantity, WebSource
 from jostle.scenario.distributions import RandomQuantity
 from jostle.scenario.sources import Web
 
@@ -34,9 +35,7 @@ CONNECTIONS: Final = 6
 """Number of connections that browsers open per host over HTTP/1.1."""
 
 
-def web_spec(
-    source: Web, drawn: Callable[[int | RandomQuantity, str], int | dict[str, Any]]
-) -> dict[str, Any]:
+def web_spec(source: Web, drawn: Callable[[int | RandomQuantity, str], Quantity]) -> WebSource:
     """Return a web source in the form of the run specification.
 
     Parameters
@@ -47,9 +46,7 @@ def web_spec(
         Converts a quantity at a key to the form of the run specification.
     """
 
-    def of(
-        key: str, given: int | RandomQuantity | None, default: RandomQuantity
-    ) -> int | dict[str, Any]:
+    def of(key: str, given: int | RandomQuantity | None, default: RandomQuantity) -> Quantity:
         return drawn(default if given is None else given, key)
 
     connections = source.connections

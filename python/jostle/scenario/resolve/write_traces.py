@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from jostle.run_spec import WriteSpec
 from jostle.safe_io.untrusted_files import TRACE_BYTES, read_text
 from jostle.scenario.parsing.quantities import LARGEST, QuantityError, quoted
 
@@ -15,7 +16,7 @@ _MOST: Final = 1_000_000
 _FORM: Final = '"0.02,160": seconds since the start of the flow, and bytes'
 
 
-def read_writes(path: Path) -> list[dict[str, Any]]:
+def read_writes(path: Path) -> list[WriteSpec]:
     """Read a table of writes: a line `seconds,bytes` for each, in order of time.
 
     Empty lines, lines that begin with `#`, and a first line of column names are skipped.
@@ -32,7 +33,7 @@ def read_writes(path: Path) -> list[dict[str, Any]]:
         raise QuantityError(f'"{path}": {reason[0].lower()}{reason[1:]}') from None
     except ValueError:
         raise QuantityError(f'"{path}": not a text file') from None
-    writes: list[dict[str, Any]] = []
+    writes: list[WriteSpec] = []
     named = False
     for number, line in enumerate(text.splitlines(), start=1):
         written = line.strip()
@@ -56,7 +57,7 @@ def read_writes(path: Path) -> list[dict[str, Any]]:
 _NAMES: Final = {"time,bytes", "time_s,bytes", "seconds,bytes"}
 
 
-def _write(written: str, at: str) -> dict[str, Any]:
+def _write(written: str, at: str) -> WriteSpec:
     fields = [field.strip() for field in written.split(",")]
     if len(fields) != 2 or not written.isascii() or "_" in written:
         raise QuantityError(f"{at}: {quoted(written)} — a line is {_FORM}")
