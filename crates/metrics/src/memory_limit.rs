@@ -11,7 +11,7 @@ use crate::link_meter::LinkMeter;
 use crate::tables::{AckTable, seconds, seconds_or_nan};
 use crate::timeline::Timeline;
 use jostle_run_spec::{MAX_ACK_ROWS, RunSpec};
-use jostle_units::{ConnectionId, Span, Time};
+use jostle_units::{FlowId, Span, Time};
 
 /// Bytes of a row of the flows' series.
 const FLOW_ROW_BYTES: usize = 132;
@@ -57,7 +57,7 @@ impl AckTable {
     pub(crate) fn push(
         &mut self,
         now: Time,
-        connection: ConnectionId,
+        flow: FlowId,
         row: &AckEvent,
         segment_rtt: Option<Span>,
         shortage: &MemoryShortage,
@@ -69,7 +69,7 @@ impl AckTable {
             return;
         }
         self.time_s.push(seconds(now.as_ns()));
-        self.flow.push(connection.0);
+        self.flow.push(flow.0);
         self.rtt_s.push(seconds_or_nan(row.rtt));
         self.segment_rtt_s.push(seconds_or_nan(segment_rtt));
         self.cwnd_bytes.push(row.cwnd_bytes as f64);
@@ -110,12 +110,12 @@ mod tests {
         };
         let shortage = MemoryShortage::default();
         let mut table = AckTable::default();
-        table.push(Time::ZERO, ConnectionId(0), &row, None, &shortage);
+        table.push(Time::ZERO, FlowId(0), &row, None, &shortage);
         assert_eq!((table.time_s.len(), shortage.get()), (1, None));
         // As long as it may become: no column has room for another row.
         table.time_s = vec![0.0; MAX_ACK_ROWS as usize];
         table.time_s.shrink_to_fit();
-        table.push(Time::ZERO, ConnectionId(0), &row, None, &shortage);
+        table.push(Time::ZERO, FlowId(0), &row, None, &shortage);
         assert_eq!(table.flow.len(), 1);
         let message = shortage.get().map(|shortage| shortage.to_string());
         assert_eq!(

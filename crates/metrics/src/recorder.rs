@@ -175,14 +175,18 @@ impl Recorder {
         self.run.finish()
     }
 
-    /// Returns the meter of a flow, or of the flow that owns a connection. Connections have numbers
-    /// above the flows, so that single flows need only a bounds check.
+    /// Returns the flow of a connection. Single flows need only a bounds check.
+    #[inline]
+    fn flow_of(&self, connection: ConnectionId) -> FlowId {
+        let Recorded { flows, connections, .. } = &self.run;
+        connection.own_flow(flows.len()).unwrap_or_else(|| connections.flow_of(connection))
+    }
+
+    /// Returns the meter of the flow of a connection.
     #[inline]
     fn meter(&mut self, connection: ConnectionId) -> &mut FlowMeter {
-        let Recorded { flows, connections, .. } = &mut self.run;
-        let flow =
-            connection.own_flow(flows.len()).unwrap_or_else(|| connections.flow_of(connection));
-        &mut flows[flow.index()]
+        let flow = self.flow_of(connection);
+        &mut self.run.flows[flow.index()]
     }
 
     fn close_segments(&mut self, now: Time) {
@@ -255,9 +259,10 @@ impl EventSink for Recorder {
 
     #[inline]
     fn acked(&mut self, now: Time, connection: ConnectionId, row: &AckEvent) {
-        let segment_rtt = self.meter(connection).acked(now, row);
+        let flow = self.flow_of(connection);
+        let segment_rtt = self.run.flows[flow.index()].acked(now, row);
         if let Some(acks) = &mut self.run.acks {
-            acks.push(now, connection, row, segment_rtt, &self.shortage);
+            acks.push(now, flow, row, segment_rtt, &self.shortage);
         }
     }
 

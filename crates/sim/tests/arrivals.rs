@@ -4,6 +4,7 @@ use crate::common::*;
 use jostle_metrics::{RunRecord, TransferTable};
 use jostle_run_spec::{
     ArrivalsSpec, Distribution, DistributionKind, FlowSpec, LinkSpec, Quantity, SourceSpec,
+    TraceLevel,
 };
 use jostle_units::LinkId;
 
@@ -49,6 +50,21 @@ fn a_connection_alone_takes_the_least_time_there_is() {
     let arrived = group.arrived.as_ref().unwrap();
     assert_eq!((arrived.transfers, arrived.transfers_finished), (Some(3.0), Some(3.0)));
     assert_eq!(group.unfinished, Some(0));
+}
+
+#[test]
+fn the_acks_of_connections_are_those_of_their_flow() {
+    let arrivals = ArrivalsSpec::Listed { at_ns: vec![0, S], bytes: None };
+    let many = short(40 * MS, 14_480.into(), arrivals);
+    let wide = link("wide", 100 * MBPS, 1 << 20);
+    let mut spec = run(2 * S, vec![wide], vec![flow("long", "cubic", 40 * MS), many]);
+    spec.record = TraceLevel::Acks;
+    let record = record(&spec);
+    let acks = record.acks.as_ref().unwrap();
+    let mut flows = acks.flow.clone();
+    flows.sort_unstable();
+    flows.dedup();
+    assert_eq!(flows, [0, 1]);
 }
 
 #[test]
