@@ -102,12 +102,14 @@ impl DynamicConnections {
         let spec = &run.flows[flow.index()];
         let endpoints = many.plan.endpoints(many.came, spec, run, python_controllers)?;
         let opened = many.due.min(now);
+        debug_assert!(many.arrivals.is_none() || many.due <= now, "opened before its arrival");
         many.came += 1;
         many.due = many.arrivals.as_mut().map_or(Time::NEVER, Arrivals::next_at);
         let place = self.free.pop().unwrap_or_else(|| {
             self.living.push(None);
             self.living.len() as u32 - 1
         });
+        debug_assert!(self.living[place as usize].is_none(), "the place of an open connection");
         self.living[place as usize] = Some(OpenConnection { flow, opened, endpoints });
         self.places.push(place);
         Ok(())

@@ -253,6 +253,7 @@ impl EventQueue {
     #[inline(never)]
     fn pop_rest(&mut self) -> u128 {
         let entry = self.rest;
+        debug_assert_eq!(entry, first_of(&self.packets).min(first_of(&self.timers)), "the cache");
         let heap =
             if first_of(&self.packets) == entry { &mut self.packets } else { &mut self.timers };
         heap.pop();

@@ -148,13 +148,14 @@ impl Network {
         self.wire.pop_front()
     }
 
-    /// Assigns the route of `flow` to its next connection.
-    pub fn admit(&mut self, flow: FlowId) {
+    /// Assigns the route of `flow` to its next connection, and returns that connection.
+    pub fn admit(&mut self, flow: FlowId) -> ConnectionId {
         let connection = self.routes.admit(flow);
         let route = self.routes.of(connection);
         for link in route.path.links.iter().chain(&route.reverse_path.links) {
             self.hops[link.index()].link.admit(connection, flow);
         }
+        connection
     }
 
     /// Sends a packet to a link. Always inlined, so that the sender builds the packet directly in
@@ -302,6 +303,7 @@ impl Network {
         if line.travelling.is_empty() {
             self.agenda.schedule(exit, Event::DelayLine(number));
         }
+        debug_assert!(line.travelling.front().is_none_or(|first| first.exit <= exit), "overtaken");
         line.travelling.push_back(DelayedPacket { exit, connection, body });
     }
 

@@ -404,7 +404,8 @@ impl<S: EventSink> Simulation<'_, S> {
             self.world.broken = Some(error);
             return None;
         }
-        self.world.network.admit(flow);
+        let routed = self.world.network.admit(flow);
+        debug_assert_eq!(routed, connection, "a connection on the route of another");
         self.sink.connection_opened(now, connection, flow);
         Some(connection)
     }

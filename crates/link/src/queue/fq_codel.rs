@@ -141,7 +141,10 @@ impl<B: Copy + Send> QueueDiscipline<B> for FqCodel<B> {
 
     fn dequeue(&mut self, now: Time, outcome: &mut dyn PacketOutcome<B>) -> Option<Packet<B>> {
         loop {
-            let index = self.turns.next_queue()?;
+            let Some(index) = self.turns.next_queue() else {
+                debug_assert_eq!(self.total, Backlog::default(), "packets without a turn");
+                return None;
+            };
             let queue = &mut self.queues[index];
             let mut head = QueueHead {
                 packets: &mut queue.packets,
@@ -152,6 +155,7 @@ impl<B: Copy + Send> QueueDiscipline<B> for FqCodel<B> {
                 self.turns.on_dequeue(index, packet.size_bytes);
                 return Some(packet);
             }
+            debug_assert!(queue.packets.is_empty() && self.bytes[index] == 0, "queue {index}");
             self.turns.on_queue_empty(index);
         }
     }

@@ -97,10 +97,14 @@ impl<B: Copy + Send> QueueDiscipline<B> for FqPie<B> {
 
     fn dequeue(&mut self, now: Time, _: &mut dyn PacketOutcome<B>) -> Option<Packet<B>> {
         loop {
-            let index = self.turns.next_queue()?;
+            let Some(index) = self.turns.next_queue() else {
+                debug_assert_eq!(self.total, Backlog::default(), "packets without a turn");
+                return None;
+            };
             let queue = &mut self.queues[index];
             queue.control.catch_up(&self.parameters, now, queue.bytes);
             let Some(packet) = queue.packets.pop_front() else {
+                debug_assert_eq!(queue.bytes, 0, "bytes of queue {index}");
                 self.turns.on_queue_empty(index);
                 continue;
             };

@@ -156,6 +156,7 @@ impl<B> PfifoGro<B> {
     fn keep(&mut self, packet: Packet<B>, first: bool) {
         self.backlog.add(packet.size_bytes);
         self.waiting.push_back((packet, first));
+        debug_assert_eq!(self.waiting.len() as u64, self.backlog.packets);
     }
 }
 

@@ -60,7 +60,9 @@ impl SentPackets {
         if self.ring.is_empty() {
             self.first = packet;
         }
-        let gap = packet.saturating_sub(self.first + self.ring.len() as u64);
+        let end = self.first + self.ring.len() as u64;
+        debug_assert!(packet >= end, "packet {packet} after {end}");
+        let gap = packet.saturating_sub(end);
         for _ in 0..gap {
             self.ring.push_back(SentPacket { number: self.next, ..SentPacket::default() });
         }
@@ -84,6 +86,8 @@ impl SentPackets {
             self.ring.pop_front();
             self.first += 1;
         }
+        debug_assert_eq!(self.ring.is_empty(), self.count == 0, "{} packets", self.count);
+        debug_assert!(self.count > 0 || self.bytes == 0, "{} bytes", self.bytes);
         Some(taken)
     }
 

@@ -100,7 +100,17 @@ impl StreamReader {
         let delivered = ranges.insert(frame.offset..end);
         self.waiting_bytes = self.waiting_bytes - waited + ranges.waiting_bytes;
         self.unread_bytes += delivered + ranges.waiting_bytes - waited;
+        debug_assert!(self.is_consistent(), "{self:?}");
         delivered
+    }
+
+    /// Returns whether the totals are the sums over the open streams, and no stream is open and
+    /// complete.
+    fn is_consistent(&self) -> bool {
+        let sum = |bytes: fn(&ReceivedRanges) -> u64| self.streams.values().map(bytes).sum::<u64>();
+        self.waiting_bytes == sum(|ranges| ranges.waiting_bytes)
+            && self.unread_bytes == sum(ReceivedRanges::unread_bytes)
+            && self.streams.keys().all(|&id| !self.complete.contains(id))
     }
 
     /// Reads the streams that the peer opened.
@@ -135,6 +145,7 @@ impl StreamReader {
             self.unread_bytes -= ranges.unread_bytes();
             self.complete.insert(id);
         }
+        debug_assert!(self.is_consistent(), "{self:?}");
     }
 
     /// Ends streams that are complete although the stack discarded some of their data, and adapts
@@ -153,6 +164,7 @@ impl StreamReader {
                 !is_complete
             });
         }
+        debug_assert!(self.is_consistent(), "{self:?}");
         self.withhold_credit(connection);
     }
 

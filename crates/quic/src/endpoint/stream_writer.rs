@@ -101,6 +101,7 @@ impl StreamWriter {
         // transmission.
         let taken = stream.write_chunks(&mut &mut block[..]).unwrap_or(0) as u64;
         self.taken += taken;
+        debug_assert!(taken <= bytes, "{taken} of {bytes} bytes");
         if part.left < u64::MAX {
             part.left -= taken;
         }
