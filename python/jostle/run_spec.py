@@ -90,6 +90,14 @@ class CdfPoint(TypedDict):
     value: float
 
 
+class ContentionSpec(TypedDict):
+    """Contention slots."""
+
+    backoff_superframes: int
+    bytes: int
+    collision: float
+
+
 class DelayStep(TypedDict):
     """The delay is `delay_ns` from `at_ns` on."""
 
@@ -144,6 +152,40 @@ DistributionKind: TypeAlias = (
 )
 
 
+class FaultSpec1(TypedDict):
+    """The packet is lost."""
+
+    kind: Literal["lose"]
+
+
+class FaultSpec2(TypedDict):
+    """The packet is marked with CE, if it is ECN-capable."""
+
+    kind: Literal["mark"]
+
+
+class FaultSpec3(TypedDict):
+    """The packet is corrupted."""
+
+    kind: Literal["corrupt"]
+
+
+class FaultSpec4(TypedDict):
+    """The packet arrives twice."""
+
+    kind: Literal["duplicate"]
+
+
+class FaultSpec5(TypedDict):
+    """The packet exits later, without delaying other packets."""
+
+    by_ns: int
+    kind: Literal["late"]
+
+
+FaultSpec: TypeAlias = FaultSpec1 | FaultSpec2 | FaultSpec3 | FaultSpec4 | FaultSpec5
+
+
 LinuxRelease: TypeAlias = Literal["6.1", "4.15"]
 
 
@@ -159,6 +201,31 @@ class MeasuredFile(TypedDict):
 
     name: str
     sha256: str
+
+
+class NetemSpec(TypedDict):
+    """Habits of netem's delay."""
+
+    jitter_per_batch: bool
+    limit_includes_queue: bool
+    limit_packets: NotRequired[int | None]
+
+
+class NumberedFaultSpec(TypedDict):
+    """A fault of one packet."""
+
+    fault: FaultSpec
+    number: int
+
+
+class OccurrenceSpec(TypedDict):
+    """A random event per packet."""
+
+    correlation: float
+    probability: float
+
+
+PacketClassSpec: TypeAlias = Literal["data", "acks", "handshake"]
 
 
 class PhaseSpec(TypedDict):
@@ -264,6 +331,14 @@ class QuickStartSpec(TypedDict):
     interval_ns: int
 
 
+class RateBasedSpec(TypedDict):
+    """Rate-based dynamic capacity."""
+
+    gain_per_mille: int
+    over_per_mille: int
+    persistence_ns: int
+
+
 class RateStep(TypedDict):
     """The rate is `rate_bps` from `at_ns` on."""
 
@@ -317,6 +392,14 @@ ReceiverSpec: TypeAlias = (
     | HiddenEcnMarksReceiver
     | RledbatReceiver
 )
+
+
+class ReorderingSpec(TypedDict):
+    """Reordering of single packets, as by netem."""
+
+    gap: int
+    late_ns: NotRequired[int | None]
+    occurrence: OccurrenceSpec
 
 
 class BulkSource(TypedDict):
@@ -432,12 +515,41 @@ class FramesSpec(TypedDict):
     packets: int
 
 
+class GrantsSpec(TypedDict):
+    """
+    Capacity that a gateway assigns on demand, as in the return channel of a satellite system. The
+    capacity of the link is the largest rate that is granted.
+    """
+
+    constant_bps: int
+    contention: NotRequired[ContentionSpec | None]
+    free_bps: int
+    latency_ns: int
+    quantum_bps: int
+    rate_based: NotRequired[RateBasedSpec | None]
+    request_interval_ns: int
+    request_loss: float
+    spread: bool
+    superframe_ns: int
+    volume_based: bool
+
+
 class JitterSpec(TypedDict):
     """Random delay with a given distribution and correlation in time."""
 
     correlation_ns: int
     quantiles: list[Quantile]
     reorder: bool
+
+
+NumberedFaultsSpec = TypedDict(
+    "NumberedFaultsSpec",
+    {
+        "class": NotRequired[PacketClassSpec | None],
+        "faults": list[NumberedFaultSpec],
+        "flow": NotRequired[int | None],
+    },
+)
 
 
 class OutageSpec(TypedDict):
@@ -554,6 +666,15 @@ class DelaySpec(TypedDict):
     steps: list[DelayStep]
 
 
+class FaultsSpec(TypedDict):
+    """Faults of packets after their transmission. Each fault sees every packet that was sent."""
+
+    corrupt: NotRequired[OccurrenceSpec | None]
+    duplicate: NotRequired[OccurrenceSpec | None]
+    packets: NotRequired[list[NumberedFaultsSpec]]
+    reorder: NotRequired[ReorderingSpec | None]
+
+
 class FlowSpec(TypedDict):
     """One flow: a sender, a receiver, and the paths between them."""
 
@@ -616,10 +737,13 @@ class LinkSpec(TypedDict):
     capacity: CapacitySpec
     classes: NotRequired[list[ClassSpec] | None]
     delay: DelaySpec
+    faults: NotRequired[FaultsSpec | None]
     frames: NotRequired[FramesSpec | None]
+    grants: NotRequired[GrantsSpec | None]
     loss: NotRequired[LinkPart | None]
     loss_steps: NotRequired[list[LossStep]]
     name: str
+    netem: NotRequired[NetemSpec | None]
     outages: NotRequired[OutageSpec | None]
     queue: LinkPart
     quick_start: NotRequired[QuickStartSpec | None]

@@ -1,12 +1,12 @@
 //! One direction: links in a row, in logical time.
 
-use jostle_link::{DropReason, Ecn, Link, LinkObserver, Packet};
+use jostle_link::{DropReason, Ecn, Link, LinkObserver, Packet, PacketClass};
 use jostle_metrics::Histogram;
 use jostle_run_spec::LinkSpec;
 use jostle_units::{ConnectionId, Time};
 
 use crate::event_log::{Event, EventLog, PacketEventKind};
-use crate::ip_header::{Header, mark_congestion};
+use crate::ip_header::{Header, corrupt, mark_congestion};
 use crate::packet_pool::{PacketId, PacketPool};
 use crate::{ETHERNET_HEADER_BYTES, Error};
 
@@ -32,6 +32,8 @@ pub(crate) struct Counts {
     pub sent: PacketCount,
     pub dropped: [u64; REASONS],
     pub marked: [u64; REASONS],
+    pub corrupted: u64,
+    pub duplicated: u64,
     pub queue_max_bytes: u64,
     /// Queueing delay in ns.
     pub waited_ns: Histogram,
@@ -107,6 +109,16 @@ impl LinkObserver<PacketId> for CountingObserver<'_> {
         mark_congestion(self.shared.slots.get_mut(packet.transport));
         self.note(now, packet, PacketEventKind::Marked, reason);
     }
+
+    fn corrupted(&mut self, _: Time, packet: &Packet<PacketId>) {
+        self.counts.corrupted += 1;
+        corrupt(self.shared.slots.get_mut(packet.transport));
+    }
+
+    fn duplicated(&mut self, _: Time, copy: &mut Packet<PacketId>) {
+        self.counts.duplicated += 1;
+        copy.transport = self.shared.slots.copy(copy.transport);
+    }
 }
 
 impl Direction {
@@ -142,7 +154,8 @@ impl Direction {
             queued_at: now,
             ecn: header.map_or(Ecn::NotCapable, |header| header.ecn),
             hop: 0,
-            transport: slot,
+            is_corrupted: false,
+            transport: slot.of_class(header.map_or(PacketClass::Data, |header| header.class)),
         };
         self.push(0, now, packet, shared);
     }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use jostle_link::Ecn;
+use jostle_link::{Ecn, PacketClass};
 
 const DCCP: u8 = 33;
 const SCTP: u8 = 132;
@@ -65,6 +65,8 @@ pub struct Header {
     pub flow: FlowKey,
     /// ECN field.
     pub ecn: Ecn,
+    /// Class by which faults count packets.
+    pub class: PacketClass,
 }
 
 impl Header {
@@ -98,6 +100,7 @@ fn ipv4(packet: &[u8]) -> Option<Header> {
             destination_port,
         },
         ecn: ecn(header[1]),
+        class: class(protocol, above, fragment),
     })
 }
 
@@ -141,7 +144,28 @@ fn ipv6(packet: &[u8]) -> Option<Header> {
         },
         // The traffic class spans the first two bytes (RFC 8200, 3).
         ecn: ecn(header[1] >> 4),
+        class: class(protocol, above, fragment),
     })
+}
+
+/// Returns the class of a packet from the data offset and the flags of TCP (RFC 9293 §3.1).
+fn class(protocol: u8, above: &[u8], fragment: bool) -> PacketClass {
+    const SYN: u8 = 0b10;
+    let Some(header) = above.first_chunk::<20>().filter(|_| protocol == TCP && !fragment) else {
+        return PacketClass::Data;
+    };
+    if header[13] & SYN != 0 {
+        return PacketClass::Handshake;
+    }
+    let header_bytes = usize::from(header[12] >> 4) * 4;
+    if above.len() > header_bytes { PacketClass::Data } else { PacketClass::Ack }
+}
+
+/// Flips a bit in the last byte of a packet, which the checksum of TCP or UDP covers.
+pub(crate) fn corrupt(packet: &mut [u8]) {
+    if let Some(last) = packet.last_mut() {
+        *last ^= 1;
+    }
 }
 
 /// Returns the ports. All of these protocols begin with the source and destination port.

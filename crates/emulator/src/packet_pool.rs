@@ -1,14 +1,25 @@
 //! Pool of the packets in transit. Links carry slot numbers, so that a packet is copied only twice:
 //! from one device and to the other.
 
-use jostle_link::TransportHeader;
+use jostle_link::{PacketClass, TransportHeader};
 
-/// Slot number of a packet.
+/// Slot number of a packet, and its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PacketId(u32);
+pub(crate) struct PacketId(u32, PacketClass);
 
-/// Queues use only the fields outside the payload.
-impl TransportHeader for PacketId {}
+impl PacketId {
+    /// Sets the class of the packet.
+    pub const fn of_class(self, class: PacketClass) -> Self {
+        Self(self.0, class)
+    }
+}
+
+/// Queues use only the fields outside the payload. Faults also use the class.
+impl TransportHeader for PacketId {
+    fn class(&self) -> PacketClass {
+        self.1
+    }
+}
 
 /// A pool of slots of equal size. Slots are reused, so that a steady state does not allocate
 /// memory.
@@ -51,12 +62,26 @@ impl PacketPool {
         match fill(&mut body.buffer) {
             Ok(length) => {
                 body.length = length;
-                Ok(PacketId(number))
+                Ok(PacketId(number, PacketClass::default()))
             }
             Err(error) => {
                 self.free.push(number);
                 Err(error)
             }
+        }
+    }
+
+    /// Copies a packet into another slot. The copies may exceed the memory limit, which arriving
+    /// packets then find reached.
+    pub fn copy(&mut self, slot: PacketId) -> PacketId {
+        let packet = self.get(slot).to_vec();
+        let copied = self.fill(|buffer| {
+            buffer[..packet.len()].copy_from_slice(&packet);
+            Ok::<_, std::convert::Infallible>(packet.len())
+        });
+        match copied {
+            Ok(copy) => copy.of_class(slot.1),
+            Err(never) => match never {},
         }
     }
 

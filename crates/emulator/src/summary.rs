@@ -61,10 +61,14 @@ pub struct LinkSummary {
     pub dropped: BTreeMap<&'static str, u64>,
     /// Marked packets by reason, without reasons that did not occur.
     pub marked: BTreeMap<&'static str, u64>,
+    /// Packets that the link corrupted. They were delivered.
+    pub corrupted_packets: u64,
+    /// Copies of packets that the link made.
+    pub duplicated_packets: u64,
 }
 
-/// Measures of one direction. Every arrived packet was delivered, refused or dropped, or is still
-/// in transit.
+/// Measures of one direction. Every packet that arrived, and every copy of one, was delivered,
+/// refused or dropped, or is still in transit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectionSummary {
     /// Packets that arrived.
@@ -168,6 +172,8 @@ fn of_hop(hop: &mut Hop, end: Time) -> LinkSummary {
         queue_delay_p95_s: waited(0.95),
         dropped: by_reason(&counts.dropped),
         marked: by_reason(&counts.marked),
+        corrupted_packets: counts.corrupted,
+        duplicated_packets: counts.duplicated,
     }
 }
 

@@ -5,8 +5,11 @@
 
 pub mod capacity;
 pub mod delay;
+mod delay_queue;
 mod error;
+mod faults;
 mod frame_aggregation;
+mod grants;
 mod link;
 mod link_observer;
 pub mod loss;
@@ -19,12 +22,15 @@ mod transport_headers;
 
 pub use capacity::Capacity;
 pub use delay::Delay;
+pub use delay_queue::DelayQueue;
 pub use error::Error;
+pub use faults::{Faults, NumberedFaults, Occurrence, PacketFault, Reordering, Shift};
 pub use frame_aggregation::FrameAggregation;
+pub use grants::{Contention, GrantParameters, Grants, RateBased};
 pub use link::Link;
 pub use link_observer::LinkObserver;
 pub use loss::Loss;
 pub use packet::{DropReason, Ecn, Packet, PacketOutcome};
 pub use queue::QueueDiscipline;
 pub use service_rate::{FrameLimits, SentTotals, Service, ServiceRate, Shaper};
-pub use transport_headers::{FlowHosts, PureAck, TransportHeader};
+pub use transport_headers::{FlowHosts, PacketClass, PureAck, TransportHeader};

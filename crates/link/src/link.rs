@@ -1,14 +1,18 @@
 //! A link: a queue in front of a capacity, then a delay, then losses.
 
 mod components;
+mod granted;
+mod impaired;
 
 use jostle_units::{ConnectionId, FlowId, RingBuffer, Time};
 
 use self::components::{InlineQueue, PacketInPipe, Propagation, Transmission};
+use self::granted::GrantedService;
+use self::impaired::Impairments;
 use crate::queue::Backlog;
 use crate::{
     Capacity, Delay, DropReason, FlowHosts, FrameAggregation, LinkObserver, Loss, Packet,
-    QueueDiscipline, SentTotals, Service, ServiceRate,
+    QueueDiscipline, SentTotals, Service, ServiceRate, TransportHeader,
 };
 
 /// One direction of a link.
@@ -43,7 +47,13 @@ pub struct Link<B> {
     delay: Propagation,
     losses: Vec<Box<dyn Loss>>,
     frames: Option<Box<FrameAggregation<B>>>,
+    /// Capacity on demand, instead of `capacity`.
+    grants: Option<Box<GrantedService<B>>>,
+    /// Faults, and habits of netem.
+    impairments: Option<Box<Impairments>>,
     may_reorder: bool,
+    /// A service can result in an exit before that of the head of the pipe.
+    wakes_for_service: bool,
     /// Packets in transmission or propagation, in order of exit. Waiting packets follow with the
     /// exit [`Time::NEVER`], if the queue is stored here.
     pipe: RingBuffer<PacketInPipe<B>>,
@@ -60,7 +70,7 @@ pub struct Link<B> {
     service: Option<Box<(ServiceRate, SentTotals)>>,
 }
 
-impl<B: Copy> Link<B> {
+impl<B: TransportHeader + Copy> Link<B> {
     /// Creates a link from its components. Each of `losses` sees every packet that was sent; the
     /// first one that loses a packet determines the reason.
     pub fn new(
@@ -72,11 +82,14 @@ impl<B: Copy> Link<B> {
         let may_reorder = delay.may_reorder();
         Self {
             may_reorder,
+            wakes_for_service: may_reorder,
             queue: InlineQueue::of(queue, !may_reorder && losses.is_empty()),
             capacity: Transmission::of(capacity),
             delay: Propagation::of(delay),
             losses,
             frames: None,
+            grants: None,
+            impairments: None,
             pipe: RingBuffer::default(),
             last_exit: Time::ZERO,
             free_at: Time::NEVER,
@@ -109,6 +122,9 @@ impl<B: Copy> Link<B> {
 
     /// Registers that packets of `flow` can also have the number of a connection.
     pub fn admit(&mut self, connection: ConnectionId, flow: FlowId) {
+        if let Some(impairments) = &mut self.impairments {
+            impairments.faults.admit(connection, flow);
+        }
         if let Some(queue) = self.queue.boxed_discipline() {
             queue.register_connection(connection, flow);
         }
@@ -119,6 +135,11 @@ impl<B: Copy> Link<B> {
     #[inline(always)]
     pub fn push<P: LinkObserver<B>>(&mut self, now: Time, packet: Packet<B>, probe: &mut P) {
         self.advance(now, probe);
+        if (self.impairments.is_some() || self.grants.is_some())
+            && !self.admits(now, &packet, probe)
+        {
+            return;
+        }
         if self.waiting.packets == 0
             && let Some(service) = &mut self.service
         {
@@ -173,13 +194,20 @@ impl<B: Copy> Link<B> {
     #[inline]
     pub fn next_time(&self) -> Time {
         let exit = self.pipe.front().map_or(Time::NEVER, |head| head.exit);
-        let service_matters = self.may_reorder || exit == Time::NEVER;
-        if service_matters && self.waiting.packets > 0 { exit.min(self.free_at) } else { exit }
+        let service_matters = self.wakes_for_service || exit == Time::NEVER;
+        if service_matters && (self.waiting.packets > 0 || self.has_unfinished_packet()) {
+            exit.min(self.free_at)
+        } else {
+            exit
+        }
     }
 
     /// Starts every service that is due by `now`.
     #[inline]
     pub fn advance<P: LinkObserver<B>>(&mut self, now: Time, probe: &mut P) {
+        if self.grants.is_some() {
+            return self.advance_granted(now, probe);
+        }
         while self.free_at <= now && self.free_at != Time::NEVER {
             self.serve(probe);
         }
@@ -217,7 +245,7 @@ impl<B: Copy> Link<B> {
     pub fn in_flight(&self) -> u64 {
         let waiting =
             if let InlineQueue::InPipe(_) = self.queue { self.waiting.packets } else { 0 };
-        self.pipe.len() as u64 - waiting
+        self.pipe.len() as u64 - waiting + u64::from(self.has_unfinished_packet())
     }
 
     /// Returns the bytes that the service rate allowed until `now`, from which the utilisation is
@@ -355,6 +383,9 @@ impl<B: Copy> Link<B> {
             self.pipe.push_back(PacketInPipe { exit: Time::NEVER, packet });
             return;
         }
+        if self.impairments.is_some() {
+            return self.travel_impaired(finish, packet, probe);
+        }
         let exit = finish + self.delay.delay(finish);
         if let Some(reason) = self.verdict(finish) {
             probe.dropped(finish, &packet, reason);
@@ -380,5 +411,9 @@ impl<B: Copy> Link<B> {
     }
 }
 
+#[cfg(test)]
+mod granted_tests;
+#[cfg(test)]
+mod impaired_tests;
 #[cfg(test)]
 mod tests;

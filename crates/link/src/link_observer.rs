@@ -31,10 +31,23 @@ pub trait LinkObserver<B> {
         let _ = (now, packet, reason);
     }
 
-    /// The queue marked the packet instead of dropping it.
+    /// The packet was marked with CE: by the queue instead of a drop, or by a fault.
     #[inline]
     fn marked(&mut self, now: Time, packet: &Packet<B>, reason: DropReason) {
         let _ = (now, packet, reason);
+    }
+
+    /// The packet was corrupted after the transmission. It exits nevertheless.
+    #[inline]
+    fn corrupted(&mut self, now: Time, packet: &Packet<B>) {
+        let _ = (now, packet);
+    }
+
+    /// The packet was duplicated after the transmission. `copy` exits as well, and must not share
+    /// a payload with the original.
+    #[inline]
+    fn duplicated(&mut self, now: Time, copy: &mut Packet<B>) {
+        let _ = (now, copy);
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Packet<B> {
     pub ecn: Ecn,
     /// Index of the current link in the packet's path; used by the network only.
     pub hop: u8,
+    /// Whether a link has corrupted the packet. Its receiver drops it.
+    pub is_corrupted: bool,
     /// Transport header.
     pub transport: B,
 }
@@ -48,11 +50,17 @@ pub enum DropReason {
     Outage,
     /// ACK filter: a later ACK confirms the same data and more.
     AckFilter,
+    /// A link has corrupted the packet: the checksum at its receiver is wrong.
+    Corruption,
+    /// Netem's delay held as many packets as its limit allows.
+    DelayQueue,
+    /// The packet's number is in the list of packets to mark.
+    Fault,
 }
 
 impl DropReason {
     /// All reasons, in the order of their discriminants.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Overflow,
         Self::Occupancy,
         Self::Red,
@@ -65,7 +73,19 @@ impl DropReason {
         Self::Loss,
         Self::Outage,
         Self::AckFilter,
+        Self::Corruption,
+        Self::DelayQueue,
+        Self::Fault,
     ];
+
+    /// Returns whether it applies after the transmission, and not in the queue.
+    #[inline]
+    pub const fn is_after_queue(self) -> bool {
+        matches!(
+            self,
+            Self::Loss | Self::Outage | Self::Corruption | Self::DelayQueue | Self::Fault
+        )
+    }
 
     /// Returns the name in results.
     pub const fn name(self) -> &'static str {
@@ -82,6 +102,9 @@ impl DropReason {
             Self::Loss => "loss",
             Self::Outage => "outage",
             Self::AckFilter => "ack_filter",
+            Self::Corruption => "corruption",
+            Self::DelayQueue => "delay_queue",
+            Self::Fault => "fault",
         }
     }
 }

@@ -15,6 +15,23 @@ pub trait TransportHeader {
     fn pure_ack(&self) -> Option<PureAck> {
         None
     }
+
+    /// Returns the class by which faults count packets.
+    fn class(&self) -> PacketClass {
+        PacketClass::Data
+    }
+}
+
+/// Class of packets, by which faults count them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PacketClass {
+    /// TCP segments with data, and all packets of other protocols.
+    #[default]
+    Data,
+    /// TCP segments without data and without SYN.
+    Ack,
+    /// SYN and SYN-ACK.
+    Handshake,
 }
 
 /// Packets without header fields.

@@ -64,6 +64,7 @@ fn the_parameters_of_these_tests_make_every_discipline_act() {
                         queued_at: now,
                         ecn,
                         hop: 0,
+                        is_corrupted: false,
                         transport: Serial(0),
                     };
                     queue.enqueue(now, packet, &mut count);

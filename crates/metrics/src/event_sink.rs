@@ -263,6 +263,8 @@ events! {
     fn dropped(now: Time, link: LinkId, connection: ConnectionId, reason: DropReason, queued_bytes: u32);
     /// A link marked a packet of `flow`.
     fn marked(now: Time, link: LinkId, connection: ConnectionId, reason: DropReason);
+    /// A link duplicated a packet of `flow` after its transmission.
+    fn duplicated(now: Time, link: LinkId, connection: ConnectionId);
     /// State at the end of an interval, one call per flow in order.
     fn flow_state(now: Time, flow: FlowId, state: &FlowState);
     /// Internal value of a flow's controller at the end of an interval.
@@ -346,6 +348,7 @@ mod tests {
         sink.link_sent(now, Time::from_ns(42), LinkId(20), 21, Span::from_ns(43));
         sink.dropped(now, LinkId(22), ConnectionId(23), DropReason::Red, 56);
         sink.marked(now, LinkId(25), ConnectionId(26), DropReason::Codel);
+        sink.duplicated(now, LinkId(57), ConnectionId(58));
         sink.flow_state(now, FlowId(28), &STATE);
         sink.controller_state(now, FlowId(29), "k_s", 30.0);
         sink.link_state(now, LinkId(31), 32, Service::from(33.0));

@@ -182,6 +182,8 @@ pub struct LinkIntervalStats {
     pub dropped: [f64; REASONS],
     /// Packets marked, by reason.
     pub marked: [f64; REASONS],
+    /// Packets duplicated; unknown in the series.
+    pub duplicated: Option<f64>,
 }
 
 /// Statistics of all flows, groups and links in the same interval.

@@ -85,6 +85,8 @@ pub struct SampledLink {
     pub dropped: [Vec<f64>; REASONS],
     /// Packets marked so far, by reason in the order of [`DropReason::ALL`].
     pub marked: [Vec<f64>; REASONS],
+    /// Packets duplicated so far.
+    pub duplicated: Vec<f64>,
 }
 
 /// Samples of a kernel run. There is at least one, and all lists have the same length.
@@ -295,6 +297,7 @@ struct ReportedLink {
     sent_packets: u64,
     dropped: [u64; REASONS],
     marked: [u64; REASONS],
+    duplicated: u64,
 }
 
 /// Reports the samples to a recorder.
@@ -460,6 +463,9 @@ impl Reporter<'_> {
             let waited = reported.departures.wait(now, reported.sent_bytes, seen.queue_bytes[last]);
             for part in shared(bytes, packets) {
                 self.recorder.link_sent(now, now, number, part, waited);
+            }
+            for _ in 0..grown(&seen.duplicated, &mut reported.duplicated) {
+                self.recorder.duplicated(now, number, 0);
             }
             for (index, reason) in DropReason::ALL.into_iter().enumerate() {
                 for _ in 0..grown(&seen.dropped[index], &mut reported.dropped[index]) {

@@ -39,6 +39,8 @@ pub(crate) struct LinkCounters {
     pub sent_packets: u64,
     pub dropped: [u64; REASONS],
     pub marked: [u64; REASONS],
+    /// Packets duplicated after their transmission.
+    pub duplicated: u64,
     /// Sum of the queueing delays of the packets sent.
     pub waited_sum_ns: u64,
     /// Bytes of the packets that were dropped after they had waited in the queue.
@@ -61,6 +63,7 @@ impl LinkCounters {
             self.dropped[i] += other.dropped[i];
             self.marked[i] += other.marked[i];
         }
+        self.duplicated += other.duplicated;
         self.waited_sum_ns += other.waited_sum_ns;
         self.discarded_bytes += other.discarded_bytes;
         self.queue_bytes_ns += other.queue_bytes_ns;
@@ -247,7 +250,7 @@ impl LinkMeter {
         queued_bytes: u32,
         timeline: &Timeline,
     ) {
-        if matches!(reason, DropReason::Loss | DropReason::Outage) {
+        if reason.is_after_queue() {
             self.advance_wire(now, timeline);
             self.wire.counters.dropped[reason as usize] += 1;
         } else {
@@ -258,8 +261,18 @@ impl LinkMeter {
     }
 
     pub(crate) fn marked(&mut self, now: Time, reason: DropReason, timeline: &Timeline) {
-        self.advance_queue(now, timeline);
-        self.queue.counters.marked[reason as usize] += 1;
+        if reason.is_after_queue() {
+            self.advance_wire(now, timeline);
+            self.wire.counters.marked[reason as usize] += 1;
+        } else {
+            self.advance_queue(now, timeline);
+            self.queue.counters.marked[reason as usize] += 1;
+        }
+    }
+
+    pub(crate) fn duplicated(&mut self, now: Time, timeline: &Timeline) {
+        self.advance_wire(now, timeline);
+        self.wire.counters.duplicated += 1;
     }
 
     /// Records the state at the end of an interval.

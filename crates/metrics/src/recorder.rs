@@ -347,6 +347,10 @@ impl EventSink for Recorder {
         self.run.links[link.index()].dropped(now, reason, queued_bytes, &self.run.timeline);
     }
 
+    fn duplicated(&mut self, now: Time, link: LinkId, _connection: ConnectionId) {
+        self.run.links[link.index()].duplicated(now, &self.run.timeline);
+    }
+
     fn marked(&mut self, now: Time, link: LinkId, _connection: ConnectionId, reason: DropReason) {
         self.run.links[link.index()].marked(now, reason, &self.run.timeline);
     }

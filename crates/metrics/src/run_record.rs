@@ -436,6 +436,7 @@ impl Recorded {
             drain_bytes: until.drain_bytes - from.drain_bytes + counters.discarded_bytes as f64,
             queue_bytes_ns: counters.queue_bytes_ns as f64,
             queue_length_p95_bytes: totals.queue_bytes.quantile(0.95),
+            duplicated: Some(totals.counters.duplicated as f64),
             queueing_delay_mean_s: counters.waited_mean_s(),
             waited_p50_s: waited_s(0.5),
             waited_p95_s: waited_s(0.95),

@@ -107,6 +107,7 @@ fn a_sampled_run_converges_at_the_same_time_with_any_sampling_interval() {
     let counter: Vec<f64> = (0..times.len()).map(|step| step as f64).collect();
     let none = vec![0.0; times.len()];
     let link = SampledLink {
+        duplicated: vec![0.0; times.len()],
         sent_bytes: counter.iter().map(|packets| packets * 1_000.0).collect(),
         sent_packets: counter,
         queue_bytes: (0..times.len()).map(|step| (step / 10 % 2 * 2_000) as f64).collect(),

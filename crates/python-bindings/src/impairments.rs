@@ -63,5 +63,10 @@ pub fn draw_impairments(
     found.set_item("loss_drawn", drawn.loss.drawn)?;
     found.set_item("loss_steps_seed", drawn.loss_steps_seed)?;
     found.set_item("contention_seed", drawn.contention_seed)?;
+    let seeds = PyDict::new(py);
+    for (name, seed) in drawn.seeds {
+        seeds.set_item(name, seed)?;
+    }
+    found.set_item("seeds", seeds)?;
     Ok(found.unbind())
 }

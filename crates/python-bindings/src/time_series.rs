@@ -325,6 +325,7 @@ fn sampled_link(link: &Bound<'_, PyDict>, samples: usize) -> PyResult<SampledLin
         sent_bytes: values(link, "sent_bytes", samples)?,
         sent_packets: values(link, "sent_packets", samples)?,
         queue_bytes: values(link, "queue_bytes", samples)?,
+        duplicated: values(link, "duplicated", samples)?,
         ..SampledLink::default()
     };
     for (reason, (dropped, marked)) in

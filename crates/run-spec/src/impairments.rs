@@ -10,6 +10,7 @@ use jostle_link::loss::{GILBERT_ELLIOTT, GilbertElliott, Outages, Transitions};
 use jostle_units::{RandomStream, Rate, Span, Time};
 
 use crate::link_builder::{delay_of, quantiles};
+use crate::link_faults::STREAMS;
 use crate::{CapacitySpec, DelaySpec, DelayStep, JitterSpec, LinkSpec};
 
 /// Grid points of correlated jitter per correlation time, and values between two of them. Several
@@ -43,6 +44,8 @@ pub struct ImpairmentSchedule {
     pub loss_steps_seed: u64,
     /// Seed of the random stream for the waiting times for the medium.
     pub contention_seed: u64,
+    /// Seeds of the random streams of faults and grants, by name.
+    pub seeds: Vec<(&'static str, u64)>,
 }
 
 /// State of the losses before the first packet.
@@ -122,6 +125,9 @@ impl LinkSpec {
             loss: self.loss_state(seed)?,
             loss_steps_seed: RandomStream::seed(seed, &self.stream("loss_steps")),
             contention_seed: RandomStream::seed(seed, &self.stream("contention")),
+            seeds: STREAMS
+                .map(|part| (part, RandomStream::seed(seed, &self.stream(part))))
+                .to_vec(),
         }))
     }
 
@@ -182,6 +188,9 @@ mod tests {
     fn link(correlation_ns: u64) -> LinkSpec {
         let quantile = |probability, value_ns| Quantile { probability, value_ns };
         LinkSpec {
+            faults: None,
+            netem: None,
+            grants: None,
             ack_thinning: None,
             frames: None,
             loss_steps: Vec::new(),

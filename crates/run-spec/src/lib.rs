@@ -6,6 +6,7 @@ mod arrivals;
 mod impairments;
 mod limits;
 mod link_builder;
+mod link_faults;
 mod quantity;
 mod random_streams;
 mod spec;

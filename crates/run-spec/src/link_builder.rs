@@ -73,6 +73,7 @@ impl LinkSpec {
             losses,
         );
         let link = link.with_service_rate(self.service_rate(seed)?);
+        let link = self.with_faults_and_grants(link, &random);
         Ok(match &self.frames {
             None => link,
             Some(spec) => {

@@ -3,6 +3,8 @@
 
 mod arrivals;
 mod datagrams;
+mod faults;
+mod grants;
 mod media;
 mod quantity;
 mod quic;
@@ -14,6 +16,8 @@ use std::collections::BTreeMap;
 
 pub use arrivals::*;
 pub use datagrams::*;
+pub use faults::*;
+pub use grants::*;
 use jostle_link::FlowHosts;
 pub use jostle_registry::{LinuxRelease, ParameterValue, QueueLimit};
 use jostle_units::{FlowId, LinkId, Span};
@@ -132,6 +136,15 @@ pub struct LinkSpec {
     pub loss_steps: Vec<LossStep>,
     /// Periods in which all packets are lost.
     pub outages: Option<OutageSpec>,
+    /// Duplication, corruption and reordering, and faults by packet number (absent: none).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faults: Option<FaultsSpec>,
+    /// Habits of netem's delay (absent: none).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netem: Option<NetemSpec>,
+    /// Capacity on demand (absent: the capacity is always there).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grants: Option<GrantsSpec>,
     /// Response of the link's router to Quick-Start requests (absent: it grants nothing).
     pub quick_start: Option<QuickStartSpec>,
 }

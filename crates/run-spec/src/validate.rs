@@ -4,6 +4,7 @@ mod algorithms;
 mod arrivals;
 mod datagrams;
 mod error;
+mod faults;
 mod flow;
 mod link;
 mod media;
@@ -104,6 +105,7 @@ impl RunSpec {
         self.check_relays(&continuations)?;
         for i in 0..self.links.len() {
             link::check_members(format_args!("links[{i}]"), LinkId::at(i), self)?;
+            faults::check_flows(format_args!("links[{i}]"), LinkId::at(i), self)?;
         }
         self.check_capture()?;
         resource_limits::check(self)

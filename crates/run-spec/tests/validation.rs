@@ -1,7 +1,9 @@
 //! Every rule of validation, by breaking it.
 
 use crate::common;
-use crate::common::{MS, S, dumbbell, everything, hosts, many, measured, pings, quic, receivers};
+use crate::common::{
+    MS, S, dumbbell, everything, faulty, hosts, many, measured, pings, quic, receivers,
+};
 use jostle_run_spec::RunSpec;
 use serde_json::{Value, json};
 
@@ -19,7 +21,9 @@ fn with(pointer: &str, value: Value) -> Value {
 
 #[test]
 fn examples_are_accepted_and_survive_json() {
-    for example in [dumbbell(), everything(), pings(), quic(), many(), receivers(), hosts()] {
+    for example in
+        [dumbbell(), everything(), pings(), quic(), many(), receivers(), hosts(), faulty()]
+    {
         let spec = RunSpec::from_json(&example.to_string()).unwrap();
         let again = serde_json::to_string(&spec).unwrap();
         assert_eq!(RunSpec::from_json(&again).unwrap(), spec);
@@ -768,4 +772,47 @@ fn acks_wait_for_a_while_and_hosts_have_names() {
         let message = refusal(&spec);
         assert!(message.contains(expected), "{message}");
     }
+}
+
+#[test]
+fn faults_and_grants_are_within_their_ranges() {
+    assert!(RunSpec::from_json(&faulty().to_string()).is_ok());
+    for (place, given, expected) in [
+        ("faults/duplicate/probability", json!(1.5), "faults.duplicate.probability"),
+        ("faults/corrupt/correlation", json!(-0.1), "faults.corrupt.correlation"),
+        ("faults/reorder/gap", json!(0), "faults.reorder.gap"),
+        ("faults/reorder/late_ns", json!(0), "faults.reorder.late_ns"),
+        ("faults/packets/0/flow", json!(9), "a flow that crosses the link"),
+        ("faults/packets/0/faults/0/number", json!(0), "more than 0"),
+        ("faults/packets/0/faults/1/number", json!(1), "more than 1"),
+        ("faults/packets/0/faults/1/fault/by_ns", json!(0), "fault.by_ns"),
+        ("netem/limit_packets", json!(0), "netem.limit_packets"),
+        ("grants/superframe_ns", json!(999_999), "grants.superframe_ns"),
+        ("grants/request_interval_ns", json!(2 * S), "grants.request_interval_ns"),
+        ("grants/constant_bps", json!(3_000_001), "grants.constant_bps"),
+        ("grants/quantum_bps", json!(0), "grants.quantum_bps"),
+        ("grants/rate_based/over_per_mille", json!(10_001), "grants.rate_based.over_per_mille"),
+        ("grants/contention/collision", json!(2), "grants.contention.collision"),
+        ("grants/request_loss", json!(2), "grants.request_loss"),
+        ("capacity/rate_bps", json!(10_000_000_001u64), "rate of the link"),
+        (
+            "capacity",
+            json!({"kind": "steps", "steps": [{"at_ns": 0, "rate_bps": 1_000_000}]}),
+            "a constant capacity",
+        ),
+    ] {
+        let mut spec = faulty();
+        let place = format!("/links/0/{place}");
+        *spec.pointer_mut(&place).expect(&place) = given;
+        let message = refusal(&spec);
+        assert!(message.contains(expected), "{place}: {message}");
+    }
+    let mut spec = faulty();
+    spec["links"][0]["grants"]["constant_bps"] = json!(0);
+    spec["links"][0]["grants"].as_object_mut().unwrap().remove("rate_based");
+    spec["links"][0]["grants"].as_object_mut().unwrap().remove("contention");
+    assert!(refusal(&spec).contains("at least one class of capacity"));
+    let mut pings = pings();
+    pings["links"][0]["faults"] = json!({"packets": [{"flow": 1, "class": "acks", "faults": []}]});
+    assert!(refusal(&pings).contains("not of TCP"));
 }

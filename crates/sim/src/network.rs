@@ -96,10 +96,12 @@ impl<S: EventSink> LinkObserver<Body> for LinkProbe<'_, S> {
     #[cold]
     #[inline(never)]
     fn dropped(&mut self, now: Time, packet: &SimPacket, reason: DropReason) {
-        let is_in_queue = !matches!(reason, DropReason::Loss | DropReason::Outage);
-        let waited = is_in_queue && packet.queued_at < now;
+        let waited = !reason.is_after_queue() && packet.queued_at < now;
         let queued_bytes = if waited { packet.size_bytes } else { 0 };
-        self.sink.dropped(now, self.link, packet.connection, reason, queued_bytes);
+        // The link that corrupted a packet has reported it as dropped.
+        if !packet.is_corrupted {
+            self.sink.dropped(now, self.link, packet.connection, reason, queued_bytes);
+        }
         if let Some(place) = packet.transport.payload_place() {
             self.payloads.give_back(place);
         }
@@ -108,6 +110,19 @@ impl<S: EventSink> LinkObserver<Body> for LinkProbe<'_, S> {
     #[inline]
     fn marked(&mut self, now: Time, packet: &SimPacket, reason: DropReason) {
         self.sink.marked(now, self.link, packet.connection, reason);
+    }
+
+    #[cold]
+    fn corrupted(&mut self, now: Time, packet: &SimPacket) {
+        self.sink.dropped(now, self.link, packet.connection, DropReason::Corruption, 0);
+    }
+
+    #[cold]
+    fn duplicated(&mut self, now: Time, copy: &mut SimPacket) {
+        copy.transport.copy_payload(self.payloads);
+        if !copy.is_corrupted {
+            self.sink.duplicated(now, self.link, copy.connection);
+        }
     }
 }
 
@@ -234,6 +249,14 @@ impl Network {
         let forward = first.transport.is_forward();
         let path = if forward { &route.path } else { &route.reverse_path };
         let next = path.get(first.hop + 1);
+        if first.is_corrupted && next.is_none() {
+            // The checksum at the receiver is wrong.
+            if let Some(place) = first.transport.payload_place() {
+                payloads.give_back(place);
+            }
+            hop.link.forget_first();
+            return Some(false);
+        }
         if forward && next.is_none() {
             return Some(true);
         }
@@ -420,6 +443,7 @@ pub(crate) fn packet(connection: ConnectionId, body: Body, ecn: Ecn) -> SimPacke
         queued_at: Time::ZERO,
         ecn,
         hop: 0,
+        is_corrupted: false,
         transport: body,
     }
 }

@@ -1,6 +1,6 @@
 //! Packets of the simulated network: TCP segments and datagrams.
 
-use jostle_link::{Ecn, Packet, PureAck, TransportHeader};
+use jostle_link::{Ecn, Packet, PacketClass, PureAck, TransportHeader};
 use jostle_metrics::{HeaderKind, SegmentHeader};
 use jostle_tcp::{Ack, Data, Segment, Syn, SynAck, TransitTimes};
 use jostle_units::{DATAGRAM_HEADER_BYTES, HEADER_BYTES, LINK_HEADER_BYTES, Time};
@@ -127,6 +127,13 @@ impl Body {
         }
     }
 
+    /// Stores its payload once more, for a duplicate.
+    pub fn copy_payload(&mut self, payloads: &mut PayloadPool) {
+        if let Self::Quic(datagram) | Self::QuicBack(datagram) = self {
+            datagram.place = payloads.copy(datagram.place);
+        }
+    }
+
     /// Returns the index of its payload, which must be freed.
     #[inline]
     pub const fn payload_place(&self) -> Option<u32> {
@@ -153,6 +160,14 @@ impl TransportHeader for Body {
             blocks: ack.blocks.map(|block| (block.start, block.end)),
             block_count: ack.block_count,
         })
+    }
+
+    fn class(&self) -> PacketClass {
+        match self {
+            Self::Tcp(Segment::Ack(_)) => PacketClass::Ack,
+            Self::Tcp(Segment::Syn(_) | Segment::SynAck(_)) => PacketClass::Handshake,
+            _ => PacketClass::Data,
+        }
     }
 }
 

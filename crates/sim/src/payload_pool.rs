@@ -27,6 +27,12 @@ impl PayloadPool {
         self.places.get(place as usize).map_or(&[], Vec::as_slice)
     }
 
+    /// Stores a copy of the payload at an index. Returns its index.
+    pub fn copy(&mut self, place: u32) -> u32 {
+        let payload = self.get(place).to_vec();
+        self.keep(&payload)
+    }
+
     /// Frees the payload at an index.
     pub fn give_back(&mut self, place: u32) {
         debug_assert!(!self.free.contains(&place) || self.free.len() > 64, "given back twice");

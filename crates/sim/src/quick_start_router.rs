@@ -88,6 +88,7 @@ mod tests {
             queued_at: Time::ZERO,
             ecn: Ecn::NotCapable,
             hop: 0,
+            is_corrupted: false,
             transport: body,
         }
     }

@@ -469,6 +469,7 @@ mod tests {
             queued_at: Time::ZERO,
             ecn,
             hop: 0,
+            is_corrupted: false,
             transport: body,
         }
     }

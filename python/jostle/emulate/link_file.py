@@ -229,6 +229,10 @@ class _Resolver:
                 self.report.add((*one.path, "queue", "classes"), message)
             if one.link.queue is not None:
                 self._check_headers(one, one.link.queue)
+            for index, rule in enumerate(one.link.faults.packets if one.link.faults else ()):
+                if rule.flow is not None:
+                    message = "a program's flows have no names — remove it: all are counted"
+                    self.report.add((*one.path, "faults", "packets", index, "flow"), message)
             if one.link.ack_thinning is not None:
                 message = "emulated links do not look for ACKs in packets — remove it"
                 self.report.add((*one.path, "ack_thinning"), message)

@@ -295,7 +295,10 @@ def _kind(spec: Spec) -> Kind:
         return "applications"
     if len(spec["flows"]) > 1:
         return "shared"
-    loses = any(link["loss"] or link["outages"] or link.get("loss_steps") for link in spec["links"])
+    loses = any(
+        link["loss"] or link["outages"] or link.get("loss_steps") or link.get("faults")
+        for link in spec["links"]
+    )
     return "lossy" if loses else "solo"
 
 

@@ -295,7 +295,10 @@ def _single_link(spec: RunSpec, flow: str) -> tuple[dict[str, Any], str, dict[st
         and link["capacity"]["kind"] == "constant"
         and link["queue"]["kind"] == "drop_tail"
         and len(delay["steps"]) == 1
-        and not any(link.get(key) for key in ("loss", "outages", "classes", "quick_start"))
+        and not any(
+            link.get(key)
+            for key in ("loss", "outages", "classes", "quick_start", "faults", "netem", "grants")
+        )
         and delay["jitter"] is None
     )
     if not plain:

@@ -208,4 +208,5 @@ def _losses(link: LinkSpec) -> str:
     loss = link.get("loss")
     kinds = [loss["kind"].replace("_", " ")] if loss else []
     kinds += ["outages"] if link.get("outages") else []
+    kinds += ["faults"] if link.get("faults") else []
     return "losses: " + ", ".join(kinds) if kinds else ""

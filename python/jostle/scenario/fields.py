@@ -484,6 +484,7 @@ SamplingInterval = Annotated[
     _checked(_sampling_interval),
     WithJsonSchema({"anyOf": [{"const": "auto"}, _SPAN_SCHEMA.json_schema]}),
 ]
+Rate = Annotated[int, _checked(parse_rate), _RATE_SCHEMA]
 PositiveRate = Annotated[int, _checked(_positive(parse_rate, "1 Gbit/s")), _RATE_SCHEMA]
 PositiveSize = Annotated[
     int, _checked(_positive(parse_size, "1 MB")), _quantity_schema(_SIZE_UNITS, "1 GB")

@@ -12,6 +12,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 
 from jostle.scenario import fields
 from jostle.scenario.base_model import ScenarioTable
+from jostle.scenario.link_extras import (
+    Contention,
+    Faults,
+    Grants,
+    Netem,
+    NumberedFaults,
+    Occurrence,
+    RateBased,
+    Reordering,
+)
 from jostle.scenario.receivers import Receiver
 from jostle.scenario.sources import Arrivals, Source
 from jostle.scenario.transports import AckFrequency, Implementation, Quic, Tcp, Transport, Udp
@@ -20,15 +30,21 @@ __all__ = [
     "AckFrequency",
     "Algorithm",
     "Capture",
+    "Contention",
     "Edge",
+    "Faults",
     "Flow",
     "FrameAggregation",
+    "Grants",
     "Graph",
     "Handover",
     "Implementation",
     "Jitter",
     "Link",
     "NamedLink",
+    "Netem",
+    "NumberedFaults",
+    "Occurrence",
     "Outage",
     "Proxy",
     "Queue",
@@ -36,9 +52,11 @@ __all__ = [
     "Quic",
     "QuickStart",
     "RandomRate",
+    "RateBased",
     "ReassignmentSlots",
     "RecordedSeries",
     "RegistryChoice",
+    "Reordering",
     "ScenarioFile",
     "Tcp",
     "Transport",
@@ -270,6 +288,12 @@ class Link(ScenarioTable):
     """Frame aggregation: `{ access_delay = "2 ms", packets = 64 }`."""
     ack_thinning: Annotated[AckThinning | None, BeforeValidator(fields.absent)] = None
     """ACK thinning before the queue: `{ max_acks = 8, max_delay = "5 ms" }`."""
+    faults: Faults | None = None
+    """Duplicated, corrupted, reordered, lost and marked packets, at random or by number."""
+    netem: Annotated[Netem | None, BeforeValidator(fields.absent)] = None
+    """Habits of netem: `{ limit = 1000 }`."""
+    grants: Annotated[Grants | None, BeforeValidator(fields.absent)] = None
+    """Capacity on demand, as in the return channel of a satellite system."""
     handovers: list[Handover] = Field(default_factory=list)
     """Handovers to another rate and delay."""
     quick_start: Annotated[QuickStart | None, BeforeValidator(fields.quick_start_table)] = None

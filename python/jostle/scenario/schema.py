@@ -99,6 +99,8 @@ _LINK_TABLES: Final = {
     "reassignment": "ReassignmentSlots",
     "frame_aggregation": "FrameAggregation",
     "ack_thinning": "AckThinning",
+    "netem": "Netem",
+    "grants": "Grants",
 }
 
 
@@ -113,6 +115,13 @@ def _accept_words(link: dict[str, Any], definitions: Mapping[str, Any]) -> None:
         table = {**definitions[model], "required": []}
         link[key] = {"anyOf": [_NONE, table]}
     link["jitter"]["anyOf"].append(_WIFI)
+    faults = definitions["Faults"]["properties"]
+    for key, model in (
+        ("duplicate", "Occurrence"),
+        ("corrupt", "Occurrence"),
+        ("reorder", "Reordering"),
+    ):
+        faults[key] = {"anyOf": [_NONE, PROBABILITY_SCHEMA, {"$ref": f"#/$defs/{model}"}]}
     link["quick_start"] = {"anyOf": [_NONE, RATE_SCHEMA.json_schema, definitions["QuickStart"]]}
 
 

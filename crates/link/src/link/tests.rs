@@ -10,18 +10,19 @@ const SIZE_BYTES: u32 = 1250;
 
 impl crate::TransportHeader for u32 {}
 
-fn packet(body: u32) -> Packet<u32> {
+pub(super) fn packet(body: u32) -> Packet<u32> {
     Packet {
         connection: ConnectionId(0),
         size_bytes: SIZE_BYTES,
         queued_at: Time::ZERO,
         ecn: Ecn::NotCapable,
         hop: 0,
+        is_corrupted: false,
         transport: body,
     }
 }
 
-fn us(us: u64) -> Time {
+pub(super) fn us(us: u64) -> Time {
     Time::from_ns(us * 1_000)
 }
 
@@ -35,7 +36,7 @@ fn link(limit_packets: u64, losses: Vec<Box<dyn Loss>>) -> Link<u32> {
 }
 
 #[derive(Default)]
-struct Notes {
+pub(super) struct Notes {
     sent: Vec<(u64, u64, u32)>,
     dropped: Vec<(u64, u32, DropReason)>,
     longest: u64,

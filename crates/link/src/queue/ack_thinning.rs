@@ -214,6 +214,7 @@ mod tests {
             queued_at: now,
             ecn: Ecn::NotCapable,
             hop: 0,
+            is_corrupted: false,
             transport: body,
         }
     }

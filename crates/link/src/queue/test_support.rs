@@ -29,6 +29,7 @@ pub fn packet(size_bytes: u32) -> Packet<()> {
         queued_at: Time::ZERO,
         ecn: Ecn::NotCapable,
         hop: 0,
+        is_corrupted: false,
         transport: (),
     }
 }

@@ -70,6 +70,7 @@ fn packet(serial: usize, now: Time, flow: u32, size_bytes: u32, ecn: Ecn) -> Pac
         queued_at: now,
         ecn,
         hop: 0,
+        is_corrupted: false,
         transport: Serial(serial),
     }
 }

@@ -110,6 +110,18 @@ super::definition::measures! {
     dropped_outage_packets: u64, "dropped_outage", "dropped: outage", PACKETS, any, "dropped_outage";
     |link, _| Some(link.dropped[DropReason::Outage as usize]);
 
+    /// Packets corrupted on the link, which their receivers drop.
+    dropped_corruption_packets: u64, "dropped_corruption", "dropped: corruption", PACKETS, any, "dropped_corruption";
+    |link, _| Some(link.dropped[DropReason::Corruption as usize]);
+
+    /// Packets dropped because netem's delay held as many packets as its limit.
+    dropped_delay_queue_packets: u64, "dropped_delay_queue", "dropped: delay queue", PACKETS, any, "dropped_delay_queue";
+    |link, _| Some(link.dropped[DropReason::DelayQueue as usize]);
+
+    /// Copies of packets that the link made.
+    duplicated_packets: u64, "duplicated", "packets duplicated", PACKETS, phase;
+    |link, _| link.duplicated;
+
     /// Packets marked with CE (Congestion Experienced).
     marked_packets: u64, "marked", "packets marked", PACKETS, any;
     |link, _| Some(link.marked.iter().sum());
@@ -137,4 +149,8 @@ super::definition::measures! {
     /// Packets marked by the PI2 controller of DualPI2.
     marked_pi2_packets: u64, "marked_pi2", "marked: DualPI2", PACKETS, any, "marked_pi2";
     |link, _| Some(link.marked[DropReason::Pi2 as usize]);
+
+    /// Packets marked because of their number.
+    marked_fault_packets: u64, "marked_fault", "marked: fault", PACKETS, any, "marked_fault";
+    |link, _| Some(link.marked[DropReason::Fault as usize]);
 }

@@ -6,7 +6,7 @@ use jostle_registry::RegistryEntry;
 use jostle_units::LinkId;
 
 use super::algorithms::parameters;
-use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, SpecPath, distinct, steps, within};
+use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, SpecPath, distinct, faults, steps, within};
 use crate::{
     AckThinningSpec, AutoregressiveSpec, CapacitySpec, ClassSpec, DelaySpec, FlowSpec, FramesSpec,
     LinkPart, LinkSpec, LossStep, OutageSpec, Quantile, QuickStartSpec, RunSpec,
@@ -39,6 +39,7 @@ pub(super) fn check(at: SpecPath<'_>, link: &LinkSpec) -> Result<(), SpecError> 
         within(format_args!("{at}.ack_thinning.most"), most, 1..=MAX_THINNED_ACKS)?;
         within(format_args!("{at}.ack_thinning.hold_ns"), hold_ns, 1..=MAX_HOLD_NS)?;
     }
+    faults::check(at, link)?;
     if let Some(frames) = &link.frames {
         check_frames(format_args!("{at}.frames"), frames)?;
     }

@@ -206,6 +206,31 @@ pub fn hosts() -> Value {
     spec
 }
 
+/// A link with every kind of fault, habits of netem and capacity on demand.
+pub fn faulty() -> Value {
+    let mut spec = dumbbell();
+    let event = json!({"probability": 0.01, "correlation": 0.25});
+    spec["links"][0]["capacity"] = json!({"kind": "constant", "rate_bps": 3_000_000});
+    spec["links"][0]["faults"] = json!({
+        "duplicate": event, "corrupt": event,
+        "reorder": {"occurrence": event, "gap": 5, "late_ns": 3 * MS},
+        "packets": [{"flow": 0, "class": "data", "faults": [
+            {"number": 1, "fault": {"kind": "lose"}},
+            {"number": 2, "fault": {"kind": "late", "by_ns": 20 * MS}},
+        ]}],
+    });
+    spec["links"][0]["netem"] =
+        json!({"limit_packets": 1000, "limit_includes_queue": true, "jitter_per_batch": false});
+    spec["links"][0]["grants"] = json!({
+        "superframe_ns": 50 * MS, "latency_ns": 660 * MS, "request_interval_ns": 100 * MS,
+        "constant_bps": 16_000, "volume_based": false, "free_bps": 0, "quantum_bps": 8_000,
+        "rate_based": {"over_per_mille": 1100, "gain_per_mille": 1000, "persistence_ns": 500 * MS},
+        "contention": {"bytes": 200, "collision": 0.1, "backoff_superframes": 4},
+        "request_loss": 0.01, "spread": false,
+    });
+    spec
+}
+
 /// What stands for a run where somebody else's packets were measured.
 pub fn measured() -> Value {
     let mut spec = dumbbell();

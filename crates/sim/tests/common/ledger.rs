@@ -77,6 +77,8 @@ struct Flow {
     received_packets: u64,
     received_bytes: u64,
     dropped_packets: u64,
+    /// Copies that links made.
+    duplicated_packets: u64,
     delivered_bytes: u64,
     acked_bytes: u64,
     /// Unknown before the first ACK, which may be what makes the window smaller.
@@ -166,7 +168,7 @@ impl Ledger {
     fn balance(&mut self, flow: ConnectionId) {
         let books = &self.flows[flow.index()];
         let gone = books.received_packets + books.dropped_packets;
-        if gone > books.sent_packets + books.stray_syns() {
+        if gone > books.sent_packets + books.duplicated_packets + books.stray_syns() {
             let books = books.clone();
             self.wrong(|| format!("flow {flow}: more is gone than was sent: {books:?}"));
         }
@@ -191,7 +193,7 @@ impl Ledger {
                 && flow.size_bytes != Some(flow.delivered_bytes)
             {
                 Some("completed without all its data")
-            } else if drained && gone < flow.sent_packets {
+            } else if drained && gone < flow.sent_packets + flow.duplicated_packets {
                 Some("packets are missing at the end")
             } else {
                 None
@@ -324,7 +326,7 @@ impl EventSink for Ledger {
         let books = self.at(now, flow, "received");
         books.received_packets += 1;
         books.received_bytes += u64::from(wire_bytes);
-        if books.received_bytes > books.sent_bytes {
+        if books.received_bytes > books.sent_bytes + books.duplicated_packets * books.wire_bytes.1 {
             self.wrong(|| format!("flow {flow}: more bytes received than sent"));
         }
         self.balance(flow);
@@ -406,8 +408,7 @@ impl EventSink for Ledger {
             self.wrong(|| format!("link {link}: dropped at {now} after {latest}"));
         }
         // Losses on the way are told early, when sending starts, with the time of its end.
-        let early = matches!(reason, DropReason::Loss | DropReason::Outage);
-        if !early {
+        if !reason.is_after_queue() {
             self.links[link.index()].latest = now;
         }
         let books = &mut self.flows[flow.index()];
@@ -415,6 +416,13 @@ impl EventSink for Ledger {
         if books.forward.contains(&link) && books.first_sent.is_some() {
             books.dropped_packets += 1;
             self.balance(flow);
+        }
+    }
+
+    fn duplicated(&mut self, _: Time, link: LinkId, connection: ConnectionId) {
+        let books = &mut self.flows[connection.index()];
+        if books.forward.contains(&link) && books.first_sent.is_some() {
+            books.duplicated_packets += 1;
         }
     }
 

@@ -158,10 +158,82 @@ fn frames() -> impl Strategy<Value = Option<FramesSpec>> {
     option::weighted(0.15, frames)
 }
 
+fn faults() -> impl Strategy<Value = Option<FaultsSpec>> {
+    let event = || {
+        (0.0..0.1, 0.0..1.0).prop_map(|(probability, correlation): (f64, f64)| OccurrenceSpec {
+            probability,
+            correlation,
+        })
+    };
+    let reorder = (event(), 1..50u64, option::of(1..20 * MS))
+        .prop_map(|(occurrence, gap, late_ns)| ReorderingSpec { occurrence, gap, late_ns });
+    let number = (1..300u64, 0..5u8, 1..50 * MS).prop_map(|(number, kind, by_ns)| {
+        let kinds = [FaultSpec::Lose, FaultSpec::Mark, FaultSpec::Corrupt, FaultSpec::Duplicate];
+        let late = FaultSpec::Late { by_ns };
+        (number, *kinds.get(usize::from(kind)).unwrap_or(&late))
+    });
+    let numbers = prop::collection::btree_map(1..300u64, number, 0..10).prop_map(|numbers| {
+        let fault = |(number, (_, fault))| NumberedFaultSpec { number, fault };
+        let faults = numbers.into_iter().map(fault).collect();
+        vec![NumberedFaultsSpec { flow: None, class: Some(PacketClassSpec::Data), faults }]
+    });
+    let faults = (option::of(event()), option::of(event()), option::of(reorder), numbers).prop_map(
+        |(duplicate, corrupt, reorder, packets)| FaultsSpec {
+            duplicate,
+            corrupt,
+            reorder,
+            packets,
+        },
+    );
+    option::weighted(0.2, faults)
+}
+
+fn netem() -> impl Strategy<Value = Option<NetemSpec>> {
+    let netem = (20..2_000u64, any::<bool>(), any::<bool>()).prop_map(
+        |(limit, limit_includes_queue, jitter_per_batch)| NetemSpec {
+            limit_packets: Some(limit),
+            limit_includes_queue,
+            jitter_per_batch,
+        },
+    );
+    option::weighted(0.1, netem)
+}
+
+/// Capacity on demand of which half is constant, so that queues drain.
+fn grants(rate_bps: u64) -> impl Strategy<Value = Option<GrantsSpec>> {
+    let grants = (5..60u64, 0..700u64, any::<bool>(), any::<bool>(), 0.0..0.1).prop_map(
+        move |(superframe_ms, latency_ms, volume_based, spread, request_loss)| GrantsSpec {
+            superframe_ns: superframe_ms * MS,
+            latency_ns: latency_ms * MS,
+            request_interval_ns: 100 * MS,
+            constant_bps: rate_bps / 2,
+            rate_based: (!volume_based).then_some(RateBasedSpec {
+                over_per_mille: 1_100,
+                gain_per_mille: 1_000,
+                persistence_ns: 500 * MS,
+            }),
+            volume_based,
+            free_bps: rate_bps / 10,
+            quantum_bps: 1,
+            contention: None,
+            request_loss,
+            spread,
+        },
+    );
+    option::weighted(0.1, grants)
+}
+
 fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Value = LinkSpec> {
     let bdp = bdp_bytes(rate_bps, rtt_ns);
-    (capacity(rate_bps), queue(bdp), delay(rtt_ns / 8), loss(), outages(), frames()).prop_map(
-        move |(capacity, queue, delay, loss, outages, frames)| LinkSpec {
+    let extras = (faults(), netem(), grants(rate_bps));
+    (capacity(rate_bps), queue(bdp), delay(rtt_ns / 8), loss(), outages(), frames(), extras)
+        .prop_map(move |(capacity, queue, delay, loss, outages, frames, extras)| LinkSpec {
+            grants: match capacity {
+                CapacitySpec::Constant { rate_bps } if frames.is_none() => {
+                    extras.2.filter(|it| it.constant_bps <= rate_bps)
+                }
+                _ => None,
+            },
             name: name.to_owned(),
             capacity,
             queue,
@@ -170,6 +242,8 @@ fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Val
             loss,
             outages,
             frames,
+            faults: extras.0,
+            netem: extras.1,
             ack_thinning: rate_bps.is_multiple_of(3).then_some(AckThinningSpec {
                 most: 1 + (rate_bps % 20) as u32,
                 hold_ns: 1 + rate_bps % (20 * MS),
@@ -178,8 +252,7 @@ fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Val
             quick_start: rate_bps
                 .is_multiple_of(2)
                 .then_some(QuickStartSpec { allowance_bps: rate_bps, interval_ns: 100 * MS }),
-        },
-    )
+        })
 }
 
 /// A time that is constant, or the mean of exponential ones.

@@ -157,6 +157,9 @@ def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
         yield Problem(
             link_key(link, "frame_aggregation"), f"`tc` sends no packets together; {_VIRTUAL}"
         )
+    for key in ("faults", "netem", "grants"):
+        if link.get(key) is not None:
+            yield Problem(link_key(link, key), f"`tc` draws other numbers; {_VIRTUAL}")
     if link.get("ack_thinning") is not None:
         text = "`tc` holds no ACK back: cake with `ack_filter` drops those that wait together; "
         yield Problem(link_key(link, "ack_thinning"), f"{text}{_VIRTUAL}")

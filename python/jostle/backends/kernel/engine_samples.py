@@ -38,6 +38,9 @@ REASONS = (
     "loss",
     "outage",
     "ack_filter",
+    "corruption",
+    "delay_queue",
+    "fault",
 )
 """Reasons of drops and marks, with the simulator's names."""
 
@@ -328,17 +331,22 @@ def link_samples(spec: LinkSpec, queue: NDArray[np.void]) -> dict[str, Array]:
         "dropped_loss": queue["losses"].astype(float),
         "dropped_outage": queue["outages"].astype(float),
         "dropped_ack_filter": queue["thinned"].astype(float),
+        "dropped_corruption": queue["corrupted"].astype(float),
+        "dropped_delay_queue": queue["delay_full"].astype(float),
+        "marked_fault": queue["marked"].astype(float),
+        "duplicated": queue["duplicated"].astype(float),
     }
+    rejected = queue["rejected"].astype(float)
     drops = queue["drops"].astype(float)
     own = _XSTATS.get(spec["queue"]["kind"])
     if own is None:
-        found["dropped_overflow"] = drops
+        found["dropped_overflow"] = drops + rejected
         return found
     reason, overflow_word, marked_word = own
     words = queue["xstats"].astype(float)
     overflow = nothing if overflow_word is None else words[:, overflow_word]
     filtered = words[:, _CAKE_FILTERED] if spec["queue"]["kind"] == "cake" else nothing
-    found["dropped_overflow"] = overflow
+    found["dropped_overflow"] = overflow + rejected
     found["dropped_ack_filter"] += filtered
     found[f"dropped_{reason}"] = np.maximum(drops - overflow - filtered, 0)
     if marked_word is not None:

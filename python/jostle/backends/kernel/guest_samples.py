@@ -43,7 +43,8 @@ _DETAILS = {
 _QUEUE = [
     ("bytes", "u8"), ("packets", "u8"), ("backlog", "u4"), ("qlen", "u4"), ("drops", "u4"),
     ("overlimits", "u4"), ("xstats", "u4", (XSTATS_BYTES // 4,)), ("losses", "u8"),
-    ("outages", "u8"), ("thinned", "u8"), ("held_bytes", "u8"),
+    ("outages", "u8"), ("thinned", "u8"), ("held_bytes", "u8"), ("corrupted", "u8"),
+    ("duplicated", "u8"), ("delay_full", "u8"), ("rejected", "u8"), ("marked", "u8"),
 ]  # fmt: skip
 
 

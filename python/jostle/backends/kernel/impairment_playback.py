@@ -9,14 +9,13 @@ same outages and delays and, for the same packets, the same losses.
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import packet_sizes
+from jostle.backends.kernel import link_extras, packet_sizes
 from jostle.backends.kernel.arrivals import is_many
 from jostle.backends.kernel.guest.netlink import attribute
 from jostle.run_spec import LinkSpec
@@ -29,7 +28,6 @@ _CORRELATION_CELLS = 16
 
 # The length field of a netlink attribute has 16 bits, so lists are split over several messages.
 _PART_BYTES = 60_000
-_DRAWS = 1 << 53
 
 # jostle_link.h
 _RATES, _OPPORTUNITIES, _OPPORTUNITY_BYTES, _DELAYS, _REORDER = 2, 3, 4, 5, 6
@@ -78,6 +76,7 @@ def _is_own(link: LinkSpec) -> bool:
         or bool(link.get("loss_steps"))
         or link.get("frames") is not None
         or link.get("ack_thinning") is not None
+        or link_extras.is_needed(link)
         or len(link["delay"]["steps"]) > 1
         or link["delay"]["jitter"] is not None
         or link["outages"] is not None
@@ -123,7 +122,8 @@ def files(spec: Spec, draw: Callable[[int], DrawnImpairments]) -> dict[str, byte
     for number in sorted(own_links(spec)):
         link = spec["links"][number]
         drawn = draw(number)
-        found[file_name(LINK, number)] = _packed(_link_messages(link, drawn))
+        messages = (*_link_messages(link, drawn), *link_extras.messages(link, drawn))
+        found[file_name(LINK, number)] = _packed(messages)
         if own_queue(link):
             found[file_name(QUEUE, number)] = _packed(
                 [_queue_message(link["queue"]["parameters"], drawn)]
@@ -204,7 +204,7 @@ def _losses(link: LinkSpec, drawn: DrawnImpairments) -> Iterator[_Option]:
         yield _Option(_OUTAGES, drawn["outages_ns"].tobytes(), 16)
     steps = link.get("loss_steps", ())
     if steps:
-        chances_at = [(step["at_ns"], _chance(step["probability"])) for step in steps]
+        chances_at = [(step["at_ns"], link_extras.chance(step["probability"])) for step in steps]
         yield _Option(_LOSS_STEPS_SEED, struct.pack("=Q", drawn["loss_steps_seed"]))
         yield _steps(_LOSS_STEPS, chances_at)
     loss = link["loss"]
@@ -217,7 +217,7 @@ def _losses(link: LinkSpec, drawn: DrawnImpairments) -> Iterator[_Option]:
         names = ("good_to_bad", "bad_to_good", "loss_good", "loss_bad")
         chances = [given[name] for name in names]
     state = struct.pack("=QQ", drawn["loss_seed"], drawn["loss_drawn"])
-    state += struct.pack("=4Q", *map(_chance, chances))
+    state += struct.pack("=4Q", *map(link_extras.chance, chances))
     yield _Option(_LOSS, state + struct.pack("=Q", drawn["loss_bad"]))
 
 
@@ -240,7 +240,7 @@ def _queue_message(queue: Mapping[str, Any], drawn: DrawnImpairments) -> bytes:
         limit.get("bytes", _NO_LIMIT),
         limit.get("packets", _NO_LIMIT),
         queue["threshold"],
-        _chance(queue["probability"]),
+        link_extras.chance(queue["probability"]),
         drawn["queue_seed"],
     )
     return attribute(_QUEUE_PARAMETERS, struct.pack("=5Q", *values))
@@ -251,17 +251,12 @@ def _steps(number: int, steps: Sequence[tuple[int, int]]) -> _Option:
 
 
 def _quantiles(number: int, points: Iterable[Mapping[str, Any]]) -> _Option:
-    pairs = [(_chance(point["probability"]), point["value_ns"]) for point in points]
+    pairs = [(link_extras.chance(point["probability"]), point["value_ns"]) for point in points]
     return _Option(number, _pairs(pairs), 16)
 
 
 def _pairs(pairs: Iterable[tuple[int, int]]) -> bytes:
     return b"".join(struct.pack("=QQ", *pair) for pair in pairs)
-
-
-def _chance(probability: float) -> int:
-    """Convert a probability to a count out of 2⁵³, like the engine's `chance`."""
-    return min(math.ceil(probability * _DRAWS), _DRAWS)
 
 
 def _packed(messages: Iterable[bytes]) -> bytes:

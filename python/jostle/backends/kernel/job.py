@@ -20,12 +20,11 @@ from jostle.backends.kernel import (
     tc_classes,
 )
 from jostle.backends.kernel.arrivals import arrivals_ns, is_many
+from jostle.backends.kernel.addresses import receiver_address, sender_address
 from jostle.backends.kernel.topology import (
     Burst,
     Machine,
     Topology,
-    receiver_address,
-    sender_address,
     topology,
 )
 from jostle.kernel_images import Image, Kind

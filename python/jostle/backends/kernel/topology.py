@@ -29,6 +29,7 @@ from jostle.backends.kernel import (
     tc_classes,
     tc_queues,
 )
+from jostle.backends.kernel.addresses import receiver_address, sender_address
 from jostle.backends.kernel.guest.netlink import ROOT
 from jostle.run_spec import FlowSpec, LinkSpec
 
@@ -143,16 +144,6 @@ class Topology:
         wire = (a, a_device, b, b_device)
         if wire not in self.wires:
             self.wires.append(wire)
-
-
-def sender_address(flow: int) -> str:
-    """Return the address of a flow's sender."""
-    return f"10.1.{flow // 250}.{flow % 250 + 1}"
-
-
-def receiver_address(flow: int) -> str:
-    """Return the address of a flow's receiver."""
-    return f"10.2.{flow // 250}.{flow % 250 + 1}"
 
 
 def _destination_address(flow: int, backward: bool) -> str:

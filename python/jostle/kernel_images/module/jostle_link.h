@@ -35,6 +35,13 @@ enum {
 	TCA_JOSTLE_LINK_CONTENTION,	/* jostle_quantile[]: ns to wait before */
 	TCA_JOSTLE_LINK_FRAMES,		/* jostle_frame, not before those */
 	TCA_JOSTLE_LINK_ACK_THINNING,	/* jostle_thinning */
+	TCA_JOSTLE_LINK_DUPLICATE,	/* jostle_event */
+	TCA_JOSTLE_LINK_CORRUPT,	/* jostle_event */
+	TCA_JOSTLE_LINK_REORDERING,	/* jostle_event */
+	TCA_JOSTLE_LINK_RULE,		/* jostle_rule, one per message, with */
+	TCA_JOSTLE_LINK_NUMBERS,	/* jostle_numbered[]: of it or the last rule */
+	TCA_JOSTLE_LINK_NETEM,		/* jostle_netem */
+	TCA_JOSTLE_LINK_GRANTS,		/* jostle_grant_parms */
 	__TCA_JOSTLE_LINK_MAX
 };
 
@@ -82,6 +89,75 @@ struct jostle_thinning {
 	__u64 hold_ns;	/* that it waits at most */
 };
 
+/* A random event per packet, with netem's correlation if rho is not 0. */
+struct jostle_event {
+	__u64 seed;
+	__u64 probability;
+	__u64 threshold;	/* the same, out of 2^32 - 1 */
+	__u64 rho;		/* correlation, out of 2^32 - 1 */
+	__u64 gap;		/* of reordering: distance of two packets */
+	__u64 late_ns;		/* of reordering; 0: they skip the delay */
+};
+
+enum {
+	JOSTLE_CLASS_ANY,
+	JOSTLE_CLASS_DATA,	/* TCP with data, and all that is not TCP */
+	JOSTLE_CLASS_ACK,	/* TCP without data and SYN */
+	JOSTLE_CLASS_HANDSHAKE,	/* SYN, SYN-ACK */
+};
+
+enum {
+	JOSTLE_LOSE,
+	JOSTLE_MARK,
+	JOSTLE_CORRUPT,
+	JOSTLE_DUPLICATE,
+	JOSTLE_LATE,
+};
+
+/* The packets that are counted: from or to a host, of a class. */
+struct jostle_rule {
+	__u32 host;	/* IPv4 address in network order; 0: any */
+	__u32 class;
+};
+
+/* A fault of the packet with a number, from 1. */
+struct jostle_numbered {
+	__u64 number;
+	__u64 fault;
+	__u64 late_ns;
+};
+
+/* Habits of netem. */
+struct jostle_netem {
+	__u64 limit_packets;	/* in the delay; 0: no limit */
+	__u64 with_queue;	/* what waits counts as well */
+	__u64 per_batch;	/* a GSO batch has one random delay */
+};
+
+/* Capacity on demand. */
+struct jostle_grant_parms {
+	__u64 superframe_ns;
+	__u64 latency_ns;
+	__u64 request_interval_ns;
+	__u64 constant_bps;
+	__u64 rate_based;	/* whether a rate is asked for, with */
+	__u64 over_per_mille;
+	__u64 gain_per_mille;
+	__u64 persistence_ns;
+	__u64 volume_based;
+	__u64 free_bps;
+	__u64 quantum_bps;
+	__u64 most_bps;
+	__u64 contention_bytes;	/* 0: no such slots */
+	__u64 collision;
+	__u64 backoff;
+	__u64 request_loss;
+	__u64 spread;
+	__u64 free_seed;
+	__u64 collision_seed;
+	__u64 request_seed;
+};
+
 /* Statistics of "jostle_link", from its start on. */
 struct jostle_link_xstats {
 	__u64 sent_packets;
@@ -92,6 +168,11 @@ struct jostle_link_xstats {
 	__u64 travelling_bytes;		/* now */
 	__u64 thinned_packets;		/* ACKs in whose place a newer one went on */
 	__u64 held_bytes;		/* ACKs that wait for a newer one now */
+	__u64 corrupted_packets;
+	__u64 duplicated_packets;
+	__u64 full_packets;		/* that found netem's delay full */
+	__u64 rejected_packets;		/* that found it full with the queue */
+	__u64 marked_packets;		/* by number */
 };
 
 /* Options of "jostle_queue". */

@@ -19,17 +19,12 @@
  * meanwhile.
  */
 
-static int list_append(struct Qdisc *sch, struct jostle_list *list, size_t size,
-		       const struct nlattr *attr)
+int jostle_list_add(struct Qdisc *sch, struct jostle_list *list, size_t size,
+		    const void *added, u32 more)
 {
 	void *items = list->items, *old = NULL;
-	u32 more, room = list->room, count;
+	u32 room = list->room, count;
 
-	if (!attr)
-		return 0;
-	if (nla_len(attr) % size)
-		return -EINVAL;
-	more = nla_len(attr) / size;
 	if (check_add_overflow(list->count, more, &count))
 		return -E2BIG;
 	if (count > room) {
@@ -41,7 +36,7 @@ static int list_append(struct Qdisc *sch, struct jostle_list *list, size_t size,
 		if (old)
 			memcpy(items, old, list->count * size);
 	}
-	memcpy(items + list->count * size, nla_data(attr), more * size);
+	memcpy(items + list->count * size, added, more * size);
 
 	sch_tree_lock(sch);
 	list->items = items;
@@ -50,6 +45,17 @@ static int list_append(struct Qdisc *sch, struct jostle_list *list, size_t size,
 	sch_tree_unlock(sch);
 	kvfree(old);
 	return 0;
+}
+
+int jostle_list_append(struct Qdisc *sch, struct jostle_list *list, size_t size,
+		       const struct nlattr *attr)
+{
+	if (!attr)
+		return 0;
+	if (nla_len(attr) % size)
+		return -EINVAL;
+	return jostle_list_add(sch, list, size, nla_data(attr),
+			       nla_len(attr) / size);
 }
 
 static int steps_append(struct Qdisc *sch, struct jostle_list *list,
@@ -62,7 +68,7 @@ static int steps_append(struct Qdisc *sch, struct jostle_list *list,
 		if (first->at_ns)
 			return -EINVAL;
 	}
-	return list_append(sch, list, sizeof(*first), attr);
+	return jostle_list_append(sch, list, sizeof(*first), attr);
 }
 
 /* Capacity */
@@ -120,7 +126,7 @@ int jostle_capacity_change(struct Qdisc *sch, struct jostle_capacity *capacity,
 	if (opportunities && (!capacity->opportunity_bytes ||
 			      !last_of(opportunities)))
 		return -EINVAL;
-	return list_append(sch, &capacity->opportunities, sizeof(u32),
+	return jostle_list_append(sch, &capacity->opportunities, sizeof(u32),
 			   opportunities);
 }
 
@@ -292,7 +298,7 @@ int jostle_delay_change(struct Qdisc *sch, struct jostle_delay *delay,
 	err = steps_append(sch, &delay->base, tb[TCA_JOSTLE_LINK_DELAYS]);
 	if (err)
 		return err;
-	err = list_append(sch, &delay->quantiles,
+	err = jostle_list_append(sch, &delay->quantiles,
 			  sizeof(struct jostle_quantile),
 			  tb[TCA_JOSTLE_LINK_QUANTILES]);
 	if (err)
@@ -311,7 +317,7 @@ int jostle_delay_change(struct Qdisc *sch, struct jostle_delay *delay,
 
 	if (tb[TCA_JOSTLE_LINK_JITTER] && !delay->jitter_step_ns)
 		return -EINVAL;
-	return list_append(sch, &delay->jitter, sizeof(u64),
+	return jostle_list_append(sch, &delay->jitter, sizeof(u64),
 			   tb[TCA_JOSTLE_LINK_JITTER]);
 }
 
@@ -400,7 +406,7 @@ int jostle_losses_change(struct Qdisc *sch, struct jostle_losses *losses,
 	u64 skip;
 	int err;
 
-	err = list_append(sch, &losses->outages, sizeof(struct jostle_outage),
+	err = jostle_list_append(sch, &losses->outages, sizeof(struct jostle_outage),
 			  tb[TCA_JOSTLE_LINK_OUTAGES]);
 	if (err)
 		return err;
@@ -481,7 +487,7 @@ int jostle_frames_change(struct Qdisc *sch, struct jostle_frames *frames,
 {
 	int err;
 
-	err = list_append(sch, &frames->contention,
+	err = jostle_list_append(sch, &frames->contention,
 			  sizeof(struct jostle_quantile),
 			  tb[TCA_JOSTLE_LINK_CONTENTION]);
 	if (err || !tb[TCA_JOSTLE_LINK_FRAMES])

@@ -20,6 +20,12 @@ struct jostle_list {
 	u32 room;
 };
 
+/* Adds items to a list: copies of them, or the content of an attribute. */
+int jostle_list_add(struct Qdisc *sch, struct jostle_list *list, size_t size,
+		    const void *added, u32 more);
+int jostle_list_append(struct Qdisc *sch, struct jostle_list *list, size_t size,
+		       const struct nlattr *attr);
+
 struct jostle_capacity {
 	/* jostle_step[]: bit/s */
 	struct jostle_list rates;

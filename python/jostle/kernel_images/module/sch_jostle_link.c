@@ -21,10 +21,13 @@
 #include <linux/module.h>
 #include <net/netlink.h>
 #include <net/pkt_sched.h>
+#include <net/inet_ecn.h>
 #include <net/tcp.h>
 
 #include "jostle_link.h"
 #include "jostle_link_acks.h"
+#include "jostle_link_faults.h"
+#include "jostle_link_grants.h"
 #include "jostle_link_parts.h"
 
 struct jostle_link {
@@ -39,6 +42,9 @@ struct jostle_link {
 	struct jostle_frames frames;
 	/* They count as what waits. */
 	struct jostle_acks acks;
+	struct jostle_faults faults;
+	/* Instead of the capacity. */
+	struct jostle_grants grants;
 
 	/* What is being sent or travels, in order of exit. */
 	struct sk_buff_head pipe;
@@ -68,14 +74,12 @@ static u64 link_now(const struct jostle_link *q)
 	return now > q->origin_ns ? now - q->origin_ns : 0;
 }
 
-static void link_travel(struct jostle_link *q, struct sk_buff *skb, u64 exit_ns)
+/* Puts a packet into the pipe, and lets it overtake others. */
+static void link_overtake(struct jostle_link *q, struct sk_buff *skb,
+			  u64 exit_ns)
 {
 	struct sk_buff *before = skb_peek_tail(&q->pipe);
 
-	if (!q->delay.reorder) {
-		exit_ns = max(exit_ns, q->last_exit_ns);
-		q->last_exit_ns = exit_ns;
-	}
 	link_skb_cb(skb)->exit_ns = exit_ns;
 	while (before && link_skb_cb(before)->exit_ns > exit_ns)
 		before = skb_queue_is_first(&q->pipe, before) ?
@@ -86,6 +90,14 @@ static void link_travel(struct jostle_link *q, struct sk_buff *skb, u64 exit_ns)
 		__skb_queue_head(&q->pipe, skb);
 	q->stats.travelling_packets++;
 	q->stats.travelling_bytes += qdisc_pkt_len(skb);
+}
+
+static void link_travel(struct jostle_link *q, struct sk_buff *skb, u64 exit_ns)
+{
+	if (!q->delay.reorder)
+		exit_ns = max(exit_ns, q->last_exit_ns);
+	q->last_exit_ns = max(exit_ns, q->last_exit_ns);
+	link_overtake(q, skb, exit_ns);
 }
 
 static void link_lose(struct Qdisc *sch, struct sk_buff *skb, u64 *counter)
@@ -116,6 +128,104 @@ static struct sk_buff *link_take(struct jostle_link *q)
 	return skb;
 }
 
+/* What travels at now_ns: what is in the pipe and exits later. */
+static u64 link_in_delay(const struct jostle_link *q, u64 now_ns)
+{
+	u64 count = q->stats.travelling_packets;
+	struct sk_buff *skb;
+
+	skb_queue_walk(&q->pipe, skb) {
+		if (link_skb_cb(skb)->exit_ns > now_ns)
+			break;
+		count--;
+	}
+	return count;
+}
+
+/* A copy of a packet, which counts as if it had come. */
+static struct sk_buff *link_copy(struct Qdisc *sch, struct sk_buff *skb)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+	struct sk_buff *copy = skb_clone(skb, GFP_ATOMIC);
+
+	if (!copy)
+		return NULL;
+	qdisc_skb_cb(copy)->pkt_len = qdisc_pkt_len(skb);
+	q->stats.duplicated_packets++;
+	sch->qstats.backlog += qdisc_pkt_len(copy);
+	sch->q.qlen++;
+	return copy;
+}
+
+/* As link_pass_on, with faults and habits of netem. */
+static void link_pass_on_faulty(struct Qdisc *sch, struct sk_buff *skb,
+				u64 sent_ns)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+	const struct jostle_netem *netem = &q->faults.netem;
+	bool outage, lost, marked;
+	struct sk_buff *copy = NULL;
+	struct jostle_fate fate;
+	u64 delay_ns, room = U64_MAX;
+
+	if (netem->per_batch && jostle_in_batch(&q->faults, skb, skb->tstamp)) {
+		delay_ns = q->faults.batch_delay_ns;
+	} else {
+		delay_ns = jostle_delay_at(&q->delay, sent_ns);
+		q->faults.batch_delay_ns = delay_ns;
+	}
+	skb->tstamp = 0;
+	fate = jostle_faults_next(&q->faults, skb);
+	outage = jostle_in_outage(&q->losses, sent_ns);
+	lost = jostle_lost(&q->losses, sent_ns);
+	if (outage) {
+		link_lose(sch, skb, &q->stats.outage_packets);
+		return;
+	}
+	if (lost || fate.lost) {
+		link_lose(sch, skb, &q->stats.lost_packets);
+		return;
+	}
+	if (netem->limit_packets && !netem->with_queue) {
+		u64 inside = link_in_delay(q, sent_ns);
+
+		room = netem->limit_packets > inside ?
+		       netem->limit_packets - inside : 0;
+	}
+	if (!room) {
+		link_lose(sch, skb, &q->stats.full_packets);
+		return;
+	}
+	if (fate.marked) {
+		marked = INET_ECN_set_ce(skb);
+		q->stats.marked_packets += marked;
+	}
+	if (fate.duplicated && room > 1)
+		copy = link_copy(sch, skb);
+	if (fate.corrupted) {
+		unsigned int len = qdisc_pkt_len(skb);
+
+		q->stats.corrupted_packets++;
+		skb = jostle_corrupt(skb);
+		if (!skb) {
+			sch->qstats.backlog -= len;
+			sch->q.qlen--;
+		}
+	}
+	if (skb && fate.early)
+		link_overtake(q, skb, sent_ns);
+	else if (skb && fate.late_ns)
+		link_overtake(q, skb, max(sent_ns + delay_ns, q->last_exit_ns) +
+				      fate.late_ns);
+	else if (skb)
+		link_travel(q, skb, sent_ns + delay_ns);
+	if (copy) {
+		if (!netem->per_batch)
+			delay_ns = jostle_delay_at(&q->delay, sent_ns);
+		link_travel(q, copy, sent_ns + delay_ns);
+	}
+}
+
 /* What has been sent at sent_ns goes on its way, unless it is lost. */
 static void link_pass_on(struct Qdisc *sch, struct sk_buff *skb, u64 sent_ns)
 {
@@ -125,6 +235,10 @@ static void link_pass_on(struct Qdisc *sch, struct sk_buff *skb, u64 sent_ns)
 
 	if (sent_ns == JOSTLE_NEVER) {
 		link_travel(q, skb, JOSTLE_NEVER);
+		return;
+	}
+	if (q->faults.used) {
+		link_pass_on_faulty(sch, skb, sent_ns);
 		return;
 	}
 	exit_ns = sent_ns + jostle_delay_at(&q->delay, sent_ns);
@@ -193,12 +307,60 @@ static void link_serve_frame(struct Qdisc *sch)
 		link_pass_on(sch, skb, sent_ns);
 }
 
+/* What has come and has not been sent. */
+static u64 link_unsent_bits(const struct Qdisc *sch)
+{
+	const struct jostle_link *q = qdisc_priv(sch);
+	u64 bytes = sch->qstats.backlog - q->stats.travelling_bytes;
+
+	if (q->grants.unfinished)
+		bytes -= qdisc_pkt_len(q->grants.unfinished);
+	return bytes * 8 + q->grants.unsent_bits;
+}
+
+/* Sends a packet, or its next fragment, in the slots of the superframe. */
+static void link_serve_granted(struct Qdisc *sch)
+{
+	struct jostle_link *q = qdisc_priv(sch);
+	struct jostle_grants *grants = &q->grants;
+	u64 available = jostle_grants_bits(grants, q->free_ns), bits;
+	struct sk_buff *skb = grants->unfinished;
+
+	if (!available) {
+		q->idle = !skb && !q->queue->q.qlen;
+		q->free_ns = q->idle ? JOSTLE_NEVER :
+				       grants->next_superframe_ns;
+		return;
+	}
+	bits = grants->unsent_bits;
+	grants->unfinished = NULL;
+	grants->unsent_bits = 0;
+	if (!skb) {
+		skb = link_take(q);
+		if (!skb)
+			return;
+		bits = qdisc_pkt_len(skb) * 8ULL;
+	}
+	if (bits > available) {
+		grants->unfinished = skb;
+		grants->unsent_bits = bits - available;
+		q->free_ns = grants->next_superframe_ns;
+		return;
+	}
+	q->free_ns += jostle_grants_time(grants, bits);
+	link_pass_on(sch, skb, q->free_ns);
+}
+
 /* Sends what is due at free_ns. */
 static void link_serve(struct Qdisc *sch)
 {
 	struct jostle_link *q = qdisc_priv(sch);
 	struct sk_buff *skb;
 
+	if (q->grants.parms.superframe_ns) {
+		link_serve_granted(sch);
+		return;
+	}
 	if (q->frames.frame.most_packets) {
 		link_serve_frame(sch);
 		return;
@@ -313,8 +475,12 @@ static void link_advance(struct Qdisc *sch, u64 now)
 
 	for (;;) {
 		struct jostle_held *first = jostle_acks_first(&q->acks);
+		u64 event_ns = jostle_grants_next(&q->grants);
 
-		if (first && first->due_ns <= min(now, q->free_ns)) {
+		if (event_ns <= min(now, q->free_ns) &&
+		    event_ns != JOSTLE_NEVER) {
+			jostle_grants_step(&q->grants, link_unsent_bits(sch));
+		} else if (first && first->due_ns <= min(now, q->free_ns)) {
 			u64 due_ns = first->due_ns;
 
 			link_let_go(sch, first);
@@ -338,6 +504,18 @@ static int link_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 
 	/* What is due at this instant makes room for what comes. */
 	link_advance(sch, now);
+	if (q->faults.netem.limit_packets && q->faults.netem.with_queue &&
+	    sch->q.qlen - q->stats.travelling_packets +
+	    link_in_delay(q, now) >= q->faults.netem.limit_packets) {
+		q->stats.rejected_packets++;
+		qdisc_qstats_drop(sch);
+		__qdisc_drop(skb, to_free);
+		return NET_XMIT_DROP;
+	}
+	if (q->grants.parms.superframe_ns)
+		jostle_grants_arrival(&q->grants, qdisc_pkt_len(skb));
+	if (q->faults.netem.per_batch)
+		skb->tstamp = now;
 	if (q->acks.thinning.most && jostle_ack_read(skb, &ack))
 		ret = link_thin(sch, skb, &ack, now, to_free);
 	else
@@ -367,6 +545,7 @@ static struct sk_buff *link_dequeue(struct Qdisc *sch)
 		qdisc_bstats_update(sch, skb);
 		return skb;
 	}
+	/* Requests and superframes matter when something waits: see free_ns. */
 	next = min3(next, q->free_ns, jostle_acks_due(&q->acks));
 	if (next != JOSTLE_NEVER)
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->origin_ns + next);
@@ -396,6 +575,19 @@ static const struct nla_policy link_policy[TCA_JOSTLE_LINK_MAX + 1] = {
 		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_frame)),
 	[TCA_JOSTLE_LINK_ACK_THINNING] =
 		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_thinning)),
+	[TCA_JOSTLE_LINK_DUPLICATE] =
+		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_event)),
+	[TCA_JOSTLE_LINK_CORRUPT] =
+		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_event)),
+	[TCA_JOSTLE_LINK_REORDERING] =
+		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_event)),
+	[TCA_JOSTLE_LINK_RULE] =
+		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_rule)),
+	[TCA_JOSTLE_LINK_NUMBERS] = LIST(struct jostle_numbered),
+	[TCA_JOSTLE_LINK_NETEM] =
+		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_netem)),
+	[TCA_JOSTLE_LINK_GRANTS] =
+		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_grant_parms)),
 };
 
 static int link_change(struct Qdisc *sch, struct nlattr *opt,
@@ -414,6 +606,9 @@ static int link_change(struct Qdisc *sch, struct nlattr *opt,
 	err = err ?: jostle_delay_change(sch, &q->delay, tb);
 	err = err ?: jostle_losses_change(sch, &q->losses, tb);
 	err = err ?: jostle_frames_change(sch, &q->frames, tb);
+	err = err ?: jostle_faults_change(sch, &q->faults, tb);
+	if (!err)
+		jostle_grants_change(sch, &q->grants, tb);
 	if (!err)
 		jostle_acks_change(sch, &q->acks, tb);
 	if (!err && tb[TCA_JOSTLE_LINK_ORIGIN]) {
@@ -436,6 +631,7 @@ static int link_init(struct Qdisc *sch, struct nlattr *opt,
 	q->free_ns = JOSTLE_NEVER;
 	__skb_queue_head_init(&q->pipe);
 	jostle_acks_init(&q->acks);
+	jostle_grants_init(&q->grants);
 	qdisc_watchdog_init(&q->watchdog, sch);
 
 	q->queue = qdisc_create_dflt(sch->dev_queue, &pfifo_qdisc_ops,
@@ -455,6 +651,7 @@ static void link_reset(struct Qdisc *sch)
 	qdisc_reset(q->queue);
 	__skb_queue_purge(&q->pipe);
 	jostle_acks_purge(&q->acks);
+	jostle_grants_reset(&q->grants);
 	q->stats.held_bytes = 0;
 	q->frames.won = false;
 	q->stats.travelling_packets = 0;
@@ -472,6 +669,8 @@ static void link_destroy(struct Qdisc *sch)
 	qdisc_watchdog_cancel(&q->watchdog);
 	qdisc_put(q->queue);
 	jostle_acks_purge(&q->acks);
+	jostle_grants_reset(&q->grants);
+	jostle_faults_free(&q->faults);
 	jostle_frames_free(&q->frames);
 	jostle_capacity_free(&q->capacity);
 	jostle_delay_free(&q->delay);

@@ -40,6 +40,7 @@ from jostle.scenario.resolve.handovers import (
     reorders,
     sensible,
 )
+from jostle.scenario.resolve.link_extras import extra_specs
 from jostle.scenario.resolve.outages import outage_spec, quantile_points
 from jostle.scenario.resolve.profiles import profile_rtt_ns
 from jostle.scenario.resolve.queue_classes import Resolver, class_specs, queue_disciplines
@@ -353,6 +354,7 @@ def link_spec(
         },
         "loss": loss,
         "outages": outages,
+        **extra_specs(link, facts.capacity, path, report),
         "quick_start": _quick_start(link),
     }
     thinning = _ack_thinning(link, path, report)

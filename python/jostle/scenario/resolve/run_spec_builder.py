@@ -22,6 +22,7 @@ from jostle.scenario.registry import Registry
 from jostle.scenario.resolve.algorithms import controller_and_slow_start, memory_spec
 from jostle.scenario.resolve.arrivals import arrivals_spec
 from jostle.scenario.resolve.engine_errors import translate_engine_error
+from jostle.scenario.resolve.link_extras import assign_fault_flows
 from jostle.scenario.resolve.links import (
     BOTTLENECK,
     LinkFacts,
@@ -203,6 +204,7 @@ def resolve(
     own = with_first(specified, splits)
     flows = with_proxies(_in_order(file, own, report), list(map(_copies, file.flows)), splits)
     assign_flows(file, [link.path for link in links], specs, flows, report)
+    assign_fault_flows(file, [link.path for link in links], specs, flows, report)
     complete = [spec for spec in specs if spec is not None]
     if report.found or report.hidden or len(complete) < len(specs):
         return None

@@ -79,6 +79,7 @@ mod tests {
                 queued_at,
                 ecn,
                 hop: 0,
+                is_corrupted: false,
                 transport: body,
             });
         }

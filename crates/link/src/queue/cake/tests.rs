@@ -206,6 +206,7 @@ fn sent(flow: u32, size_bytes: u32, body: Sent) -> Packet<Sent> {
         queued_at: us(0),
         ecn: Ecn::NotCapable,
         hop: 0,
+        is_corrupted: false,
         transport: body,
     }
 }

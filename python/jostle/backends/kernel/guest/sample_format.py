@@ -28,8 +28,9 @@ DEPARTURE = struct.Struct("=q")
 ARRIVAL = struct.Struct("=qqI")
 """Arrival of a datagram: times of arrival and departure in ns of the run, and its number."""
 
-XSTATS_BYTES = 64
-QUEUE = struct.Struct(f"=QQIIII{XSTATS_BYTES}sQQQQ")
+XSTATS_BYTES = 104
+QUEUE = struct.Struct(f"=QQIIII{XSTATS_BYTES}s9Q")
 """A link's part: bytes and packets sent, bytes and packets in the queue, drops, overlimits, the
 qdisc's own statistics, random losses, losses in outages, ACKs removed by thinning, and bytes of
-ACKs held for it."""
+ACKs held for it; packets corrupted, duplicated, dropped by the limit of netem's delay, alone or with
+the queue, and marked by number."""

@@ -84,14 +84,14 @@ class QueueProbe:
         )
 
     def _link_counters(self) -> tuple[int, ...]:
-        """Return random losses, losses in outages, ACKs thinned out, and bytes of held ACKs."""
+        """Return the last nine counters of `QUEUE`."""
         if self._losses is None:
-            return 0, 0, 0, 0
+            return (0,) * 9
         found = self._losses.read()
         if self._losses.kind == LINK:
             # struct jostle_link_xstats of jostle_link.h.
-            return struct.unpack_from("=16xQQ16xQQ", found["xstats"])
-        return found["drops"], 0, 0, 0
+            return struct.unpack_from("=16xQQ16x7Q", found["xstats"])
+        return (found["drops"], *(0,) * 8)
 
 
 class _Qdisc:

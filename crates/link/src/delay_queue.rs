@@ -1,0 +1,45 @@
+//! Habits of netem's delay: packets in it count towards a limit, and all packets of a GSO batch
+//! have one random delay.
+
+use jostle_units::{Span, Time};
+
+use crate::Packet;
+
+/// Largest GSO batch (`include/linux/netdevice.h`: `GSO_LEGACY_MAX_SIZE`).
+const BATCH_BYTES: u64 = 65_536;
+
+/// Limit of the packets in a link's delay (`sch_netem.c::netem_enqueue`: `sch->limit`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayQueue {
+    /// Largest number of packets.
+    pub limit_packets: u64,
+    /// Whether packets that wait for the rate count as well, as with netem's `rate`.
+    pub includes_queue: bool,
+}
+
+/// Delay of the packets that a host passed to the link at one instant, as one GSO batch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Batch {
+    flow: u32,
+    /// Arrival of the batch; `None` before the first one.
+    arrival: Option<Time>,
+    bytes: u64,
+    delay: Span,
+}
+
+impl Batch {
+    /// Returns the delay of a packet: that of its batch, or a new one from `draw`.
+    pub fn delay<B>(&mut self, packet: &Packet<B>, draw: impl FnOnce() -> Span) -> Span {
+        let size_bytes = u64::from(packet.size_bytes);
+        let continues = self.flow == packet.flow
+            && self.arrival == Some(packet.queued_at)
+            && self.bytes + size_bytes <= BATCH_BYTES;
+        if continues {
+            self.bytes += size_bytes;
+        } else {
+            let (flow, arrival) = (packet.flow, Some(packet.queued_at));
+            *self = Self { flow, arrival, bytes: size_bytes, delay: draw() };
+        }
+        self.delay
+    }
+}
