@@ -172,6 +172,8 @@ def _rate(link: LinkSpec) -> str:
     bounds = [min(rates), max(rates)]
     served = _rates([service_bps(link, rate) for rate in bounds])
     shown = _rates(bounds)
+    if link.get("grants"):
+        return f"up to {shown} on demand"
     return shown if served == shown else f"{served} (link: {shown})"
 
 
