@@ -99,10 +99,10 @@ def test_netems_limit_is_reached_alike(covers, backend, simulator):
 
 
 def test_a_batch_has_one_random_delay_in_both(backend, simulator):
+    quantiles = '[["0 %", "0 ms"], ["100 %", "5 ms"]]'
     given = {
         "bottleneck.rate": '"1 Gbit/s"',
-        "bottleneck.jitter": '{ quantiles = [["0 %", "0 ms"], ["100 %", "5 ms"]], correlation = "0 s", reorder = true }',
-        "bottleneck.netem": "{ jitter_per_batch = true }",
+        "bottleneck.jitter": f'{{ quantiles = {quantiles}, correlation = "0 s", reorder = true }}',
         "flows.one.nic_rate": '"1 Gbit/s"',
     }
     results = {}

@@ -115,6 +115,11 @@ def _accept_words(link: dict[str, Any], definitions: Mapping[str, Any]) -> None:
         table = {**definitions[model], "required": []}
         link[key] = {"anyOf": [_NONE, table]}
     link["jitter"]["anyOf"].append(_WIFI)
+    for key, model in (("rate_based", "RateBased"), ("contention", "Contention")):
+        table = {"anyOf": [_NONE, {"$ref": f"#/$defs/{model}"}]}
+        definitions["Grants"]["properties"][key] = table
+    limit = {"anyOf": [_NONE, {"type": "integer", "minimum": 1, "maximum": 2**32 - 1}]}
+    definitions["Netem"]["properties"]["limit"] = limit
     faults = definitions["Faults"]["properties"]
     for key, model in (
         ("duplicate", "Occurrence"),

@@ -39,15 +39,17 @@ def messages(link: LinkSpec, drawn: Mapping[str, Any]) -> Iterator[bytes]:
     """Yield the options as messages. Each rule for packet numbers begins a new message."""
     seeds, faults = drawn["seeds"], link.get("faults")
     if faults is not None:
-        for key, number in (("duplicate", _DUPLICATE), ("corrupt", _CORRUPT)):
-            event = faults.get(key)
+        for key, number, event in (
+            ("duplicate", _DUPLICATE, faults.get("duplicate")),
+            ("corrupt", _CORRUPT, faults.get("corrupt")),
+        ):
             if event is not None:
                 yield attribute(number, _event(event, seeds[key], 0, 0))
         reorder = faults.get("reorder")
         if reorder is not None:
             gap, late_ns = reorder["gap"], reorder.get("late_ns") or 0
-            event = _event(reorder["occurrence"], seeds["reorder"], gap, late_ns)
-            yield attribute(_REORDERING, event)
+            content = _event(reorder["occurrence"], seeds["reorder"], gap, late_ns)
+            yield attribute(_REORDERING, content)
         for rule in faults.get("packets", ()):
             yield from _rule(rule)
     netem = link.get("netem")
