@@ -54,6 +54,11 @@ def written(folder: Path, infos, queues, *, details=None, events=None, late_ns: 
                     queue.get("outages", 0),
                     queue.get("thinned", 0),
                     queue.get("held_bytes", 0),
+                    queue.get("corrupted", 0),
+                    queue.get("duplicated", 0),
+                    queue.get("delay_full", 0),
+                    queue.get("rejected", 0),
+                    queue.get("marked", 0),
                 )
             )
     (folder / "events.json").write_text(json.dumps({"flows": of_flows}))
@@ -317,6 +322,18 @@ def test_drops_of_our_own_disciplines_have_reasons(tmp_path):
     assert made.summary["links"][0]["phases"]["overall"]["dropped_packets"] == 18
 
 
+def test_faults_are_counted_apart(tmp_path):
+    overrides = {"duration": '"2 s"', "phases.late": '["1 s", "2 s"]'}
+    faults = {"corrupted": 2, "duplicated": 3, "delay_full": 4, "rejected": 5, "marked": 6}
+    queues = [{}] + [{"drops": 1, **faults}] * 200
+    infos = [steady(n) for n in range(201)]
+    made = record(spec_of(overrides=overrides), written(tmp_path, infos, queues), "k", "1", 0.5)
+    overall = made.summary["links"][0]["phases"]["overall"]
+    names = ("dropped_corruption", "dropped_delay_queue", "dropped_overflow", "duplicated")
+    assert [overall[f"{name}_packets"] for name in names] == [2, 4, 6, 3]
+    assert (overall["dropped_packets"], overall["marked_fault_packets"]) == (12, 6)
+
+
 def test_acks_that_are_held_back_wait_and_those_replaced_are_dropped(tmp_path):
     queue = '{ kind = "cake", ack_filter = "filter" }'
     overrides = {"duration": '"2 s"', "phases.late": '["1 s", "2 s"]', "bottleneck.queue": queue}
@@ -364,7 +381,7 @@ def test_half_a_sample_is_an_error(spec, tmp_path):
 def test_the_guest_writes_what_is_read(tmp_path):
     """A recording of sockets that do not exist and queues that stand still."""
     absent = SimpleNamespace(sample=lambda: bytes(sample_format.FLOW_BYTES))
-    counted = sample_format.QUEUE.pack(1, 2, 3, 4, 5, 6, b"\x07", 8, 9, 10, 11)
+    counted = sample_format.QUEUE.pack(1, 2, 3, 4, 5, 6, b"\x07", *range(8, 17))
     still = SimpleNamespace(sample=lambda: counted)
     with sampling.Recording(tmp_path / "samples", [absent, absent], [still]) as recording:
         moments_ns = [0, 1_000_000, 1_500_000, 2_000_000, 3_000_000]
@@ -376,5 +393,6 @@ def test_the_guest_writes_what_is_read(tmp_path):
     queue = seen.queues[0, 0]
     counters = ("bytes", "packets", "backlog", "qlen", "drops", "overlimits", "losses", "outages")
     assert [int(queue[name]) for name in counters] == [1, 2, 3, 4, 5, 6, 8, 9]
-    assert (int(queue["thinned"]), int(queue["held_bytes"])) == (10, 11)
+    later = ("thinned", "held_bytes", "corrupted", "duplicated", "delay_full", "rejected", "marked")
+    assert [int(queue[name]) for name in later] == list(range(10, 17))
     assert int(queue["xstats"][0]) == 7

@@ -152,6 +152,16 @@ def test_without_a_way_back_a_row_of_links_gets_the_narrowest_rate(tmp_path: Pat
                 "— remove it",
             ],
         ),
+        (
+            ONE.replace(
+                "[bottleneck]",
+                '[bottleneck]\nfaults = { packets = [{ flow = "x", lose = [1] }] }',
+            ),
+            [
+                "3: bottleneck.faults.packets[0].flow: a program's flows have no names — "
+                "remove it: all are counted"
+            ],
+        ),
         ("seed = -1\n" + ONE, [f"1: seed: a seed is a whole number from 0 to {2**63 - 1}"]),
         (
             '[[links]]\nname = "a"\nrate = "1 Mbit/s"\nqueue = "fq_codel"\n'

@@ -8,7 +8,8 @@ use crate::Packet;
 /// Largest GSO batch (`include/linux/netdevice.h`: `GSO_LEGACY_MAX_SIZE`).
 const BATCH_BYTES: u64 = 65_536;
 
-/// Limit of the packets in a link's delay (`sch_netem.c::netem_enqueue`: `sch->limit`).
+/// Limit of the packets in a link's delay (Linux net/sched/sch_netem.c: the
+/// limit of `netem_enqueue`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayQueue {
     /// Largest number of packets.

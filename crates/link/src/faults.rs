@@ -5,7 +5,7 @@ use jostle_units::{RandomStream, Span};
 
 use crate::transport_headers::PacketClass;
 
-/// A random event per packet, with netem's correlation (`sch_netem.c::get_crandom`).
+/// A random event per packet, with the correlation of Linux's net/sched/sch_netem.c.
 ///
 /// Netem mixes each uniform number with the previous one. This keeps neither the distribution nor
 /// the mean number of events: with a correlation, small probabilities become much smaller.
@@ -63,7 +63,7 @@ pub struct Reordering {
 }
 
 impl Reordering {
-    /// Returns the change for the next packet (`sch_netem.c::netem_enqueue`).
+    /// Returns the change for the next packet, as netem does when it enqueues one.
     fn next(&mut self) -> Option<Shift> {
         let reorders = self.count + 1 >= self.gap && self.occurrence.occurs();
         self.count = if reorders { 0 } else { self.count + 1 };

@@ -47,13 +47,16 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a result document's text form."""
     yield f"{document['title']}: {document['duration_s']:.1f} s of emulation, {_judged(document)}"
     header = ("", "packets", "delivered", "utilisation", "queue p95", "dropped", "marked")
-    rows = [header]
+    faults = [_faults(link) for direction in DIRECTIONS for link in document[direction]["links"]]
+    rows: list[tuple[str, ...]] = [(*header, "faults") if any(faults) else header]
+    told = iter(faults)
     for direction in DIRECTIONS:
         found = document[direction]
         several = len(found["links"]) > 1
         for number, link in enumerate(found["links"]):
             name = f"{_NAMES[direction]}, {link['name']}" if several else _NAMES[direction]
             first, last = number == 0, number == len(found["links"]) - 1
+            fault = next(told)
             rows.append(
                 (
                     name,
@@ -63,6 +66,7 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
                     _ms(link["queue_delay_p95_s"]),
                     _by_reason(link["dropped"]),
                     _by_reason(link["marked"]),
+                    *([fault] if any(faults) else []),
                 )
             )
     yield from _aligned(rows)
@@ -103,6 +107,13 @@ def _ms(seconds: float | None) -> str:
 
 def _by_reason(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in counts.items()) or "0"
+
+
+def _faults(link: Mapping[str, Any]) -> str:
+    """Return the packets that a link corrupted and duplicated; empty if there are none."""
+    kinds = ("corrupted", "duplicated")
+    counts = {kind: link.get(f"{kind}_packets", 0) for kind in kinds}
+    return ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -162,3 +162,50 @@ fn what_is_no_ip_packet_is_carried_all_the_same() {
     assert_eq!(exits(&mut direction, ms(100), &mut shared).len(), 2);
     assert_eq!(shared.journal.unwrap().events[0].flow, None);
 }
+
+/// A TCP segment with a payload, and one without.
+fn tcp_packet(shared: &mut Shared, flags: u8, payload_bytes: usize) -> PacketId {
+    let mut bytes = ipv4_packet(0, 0, 0);
+    bytes.truncate(20);
+    // The protocol.
+    bytes[9] = 6;
+    bytes.extend([0; 20]);
+    bytes[32] = 5 << 4;
+    bytes[33] = flags;
+    bytes.resize(40 + payload_bytes, 0);
+    let copy = |buffer: &mut [u8]| {
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Ok::<_, ()>(bytes.len())
+    };
+    shared.slots.fill(copy).unwrap()
+}
+
+#[test]
+fn faults_by_number_count_segments_with_data_and_copies_have_their_own_slots() {
+    let faults = serde_json::from_value(json!({"packets": [{"class": "data", "faults": [
+        {"number": 1, "fault": {"kind": "duplicate"}},
+        {"number": 2, "fault": {"kind": "corrupt"}},
+        {"number": 3, "fault": {"kind": "lose"}},
+    ]}]}));
+    let spec = [LinkSpec { faults: faults.unwrap(), ..link("one", 10, drop_tail(100)) }];
+    let (mut shared, mut direction) = (shared(), Direction::new(0, &spec, 1).unwrap());
+    const SYN: u8 = 0b10;
+    const ACK: u8 = 0b1_0000;
+    for (flags, payload_bytes) in [(SYN, 0), (ACK, 0), (ACK, 9), (ACK, 0), (ACK, 9), (ACK, 9)] {
+        let slot = tcp_packet(&mut shared, flags, payload_bytes);
+        direction.arrive(ms(0), slot, &mut shared);
+    }
+    let (mut last_bytes, mut slots) = (Vec::new(), Vec::new());
+    while let Some((_, slot)) = direction.due(ms(100), &mut shared) {
+        last_bytes.push(*shared.slots.get(slot).last().unwrap());
+        slots.push(slot);
+    }
+    // SYN, ACK, data and its copy, ACK, corrupted data.
+    assert_eq!(last_bytes, [0, 0, 0, 0, 0, 1]);
+    assert_ne!(slots[2], slots[3]);
+    let counts = &direction.hops[0].counts;
+    assert_eq!((counts.duplicated, counts.corrupted), (1, 1));
+    assert_eq!(counts.dropped[DropReason::Loss as usize], 1);
+    slots.into_iter().for_each(|slot| shared.slots.give_back(slot));
+    assert_eq!((shared.slots.slots_in_use(), direction.packets_in_transit()), (0, 0));
+}

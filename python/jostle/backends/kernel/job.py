@@ -19,8 +19,8 @@ from jostle.backends.kernel import (
     quic_programs,
     tc_classes,
 )
-from jostle.backends.kernel.arrivals import arrivals_ns, is_many
 from jostle.backends.kernel.addresses import receiver_address, sender_address
+from jostle.backends.kernel.arrivals import arrivals_ns, is_many
 from jostle.backends.kernel.topology import (
     Burst,
     Machine,

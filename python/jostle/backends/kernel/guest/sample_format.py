@@ -32,5 +32,5 @@ XSTATS_BYTES = 104
 QUEUE = struct.Struct(f"=QQIIII{XSTATS_BYTES}s9Q")
 """A link's part: bytes and packets sent, bytes and packets in the queue, drops, overlimits, the
 qdisc's own statistics, random losses, losses in outages, ACKs removed by thinning, and bytes of
-ACKs held for it; packets corrupted, duplicated, dropped by the limit of netem's delay, alone or with
-the queue, and marked by number."""
+ACKs held for it; packets corrupted, duplicated, dropped by the limit of netem's delay, alone or
+with the queue, and marked by number."""
