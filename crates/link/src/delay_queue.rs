@@ -1,7 +1,7 @@
 //! Habits of netem's delay: packets in it count towards a limit, and all packets of a GSO batch
 //! have one random delay.
 
-use jostle_units::{Span, Time};
+use jostle_units::{ConnectionId, Span, Time};
 
 use crate::Packet;
 
@@ -21,9 +21,8 @@ pub struct DelayQueue {
 /// Delay of the packets that a host passed to the link at one instant, as one GSO batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Batch {
-    flow: u32,
-    /// Arrival of the batch; `None` before the first one.
-    arrival: Option<Time>,
+    /// Connection and arrival of the batch; `None` before the first one.
+    head: Option<(ConnectionId, Time)>,
     bytes: u64,
     delay: Span,
 }
@@ -32,14 +31,12 @@ impl Batch {
     /// Returns the delay of a packet: that of its batch, or a new one from `draw`.
     pub fn delay<B>(&mut self, packet: &Packet<B>, draw: impl FnOnce() -> Span) -> Span {
         let size_bytes = u64::from(packet.size_bytes);
-        let continues = self.flow == packet.flow
-            && self.arrival == Some(packet.queued_at)
-            && self.bytes + size_bytes <= BATCH_BYTES;
+        let head = Some((packet.connection, packet.queued_at));
+        let continues = self.head == head && self.bytes + size_bytes <= BATCH_BYTES;
         if continues {
             self.bytes += size_bytes;
         } else {
-            let (flow, arrival) = (packet.flow, Some(packet.queued_at));
-            *self = Self { flow, arrival, bytes: size_bytes, delay: draw() };
+            *self = Self { head, bytes: size_bytes, delay: draw() };
         }
         self.delay
     }

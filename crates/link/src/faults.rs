@@ -1,7 +1,7 @@
 //! Faults of single packets after their transmission: duplication, corruption and reordering at
 //! random as in netem, and faults of packets with given numbers.
 
-use jostle_units::{RandomStream, Span};
+use jostle_units::{ConnectionId, FlowId, RandomStream, Span};
 
 use crate::transport_headers::PacketClass;
 
@@ -90,7 +90,7 @@ pub enum PacketFault {
 #[derive(Clone, Debug)]
 pub struct NumberedFaults {
     /// Flow of the packets; `None` for all flows together.
-    pub flow: Option<u32>,
+    pub flow: Option<FlowId>,
     /// Class of the packets; `None` for all classes together.
     pub class: Option<PacketClass>,
     /// Numbers in increasing order, with their faults.
@@ -102,7 +102,7 @@ pub struct NumberedFaults {
 }
 
 impl NumberedFaults {
-    fn next(&mut self, flow: u32, class: PacketClass) -> Option<PacketFault> {
+    fn next(&mut self, flow: FlowId, class: PacketClass) -> Option<PacketFault> {
         let matches =
             self.flow.is_none_or(|it| it == flow) && self.class.is_none_or(|it| it == class);
         if !matches {
@@ -129,7 +129,7 @@ pub struct Faults {
     /// Faults by number.
     pub numbered: Vec<NumberedFaults>,
     /// Flow of each connection that has a number of its own, by that number. The link sets it.
-    pub flow_of: Vec<u32>,
+    pub flow_of: Vec<FlowId>,
 }
 
 /// Faults of one packet.
@@ -150,16 +150,16 @@ impl Faults {
     }
 
     /// Registers that packets of `flow` can also have the number of a connection.
-    pub(crate) fn admit(&mut self, connection: u32, flow: u32) {
-        let index = connection as usize;
+    pub(crate) fn admit(&mut self, connection: ConnectionId, flow: FlowId) {
         let known = self.flow_of.len() as u32;
-        self.flow_of.extend(known..=connection.max(known));
-        self.flow_of[index] = flow;
+        self.flow_of.extend((known..=connection.0.max(known)).map(FlowId));
+        self.flow_of[connection.index()] = flow;
     }
 
     /// Returns the faults of the next packet.
-    pub(crate) fn next(&mut self, flow: u32, class: PacketClass) -> Fate {
-        let flow = self.flow_of.get(flow as usize).copied().unwrap_or(flow);
+    pub(crate) fn next(&mut self, connection: ConnectionId, class: PacketClass) -> Fate {
+        let own = FlowId(connection.0);
+        let flow = self.flow_of.get(connection.index()).copied().unwrap_or(own);
         let occurs =
             |event: &mut Option<Occurrence>| event.as_mut().is_some_and(Occurrence::occurs);
         let mut fate = Fate {
@@ -224,12 +224,12 @@ mod tests {
         let rule = |flow, class, faults| NumberedFaults { flow, class, faults, count: 0, next: 0 };
         let mut faults = Faults {
             numbered: vec![
-                rule(Some(1), Some(PacketClass::Data), vec![(2, PacketFault::Lose)]),
+                rule(Some(FlowId(1)), Some(PacketClass::Data), vec![(2, PacketFault::Lose)]),
                 rule(None, None, vec![(1, PacketFault::Mark), (4, PacketFault::Duplicate)]),
             ],
             ..Faults::default()
         };
-        faults.admit(3, 1);
+        faults.admit(ConnectionId(3), FlowId(1));
         let packets = [
             (1, PacketClass::Handshake),
             (1, PacketClass::Data),
@@ -237,7 +237,7 @@ mod tests {
             (3, PacketClass::Data),
             (3, PacketClass::Data),
         ];
-        let fates = packets.map(|(flow, class)| faults.next(flow, class));
+        let fates = packets.map(|(connection, class)| faults.next(ConnectionId(connection), class));
         let none = Fate::default();
         let last = Fate { lost: true, duplicated: true, ..none };
         assert_eq!(fates, [Fate { marked: true, ..none }, none, none, last, none]);

@@ -465,7 +465,7 @@ impl Reporter<'_> {
                 self.recorder.link_sent(now, now, number, part, waited);
             }
             for _ in 0..grown(&seen.duplicated, &mut reported.duplicated) {
-                self.recorder.duplicated(now, number, 0);
+                self.recorder.duplicated(now, number, ConnectionId(0));
             }
             for (index, reason) in DropReason::ALL.into_iter().enumerate() {
                 for _ in 0..grown(&seen.dropped[index], &mut reported.dropped[index]) {

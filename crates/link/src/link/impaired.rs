@@ -81,7 +81,7 @@ impl<B: TransportHeader + Copy> Link<B> {
             None => self.delay.delay(finish),
             Some(batch) => batch.delay(&packet, || self.delay.delay(finish)),
         };
-        let fate = impairments.faults.next(packet.flow, packet.transport.class());
+        let fate = impairments.faults.next(packet.connection, packet.transport.class());
         let verdict = self.verdict(finish);
         if let Some(reason) = verdict.or(fate.lost.then_some(DropReason::Loss)) {
             probe.dropped(finish, &packet, reason);

@@ -1,5 +1,6 @@
 //! Faults of packets on a link, and habits of netem.
 
+use jostle_units::FlowId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +51,8 @@ pub struct ReorderingSpec {
 pub struct NumberedFaultsSpec {
     /// Flow, as a position in `flows` (absent: the packets of all flows are counted together).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flow: Option<u32>,
+    #[schemars(with = "Option<u32>")]
+    pub flow: Option<FlowId>,
     /// Class of the packets that are counted (absent: all).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<PacketClassSpec>,

@@ -1,5 +1,7 @@
 //! Validation of faults, of netem's habits and of grants.
 
+use jostle_units::LinkId;
+
 use super::{MAX_NS, SpecError, SpecPath, within};
 use crate::{
     CapacitySpec, FaultSpec, FaultsSpec, GrantsSpec, LinkSpec, NumberedFaultsSpec, OccurrenceSpec,
@@ -91,14 +93,14 @@ fn check_numbers(at: SpecPath<'_>, rule: &NumberedFaultsSpec) -> Result<(), Spec
 /// Checks that flows of faults cross the link, and that TCP's classes are asked of TCP flows.
 pub(super) fn check_flows(
     at: SpecPath<'_>,
-    position: u32,
+    position: LinkId,
     spec: &RunSpec,
 ) -> Result<(), SpecError> {
-    let Some(faults) = &spec.links[position as usize].faults else { return Ok(()) };
+    let Some(faults) = &spec.links[position.index()].faults else { return Ok(()) };
     for (i, rule) in faults.packets.iter().enumerate() {
         let at = format_args!("{at}.faults.packets[{i}]");
         let Some(number) = rule.flow else { continue };
-        let flow = spec.flows.get(number as usize);
+        let flow = spec.flows.get(number.index());
         let crossing = flow
             .filter(|flow| flow.path.contains(&position) || flow.reverse_path.contains(&position));
         let Some(flow) = crossing else {
