@@ -64,7 +64,7 @@ def test_tables_per_phase(jostle):
     code, out, err = jostle("run", "grid.toml")
     assert code == 0
     assert err == ""
-    assert re.findall(r"^(\w+) \((.*) s\)$", out, re.M) == [("overall", "0–10"), ("steady", "5–10")]
+    assert re.findall(r"^(\w+) \((.*) s\)$", out, re.M) == [("steady", "5–10"), ("overall", "0–10")]
     row = r"^newcomer +bbr +[\d.]+ ± [\d.]+ +[\d.]+ ± "
     assert len(re.findall(row, out, re.M)) == 2
     assert "mean over 3 runs (Student t)" in out

@@ -62,7 +62,7 @@ def test_what_has_no_end_is_shown_by_what_it_gets(tmp_path: Path) -> None:
     file.write_text(DOWNLOAD + more + SWEEP)
     table = overview(jostle.run(file))
     assert table is not None
-    assert table.title == "Throughput (Mbit/s) by controller"
+    assert table.title == "Goodput (Mbit/s) by controller"
     assert {row[2] for row in table.rows} == {"download", "bulk"}
 
 

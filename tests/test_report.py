@@ -104,8 +104,8 @@ def test_a_page_stays_small_and_says_how(results: ResultSet) -> None:
     fewer = charts(results, most_values=200)
     assert len(fewer.notes) == 4
     assert re.search("A point summarizes . intervals", fewer.notes[3])
-    rows = values_of(fewer.data, fewer.values, "throughput", 0)
-    whole = values_of(charts(results).data, charts(results).values, "throughput", 0)
+    rows = values_of(fewer.data, fewer.values, "goodput", 0)
+    whole = values_of(charts(results).data, charts(results).values, "goodput", 0)
     together = 4 // fewer.data["conditions"][0]["bins"]
     assert together > 1
     np.testing.assert_allclose(rows[0], whole[0].reshape(-1, together).mean(axis=1), rtol=1e-3)

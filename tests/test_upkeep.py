@@ -68,8 +68,8 @@ def test_a_check_changes_nothing_and_says_where(tmp_path, records, capsys):
     before = content(tmp_path)
     assert status(["store", "check", "--store", str(tmp_path)]) == 1
     out = capsys.readouterr().out
+    assert out.startswith("4 runs in 2 segments, 0 in folders, 0 plans: 1 damaged\n")
     assert f"damaged: {victim.parent}: links.parquet is not what was written" in out
-    assert out.endswith("4 runs in 2 segments, 0 in folders, 0 plans: 1 damaged\n")
     assert content(tmp_path) == before
 
 

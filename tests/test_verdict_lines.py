@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from jostle.cli import status, verdict_lines
 from jostle.cli.environment import Environment
 from jostle.inference.identify import Identification, RankedCandidate
+from jostle.results.measure_samples import MeasureSample
+from jostle.results.measures import measure
 from test_cli import GRID, SCENARIO
 
 LOGS = Path(__file__).parent.parent / "examples" / "measurement"
@@ -40,12 +43,128 @@ def test_a_run_says_who_gets_how_much(first_line: First) -> None:
     line = first_line("run", "plain.toml")
     assert re.fullmatch(
         r"(incumbent \(cubic\)|newcomer \(bbr\)) gets [\d.]+ ± [\d.<]+ % of the throughput in "
-        r"steady; (p95 queueing delay [\d.]+ ms; )?3 runs",
+        r"steady, (incumbent \(cubic\)|newcomer \(bbr\)) [\d.]+ ± [\d.<]+ %; (p95 queueing "
+        r"delay [\d.]+ ms; )?3 runs",
         line,
     )
     line = first_line("run", "plain.toml", "--repeats", "1", "--phase", "overall")
-    assert " in overall; " in line
-    assert line.endswith("; 1 run, no confidence interval")
+    assert " of the throughput in overall, " in line
+    assert line.endswith("; 1 run, no confidence interval: repeat with --repeats 10")
+
+
+@pytest.mark.parametrize(
+    ("bbr", "line"),
+    [
+        ((0.8, 0.9, 0.85), "newcomer (bbr) gets 85 ± 12 % of the throughput in steady, "
+                           "incumbent (cubic) 15 ± 12 %"),
+        ((0.8, 0.3, 0.5), "the shares of newcomer (bbr) and incumbent (cubic) do not differ "
+                          "significantly in steady: 53 ± 63 % and 47 ± 63 % of the throughput"),
+        ((0.8,), "newcomer (bbr) gets 80.00 % of the throughput in steady, "
+                 "incumbent (cubic) 20.00 %"),
+    ],
+)  # fmt: skip
+def test_a_flow_gets_more_only_if_the_interval_says_so(bbr: tuple[float, ...], line: str) -> None:
+    def share(flow: str, controller: str, values: tuple[float, ...]) -> MeasureSample:
+        place = {"flow": flow, "controller": controller, "phase": "steady"}
+        seeds = tuple(range(len(values)))
+        flows = tuple((value,) for value in values)
+        return MeasureSample(measure("share"), 0, place, seeds, values, flows, single=True)
+
+    cubic = tuple(1 - value for value in bbr)
+    both = [share("incumbent", "cubic", cubic), share("newcomer", "bbr", bbr)]
+    said = verdict_lines._share_verdict(both, several_phases=True)
+    assert re.sub(r"\[[^]]*\]", "[…]", said) == line
+    with_third = [*both, share("third", "reno", tuple(0.01 * value for value in bbr))]
+    said = verdict_lines._share_verdict(with_third, several_phases=False)
+    assert said.endswith(", the most of 3")
+    assert " in steady" not in said
+
+
+def test_conditions_that_chance_may_explain_are_not_named(first_line: First) -> None:
+    """The two values of the grid are the same controller, with other seeds."""
+    Path("alike.toml").write_text(
+        SCENARIO + '\n[grid]\n"bottleneck.queue.limit" = ["1 BDP", "1.0001 BDP"]\n'
+    )
+    line = first_line("run", "alike.toml")
+    assert "(1 BDP)" not in line.partition("queueing delay")[0]
+
+
+def test_applications_come_before_the_share_of_downloads(first_line: First) -> None:
+    call = '[[flows]]\nname = "call"\ncontroller = "none"\nrtt = "40 ms"\n'
+    call += 'source = { kind = "cbr", codec = "g711" }\n'
+    Path("call.toml").write_text(f"{SCENARIO}\n{call}")
+    line = first_line("run", "call.toml")
+    assert re.match(r"call: (MOS|one-way delay) [\d.]+ ± [\d.<]+.* in steady; ", line)
+
+
+def test_documents_have_the_answer_after_their_format() -> None:
+    found = verdict_lines.with_answer({"schema": "x/1", "title": "y"}, "yes")
+    assert list(found.items()) == [("schema", "x/1"), ("answer", "yes"), ("title", "y")]
+    assert list(verdict_lines.with_answer({"title": "y"}, "yes")) == ["answer", "title"]
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_json_documents_contain_the_answer(
+    engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("grid.toml").write_text(SCENARIO + GRID)
+    more = ["--vary", "controller=cubic,bbr"] if command == "compare" else []
+    printed = {}
+    for kind in ("--json", "--max-rows=3"):
+        status([command, "grid.toml", *more, kind], Environment(engine))
+        printed[kind] = capsys.readouterr().out
+    document = json.loads(printed["--json"])
+    found = document["comparisons"][0] if command == "compare" else document
+    assert found["answer"] == printed["--max-rows=3"].splitlines()[0]
+
+
+def _transfer(name: str, goodput_bps: float | None, ping_s: float | None) -> dict[str, Any]:
+    pings = None if ping_s is None else {"rtt_p50_s": ping_s}
+    measured = {"goodput_bps": goodput_bps}
+    return {
+        "name": name, "direction": name.partition("-")[0], "measured": measured, "pings": pings
+    }  # fmt: skip
+
+
+def test_a_measurement_names_the_fastest_transfer_of_each_direction() -> None:
+    transfers = [
+        _transfer("down-cubic", 19.07e6, 0.0867), _transfer("up-reno", 4.6e6, None),
+        _transfer("up-bbr", 4.7e6, 0.0576),
+    ]  # fmt: skip
+    found = {"idle": {"rtt_p50_s": 0.0402}, "transfers": transfers}
+    assert verdict_lines.measurement_verdict(found) == (
+        "down-cubic: 19.07 Mbit/s, median ping 86.7 ms instead of 40.2 ms at rest; up-bbr: 4.70 "
+        "Mbit/s, the fastest of 2 transfers, median ping 57.6 ms instead of 40.2 ms at rest; one "
+        "measurement of each, no confidence interval"
+    )
+    nothing = {"idle": None, "transfers": [_transfer("up", None, None)]}
+    assert verdict_lines.measurement_verdict(nothing).startswith("no transfer has a goodput; ")
+
+
+def test_a_recording_is_summarized(capsys, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{second},{10 if second < 5 else 30}\n" for second in range(10))
+    Path("link.csv").write_text(f"time_s,down_mbps\n{rows}")
+    assert status(["link", "show", "link.csv", "-o", "link.svg"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == (
+        "down_mbps: mean 20 Mbit/s, 90 % of the time from 10 to 30 Mbit/s; 10 s, no gaps"
+    )
+    words = ["--fit", "link.csv", "--duration", "1 min", "-o", "long.csv"]
+    assert status(["link", "generate", *words]) == 0
+    line = capsys.readouterr().out.splitlines()[0]
+    assert re.fullmatch(
+        r"largest difference of the distributions \(Kolmogorov-Smirnov, 0 to 1\): down_mbps 0\.\d+",
+        line,
+    )
+
+
+def test_sweeps_are_counted() -> None:
+    plans: Any = [
+        SimpleNamespace(done=10, total=10, failed=0, left=0),
+        SimpleNamespace(done=3, total=9, failed=1, left=5),
+    ]
+    assert verdict_lines.sweeps_verdict(plans) == "1 of 2 plans finished, 13 of 19 runs, 1 failed"
 
 
 def test_a_sweep_says_what_differs_most(first_line: First) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jostle.results import ResultSet
-from jostle.results.finished_runs import OVERALL
+from jostle.results.compared_phase import OVERALL
 from jostle.results.measures import Measure, measure
 from jostle.results.number_format import decimals, with_interval
 from jostle.stats import Estimate

@@ -14,7 +14,7 @@ from jostle.cli.options import NO_STORE, GroupedCommand, csv_option, json_option
 from jostle.cli.output_targets import DOCUMENT, FIGURES, FOLDER, TABLE, Outputs, output_option
 from jostle.cli.table_options import frame_of, print_csv, shown_of, table_options
 from jostle.cli.time_option import seconds
-from jostle.cli.verdict_lines import run_verdict
+from jostle.cli.verdict_lines import run_verdict, with_answer
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
 
@@ -115,16 +115,16 @@ def analyze(
     def frame() -> pl.DataFrame:
         return frame_of([results], shown, (), files)
 
+    def document() -> dict[str, Any]:
+        return with_answer(results.to_dict(), run_verdict(results, ()))
+
+    quiet = as_json or as_csv
     if as_json:
-        echo(json.dumps(results.to_dict(()), ensure_ascii=False, allow_nan=False))
+        echo(json.dumps(document(), ensure_ascii=False, allow_nan=False))
     if as_csv:
         print_csv(frame())
-    quiet = as_json or as_csv
     if not quiet:
-        if shown.pivot is None:
-            output.print_results(results, (), shown.view(output.width()))
-        else:
-            output.print_pivot(results, *shown.pivot, shown, ())
+        output.print_tables(results, shown)
     output.print_notes(results, err=quiet)
     words = ["--flows", str(flows), "--sampling-interval", sampling_interval]
     sequences = None
@@ -139,7 +139,7 @@ def analyze(
         ]
     words += [Path(file).name for file in files]
     outputs.write_table(frame)
-    outputs.write_document(lambda: results.to_dict(()))
+    outputs.write_document(document)
     _write(results, outputs, words, sequences=sequences, quiet=quiet)
     return 0
 

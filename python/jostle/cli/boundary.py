@@ -103,7 +103,10 @@ def boundary(
                 judge, len(design.variables), points, seed=design.seed, tolerance=tolerance
             )
     found = BoundaryResult(asked, design.variables, tuple(places))
-    document = {"schema": DOCUMENT, "title": scenario.title, **found.to_dict()}
+    document = {
+        "schema": DOCUMENT, "answer": boundary_verdict(found), "title": scenario.title,
+        **found.to_dict(),
+    }  # fmt: skip
 
     def show() -> None:
         to = shown.console()

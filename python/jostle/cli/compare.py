@@ -212,6 +212,7 @@ class _MeasureComparison:
             "method": self.method,
             "comparisons": [
                 {"scenario": title, "first": first, "second": second,
+                 "answer": comparison_verdict(result),
                  "differences": result.frame().to_dicts()}
                 for result, title, (first, second)
                 in zip(self.compared, self.titles, self.sides, strict=True)

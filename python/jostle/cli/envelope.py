@@ -119,6 +119,7 @@ def _document(found: Found) -> dict[str, Any]:
                 "scenario": title,
                 "test": test,
                 "reference": reference,
+                "answer": envelope_verdict(rows),
                 "flows": [
                     {
                         "condition": dict(one.condition),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -32,7 +32,6 @@ from jostle.safe_io.terminal_text import echo
 if TYPE_CHECKING:
     from jostle.parameter_search.testbed_fit import NetworkScore, TestbedFit
     from jostle.parameter_search.tuning import Trial
-    from jostle.studies.evaluate import ClaimRow
     from jostle.studies.fitted_network import FittedNetwork
     from jostle.studies.testbed import Testbed
 
@@ -124,16 +123,28 @@ def fit_network(
     told = {"version": backend.version, "date": today, "sampler": sampler, "seed": search_seed}
     every = fitted_networks(one, found, described, told)
     if as_json:
-        from jostle.studies.fitted_network import document
-
-        studies = {name: document(fitted) for name, fitted in every.items()}
-        said = list(omissions(one, found))
-        print_document({"schema": DOCUMENT, "studies": studies, "assumptions": said})
+        print_document(_document(every, found, described, list(omissions(one, found))))
     else:
         _print(one, every, found, described)
     if write:
         _write(one, every, quiet=as_json)
     return 0
+
+
+def _document(
+    every: Mapping[str, FittedNetwork],
+    found: TestbedFit,
+    described: NetworkScore,
+    assumptions: Sequence[str],
+) -> dict[str, Any]:
+    from jostle.studies.fitted_network import document
+
+    return {
+        "schema": DOCUMENT,
+        "answer": _answer(every, found, described),
+        "studies": {name: document(fitted) for name, fitted in every.items()},
+        "assumptions": assumptions,
+    }
 
 
 def _trial_printer(trials: int) -> Callable[[Trial], None]:
@@ -159,6 +170,20 @@ def _write(one: Testbed, every: Mapping[str, FittedNetwork], *, quiet: bool) -> 
         echo(f"kept: {path}", err=quiet)
 
 
+def _answer(every: Mapping[str, FittedNetwork], found: TestbedFit, described: NetworkScore) -> str:
+    from jostle.studies.fitted_network_tables import claims_by_half
+
+    fitted, before = (
+        [
+            claim
+            for name, one in every.items()
+            for claim in claims_by_half(one.split_by_claim, judged.claims[name])["held out"]
+        ]
+        for judged in (found.fitted, described)
+    )
+    return network_verdict(fitted, before)
+
+
 def _print(
     one: Testbed, every: Mapping[str, FittedNetwork], found: TestbedFit, described: NetworkScore
 ) -> None:
@@ -170,13 +195,11 @@ def _print(
 
     to = output.console()
     rows: list[tuple[str, ...]] = []
-    held_out: dict[str, list[ClaimRow]] = {}
     for name, fitted in every.items():
         for title, judged in (("as described", described), ("fitted", found.fitted)):
             halves = claims_by_half(fitted.split_by_claim, judged.claims[name])
             rows.append((name, title, *map(count_text, halves.values())))
-            held_out.setdefault(title, []).extend(halves["held out"])
-    to.print(network_verdict(held_out["fitted"], held_out["as described"]))
+    to.print(_answer(every, found, described))
     to.print(one.file.title, style="bold")
     first = next(iter(every.values()))
     print_rows(value_rows(first))

@@ -12,6 +12,7 @@ from jostle.cli.options import GroupedCommand
 from jostle.cli.output_folders import make_folder_of
 from jostle.cli.output_targets import ANY, FIGURE, Outputs, output_option
 from jostle.cli.table_options import parsed_filters
+from jostle.cli.verdict_lines import recording_verdict, synthesis_verdict
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo, single_line
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from jostle.results.text_table import Table
     from jostle.scenario.traces.markov_chain import MarkovChain
     from jostle.scenario.traces.recording import Column, Floats, Recording, TraceExtract
+
+    _Shown = tuple[str, Column, TraceExtract]
+    """Whose column of a recording, and its values."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,6 +81,7 @@ def show(file: Path, *, filters: Sequence[str], bin_s: float, outputs: Outputs) 
     Example: jostle link show recording.csv -o recording.png
     """
     from jostle.cli.output import console, print_table
+    from jostle.scenario.traces.trace_summary import summary
 
     recording = _read(file, filters, bin_s)
     parts = [("", one, _cut(recording, one)) for one in recording.columns]
@@ -86,7 +91,10 @@ def show(file: Path, *, filters: Sequence[str], bin_s: float, outputs: Outputs) 
             f'trace "{file}": no column is known to be a rate, a delay or a loss (others: {names}) '
             '— name them as "down_mbps", "rtt_ms", "loss_percent"'
         )
-    print_table(console(), _table(str(file), parts))
+    to = console()
+    columns = [(one.name, *_SHOWN[one.quantity], summary(part)) for _, one, part in parts]
+    to.print(recording_verdict(columns, recording.length_s, len(recording.gaps())))
+    print_table(to, _table(str(file), parts))
     for note in (*_facts(recording), *recording.notes):
         echo(single_line(f"note: {note}"))
     _draw([_panel([part]) for part in parts], outputs or Outputs(("link.png",)))
@@ -188,9 +196,11 @@ def generate(
     else:
         chain = _between(rates or "", dwell_s, bin_s)
     made: Recording = _report_errors(lambda: chain.recording(duration, seed))
-    _write({output: _text(made, output) for output in files})
     if recording is not None:
-        _compare(recording, made, chain.step_s, outputs)
+        _compare(recording, made)
+    _write({output: _text(made, output) for output in files})
+    if recording is not None and figures:
+        _draw([_panel(pair, chain.step_s) for pair in _pairs(recording, made)], outputs)
 
 
 def _fitted(recording: Recording, states: int) -> MarkovChain:
@@ -224,20 +234,21 @@ def _text(made: Recording, output: str) -> str:
     return text
 
 
-def _compare(recording: Recording, made: Recording, step_s: float, outputs: Outputs) -> None:
-    """Print statistics of a recording and its synthetic counterpart, and draw both if requested."""
-    from jostle.cli.output import console, print_table
-
-    pairs = [
+def _pairs(recording: Recording, made: Recording) -> list[list[_Shown]]:
+    return [
         [("recorded", old, _cut(recording, old)), ("synthetic", new, _cut(made, new))]
         for old, new in zip(recording.columns, made.columns, strict=True)
     ]
-    print_table(console(), _table(recording.source, [one for pair in pairs for one in pair]))
-    for (_, column, old_part), (_, _, new_part) in pairs:
-        name = single_line(column.name)
-        echo(f"{name}: Kolmogorov-Smirnov distance {_distance(old_part, new_part):.4f}")
-    if outputs.with_ending(*FIGURE):
-        _draw([_panel(pair, step_s) for pair in pairs], outputs)
+
+
+def _compare(recording: Recording, made: Recording) -> None:
+    """Print statistics of a recording and its synthetic counterpart."""
+    from jostle.cli.output import console, print_table
+
+    pairs = _pairs(recording, made)
+    to = console()
+    to.print(synthesis_verdict({old[1].name: _distance(old[2], new[2]) for old, new in pairs}))
+    print_table(to, _table(recording.source, [one for pair in pairs for one in pair]))
 
 
 def _report_errors(make: Callable[[], Any]) -> Any:

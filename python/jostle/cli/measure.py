@@ -17,6 +17,7 @@ from jostle.cli.options import GroupedCommand
 from jostle.cli.output_folders import make_folder_of
 from jostle.cli.signals import orderly_interruption
 from jostle.cli.time_option import integer_seconds
+from jostle.cli.verdict_lines import measurement_verdict, with_answer
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ def measure(
     ):
         found = measured(asked, folder, told)
     if as_json:
-        echo(json.dumps(found.manifest, ensure_ascii=False, allow_nan=False))
+        document = with_answer(found.manifest, measurement_verdict(found.manifest))
+        echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
     else:
         _print(found)
     for note in _notes(found.manifest):
@@ -176,6 +178,7 @@ def _print(found: Measurement) -> None:
              _number(seen["rtt_mean_s"], 1e3, 1), *_pings(one["pings"]))
         )  # fmt: skip
     to = output.console()
+    to.print(measurement_verdict(manifest))
     to.print(manifest["target"], style="bold")
     output.print_table(to, Table(header, tuple(rows), (), 1))
     if idle is not None:

@@ -57,6 +57,14 @@ def _headed(results: ResultSet, phases: Sequence[str]) -> Console:
     return to
 
 
+def print_tables(results: ResultSet, shown: TableSelection, phases: Sequence[str] = ()) -> None:
+    """Print the selected tables of the given `phases`, or of all phases if none is given."""
+    if shown.pivot is None:
+        print_results(results, phases, shown.view(width()))
+    else:
+        print_pivot(results, *shown.pivot, shown, phases)
+
+
 def print_results(results: ResultSet, phases: Sequence[str], view: View) -> None:
     """Print the tables of the given `phases`, or of all phases if none is given."""
     if not results.results:

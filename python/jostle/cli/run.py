@@ -36,7 +36,7 @@ from jostle.cli.table_options import (
     shown_of,
     table_options,
 )
-from jostle.cli.verdict_lines import run_verdict
+from jostle.cli.verdict_lines import run_verdict, with_answer
 from jostle.errors import InputError, brief, name_source, unknown
 from jostle.safe_io.terminal_text import echo, single_line
 
@@ -157,8 +157,13 @@ def _print_and_write(
     """Print the results and write the files of `-o`."""
     from jostle.cli import output
 
+    answers = [run_verdict(results, phases) if results.results else "" for results in every]
+
     def document() -> Any:
-        documents = [results.to_dict(phases) for results in every]
+        documents = [
+            with_answer(results.to_dict(phases), answer)
+            for results, answer in zip(every, answers, strict=True)
+        ]
         return documents[0] if len(documents) == 1 else documents
 
     def frame() -> pl.DataFrame:
@@ -171,7 +176,7 @@ def _print_and_write(
     quiet = as_json or as_csv
     for results in every:
         if not quiet:
-            _print(results, shown, phases)
+            output.print_tables(results, shown, phases)
         output.print_notes(results, err=quiet)
         output.print_captures(results, err=quiet)
     outputs.write_table(frame)
@@ -181,7 +186,6 @@ def _print_and_write(
         from jostle.report import write_report
 
         words = options_of_a_report(options)
-        answers = [run_verdict(results, phases) if results.results else "" for results in every]
         path = write_report(every, file, options["files"], words, answers=answers)
         echo(f"report: {path}", err=quiet)
 
@@ -230,15 +234,6 @@ def _print_shard_progress(shard: Shard, every: Sequence[ResultSet]) -> int:
         stored = len(results.results)
         echo(f"{title}shard {shard}: {stored} of {stored + failed} runs are in the store")
     return 1 if any(results.failures or results.late_runs for results in every) else 0
-
-
-def _print(results: ResultSet, shown: TableSelection, phases: Sequence[str]) -> None:
-    from jostle.cli import output
-
-    if shown.pivot is None:
-        output.print_results(results, phases, shown.view(output.width()))
-    else:
-        output.print_pivot(results, *shown.pivot, shown, phases)
 
 
 def carry_out(

@@ -16,11 +16,13 @@ from jostle.cli.options import GroupedCommand, json_option
 from jostle.cli.output_targets import DOCUMENT, JUNIT, Outputs, output_option
 from jostle.cli.runners import runners
 from jostle.cli.suite_run import result_options, suite_options, suite_task
-from jostle.cli.verdict_lines import scorecard_verdict
+from jostle.cli.verdict_lines import scorecard_verdict, with_answer
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo, single_line
 
 if TYPE_CHECKING:
+    from jostle.suites.evaluate import SuiteResult
+    from jostle.suites.ranking import RankedController
     from jostle.suites.run_suite import SuiteOutcome
 
 
@@ -68,6 +70,7 @@ def scorecard(
     """
     from jostle.suites import SUITES, result_documents
     from jostle.suites.criterion_figures import picture_data
+    from jostle.suites.ranking import rank_controllers
     from jostle.suites.scorecard_page import MOST_PICTURES, page, scorecard_document
 
     if not outputs.with_ending(".html"):
@@ -78,17 +81,20 @@ def scorecard(
         raise InputError("jostle was installed without suites: name one by --suite FOLDER")
     done = _carry_out(environment, dict.fromkeys(controllers), wanted, given)
     cards = [one.card for one in done]
+    places = rank_controllers(cards)
+    answer = scorecard_verdict(cards, places)
+    answered = with_answer(scorecard_document(cards), answer)
     data = picture_data(done, MOST_PICTURES)
     pictures = _drawn(data, given["jobs"])
     words = ["jostle", "suite", "scorecard", *controllers]
     words += [word for one in suites for word in ("--suite", one)]
-    text = page(done, pictures, shlex.join([*words, *result_options(given)]))
+    text = page(done, pictures, shlex.join([*words, *result_options(given)]), answer)
     if as_json:
-        echo(json.dumps(scorecard_document(cards), ensure_ascii=False, allow_nan=False))
+        echo(json.dumps(answered, ensure_ascii=False, allow_nan=False))
     else:
-        _print(done)
+        _print(cards, places, answer)
     outputs.write_text(".html", "page", lambda: text, quiet=as_json)
-    outputs.write_document(lambda: scorecard_document(cards))
+    outputs.write_document(lambda: answered)
     outputs.write_text(".xml", "junit", lambda: result_documents.junit(cards), quiet=True)
     return 1 if any(card.failures for card in cards) else 0
 
@@ -128,14 +134,11 @@ def _drawn(data: Any, jobs: int | None) -> dict[Any, tuple[str, bytes]]:
     }
 
 
-def _print(done: Sequence[SuiteOutcome]) -> None:
+def _print(cards: Sequence[SuiteResult], places: Sequence[RankedController], answer: str) -> None:
     """Print how many criteria are met, and the ranking."""
-    from jostle.suites.ranking import rank_controllers
     from jostle.suites.result_documents import counted
 
-    cards = [one.card for one in done]
-    places = rank_controllers(cards)
-    echo(single_line(scorecard_verdict(cards, places)))
+    echo(single_line(answer))
     wide = max(len(f"{card.suite}  {card.controller}") for card in cards)
     for card in cards:
         parts = [

@@ -83,6 +83,7 @@ def sensitivity(
     found = [analyse(scenario, results, quantity, method, seed) for quantity in quantities]
     document = {
         "schema": DOCUMENT,
+        "answer": sensitivity_verdict(found),
         "title": scenario.title,
         "measures": [one.to_dict() for one in found],
     }

@@ -40,12 +40,12 @@ def check(*, store_path: str) -> int:
     from jostle.store.maintenance.check import check as find_damage
 
     found = find_damage(_there(store_path))
-    for path, why in found.damaged.items():
-        echo(f"damaged: {path}: {why}")
     echo(
         f"{found.in_segments} runs in {found.segments} segments, {found.folders} in folders, "
         f"{found.plans} plans: " + (f"{len(found.damaged)} damaged" if found.damaged else "whole")
     )
+    for path, why in found.damaged.items():
+        echo(f"damaged: {path}: {why}")
     return 1 if found.damaged else 0
 
 

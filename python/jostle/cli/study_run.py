@@ -121,10 +121,8 @@ def run_study(
     outputs.write_table(lambda: _frame(done))
 
     def documented() -> dict[str, Any]:
-        from jostle.studies.json_document import document
-
         versions = {name: backend.version for name, backend in made.items()}
-        return document(done, versions, points)
+        return _documented(done, versions, points)
 
     if as_json:
         echo(json.dumps(documented(), ensure_ascii=False, allow_nan=False))
@@ -136,6 +134,20 @@ def run_study(
         for each in by_experiment.values()
     )
     return 1 if failed else 0
+
+
+def _documented(
+    done: Sequence[tuple[Study, Evaluations]],
+    versions: Mapping[str, str],
+    points: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> dict[str, Any]:
+    """Return the document of all studies, each with its answer."""
+    from jostle.studies.json_document import document
+
+    made = document(done, versions, points)
+    for one, (study, evaluations) in zip(made["studies"], done, strict=True):
+        one["answer"] = study_verdict(study, evaluations)
+    return made
 
 
 def _frame(done: Sequence[tuple[Study, Evaluations]]) -> pl.DataFrame:
@@ -251,7 +263,10 @@ def _write(
 
     pictures = _pictures(one, runs, evaluations, folder / one.id)
     path = folder / f"{one.id}.html"
-    write_atomically(path, page(one, runs, evaluations, pictures, command).encode())
+    write_atomically(
+        path,
+        page(one, runs, evaluations, pictures, command, answer=study_verdict(one, evaluations)).encode(),
+    )
     return path
 
 

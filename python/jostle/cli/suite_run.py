@@ -23,7 +23,7 @@ from jostle.cli.options import (
 )
 from jostle.cli.output_targets import DOCUMENT, JUNIT, Outputs, output_option
 from jostle.cli.runners import runners
-from jostle.cli.verdict_lines import suite_verdict
+from jostle.cli.verdict_lines import suite_verdict, with_answer
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo, single_line
 
@@ -131,11 +131,12 @@ def run_suite(
 
     outputs.prepare()
     card = _run_suite(environment, id_, controller, given)
+    answered = with_answer(document(card), suite_verdict(card))
     if as_json:
-        echo(json.dumps(document(card), ensure_ascii=False, allow_nan=False))
+        echo(json.dumps(answered, ensure_ascii=False, allow_nan=False))
     else:
         print_suite_result(card)
-    outputs.write_document(lambda: document(card))
+    outputs.write_document(lambda: answered)
     outputs.write_text(".xml", "junit", lambda: junit([card]), quiet=True)
     return 1 if card.failures or card.failed(_FAIL_ON[fail_on]) else 0
 

@@ -21,6 +21,7 @@ from jostle.cli.detach import DETACH, detach, last_lines, real_store
 from jostle.cli.environment import Environment
 from jostle.cli.options import json_option, store_folder_option
 from jostle.cli.run import run, warn
+from jostle.cli.verdict_lines import sweeps_verdict
 from jostle.errors import InputError
 from jostle.runner.progress import pace_words
 from jostle.safe_io.code_consent import ALLOW_CODE
@@ -73,6 +74,8 @@ def status(*, name: str | None, as_json: bool, store_path: str) -> None:
         return
     if not sweeps:
         echo(f"no sweep is running or was stopped in {root}")
+    if len(plans) > 1:
+        echo(sweeps_verdict(plans))
     for plan in plans:
         echo(_in_line(_plan_line(plan)))
         for sweep in plan.sweeps:

@@ -119,7 +119,10 @@ def tune(
         made = search(task, carry, how)
         found = evaluate_best(task, made, written, carry)
     incomplete = RunCount.sum_of(carried).incomplete
-    document = {"schema": DOCUMENT, **found.to_dict(), "incomplete": incomplete or None}
+    document = {
+        "schema": DOCUMENT, "answer": tuning_verdict(found), **found.to_dict(),
+        "incomplete": incomplete or None,
+    }  # fmt: skip
 
     def show() -> None:
         to = shown.console()

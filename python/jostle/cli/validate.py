@@ -25,7 +25,7 @@ from jostle.cli.options import (
 from jostle.cli.output_targets import DOCUMENT, FOLDER, TABLE, Outputs, output_option
 from jostle.cli.run import carry_out_with, plan_files
 from jostle.cli.table_options import print_csv
-from jostle.cli.verdict_lines import validation_verdict
+from jostle.cli.verdict_lines import validation_verdict, with_answer
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
 
@@ -139,14 +139,17 @@ def _print_and_write_cells(
     from jostle.fidelity.data_frame import fidelity_frame
     from jostle.fidelity.document import document
 
+    def answered() -> dict[str, Any]:
+        return with_answer(document(comparisons), validation_verdict(comparisons))
+
     if as_json:
-        echo(json.dumps(document(comparisons), ensure_ascii=False, allow_nan=False))
+        echo(json.dumps(answered(), ensure_ascii=False, allow_nan=False))
     if as_csv:
         print_csv(fidelity_frame(comparisons))
     if not (as_json or as_csv):
         _print(comparisons)
     outputs.write_table(lambda: fidelity_frame(comparisons))
-    outputs.write_document(lambda: document(comparisons))
+    outputs.write_document(answered)
 
 
 def _write_page(
@@ -219,7 +222,7 @@ def _print(comparisons: Sequence[Comparison]) -> None:
     from jostle.fidelity.tables import comparison_rows, not_judged
 
     to = output.console()
-    to.print(validation_verdict(comparisons))
+    output.print_note(to, validation_verdict(comparisons))
     for comparison in comparisons:
         to.print(comparison.title, style="bold")
         output.print_table(to, comparison_rows(comparison, output.width()))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from jostle.results.number_format import count, decimals, plain, signed, with_interval
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from jostle.results.compare import ComparisonResult
     from jostle.results.conformance import ConformanceResult
     from jostle.results.measure_samples import MeasureSample
+    from jostle.runner.sweeps.plan_progress import PlanProgress
+    from jostle.scenario.traces.trace_summary import Summary
     from jostle.studies import Study
     from jostle.studies.column import Evaluations
     from jostle.studies.evaluate import ClaimRow
@@ -29,83 +31,84 @@ if TYPE_CHECKING:
 _DELAY = "queueing_delay_p95"
 _NAMED = 5
 """Number of criteria that a verdict names."""
+_APPLICATIONS = 3
+"""Number of kinds of applications that a verdict names."""
+
+
+def with_answer(document: Mapping[str, Any], answer: str) -> dict[str, Any]:
+    """Return a document in which the answer follows the name of its format."""
+    first = {"schema": document["schema"]} if "schema" in document else {}
+    return {**first, "answer": answer, **document}
 
 
 def run_verdict(results: ResultSet, phases: Sequence[str]) -> str:
-    """Say which flow gets most, or what a flow reaches, and how long packets queue.
+    """Say what applications get or which flow gets most, and how long packets queue.
 
-    The phase is the first requested one, or else the last one of the scenario. Of several
+    The phase is the first requested one, or else the one that compares flows. Of several
     conditions, the flow is the one that differs most between them.
     """
     known = [phase.name for phase in results.phases]
-    phase = phases[0] if phases else known[-1]
+    phase = phases[0] if phases else known[0]
     per_condition = [len(results.runs_of(at)) for at in range(len(results.conditions))]
     runs = count(max(per_condition), "run")
     if len(per_condition) > 1:
         each = " each" if min(per_condition) == max(per_condition) else " at most"
         runs = f"{count(len(per_condition), 'condition')}, {runs}{each}"
     if max(per_condition) == 1:
-        runs += ", no confidence interval"
+        runs += ", no confidence interval: repeat with --repeats 10"
     if results.measured:
         runs = count(len(per_condition), "measurement")
     failed = [f"{count(len(results.failures), 'run')} failed"] if results.failures else []
     late = ["INVALID: late"] if results.late_runs else []
-    found = _shown_flow(results, phase)
-    said = [_flow_verdict(results, found, known)] if found else ["no flow has a value"]
+    said = _traffic_verdicts(results, phase) or ["no flow has a value"]
     said += _queueing_delay(results, phase)
     return "; ".join([*late, *said, runs, *failed])
 
 
-def _shown_flow(results: ResultSet, phase: str) -> list[MeasureSample]:
-    """Return the samples of the flow that differs most between conditions.
+def _traffic_verdicts(results: ResultSet, phase: str) -> list[str]:
+    """Return a statement for each kind of application, or else one on flows that compete.
 
-    If bulk flows compete, these are shares of the throughput. The share of a flow without
-    competitor, or of a flow that requests little, says nothing: these have the first measure of
-    their table.
+    Applications have the main measure of their table. Bulk flows that compete have shares of the
+    throughput. The share of a flow without competitor, or of a flow that requests little, says
+    nothing: these have the first measure of their table.
     """
-    shares = [one for one in _present(results, "share", phase) if _kind_of(results, one) == "bulk"]
+    from jostle.results.main_measures import kind_of, main_samples
+    from jostle.results.tables import APPLICATIONS, kinds_of
+
+    kinds = kinds_of(results)
+    by_kind = {kind: _with_value(main_samples(results, kind, phase)) for kind in kinds}
+    applications = [found for kind, found in by_kind.items() if kind in APPLICATIONS and found]
+    if applications:
+        shown = applications[:_APPLICATIONS]
+        return [_flow_verdict(results, _differing_most(_by_flow(each))) for each in shown]
+    shares = [
+        one
+        for one in _present(results, "share", phase)
+        if kind_of(results, one) == "bulk" and not _has_everything(one)
+    ]
     rivals = Counter(one.condition for one in shares)
     if competing := [one for one in shares if rivals[one.condition] > 1]:
-        return max(_by_flow(competing), key=lambda flow: (_difference(flow), _largest(flow)))
-    flows = _by_flow(_main_measures(results, phase))
+        if len(results.conditions) == 1:
+            return [_share_verdict(competing, several_phases=len(results.phases) > 1)]
+        flow = max(_by_flow(competing), key=lambda each: (_difference(each), _largest(each)))
+        return [_flow_verdict(results, flow)]
+    flows = _by_flow([one for found in by_kind.values() for one in found])
     if len(flows) > 1 and all(len(flow) == 1 for flow in flows):
         names = {(one.condition, one.measure.name) for (one,) in flows}
         if len({name for _, name in names}) == 1 and len({at for at, _ in names}) == len(flows):
             # Each capture has one flow, and the names differ.
-            return [one for (one,) in flows]
-    return max(flows, key=lambda flow: _difference(flow) / (_largest(flow) or 1.0), default=[])
-
-
-def _main_measures(results: ResultSet, phase: str) -> list[MeasureSample]:
-    """Return the first measure with a value of each kind of flows; bulk flows are last."""
-    from jostle.results.finished_runs import OVERALL
-    from jostle.results.tables import columns_of, kinds_of
-
-    found = []
-    for kind in sorted(kinds_of(results), key=lambda kind: kind == "bulk"):
-        for wanted in columns_of(results, kind, OVERALL):
-            of_kind = [
-                one
-                for one in (_present(results, wanted.name, phase) if wanted.scope == "flow" else [])
-                if _kind_of(results, one) == kind
-            ]
-            if of_kind:
-                found += of_kind
-                break
-    return found
+            return [_flow_verdict(results, [one for (one,) in flows])]
+    return [_flow_verdict(results, _differing_most(flows))] if flows else []
 
 
 def _present(results: ResultSet, name: str, phase: str) -> list[MeasureSample]:
     from jostle.results.measure_samples import samples
 
-    return [one for one in samples(results, name, [phase]) if one.estimate().value is not None]
+    return _with_value(samples(results, name, [phase]))
 
 
-def _kind_of(results: ResultSet, sample: MeasureSample) -> str:
-    from jostle.results.flow_groups import flow_groups
-
-    groups = flow_groups(results.spec_of(sample.condition))
-    return next(group.kind for group in groups if group.name == sample.place["flow"])
+def _with_value(found: Sequence[MeasureSample]) -> list[MeasureSample]:
+    return [one for one in found if one.estimate().value is not None]
 
 
 def _by_flow(found: Sequence[MeasureSample]) -> list[list[MeasureSample]]:
@@ -113,6 +116,11 @@ def _by_flow(found: Sequence[MeasureSample]) -> list[list[MeasureSample]]:
     for sample in found:
         by_flow.setdefault(sample.place["flow"], []).append(sample)
     return list(by_flow.values())
+
+
+def _differing_most(flows: Sequence[list[MeasureSample]]) -> list[MeasureSample]:
+    """Return the flow that differs most between conditions, in relation to its largest value."""
+    return max(flows, key=lambda flow: _difference(flow) / (_largest(flow) or 1.0))
 
 
 def _value(sample: MeasureSample) -> float:
@@ -127,7 +135,8 @@ def _difference(found: Sequence[MeasureSample]) -> float:
     return _largest(found) - min(map(_value, found))
 
 
-def _flow_verdict(results: ResultSet, shown: Sequence[MeasureSample], phases: Sequence[str]) -> str:
+def _texts(shown: Sequence[MeasureSample]) -> Callable[[MeasureSample], str]:
+    """Return a function that writes a sample with its interval and unit."""
     measure = shown[0].measure
     digits = decimals([sample.estimate() for sample in shown], measure)
 
@@ -135,29 +144,82 @@ def _flow_verdict(results: ResultSet, shown: Sequence[MeasureSample], phases: Se
         value = with_interval(sample.estimate(), measure.factor, digits)
         return f"{value} {measure.display_unit}".rstrip()
 
+    return text
+
+
+def _has_everything(share: MeasureSample) -> bool:
+    """Return whether the flows of a group have no competitors but each other."""
+    flows = max(map(len, share.flows))
+    return flows > 1 and flows * _value(share) > 1 - 1e-6
+
+
+def _who(sample: MeasureSample) -> str:
+    flow, controller = sample.place["flow"], sample.place.get("controller", "none")
+    # The value of a group is the mean over its flows.
+    flow = flow if all(len(run) == 1 for run in sample.flows) else f"each flow of {flow}"
+    return flow if controller == "none" else f"{flow} ({controller})"
+
+
+def _share_verdict(shares: Sequence[MeasureSample], *, several_phases: bool) -> str:
+    """Say which of the flows of a condition gets most, unless chance may have chosen it."""
+    first, second, *others = sorted(shares, key=_value, reverse=True)
+    text = _texts(shares)
+    where = f" in {first.place['phase']}" if several_phases else ""
+    rest = f", the most of {len(shares)}" if others else ""
+    if _may_be_equal(first, second, paired=True):
+        both = f"{_who(first)} and {_who(second)}"
+        return (
+            f"the shares of {both} do not differ significantly{where}: {text(first)} and "
+            f"{text(second)} of the throughput{rest}"
+        )
+    said = f"{_who(first)} gets {text(first)} of the throughput{where}"
+    return f"{said}{rest}" if others else f"{said}, {_who(second)} {text(second)}"
+
+
+def _may_be_equal(one: MeasureSample, other: MeasureSample, *, paired: bool = False) -> bool:
+    """Return whether the 95 % interval of the difference contains 0; single runs have none.
+
+    Flows of the same runs are `paired`.
+    """
+    from jostle.stats import difference, estimate
+
+    if one.single and one.measure.percent is not None:
+        # The value is a percentile over runs, which has no interval of a difference.
+        return False
+    if paired:
+        pairs = zip(one.values, other.values, strict=True)
+        found = estimate(
+            [a - b for a, b in pairs if a is not None and b is not None], one.measure.unit
+        )
+    else:
+        found = difference(one.values, other.values, one.measure.unit)
+    return found.low is not None and found.high is not None and found.low <= 0.0 <= found.high
+
+
+def _flow_verdict(results: ResultSet, shown: Sequence[MeasureSample]) -> str:
+    measure = shown[0].measure
     flow = shown[0].place["flow"]
     if len({sample.place["flow"] for sample in shown}) > 1:
         flow = "one flow each"
-    controller = shown[0].place.get("controller", "none")
-    if len(results.conditions) == 1 and controller != "none":
-        flow += f" ({controller})"
-    values = _between_conditions(results, shown, text)
-    of_phase = len(phases) > 1 and measure.place not in ("flow", "group")
+    elif len(results.conditions) == 1:
+        flow = _who(shown[0])
+    values = _between_conditions(results, shown, _texts(shown))
+    of_phase = len(results.phases) > 1 and measure.place not in ("flow", "group")
     where = f" in {shown[0].place['phase']}" if of_phase else ""
-    if measure.name == "share":
-        return f"{flow} gets {values} of the throughput{where}"
     return f"{flow}: {measure.title} {values}{where}"
 
 
 def _between_conditions(
     results: ResultSet, shown: Sequence[MeasureSample], text: Callable[[MeasureSample], str]
 ) -> str:
-    """Give the smallest and the largest value with their conditions."""
+    """Give the smallest and the largest value with their conditions, if these differ."""
     least, most = min(shown, key=_value), max(shown, key=_value)
     if len(results.conditions) == 1:
         return text(most)
     if text(least) != text(most):
         low, high = results.labels[least.condition], results.labels[most.condition]
+        if _may_be_equal(least, most):
+            return f"{text(least)} to {text(most)}, no significant difference between conditions"
         return f"{text(least)} ({low}) to {text(most)} ({high})"
     conditions = {sample.condition for sample in shown}
     if len(conditions) == 1:
@@ -225,11 +287,84 @@ def envelope_verdict(rows: Sequence[ConformanceResult]) -> str:
 
 
 def validation_verdict(comparisons: Sequence[Comparison]) -> str:
-    """Say how many cells agree."""
+    """Say how many cells agree in the judged quantities, and which quantities are not judged."""
     cells = sum(len(comparison.cells) for comparison in comparisons)
     within = sum(comparison.within for comparison in comparisons)
+    judged: dict[str, None] = {}
+    left: dict[str, None] = {}
+    for comparison in comparisons:
+        for cell in comparison.cells:
+            judged.update((one.quantity.title, None) for _, one in cell.judged)
+            left.update((one.quantity.title, None) for _, one in cell.not_judged)
     are = "is" if cells == 1 else "are"
-    return f"{within} of {cells} cells {are} within the tolerances of what is judged."
+    of = f"in {_listed(list(judged))}" if judged else "in what is judged"
+    text = f"{within} of {cells} cells {are} within the tolerances {of}"
+    if not left:
+        return text
+    some = " in every cell" if left.keys() & judged.keys() else ""
+    return f"{text}; not judged{some}: {', '.join(left)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def measurement_verdict(manifest: Mapping[str, Any]) -> str:
+    """Say which transfer of each direction was fastest, and how long pings took meanwhile."""
+    said = []
+    idle = manifest["idle"]
+    rest_s = None if idle is None else idle["rtt_p50_s"]
+    for direction in dict.fromkeys(one["direction"] for one in manifest["transfers"]):
+        rated = [
+            one
+            for one in manifest["transfers"]
+            if one["direction"] == direction and one["measured"]["goodput_bps"] is not None
+        ]
+        if not rated:
+            continue
+        best = max(rated, key=lambda one: one["measured"]["goodput_bps"])
+        first = ", the fastest of " + count(len(rated), "transfer") if len(rated) > 1 else ""
+        text = f"{best['name']}: {best['measured']['goodput_bps'] / 1e6:.2f} Mbit/s{first}"
+        pings = best["pings"]
+        if pings is not None and pings["rtt_p50_s"] is not None:
+            text += f", median ping {pings['rtt_p50_s'] * 1e3:.1f} ms"
+            text += "" if rest_s is None else f" instead of {rest_s * 1e3:.1f} ms at rest"
+        said.append(text)
+    said = said or ["no transfer has a goodput"]
+    return "; ".join([*said, "one measurement of each, no confidence interval"])
+
+
+def recording_verdict(
+    columns: Sequence[tuple[str, str, float, Summary]], length_s: float, gaps: int
+) -> str:
+    """Give the mean and the range of each column of a recording, and its gaps.
+
+    A column is its name, its unit, the factor to this unit, and its statistics.
+    """
+    said = [
+        f"{name}: mean {each.mean * factor:.4g} {unit}, 90 % of the time from "
+        f"{each.p5 * factor:.4g} to {each.p95 * factor:.4g} {unit}"
+        for name, unit, factor, each in columns
+    ]
+    return "; ".join([*said, f"{length_s:g} s, {count(gaps, 'gap') if gaps else 'no gaps'}"])
+
+
+def synthesis_verdict(distances: Mapping[str, float]) -> str:
+    """Say how far the distributions of a generated recording are from those of its source."""
+    parts = (f"{name} {distance:.4f}" for name, distance in distances.items())
+    return (
+        f"largest difference of the distributions (Kolmogorov-Smirnov, 0 to 1): {', '.join(parts)}"
+    )
+
+
+def sweeps_verdict(plans: Sequence[PlanProgress]) -> str:
+    """Say how many plans and runs are done."""
+    done, total, failed = (
+        sum(getattr(plan, key) for plan in plans) for key in ("done", "total", "failed")
+    )
+    finished = sum(plan.left == 0 and plan.failed == 0 for plan in plans)
+    text = f"{finished} of {count(len(plans), 'plan')} finished, {done} of {count(total, 'run')}"
+    return text + (f", {failed} failed" if failed else "")
 
 
 def suite_verdict(card: SuiteResult) -> str:

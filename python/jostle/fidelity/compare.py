@@ -69,6 +69,15 @@ class MeasureComparison:
         return self.excess is not None and self.excess <= 1.0
 
     @property
+    def wider_bound(self) -> str:
+        """The bound that accepts a difference which its first bound rejects; empty if none does."""
+        if self.tolerance is None or not self.within or self.difference.value is None:
+            return ""
+        return self.tolerance.wider_bound(
+            self.difference.value, self.kernel, self.quantity.shown_unit
+        )
+
+    @property
     def resolved(self) -> bool | None:
         """Whether the difference is statistically significant: its interval does not contain 0.
 
@@ -146,6 +155,19 @@ class ComparisonCell:
     def judged(self) -> tuple[tuple[FlowComparison, MeasureComparison], ...]:
         """All judged quantities with their flows."""
         return tuple((f, m) for f in self.flows for m in f.measures if m.tolerance is not None)
+
+    @property
+    def not_judged(self) -> tuple[tuple[FlowComparison, MeasureComparison], ...]:
+        """All quantities that are shown without a tolerance, with their flows.
+
+        The share of a flow alone is no result.
+        """
+        return tuple(
+            (f, m)
+            for f in self.flows
+            for m in f.measures
+            if m.tolerance is None and (len(self.flows) > 1 or m.quantity.name != "share")
+        )
 
     @property
     def within(self) -> bool:

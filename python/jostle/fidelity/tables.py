@@ -116,9 +116,7 @@ def not_judged(comparisons: Iterable[Comparison]) -> str:
         (flow, measure, cell)
         for comparison in comparisons
         for cell in comparison.cells
-        for flow in cell.flows
-        for measure in flow.measures
-        if measure.tolerance is None and (len(cell.flows) > 1 or measure.quantity.name != "share")
+        for flow, measure in cell.not_judged
     ]
     if not found:
         return ""
@@ -141,4 +139,6 @@ def verdict(measure: MeasureComparison) -> str:
     """Return whether a difference is within its tolerance, or that it is not judged."""
     if measure.within is None:
         return "not judged"
-    return "within" if measure.within else "OUTSIDE"
+    if not measure.within:
+        return "OUTSIDE"
+    return f"within {measure.wider_bound}" if measure.wider_bound else "within"

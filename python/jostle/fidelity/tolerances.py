@@ -45,6 +45,18 @@ class Tolerance:
             margin = max(margin, kernel.value - kernel.low, kernel.high - kernel.value)
         return expect(simulator, "about", kernel.value, margin)
 
+    def wider_bound(self, difference: float, kernel: Estimate, unit: str) -> str:
+        """Return the bound that accepts a difference which exceeds the relative one, in words.
+
+        The result is empty if the difference is within the relative bound, or if the absolute one
+        is the only number.
+        """
+        if abs(difference) <= self.relative * abs(kernel.value or 0.0):
+            return ""
+        if abs(difference) <= self.absolute:
+            return f"{self.absolute:g} {unit}" if self.relative else ""
+        return "the 95 % interval" if self.or_inside_interval else ""
+
 
 _ALONE: Final = (
     Tolerance("goodput", "within 2 %", relative=0.02),

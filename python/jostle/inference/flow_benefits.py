@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from jostle.results.finished_runs import OVERALL
+from jostle.results.compared_phase import OVERALL
 from jostle.results.flow_groups import FlowGroup, TrafficKind, flow_groups
 from jostle.results.measures import measure
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from jostle.errors import InputError, name_source, unknown
-from jostle.results.finished_runs import OVERALL
+from jostle.results.compared_phase import OVERALL
 from jostle.results.measure_samples import samples
 from jostle.results.measures import Measure, measure
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jostle.figures.data import NO_CONTROLLER, flow_label
-from jostle.results.finished_runs import OVERALL
+from jostle.results.compared_phase import OVERALL
 from jostle.results.measures import Measure, measures
+from jostle.results.tables import APPLICATIONS, kinds_of
 from jostle.results.value_range import has_range, value_range
 from jostle.stats import series_band
 
@@ -28,8 +29,12 @@ if TYPE_CHECKING:
     from jostle.results.finished_runs import FinishedRuns
     from jostle.stats.descriptive import Floats
 
-SHOWN = ("throughput", "rtt", "cwnd", "retransmission_ratio", "queue_length")
-"""Measures whose panels are visible when a page is opened."""
+SHOWN = ("goodput", "rtt", "cwnd", "retransmission_ratio", "queue_length")
+"""Measures whose panels are visible when a page is opened, from top to bottom."""
+_OF_APPLICATIONS: Mapping[str, str] = {
+    "datagrams": "one_way_delay", "requests": "response_time"
+}  # fmt: skip
+"""The first panel of a page with such flows, which has no panel of cwnd then."""
 
 MOST_VALUES = 2_500_000
 """Largest number of values of a page's traces: about 4 MB of text."""
@@ -110,18 +115,30 @@ def charts(results: FinishedRuns, most_values: int = MOST_VALUES) -> Charts:
     visible initially; then bins are merged.
     """
     shown = [index for index in range(len(results.conditions)) if results.runs_of(index)]
-    panels = [m for m in measures().values() if m.column is not None]
-    plan = _Plan.within(results, shown, len(panels), most_values)
-    panels = panels if plan.every_measure else [m for m in panels if m.name in SHOWN]
+    visible = _visible(results)
+    panels = [*visible, *(m for m in measures().values() if m.column and m not in visible)]
+    plan = _Plan.within(results, shown, len(panels), len(visible), most_values)
+    panels = panels if plan.every_measure else visible
     packed = _Packed()
     conditions = [_condition(results, index, panels, plan, packed) for index in shown]
     keys = list(dict.fromkeys(key for at in shown for key in results.conditions[at]))
     data = {
         "keys": keys,
-        "panels": [_panel(m) for m in panels],
+        "panels": [_panel(m, shown=m in visible) for m in panels],
         "conditions": conditions,
     }
     return Charts(data, packed.text(), (_lines_note(results, shown), *plan.notes))
+
+
+def _visible(results: FinishedRuns) -> list[Measure]:
+    """Return the measures whose panels are visible at first: those of applications before others.
+
+    A page with applications has no panel of cwnd at first.
+    """
+    kinds = kinds_of(results)
+    first = [name for kind, name in _OF_APPLICATIONS.items() if kind in kinds]
+    left_out = {"cwnd"} if set(kinds) & set(APPLICATIONS) else set()
+    return [measures()[name] for name in (*first, *SHOWN) if name not in left_out]
 
 
 def _lines_note(results: FinishedRuns, shown: Sequence[int]) -> str:
@@ -148,7 +165,12 @@ class _Plan:
 
     @classmethod
     def within(
-        cls, results: FinishedRuns, shown: Sequence[int], panels: int, most_values: int
+        cls,
+        results: FinishedRuns,
+        shown: Sequence[int],
+        panels: int,
+        visible: int,
+        most_values: int,
     ) -> _Plan:
         plan = cls()
         sizes = [_size(results, index) for index in shown]
@@ -159,7 +181,7 @@ class _Plan:
             plan.notes.append("Runs by themselves are left out here to keep this page small.")
         if not plan.each_run and means * panels > most_values:
             plan.every_measure = False
-            panels = len(SHOWN)
+            panels = visible
             plan.notes.append("Only the most asked-for measures have charts here.")
         if not plan.each_run and means * panels > most_values:
             plan.together = -(-means * panels // most_values)
@@ -174,14 +196,14 @@ def _size(results: FinishedRuns, condition: int) -> tuple[int, int, int]:
     return bins, min(len(spec["flows"]), MOST_FLOWS) + len(spec["links"]), len(runs)
 
 
-def _panel(shown: Measure) -> dict[str, Any]:
+def _panel(measure: Measure, *, shown: bool) -> dict[str, Any]:
     return {
-        "name": shown.name,
-        "title": shown.heading,
-        "unit": shown.display_unit,
-        "scope": shown.scope,
-        "shown": shown.name in SHOWN,
-        "definition": shown.definition,
+        "name": measure.name,
+        "title": measure.heading,
+        "unit": measure.display_unit,
+        "scope": measure.scope,
+        "shown": shown,
+        "definition": measure.definition,
     }
 
 

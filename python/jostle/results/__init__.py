@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jostle.results.finished_runs import OVERALL, ConditionRun, Failure, FinishedRuns, Phase
+from jostle.results.compared_phase import OVERALL
+from jostle.results.finished_runs import ConditionRun, Failure, FinishedRuns, Phase
 from jostle.results.result_set import ResultSet
 from jostle.results.summary_document import SCHEMA
 

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from jostle.errors import InputError
+from jostle.results.compared_phase import OVERALL
 from jostle.results.condition_names import short_names
-from jostle.results.finished_runs import OVERALL
 from jostle.results.frames import table
 from jostle.results.measure_samples import OWN_KEYS, MeasureSample, find_key, grid_keys, samples
 from jostle.results.measures import Measure, measure

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from jostle.backends import lateness
 from jostle.errors import InputError, unknown
 from jostle.results import condition_names
+from jostle.results.compared_phase import OVERALL, compared_phase, in_reading_order
 from jostle.results.condition_names import Condition
 from jostle.results.run_count import RunCount
 from jostle.scenario.parsing.key_endings import ambiguous, matching_keys
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 GridValue = str | float | bool
 """Value of a grid key: a number, or text as in the scenario."""
-OVERALL = "overall"
-"""Name of the phase that every run has: the complete run."""
 CAPTURE = "capture"
 """Name of the backend in results of captures and logs; others are `sim` and `kernel`."""
 _NAMED = 8
@@ -110,20 +109,20 @@ class FinishedRuns:
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
-        """Phases of the runs, in the order of the scenario, `overall` first."""
+        """Phases of the runs: the one that compares flows, the others, and `overall` last."""
         found: dict[str, Phase] = {}
         for index in range(len(self.conditions)):
             for phase in self.phases_of(index):
                 found.setdefault(phase.name, phase)
-        return tuple(found.values())
+        first = compared_phase(self.results[0].run.summary) if self.results else OVERALL
+        return tuple(found[name] for name in in_reading_order(list(found), first))
 
     def phases_of(self, condition: int) -> tuple[Phase, ...]:
         """Phases of one condition (a grid may move them)."""
-        phases = [
+        return tuple(
             Phase(phase["name"], phase["from_ns"] / 1e9, phase["to_ns"] / 1e9)
             for phase in (self.spec_of(condition)["phases"] if self.runs_of(condition) else ())
-        ]
-        return tuple(sorted(phases, key=lambda phase: phase.name != OVERALL))
+        )
 
     def runs_of(self, condition: int) -> list[ConditionRun]:
         """Finished runs of a condition, given by its position."""

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from jostle.errors import InputError
-from jostle.results.finished_runs import OVERALL
+from jostle.results.compared_phase import OVERALL
 from jostle.results.measures import Measure, measure
 from jostle.stats import Estimate, Method, estimate
 

@@ -24,8 +24,8 @@ from jostle.figures.data import (
     Multiples,
     ScatterData,
 )
+from jostle.results.compared_phase import OVERALL
 from jostle.results.condition_names import short_names
-from jostle.results.finished_runs import OVERALL
 from jostle.results.grid_axis import Axis, key_name, without_unit
 from jostle.results.measure_samples import OWN_KEYS, MeasureSample, grid_keys, key_of, samples
 from jostle.results.measures import Measure, measure

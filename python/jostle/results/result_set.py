@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.errors import InputError, unknown
 from jostle.results import frames
+from jostle.results.compared_phase import OVERALL
 from jostle.results.condition_names import Condition
-from jostle.results.finished_runs import OVERALL, FinishedRuns
+from jostle.results.finished_runs import FinishedRuns
 from jostle.results.measures import keys, measure
 from jostle.results.summary_document import document
 
@@ -594,7 +595,5 @@ class ResultSet(FinishedRuns):
 
     def _all_identical(self, condition: int) -> bool:
         results = self.runs_of(condition)
-        if len({r.seed for r in results}) < 2:
-            return False
-        first = results[0].run.summary
-        return all(r.run.summary == first for r in results[1:])
+        several = len({r.seed for r in results}) > 1
+        return several and all(r.run.summary == results[0].run.summary for r in results[1:])

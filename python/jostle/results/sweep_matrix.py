@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from jostle.results.condition_names import short_names
 from jostle.results.flow_notes import flow_notes
+from jostle.results.main_measures import main_samples
 from jostle.results.measure_samples import MeasureSample, grid_keys, samples
 from jostle.results.measures import Measure, measure
 from jostle.results.number_format import ABSENT, count, decimals, with_interval
@@ -16,19 +17,8 @@ from jostle.results.text_table import Table
 
 if TYPE_CHECKING:
     from jostle.results.finished_runs import FinishedRuns
+    from jostle.results.flow_groups import TrafficKind
 
-_DEFAULT_MEASURE: Final[Mapping[str, str]] = {
-    "bulk": "goodput",
-    "transfers": "completion_time",
-    "requests": "response_time",
-    "pings": "rtt",
-    "videos": "bitrate",
-    "pages": "page_load_time",
-    "media": "frame_delay",
-    "datagrams": "one_way_delay",
-    "link": "queue_delay_estimate",
-}
-"""Most important measure of each kind of flows, and of links."""
 _GAP: Final = 2
 
 
@@ -49,7 +39,7 @@ def sweep_matrix(results: FinishedRuns, phase: str, view: View) -> list[Table]:
         Layout of the tables; see `phase_tables`.
     """
     asked = view.columns or view.sort or view.each or not view.limit or view.width is None
-    kinds = (*kinds_of(results), "link")
+    kinds: tuple[TrafficKind | Literal["link"], ...] = (*kinds_of(results), "link")
     rows = {kind: rows_of(results, kind, each=False) for kind in kinds}
     varying = [
         key for key in grid_keys(results) if len({c.get(key) for c in results.conditions}) > 1
@@ -59,13 +49,14 @@ def sweep_matrix(results: FinishedRuns, phase: str, view: View) -> list[Table]:
     found = []
     for kind in kinds:
         names = {row.who for row in rows[kind]}
-        idle = kind == "link" and "bulk" not in kinds
-        wanted = measure("queueing_delay" if idle else _DEFAULT_MEASURE[kind])
-        scope = wanted.scope
-        taken = [s for s in samples(results, wanted, (phase,)) if s.place.get(scope) in names]
+        if kind == "link":
+            of_links = measure("queue_delay_estimate" if "bulk" in kinds else "queueing_delay")
+            taken = [s for s in samples(results, of_links, (phase,)) if s.place["link"] in names]
+        else:
+            taken = main_samples(results, kind, phase)
         if not any(value is not None for sample in taken for value in sample.values):
             continue
-        table = _table(results, wanted, taken, varying, view)
+        table = _table(results, taken[0].measure, taken, varying, view)
         if table is None:
             return []
         if kind != "link":

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jostle.results.condition_names import short_names
-from jostle.results.finished_runs import OVERALL
+from jostle.results.main_measures import main_samples
 from jostle.results.measure_samples import MeasureSample, grid_keys, samples
 from jostle.results.measures import Measure, measure
 from jostle.results.number_format import ABSENT, decimals, with_interval
+from jostle.results.tables import kinds_of
 from jostle.results.text_table import Table
 from jostle.stats import estimate
 
@@ -25,8 +26,9 @@ def overview(results: FinishedRuns) -> Table | None:
 
     The first grid key with at most `MOST_COLUMNS` values gives the columns, because scenario
     authors list the key that they compare first. Other keys and the flows give the rows. The
-    measure is the completion time if all flows complete, else throughput. None with fewer than two
-    keys that vary.
+    measure is the main one of the first kind of flows, in the phase that compares them; goodput
+    if a transfer completes in no run, or if other flows exist. None with fewer than two keys that
+    vary.
     """
     keys = grid_keys(results)
     values = {
@@ -37,17 +39,20 @@ def overview(results: FinishedRuns) -> Table | None:
     columns = next((key for key in varied if len(values[key]) <= MOST_COLUMNS), None)
     if len(varied) < 2 or columns is None:
         return None
-    found = _completions(results) or samples(results, measure("throughput"), [OVERALL])
+    phase = results.phases[0].name
+    kinds = kinds_of(results)
+    found = main_samples(results, kinds[0], phase)
+    if kinds[0] == "transfers" and (len(kinds) > 1 or not _all_complete(found)):
+        found = samples(results, measure("goodput"), [phase])
     flows = list(dict.fromkeys(one.place["flow"] for one in found))
     apart = [*(key for key in varied if key != columns), *(["flow"] if len(flows) > 1 else [])]
     table = _table(found, apart, columns, short_names(keys))
     return replace(table, notes=results.failure_notes)
 
 
-def _completions(results: FinishedRuns) -> list[MeasureSample]:
-    """Return the completion times; empty if one of the flows completes in no run."""
-    found = samples(results, measure("completion_time"))
-    return found if all(any(one is not None for one in each.values) for each in found) else []
+def _all_complete(found: list[MeasureSample]) -> bool:
+    """Return whether each transfer completes in some run."""
+    return all(any(value is not None for value in sample.values) for sample in found)
 
 
 def _table(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from jostle.results import condition_names
-from jostle.results.finished_runs import OVERALL
+from jostle.results.compared_phase import OVERALL
 from jostle.results.flow_groups import TrafficKind, flow_groups
 from jostle.results.flow_notes import flow_notes
 from jostle.results.measure_samples import MeasureSample, full_key, grid_keys, samples
@@ -56,44 +56,49 @@ class View:
 
 
 _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
-    "bulk": (
-        "goodput", "rtt", "retransmission_ratio", "harm", "share", "jain", "throughput", "cwnd",
-        "starvation",
-    ),
-    "transfers": (
-        "completion_time", "completion_time_p50", "completion_time_p95", "unfinished",
-        "completion_rate", "rtt",
-        "retransmission_ratio", "completion_time_p99", "throughput", "efficiency",
-    ),
-    "requests": (
-        "response_time", "response_time_p95", "response_time_p99", "responses", "rtt", "throughput",
-        "retransmission_ratio",
-    ),
-    "videos": (
-        "bitrate", "rebuffering", "startup_delay", "bitrate_switches", "rebufferings", "rtt",
-        "throughput",
+    "datagrams": (
+        "mos", "r_factor", "one_way_delay", "one_way_delay_p95", "jitter", "datagram_loss",
+        "mouth_to_ear", "throughput",
     ),
     "pages": (
         "page_load_time", "page_load_time_mean", "page_load_time_p95", "pages",
         "pages_unfinished", "rtt",
         "throughput",
     ),
-    "pings": ("rtt", "pings_lost", "rtt_p50", "rtt_p95", "rtt_min", "rtt_sd"),
+    "videos": (
+        "bitrate", "rebuffering", "startup_delay", "bitrate_switches", "rebufferings", "rtt",
+        "throughput",
+    ),
     "media": (
         "frame_delay", "frame_delay_p95", "frame_delay_max", "late_frames", "frames", "rtt",
         "throughput", "retransmission_ratio",
     ),
-    "datagrams": (
-        "mos", "r_factor", "one_way_delay", "one_way_delay_p95", "jitter", "datagram_loss",
-        "mouth_to_ear", "throughput",
+    "requests": (
+        "response_time", "response_time_p95", "response_time_p99", "responses", "rtt", "throughput",
+        "retransmission_ratio",
     ),
+    "transfers": (
+        "completion_time", "completion_time_p50", "completion_time_p95", "unfinished",
+        "completion_rate", "rtt",
+        "retransmission_ratio", "completion_time_p99", "throughput", "efficiency",
+    ),
+    "bulk": (
+        "goodput", "rtt", "retransmission_ratio", "harm", "share", "jain", "throughput", "cwnd",
+        "starvation",
+    ),
+    "pings": ("rtt", "pings_lost", "rtt_p50", "rtt_p95", "rtt_min", "rtt_sd"),
     "link": (
         "utilisation", "queueing_delay", "queueing_delay_p95", "queue_length",
         "queue_length_p95", "dropped", "marked",
         "queue_delay_estimate", "queue_delay_estimate_p95",
     ),
 }  # fmt: skip
-"""Measures of each kind's table, most important first; later ones are omitted if too wide."""
+"""Measures of each kind's table, most important first; later ones are omitted if too wide.
+
+Tables are in this order: users notice the performance of applications, not the cwnd of a download.
+"""
+APPLICATIONS: Final[tuple[TrafficKind, ...]] = ("datagrams", "pages", "videos", "media", "requests")
+"""Kinds of traffic with a measure of what a user notices."""
 
 LINKS: Final = "links"
 """Title of tables of links."""
@@ -176,15 +181,14 @@ def phase_tables(results: FinishedRuns, phase: str, view: View | None = None) ->
 
 
 def kinds_of(results: FinishedRuns) -> list[TrafficKind]:
-    """Return the kinds of flows, in the order of the scenario."""
-    return list(
-        dict.fromkeys(
-            group.kind
-            for index in range(len(results.conditions))
-            if results.runs_of(index)
-            for group in flow_groups(results.spec_of(index))
-        )
-    )
+    """Return the kinds of flows in the order of their tables."""
+    kinds = {
+        group.kind
+        for index in range(len(results.conditions))
+        if results.runs_of(index)
+        for group in flow_groups(results.spec_of(index))
+    }
+    return sorted(kinds, key=list(_SUITABLE).index)
 
 
 def applicable_measures(results: FinishedRuns) -> list[Measure]:
@@ -192,6 +196,11 @@ def applicable_measures(results: FinishedRuns) -> list[Measure]:
     kinds = (*kinds_of(results), "link")
     every = (one for kind in kinds for one in columns_of(results, kind, OVERALL))
     return list(dict.fromkeys(every))
+
+
+def application_measures() -> list[Measure]:
+    """Return the first measure of each kind of application."""
+    return [measure(_SUITABLE[kind][0]) for kind in APPLICATIONS]
 
 
 def columns_of(results: FinishedRuns, kind: str, phase: str) -> list[Measure]:

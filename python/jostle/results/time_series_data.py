@@ -22,7 +22,7 @@ from jostle.figures.data import (
     stacked,
 )
 from jostle.figures.style import COLOURS
-from jostle.results.finished_runs import OVERALL
+from jostle.results.compared_phase import OVERALL
 from jostle.results.flow_groups import flow_groups
 from jostle.results.measures import Measure, measure, measures
 from jostle.results.number_format import count

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from jostle.errors import InputError, name_source, unknown
-from jostle.results.finished_runs import OVERALL
+from jostle.results.compared_phase import OVERALL
 from jostle.results.measure_samples import MeasureSample, samples
 from jostle.results.measures import Measure, measure
 from jostle.results.number_format import count

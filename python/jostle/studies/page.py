@@ -19,7 +19,7 @@ from jostle.results.text_table import Table, html_table
 from jostle.safe_io.untrusted_files import TEXT_BYTES, read_text
 from jostle.studies.column import TITLES, Column, Evaluations, by_setup
 from jostle.studies.coverage import coverage_rows
-from jostle.studies.deviations import best_setup, deviation_rows
+from jostle.studies.deviations import deviation_rows
 from jostle.studies.findings import EvaluationsBySetup, filled, learned, not_run
 from jostle.studies.fitted_network_tables import half_rows, value_rows
 from jostle.studies.json_document import (
@@ -33,7 +33,7 @@ from jostle.studies.runs import Runs
 from jostle.studies.study import Study
 from jostle.studies.text_markup import inline, render_page
 from jostle.studies.time_series import over_time
-from jostle.studies.verdicts import claim_verdicts, grouped, in_short, plausible_setups
+from jostle.studies.verdicts import claim_verdicts, grouped
 
 _LONG_DECIMAL: Final = re.compile(rb"(\d\.\d\d)\d+")
 _PARTS: Final = {
@@ -81,6 +81,8 @@ def page(
     evaluations: Evaluations,
     pictures: Sequence[Picture],
     command: Sequence[str],
+    *,
+    answer: str,
 ) -> str:
     """Return a study's page.
 
@@ -94,20 +96,18 @@ def page(
         In the order of the study.
     command
         Words of the command that recreates the page.
+    answer
+        The result of the study in a sentence.
     """
     first_column, first = next(iter(evaluations.items()))
     named = by_setup(evaluations, first_column.backend)
     groups = grouped(claim_verdicts(evaluations))
-    best = best_setup(study.file, evaluations)
     setups = setup_rows(study, evaluations)
     shown: dict[str, Any] = {
+        "answer": answer,
         "learned": learned(study.file, first_column.setup, named),
         "not_run": not_run(study.file, named),
         "groups": groups,
-        "in_short": in_short(groups, len(plausible_setups(evaluations))) if groups else "",
-        "headline": ""
-        if best is None
-        else f"With the setup that fits best ({best[0]}), {best[1]}.",
         "setups": _html(setups, "prose setups") if setups.rows else "",
         "fitted": study.fitted,
         "fitted_tables": _fitted_tables(study, evaluations),

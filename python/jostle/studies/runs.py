@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jostle.results.compared_phase import OVERALL
 from jostle.results.conformance import Pair, repeatabilities
-from jostle.results.finished_runs import OVERALL
 from jostle.results.measures import Bounds, measure
 from jostle.results.run_count import RunCount
 from jostle.scenario.parsing.quantities import parse_size, parse_span

@@ -75,7 +75,7 @@ def scorecard_document(cards: Sequence[SuiteResult]) -> dict[str, Any]:
     }
 
 
-def page(outcomes: Sequence[SuiteOutcome], pictures: Pictures, words: str) -> str:
+def page(outcomes: Sequence[SuiteOutcome], pictures: Pictures, words: str, answer: str) -> str:
     """Render the page.
 
     Parameters
@@ -86,6 +86,8 @@ def page(outcomes: Sequence[SuiteOutcome], pictures: Pictures, words: str) -> st
         Drawings of the outcomes' `picture_data`.
     words
         The command that recreates the page.
+    answer
+        The result in a sentence.
     """
     cards = [one.card for one in outcomes]
     controllers, counted_in = entries(cards)
@@ -113,6 +115,7 @@ def page(outcomes: Sequence[SuiteOutcome], pictures: Pictures, words: str) -> st
         backend=f"{first.backend} {first.version}",
         runs=sum(card.runs for card in cards),
         command=words,
+        answer=answer,
     )
 
 

@@ -5,7 +5,7 @@
   const MOST_ROWS = 300;
   const at = (id) => document.getElementById(id);
   const make = jostle.make;
-  const state = { plan: null, phase: "overall", measure: "throughput", who: null, chosen: [], filter: "", rows: "", columns: "", plans: [], table: null };
+  const state = { plan: null, phase: "", measure: "", who: null, chosen: [], filter: "", rows: "", columns: "", plans: [], table: null };
 
   const ask = async (question, words = []) => {
     const answer = await fetch(`${question}?${new URLSearchParams(words)}`);
@@ -40,7 +40,7 @@
   };
 
   const open = (name) => {
-    Object.assign(state, { plan: name, chosen: [], who: null, rows: "", columns: "", filter: "" });
+    Object.assign(state, { plan: name, phase: "", measure: "", chosen: [], who: null, rows: "", columns: "", filter: "" });
     at("charts").replaceChildren();
     at("network").replaceChildren();
     location.hash = name;
@@ -52,7 +52,7 @@
     const asked = state.plan;
     const table = await ask("table", [["plan", asked], ["phase", state.phase], ["measure", state.measure]]);
     if (asked !== state.plan) return;
-    state.table = table;
+    Object.assign(state, { table, measure: table.measure.name, phase: table.phase });
     at("plan").hidden = false;
     at("title").textContent = table.title;
     const left = table.unreadable ? `, ${table.unreadable} cannot be read` : "";

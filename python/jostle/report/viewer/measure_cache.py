@@ -17,8 +17,9 @@ import numpy as np
 
 from jostle.errors import StoreError
 from jostle.figures.data import flow_label
-from jostle.results.finished_runs import OVERALL
-from jostle.results.measures import Bounds, Measure, measures
+from jostle.results.compared_phase import OVERALL, compared_phase, in_reading_order
+from jostle.results.measures import Bounds, Measure, measure, measures
+from jostle.results.tables import application_measures
 from jostle.stats import estimate
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class _CachedRun:
     """Numbers of one run: shape (phases, owners, measures); NaN if there is none."""
 
     phases: tuple[str, ...]
+    """Names of phases, the one that compares flows first."""
     who: tuple[_Owner, ...]
     more: int
     values: Floats
@@ -129,9 +131,21 @@ class MeasureCache:
 
     @property
     def phases(self) -> list[str]:
-        """Return the phases of the runs that were read, `overall` first."""
-        found = dict.fromkeys(p for kept in self._kept.values() if kept for p in kept.phases)
-        return sorted(found, key=lambda phase: phase != OVERALL)
+        """Return the phases of the runs that were read: the one that compares flows is first."""
+        found = list(dict.fromkeys(p for kept in self._kept.values() if kept for p in kept.phases))
+        return in_reading_order(found, found[0]) if found else [OVERALL]
+
+    @property
+    def answer(self) -> Measure:
+        """Return the measure that a table shows first: of applications, or else goodput."""
+        names = [one.name for one in shown_measures()]
+        for shown in application_measures():
+            at = names.index(shown.name)
+            if any(
+                kept and not np.isnan(kept.values[:, :, at]).all() for kept in self._kept.values()
+            ):
+                return shown
+        return measure("goodput")
 
     @property
     def unreadable(self) -> int:
@@ -172,7 +186,7 @@ def _cached_run(summary: Mapping[str, Any]) -> _CachedRun:
         *((_Owner("link", link["name"], link["name"]), link) for link in summary["links"]),
         (_Owner("run", WHOLE_RUN, "all flows"), {}),
     ]
-    phases = tuple(summary["fairness"])
+    phases = tuple(in_reading_order(list(summary["fairness"]), compared_phase(summary)))
     every = shown_measures()
     values = np.full((len(phases), len(entries), len(every)), np.nan)
     for row, phase in enumerate(phases):

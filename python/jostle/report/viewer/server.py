@@ -193,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
             return HTTPStatus.FORBIDDEN, "text/plain", b"the address is the one that was printed\n"
         if not name:
             return HTTPStatus.OK, "text/html", _page(self.library.root)
-        asked = parse_qs(address.query)
+        asked = parse_qs(address.query, keep_blank_values=True)
         found = _query(self.library, name, asked)
         if found is None:
             return HTTPStatus.NOT_FOUND, "text/plain", b"there is no such page\n"

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import InputError, StoreError, unknown
-from jostle.report.chart_data import charts
+from jostle.report.chart_data import SHOWN, charts
 from jostle.report.topology_svg import topology
 from jostle.report.viewer.measure_cache import MeasureCache, shown_measures
 from jostle.results.condition_names import labels
-from jostle.results.finished_runs import OVERALL, ConditionRun, FinishedRuns
+from jostle.results.finished_runs import ConditionRun, FinishedRuns
 from jostle.results.measures import measure
+from jostle.results.tables import application_measures
 from jostle.store.store import Reader
 from jostle.store.stored_plans import StoredPlan, plan_names, read_plan
 
@@ -76,17 +77,21 @@ class StoreQueries:
     def table(self, name: str, phase: str, measure_name: str) -> dict[str, Any]:
         """Return a table of a measure over the conditions of a plan, for the runs that are stored.
 
+        Without a phase, it is of the phase that compares flows; without a measure, of the measure
+        that answers the question of the plan.
+
         If `read` < `done`, some runs have not been read yet; repeat the query for the rest.
         """
         plan = self._plan(name)
         numbers = self._numbers_of(plan)
         present = self._runs()
         read = numbers.read(present)
-        shown = measure(measure_name)
+        shown = measure(measure_name) if measure_name else numbers.answer
         if shown.elsewhere:
             raise InputError(shown.elsewhere)
-        wanted = phase if phase in numbers.phases else OVERALL
-        every = shown_measures()
+        wanted = phase if phase in numbers.phases else numbers.phases[0]
+        main = [*application_measures(), *map(measure, SHOWN)]
+        every = list(dict.fromkeys((shown, *main, *shown_measures())))
         return {
             "title": plan.title or "Untitled scenario",
             "keys": list(dict.fromkeys(key for one in plan.conditions for key in one)),
