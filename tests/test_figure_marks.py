@@ -22,7 +22,7 @@ from jostle.figures.data import (
     StackedData,
     stacked,
 )
-from jostle.figures.page_colours import with_page_colours
+from jostle.figures.page_colours import flow_places, with_page_colours
 from jostle.figures.style import COLOURS
 from jostle.results.measures import measure, measures
 from jostle.results.tables import _heading
@@ -128,6 +128,31 @@ def test_a_label_keeps_its_colour_across_a_page():
     assert last == StackedData("", (line,), (), 1)
     drawn = charts.multiples(second).axes[0].get_lines()
     assert drawn[0].get_color() == COLOURS[first.colours["bbr"]]
+
+
+def test_a_controller_keeps_its_colour_whatever_its_flow_is_called():
+    first, second = with_page_colours(
+        [curves("cubic", "bbr"), curves("newcomer (bbr)", "second (bbr)", "incumbent (cubic)")]
+    )
+    assert isinstance(first, Multiples)
+    assert isinstance(second, Multiples)
+    assert second.colours["newcomer (bbr)"] == first.colours["bbr"]
+    assert second.colours["incumbent (cubic)"] == first.colours["cubic"]
+    assert second.colours["second (bbr)"] not in first.colours.values()
+
+
+def test_flows_have_the_colour_of_their_controller_in_every_condition():
+    def flows(*controllers):
+        return [{"name": f"f{at}", "controller": one} for at, one in enumerate(controllers)]
+
+    assert flow_places([flows("cubic", "bbr"), flows("cubic", "reno"), flows("bbr", "cubic")]) == [
+        [0, 1], [0, 2], [1, 0],
+    ]  # fmt: skip
+    assert flow_places([flows("cubic", "cubic"), flows("cubic", "bbr")]) == [[0, 1], [0, 2]]
+    # Flows without a controller have the colour of their name.
+    assert flow_places([flows("none", "none"), flows("none", "cubic")]) == [[0, 1], [0, 2]]
+    crowd = flow_places([flows(*["cubic"] * (len(COLOURS) + 2))])[0]
+    assert crowd[: len(COLOURS)] == list(range(len(COLOURS)))
 
 
 def test_labels_of_a_figure_differ_while_the_palette_lasts():

@@ -67,6 +67,32 @@ def test_one_cursor_reads_every_panel(page: Any) -> None:
     assert "newcomer (bbr)" in texts[0]
 
 
+def test_a_controller_keeps_its_colour_in_every_condition(tmp_path: Path) -> None:
+    file = tmp_path / "newcomers.toml"
+    grid = '\n[grid]\n"flows.newcomer.controller" = ["bbr", "reno", "cubic"]\n'
+    file.write_text(SCENARIO.partition("[grid]")[0] + grid, "utf-8")
+    path = write_report([jostle.run(file)], tmp_path / "report.html", [str(file)])
+    with opened(path.as_uri()) as page:
+        page.wait_for_selector('.charts[data-ready="yes"]')
+
+        def colours() -> dict[str, str]:
+            found = {}
+            for button in page.locator(".legend-row button").all():
+                mark = button.locator(".mark")
+                found[button.inner_text()] = mark.get_attribute("style")
+            return found
+
+        seen: dict[str, set[str]] = {}
+        for controller in ("bbr", "reno", "cubic"):
+            page.get_by_label("newcomer.controller").select_option(label=controller)
+            shown = colours()
+            assert len(set(shown.values())) == len(shown)
+            for name, style in shown.items():
+                seen.setdefault(name, set()).add(style)
+        assert {name: len(styles) for name, styles in seen.items()} == dict.fromkeys(seen, 1)
+        assert len({style for styles in seen.values() for style in styles}) == len(seen)
+
+
 def test_flows_are_hidden_and_shown(page: Any) -> None:
     button = page.locator(".legend-row button", has_text="newcomer")
     button.click()
@@ -94,7 +120,7 @@ def test_conditions_measures_and_runs_are_chosen(page: Any) -> None:
     page.locator("summary", has_text="beside").click()
     page.get_by_label("draw").select_option(label="every run")
     page.locator("summary", has_text="measures").click()
-    page.get_by_label("Goodput", exact=True).check()
+    page.get_by_label("Throughput", exact=True).check()
     assert page.locator(".panel").count() == 6
     page.locator(".panels").focus()
     page.keyboard.press("]")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jostle.figures.data import NO_CONTROLLER, flow_label
+from jostle.figures.page_colours import coloured_as
 from jostle.results.compared_phase import OVERALL
 from jostle.results.measures import Measure, measures
 from jostle.results.tables import APPLICATIONS, kinds_of
@@ -54,6 +55,8 @@ class _Traced(NamedTuple):
     name: str
     label: str
     members: tuple[str, ...]
+    controller: str = ""
+    """What gives a flow its colour; a flow without controller has its name."""
 
 
 class _Grid(NamedTuple):
@@ -236,7 +239,10 @@ def _condition(
         "step_s": float(times[1] - times[0]) if len(times) > 1 else 0.0,
         "end_s": float(frames["flow"].grid.end_s[-1]),
         **{
-            scope: [{"name": one.name, "label": one.label} for one in traced]
+            scope: [
+                {"name": one.name, "label": one.label, "controller": one.controller}
+                for one in traced
+            ]
             for scope, traced in chosen.items()
         },
         "more": more,
@@ -266,11 +272,18 @@ def _traced_flows(flows: Sequence[Mapping[str, Any]]) -> tuple[list[_Traced], in
             single += members
             continue
         names = tuple(flow["name"] for flow in members)
-        kept.append(_Traced(f"{name} ×", f"{name} ×{len(names)}: mean and range", names))
+        kept.append(
+            _Traced(
+                f"{name} ×", f"{name} ×{len(names)}: mean and range", names, coloured_as(members[0])
+            )
+        )
         ranked = sorted(members, key=_got)
         single += [ranked[0], ranked[-1]]
     shown = _extremes(single, MOST_FLOWS - len(kept))
-    ours = [_Traced(flow["name"], flow_label(flow), (flow["name"],)) for flow in shown]
+    ours = [
+        _Traced(flow["name"], flow_label(flow), (flow["name"],), coloured_as(flow))
+        for flow in shown
+    ]
     return [*ours, *kept], len(single) - len(shown)
 
 

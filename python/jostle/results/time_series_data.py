@@ -21,6 +21,7 @@ from jostle.figures.data import (
     flow_label,
     stacked,
 )
+from jostle.figures.page_colours import flow_places
 from jostle.figures.style import COLOURS
 from jostle.results.compared_phase import OVERALL
 from jostle.results.flow_groups import flow_groups
@@ -117,14 +118,15 @@ def series_data(
     together = [name for members in parts.values() for name in members]
     named = [name for name in chosen if name not in together]
     named += _extremes(results, condition, together)
-    styles = {name: (at, at) for at, name in enumerate(named)}
+    styles = {name: (at, at) for at, name in enumerate(named)} if parts else None
+    styles = styles or _controller_styles(results, condition)
     data = stacked(
         series,
         {name: chosen[name] for name in named},
         [panel_column(m) for m in of_flows],
         results.labels[condition],
         phases,
-        styles=styles if parts else None,
+        styles=styles,
     )
     filled = dict(zip([m.name for m in of_flows], data.panels, strict=True))
     if parts:
@@ -145,6 +147,18 @@ def series_data(
             tuple(filled[m.name] for m in shown), parts, len(results.runs_of(condition))
         ),
     )
+
+
+def _controller_styles(results: FinishedRuns, condition: int) -> dict[str, tuple[int, int]]:
+    """Return the colour and dash of each flow: a controller has one colour in all conditions."""
+    every = [
+        results.runs_of(at)[0].run.summary["flows"]
+        for at in range(len(results.conditions))
+        if results.runs_of(at)
+    ]
+    before = sum(bool(results.runs_of(at)) for at in range(condition))
+    places = flow_places(every[: before + 1])[before]
+    return {flow["name"]: (place, place) for flow, place in zip(every[before], places, strict=True)}
 
 
 def phase_bands(results: FinishedRuns, condition: int) -> tuple[PhaseBand, ...]:

@@ -89,22 +89,43 @@ const jostle = (() => {
   // Links take their colours from the other end, so that they are not taken for flows.
   const colourOf = (scope, at) => `--line-${scope === "link" ? COLOURS - 1 - (at % COLOURS) : at % COLOURS}`;
 
-  // Who has lines in panels of a scope, over all conditions that are shown: each has a colour and a dash.
-  const entriesOf = (scope, conditions) => {
-    let place = 0;
-    return conditions.flatMap((condition, group) => condition[scope].map((who, at) => {
-      const entry = {
+  // A controller keeps its colour on the whole page. The second flow of a controller in a condition has
+  // another colour, which it keeps as well. Two flows of a condition share no colour while the palette has
+  // another one. `page_colours.py` does the same for pictures.
+  const known = new Map();
+  const placesOf = (flows) => {
+    const counts = new Map();
+    const keys = flows.map((flow) => {
+      const rank = counts.get(flow.controller) ?? 0;
+      counts.set(flow.controller, rank + 1);
+      return `${rank} ${flow.controller}`;
+    });
+    const found = new Map();
+    const taken = (place) => [...found.values()].includes(place);
+    keys.forEach((key) => { if (known.has(key) && !taken(known.get(key))) found.set(key, known.get(key)); });
+    keys.filter((key) => !found.has(key)).forEach((key) => {
+      const free = Array.from({ length: COLOURS }, (_, place) => place).filter((place) => !taken(place));
+      const fresh = free.filter((place) => ![...known.values()].includes(place));
+      found.set(key, [...fresh, ...free, found.size][0]);
+      if (!known.has(key)) known.set(key, found.get(key));
+    });
+    return keys.map((key) => found.get(key));
+  };
+
+  // Who has lines in panels of a scope, over all conditions that are shown. The dash distinguishes
+  // conditions.
+  const entriesOf = (scope, conditions) =>
+    conditions.flatMap((condition, group) => condition[scope].map((who, at) => {
+      const place = scope === "flow" ? condition.places[at] : at;
+      return {
         id: `${group} ${scope} ${who.name}`,
         label: who.label + (group > 0 ? ` — ${condition.label}` : ""),
         colour: colourOf(scope, place),
-        dash: Math.floor(place / COLOURS) % DASHES.length,
+        dash: (Math.floor(place / COLOURS) + group) % DASHES.length,
         group,
         at,
       };
-      place += 1;
-      return entry;
     }));
-  };
 
   // Lines of one panel, in the order of its entries.
   const linesOf = (panel, conditions, values) =>
@@ -131,6 +152,7 @@ const jostle = (() => {
 
   const mount = (root, data, values) => {
     const state = { condition: 0, others: [], runs: false, hidden: new Set(), panels: new Set(), range: null };
+    data.conditions.forEach((condition) => { condition.places = placesOf(condition.flow); });
     data.panels.filter((panel) => panel.shown).forEach((panel) => state.panels.add(panel.name));
     let plots = [];
     const toolbar = make("div", { class: "toolbar", role: "toolbar", "aria-label": "What the charts show" });
