@@ -250,6 +250,12 @@ def _explanation(kind: str, row: Mapping[str, Any], rows: Sequence[Mapping[str, 
     if "slow_start" in row:
         facts.append(("slow start", row["slow_start"] or "its own"))
     facts.append(("source", row["source"]))
+    if kind == "controllers":
+        from jostle.fidelity.validation_status import status_of
+
+        status = status_of(row["name"])
+        facts.append(("validation", f"{status.text}{f' ({status.page})' if status.page else ''}"))
+        facts += [("not known", f"why {text} differs") for text in status.unexplained]
     lines = [row["name"], f"  {row['summary']}", ""]
     lines += [f"  {fact + ':':<12}{text}" for fact, text in facts if text]
     lines += ["", "  parameters:" if row["parameters"] else "  no parameters"]

@@ -156,12 +156,14 @@ def _print_and_write(
 ) -> None:
     """Print the results and write the files of `-o`."""
     from jostle.cli import output
+    from jostle.fidelity.validation_status import in_a_line, statuses
 
     answers = [run_verdict(results, phases) if results.results else "" for results in every]
 
     def document() -> Any:
         documents = [
             with_answer(results.to_dict(phases), answer)
+            | {"validation": [status.to_dict() for status in statuses(results)]}
             for results, answer in zip(every, answers, strict=True)
         ]
         return documents[0] if len(documents) == 1 else documents
@@ -177,6 +179,7 @@ def _print_and_write(
     for results in every:
         if not quiet:
             output.print_tables(results, shown, phases)
+            output.print_note(output.console(), in_a_line(statuses(results)))
         output.print_notes(results, err=quiet)
         output.print_captures(results, err=quiet)
     outputs.write_table(frame)

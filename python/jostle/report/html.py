@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from jostle.fidelity.validation_status import in_a_line, statuses
 from jostle.figures.save import to_bytes
 from jostle.report import assets, time_sequence
 from jostle.report.chart_data import charts
@@ -121,6 +122,8 @@ def _scenario(results: ResultSet, file: str | None, answer: str | None) -> dict[
         "backend": results.backend,
         "backend_version": results.backend_version,
         "runs": str(results.run_counts),
+        "validation": statuses(results),
+        "validation_line": in_a_line(statuses(results)),
         "conditions": [label for label in results.labels if label],
         "notes": results.notes,
         "failures": [(results.labels[f.condition], f.seed, f.error) for f in results.failures],

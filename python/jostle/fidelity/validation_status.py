@@ -1,0 +1,189 @@
+"""How well the parts of a run are validated: its controllers, each with the queue that it meets.
+
+The comparisons with Linux are those of `docs/results/fidelity.md`, which
+`tools/results/record_cells.py` counts in `recorded_cells.toml`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from jostle.backends.registry import DEFAULT
+from jostle.figures.data import NO_CONTROLLER
+from jostle.results.number_format import count
+
+if TYPE_CHECKING:
+    from jostle.backends import Spec
+    from jostle.results.finished_runs import FinishedRuns
+    from jostle.run_spec import Algorithm, FlowSpec, LinkSpec
+
+Level = Literal["linux", "linux_other_queue", "authors_code", "paper", "unverified"]
+
+FIDELITY_PAGE: Final = "docs/results/fidelity.md"
+_TEXTS: Final[Mapping[Level, str]] = {
+    "authors_code": "checked against the authors' code",
+    "paper": "checked against the paper",
+    "unverified": "unverified",
+}
+_PARAMETERS: Final = ", with other parameters"
+
+
+@dataclass(frozen=True)
+class ValidationStatus:
+    """How well a controller with a queue is validated.
+
+    Attributes
+    ----------
+    controller, queue
+        Names in the registries. The queue is empty for a controller without queue.
+    level
+        The strongest comparison that was made.
+    text
+        The same in words.
+    page
+        Page of the documentation with the numbers; empty if there is none.
+    unexplained
+        Compared conditions that are outside the tolerances for an unknown reason.
+    """
+
+    controller: str
+    queue: str
+    level: Level
+    text: str
+    page: str
+    unexplained: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the status as plain data."""
+        return {**asdict(self), "unexplained": list(self.unexplained)}
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Compared conditions of a controller with a queue, and how many are within the tolerances."""
+
+    controller: str
+    queue: str
+    cells: int
+    within: int
+    unexplained: tuple[str, ...] = ()
+
+
+@functools.cache
+def recorded_cells() -> tuple[_Cells, ...]:
+    """Return the comparisons with Linux, by controller and queue."""
+    tables = _read("recorded_cells.toml")["cells"]
+    return tuple(
+        _Cells(**{**table, "unexplained": tuple(table["unexplained"])}) for table in tables
+    )
+
+
+@functools.cache
+def evidence() -> Mapping[str, Level]:
+    """Return the level of each controller that Linux does not have."""
+    return {name: level for level, names in _read("evidence.toml").items() for name in names}  # type: ignore[misc]
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((resources.files("jostle.fidelity") / name).read_text("utf-8"))
+
+
+def status_of(controller: str, queue: str = "") -> ValidationStatus:
+    """Return how well a controller is validated with a queue, or with any queue if it is empty."""
+    of_linux = [one for one in recorded_cells() if one.controller == controller]
+    matching = [one for one in of_linux if queue in ("", one.queue)]
+    if not of_linux:
+        level = evidence().get(controller, "unverified")
+        page = f"docs/reference/algorithms/{controller}.md" if controller in evidence() else ""
+        return ValidationStatus(controller, queue, level, _TEXTS[level], page)
+    counted = matching or of_linux
+    cells, within = sum(one.cells for one in counted), sum(one.within for one in counted)
+    unexplained = tuple(dict.fromkeys(text for one in counted for text in one.unexplained))
+    number = count(cells, "cell")
+    number = f"({number})" if within == cells else f"in {within} of {number}"
+    if unexplained:
+        number += f", {len(unexplained)} unexplained"
+    if matching:
+        text = f"equals Linux 6.1 within tolerances {number}"
+        return ValidationStatus(controller, queue, "linux", text, FIDELITY_PAGE, unexplained)
+    text = f"equals Linux 6.1 within tolerances behind other queues {number}, not compared behind "
+    text += queue
+    level = "linux_other_queue"
+    return ValidationStatus(controller, queue, level, text, FIDELITY_PAGE, unexplained)
+
+
+def statuses(results: FinishedRuns) -> list[ValidationStatus]:
+    """Return the status of each controller and queue of simulated runs, without duplicates.
+
+    A controller with other parameters than the defaults is not the one that was validated, which
+    the text says. Runs on Linux and measurements need no validation.
+    """
+    if results.backend != DEFAULT:
+        return []
+    found: dict[ValidationStatus, None] = {}
+    for at in range(len(results.conditions)):
+        if not results.runs_of(at):
+            continue
+        spec = results.spec_of(at)
+        for flow in spec["flows"]:
+            if flow["controller"]["name"] != NO_CONTROLLER:
+                found.setdefault(_status_of_flow(spec, flow))
+    return list(found)
+
+
+def _status_of_flow(spec: Spec, flow: FlowSpec) -> ValidationStatus:
+    controller = flow["controller"]
+    status = status_of(controller["name"], _slowest_queue(spec, flow))
+    if status.level != "unverified" and _has_other_parameters(controller):
+        return replace(status, text=status.text + _PARAMETERS)
+    return status
+
+
+def _slowest_queue(spec: Spec, flow: FlowSpec) -> str:
+    """Return the queue of the slowest link of a flow; a link whose rate varies is the slowest."""
+    links = [spec["links"][at] for at in flow["path"]]
+    if not links:
+        return ""
+
+    def rate_bps(link: LinkSpec) -> float:
+        capacity: Mapping[str, Any] = {**link["capacity"]}
+        return float(capacity.get("rate_bps") or 0.0)
+
+    return min(links, key=rate_bps)["queue"]["kind"]
+
+
+def _has_other_parameters(controller: Algorithm) -> bool:
+    own = _default_parameters().get(controller["name"], {})
+    return any(own.get(name, value) != value for name, value in controller["parameters"].items())
+
+
+@functools.cache
+def _default_parameters() -> dict[str, dict[str, Any]]:
+    from jostle import _core
+
+    return {
+        row["name"]: {
+            parameter["name"]: parameter["default"]
+            for parameter in row["parameters"]
+            if parameter.get("default") is not None and parameter["kind"] != "file"
+        }
+        for row in json.loads(_core.registry())["controllers"]
+    }
+
+
+def in_a_line(found: Sequence[ValidationStatus]) -> str:
+    """Return a sentence on all parts of a run: equal words are written once."""
+    names = [status.controller for status in found]
+    by_text: dict[str, dict[str, None]] = {}
+    for status in found:
+        several = names.count(status.controller) > 1 and status.level == "linux"
+        who = f"{status.controller} behind {status.queue}" if several else status.controller
+        by_text.setdefault(status.text, {}).setdefault(who)
+    parts = [f"{', '.join(names)} {text}" for text, names in by_text.items()]
+    return f"Validation: {'; '.join(parts)}." if parts else ""
