@@ -354,6 +354,11 @@ def test_overlay_has_a_line_per_flow_and_side():
     assert [line.style for line in lines] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert [line.mean[-1] for line in lines] == pytest.approx([6, 5, 4, 5])
     assert np.isnan(data.panels[1].lines[0].mean[0])
+    # Of few runs, an interval would be wider than the figure.
+    assert data.caption.endswith("Band: from the smallest to the largest run.")
+    for line in lines:
+        assert line.extremes
+        assert (line.low[-1], line.high[-1]) == pytest.approx((line.mean[-1], line.mean[-1]))
     drawn = draw.stacked(data).axes[0].get_lines()
     assert len({line.get_color() for line in drawn}) == 2
     assert drawn[0].get_linestyle() == drawn[2].get_linestyle() != drawn[1].get_linestyle()

@@ -11,7 +11,15 @@ from fake_core import spec
 from fake_plan import plan_of
 from jostle.errors import InputError
 from jostle.fidelity import Comparison, compare
-from jostle.fidelity.causes import Cause, Causes, cause_of, read_causes
+from jostle.fidelity.causes import (
+    SAME,
+    UNEXPLAINED,
+    Cause,
+    Causes,
+    cause_of,
+    read_causes,
+    without_repetition,
+)
 from jostle.fidelity.markdown import page
 from jostle.runner.executors import local
 from jostle.runner.session import Session
@@ -113,6 +121,11 @@ def test_causes_that_are_nested_too_deeply(tmp_path: Path) -> None:
     path.write_text("x = " + "[" * 10_000)
     with pytest.raises(InputError, match=path.name):
         read_causes(path)
+
+
+def test_a_cause_is_told_once() -> None:
+    texts = ["dice", UNEXPLAINED, "dice", "timers", UNEXPLAINED]
+    assert without_repetition(texts) == ["dice", UNEXPLAINED, SAME, "timers", UNEXPLAINED]
 
 
 def test_causes(tmp_path: Path, comparisons: list[Comparison]) -> None:

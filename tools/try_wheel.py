@@ -1,8 +1,9 @@
 """Install a wheel into an empty environment and run the demonstration there: `make wheel`.
 
-Nothing of the repository but the scenario and the versions of dependencies is used, from another
-folder, so that what the wheel lacks is missed. The pip of this Python installs into the
-environment: it takes the hashes of dependencies from constraints.txt, which older ones cannot.
+A second environment gets it as users do, by `pip install FILE`. Nothing of the repository but the
+scenario and the versions of dependencies is used, from another folder, so that what the wheel lacks
+is missed. The pip of this Python installs into the environment: it takes the hashes of dependencies
+from constraints.txt, which older ones cannot.
 """
 
 from __future__ import annotations
@@ -23,12 +24,24 @@ SCENARIO = ROOT / "scenarios" / "geo-shared.toml"
 CONSTRAINTS = ROOT / "constraints.txt"
 
 
-def run(*command: str | Path, cwd: Path) -> str:
+def run(*command: str | Path, cwd: Path, **variables: str) -> str:
     """Run a command away from the repository; returns what it prints."""
     environment = {key: it for key, it in os.environ.items() if not key.startswith("PYTHON")}
-    environment["JOSTLE_STORE"] = str(cwd / "store")
+    environment |= {"JOSTLE_STORE": str(cwd / "store"), **variables}
     done = subprocess.run(command, cwd=cwd, env=environment, stdout=subprocess.PIPE, check=True)
     return done.stdout.decode()
+
+
+def _install_alone(wheel: Path, folder: Path) -> None:
+    """Install the file alone, with the newest dependencies, and ask for the version."""
+    venv.create(folder / "alone")
+    scripts = Path(sysconfig.get_path("scripts", "venv", {"base": str(folder / "alone")}))
+    python = shutil.which("python", path=scripts)
+    assert python is not None, scripts
+    pip = (sys.executable, "-m", "pip", "--python", python)
+    unlocked = {"PIP_CONSTRAINT": "", "PIP_REQUIRE_HASHES": ""}
+    run(*pip, "install", "--quiet", wheel.resolve(), cwd=folder, **unlocked)
+    assert run(scripts / "jostle", "--version", cwd=folder).startswith("jostle ")
 
 
 def main(wheel: Path) -> None:
@@ -48,6 +61,7 @@ def main(wheel: Path) -> None:
             *("--require-hashes", "--constraint", CONSTRAINTS, "--requirement", requirements),
             cwd=folder,
         )
+        _install_alone(wheel, folder)
         shutil.copy(SCENARIO, folder)
         where = run(python, "-c", "import jostle; print(jostle.__file__)", cwd=folder).strip()
         assert Path(where).resolve().is_relative_to(folder.resolve()), where

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any, Final, cast
 
 import jostle
-from jostle.fidelity.causes import UNEXPLAINED, cause_of, read_causes
+from jostle.fidelity.causes import UNEXPLAINED, cause_of, read_causes, without_repetition
 from jostle.results.condition_names import labels
 
 ROOT: Final = Path(__file__).parents[2]
@@ -101,16 +101,16 @@ def data_of(cells: list[RecordedCell]) -> str:
 
 def page_with_causes(cells: list[RecordedCell]) -> str:
     """Return the page with the causes that are known now."""
-    text = PAGE.read_text("utf-8")
-    for cell in cells:
-        start = f"| `{cell.scenario}` {cell.label} |"
-        text = re.sub(
-            rf"^({re.escape(start)}.*) \| [^|]* \|$",
-            lambda match, cause=cell.cause: f"{match[1]} | {cause} |",  # type: ignore[misc]
-            text,
-            flags=re.M,
-        )
-    return text
+    causes = {f"`{cell.scenario}` {cell.label}": cell.cause for cell in cells}
+    before, heading, rest = PAGE.read_text("utf-8").partition("## The worst cells")
+    worst, next_heading, after = rest.partition("\n## ")
+    rows = [line.split(" | ") for line in worst.splitlines()]
+    named = [row for row in rows if row[0].removeprefix("| ") in causes]
+    told = without_repetition([causes[row[0].removeprefix("| ")] for row in named])
+    for row, cause in zip(named, told, strict=True):
+        row[2:] = [f"{cause} |"]
+    lines = "\n".join(" | ".join(row) for row in rows)
+    return f"{before}{heading}{lines}\n{next_heading}{after}"
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jostle.fidelity.compare import ComparisonCell
 
 UNEXPLAINED: Final = "unexplained"
+SAME: Final = "the same cause as of this controller above"
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,14 @@ def read_causes(path: Path) -> Causes:
 def cause_of(causes: Sequence[Cause], scenario: str, cell: ComparisonCell) -> str:
     """Return the text of the first cause that explains a cell, or `UNEXPLAINED`."""
     return next((c.text for c in causes if c.explains(scenario, cell)), UNEXPLAINED)
+
+
+def without_repetition(texts: Sequence[str]) -> list[str]:
+    """Return the causes of a table's rows; a row with a cause of a row above refers to that row."""
+    return [
+        SAME if text in texts[:at] and text != UNEXPLAINED else text
+        for at, text in enumerate(texts)
+    ]
 
 
 def _cause(path: Path, number: int, table: Any) -> Cause:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from jostle.fidelity.applications import APPLICATIONS, TITLES, Application
-from jostle.fidelity.causes import Cause, cause_of
+from jostle.fidelity.causes import Cause, cause_of, without_repetition
 from jostle.fidelity.quantities import quantities
 from jostle.fidelity.tables import difference_text
 from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
@@ -227,13 +227,10 @@ def _worst(placed: Sequence[tuple[str, ComparisonCell]], causes: Sequence[Cause]
     if not outside:
         return "Every cell is within the tolerances."
     worst = sorted(outside, key=lambda item: -item[1].excess)[:WORST]
+    told = without_repetition([cause_of(causes, scenario, cell) for scenario, cell in worst])
     rows = [
-        (
-            f"`{scenario}` {cell.label}".rstrip(),
-            _worst_difference(cell),
-            cause_of(causes, scenario, cell),
-        )
-        for scenario, cell in worst
+        (f"`{scenario}` {cell.label}".rstrip(), _worst_difference(cell), cause)
+        for (scenario, cell), cause in zip(worst, told, strict=True)
     ]
     return markdown_table(("cell", "largest difference, simulator less kernel", "cause"), rows)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from jostle.figures.data import StackedData, stacked
+from jostle.figures.data import FEWEST_IN_A_BOX, StackedData, stacked
+from jostle.results.number_format import count
 from jostle.results.time_series_data import panels
 
 if TYPE_CHECKING:
@@ -25,7 +27,8 @@ def overlay_data(simulator: ResultSet, kernel: ResultSet, condition: int) -> Sta
     """Return throughput, smoothed RTT and cwnd of one condition over time for both backends.
 
     Lines are means over runs with a band, solid for the simulator and dashed for the kernel. Each
-    flow has a colour.
+    flow has a colour. Of few runs the band is from the smallest to the largest: the 95 % interval
+    of two runs is far wider and would hide the other lines.
 
     Parameters
     ----------
@@ -50,11 +53,17 @@ def overlay_data(simulator: ResultSet, kernel: ResultSet, condition: int) -> Sta
             labels[key] = f"{flow['name']} ({flow['controller']['name']}), {side}"
             styles[key] = (colour, dash)
     throughput, rtt, cwnd = panels(("throughput", "rtt", "cwnd"))
-    return stacked(
+    runs = [len(results.runs_of(condition)) for results in (simulator, kernel)]
+    few = min(runs) < FEWEST_IN_A_BOX
+    data = stacked(
         pl.concat(frames, how="vertical_relaxed"),
         labels,
         # Use the smoothed RTT, because the kernel records no other.
         (throughput, rtt._replace(quantity="SRTT", column="srtt_s"), cwnd),
         simulator.labels[condition],
         styles=styles,
+        extremes=few,
     )
+    band = "from the smallest to the largest run" if few else "95 % interval of the mean"
+    of = f"{count(runs[0], 'run')} of the simulator and {runs[1]} of the kernel"
+    return replace(data, caption=f"Mean over {of}. Band: {band}.")

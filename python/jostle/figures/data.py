@@ -259,6 +259,7 @@ def stacked(
     phases: Sequence[PhaseBand] = (),
     *,
     styles: Mapping[str, tuple[int, int]] | None = None,
+    extremes: bool = False,
 ) -> StackedData:
     """Return columns of the series over time, averaged over runs for each flow.
 
@@ -275,6 +276,8 @@ def stacked(
         See `StackedData`.
     styles
         Indices of colour and dash by flow; see `Line`.
+    extremes
+        Whether bands are from the smallest to the largest run instead of 95 % intervals.
     """
     import polars as pl
 
@@ -294,7 +297,7 @@ def stacked(
     for panel in panels:
         lines = tuple(
             replace(
-                _line(shown.filter(pl.col("flow") == flow), panel, label),
+                _line(shown.filter(pl.col("flow") == flow), panel, label, extremes=extremes),
                 style=styled.get(flow),
             )
             for flow, label in labels.items()
@@ -303,18 +306,23 @@ def stacked(
     return StackedData(title, tuple(filled), tuple(phases), series["seed"].n_unique())
 
 
-def _line(one_flow: pl.DataFrame, panel: PanelColumn, label: str) -> Line:
+def _line(one_flow: pl.DataFrame, panel: PanelColumn, label: str, *, extremes: bool) -> Line:
     import polars as pl
 
     wide = one_flow.pivot("seed", index="time_s", values=panel.column, aggregate_function="first")
     wide = wide.sort("time_s")
     end_s = wide["time_s"].to_numpy().astype(np.float64)
     values = wide.drop("time_s").cast(pl.Float64).fill_null(np.nan).to_numpy().T
-    band = series_band(values * panel.factor, bounds=panel.bounds)
+    values *= panel.factor
+    band = series_band(values, bounds=panel.bounds)
     # A value describes its complete bin, so draw it at the middle.
     start_s = np.concatenate(([0.0], end_s[:-1]))[: len(end_s)]
     few = (band.n > 0) & (band.n < band.n.max(initial=0))
-    return Line(label, (start_s + end_s) / 2, band.mean, band.low, band.high, few=few)
+    low, high = band.low, band.high
+    if extremes:
+        low, high = np.fmin.reduce(values), np.fmax.reduce(values)
+    middle_s = (start_s + end_s) / 2
+    return Line(label, middle_s, band.mean, low, high, few=few, extremes=extremes)
 
 
 def _readable(panel: PanelData) -> PanelData:
