@@ -265,7 +265,9 @@ def _write(
     path = folder / f"{one.id}.html"
     write_atomically(
         path,
-        page(one, runs, evaluations, pictures, command, answer=study_verdict(one, evaluations)).encode(),
+        page(
+            one, runs, evaluations, pictures, command, answer=study_verdict(one, evaluations)
+        ).encode(),
     )
     return path
 
