@@ -302,6 +302,8 @@ def test_what_the_kernel_can_do_is_accepted(overrides, defaults):
             r"bottleneck\.frame_aggregation: `tc` sends no packets",
         ),
         ("ack_thinning", "{ max_acks = 8 }", r"bottleneck\.ack_thinning: .*cake with `ack_filter`"),
+        ("faults", '{ duplicate = "1 %" }', r"bottleneck\.faults: `tc` cannot do the same"),
+        ("netem", "{ limit = 100 }", r"bottleneck\.netem: `tc` cannot do the same"),
         (None, None, r"bottleneck\.loss: netem's losses have one probability for the whole run"),
     ],
 )

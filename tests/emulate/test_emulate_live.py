@@ -146,6 +146,26 @@ def test_a_ping_takes_the_delay_of_both_ways(tmp_path: Path) -> None:
     assert "on time" in found.said
 
 
+def test_packets_with_a_number_meet_their_faults(tmp_path: Path) -> None:
+    link = """
+        rtt = "20 ms"
+        [bottleneck]
+        rate = "100 Mbit/s"
+        delay = "10 ms"
+        queue = { kind = "drop_tail", limit = "1 BDP" }
+        faults = { packets = [{ duplicate = [2], delay = [4], late = "80 ms" }] }
+    """
+    found = emulated(tmp_path, link, traffic("ping", "6"))
+    assert found.status == 0, found.said
+    rtts_ms = json.loads(found.printed)
+    late = [number for number, rtt_ms in enumerate(rtts_ms, start=1) if rtt_ms >= 100]
+    assert late == [4]
+    way = found.document["to_command"]
+    assert way["links"][0]["duplicated_packets"] == 1
+    assert way["arrived_packets"] + 1 == way["delivered_packets"]
+    assert "1 duplicated" in found.said
+
+
 def test_a_connection_gets_the_rate_of_the_link(tmp_path: Path) -> None:
     link = """
         [bottleneck]

@@ -6,9 +6,9 @@ mod impaired;
 
 use jostle_units::{ConnectionId, FlowId, RingBuffer, Time};
 
-use self::components::{InlineQueue, PacketInPipe, Propagation, Transmission};
-use self::granted::GrantedService;
-use self::impaired::Impairments;
+use self::components::{
+    GrantedService, Impairments, InlineQueue, PacketInPipe, Propagation, Transmission,
+};
 use crate::queue::Backlog;
 use crate::{
     Capacity, Delay, DropReason, FlowHosts, FrameAggregation, LinkObserver, Loss, Packet,

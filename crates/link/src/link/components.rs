@@ -4,9 +4,11 @@
 use jostle_registry::QueueLimit;
 use jostle_units::{RingBuffer, Span, Time};
 
+use crate::delay_queue::Batch;
 use crate::queue::Backlog;
 use crate::{
-    Capacity, Delay, DropReason, LinkObserver, Packet, PacketOutcome, QueueDiscipline, capacity,
+    Capacity, Delay, DelayQueue, DropReason, Faults, Grants, LinkObserver, Packet, PacketOutcome,
+    QueueDiscipline, capacity,
 };
 
 /// A packet in the pipe.
@@ -14,6 +16,20 @@ use crate::{
 pub(super) struct PacketInPipe<B> {
     pub exit: Time,
     pub packet: Packet<B>,
+}
+
+/// Faults, and habits of netem.
+pub(super) struct Impairments {
+    pub faults: Faults,
+    pub delay_queue: Option<DelayQueue>,
+    pub batch: Option<Batch>,
+}
+
+/// Capacity on demand, and the packet that has been sent in part.
+pub(super) struct GrantedService<B> {
+    pub grants: Grants,
+    /// Packet in fragments, and its bits that have not been sent.
+    pub unfinished: Option<(Packet<B>, u64)>,
 }
 
 /// Queue of a link.

@@ -3,14 +3,8 @@
 use jostle_units::Time;
 
 use super::Link;
-use crate::{Grants, LinkObserver, Packet, TransportHeader};
-
-/// Capacity on demand, and the packet that has been sent in part.
-pub(super) struct GrantedService<B> {
-    pub grants: Grants,
-    /// Packet in fragments, and its bits that have not been sent.
-    unfinished: Option<(Packet<B>, u64)>,
-}
+use super::components::GrantedService;
+use crate::{Grants, LinkObserver, TransportHeader};
 
 impl<B: TransportHeader + Copy> Link<B> {
     /// Replaces the capacity by grants. The capacity should be constant, at the largest rate that

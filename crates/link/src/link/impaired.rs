@@ -3,17 +3,10 @@
 use jostle_units::Time;
 
 use super::Link;
-use super::components::PacketInPipe;
+use super::components::{Impairments, PacketInPipe};
 use crate::delay_queue::Batch;
 use crate::faults::Shift;
 use crate::{DelayQueue, DropReason, Ecn, Faults, LinkObserver, Packet, TransportHeader};
-
-/// Faults, and habits of netem.
-pub(super) struct Impairments {
-    pub faults: Faults,
-    delay_queue: Option<DelayQueue>,
-    batch: Option<Batch>,
-}
 
 impl<B: TransportHeader + Copy> Link<B> {
     /// Sets the faults of packets, the limit of the packets in the delay, and whether all packets

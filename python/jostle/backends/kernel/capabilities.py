@@ -10,6 +10,7 @@ from jostle.backends.kernel import (
     cake_hosts,
     controllers,
     impairment_playback,
+    link_extras,
     packet_sizes,
     quic_programs,
     tc_classes,
@@ -71,6 +72,7 @@ def problems(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> list[Pro
             found.extend(_playback_problems(link, spec["duration_ns"]))
         else:
             found.extend(_problems_of_tc(link))
+            found.extend(_problems_of_extras(link))
     for flow in spec["flows"]:
         found.extend(_flow_problems(flow))
     connections = [flow for flow in spec["flows"] if flow["transport"] == "tcp"]
@@ -157,12 +159,15 @@ def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
         yield Problem(
             link_key(link, "frame_aggregation"), f"`tc` sends no packets together; {_VIRTUAL}"
         )
-    for key in ("faults", "netem", "grants"):
-        if link.get(key) is not None:
-            yield Problem(link_key(link, key), f"`tc` draws other numbers; {_VIRTUAL}")
     if link.get("ack_thinning") is not None:
         text = "`tc` holds no ACK back: cake with `ack_filter` drops those that wait together; "
         yield Problem(link_key(link, "ack_thinning"), f"{text}{_VIRTUAL}")
+
+
+def _problems_of_extras(link: LinkSpec) -> Iterator[Problem]:
+    for key in link_extras.keys(link):
+        text = f"`tc` cannot do the same to the same packets; {_VIRTUAL}"
+        yield Problem(link_key(link, key), text)
 
 
 def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:

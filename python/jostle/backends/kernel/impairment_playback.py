@@ -76,7 +76,7 @@ def _is_own(link: LinkSpec) -> bool:
         or bool(link.get("loss_steps"))
         or link.get("frames") is not None
         or link.get("ack_thinning") is not None
-        or link_extras.is_needed(link)
+        or bool(link_extras.keys(link))
         or len(link["delay"]["steps"]) > 1
         or link["delay"]["jitter"] is not None
         or link["outages"] is not None

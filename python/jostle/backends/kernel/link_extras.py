@@ -12,7 +12,7 @@ from jostle.backends.kernel import addresses
 from jostle.backends.kernel.guest.netlink import attribute
 from jostle.run_spec import LinkSpec
 
-__all__ = ["is_needed", "messages"]
+__all__ = ["chance", "keys", "messages"]
 
 # jostle_link.h
 _DUPLICATE, _CORRUPT, _REORDERING, _RULE, _NUMBERS, _NETEM, _GRANTS = 18, 19, 20, 21, 22, 23, 24
@@ -25,9 +25,9 @@ _LARGEST_WORD: Final = 2**32 - 1
 _PART: Final = 2_000
 
 
-def is_needed(link: LinkSpec) -> bool:
-    """Return whether a link has faults, habits of netem or grants."""
-    return any(link.get(key) is not None for key in ("faults", "netem", "grants"))
+def keys(link: LinkSpec) -> list[str]:
+    """Return the keys of a link for faults, habits of netem and grants that it has."""
+    return [key for key in ("faults", "netem", "grants") if link.get(key) is not None]
 
 
 def chance(probability: float) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from jostle.run_spec import FlowSpec, LinkSpec
 from jostle.scenario.link_extras import Faults, Grants, NumberedFaults, Occurrence
 from jostle.scenario.models import Link, ScenarioFile
 from jostle.scenario.parsing.key_lines import KeyPath
@@ -22,7 +23,7 @@ _INTERVALS_NS: Final = (10**6, 10**9)
 
 def extra_specs(
     link: Link, capacity: Mapping[str, Any] | None, path: KeyPath, report: Report
-) -> dict[str, Any]:
+) -> Any:
     """Return the parts of a link that few links have; empty if it has none of them.
 
     The faults by number still contain the names of flows; see `assign_fault_flows`.
@@ -173,17 +174,18 @@ def _grants(grants: Grants) -> dict[str, Any]:
 def assign_fault_flows(
     file: ScenarioFile,
     paths: Sequence[KeyPath],
-    links: Sequence[dict[str, Any] | None],
-    flows: Sequence[Mapping[str, Any]],
+    links: Sequence[LinkSpec | None],
+    flows: Sequence[FlowSpec],
     report: Report,
 ) -> None:
     """Replace the names of flows in faults by number with the positions of their connections."""
     names = [flow.name for flow in file.flows]
     for number, (path, link) in enumerate(zip(paths, links, strict=True)):
-        if link is None or not link.get("faults", {}).get("packets"):
+        faults: Any = None if link is None else link.get("faults")
+        if link is None or not faults or not faults.get("packets"):
             continue
         rules: list[dict[str, Any]] = []
-        for index, rule in enumerate(link["faults"]["packets"]):
+        for index, rule in enumerate(faults["packets"]):
             if _FLOW not in rule:
                 rules.append(rule)
                 continue
@@ -201,10 +203,11 @@ def assign_fault_flows(
                 message = f'"{rule["class"]}" are of TCP, which this flow does not use'
                 report.add((*at[:-1], "count"), message)
             rules += [{**rule, _FLOW: position} for position in crossing]
-        link["faults"] = {**link["faults"], "packets": rules}
+        assigned: Any = {**faults, "packets": rules}
+        link["faults"] = assigned
 
 
-def _crossing(name: str, link: int, flows: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+def _crossing(name: str, link: int, flows: Sequence[FlowSpec]) -> Iterator[int]:
     for position, flow in enumerate(flows):
         is_named = flows[owner(flows, position)]["group"] == name
         if is_named and link in (*flow["path"], *flow["reverse_path"]):

@@ -354,9 +354,9 @@ def link_spec(
         },
         "loss": loss,
         "outages": outages,
-        **extra_specs(link, facts.capacity, path, report),
         "quick_start": _quick_start(link),
     }
+    spec.update(extra_specs(link, facts.capacity, path, report))
     thinning = _ack_thinning(link, path, report)
     if thinning is not None:
         spec["ack_thinning"] = thinning

@@ -203,8 +203,7 @@ def resolve(
     ]
     own = with_first(specified, splits)
     flows = with_proxies(_in_order(file, own, report), list(map(_copies, file.flows)), splits)
-    assign_flows(file, [link.path for link in links], specs, flows, report)
-    assign_fault_flows(file, [link.path for link in links], specs, flows, report)
+    _assign_flows(file, [link.path for link in links], specs, flows, report)
     complete = [spec for spec in specs if spec is not None]
     if report.found or report.hidden or len(complete) < len(specs):
         return None
@@ -215,6 +214,18 @@ def resolve(
         report.add(*refused)
         return None
     return _template(run, file, rtts, links)
+
+
+def _assign_flows(
+    file: ScenarioFile,
+    paths: Sequence[KeyPath],
+    specs: Sequence[LinkSpec | None],
+    flows: Sequence[FlowSpec],
+    report: Report,
+) -> None:
+    """Assign flows to the classes of queues, and to faults by packet number."""
+    assign_flows(file, paths, specs, flows, report)
+    assign_fault_flows(file, paths, specs, flows, report)
 
 
 def _template(
