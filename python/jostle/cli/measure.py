@@ -178,7 +178,7 @@ def _print(found: Measurement) -> None:
              _number(seen["rtt_mean_s"], 1e3, 1), *_pings(one["pings"]))
         )  # fmt: skip
     to = output.console()
-    to.print(measurement_verdict(manifest))
+    output.print_note(to, measurement_verdict(manifest))
     to.print(manifest["target"], style="bold")
     output.print_table(to, Table(header, tuple(rows), (), 1))
     if idle is not None:

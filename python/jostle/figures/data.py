@@ -313,7 +313,7 @@ def _line(one_flow: pl.DataFrame, panel: PanelColumn, label: str, *, extremes: b
     wide = wide.sort("time_s")
     end_s = wide["time_s"].to_numpy().astype(np.float64)
     values = wide.drop("time_s").cast(pl.Float64).fill_null(np.nan).to_numpy().T
-    values *= panel.factor
+    values = values * panel.factor  # a view of the series may be read-only
     band = series_band(values, bounds=panel.bounds)
     # A value describes its complete bin, so draw it at the middle.
     start_s = np.concatenate(([0.0], end_s[:-1]))[: len(end_s)]
