@@ -22,7 +22,7 @@ from jostle.figures.data import (
     StackedData,
     stacked,
 )
-from jostle.figures.page_colours import flow_places, with_page_colours
+from jostle.figures.page_colours import colour_indices, with_page_colours
 from jostle.figures.style import COLOURS
 from jostle.results.measures import measure, measures
 from jostle.results.tables import _heading
@@ -145,13 +145,14 @@ def test_flows_have_the_colour_of_their_controller_in_every_condition():
     def flows(*controllers):
         return [{"name": f"f{at}", "controller": one} for at, one in enumerate(controllers)]
 
-    assert flow_places([flows("cubic", "bbr"), flows("cubic", "reno"), flows("bbr", "cubic")]) == [
+    conditions = [flows("cubic", "bbr"), flows("cubic", "reno"), flows("bbr", "cubic")]
+    assert colour_indices(conditions) == [
         [0, 1], [0, 2], [1, 0],
     ]  # fmt: skip
-    assert flow_places([flows("cubic", "cubic"), flows("cubic", "bbr")]) == [[0, 1], [0, 2]]
+    assert colour_indices([flows("cubic", "cubic"), flows("cubic", "bbr")]) == [[0, 1], [0, 2]]
     # Flows without a controller have the colour of their name.
-    assert flow_places([flows("none", "none"), flows("none", "cubic")]) == [[0, 1], [0, 2]]
-    crowd = flow_places([flows(*["cubic"] * (len(COLOURS) + 2))])[0]
+    assert colour_indices([flows("none", "none"), flows("none", "cubic")]) == [[0, 1], [0, 2]]
+    crowd = colour_indices([flows(*["cubic"] * (len(COLOURS) + 2))])[0]
     assert crowd[: len(COLOURS)] == list(range(len(COLOURS)))
 
 

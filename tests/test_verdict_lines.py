@@ -98,9 +98,9 @@ def test_applications_come_before_the_share_of_downloads(first_line: First) -> N
 
 
 def test_documents_have_the_answer_after_their_format() -> None:
-    found = verdict_lines.with_answer({"schema": "x/1", "title": "y"}, "yes")
+    found = verdict_lines.add_verdict({"schema": "x/1", "title": "y"}, "yes")
     assert list(found.items()) == [("schema", "x/1"), ("answer", "yes"), ("title", "y")]
-    assert list(verdict_lines.with_answer({"title": "y"}, "yes")) == ["answer", "title"]
+    assert list(verdict_lines.add_verdict({"title": "y"}, "yes")) == ["answer", "title"]
 
 
 @pytest.mark.parametrize("command", ["run", "compare"])

@@ -28,7 +28,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Returns the delay of a packet: that of its batch, or a new one from `draw`.
+    /// Returns the delay of a packet: its batch has one, or `draw` returns a new one.
     pub fn delay<B>(&mut self, packet: &Packet<B>, draw: impl FnOnce() -> Span) -> Span {
         let size_bytes = u64::from(packet.size_bytes);
         let head = Some((packet.connection, packet.queued_at));

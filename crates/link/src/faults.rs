@@ -128,7 +128,7 @@ pub struct Faults {
     pub reorder: Option<Reordering>,
     /// Faults by number.
     pub numbered: Vec<NumberedFaults>,
-    /// Flow of each connection that has a number of its own, by that number. The link sets it.
+    /// Flow of each connection that has a separate number, by that number. The link sets it.
     pub flow_of: Vec<FlowId>,
 }
 

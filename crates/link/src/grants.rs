@@ -2,8 +2,8 @@
 //!
 //! A terminal reports its demand at regular request opportunities. After a latency of about one
 //! round trip by satellite, the gateway's plan gives it slots in a superframe. The classes of
-//! capacity and the rule for requests are those of DVB-RCS2 (ETSI EN 301 545-2) as the simulators
-//! sns3 and OpenSAND implement them.
+//! capacity and the rule for requests follow DVB-RCS2 (ETSI EN 301 545-2), as in the simulators
+//! sns3 and OpenSAND.
 //!
 //! All arithmetic is in whole bits and nanoseconds below 2⁶⁴, so that the kernel module computes the
 //! same grants.

@@ -52,7 +52,7 @@ pub struct Link<B> {
     /// Faults, and habits of netem.
     impairments: Option<Box<Impairments>>,
     may_reorder: bool,
-    /// A service can result in an exit before that of the head of the pipe.
+    /// A service can result in an exit before the head of the pipe exits.
     wakes_for_service: bool,
     /// Packets in transmission or propagation, in order of exit. Waiting packets follow with the
     /// exit [`Time::NEVER`], if the queue is stored here.

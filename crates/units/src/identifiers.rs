@@ -1,5 +1,5 @@
-//! Numbers of flows, connections and links, as types of their own: a flow's number cannot be used
-//! where a link's or a connection's is expected.
+//! Numbers of flows, connections and links, as separate types: the number of a flow cannot be used
+//! as the number of a link or connection.
 
 use std::fmt;
 

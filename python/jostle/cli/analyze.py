@@ -14,7 +14,7 @@ from jostle.cli.options import NO_STORE, GroupedCommand, csv_option, json_option
 from jostle.cli.output_targets import DOCUMENT, FIGURES, FOLDER, TABLE, Outputs, output_option
 from jostle.cli.table_options import frame_of, print_csv, shown_of, table_options
 from jostle.cli.time_option import seconds
-from jostle.cli.verdict_lines import run_verdict, with_answer
+from jostle.cli.verdict_lines import add_verdict, run_verdict
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
 
@@ -116,7 +116,7 @@ def analyze(
         return frame_of([results], shown, (), files)
 
     def document() -> dict[str, Any]:
-        return with_answer(results.to_dict(), run_verdict(results, ()))
+        return add_verdict(results.to_dict(), run_verdict(results, ()))
 
     quiet = as_json or as_csv
     if as_json:

@@ -24,7 +24,7 @@ from jostle.cli.options import (
 )
 from jostle.cli.output_targets import DOCUMENT, FIGURE, Outputs, output_option
 from jostle.cli.signals import interruptible
-from jostle.cli.verdict_lines import fit_verdict, with_answer
+from jostle.cli.verdict_lines import add_verdict, fit_verdict
 from jostle.errors import InputError, name_source, unknown
 from jostle.results.number_format import signed
 from jostle.safe_io.terminal_text import echo
@@ -148,7 +148,7 @@ def fit(
     for output in outputs.with_ending(".toml"):
         said.append(f"Left out of {output}: the comments of {file}, which describe its own values.")
     found = replace(found, assumptions=tuple(said))
-    document = with_answer({**found.to_dict(), "test": _documents(predicted)}, fit_verdict(found))
+    document = add_verdict({**found.to_dict(), "test": _documents(predicted)}, fit_verdict(found))
     if as_json:
         echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
     else:

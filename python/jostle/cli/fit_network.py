@@ -141,7 +141,7 @@ def _document(
 
     return {
         "schema": DOCUMENT,
-        "answer": _answer(every, found, described),
+        "answer": _verdict(every, found, described),
         "studies": {name: document(fitted) for name, fitted in every.items()},
         "assumptions": assumptions,
     }
@@ -170,7 +170,7 @@ def _write(one: Testbed, every: Mapping[str, FittedNetwork], *, quiet: bool) -> 
         echo(f"kept: {path}", err=quiet)
 
 
-def _answer(every: Mapping[str, FittedNetwork], found: TestbedFit, described: NetworkScore) -> str:
+def _verdict(every: Mapping[str, FittedNetwork], found: TestbedFit, described: NetworkScore) -> str:
     from jostle.studies.fitted_network_tables import claims_by_half
 
     fitted, before = (
@@ -199,7 +199,7 @@ def _print(
         for title, judged in (("as described", described), ("fitted", found.fitted)):
             halves = claims_by_half(fitted.split_by_claim, judged.claims[name])
             rows.append((name, title, *map(count_text, halves.values())))
-    to.print(_answer(every, found, described))
+    to.print(_verdict(every, found, described))
     to.print(one.file.title, style="bold")
     first = next(iter(every.values()))
     print_rows(value_rows(first))

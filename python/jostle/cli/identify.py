@@ -20,7 +20,7 @@ from jostle.cli.options import (
 )
 from jostle.cli.output_targets import DOCUMENT, FIGURE, Outputs, output_option
 from jostle.cli.signals import interruptible
-from jostle.cli.verdict_lines import identification_verdict, with_answer
+from jostle.cli.verdict_lines import add_verdict, identification_verdict
 from jostle.errors import name_source
 from jostle.results.number_format import percent
 from jostle.safe_io.terminal_text import echo
@@ -111,7 +111,7 @@ def identify(
         )  # fmt: skip
         said = (*_about_the_flow(run, observed, network), *direction, *found.assumptions)
         found = replace(found, assumptions=said, missing=(*found.missing, *of_network(rate)))
-    document = with_answer(found.to_dict(), identification_verdict(found))
+    document = add_verdict(found.to_dict(), identification_verdict(found))
     document["link"]["from"] = network
     if rate is not None:
         document["link"]["rate_bps"] = {

@@ -17,7 +17,7 @@ from jostle.cli.options import GroupedCommand
 from jostle.cli.output_folders import make_folder_of
 from jostle.cli.signals import orderly_interruption
 from jostle.cli.time_option import integer_seconds
-from jostle.cli.verdict_lines import measurement_verdict, with_answer
+from jostle.cli.verdict_lines import add_verdict, measurement_verdict
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def measure(
     ):
         found = measured(asked, folder, told)
     if as_json:
-        document = with_answer(found.manifest, measurement_verdict(found.manifest))
+        document = add_verdict(found.manifest, measurement_verdict(found.manifest))
         echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
     else:
         _print(found)

@@ -36,7 +36,7 @@ from jostle.cli.table_options import (
     shown_of,
     table_options,
 )
-from jostle.cli.verdict_lines import run_verdict, with_answer
+from jostle.cli.verdict_lines import add_verdict, run_verdict
 from jostle.errors import InputError, brief, name_source, unknown
 from jostle.safe_io.terminal_text import echo, single_line
 
@@ -162,7 +162,7 @@ def _print_and_write(
 
     def document() -> Any:
         documents = [
-            with_answer(results.to_dict(phases), answer)
+            add_verdict(results.to_dict(phases), answer)
             | {"validation": [status.to_dict() for status in statuses(results)]}
             for results, answer in zip(every, answers, strict=True)
         ]

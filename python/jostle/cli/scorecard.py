@@ -16,7 +16,7 @@ from jostle.cli.options import GroupedCommand, json_option
 from jostle.cli.output_targets import DOCUMENT, JUNIT, Outputs, output_option
 from jostle.cli.runners import runners
 from jostle.cli.suite_run import result_options, suite_options, suite_task
-from jostle.cli.verdict_lines import scorecard_verdict, with_answer
+from jostle.cli.verdict_lines import add_verdict, scorecard_verdict
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo, single_line
 
@@ -83,7 +83,7 @@ def scorecard(
     cards = [one.card for one in done]
     places = rank_controllers(cards)
     answer = scorecard_verdict(cards, places)
-    answered = with_answer(scorecard_document(cards), answer)
+    answered = add_verdict(scorecard_document(cards), answer)
     data = picture_data(done, MOST_PICTURES)
     pictures = _drawn(data, given["jobs"])
     words = ["jostle", "suite", "scorecard", *controllers]

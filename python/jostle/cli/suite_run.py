@@ -23,7 +23,7 @@ from jostle.cli.options import (
 )
 from jostle.cli.output_targets import DOCUMENT, JUNIT, Outputs, output_option
 from jostle.cli.runners import runners
-from jostle.cli.verdict_lines import suite_verdict, with_answer
+from jostle.cli.verdict_lines import add_verdict, suite_verdict
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo, single_line
 
@@ -131,7 +131,7 @@ def run_suite(
 
     outputs.prepare()
     card = _run_suite(environment, id_, controller, given)
-    answered = with_answer(document(card), suite_verdict(card))
+    answered = add_verdict(document(card), suite_verdict(card))
     if as_json:
         echo(json.dumps(answered, ensure_ascii=False, allow_nan=False))
     else:

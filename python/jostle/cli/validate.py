@@ -25,7 +25,7 @@ from jostle.cli.options import (
 from jostle.cli.output_targets import DOCUMENT, FOLDER, TABLE, Outputs, output_option
 from jostle.cli.run import carry_out_with, plan_files
 from jostle.cli.table_options import print_csv
-from jostle.cli.verdict_lines import validation_verdict, with_answer
+from jostle.cli.verdict_lines import add_verdict, validation_verdict
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
 
@@ -140,7 +140,7 @@ def _print_and_write_cells(
     from jostle.fidelity.document import document
 
     def answered() -> dict[str, Any]:
-        return with_answer(document(comparisons), validation_verdict(comparisons))
+        return add_verdict(document(comparisons), validation_verdict(comparisons))
 
     if as_json:
         echo(json.dumps(answered(), ensure_ascii=False, allow_nan=False))

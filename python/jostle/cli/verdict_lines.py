@@ -35,7 +35,7 @@ _APPLICATIONS = 3
 """Number of kinds of applications that a verdict names."""
 
 
-def with_answer(document: Mapping[str, Any], answer: str) -> dict[str, Any]:
+def add_verdict(document: Mapping[str, Any], answer: str) -> dict[str, Any]:
     """Return a document in which the answer follows the name of its format."""
     first = {"schema": document["schema"]} if "schema" in document else {}
     return {**first, "answer": answer, **document}
@@ -350,7 +350,7 @@ def recording_verdict(
 
 
 def synthesis_verdict(distances: Mapping[str, float]) -> str:
-    """Say how far the distributions of a generated recording are from those of its source."""
+    """Say how far the distributions of a generated recording are from its source."""
     parts = (f"{name} {distance:.4f}" for name, distance in distances.items())
     return (
         f"largest difference of the distributions (Kolmogorov-Smirnov, 0 to 1): {', '.join(parts)}"

@@ -1,7 +1,7 @@
 """How well the parts of a run are validated: its controllers, each with the queue that it meets.
 
-The comparisons with Linux are those of `docs/results/fidelity.md`, which
-`tools/results/record_cells.py` counts in `recorded_cells.toml`.
+The comparisons with Linux are in `docs/results/fidelity.md`;
+`tools/results/record_cells.py` counts them in `recorded_cells.toml`.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def statuses(results: FinishedRuns) -> list[ValidationStatus]:
 def _status_of_flow(spec: Spec, flow: FlowSpec) -> ValidationStatus:
     controller = flow["controller"]
     status = status_of(controller["name"], _slowest_queue(spec, flow))
-    if status.level != "unverified" and _has_other_parameters(controller):
+    if status.level != "unverified" and _differs_from_defaults(controller):
         return replace(status, text=status.text + _PARAMETERS)
     return status
 
@@ -158,7 +158,7 @@ def _slowest_queue(spec: Spec, flow: FlowSpec) -> str:
     return min(links, key=rate_bps)["queue"]["kind"]
 
 
-def _has_other_parameters(controller: Algorithm) -> bool:
+def _differs_from_defaults(controller: Algorithm) -> bool:
     own = _default_parameters().get(controller["name"], {})
     return any(own.get(name, value) != value for name, value in controller["parameters"].items())
 

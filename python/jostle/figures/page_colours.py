@@ -36,18 +36,18 @@ def with_page_colours(every: Sequence[FigureData]) -> list[FigureData]:
     coloured = []
     for data in every:
         labels = _labels(data)
-        places = _places([_CONTROLLER.sub(r"\1", label) for label in labels], known)
+        places = _indices([_CONTROLLER.sub(r"\1", label) for label in labels], known)
         coloured.append(_coloured(data, dict(zip(labels, places, strict=True))))
     return coloured
 
 
-def flow_places(conditions: Iterable[Sequence[Mapping[str, Any]]]) -> list[list[int]]:
+def colour_indices(conditions: Iterable[Sequence[Mapping[str, Any]]]) -> list[list[int]]:
     """Return the positions in the palette of all flows, by condition; see `with_page_colours`.
 
     The second flow of a controller in a condition has another colour, which it keeps as well.
     """
     known: dict[str, int] = {}
-    return [_places([coloured_as(flow) for flow in flows], known) for flows in conditions]
+    return [_indices([coloured_as(flow) for flow in flows], known) for flows in conditions]
 
 
 def coloured_as(flow: Mapping[str, Any]) -> str:
@@ -56,7 +56,7 @@ def coloured_as(flow: Mapping[str, Any]) -> str:
     return str(name if controller == NO_CONTROLLER else controller)
 
 
-def _places(names: Sequence[str], known: dict[str, int]) -> list[int]:
+def _indices(names: Sequence[str], known: dict[str, int]) -> list[int]:
     """Return a position for each name of a figure; a name may occur several times."""
     keys = [f"{names[:at].count(name)} {name}" for at, name in enumerate(names)]
     found = _colours(keys, known)

@@ -56,7 +56,7 @@ class _Traced(NamedTuple):
     label: str
     members: tuple[str, ...]
     controller: str = ""
-    """What gives a flow its colour; a flow without controller has its name."""
+    """Controller, which determines the colour; the name of a flow without one."""
 
 
 class _Grid(NamedTuple):
@@ -134,7 +134,7 @@ def charts(results: FinishedRuns, most_values: int = MOST_VALUES) -> Charts:
 
 
 def _visible(results: FinishedRuns) -> list[Measure]:
-    """Return the measures whose panels are visible at first: those of applications before others.
+    """Return the measures whose panels are visible at first: applications before others.
 
     A page with applications has no panel of cwnd at first.
     """

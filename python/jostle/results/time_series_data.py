@@ -21,7 +21,7 @@ from jostle.figures.data import (
     flow_label,
     stacked,
 )
-from jostle.figures.page_colours import flow_places
+from jostle.figures.page_colours import colour_indices
 from jostle.figures.style import COLOURS
 from jostle.results.compared_phase import OVERALL
 from jostle.results.flow_groups import flow_groups
@@ -157,7 +157,7 @@ def _controller_styles(results: FinishedRuns, condition: int) -> dict[str, tuple
         if results.runs_of(at)
     ]
     before = sum(bool(results.runs_of(at)) for at in range(condition))
-    places = flow_places(every[: before + 1])[before]
+    places = colour_indices(every[: before + 1])[before]
     return {flow["name"]: (place, place) for flow, place in zip(every[before], places, strict=True)}
 
 

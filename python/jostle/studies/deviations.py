@@ -46,7 +46,7 @@ class Deviation:
 
     @property
     def factor(self) -> float | None:
-        """The ratio or its inverse, whichever is at least 1."""
+        """The ratio, or its inverse if the ratio is below 1."""
         return None if self.ratio is None else max(self.ratio, 1 / self.ratio)
 
 

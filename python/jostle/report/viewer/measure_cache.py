@@ -136,7 +136,7 @@ class MeasureCache:
         return in_reading_order(found, found[0]) if found else [OVERALL]
 
     @property
-    def answer(self) -> Measure:
+    def first_measure(self) -> Measure:
         """Return the measure that a table shows first: of applications, or else goodput."""
         names = [one.name for one in shown_measures()]
         for shown in application_measures():

@@ -86,7 +86,7 @@ class StoreQueries:
         numbers = self._numbers_of(plan)
         present = self._runs()
         read = numbers.read(present)
-        shown = measure(measure_name) if measure_name else numbers.answer
+        shown = measure(measure_name) if measure_name else numbers.first_measure
         if shown.elsewhere:
             raise InputError(shown.elsewhere)
         wanted = phase if phase in numbers.phases else numbers.phases[0]

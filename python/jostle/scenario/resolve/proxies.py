@@ -221,7 +221,7 @@ def _opened(
         **spec,
         "name": f"@{cut.link}",
         "group": f"{flow.name}@{cut.link}",
-        # A run with problems is not built, so that nobody sees a missing controller.
+        # A run with problems is not built, so no result has a missing controller.
         "controller": controller or spec["controller"],
         "slow_start": slow_start,
         "memory": None,

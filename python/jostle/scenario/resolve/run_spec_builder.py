@@ -442,7 +442,7 @@ def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> FlowSpec:
         "name": flow.name,
         "group": flow.name,
         "transport": transport,
-        # A run with problems is not built, so that nobody sees a missing controller.
+        # A run with problems is not built, so no result has a missing controller.
         "controller": controller or {"name": "", "parameters": {}},
         "slow_start": slow_start,
         "memory": memory_spec(flow, path, registry, report, folder) if ours else None,
