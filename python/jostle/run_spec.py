@@ -152,38 +152,38 @@ DistributionKind: TypeAlias = (
 )
 
 
-class FaultSpec1(TypedDict):
+class LoseFault(TypedDict):
     """The packet is lost."""
 
     kind: Literal["lose"]
 
 
-class FaultSpec2(TypedDict):
+class MarkFault(TypedDict):
     """The packet is marked with CE, if it is ECN-capable."""
 
     kind: Literal["mark"]
 
 
-class FaultSpec3(TypedDict):
+class CorruptFault(TypedDict):
     """The packet is corrupted."""
 
     kind: Literal["corrupt"]
 
 
-class FaultSpec4(TypedDict):
+class DuplicateFault(TypedDict):
     """The packet arrives twice."""
 
     kind: Literal["duplicate"]
 
 
-class FaultSpec5(TypedDict):
+class LateFault(TypedDict):
     """The packet exits later, without delaying other packets."""
 
     by_ns: int
     kind: Literal["late"]
 
 
-FaultSpec: TypeAlias = FaultSpec1 | FaultSpec2 | FaultSpec3 | FaultSpec4 | FaultSpec5
+FaultSpec: TypeAlias = LoseFault | MarkFault | CorruptFault | DuplicateFault | LateFault
 
 
 LinuxRelease: TypeAlias = Literal["6.1", "4.15"]

@@ -255,7 +255,12 @@ def test_what_a_claim_loses(misses: tuple[float | None, ...], share: float) -> N
 def test_halves_are_halves_of_every_figure() -> None:
     study = load("geo-shared", STUDIES)
     halves = draw(study, ["pairs"], 17)
-    assert sorted((*halves.fit, *halves.held_out)) == sorted(one.id for one in study.file.claims)
+    of_pairs = [
+        one.id
+        for one in study.file.claims
+        if all(study.experiment_of(value)[0] == "pairs" for value in one.values)
+    ]
+    assert sorted((*halves.fit, *halves.held_out)) == sorted(of_pairs)
     for covered in study.file.coverage:
         sides = [
             sum(name in covered.ours for name in half) for half in (halves.fit, halves.held_out)
@@ -270,7 +275,7 @@ def test_halves_are_halves_of_every_figure() -> None:
     "name", [one for one in LIBRARY.names() if (STUDIES / one / FILE).is_file()]
 )
 def test_the_testbeds_here(name: str) -> None:
-    """Each can be read, and what is kept of its fit is of the halves that its seed draws."""
+    """Each can be read, and the halves of its recorded fit are those that its seed draws."""
     testbed = load_testbed(STUDIES / name)
     for study, halves in testbed.halves.items():
         fitted = testbed.studies[study].fitted
@@ -278,5 +283,8 @@ def test_the_testbeds_here(name: str) -> None:
             continue
         assert fitted.values.keys() == testbed.file.free.keys()
         drawn = dict.fromkeys(halves.fit, "fit") | dict.fromkeys(halves.held_out, "held out")
-        assert fitted.split_by_claim == drawn
+        # Claims that were added after the fit change the halves of the next one.
+        assert fitted.split_by_claim.keys() <= drawn.keys()
+        if fitted.split_by_claim.keys() == drawn.keys():
+            assert fitted.split_by_claim == drawn
         assert all(one.holds for one in fitted.required.values())
