@@ -73,18 +73,19 @@ def test_claims_stand_under_what_became_of_them(page) -> None:
 def test_charts_show_the_setup_that_is_chosen(page) -> None:
     page.locator(".charts").scroll_into_view_if_needed()
     page.wait_for_selector('.charts[data-ready="yes"]')
-    panel = page.locator(".panel").filter(has_text="Throughput").first
+    panel = page.locator(".panel").first
     box = panel.locator(".u-over").bounding_box()
 
-    def throughput() -> float:
+    def goodput() -> float:
         page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 30)
         words = panel.locator(".readout").inner_text().split(" · ")[1]
         page.mouse.move(0, 0)
         return float(words.rsplit(" ", 1)[1])
 
-    assert throughput() == pytest.approx(10, rel=0.1)
+    assert goodput() == pytest.approx(10, rel=0.1)
     page.get_by_label("setup", exact=True).select_option(label="slower link")
-    assert throughput() == pytest.approx(5, rel=0.1)
+    # After a loss the goodput of an interval is lower or higher than the rate of the link.
+    assert 3 < goodput() < 7
     page.locator(".legend-row button").first.click()
     assert page.locator('.legend-row button[aria-pressed="false"]').count() == 1
 
