@@ -68,6 +68,7 @@ impl<P: LinkObserver<Body>> Loop<P> {
                 queued_at: Time::ZERO,
                 ecn: Ecn::Capable,
                 hop: 0,
+                is_corrupted: false,
                 transport: Body { _words: [n; 5] },
             };
             link.push(Time::ZERO, packet, &mut probe);
