@@ -107,7 +107,7 @@ class ClaimRow:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the claim holds for the means, whatever their intervals; None if not judged."""
+        """Whether the means satisfy the claim, without their intervals; None if not judged."""
         found = [part.holds for part in self.parts]
         return False if False in found else None if None in found else True
 

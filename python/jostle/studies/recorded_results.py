@@ -171,11 +171,11 @@ def _claim(claim: Claim, row: ClaimRow, kept: RecordedClaim | None) -> ClaimRow:
     if kept is None or [part.values for part in kept.parts] != asked:
         parts = tuple(replace(p, ours=_estimate(p.ours.unit, None), holds=None) for p in row.parts)
     else:
-        parts = tuple(map(_part, row.parts, kept.parts))
+        parts = tuple(map(_judged_part, row.parts, kept.parts))
     return replace(row, parts=parts)
 
 
-def _part(part: Expectation, kept: RecordedPart) -> Expectation:
+def _judged_part(part: Expectation, kept: RecordedPart) -> Expectation:
     low, high = kept.interval or (None, None)
     ours = Estimate(kept.ours, low, high, kept.n, part.ours.unit, "recorded")
     if kept.ours is None:
