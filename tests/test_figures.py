@@ -103,14 +103,14 @@ def test_ticks_are_round_and_three_at_least(peak):
 def test_data_of_the_heat_maps(results):
     jain = figure_files.jain_data(results)
     assert jain.rows == ("cubic", "bbr", "vivace", "hybla")
-    assert jain.columns == ("overall", "startup", "steady")
+    assert jain.columns == ("steady", "startup", "overall")
     assert (jain.lowest, jain.highest) == (0.5, 1.0)
     expected = results.estimate("jain", "steady")["value"].to_list()
-    assert jain.values[:, 2].tolist() == pytest.approx(expected)
+    assert jain.values[:, 0].tolist() == pytest.approx(expected)
 
     difference = figure_files.difference_data(results)
     means = results.estimate("throughput", "overall").filter(condition="bbr")["value"]
-    assert difference.values[1, 0] == pytest.approx((means[0] - means[1]) / 1e6)
+    assert difference.values[1, 2] == pytest.approx((means[0] - means[1]) / 1e6)
     assert difference.lowest == -difference.highest
     assert difference.ends == ("newcomer ahead", "incumbent ahead")
 
