@@ -353,7 +353,9 @@ def test_the_commands(write: Write, tmp_path: Path, capsys: pytest.CaptureFixtur
     made = tmp_path / "made.csv"
     more = ["-o", str(tmp_path / "compared.png"), "--duration", "100 s", "-o", str(made)]
     assert status(["link", "generate", "--fit", str(gapped), *more]) == 0
-    assert "down_mbps: Kolmogorov-Smirnov distance 0." in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "(Kolmogorov-Smirnov, 0 to 1): " in said
+    assert "down_mbps 0." in said
     assert [one.name for one in read(made).columns] == ["down_mbps", "loss_percent"]
     assert status(["link", "generate", "--duration", "1 s", "-o", str(made)]) == 2
     assert (

@@ -68,7 +68,7 @@ _FLOW = (
     "pacing_rate_bps",
 )  # fmt: skip
 _LINK = (
-    "sent_bytes", "sent_packets", "queue_bytes",
+    "sent_bytes", "sent_packets", "queue_bytes", "duplicated",
     *(f"{outcome}_{reason}" for outcome in ("dropped", "marked") for reason in REASONS),
 )  # fmt: skip
 
