@@ -217,9 +217,9 @@ def test_ctrl_z_stops_the_program_until_it_is_in_the_foreground_again(terminal: 
     terminal.type("run sh -c 'echo read\"y\"; read line; echo got $line'\n")
     terminal.read("ready")
     terminal.type("\x1a")
-    # The shell drops what is typed before its prompt.
+    # The shell drops what is typed before its prompt, and sometimes the first character after it.
     terminal.read("Stopped", then="$ ")
-    terminal.type("fg\nhello\n")
+    terminal.type("    fg\nhello\n")
     terminal.read("got hello")
 
 
