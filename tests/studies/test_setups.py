@@ -192,3 +192,18 @@ def test_coverage(jostle) -> None:
     assert document["schema"] == "jostle.coverage/1"
     (found,) = document["studies"]
     assert [one["status"] for one in found["items"]] == ["yes", "no", "in part"]
+
+
+def test_recorded_results_of_linux_are_columns_of_their_setups(jostle, folder) -> None:
+    kept = {"version": "virtual-6.1", "date": "2026-11-22", "numbers": {}, "claims": {}}
+    setups = {name: kept | {"orders": {}} for name in ("described", "slow", "unknown")}
+    document = {"schema": "jostle.recorded/2", "setups": setups}
+    (folder / "small" / "linux.json").write_text(json.dumps(document))
+    code, out, err = jostle("--repeats", "1", "--json")
+    assert code == 0, err
+    (found,) = json.loads(out)["studies"]
+    on_linux = [(one["id"], one["title"]) for one in found["setups"] if one["backend"] == "kernel"]
+    assert on_linux == [
+        ("described", "Linux, 2026-11-22"),
+        ("slow", "slower link, Linux, 2026-11-22"),
+    ]

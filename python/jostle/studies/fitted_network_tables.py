@@ -1,4 +1,4 @@
-"""Tables of the fitted network on a study's page: its values, and claims that hold."""
+"""Tables of the fitted network on a study's page: its values, and verdicts on claims."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def value_rows(fitted: FittedNetwork) -> Table:
 
 
 def half_rows(fitted: FittedNetwork, evaluations: Evaluations) -> Table:
-    """Return the table of claims that hold, for claims used in the fit and claims held out."""
+    """Return the verdicts on the claims used in the fit, and on the claims held out."""
     header = ("claims", "of the fit's half", "of the half held out")
     rows = []
     for column, evaluation in evaluations.items():
