@@ -252,8 +252,8 @@ def test_an_identification_names_the_controller_and_the_next() -> None:
     assert verdict_lines.identification_verdict(alike) == line
 
 
-def _point(at: int, holds: bool | None) -> Any:
-    judgement = SimpleNamespace(holds=holds, certain=True)
+def _point(at: int, holds: bool | None, *, is_certain: bool = True) -> Any:
+    judgement = SimpleNamespace(holds=holds, certain=is_certain)
     return SimpleNamespace(point=(at,), labels={"rate": str(at)}, judgement=judgement)
 
 
@@ -274,6 +274,28 @@ def test_a_boundary_is_located(holds: list[bool | None], line: str) -> None:
     if None not in holds and len(set(holds)) > 1:
         several: Any = SimpleNamespace(places=places, variables=(1, 2))
         assert verdict_lines.boundary_verdict(several) == "the claim holds at 1 of 2 points"
+
+
+@pytest.mark.parametrize(
+    ("certain", "end"),
+    [
+        ("yyyy", ""),
+        ("nyyn", ""),
+        ("ynyy", "; 95 % intervals leave it open at 1"),
+        ("ynnn", "; 95 % intervals leave it open from 1 to 3"),
+        ("nnnn", "; no point is certain, use --repeats"),
+    ],
+)
+def test_a_boundary_within_intervals_is_one_of_means(certain: str, end: str) -> None:
+    holds = [True, True, False, False]
+    places = tuple(
+        _point(at, value, is_certain=one == "y")
+        for at, (value, one) in enumerate(zip(holds, certain, strict=True))
+    )
+    found: Any = SimpleNamespace(places=places, variables=(SimpleNamespace(key="rate"),))
+    steps = "the claim stops holding between 1 and 2 of rate"
+    line = f"by the means, {steps}{end}" if end else steps
+    assert verdict_lines.boundary_verdict(found) == line
 
 
 @pytest.mark.parametrize(

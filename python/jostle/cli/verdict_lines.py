@@ -475,12 +475,20 @@ def boundary_verdict(found: BoundaryResult) -> str:
         return f"the claim holds at all {points}"
     if len(found.variables) == 1:
         (key,) = (variable.key for variable in found.variables)
-        steps = [
+        pairs = changes(found.places)
+        steps = ", ".join(
             f"{'stops' if before.judgement.holds else 'begins'} holding between "
             f"{before.labels[key]} and {after.labels[key]}"
-            for before, after in changes(found.places)
-        ]
-        return f"the claim {', '.join(steps)} of {key}"
+            for before, after in pairs
+        )
+        if all(one.judgement.certain for pair in pairs for one in pair):
+            return f"the claim {steps} of {key}"
+        unsure = sorted((p for p in known if not p.judgement.certain), key=lambda one: one.point)
+        if len(unsure) == len(known):
+            return f"by the means, the claim {steps} of {key}; no point is certain, use --repeats"
+        ends = unsure[0].labels[key], unsure[-1].labels[key]
+        where = f"at {ends[0]}" if len(unsure) == 1 else f"from {ends[0]} to {ends[1]}"
+        return f"by the means, the claim {steps} of {key}; 95 % intervals leave it open {where}"
     return f"the claim holds at {holds} of {points}"
 
 

@@ -200,14 +200,20 @@ class BoundaryResult:
         shown = [(one, one.judgement.parts[0]) for one in self.places]
         there = [(one, part) for one, part in shown if part.ours.finite is not None]
         x = axis.axis_values(np.array([one.point[0] for one, _ in there]))
-        none = np.full(x.size, np.nan)
-        values = np.array([part.ours.finite for _, part in there], dtype=np.float64)
+        ours = [part.ours for _, part in there]
+        value, low, high = (
+            np.array([getattr(one, end) for one in ours], dtype=np.float64)
+            for end in ("finite", "low", "high")
+        )
         bounds = np.array([part.target for _, part in there])
-        ends = np.array([0, -1])
-        bound = Curve("bound", x[ends], bounds[ends], none[:2], none[:2])
-        curves = (Curve("runs", x, values, none, none), bound)
+        ends, none = np.array([0, -1]), np.full(2, np.nan)
+        bound = Curve("bound", x[ends], bounds[ends], none, none)
+        curves = (Curve("runs", x, value, low, high), bound)
         name = short_names([variable.key])[variable.key]
-        return CurvesData(axis.label(name), self.claim.text, curves, log_x=axis.log)
+        has_intervals = bool(np.isfinite(low).any())
+        caption = "Bars: 95 % confidence interval of the mean over the runs." if has_intervals else ""
+        label = axis.label(name)
+        return CurvesData(label, self.claim.text, curves, log_x=axis.log, caption=caption)
 
 
 @dataclass(frozen=True)

@@ -218,7 +218,10 @@ def _levels(path: KeyPath, values: Any, report: Report) -> list[GridValue]:
     elif isinstance(values, list):
         pairs = [GridValue(label_of(v), v, (*path, index)) for index, v in enumerate(values)]
     else:
-        report.add(path, "write a list of values, or a table of labels with values")
+        forms = "a list of values, or a table of labels with values"
+        if path[0] == "sample":
+            forms = 'a range, as in { from = "…", to = "…" }, or a list of values'
+        report.add(path, f"write {forms}")
         return []
     if not pairs:
         report.add(path, "no values — the grid would have no condition; write at least one")

@@ -210,6 +210,9 @@ def _message(detail: ErrorDetails, path: KeyPath) -> str:
                 form = "write a name, or a table"
             elif kind == "list_type" and isinstance(given, dict) and path in _LISTS_OF_TABLES:
                 form = f"write [[{key}]] above each of them"
+            elif kind.startswith("model_") and key in _MODELS:
+                keys = ", ".join(f"`{name}`" for name in models.keys_of(_MODELS[key]))
+                form = f"write a table with keys from {keys}"
             message = f"{_shown(given)} does not fit — {form}"
     return message
 
