@@ -211,7 +211,7 @@ class BoundaryResult:
         curves = (Curve("runs", x, value, low, high), bound)
         name = short_names([variable.key])[variable.key]
         has_intervals = bool(np.isfinite(low).any())
-        caption = "Bars: 95 % confidence interval of the mean over the runs." if has_intervals else ""
+        caption = "Band: 95 % confidence interval of the mean over the runs." if has_intervals else ""
         label = axis.label(name)
         return CurvesData(label, self.claim.text, curves, log_x=axis.log, caption=caption)
 
