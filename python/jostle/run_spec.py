@@ -319,6 +319,7 @@ class QuicSpec(TypedDict):
     initial_mtu_bytes: int
     mtu_discovery: bool
     pacing: bool
+    packet_threshold: NotRequired[int | None]
     recovery: QuicRecovery
     stream_receive_window_bytes: int
     streams: int

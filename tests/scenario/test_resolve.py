@@ -385,6 +385,7 @@ QUIC = {
     "recovery": "rfc9002",
     "gso_packets": 10,
     "pacing": True,
+    "packet_threshold": 3,
     "burst_limit_packets": None,
     "streams": 1,
     "stream_receive_window_bytes": 1_000_000,
@@ -401,11 +402,12 @@ QUIC = {
         ('{ kind = "quic", implementation = "noq", ack_frequency = "none" }', {}),
         (
             '{ kind = "quic", initial_mtu = "1350 B", mtu_discovery = false, recovery = "prr",'
-            " gso = 1, pacing = false, burst_limit = 500, streams = 4,"
+            " packet_threshold = 50, gso = 1, pacing = false, burst_limit = 500, streams = 4,"
             ' stream_receive_window = "500 kB", handshake = "0rtt" }',
             {
                 "initial_mtu_bytes": 1350,
                 "mtu_discovery": False,
+                "packet_threshold": 50,
                 "recovery": "prr",
                 "gso_packets": 1,
                 "pacing": False,

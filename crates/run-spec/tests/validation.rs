@@ -72,6 +72,11 @@ fn quic_is_told_what_it_can_do_and_nothing_of_tcp() {
         ("/flows/0/quic/stream_receive_window_bytes", json!(1_199), "expected 1200 to 60000000"),
         ("/flows/0/quic/stream_receive_window_bytes", json!(60_000_001), "1200 to 60000000"),
         ("/flows/0/quic/gso_packets", json!(0), "expected 1 to 64"),
+        (
+            "/flows/0/quic/packet_threshold",
+            json!(2),
+            "`flows[0].quic.packet_threshold` cannot be 2",
+        ),
         ("/flows/0/quic/burst_limit_packets", json!(100), "100: expected absent: paced packets"),
         (
             "/flows/0/tcp",

@@ -238,6 +238,7 @@ fn quic_settings(spec: &FlowSpec, run: &RunSpec, has_messages: bool) -> Result<S
     }
     let bytes = |bytes: u32| u16::try_from(bytes).map_err(|e| Error::unbuildable(&spec.name, e));
     let largest = bytes(spec.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
+    let default = Settings::default();
     Ok(Settings {
         datagram_bytes: bytes(quic.initial_mtu_bytes)?,
         discover_up_to_bytes: quic.mtu_discovery.then_some(largest),
@@ -246,6 +247,7 @@ fn quic_settings(spec: &FlowSpec, run: &RunSpec, has_messages: bool) -> Result<S
             max_ack_delay: asked.max_ack_delay_ns.map(Span::from_ns),
             reordering_threshold: asked.reordering_threshold,
         }),
+        packet_threshold: quic.packet_threshold.unwrap_or(default.packet_threshold),
         recovery: match quic.recovery {
             QuicRecovery::Rfc9002 => Recovery::Rfc9002,
             QuicRecovery::Prr => Recovery::Prr,
@@ -270,6 +272,6 @@ fn quic_settings(spec: &FlowSpec, run: &RunSpec, has_messages: bool) -> Result<S
         ecn: spec.ecn,
         log: log_title(run, spec),
         peer: spec.peer,
-        ..Settings::default()
+        ..default
     })
 }

@@ -8,8 +8,8 @@ use jostle_congestion::EcnFeedback;
 use jostle_controllers::registry;
 use jostle_metrics::{FlowPhase, Recorder};
 use jostle_run_spec::{
-    AckFrequencySpec, FlowSpec, LinuxRelease, QuicHandshake, QuicRecovery, QuicSpec, RunSpec,
-    SourceSpec, TraceLevel,
+    AckFrequencySpec, FlowSpec, JitterSpec, LinuxRelease, Quantile, QuicHandshake, QuicRecovery,
+    QuicSpec, RunSpec, SourceSpec, TraceLevel,
 };
 use jostle_sim::Error;
 use jostle_units::{Span, Time};
@@ -191,6 +191,26 @@ fn zero_rtt_saves_a_round_trip_and_fewer_acks_come_if_asked() {
     };
     let (often, seldom) = (acks(None), acks(Some(seldom)));
     assert!(4 * seldom < often && 8 * seldom > often, "{seldom} of {often}");
+}
+
+#[test]
+fn a_larger_packet_threshold_tolerates_more_reordering() {
+    let sent = |packet_threshold: Option<u32>| {
+        let one =
+            with(quic("f", "cubic", 40 * MS), |quic| quic.packet_threshold = packet_threshold);
+        let mut spec = over(20 * S, vec![one]);
+        // 8 ms are up to 13 packets of 1472 bytes at 20 Mbit/s.
+        let quantiles = [(0.0, 0), (1.0, 8 * MS)]
+            .map(|(probability, value_ns)| Quantile { probability, value_ns });
+        spec.links[0].delay.jitter =
+            Some(JitterSpec { quantiles: quantiles.into(), correlation_ns: 0, reorder: true });
+        let summary = measure(&spec);
+        let overall = summary.flows[0].phases.get("overall").unwrap();
+        (overall.retransmitted_packets.unwrap(), overall.goodput_bps)
+    };
+    let ((many, slow), (few, fast)) = (sent(None), sent(Some(40)));
+    assert!(many > 3 * few, "{many} and {few} packets");
+    assert!(fast > 1.5 * slow, "{fast} and {slow} bit/s");
 }
 
 /// Every second flow of a random run becomes one over QUIC.

@@ -69,6 +69,9 @@ class Quic(ScenarioTable):
     )
     """When the receiver sends ACKs: "none" for every second packet (RFC 9000), a number of packets
     that may arrive without an ACK, or a table."""
+    packet_threshold: Annotated[int, Field(ge=3, le=1 << 20)] = 3
+    """Number of later packets whose ACK declares an earlier packet lost (RFC 9002 §6.1.1);
+    more tolerates more reordering."""
     recovery: Literal["rfc9002", "prr"] = "rfc9002"
     """Whether a window-based controller reduces cwnd at once (`rfc9002`) or gradually during
     recovery, as TCP does (`prr`)."""

@@ -16,6 +16,9 @@ pub struct QuicSpec {
     pub mtu_discovery: bool,
     /// ACK frequency that the sender requests (absent: ACKs follow RFC 9000 §13.2).
     pub ack_frequency: Option<AckFrequencySpec>,
+    /// Number of later packets whose ACK declares an earlier packet lost (RFC 9002 §6.1.1,
+    /// kPacketThreshold; absent: 3).
+    pub packet_threshold: Option<u32>,
     /// Method by which the cwnd of a window-based controller is reduced after a loss.
     pub recovery: QuicRecovery,
     /// Maximum number of packets that the sender passes to its host in one call (generic

@@ -1,5 +1,7 @@
 //! Validation of QUIC flows.
 
+use std::ops::RangeInclusive;
+
 use jostle_congestion::EcnFeedback;
 use jostle_controllers::registry;
 use jostle_units::{DATAGRAM_HEADER_BYTES, MAX_MTU_BYTES, MIN_QUIC_PAYLOAD_BYTES};
@@ -14,6 +16,8 @@ use crate::{
 /// Integers in QUIC frames have at most 62 bits (RFC 9000 §16); half the packets of a run are a
 /// sufficient threshold.
 const MAX_ACK_THRESHOLD: u32 = 1 << 20;
+/// Accepted packet thresholds (RFC 9002 §6.1.1: at least 3).
+const PACKET_THRESHOLDS: RangeInclusive<u32> = 3..=1 << 20;
 /// Maximum number of segments per call of a socket (Linux's `UDP_MAX_SEGMENTS`).
 const MAX_GSO_PACKETS: u32 = 64;
 /// Maximum number of packets in an unpaced burst; no receive window holds more.
@@ -31,6 +35,9 @@ pub(super) fn check(at: SpecPath<'_>, flow: &FlowSpec) -> Result<(), SpecError> 
     window(format_args!("{place}.stream_receive_window_bytes"), flow, quic)?;
     within(format_args!("{place}.gso_packets"), quic.gso_packets, 1..=MAX_GSO_PACKETS)?;
     within(format_args!("{place}.streams"), quic.streams, 1..=MAX_STREAMS)?;
+    if let Some(packets) = quic.packet_threshold {
+        within(format_args!("{place}.packet_threshold"), packets, PACKET_THRESHOLDS)?;
+    }
     burst_limit(format_args!("{place}.burst_limit_packets"), quic)?;
     if let Some(asked) = &quic.ack_frequency {
         ack_frequency(format_args!("{place}.ack_frequency"), asked)?;

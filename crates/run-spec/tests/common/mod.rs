@@ -322,7 +322,7 @@ pub fn quic_flow(name: &str, source: Value) -> Value {
     flow["quic"] = json!({
         "implementation": null, "initial_mtu_bytes": 1_200, "mtu_discovery": true,
         "ack_frequency": null, "recovery": "rfc9002", "gso_packets": 10, "pacing": true,
-        "burst_limit_packets": null, "streams": 1,
+        "packet_threshold": null, "burst_limit_packets": null, "streams": 1,
         "stream_receive_window_bytes": 1_000_000, "handshake": "1rtt", "crypto": "none",
     });
     flow

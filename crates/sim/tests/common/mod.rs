@@ -141,6 +141,7 @@ pub fn over_quic(flow: FlowSpec) -> FlowSpec {
             recovery: QuicRecovery::Rfc9002,
             gso_packets: 10,
             pacing: true,
+            packet_threshold: None,
             burst_limit_packets: None,
             streams: 1,
             stream_receive_window_bytes: flow.receive_window_bytes,

@@ -148,6 +148,7 @@ def _quic_spec(
         "initial_mtu_bytes": quic.initial_mtu,
         "mtu_discovery": quic.mtu_discovery,
         "ack_frequency": ack_frequency,
+        "packet_threshold": quic.packet_threshold,
         "recovery": quic.recovery,
         "gso_packets": quic.gso,
         "pacing": quic.pacing,
