@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from jostle.fidelity import Comparison
     from jostle.inference.fit import Fit
     from jostle.inference.identify import Identification
+    from jostle.parameter_search.boundary import SamplePoint
     from jostle.parameter_search.boundary_report import BoundaryResult
     from jostle.parameter_search.sensitivity import Sensitivity
     from jostle.parameter_search.tuning import Part
@@ -462,8 +463,6 @@ def sensitivity_verdict(found: Sequence[Sensitivity]) -> str:
 
 def boundary_verdict(found: BoundaryResult) -> str:
     """Say where the claim stops holding."""
-    from jostle.parameter_search.boundary import changes
-
     known = [one for one in found.places if one.judgement.holds is not None]
     holds = sum(bool(one.judgement.holds) for one in known)
     points = count(len(known), "point")
@@ -474,22 +473,30 @@ def boundary_verdict(found: BoundaryResult) -> str:
     if holds == len(known):
         return f"the claim holds at all {points}"
     if len(found.variables) == 1:
-        (key,) = (variable.key for variable in found.variables)
-        pairs = changes(found.places)
-        steps = ", ".join(
-            f"{'stops' if before.judgement.holds else 'begins'} holding between "
-            f"{before.labels[key]} and {after.labels[key]}"
-            for before, after in pairs
-        )
-        if all(one.judgement.certain for pair in pairs for one in pair):
-            return f"the claim {steps} of {key}"
-        unsure = sorted((p for p in known if not p.judgement.certain), key=lambda one: one.point)
-        if len(unsure) == len(known):
-            return f"by the means, the claim {steps} of {key}; no point is certain, use --repeats"
-        ends = unsure[0].labels[key], unsure[-1].labels[key]
-        where = f"at {ends[0]}" if len(unsure) == 1 else f"from {ends[0]} to {ends[1]}"
-        return f"by the means, the claim {steps} of {key}; 95 % intervals leave it open {where}"
+        return _boundary_over_one_key(found, known)
     return f"the claim holds at {holds} of {points}"
+
+
+def _boundary_over_one_key(found: BoundaryResult, known: Sequence[SamplePoint]) -> str:
+    """Say where the means cross the bound, and where the intervals include it."""
+    from jostle.parameter_search.boundary import changes
+
+    (key,) = (variable.key for variable in found.variables)
+    pairs = changes(found.places)
+    steps = ", ".join(
+        f"{'stops' if before.judgement.holds else 'begins'} holding between "
+        f"{before.labels[key]} and {after.labels[key]}"
+        for before, after in pairs
+    )
+    text = f"the claim {steps} of {key}"
+    if all(one.judgement.certain for pair in pairs for one in pair):
+        return text
+    unsure = sorted((p for p in known if not p.judgement.certain), key=lambda one: one.point)
+    if len(unsure) == len(known):
+        return f"by the means, {text}; no point is certain, use --repeats"
+    ends = unsure[0].labels[key], unsure[-1].labels[key]
+    where = f"at {ends[0]}" if len(unsure) == 1 else f"from {ends[0]} to {ends[1]}"
+    return f"by the means, {text}; 95 % intervals leave it open {where}"
 
 
 def tuning_verdict(found: TuningResult) -> str:

@@ -210,8 +210,9 @@ class BoundaryResult:
         bound = Curve("bound", x[ends], bounds[ends], none, none)
         curves = (Curve("runs", x, value, low, high), bound)
         name = short_names([variable.key])[variable.key]
-        has_intervals = bool(np.isfinite(low).any())
-        caption = "Band: 95 % confidence interval of the mean over the runs." if has_intervals else ""
+        caption = ""
+        if np.isfinite(low).any():
+            caption = "Band: 95 % confidence interval of the mean over the runs."
         label = axis.label(name)
         return CurvesData(label, self.claim.text, curves, log_x=axis.log, caption=caption)
 

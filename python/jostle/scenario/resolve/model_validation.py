@@ -205,16 +205,22 @@ def _message(detail: ErrorDetails, path: KeyPath) -> str:
         case "too_short":
             message = "no flows — write at least one [[flows]] table"
         case _:
-            form = _FORMS.get(kind, detail["msg"])
-            if key in WORD_KEYS:
-                form = "write a name, or a table"
-            elif kind == "list_type" and isinstance(given, dict) and path in _LISTS_OF_TABLES:
-                form = f"write [[{key}]] above each of them"
-            elif kind.startswith("model_") and key in _MODELS:
-                keys = ", ".join(f"`{name}`" for name in models.keys_of(_MODELS[key]))
-                form = f"write a table with keys from {keys}"
+            form = _form(detail, path)
             message = f"{_shown(given)} does not fit — {form}"
     return message
+
+
+def _form(detail: ErrorDetails, path: KeyPath) -> str:
+    """Say in which form the value of a key is written."""
+    kind, key = detail["type"], str(path[-1]) if path else ""
+    if key in WORD_KEYS:
+        return "write a name, or a table"
+    if kind == "list_type" and isinstance(detail["input"], dict) and path in _LISTS_OF_TABLES:
+        return f"write [[{key}]] above each of them"
+    if kind.startswith("model_") and key in _MODELS:
+        keys = ", ".join(f"`{name}`" for name in models.keys_of(_MODELS[key]))
+        return f"write a table with keys from {keys}"
+    return _FORMS.get(kind, detail["msg"])
 
 
 def _example(path: KeyPath) -> str:
