@@ -90,7 +90,7 @@ def test_warnings_are_text(tmp_path: Path) -> None:
         jostle.load(path)
     named = text.replace(f'"one{HOSTILE}"', '"one"')
     path.write_text(f'{named}\n[grid]\n"flows.one.rtt" = {{ "{HOSTILE}" = "40 ms" }}\n', "utf-8")
-    with pytest.warns(UserWarning, match="lives on marks") as warned:
+    with pytest.warns(UserWarning, match="needs ECN marks") as warned:
         jostle.run(path)
     assert not any(OBEYED.search(str(one.message)) for one in warned)
 

@@ -151,6 +151,11 @@ def test_equal_words_are_written_once() -> None:
     )
     both = [status_of("reno", "codel"), status_of("reno", "pie")]
     assert in_a_line(both).startswith("Validation: reno behind codel, reno behind pie equals Linux")
+    others = [status_of("cubic", "cake"), status_of("cubic", "sfq"), status_of("bbr", "cake")]
+    line = in_a_line(others)
+    assert line.count("cubic equals") == 1
+    assert "not compared behind cake, sfq;" in line
+    assert line.endswith("not compared behind cake.")
     assert in_a_line([]) == ""
     assert ValidationStatus("a", "b", "paper", "c", "d").to_dict()["unexplained"] == []
 

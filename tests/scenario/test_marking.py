@@ -38,7 +38,9 @@ def write(folder: Path, controller: str, queue: str, more: str = "") -> Path:
 def test_a_path_that_never_marks_is_told_of_once(tmp_path, controller, queue):
     path = write(tmp_path, controller, queue)
     (note,) = jostle.load(path).plan(repeats=3).notes
-    assert note.startswith(f"flow one: {controller} lives on marks, and no queue of its path marks")
+    assert note.startswith(
+        f"flow one: {controller} needs ECN marks, and no queue of its path marks"
+    )
     kind = "codel" if "codel" in queue else "drop_tail"
     assert f"(bottleneck: {kind})" in note
     with pytest.warns(UserWarning, match="flow one: "):
@@ -64,5 +66,5 @@ def test_the_command_line_says_it_on_stderr(tmp_path):
     start = "import sys; from jostle.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", start, "run", "--store", "none", "--json", str(path)]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "note: flow one: dctcp lives on marks" in told.stderr
-    assert "lives on marks" not in told.stdout
+    assert "note: flow one: dctcp needs ECN marks" in told.stderr
+    assert "needs ECN marks" not in told.stdout

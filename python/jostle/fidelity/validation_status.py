@@ -181,9 +181,16 @@ def in_a_line(found: Sequence[ValidationStatus]) -> str:
     """Return a sentence on all parts of a run: equal words are written once."""
     names = [status.controller for status in found]
     by_text: dict[str, dict[str, None]] = {}
+    queues: dict[str, dict[str, None]] = {}
     for status in found:
         several = names.count(status.controller) > 1 and status.level == "linux"
         who = f"{status.controller} behind {status.queue}" if several else status.controller
-        by_text.setdefault(status.text, {}).setdefault(who)
-    parts = [f"{', '.join(names)} {text}" for text, names in by_text.items()]
+        text = status.text
+        if status.level == "linux_other_queue":
+            # Queues of the same controller without a comparison are listed together.
+            text = text.replace(f" behind {status.queue}", f" behind {{{status.controller}}}")
+            queues.setdefault(status.controller, {}).setdefault(status.queue)
+        by_text.setdefault(text, {}).setdefault(who)
+    listed = {controller: ", ".join(those) for controller, those in queues.items()}
+    parts = [f"{', '.join(names)} {text}".format_map(listed) for text, names in by_text.items()]
     return f"Validation: {'; '.join(parts)}." if parts else ""

@@ -34,8 +34,8 @@ def flows_without_ecn_marking(spec: Mapping[str, Any]) -> Iterator[str]:
             continue
         told = ", ".join(f"{link['name']}: {link['queue']['kind']}" for link in path)
         yield (
-            f"flow {flow['name']}: {name} lives on marks, and no queue of its path marks ({told}), "
-            "so that it answers losses alone, as Reno does; give a queue ecn = true, "
+            f"flow {flow['name']}: {name} needs ECN marks, and no queue of its path marks ({told}), "
+            "so it reacts to losses only, as Reno does; give a queue ecn = true, "
             'or the kind "step_mark" or "dualpi2"'
         )
 
