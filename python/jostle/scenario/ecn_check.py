@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["flows_without_ecn_marking"]
 
-_LIVING_ON_MARKS = frozenset({"dctcp", "prague"})
+_NEEDING_MARKS = frozenset({"dctcp", "prague"})
 """Controllers whose congestion response is to ECN marks. They respond to loss like Reno."""
 
 _ALWAYS_MARKING = frozenset({"step_mark", "dualpi2", "cake"})
@@ -27,15 +27,15 @@ def flows_without_ecn_marking(spec: Mapping[str, Any]) -> Iterator[str]:
     links = spec.get("links", ())
     for number, flow in enumerate(spec.get("flows", ())):
         name = flow["controller"]["name"]
-        if name not in _LIVING_ON_MARKS or not flow["ecn"]:
+        if name not in _NEEDING_MARKS or not flow["ecn"]:
             continue
         path = [links[index] for index in flow["path"]]
         if any(_marks(queue) for link in path for queue in _queues_of(link, number)):
             continue
         told = ", ".join(f"{link['name']}: {link['queue']['kind']}" for link in path)
         yield (
-            f"flow {flow['name']}: {name} needs ECN marks, and no queue of its path marks ({told}), "
-            "so it reacts to losses only, as Reno does; give a queue ecn = true, "
+            f"flow {flow['name']}: {name} needs ECN marks, and no queue of its path marks "
+            f"({told}), so it reacts to losses only, as Reno does; give a queue ecn = true, "
             'or the kind "step_mark" or "dualpi2"'
         )
 
