@@ -166,6 +166,9 @@ impl Proteus {
             }
             return self.probe(now);
         }
+        if upwards && self.is_unused() {
+            return self.probe(now);
+        }
         self.upwards = upwards;
         let sign = if upwards { 1.0 } else { -1.0 };
         self.rate_bps *= 1.0 + sign * self.parameters.epsilon;
@@ -202,7 +205,9 @@ impl Proteus {
         let (apart, gain) = (tried.0 - self.latest.0, tried.1 - self.latest.1);
         let slope = if apart != 0.0 { gain / apart } else { 0.0 };
         let sign = if self.upwards { 1.0 } else { -1.0 };
-        if sign * slope > 0.0 {
+        if self.upwards && self.is_unused() {
+            self.leave_for_probe(now);
+        } else if sign * slope > 0.0 {
             self.rounds += 1;
             let change = self.change(slope.abs());
             self.latest = tried;
@@ -213,6 +218,12 @@ impl Proteus {
             self.go(-sign * change);
             self.leave_for_probe(now);
         }
+    }
+
+    /// Returns whether less than half of the rate was sent in the last interval. Then the
+    /// application limits it, and a utility says nothing for a higher rate (RFC 9002 §7.8).
+    fn is_unused(&self) -> bool {
+        self.last.sent_bps < 0.5 * self.rate_bps
     }
 
     /// Changes the rate and starts an interval, unless the minimum rate is reached.

@@ -28,7 +28,28 @@ fn probing(mode: &str) -> Pcc<Proteus> {
     proteus.rate_bps = 20e6;
     proteus.leave(NOW);
     assert_eq!((proteus.mode(), proteus.rate_bps), ("probing", 10e6));
+    // The application has data.
+    proteus.last.sent_bps = f64::INFINITY;
     proteus
+}
+
+#[test]
+fn an_unused_rate_does_not_rise() {
+    let mut proteus = probing("primary");
+    proteus.last.sent_bps = 4.9e6;
+    proteus.decide(NOW, &results(&[0.9, 0.9, 0.9]));
+    assert_eq!((proteus.mode(), proteus.rate_bps), ("probing", 10e6));
+    // Down it goes in spite of that.
+    proteus.decide(NOW, &results(&[-0.9, -0.9, -0.9]));
+    assert_eq!(proteus.mode(), "moving");
+    assert!(proteus.rate_bps < 9.5e6);
+    // A move upwards ends as well.
+    let mut proteus = probing("primary");
+    proteus.decide(NOW, &results(&[0.9, 0.9, 0.9]));
+    let rate_bps = proteus.rate_bps;
+    proteus.last.sent_bps = 0.4 * rate_bps;
+    proteus.moved(NOW, (rate_bps, 200.0));
+    assert_eq!((proteus.mode(), proteus.rate_bps), ("probing", rate_bps));
 }
 
 /// Results of pairs around 10 Mbit/s whose utility has the given slopes per Mbit/s.
