@@ -99,7 +99,7 @@ def test_a_page_stays_small_and_says_how(results: ResultSet) -> None:
     # Two conditions of four bins, with two flows and a link: mean and interval of each.
     means = 2 * 4 * 3 * 3 * len(charts(results).data["panels"])
     few = charts(results, most_values=means)
-    assert few.notes[1:] == ("Runs by themselves are left out here to keep this page small.",)
+    assert few.notes[1:] == ("Single runs are left out to keep this page small.",)
     assert len(few.values) < every
     fewer = charts(results, most_values=200)
     assert len(fewer.notes) == 4

@@ -147,14 +147,15 @@ def _visible(results: FinishedRuns) -> list[Measure]:
 def _lines_note(results: FinishedRuns, shown: Sequence[int]) -> str:
     """Say what lines and bands are, and of how many runs."""
     runs = {len(results.runs_of(index)) for index in shown}
+    band = (
+        "Band of a queue: smallest to largest value. Goodput counts data in order, so it can exceed "
+        "the rate of the link for an instant after a loss is repaired."
+    )
     if runs == {1}:
-        return "One run of each condition. Band of a queue: smallest to largest value."
+        return f"One run of each condition. {band}"
     low, high = min(runs), max(runs)
     of = f"{low} runs" if low == high else f"{low} to {high} runs"
-    return (
-        f"Lines: mean over {of} of each condition, with its 95 % interval. Band of a queue: "
-        "smallest to largest value."
-    )
+    return f"Lines: mean over {of} of each condition, with its 95 % interval. {band}"
 
 
 @dataclass
@@ -181,11 +182,11 @@ class _Plan:
         means = sum(bins * who * 3 for bins, who, _ in sizes)
         if singly > most_values:
             plan.each_run = False
-            plan.notes.append("Runs by themselves are left out here to keep this page small.")
+            plan.notes.append("Single runs are left out to keep this page small.")
         if not plan.each_run and means * panels > most_values:
             plan.every_measure = False
             panels = visible
-            plan.notes.append("Only the most asked-for measures have charts here.")
+            plan.notes.append("Only the measures that are shown first have charts.")
         if not plan.each_run and means * panels > most_values:
             plan.together = -(-means * panels // most_values)
             plan.notes.append(f"A point summarizes {plan.together} intervals of the series.")
