@@ -148,8 +148,8 @@ def _lines_note(results: FinishedRuns, shown: Sequence[int]) -> str:
     """Say what lines and bands are, and of how many runs."""
     runs = {len(results.runs_of(index)) for index in shown}
     band = (
-        "Band of a queue: smallest to largest value. Goodput counts data in order, so it can exceed "
-        "the rate of the link for an instant after a loss is repaired."
+        "Band of a queue: smallest to largest value. Goodput counts data in order, so it can "
+        "exceed the rate of the link for an instant after a loss is repaired."
     )
     if runs == {1}:
         return f"One run of each condition. {band}"
