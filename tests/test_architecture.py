@@ -44,7 +44,7 @@ TESTS_MAY_USE = {"tcp": "controllers", "quic": "controllers registry"}
 # From the bottom up. A package may import packages of lower layers and, within its layer, the
 # packages to its left.
 LAYERS = (
-    "_core errors run_spec safe_io stats",
+    "_core errors first_use run_spec safe_io stats",
     "kernel_images quic scenario",
     "gym emulate backends",
     "figures results store runner",

@@ -21,8 +21,8 @@ def test_a_change_of_a_crate_checks_its_users_too() -> None:
 
 
 def test_the_nearest_tests_are_chosen() -> None:
-    chosen = affected_tests(["python/jostle/stats/estimate.py"])
-    assert "tests/test_stats.py" in chosen
+    chosen = affected_tests(["python/jostle/stats/mean_estimate.py"])
+    assert "tests/test_stats_numbers.py" in chosen
     assert len(chosen) < len(list((ROOT / "tests").rglob("test_*.py"))) / 2
     assert affected_tests(["tests/test_stats.py"]) == ["tests/test_stats.py"]
     assert "tests/test_scenarios.py" in affected_tests(["scenarios/first.toml"])
@@ -43,5 +43,5 @@ def test_rust_and_python_are_checked_for_what_changed() -> None:
     assert titles == [
         *("format (Rust)", "lint (Rust)", "tests (Rust)", "engine", "prose", "tests (Python)")
     ]
-    titles = [step.title for step in steps(["python/jostle/stats/estimate.py"])]
+    titles = [step.title for step in steps(["python/jostle/stats/mean_estimate.py"])]
     assert titles == ["format (Python)", "lint (Python)", "types", "prose", "tests (Python)"]

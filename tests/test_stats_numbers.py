@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from jostle import stats
 from jostle.stats import Envelope, envelope
-from jostle.stats.estimate import half_widths
+from jostle.stats.mean_estimate import half_widths
+from jostle.stats.student_t import t_quantile
 from scipy.stats import bootstrap, ttest_ind
 from scipy.stats import t as student
 
@@ -317,3 +318,13 @@ def test_envelope_keeps_the_first_of_equally_distant_points() -> None:
 def test_envelope_keeps_a_share(keep: float) -> None:
     with pytest.raises(ValueError, match=r"^keep must lie above 0 and not beyond 1$"):
         envelope(np.arange(3.0), np.arange(3.0), keep)
+
+
+@pytest.mark.parametrize("n", range(2, 12))
+def test_means_of_few_values_are_those_of_numpy(n: int) -> None:
+    for seed in range(200):
+        sample = np.random.default_rng(seed).normal(1e6, 10.0 ** (seed % 9), n)
+        found = stats.estimate(sample.tolist(), "s")
+        assert found.value == sample.mean()
+        half = t_quantile(n - 1, 0.975) * sample.std(ddof=1) / np.sqrt(n)
+        assert (found.low, found.high) == (found.value - half, found.value + half)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from jostle.kernel_images.boot import GuestError, GuestOutput, GuestTimeoutError, run_guest
-from jostle.kernel_images.image_paths import Image, KernelMissingError, Kind, find
+from typing import TYPE_CHECKING
+
+from jostle.first_use import lazy_names
+
+if TYPE_CHECKING:
+    from jostle.kernel_images.boot import GuestError, GuestOutput, GuestTimeoutError, run_guest
+    from jostle.kernel_images.image_paths import Image, KernelMissingError, Kind, find
 
 __all__ = [
     "GuestError",
@@ -15,3 +20,17 @@ __all__ = [
     "find",
     "run_guest",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "GuestError": "boot",
+        "GuestOutput": "boot",
+        "GuestTimeoutError": "boot",
+        "Image": "image_paths",
+        "KernelMissingError": "image_paths",
+        "Kind": "image_paths",
+        "find": "image_paths",
+        "run_guest": "boot",
+    },
+)

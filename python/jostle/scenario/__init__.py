@@ -10,8 +10,9 @@ Names are imported when they are first used: `jostle --help` needs only the temp
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from jostle.first_use import lazy_names
 
 if TYPE_CHECKING:
     from jostle.scenario.parsing.problems import Problem, ScenarioError
@@ -31,20 +32,17 @@ __all__ = [
     "load_text",
 ]
 
-_HOMES = {
-    "Condition": "plan",
-    "PlannedRun": "plan",
-    "Problem": "parsing.problems",
-    "Registry": "registry",
-    "RunPlan": "plan",
-    "Scenario": "scenario",
-    "ScenarioError": "parsing.problems",
-    "load": "scenario",
-    "load_text": "scenario",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Condition": "plan",
+        "PlannedRun": "plan",
+        "Problem": "parsing.problems",
+        "Registry": "registry",
+        "RunPlan": "plan",
+        "Scenario": "scenario",
+        "ScenarioError": "parsing.problems",
+        "load": "scenario",
+        "load_text": "scenario",
+    },
+)

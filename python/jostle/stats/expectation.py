@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from jostle.stats.estimate import Estimate
+from jostle.stats.mean_estimate import Estimate
 
 Relation = Literal["above", "below", "about"]
 Verdict = Literal["holds", "fails", "open"]

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from jostle.stats.descriptive import drop_missing
+from jostle.stats.student_t import t_probability
 
 EffectSize = Literal["small", "medium", "large", "very large"]
 
@@ -63,12 +64,10 @@ def t_test(first: Iterable[float | None], second: Iterable[float | None]) -> Com
     pooled = float(np.sqrt(squares / freedom))
     if pooled == 0.0:
         return None
-    from scipy.special import stdtr
-
     # Cohen, "Statistical Power Analysis for the Behavioral Sciences", 2nd ed., (2.2.1).
     d = float(a.mean() - b.mean()) / pooled
     t = d / float(np.sqrt(1 / a.size + 1 / b.size))
-    return Comparison(t, freedom, 2 * float(stdtr(freedom, -abs(t))), d)
+    return Comparison(t, freedom, 2 * t_probability(-abs(t), freedom), d)
 
 
 def welch_test(first: Iterable[float | None], second: Iterable[float | None]) -> Comparison | None:
@@ -98,14 +97,12 @@ def welch_test(first: Iterable[float | None], second: Iterable[float | None]) ->
     total = float(squares.sum())
     if total == 0.0:
         return None
-    from scipy.special import stdtr
-
     # Satterthwaite (1946): the degrees of freedom of the sum.
     freedom = total**2 / float((squares**2 / np.array([a.size - 1, b.size - 1])).sum())
     apart = float(a.mean() - b.mean())
     t = apart / total**0.5
     d = apart / float(np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2))
-    return Comparison(t, int(freedom), 2 * float(stdtr(freedom, -abs(t))), d)
+    return Comparison(t, int(freedom), 2 * t_probability(-abs(t), freedom), d)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from jostle.stats.descriptive import drop_missing
-from jostle.stats.estimate import Estimate
+from jostle.stats.mean_estimate import Estimate
+from jostle.stats.student_t import t_quantile
 
 
 def difference(
@@ -53,9 +54,7 @@ def difference(
     if total == 0.0:
         # Neither side varies: the difference is exact.
         return Estimate(value, value, value, n, unit, words)
-    from scipy.special import stdtrit
-
     # Welch (1947), equation 28; Satterthwaite (1946): the degrees of freedom of the sum.
     freedom = total**2 / float((squares**2 / np.array([a.size - 1, b.size - 1])).sum())
-    half = float(stdtrit(freedom, 0.5 + confidence / 2)) * total**0.5
+    half = t_quantile(freedom, 0.5 + confidence / 2) * total**0.5
     return Estimate(value, value - half, value + half, n, unit, words)

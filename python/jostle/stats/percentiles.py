@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
-import numpy as np
-
-from jostle.stats.estimate import Estimate
+from jostle.stats.mean_estimate import Estimate
+from jostle.stats.student_t import binomial_ranks
 
 
 def percentile_estimate(
@@ -48,38 +48,31 @@ def percentile_estimate(
     >>> percentile_estimate([1.0, None], 95, "s").value is None
     True
     """
-    sample = np.sort(
-        np.array([np.inf if v is None or np.isnan(v) else v for v in values], dtype=np.float64)
-    )
-    n = int(sample.size)
-    if not np.isfinite(sample).any():
+    sample = sorted(math.inf if v is None or math.isnan(v) else float(v) for v in values)
+    n = len(sample)
+    if not any(map(math.isfinite, sample)):
         return Estimate(None, None, None, 0, unit, "no value in any run")
     words = f"{percent:g} % percentile over runs"
     value = _interpolated(sample, percent / 100)
     ranks = _ranks(n, percent / 100, confidence)
-    if value is None or ranks is None or not np.isfinite(sample[ranks[1]]):
+    if value is None or ranks is None or not math.isfinite(sample[ranks[1]]):
         return Estimate(value, None, None, n, unit, f"{words}, no interval")
-    low, high = (float(sample[rank]) for rank in ranks)
+    low, high = (sample[rank] for rank in ranks)
     return Estimate(
         value, low, high, n, unit, f"{words}, order statistics {confidence * 100:g} % interval"
     )
 
 
-def _interpolated(sample: np.ndarray[tuple[int], np.dtype[np.float64]], p: float) -> float | None:
-    rank = p * (sample.size - 1)
+def _interpolated(sample: Sequence[float], p: float) -> float | None:
+    rank = p * (len(sample) - 1)
     below = int(rank)
     share = rank - below
     found = sample[below] if share == 0 else sample[below] * (1 - share) + sample[below + 1] * share
-    return float(found) if np.isfinite(found) else None
+    return found if math.isfinite(found) else None
 
 
 def _ranks(n: int, p: float, confidence: float) -> tuple[int, int] | None:
     """Return the positions of the interval's ends in the sorted sample; None if it is too small."""
-    from scipy.special import bdtr
-
-    tail = (1 - confidence) / 2
-    # P(at most k of n lie below the percentile).
-    up_to = bdtr(np.arange(n, dtype=np.float64), n, p)
-    low = int(np.searchsorted(up_to, tail, side="right")) - 1
-    high = int(np.searchsorted(up_to, 1 - tail, side="left"))
-    return (low, high) if low >= 0 and high < n else None
+    # At most k of n lie below the percentile.
+    below, high = binomial_ranks(n, p, (1 - confidence) / 2)
+    return (below - 1, high) if below > 0 and high < n else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.stats.descriptive import Floats
+from jostle.stats.student_t import t_quantile
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,6 @@ def series_band(
     """
     if values.ndim != 2:
         raise ValueError("values must have the shape (runs, bins)")
-    from scipy.special import stdtrit
-
     has_value = ~np.isnan(values)
     n = has_value.sum(axis=0)
     total = np.where(has_value, values, 0.0).sum(axis=0)
@@ -68,7 +67,9 @@ def series_band(
         (deviations**2).sum(axis=0), n - 1, out=np.full(n.shape, np.nan), where=n > 1
     )
     freedom = np.maximum(n - 1, 1)
-    half = stdtrit(freedom, 0.5 + confidence / 2) * np.sqrt(variance / np.maximum(n, 1))
+    sizes, which = np.unique(freedom, return_inverse=True)
+    quantiles = np.array([t_quantile(int(size), 0.5 + confidence / 2) for size in sizes])
+    half = quantiles[which] * np.sqrt(variance / np.maximum(n, 1))
     low, high = mean - half, mean + half
     smallest, largest = bounds
     if smallest is not None:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-import numpy.typing as npt
+from jostle.stats.student_t import t_quantile
 
-from jostle.stats.descriptive import Floats, drop_missing
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from jostle.stats.descriptive import Floats
+
+    Ints = npt.NDArray[np.int64]
 
 Method = Literal["t", "bootstrap"]
 
-Ints = npt.NDArray[np.int64]
-
 RESAMPLES = 9999
 """Number of bootstrap resamples."""
+_FEW = 8
+"""NumPy adds fewer values one after the other, as a loop does; its import takes longer."""
 
 
 @dataclass(frozen=True)
@@ -121,24 +126,53 @@ def estimate(
     """
     if not 0 < confidence < 1:
         raise ValueError("confidence must lie between 0 and 1")
-    sample = drop_missing(values)
-    n = int(sample.size)
+    sample = [float(value) for value in values if value is not None and not math.isnan(value)]
+    n = len(sample)
     if n == 0:
         return Estimate(None, None, None, 0, unit, "no value in any run")
-    value = float(sample.mean())
     if n == 1:
-        return Estimate(value, None, None, 1, unit, "one run, no interval")
+        return Estimate(sample[0], None, None, 1, unit, "one run, no interval")
+    value, deviation = _moments(sample)
     percent = f"{confidence * 100:g} %"
     if method == "t":
-        half = float(half_widths(sample[np.newaxis], confidence)[0])
-        low = float(within(value - half, value, *bounds))
-        high = float(within(value + half, value, *bounds))
+        half = t_quantile(n - 1, 0.5 + confidence / 2) * deviation / math.sqrt(n)
+        low = _within(value - half, value, *bounds)
+        high = _within(value + half, value, *bounds)
         cut = (low, high) != (value - half, value + half)
         words = f"mean, Student t {percent} interval" + (", cut at its bounds" if cut else "")
         return Estimate(value, low, high, n, unit, words)
     low, high = _bootstrap(sample, confidence, seed)
     words = f"mean, BCa bootstrap {percent} interval ({RESAMPLES} resamples)"
     return Estimate(value, low, high, n, unit, words)
+
+
+def _moments(sample: Sequence[float]) -> tuple[float, float]:
+    """Return the mean and the standard deviation (n − 1), to the last bit as NumPy does."""
+    n = len(sample)
+    if n < _FEW:
+        mean = _sum(sample) / n
+        return mean, math.sqrt(_sum([(value - mean) ** 2 for value in sample]) / (n - 1))
+    import numpy as np
+
+    array = np.array(sample)
+    return float(array.mean()), float(array.std(ddof=1))
+
+
+def _sum(values: Iterable[float]) -> float:
+    # From Python 3.12 on, `sum` corrects rounding errors, which NumPy does not.
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+def _within(end: float, value: float, least: float | None, most: float | None) -> float:
+    """Clip one end of an interval; see `within`."""
+    if least is not None:
+        end = max(end, min(least, value))
+    if most is not None:
+        end = min(end, max(most, value))
+    return end
 
 
 def estimates(
@@ -169,6 +203,8 @@ def estimates(
     >>> found.value.tolist(), found.n.tolist(), found.low.round(2).tolist()
     ([10.0, 3.0], [3, 1], [7.52, nan])
     """
+    import numpy as np
+
     whose = np.repeat(np.arange(sizes.size), sizes)[there := ~np.isnan(samples)]
     there_samples, n = samples[there], np.bincount(whose, minlength=sizes.size)
     value, low, high = (np.full(sizes.size, np.nan) for _ in range(3))
@@ -196,6 +232,8 @@ def within(
     >>> float(within(-0.2, 0.1, least=0.0, most=1.0))
     0.0
     """
+    import numpy as np
+
     moved = np.asarray(end, dtype=np.float64)
     if least is not None:
         moved = np.maximum(moved, np.minimum(least, value))
@@ -206,14 +244,17 @@ def within(
 
 def half_widths(samples: Floats, confidence: float = 0.95) -> Floats:
     """Return the half-widths, shape (m,), of Student t intervals of samples of shape (m, n)."""
-    from scipy.special import stdtrit  # The quantile alone, without the weight of scipy.stats.
+    import numpy as np
 
     n = samples.shape[1]
-    wide: Floats = float(stdtrit(n - 1, 0.5 + confidence / 2)) * samples.std(axis=1, ddof=1)
+    wide: Floats = t_quantile(n - 1, 0.5 + confidence / 2) * samples.std(axis=1, ddof=1)
     return wide / float(np.sqrt(n))
 
 
-def _bootstrap(sample: Floats, confidence: float, seed: int) -> tuple[float, float]:
+def _bootstrap(values: Sequence[float], confidence: float, seed: int) -> tuple[float, float]:
+    import numpy as np
+
+    sample = np.array(values)
     if np.ptp(sample) == 0.0:
         # All resamples have the same mean; BCa's acceleration would be 0/0.
         return float(sample[0]), float(sample[0])
