@@ -253,7 +253,7 @@ def test_an_index_that_takes_much_is_made_anew(tmp_path: Path, records) -> None:
     stored(tmp_path, records)
     columns = [equal_texts("run", BILLION), equal_texts("segment", BILLION)]
     (tmp_path / index.FILE).write_bytes(parquet(columns, BILLION))
-    assert index.read(tmp_path) is None
+    assert index.read(tmp_path, ()) is None
     assert Store(tmp_path).count([one.run_id for one in records]) == len(records)
 
 

@@ -10,22 +10,36 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
 from jostle.safe_io.untrusted_files import open_regular
+from jostle.store.parquet_columns import uncompressed_columns
 from jostle.store.parquet_layout import Layout, LayoutError, measure
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["checked", "read", "read_content", "scan", "schema"]
+__all__ = [
+    "checked",
+    "content_of",
+    "lists",
+    "read",
+    "read_content",
+    "scan",
+    "schema",
+    "small_lists",
+]
 
 _LEAST_BYTES: Final = 256_000_000
 """Memory that every file may take: a segment has 64 MB, or more if one run does."""
 _BYTES_PER_BYTE: Final = 500
 """How much more for each byte of a file: 5,000,000 rows of a flow that is idle have 310."""
+_MOST_LISTED_BYTES: Final = 1_000_000
+"""Larger files are read faster by Polars, including its import."""
+_MOST_LISTED_ROWS: Final = 100_000
 _SHORT_DICTIONARY_BYTES: Final = 100_000
 """A text of a shorter one may be in all rows that another reader takes at a time."""
 
@@ -54,7 +68,7 @@ def read(
     """
     with open_regular(path) as file, _mapped(file) as content:
         _check(content, rows)
-        return _decoded(file, columns, _most_bytes(content))
+        return _decoded(file, columns, content)
 
 
 def read_content(
@@ -62,7 +76,36 @@ def read_content(
 ) -> pl.DataFrame:
     """Read some columns of a file in memory; see `read`."""
     _check(content, rows)
-    return _decoded(io.BytesIO(content), columns, _most_bytes(content))
+    return _decoded(io.BytesIO(content), columns, content)
+
+
+def lists(path: Path, columns: Sequence[str], *, rows: range | None = None) -> dict[str, list[Any]]:
+    """Read some columns of a file as lists; see `read`."""
+    found = small_lists(path, columns, rows=rows)
+    return read(path, columns, rows=rows).to_dict(as_series=False) if found is None else found
+
+
+def small_lists(
+    path: Path, columns: Sequence[str], *, rows: range | None = None
+) -> dict[str, list[Any]] | None:
+    """Read some columns without Polars; None if the file is large or compressed; see `read`."""
+    with open_regular(path) as file, _mapped(file) as content:
+        if len(content) > _MOST_LISTED_BYTES:
+            return None
+        layout = _check(content, rows)
+        found = uncompressed_columns(content, columns) if layout.rows <= _MOST_LISTED_ROWS else None
+        texts = chain.from_iterable((found or {}).values())
+        _check_texts(sum(len(text) for text in texts if isinstance(text, str)), content)
+        return found
+
+
+def content_of(frame: pl.DataFrame) -> bytes:
+    """Return a table as a file, compressed unless it is small; see `lists`."""
+    small = frame.estimated_size() <= _MOST_LISTED_BYTES // 2
+    buffer = io.BytesIO()
+    kind: Literal["uncompressed", "zstd"] = "uncompressed" if small else "zstd"
+    frame.write_parquet(buffer, compression=kind, statistics=True)
+    return buffer.getvalue()
 
 
 def schema(path: Path) -> dict[str, pl.DataType]:
@@ -80,7 +123,7 @@ def checked(path: Path) -> Layout:
         layout = _check(content, None)
         if layout.dictionary_bytes > _SHORT_DICTIONARY_BYTES:
             texts = [name for name, kind in _types(file).items() if kind == pl.String]
-            _decoded(file, texts, _most_bytes(content))
+            _decoded(file, texts, content)
         return layout
 
 
@@ -135,7 +178,7 @@ def _types(file: BinaryIO) -> dict[str, pl.DataType]:
     return types
 
 
-def _decoded(file: BinaryIO, columns: Sequence[str] | None, most_bytes: int) -> pl.DataFrame:
+def _decoded(file: BinaryIO, columns: Sequence[str] | None, content: bytes | mmap) -> pl.DataFrame:
     import polars as pl
 
     _types(file)
@@ -144,10 +187,14 @@ def _decoded(file: BinaryIO, columns: Sequence[str] | None, most_bytes: int) -> 
         frame = pl.read_parquet(file, columns=None if columns is None else list(columns))
     # Equal texts are one in the frame, and many in Python.
     texts = frame.select(pl.col(pl.String).str.len_bytes().cast(pl.UInt64).sum())
-    length = sum(total or 0 for total in texts.row(0)) if texts.width else 0
-    if length > most_bytes:
-        raise LayoutError(f"its texts have {length} characters, of at most {most_bytes}")
+    _check_texts(sum(total or 0 for total in texts.row(0)) if texts.width else 0, content)
     return frame
+
+
+def _check_texts(length: int, content: bytes | mmap) -> None:
+    most = _most_bytes(content)
+    if length > most:
+        raise LayoutError(f"its texts have {length} characters, of at most {most}")
 
 
 @contextmanager

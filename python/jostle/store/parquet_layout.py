@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from mmap import mmap
 from typing import Any, Final
 
-__all__ = ["Layout", "LayoutError", "measure"]
+__all__ = ["Layout", "LayoutError", "byte_range", "measure", "read_footer", "read_structure"]
 
 _MAGIC: Final = b"PAR1"
 _MOST_FOOTER_BYTES: Final = 4_000_000
@@ -85,7 +85,7 @@ def measure(content: bytes | mmap) -> Layout:
         When it is not Parquet as the store writes it.
     """
     try:
-        footer, end = _footer(content)
+        footer, end = read_footer(content)
         kinds = _kinds(footer[2])
         groups = footer.get(4, [])
         rows = sum(group[3] for group in groups)
@@ -109,7 +109,7 @@ def measure(content: bytes | mmap) -> Layout:
     return Layout(rows, decoded, longest)
 
 
-def _footer(content: bytes | mmap) -> tuple[Mapping[int, Any], int]:
+def read_footer(content: bytes | mmap) -> tuple[Mapping[int, Any], int]:
     """Return the footer, and where it begins."""
     end = len(content) - _TAIL_BYTES
     length = int.from_bytes(content[end : end + 4], "little")
@@ -117,7 +117,7 @@ def _footer(content: bytes | mmap) -> tuple[Mapping[int, Any], int]:
         raise LayoutError("it is not Parquet")
     if length > _MOST_FOOTER_BYTES:
         raise LayoutError(f"its footer has {length} bytes, of at most {_MOST_FOOTER_BYTES}")
-    return _structure(content[end - length : end], 0)[0], end - length
+    return read_structure(content[end - length : end], 0)[0], end - length
 
 
 def _kinds(schema: list[Mapping[int, Any]]) -> list[int]:
@@ -133,7 +133,7 @@ def _kinds(schema: list[Mapping[int, Any]]) -> list[int]:
     return [column[1] for column in columns]
 
 
-def _byte_range(column: Mapping[int, Any]) -> tuple[int, int]:
+def byte_range(column: Mapping[int, Any]) -> tuple[int, int]:
     """Where the pages of a column begin and end."""
     begin = column.get(11) or column[9]
     return begin, begin + column[7]
@@ -142,7 +142,7 @@ def _byte_range(column: Mapping[int, Any]) -> tuple[int, int]:
 def _check_ranges(groups: list[Mapping[int, Any]], end: int) -> None:
     """See that no page belongs to two columns: a small file would be read many times."""
     before = len(_MAGIC)
-    for begin, after in sorted(_byte_range(chunk[3]) for group in groups for chunk in group[1]):
+    for begin, after in sorted(byte_range(chunk[3]) for group in groups for chunk in group[1]):
         if not before <= begin <= after <= end:
             raise LayoutError("its columns overlap")
         before = after
@@ -155,13 +155,13 @@ def _pages_bytes(content: bytes | mmap, column: Mapping[int, Any], rows: int) ->
     """
     if column[4] not in _CODECS:
         raise LayoutError("it is compressed by another codec than Zstandard")
-    at, end = _byte_range(column)
+    at, end = byte_range(column)
     if column[9] < at or column.get(10):
         raise LayoutError("its pages are in another order")
     most_bytes = _MOST_TEXT_BYTES if column[1] == _TEXT else _MOST_NUMBERS_BYTES
     values = decoded = dictionaries = 0
     while at < end:
-        header, at = _structure(content, at)
+        header, at = read_structure(content, at)
         kind, length, compressed = header[1], header[2], header[3]
         if not 0 <= length <= most_bytes or compressed < 0:
             raise LayoutError(f"a page has {length} bytes, of at most {most_bytes}")
@@ -181,7 +181,7 @@ def _pages_bytes(content: bytes | mmap, column: Mapping[int, Any], rows: int) ->
     return decoded, dictionaries
 
 
-def _structure(content: bytes | mmap, at: int, depth: int = 0) -> tuple[dict[int, Any], int]:
+def read_structure(content: bytes | mmap, at: int, depth: int = 0) -> tuple[dict[int, Any], int]:
     """Read fields of Thrift's compact protocol by number, and say where they end.
 
     Most values are small numbers, read here at once: a footer of measures has some thousand.
@@ -215,7 +215,7 @@ def _value(content: bytes | mmap, at: int, kind: int, depth: int) -> tuple[Any, 
         length, at = _varint(content, at)
         return _bytes(content, at, length)
     if kind == _STRUCTURE:
-        return _structure(content, at, depth + 1)
+        return read_structure(content, at, depth + 1)
     if kind in _LISTS:
         return _list(content, at, depth + 1)
     if kind in _BOOLEANS:

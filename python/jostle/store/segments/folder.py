@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,11 @@ class Segment:
         paths = [self.path(table) for table in (RUNS, MEASURES, *TABLES)]
         return sum(parquet_files.checked(path).decoded_bytes for path in paths if path.exists())
 
+    def texts(self) -> dict[str, list[str]]:
+        """Return the specifications (`spec`) and summaries (`summary`) of its runs."""
+        rows = range(len(self.runs), len(self.runs) + 1)
+        return parquet_files.lists(self.path(RUNS), ("spec", "summary"), rows=rows)
+
     def read(self, table: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Read one of its tables; see `parquet_files.read`."""
         rows = len(self.runs) if table == RUNS else self.begins.get(table, (None,))[-1]
@@ -131,7 +137,7 @@ def write(root: Path, tables: Mapping[str, pl.DataFrame]) -> tuple[Path, bool]:
     with OpenFolder.at(root) as store, partial_folder(store, "segment") as partial:
         digests = {}
         for name, frame in tables.items():
-            content = _parquet_bytes(frame)
+            content = parquet_files.content_of(frame) if name == RUNS else _parquet_bytes(frame)
             digests[f"{name}.parquet"] = hashlib.sha256(content).hexdigest()
             partial.content.write_new(f"{name}.parquet", content, synced=True)
         manifest = json_bytes(
@@ -177,9 +183,8 @@ def run_names(folder: Path) -> tuple[list[str], bool]:
     """
     try:
         columns = ["run", rows_of("flows")]
-        frame = parquet_files.read(folder / f"{RUNS}.parquet", columns, rows=MOST_RUNS)
-        series = frame[rows_of("flows")].null_count() == 0
-        return [str(run) for run in frame["run"]], series
+        found = parquet_files.lists(folder / f"{RUNS}.parquet", columns, rows=MOST_RUNS)
+        return [str(run) for run in found["run"]], None not in found[rows_of("flows")]
     except (ValueError, KeyError) as error:
         raise DamagedError("its runs cannot be read") from error
 
@@ -227,19 +232,19 @@ def _segment(folder: Path, manifest: Mapping[str, Any]) -> Segment:
         shown = count if isinstance(count, int) else "no number of"
         raise DamagedError(f"{MANIFEST} has {shown} runs, of at most {MOST_RUNS[-1]}")
     rows = range(count, count + 1)
-    frame = parquet_files.read(folder / f"{RUNS}.parquet", sorted(_COLUMNS), rows=rows)
-    runs = frame["run"].to_list()
-    made_by = list(zip(frame["backend"], frame["backend_version"], strict=True))
-    for run, spec, (backend, version) in zip(runs, frame["spec"], made_by, strict=True):
+    found = parquet_files.lists(folder / f"{RUNS}.parquet", sorted(_COLUMNS), rows=rows)
+    runs = found["run"]
+    made_by = list(zip(found["backend"], found["backend_version"], strict=True))
+    for run, spec, (backend, version) in zip(runs, found["spec"], made_by, strict=True):
         if named(spec, backend, version) != run:
             raise DamagedError("it holds the specification of another run")
     begins = {}
     for kind in TABLES:
-        lengths = frame[rows_of(kind)]
-        if (kind in there) != (lengths.null_count() == 0):
+        lengths = found[rows_of(kind)]
+        if (kind in there) != (None not in lengths):
             raise DamagedError(f"{kind}.parquet and the runs do not belong together")
         if kind in there:
-            begins[kind] = (0, *lengths.cast(int).cum_sum().to_list())
+            begins[kind] = (0, *accumulate(map(int, lengths)))
     return Segment(
         folder,
         tuple(runs),

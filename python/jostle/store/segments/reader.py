@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -25,12 +26,16 @@ if TYPE_CHECKING:
     from jostle.backends import Spec
 
 T = TypeVar("T")
+Place = tuple[str, int, int, bool]
+"""A run, the number of its segment, its row there, and whether the segment has series."""
 OnDamage = Callable[[Path, str], object]
 """Called with the folder of a damaged segment, and the reason."""
 _TABLES_BYTES = 256_000_000
 """Size of cached tables; the next run is probably in the same segment."""
 _SUMMARIES_BYTES = 64_000_000
 """Size of cached summaries; as objects they take about six times as much."""
+_MOST_LISTED = 10_000
+"""Number of runs that are looked up in a list, which needs no import of Polars."""
 _FEW = 4
 """Number of segments up to which they are verified one after another."""
 
@@ -83,7 +88,8 @@ class Segments:
     _trusts_index: bool = True
     _known: dict[str, int] = field(default_factory=dict)
     _names: list[str] = field(default_factory=list)
-    _index: list[pl.DataFrame] = field(default_factory=list)
+    _listed: list[Place] = field(default_factory=list)
+    _frames: list[pl.DataFrame] = field(default_factory=list)
     _verified: dict[int, Segment] = field(default_factory=dict)
     _unusable: set[int] = field(default_factory=set)
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -99,7 +105,11 @@ class Segments:
             When the store may not be read.
         """
         with self._lock:
-            return frozenset(self._refreshed()["run"])
+            self._refresh()
+            known = {place[0] for place in self._listed if place[1] not in self._unusable}
+            if self._frames:
+                known.update(self._usable_frame()["run"])
+            return frozenset(known)
 
     def find(self, runs: Iterable[str], *, series: bool) -> dict[str, SegmentRun]:
         """Look runs up by name; with `series`, those whose series were kept.
@@ -109,26 +119,38 @@ class Segments:
         StoreError
             When the store may not be read.
         """
-        import polars as pl
-
-        wanted = pl.DataFrame({"run": pl.Series(list(runs), dtype=pl.String)})
+        wanted = frozenset(runs)
         with self._lock:
             while True:
-                # If a run is in several segments, prefer the one with series.
-                there = (
-                    self._refreshed()
-                    .filter(pl.col("series") | pl.lit(not series))
-                    .join(wanted, on="run", how="semi")
-                    .sort("series", "segment", descending=[True, False])
-                    .unique("run", keep="first", maintain_order=True)
-                )
-                if not self._check(there["segment"].unique().to_list()):
+                self._refresh()
+                places: dict[str, Place] = {}
+                for place in self._places(wanted, series=series):
+                    other = places.setdefault(place[0], place)
+                    # If a run is in several segments, prefer the one with series.
+                    if (place[3], -place[1]) > (other[3], -other[1]):
+                        places[place[0]] = place
+                if not self._check(list(dict.fromkeys(place[1] for place in places.values()))):
                     continue
-                if all(map(self._is_there, *there.get_columns())):
+                if all(self._is_there(*place) for place in places.values()):
                     break
                 self._forget()
-            places = zip(there["run"], there["segment"], there["row"], strict=True)
-            return {run: SegmentRun(self, self._verified[at], row) for run, at, row in places}
+            return {
+                run: SegmentRun(self, self._verified[at], row)
+                for run, at, row, _ in places.values()
+            }
+
+    def _places(self, wanted: Collection[str], *, series: bool) -> Iterator[Place]:
+        """Yield the places of runs in usable segments; with `series`, in those that kept them."""
+        for place in self._listed:
+            if place[0] in wanted and place[3] >= series and place[1] not in self._unusable:
+                yield place
+        if not self._frames:
+            return
+        import polars as pl
+
+        names = pl.DataFrame({"run": pl.Series(list(wanted), dtype=pl.String)})
+        there = self._usable_frame().filter(pl.col("series") | pl.lit(not series))
+        yield from there.join(names, on="run", how="semi").iter_rows()
 
     def _is_there(self, run: str, segment: int, row: int, series: bool) -> bool:
         found = self._verified[segment]
@@ -140,13 +162,11 @@ class Segments:
         if self.keeps_index:
             index.remove(self.root)
         self._trusts_index = False
-        self._known, self._names, self._index = {}, [], []
+        self._known, self._names, self._listed, self._frames = {}, [], [], []
         self._verified, self._unusable = {}, set()
 
-    def _refreshed(self) -> pl.DataFrame:
-        """Return run, segment, row and series of all runs, updated by new and removed segments."""
-        import polars as pl
-
+    def _refresh(self) -> None:
+        """Take in new segments, and leave out removed ones."""
         try:
             present = set(folder.names(self.root))
             # A segment that was moved aside may be written again.
@@ -159,34 +179,52 @@ class Segments:
                 self._take_in(name)
         except OSError as error:
             raise store_error(self.root, error) from error
-        schema = {"run": pl.String, "segment": pl.UInt32, "row": pl.UInt32, "series": pl.Boolean}
-        whole = pl.concat([pl.DataFrame(schema=schema), *self._index], rechunk=True)
-        self._index = [whole]
-        if self._unusable:
-            whole = whole.filter(~pl.col("segment").is_in(list(self._unusable)))
         if self.keeps_index and index.is_worth_writing(known, len(new)):
-            names = pl.Series(self._names, dtype=pl.String)
+            import polars as pl
+
+            self._list_in_frames()
+            whole, names = self._usable_frame(), pl.Series(self._names, dtype=pl.String)
             index.write(self.root, whole.with_columns(names[whole["segment"]].alias("segment")))
-        return whole
+
+    def _usable_frame(self) -> pl.DataFrame:
+        """Return run, segment, row and series of runs in `_frames`, of usable segments only."""
+        import polars as pl
+
+        self._frames = [pl.concat(self._frames, rechunk=True)]
+        if not self._unusable:
+            return self._frames[0]
+        return self._frames[0].filter(~pl.col("segment").is_in(list(self._unusable)))
+
+    def _list_in_frames(self) -> None:
+        """Move the places from the list to a frame, which takes less memory."""
+        import polars as pl
+
+        schema = {"run": pl.String, "segment": pl.UInt32, "row": pl.UInt32, "series": pl.Boolean}
+        self._frames.append(pl.DataFrame(self._listed, schema=schema, orient="row"))
+        self._listed = []
 
     def _take_index(self, present: set[str]) -> None:
         """Add the index entries of existing segments."""
+        entries = index.read(self.root, present)
+        if entries is None:
+            return
+        if isinstance(entries, list):
+            self._names = list(dict.fromkeys(name for _, name, _, _ in entries))
+            self._known = {name: at for at, name in enumerate(self._names)}
+            self._listed = [
+                (run, self._known[name], row, series) for run, name, row, series in entries
+            ]
+            return
         import polars as pl
 
-        frame = index.read(self.root)
-        if frame is None:
-            return
-        frame = frame.filter(pl.col("segment").is_in(list(present)))
-        self._names = frame["segment"].unique(maintain_order=True).to_list()
+        self._names = entries["segment"].unique(maintain_order=True).to_list()
         self._known = {name: at for at, name in enumerate(self._names)}
         numbers = pl.Series("segment", range(len(self._names)), dtype=pl.UInt32)
         if self._names:
             segment = pl.col("segment").replace_strict(self._names, numbers)
-            self._index = [frame.with_columns(segment)]
+            self._frames = [entries.with_columns(segment)]
 
     def _take_in(self, name: str) -> None:
-        import polars as pl
-
         at = self._known[name] = len(self._names)
         self._names.append(name)
         path = self.root / folder.FOLDER / name
@@ -198,9 +236,9 @@ class Segments:
         except (DamagedError, OSError) as damage:
             self._leave_out(at, str(damage))
             return
-        columns = {"run": runs, "segment": at, "row": range(len(runs)), "series": series}
-        types = {"segment": pl.UInt32, "row": pl.UInt32, "series": pl.Boolean}
-        self._index.append(pl.DataFrame(columns, schema_overrides=types))
+        self._listed += ((run, at, row, series) for row, run in enumerate(runs))
+        if len(self._listed) > _MOST_LISTED:
+            self._list_in_frames()
 
     def _leave_out(self, at: int, why: str) -> None:
         """Ignore a segment, because it is damaged or was merged into another one."""
@@ -238,8 +276,8 @@ class Segments:
         except OSError as error:
             raise store_error(path, error) from error
 
-    def table(self, segment: Segment, name: str, columns: tuple[str, ...] = ()) -> pl.DataFrame:
-        """Read a table of a segment, or some of its columns.
+    def table(self, segment: Segment, name: str) -> pl.DataFrame:
+        """Read a table of a segment.
 
         Raises
         ------
@@ -248,17 +286,33 @@ class Segments:
         StoreError
             When it cannot be read.
         """
-        key = (segment.name, (name, columns))
-        found: pl.DataFrame | None = self._tables.get(key)
+        return self._cached(
+            segment, name, lambda: segment.read(name), lambda frame: int(frame.estimated_size())
+        )
+
+    def texts(self, segment: Segment) -> Mapping[str, Sequence[str]]:
+        """Read the specifications (`spec`) and summaries (`summary`) of a segment; see `table`."""
+        return self._cached(
+            segment,
+            RUNS,
+            segment.texts,
+            lambda found: sum(len(text or "") for text in chain(*found.values())),
+        )
+
+    def _cached(
+        self, segment: Segment, name: str, read: Callable[[], T], size: Callable[[T], int]
+    ) -> T:
+        """Return a table from the cache, or else read it."""
+        found: T | None = self._tables.get((segment.name, name))
         if found is None:
             try:
-                found = segment.read(name, list(columns) or None)
+                found = read()
             except FileNotFoundError:
                 raise
             except (OSError, ValueError) as error:
                 text = f"segment {segment.name}: {name}.parquet cannot be read: "
                 raise StoreError(text + brief(str(error))) from error
-            self._tables.keep(key, found, int(found.estimated_size()))
+            self._tables.keep((segment.name, name), found, size(found))
         return found
 
     def summary(self, segment: Segment, row: int) -> Mapping[str, Any]:
@@ -274,7 +328,7 @@ class Segments:
         key = (segment.name, row)
         found: Mapping[str, Any] | None = self._summaries.get(key)
         if found is None:
-            texts = self.table(segment, RUNS, ("spec", "summary"))
+            texts = self.texts(segment)
             text = texts["summary"][row]
             try:
                 found = json.loads(text)
@@ -313,8 +367,7 @@ class SegmentRun:
     @property
     def spec(self) -> Spec:
         """Specification of the run."""
-        columns = ("spec", "summary")
-        texts = self._read(lambda: self._segments.table(self._segment, RUNS, columns))
+        texts = self._read(lambda: self._segments.texts(self._segment))
         return cast("Spec", json.loads(texts["spec"][self._row]))
 
     @property
