@@ -16,7 +16,7 @@ from fake_plan import plan_of
 from jostle import _core
 from jostle.backends import SimBackend
 from jostle.fidelity import TOLERANCES, Tolerance, compare, observe, quantities
-from jostle.fidelity.compare import FlowComparison
+from jostle.fidelity.comparison import FlowComparison
 from jostle.fidelity.document import document
 from jostle.fidelity.overlay import overlay_data
 from jostle.fidelity.tables import comparison_rows, signed

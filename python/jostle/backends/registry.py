@@ -9,11 +9,13 @@ import importlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from jostle.backends.base import Backend
 from jostle.errors import InputError, unknown
-from jostle.kernel_images.image_paths import KINDS
+from jostle.kernel_images.kinds import KINDS
+
+if TYPE_CHECKING:
+    from jostle.backends.base import Backend
 
 __all__ = [
     "BACKENDS",
@@ -166,4 +168,4 @@ def create(name: str, **chosen: str | None) -> Backend:
             listed = ", ".join(option.choices)
             raise InputError(f"no {key} `{value}`: choose one of {listed}")
     module, _, class_name = row.home.partition(":")
-    return cast(Backend, getattr(importlib.import_module(module), class_name)(**given))
+    return cast("Backend", getattr(importlib.import_module(module), class_name)(**given))

@@ -118,6 +118,8 @@ for _commands in _SECTIONS.values():
 
 def main() -> None:
     """Entry point of the `jostle` command."""
+    # Otherwise pydantic reads the metadata of every installed package for its plugins.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     use_packaged_settings()
     for stream in (sys.stdout, sys.stderr):
         # On Windows, pipes use the user's code page, which lacks characters of the output.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -60,6 +58,8 @@ class RecordsCommandLine(GroupedCommand):
 
 def command_of(files: Sequence[str], store_path: str) -> SweepCommand:
     """Return the current command line in a form that can be recorded and resumed."""
+    import socket
+
     from jostle.runner.sweeps.sweep_files import SweepCommand
     from jostle.store.disk import digest_of
 
@@ -136,6 +136,8 @@ def detach(command: SweepCommand, store: Path) -> int:
     InputError
         If the command runs already, the store cannot be read, or the log cannot be written.
     """
+    import subprocess
+
     from jostle.runner.sweeps.state_folder import LOG, make_record_folder, remove_record
     from jostle.runner.sweeps.sweep_files import (
         COMMAND,
@@ -200,6 +202,8 @@ def _recorded_process(record: Path) -> int | None:
 def _apart() -> dict[str, Any]:
     """Return Popen arguments for a process that outlives the shell."""
     if sys.platform == "win32":
+        import subprocess
+
         return {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
     # Closing the terminal sends no SIGHUP to a separate session.
     return {"start_new_session": True}

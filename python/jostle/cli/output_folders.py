@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 from pathlib import Path
 
 from jostle.errors import InputError
@@ -18,6 +17,8 @@ def make_folder(folder: str | Path | None) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the folder {folder}: {error.strerror}") from error
+    import tempfile
+
     try:
         # Permission bits do not show all restrictions of a file system, so write a file.
         with tempfile.TemporaryFile(dir=folder):

@@ -183,7 +183,7 @@ class _Progress:
 def print_kernels(states: list[KernelStatus]) -> None:
     """Print which kernels are usable here, and how to enable the others."""
     from jostle.cli.output import print_texts
-    from jostle.kernel_images.image_paths import KINDS
+    from jostle.kernel_images.kinds import KINDS
 
     rows = []
     for state in states:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import webbrowser
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -42,6 +41,8 @@ def view(store: str, port: int, show: bool) -> int:
         if show:
             page = stack.enter_context(redirect_file(viewer.url)).as_uri()
             # In a terminal browser, open() returns only when the browser ends.
+            import webbrowser
+
             threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
         with suppress(KeyboardInterrupt):
             viewer.serve(check)

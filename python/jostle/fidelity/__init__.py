@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from jostle.fidelity.compare import (
-    Comparison,
-    ComparisonCell,
-    FlowComparison,
-    MeasureComparison,
-    compare,
-)
-from jostle.fidelity.quantities import ComparedQuantity, Observation, observe, quantities
-from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
+from typing import TYPE_CHECKING
+
+from jostle.first_use import lazy_names
+
+if TYPE_CHECKING:
+    from jostle.fidelity.compared_quantities import (
+        ComparedQuantity,
+        Observation,
+        observe,
+        quantities,
+    )
+    from jostle.fidelity.comparison import (
+        Comparison,
+        ComparisonCell,
+        FlowComparison,
+        MeasureComparison,
+        compare,
+    )
+    from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
 
 __all__ = [
     "TOLERANCES",
@@ -26,3 +36,21 @@ __all__ = [
     "observe",
     "quantities",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "ComparedQuantity": "compared_quantities",
+        "Comparison": "comparison",
+        "ComparisonCell": "comparison",
+        "FlowComparison": "comparison",
+        "Kind": "tolerances",
+        "MeasureComparison": "comparison",
+        "Observation": "compared_quantities",
+        "TOLERANCES": "tolerances",
+        "Tolerance": "tolerances",
+        "compare": "comparison",
+        "observe": "compared_quantities",
+        "quantities": "compared_quantities",
+    },
+)

@@ -13,7 +13,7 @@ from jostle.errors import InputError
 from jostle.safe_io.untrusted_files import SCENARIO_BYTES, read_text
 
 if TYPE_CHECKING:
-    from jostle.fidelity.compare import ComparisonCell
+    from jostle.fidelity.comparison import ComparisonCell
 
 UNEXPLAINED: Final = "unexplained"
 SAME: Final = "the same cause as of this controller above"

@@ -10,7 +10,7 @@ from jostle.results.frames import table
 if TYPE_CHECKING:
     import polars as pl
 
-    from jostle.fidelity.compare import Comparison, MeasureComparison
+    from jostle.fidelity.comparison import Comparison, MeasureComparison
 
 _SIDES: Final = ("simulator", "kernel", "difference")
 _NUMBERS: Final = tuple(f"{side}{end}" for side in _SIDES for end in ("", "_low", "_high"))

@@ -10,7 +10,7 @@ from jostle.fidelity.applications import APPLICATIONS
 from jostle.fidelity.tolerances import TOLERANCES
 
 if TYPE_CHECKING:
-    from jostle.fidelity.compare import Comparison, ComparisonCell, MeasureComparison
+    from jostle.fidelity.comparison import Comparison, ComparisonCell, MeasureComparison
 
 SCHEMA: Final = "jostle.fidelity/2"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from jostle.fidelity.applications import APPLICATIONS, TITLES, Application
 from jostle.fidelity.causes import Cause, cause_of, without_repetition
-from jostle.fidelity.quantities import quantities
+from jostle.fidelity.compared_quantities import quantities
 from jostle.fidelity.tables import difference_text
 from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
 from jostle.results.measures import measure
@@ -15,7 +15,7 @@ from jostle.results.number_format import ABSENT, with_interval
 from jostle.results.text_table import markdown_table
 
 if TYPE_CHECKING:
-    from jostle.fidelity.compare import (
+    from jostle.fidelity.comparison import (
         Comparison,
         ComparisonCell,
         FlowComparison,

@@ -11,7 +11,7 @@ from jostle.results.text_table import Table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from jostle.fidelity.compare import (
+    from jostle.fidelity.comparison import (
         Comparison,
         ComparisonCell,
         FlowComparison,

@@ -15,8 +15,8 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jostle.backends.registry import DEFAULT
-from jostle.figures.data import NO_CONTROLLER
 from jostle.results.number_format import count
+from jostle.scenario.resolve.sources import NO_CONTROLLER
 
 if TYPE_CHECKING:
     from jostle.backends import Spec

@@ -8,7 +8,8 @@ from jostle.first_use import lazy_names
 
 if TYPE_CHECKING:
     from jostle.kernel_images.boot import GuestError, GuestOutput, GuestTimeoutError, run_guest
-    from jostle.kernel_images.image_paths import Image, KernelMissingError, Kind, find
+    from jostle.kernel_images.image_paths import Image, KernelMissingError, find
+    from jostle.kernel_images.kinds import Kind
 
 __all__ = [
     "GuestError",
@@ -29,7 +30,7 @@ __getattr__ = lazy_names(
         "GuestTimeoutError": "boot",
         "Image": "image_paths",
         "KernelMissingError": "image_paths",
-        "Kind": "image_paths",
+        "Kind": "kinds",
         "find": "image_paths",
         "run_guest": "boot",
     },

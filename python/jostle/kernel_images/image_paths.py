@@ -18,14 +18,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from jostle.errors import InputError
 from jostle.kernel_images import config
+from jostle.kernel_images.kinds import Kind
 from jostle.safe_io.untrusted_files import SCENARIO_BYTES, read_json
-
-Kind = Literal["virtual", "realtime", "native"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 IMAGE_VARIABLE = "JOSTLE_KERNEL"
 """Environment variable with the path of a virtual-time kernel built elsewhere."""

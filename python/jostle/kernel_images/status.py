@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from jostle.kernel_images import config, image_paths
-from jostle.kernel_images.image_paths import IMAGE_VARIABLE, KINDS, Image, KernelMissingError, Kind
+from jostle.kernel_images.image_paths import IMAGE_VARIABLE, Image, KernelMissingError
+from jostle.kernel_images.kinds import KINDS, Kind
 
 _CONTROLLERS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _MODULES = Path("/lib/modules")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from io import StringIO
 from pathlib import Path
@@ -25,7 +24,7 @@ def use_packaged_settings() -> None:
         sys.meta_path.insert(0, _Finder())
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Finds Matplotlib for any importer."""
 
     def find_spec(

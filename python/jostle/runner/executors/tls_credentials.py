@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import ssl
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
@@ -81,6 +80,8 @@ def _check_certificates(address: str) -> None:
             "configuration (such as ~/.config/dask/tls.yaml) to absolute paths of files that you "
             f"can read; see {_SECTION}"
         )
+    import ssl
+
     try:
         security.get_connection_args("client")
     except ssl.SSLError as error:

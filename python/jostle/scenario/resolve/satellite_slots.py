@@ -11,13 +11,13 @@ backends can execute.
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jostle.scenario.fields import QuantileTable, Steps
 from jostle.scenario.models import ReassignmentSlots
@@ -25,13 +25,15 @@ from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report
 from jostle.scenario.parsing.quantities import format_amount
 
+if TYPE_CHECKING:
+    from statistics import NormalDist
+
 __all__ = ["ReassignmentDraws", "slotted"]
 
 _MOST_STEPS: Final = 1_000_000
 # Coarse rounding hides the last bit of logarithms, which differs between platforms.
 _RATE_GRAIN_BPS: Final = 1_000
 _DELAY_GRAIN_NS: Final = 1_000
-_NORMAL: Final = NormalDist()
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,9 @@ class ReassignmentDraws:
         kept = math.exp(-slots.step / slots.correlation)
         wandering = _normal(numbers)
         while at_ns < end_ns:
-            rate_bps = _at(table, _NORMAL.cdf(_mixed(slots.variance_share, level, wandering)))
+            rate_bps = _at(
+                table, _normal_distribution().cdf(_mixed(slots.variance_share, level, wandering))
+            )
             yield at_ns, round(rate_bps / _RATE_GRAIN_BPS) * _RATE_GRAIN_BPS
             wandering = _mixed(kept * kept, wandering, _normal(numbers))
             at_ns += slots.step
@@ -146,9 +150,17 @@ def slotted(
     return ReassignmentDraws(name, slots, tuple(base_ns), duration_ns)
 
 
+@functools.cache
+def _normal_distribution() -> NormalDist:
+    # The module is slow to import, and few scenarios have a satellite.
+    from statistics import NormalDist
+
+    return NormalDist()
+
+
 def _normal(numbers: random.Random) -> float:
     # The quantile of 0 is infinite; use 2⁻⁵⁴, the largest value that rounds to it.
-    return _NORMAL.inv_cdf(max(numbers.random(), 2.0**-54))
+    return _normal_distribution().inv_cdf(max(numbers.random(), 2.0**-54))
 
 
 def _mixed(share: float, one: float, other: float) -> float:

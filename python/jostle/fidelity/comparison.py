@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jostle.fidelity.applications import APPLICATIONS, Application, application_of
-from jostle.fidelity.quantities import (
+from jostle.fidelity.compared_quantities import (
     ComparedQuantity,
     Observation,
     observe,
