@@ -418,10 +418,10 @@ def _write_figures(
     every: Sequence[ResultSet], options: Mapping[str, Any], outputs: Outputs, *, quiet: bool
 ) -> None:
     """Draw every figure into the folders of `-o`."""
-    from jostle.results import figure_files
-
     jobs = options["jobs"] or os.cpu_count() or 1
     for folder, formats in outputs.folders().items():
+        from jostle.results import figure_files
+
         for results, into in zip(every, _folders(options["files"], folder), strict=True):
             if not results.results:
                 continue

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
-from jostle.stats.descriptive import drop_missing
-from jostle.stats.mean_estimate import Estimate
+from jostle.stats.mean_estimate import Estimate, moments, present
 from jostle.stats.student_t import t_quantile
 
 
@@ -41,20 +38,21 @@ def difference(
     >>> difference([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], "ms").value
     4.0
     """
-    a, b = drop_missing(first), drop_missing(second)
-    n = int(min(a.size, b.size))
+    samples = present(first), present(second)
+    n = min(map(len, samples))
     if n == 0:
         return Estimate(None, None, None, 0, unit, "no value on one side")
-    value = float(a.mean() - b.mean())
+    (mean_a, variance_a), (mean_b, variance_b) = map(moments, samples)
+    value = mean_a - mean_b
     if n == 1:
         return Estimate(value, None, None, 1, unit, "one run on one side, no interval")
     words = f"difference of means, Welch {confidence * 100:g} % interval"
-    squares = np.array([a.var(ddof=1) / a.size, b.var(ddof=1) / b.size])
-    total = float(squares.sum())
+    a, b = variance_a / len(samples[0]), variance_b / len(samples[1])
+    total = a + b
     if total == 0.0:
         # Neither side varies: the difference is exact.
         return Estimate(value, value, value, n, unit, words)
     # Welch (1947), equation 28; Satterthwaite (1946): the degrees of freedom of the sum.
-    freedom = total**2 / float((squares**2 / np.array([a.size - 1, b.size - 1])).sum())
+    freedom = total**2 / (a * a / (len(samples[0]) - 1) + b * b / (len(samples[1]) - 1))
     half = t_quantile(freedom, 0.5 + confidence / 2) * total**0.5
     return Estimate(value, value - half, value + half, n, unit, words)

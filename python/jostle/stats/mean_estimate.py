@@ -126,16 +126,16 @@ def estimate(
     """
     if not 0 < confidence < 1:
         raise ValueError("confidence must lie between 0 and 1")
-    sample = [float(value) for value in values if value is not None and not math.isnan(value)]
+    sample = present(values)
     n = len(sample)
     if n == 0:
         return Estimate(None, None, None, 0, unit, "no value in any run")
     if n == 1:
         return Estimate(sample[0], None, None, 1, unit, "one run, no interval")
-    value, deviation = _moments(sample)
+    value, variance = moments(sample)
     percent = f"{confidence * 100:g} %"
     if method == "t":
-        half = t_quantile(n - 1, 0.5 + confidence / 2) * deviation / math.sqrt(n)
+        half = t_quantile(n - 1, 0.5 + confidence / 2) * math.sqrt(variance) / math.sqrt(n)
         low = _within(value - half, value, *bounds)
         high = _within(value + half, value, *bounds)
         cut = (low, high) != (value - half, value + half)
@@ -146,16 +146,22 @@ def estimate(
     return Estimate(value, low, high, n, unit, words)
 
 
-def _moments(sample: Sequence[float]) -> tuple[float, float]:
-    """Return the mean and the standard deviation (n − 1), to the last bit as NumPy does."""
+def present(values: Iterable[float | None]) -> list[float]:
+    """Return the values without None and NaN."""
+    return [float(value) for value in values if value is not None and not math.isnan(value)]
+
+
+def moments(sample: Sequence[float]) -> tuple[float, float]:
+    """Return mean and variance (n − 1, NaN for one value), to the last bit as NumPy does."""
     n = len(sample)
     if n < _FEW:
         mean = _sum(sample) / n
-        return mean, math.sqrt(_sum([(value - mean) ** 2 for value in sample]) / (n - 1))
+        squares = _sum([(value - mean) * (value - mean) for value in sample])
+        return mean, squares / (n - 1) if n > 1 else math.nan
     import numpy as np
 
     array = np.array(sample)
-    return float(array.mean()), float(array.std(ddof=1))
+    return float(array.mean()), float(array.var(ddof=1))
 
 
 def _sum(values: Iterable[float]) -> float:
