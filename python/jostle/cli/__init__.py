@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -120,6 +121,8 @@ def main() -> None:
     """Entry point of the `jostle` command."""
     # Otherwise pydantic reads the metadata of every installed package for its plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # Imports make many objects that live until the end; searching them for cycles takes time.
+    gc.set_threshold(20_000)
     use_packaged_settings()
     for stream in (sys.stdout, sys.stderr):
         # On Windows, pipes use the user's code page, which lacks characters of the output.

@@ -7,7 +7,6 @@ The comparisons with Linux are in `docs/results/fidelity.md`;
 from __future__ import annotations
 
 import functools
-import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jostle.backends.registry import DEFAULT
 from jostle.results.number_format import count
+from jostle.scenario.registry import engine_rows
 from jostle.scenario.resolve.sources import NO_CONTROLLER
 
 if TYPE_CHECKING:
@@ -165,15 +165,13 @@ def _differs_from_defaults(controller: Algorithm) -> bool:
 
 @functools.cache
 def _default_parameters() -> dict[str, dict[str, Any]]:
-    from jostle import _core
-
     return {
         row["name"]: {
             parameter["name"]: parameter["default"]
             for parameter in row["parameters"]
             if parameter.get("default") is not None and parameter["kind"] != "file"
         }
-        for row in json.loads(_core.registry())["controllers"]
+        for row in engine_rows()["controllers"]
     }
 
 

@@ -7,7 +7,6 @@ measures that are computed in Python.
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -270,9 +269,9 @@ STATES: Final = (
 @functools.cache
 def measures() -> Mapping[str, Measure]:
     """Return every measure by name: the engine's registry in its order, then the others."""
-    from jostle import _core
+    from jostle.scenario.registry import engine_rows
 
-    return {row["name"]: Measure(**row) for row in json.loads(_core.registry())["measures"]} | {
+    return {row["name"]: Measure(**row) for row in engine_rows()["measures"]} | {
         one.name: one for one in (*PAIRED, *STATES)
     }
 

@@ -26,8 +26,10 @@ from jostle.scenario.parsing.quantities import (
     parse_span,
 )
 
-__all__ = ["Parameter", "Registry", "Row"]
+__all__ = ["Parameter", "Registry", "Row", "Rows", "engine_rows"]
 
+Rows = Mapping[str, list[dict[str, Any]]]
+"""Rows of the registries by kind, such as `controllers`."""
 Check = Callable[[str, str, str, bytes], None]
 """Raises `ValueError` if a file does not fit. Arguments: registry, entry, parameter and content."""
 
@@ -306,7 +308,16 @@ class Registry:
         `check` (`jostle._core.check_file`) validates files. `find_problem` validates complete run
         specifications.
         """
-        rows = json.loads(registry)
+        return cls.from_rows(json.loads(registry), check, find_problem)
+
+    @classmethod
+    def from_rows(
+        cls,
+        rows: Rows,
+        check: Check | None = None,
+        find_problem: Callable[[str], Problem | None] | None = None,
+    ) -> Registry:
+        """Create a registry from its rows by kind; see `from_json`."""
         return cls(
             controllers=_rows(rows, "controllers", check),
             slow_starts=_rows(rows, "slow_starts", check),
@@ -325,14 +336,19 @@ class Registry:
 
 
 @functools.cache
+def engine_rows() -> Rows:
+    """Return the rows of the installed engine's registry by kind."""
+    rows: Rows = json.loads(importlib.import_module("jostle._core").registry())
+    return rows
+
+
+@functools.cache
 def _of_engine() -> Registry:
     core = importlib.import_module("jostle._core")
-    return Registry.from_json(core.registry(), core.check_file, core.find_problem)
+    return Registry.from_rows(engine_rows(), core.check_file, core.find_problem)
 
 
-def _rows(
-    registries: Mapping[str, list[dict[str, Any]]], kind: str, check: Check | None
-) -> dict[str, Row]:
+def _rows(registries: Rows, kind: str, check: Check | None) -> dict[str, Row]:
     return {
         row["name"]: Row(
             name=row["name"],
