@@ -11,7 +11,7 @@ from jostle.backends.sim import SimBackend
 from jostle.cli.runners import runners
 from jostle.runner.session import RejectedRun
 from jostle.scenario import load_text
-from jostle.studies import load
+from jostle.studies.load import load
 from jostle.studies.run_study import unsupported
 
 SCENARIO = """

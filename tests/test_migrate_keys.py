@@ -362,7 +362,7 @@ def test_an_old_name_in_python_names_the_new_one() -> None:
 def test_an_old_name_in_a_study_names_the_new_one(
     tmp_path: Path, change: tuple[str, str], said: str
 ) -> None:
-    from jostle.studies import load
+    from jostle.studies.load import load
 
     shutil.copytree(ROOT / "tests" / "studies" / "small", tmp_path / "small")
     path = tmp_path / "small" / "study.toml"
@@ -379,7 +379,7 @@ def test_an_old_name_in_a_study_names_the_new_one(
     [("requirement", "asks"), ("flows_under_test", "subject")],
 )
 def test_an_old_name_in_a_suite_names_the_new_one(tmp_path: Path, new: str, old: str) -> None:
-    from jostle.suites import load
+    from jostle.suites.load import load
 
     shutil.copytree(ROOT / "tests" / "suites" / "small", tmp_path / "small")
     path = tmp_path / "small" / "suite.toml"

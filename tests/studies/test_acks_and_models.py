@@ -10,9 +10,10 @@ from jostle.figures.renderer import render_figure
 from jostle.runner.executors import local
 from jostle.runner.session import Session
 from jostle.scenario import ScenarioError
-from jostle.studies import Runs, load
+from jostle.studies import Runs
 from jostle.studies.evaluate import value_estimate
 from jostle.studies.figures import figure_data
+from jostle.studies.load import load
 from jostle.studies.models import Curve, FigureSpec, Value
 from jostle.studies.run_study import run_study, work_of
 

@@ -12,9 +12,10 @@ from jostle.results.number_format import digits
 from jostle.runner.executors import local
 from jostle.runner.session import Session
 from jostle.stats import Estimate, expect
-from jostle.studies import Runs, evaluate, load
-from jostle.studies.evaluate import _above, _claim, _numbers, value_estimate
+from jostle.studies import Runs
+from jostle.studies.evaluate import _above, _claim, _numbers, evaluate, value_estimate
 from jostle.studies.figures import figure_data
+from jostle.studies.load import load
 from jostle.studies.models import Claim, ClaimPart, FigureSpec, Number, Value
 from jostle.studies.models import Curve as CurveSpec
 from jostle.studies.run_study import run_study, work_of

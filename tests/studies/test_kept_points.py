@@ -13,8 +13,9 @@ from jostle.backends.sim import SimBackend
 from jostle.errors import InputError
 from jostle.runner.executors import local
 from jostle.runner.session import Session
-from jostle.studies import Runs, load
+from jostle.studies import Runs
 from jostle.studies.figures import figure_data
+from jostle.studies.load import load
 from jostle.studies.models import Curve, FigureSpec, Reference, Value
 from jostle.studies.operating_points_archive import FILE, PARTS, read_archived_points
 from jostle.studies.operating_points_export import operating_points_document

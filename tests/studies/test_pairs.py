@@ -11,9 +11,10 @@ from jostle.results import ResultSet
 from jostle.results.conformance import conformance_results
 from jostle.runner.executors import local
 from jostle.runner.session import Session
-from jostle.studies import Runs, Study, load
+from jostle.studies import Runs, Study
 from jostle.studies.evaluate import value_estimate
 from jostle.studies.figures import figure_data
+from jostle.studies.load import load
 from jostle.studies.models import Curve, FigureSpec, Reference, Value
 
 RENO = Value(experiment="flow", where={"controller": "reno"}, flow="download")

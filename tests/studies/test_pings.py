@@ -7,7 +7,8 @@ from jostle import _core
 from jostle.backends.sim import SimBackend
 from jostle.runner.executors import local
 from jostle.runner.session import Session
-from jostle.studies import Runs, load
+from jostle.studies import Runs
+from jostle.studies.load import load
 from jostle.studies.models import Value
 from jostle.studies.run_study import run_study, work_of
 

@@ -6,10 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from jostle.studies import load
 from jostle.studies.findings import references
 from jostle.studies.library import STUDIES as LIBRARY
-from jostle.studies.load import paragraphs
+from jostle.studies.load import load, paragraphs
 from jostle.studies.models import StudyFile
 from jostle.studies.recorded_results import RecordedStudy
 

@@ -23,9 +23,10 @@ from jostle.parameter_search.testbed_fit import (
 from jostle.parameter_search.tuning import Score, Trial
 from jostle.scenario import ScenarioError
 from jostle.stats import Estimate, expect
-from jostle.studies import ClaimRow, load
+from jostle.studies import ClaimRow
 from jostle.studies.fitted_network import FittedNetwork, document
 from jostle.studies.library import STUDIES as LIBRARY
+from jostle.studies.load import load
 from jostle.studies.testbed import FILE, load_testbed
 from jostle.studies.train_test_split import ClaimSplit, draw
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
-from jostle.suites import load
+from jostle.suites.load import load
 
 HERE = Path(__file__).parent
 

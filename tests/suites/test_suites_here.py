@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from jostle import _core, run
 from jostle import load as load_scenario
-from jostle.suites import SUITES, load, subject
+from jostle.studies.library import SUITES
+from jostle.suites import subject
 from jostle.suites.evaluate import distinguishing_labels
+from jostle.suites.load import load
 
 HERE = Path(__file__).parent
 FOLDER = SUITES.installed

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jostle.studies import load
 from jostle.studies.fitted_network import FILE, ClaimOutcome, FittedNetwork
+from jostle.studies.load import load
 from record_studies import digits
 
 DOCS = Path(__file__).parents[2] / "docs"

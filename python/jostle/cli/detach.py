@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
@@ -19,6 +19,8 @@ from jostle.safe_io.open_folder import OpenFolder
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
+    import subprocess
+
     from jostle.runner.shards import Shard
     from jostle.runner.sweeps.heartbeat import SweepHeartbeat
     from jostle.runner.sweeps.sweep_files import SweepCommand
@@ -136,8 +138,6 @@ def detach(command: SweepCommand, store: Path) -> int:
     InputError
         If the command runs already, the store cannot be read, or the log cannot be written.
     """
-    import subprocess
-
     from jostle.runner.sweeps.state_folder import LOG, make_record_folder, remove_record
     from jostle.runner.sweeps.sweep_files import (
         COMMAND,
@@ -163,12 +163,7 @@ def detach(command: SweepCommand, store: Path) -> int:
         raise InputError(f"cannot write {error.filename}: {error.strerror}") from error
     with os.fdopen(into, "ab") as out:
         began = out.tell()
-        process = subprocess.Popen(
-            # -P: import nothing from the current folder.
-            [sys.executable, "-P", "-c", "from jostle.cli import main; main()", "run",
-             *_with_options(command.words, DETACHED)],
-            cwd=command.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out, **_apart(),
-        )  # fmt: skip
+        process = _start(command, out)
     until_s = time.monotonic() + patience_s
     while process.poll() is None and time.monotonic() < until_s:
         if _recorded_process(record) == process.pid:
@@ -187,6 +182,18 @@ def detach(command: SweepCommand, store: Path) -> int:
     # The process outlives this one; setting a return code suppresses Popen's warning.
     process.returncode = 0
     return 0
+
+
+def _start(command: SweepCommand, out: BinaryIO) -> subprocess.Popen[bytes]:
+    """Start the command in a process that outlives the shell."""
+    import subprocess
+
+    return subprocess.Popen(
+        # -P: import nothing from the current folder.
+        [sys.executable, "-P", "-c", "from jostle.cli import main; main()", "run",
+         *_with_options(command.words, DETACHED)],
+        cwd=command.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out, **_apart(),
+    )  # fmt: skip
 
 
 def _recorded_process(record: Path) -> int | None:

@@ -68,7 +68,8 @@ def scorecard(
 
     Example: jostle suite scorecard cubic bbr3 --quick -o scorecard.html
     """
-    from jostle.suites import SUITES, result_documents
+    from jostle.studies.library import SUITES
+    from jostle.suites import result_documents
     from jostle.suites.criterion_figures import picture_data
     from jostle.suites.ranking import rank_controllers
     from jostle.suites.scorecard_page import MOST_PICTURES, page, scorecard_document

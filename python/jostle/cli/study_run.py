@@ -160,8 +160,9 @@ def _evaluated(
     study: Study, results: Mapping[str, Done], setups: Sequence[str]
 ) -> tuple[dict[Column, Runs], dict[Column, Evaluation]]:
     """Evaluate a study on every backend and setup, and add recorded results of Linux."""
-    from jostle.studies import Runs, evaluate
+    from jostle.studies import Runs
     from jostle.studies.column import column
+    from jostle.studies.evaluate import evaluate
     from jostle.studies.operating_points_archive import read_archived_points
     from jostle.studies.recorded_results import recorded
     from jostle.studies.run_study import setups_on
@@ -214,7 +215,8 @@ def study_ids(ids: Sequence[str]) -> list[str]:
 
 def load_study(name: str, *, allow_code: bool) -> Study:
     """Load an installed study, or one given by the path of its folder."""
-    from jostle.studies import STUDIES, load
+    from jostle.studies import STUDIES
+    from jostle.studies.load import load
 
     return STUDIES.load(load, name, allow_code=allow_code)
 

@@ -188,34 +188,37 @@ def result_options(given: Mapping[str, Any]) -> list[str]:
 
 def load_suite(name: str, *, allow_code: bool) -> Suite:
     """Load an installed suite, or one given by the path of its folder."""
-    from jostle.suites import SUITES, load
+    from jostle.studies.library import SUITES
+    from jostle.suites.load import load
 
     return SUITES.load(load, name, allow_code=allow_code)
 
 
 def print_suites(*, as_json: bool) -> None:
     """Print the installed suites and their purpose."""
-    from jostle.suites import SUITES, load
+    from jostle.studies.library import SUITES
+    from jostle.suites.models import SuiteFile
 
-    every = [load(name) for name in SUITES.names()]
+    # Loading a suite resolves all of its conditions, which takes seconds; a test loads each suite.
+    every = {name: SUITES.read(name, SUITES.installed, SuiteFile)[1] for name in SUITES.names()}
     if not every:
         raise InputError("jostle was installed without suites: name one by its folder")
     if as_json:
         listed = [
             {
-                "suite": one.id,
-                "title": one.file.title,
-                "source": one.file.source,
-                "summary": one.file.summary,
-                "criteria": len(one.criteria),
+                "suite": name,
+                "title": file.title,
+                "source": file.source,
+                "summary": file.summary,
+                "criteria": len(file.criteria),
             }
-            for one in every
+            for name, file in every.items()
         ]
         echo(json.dumps(listed, ensure_ascii=False))
         return
-    wide = max(len(one.id) for one in every)
-    for one in every:
-        echo(single_line(f"{one.id:<{wide}}  {len(one.criteria):>3} criteria  {one.file.summary}"))
+    wide = max(map(len, every))
+    for name, file in every.items():
+        echo(single_line(f"{name:<{wide}}  {len(file.criteria):>3} criteria  {file.summary}"))
 
 
 def print_suite_result(card: SuiteResult) -> None:

@@ -134,7 +134,8 @@ def study_of(scenario: Scenario, claim: Claim) -> Study:
 
 def judged(scenario: Scenario, results: ResultSet, claim: Claim) -> Sequence[ClaimRow]:
     """Judge a claim at each point of a scenario's sample; see `study_of`."""
-    from jostle.studies import Runs, evaluate
+    from jostle.studies import Runs
+    from jostle.studies.evaluate import evaluate
 
     return evaluate(Runs(study_of(scenario, claim), {_EXPERIMENT: results})).claims
 

@@ -17,7 +17,8 @@ from jostle.errors import InputError
 from jostle.parameter_search.tuning import Carry, Score, SearchSettings, Space, Trial, search
 from jostle.scenario import ScenarioError
 from jostle.scenario.resolve.grid import label_of
-from jostle.studies import Runs, evaluate
+from jostle.studies import Runs
+from jostle.studies.evaluate import evaluate
 from jostle.studies.fitted_network import (
     SCHEMA,
     ClaimOutcome,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from jostle.studies.evaluate import ClaimRow, NumberRow, RankingRow, evaluate
-from jostle.studies.library import STUDIES
-from jostle.studies.load import load
-from jostle.studies.runs import Runs
-from jostle.studies.study import Study
+from typing import TYPE_CHECKING
+
+from jostle.first_use import lazy_names
+
+if TYPE_CHECKING:
+    from jostle.studies.evaluate import ClaimRow, NumberRow, RankingRow
+    from jostle.studies.library import STUDIES
+    from jostle.studies.runs import Runs
+    from jostle.studies.study import Study
 
 __all__ = [
     "STUDIES",
@@ -15,6 +19,16 @@ __all__ = [
     "RankingRow",
     "Runs",
     "Study",
-    "evaluate",
-    "load",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "ClaimRow": "evaluate",
+        "NumberRow": "evaluate",
+        "RankingRow": "evaluate",
+        "Runs": "runs",
+        "STUDIES": "library",
+        "Study": "study",
+    },
+)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from jostle.errors import InputError, unknown
-from jostle.scenario import ScenarioError
-from jostle.scenario.parsing.toml_file import TomlFile
-from jostle.studies.consistency_check import format_model_errors
 
-Form = TypeVar("Form", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from jostle.scenario.parsing.toml_file import TomlFile
+
+Form = TypeVar("Form", bound="BaseModel")
 Loaded = TypeVar("Loaded")
 
 
@@ -70,6 +70,10 @@ class Library:
         ScenarioError
             When the file has another format.
         """
+        from pydantic import ValidationError
+
+        from jostle.scenario.parsing.toml_file import TomlFile
+
         path = folder / name / self.file
         if not path.is_file():
             raise InputError(unknown(self.kind, name, self.names(folder)))
@@ -78,6 +82,8 @@ class Library:
         try:
             return toml, form.model_validate(with_defaults(toml.document))
         except ValidationError as error:
+            from jostle.studies.consistency_check import format_model_errors
+
             raise toml.error(format_model_errors(error, keys)) from None
 
     def folder_of(self, name: str) -> Path:
@@ -95,6 +101,8 @@ class Library:
         InputError
             When there is none, or it is wrong.
         """
+        from jostle.scenario import ScenarioError
+
         folder = self.folder_of(name)
         here = Path(self.folder, name)
         try:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from jostle.studies.library import SUITES
-from jostle.suites.controller_under_test import ControllerUnderTest, subject
-from jostle.suites.load import load
-from jostle.suites.suite import Suite
+from typing import TYPE_CHECKING
 
-__all__ = ["SUITES", "ControllerUnderTest", "Suite", "load", "subject"]
+from jostle.first_use import lazy_names
+
+if TYPE_CHECKING:
+    from jostle.suites.controller_under_test import ControllerUnderTest, subject
+    from jostle.suites.suite import Suite
+
+__all__ = ["ControllerUnderTest", "Suite", "subject"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "ControllerUnderTest": "controller_under_test",
+        "Suite": "suite",
+        "subject": "controller_under_test",
+    },
+)

@@ -10,8 +10,8 @@ from typing import Final, Literal
 from jostle.results.measures import measure
 from jostle.results.number_format import digits
 from jostle.stats import Expectation
-from jostle.studies import Runs, evaluate
-from jostle.studies.evaluate import value_estimate
+from jostle.studies import Runs
+from jostle.studies.evaluate import evaluate, value_estimate
 from jostle.studies.models import ClaimPart, Value
 from jostle.studies.time_windows import RunView, TimeWindow
 from jostle.suites.models import Criterion, SuitePart, SuiteValue
