@@ -242,8 +242,10 @@ $(STAMPS)/build: $(STAMPS)/venv pyproject.toml constraints.txt
 
 # Without build isolation: cargo then finds the same interpreter each time and compiles only what
 # has changed.
+# pip compiles no bytecode of sources that are used in place; without it each command compiles them again
+# where Python may not write it.
 INSTALL = PATH="$(CURDIR)/$(BIN):$$PATH" $(WITHOUT_HASHES) $(BIN)/pip install --quiet --no-deps --no-build-isolation \
-          --editable .
+          --editable . && $(BIN)/python -m compileall -q -j 0 python/jostle
 
 $(STAMPS)/package: $(STAMPS)/build $(ENGINE)
 	$(call say,Installing jostle. The engine is compiled: some minutes at first)

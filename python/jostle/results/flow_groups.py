@@ -7,7 +7,7 @@ row. This module finds these groups in a run specification.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -83,22 +83,31 @@ def flow_groups(spec: Spec, *, each: bool = False) -> list[FlowGroup]:
     each
         Return one group per flow instead.
     """
-    found: list[FlowGroup] = []
+    members: list[list[FlowSpec]] = []
     alike: tuple[object, ...] = ()
     for flow in spec["flows"]:
-        name, controller = flow["name"], flow["controller"]["name"]
-        kind: TrafficKind = _TRAFFIC_KINDS.get(flow["source"]["kind"], "bulk")
-        base, number = _split_number(name)
+        base, number = _split_number(flow["name"])
         facts = (base, *(flow[key] for key in _SHARED_KEYS))
-        last = found[-1] if found else None
         # Flows with `after` run one after another, so each keeps its own row.
-        another = number > 1 and flow.get("after") is None and facts == alike
-        if last is not None and another and number == len(last.members) + 1 and not each:
-            found[-1] = FlowGroup(base, (*last.members, name), controller, kind, last.transport)
+        another = number > 1 and flow.get("after") is None and facts == alike and not each
+        if members and another and number == len(members[-1]) + 1:
+            members[-1].append(flow)
             continue
         alike = facts if number == 1 else ()
-        found.append(FlowGroup(name, (name,), controller, kind, transport_name(flow)))
-    return found
+        members.append([flow])
+    return list(map(_group, members))
+
+
+def _group(flows: Sequence[FlowSpec]) -> FlowGroup:
+    first = flows[0]
+    names = tuple(flow["name"] for flow in flows)
+    return FlowGroup(
+        names[0] if len(names) == 1 else _split_number(names[0])[0],
+        names,
+        first["controller"]["name"],
+        _TRAFFIC_KINDS.get(first["source"]["kind"], "bulk"),
+        transport_name(first),
+    )
 
 
 def transport_name(flow: FlowSpec) -> str:
