@@ -9,7 +9,6 @@ import numpy as np
 
 from jostle.errors import InputError, unknown
 from jostle.figures.data import Bools, EventsData, FlowEvents, ModeSpan, flow_label
-from jostle.results.flow_groups import flow_groups
 from jostle.results.measures import measure
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def events_data(results: FinishedRuns, condition: int, flows: Sequence[str] = ()
         for flow in run.summary["flows"]
         if flow.get("transport", "tcp") == "tcp"
     }
-    members = {group.name: group.members for group in flow_groups(results.spec_of(condition))}
+    members = {group.name: group.members for group in results.flow_groups(condition)}
     for name in flows:
         if name not in labels and name not in members:
             raise InputError(unknown("flow", name, [*members, *labels]))

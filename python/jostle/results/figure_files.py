@@ -12,7 +12,6 @@ import numpy as np
 from jostle.errors import InputError
 from jostle.figures.data import NO_CONTROLLER, HeatMapData
 from jostle.results import condition_names
-from jostle.results.flow_groups import flow_groups
 from jostle.results.measures import measure
 from jostle.results.time_series_data import series_data
 from jostle.stats import mean
@@ -170,7 +169,7 @@ def save_all(
 
 
 def _bulk_flows(results: FinishedRuns, condition: int) -> int:
-    parts = flow_groups(results.spec_of(condition))
+    parts = results.flow_groups(condition)
     return sum(len(group.members) for group in parts if group.kind == "bulk")
 
 

@@ -12,6 +12,7 @@ from jostle.errors import InputError, unknown
 from jostle.results import condition_names
 from jostle.results.compared_phase import OVERALL, compared_phase, in_reading_order
 from jostle.results.condition_names import Condition
+from jostle.results.flow_groups import FlowGroup, flow_groups
 from jostle.results.run_count import RunCount
 from jostle.scenario.parsing.key_endings import ambiguous, matching_keys
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from jostle.backends import Run, Spec
+    from jostle.results.summary_values import Cells
 
 GridValue = str | float | bool
 """Value of a grid key: a number, or text as in the scenario."""
@@ -96,6 +98,8 @@ class FinishedRuns:
         """Remarks on the runs for the user, such as repeats that did not reach the precision."""
         self.sources: tuple[Path, ...] = ()
         """Captures that were measured; empty for runs of a scenario."""
+        self.last_cells: tuple[object, Cells] | None = None
+        """Values of the condition that was tabled last; see `summary_values.cells_of`."""
 
     @property
     def measured(self) -> bool:
@@ -226,6 +230,17 @@ class FinishedRuns:
                 raise InputError(f"no run of condition {condition} finished")
             self._specs[condition] = runs[0].run.spec
         return self._specs[condition]
+
+    def flow_groups(self, condition: int, *, each: bool = False) -> list[FlowGroup]:
+        """Return the groups of a condition's flows; see `flow_groups.flow_groups`."""
+        key = condition, each
+        if key not in self._groups:
+            self._groups[key] = flow_groups(self.spec_of(condition), each=each)
+        return self._groups[key]
+
+    @cached_property
+    def _groups(self) -> dict[tuple[int, bool], list[FlowGroup]]:
+        return {}
 
     @cached_property
     def _specs(self) -> dict[int, Spec]:

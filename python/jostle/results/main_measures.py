@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jostle.results.compared_phase import OVERALL
-from jostle.results.flow_groups import TrafficKind, flow_groups
+from jostle.results.flow_groups import TrafficKind
 from jostle.results.measure_samples import MeasureSample, samples
 from jostle.results.tables import columns_of
 
@@ -30,5 +30,5 @@ def main_samples(results: FinishedRuns, kind: TrafficKind, phase: str) -> list[M
 
 def kind_of(results: FinishedRuns, sample: MeasureSample) -> TrafficKind:
     """Return the kind of traffic of the flow that a sample belongs to."""
-    groups = flow_groups(results.spec_of(sample.condition))
+    groups = results.flow_groups(sample.condition)
     return next(group.kind for group in groups if group.name == sample.place["flow"])

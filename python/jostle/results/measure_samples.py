@@ -17,7 +17,7 @@ from jostle.results.condition_names import Condition
 from jostle.results.flow_groups import group_name_by_flow
 from jostle.results.harm import Harms
 from jostle.results.measures import Bounds, Measure, measure, unknown_measure
-from jostle.results.summary_values import Cells, mean_of_present, measure_owners, spread_of
+from jostle.results.summary_values import cells_of, mean_of_present, measure_owners, spread_of
 from jostle.scenario.parsing.key_endings import ambiguous, matching_keys
 from jostle.stats import Estimate, estimate, percentile_estimate
 
@@ -177,7 +177,7 @@ def _samples(
     for index, condition in enumerate(results.conditions):
         if not results.runs_of(index):
             continue
-        cells = Cells(results, index, phases, each=each)
+        cells = cells_of(results, index, phases, each=each)
         incomplete = results.incomplete(index)
         for cell in cells.of(wanted):
             flows = cell.flows(wanted)

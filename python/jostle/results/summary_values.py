@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from jostle.results.flow_groups import flow_groups, group_name_by_flow
 from jostle.results.measures import Measure, measures
@@ -19,6 +19,10 @@ Flows = tuple[tuple[float | None, ...], ...]
 """Value of each flow, for each run."""
 Whom = tuple[dict[str, str], tuple[str, ...]]
 """Keys and values of an entity, and the names of the flows whose mean is its value."""
+
+
+_MOST_KEPT: Final = 100
+"""Number of runs of a condition whose values are kept for the next measure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,22 @@ class Cells:
     def _is_single(self, group: str) -> bool:
         """Return whether a group is one connection: one flow, without `arrivals`."""
         return self._sizes.get(group, 0) <= 1 and group not in self._many
+
+
+def cells_of(results: FinishedRuns, condition: int, phases: Sequence[str], *, each: bool) -> Cells:
+    """Return the summary values of a condition, which the columns of a table share.
+
+    Those of the last condition are kept, unless they would keep the summaries of many runs.
+    """
+    key = condition, tuple(phases), each
+    last = results.last_cells
+    if last is not None and last[0] == key:
+        return last[1]
+    results.last_cells = None
+    found = Cells(results, condition, phases, each=each)
+    if len(results.runs_of(condition)) <= _MOST_KEPT:
+        results.last_cells = key, found
+    return found
 
 
 def kind_of(wanted: Measure) -> tuple[str, ...]:

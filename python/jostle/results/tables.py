@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from jostle.results import condition_names
 from jostle.results.compared_phase import OVERALL
-from jostle.results.flow_groups import TrafficKind, flow_groups
+from jostle.results.flow_groups import TrafficKind
 from jostle.results.flow_notes import flow_notes
 from jostle.results.measure_samples import MeasureSample, full_key, grid_keys, samples
 from jostle.results.measures import Measure, measure, measures
@@ -186,7 +186,7 @@ def kinds_of(results: FinishedRuns) -> list[TrafficKind]:
         group.kind
         for index in range(len(results.conditions))
         if results.runs_of(index)
-        for group in flow_groups(results.spec_of(index))
+        for group in results.flow_groups(index)
     }
     return sorted(kinds, key=list(_SUITABLE).index)
 
@@ -221,7 +221,7 @@ def _most_alike(results: FinishedRuns) -> int:
 
 
 def _alike(results: FinishedRuns, condition: int) -> int:
-    found = flow_groups(results.spec_of(condition))
+    found = results.flow_groups(condition)
     if any(group.kind in ("transfers", "requests") for group in found):
         return 0
     return sum(len(group.members) for group in found if group.kind == "bulk")
@@ -247,7 +247,7 @@ def rows_of(results: FinishedRuns, kind: str, each: bool) -> list[Row]:
                     },
                     group.name,
                 )
-                for group in flow_groups(spec, each=each)
+                for group in results.flow_groups(index, each=each)
                 if group.kind == kind
             ]
         runs = results.run_count(index)
@@ -499,7 +499,7 @@ def interval_note(results: FinishedRuns) -> str:
         len(group.members) > 1
         for condition in range(len(results.conditions))
         if results.runs_of(condition)
-        for group in flow_groups(results.spec_of(condition))
+        for group in results.flow_groups(condition)
     )
     of_groups = " Rows with ×: mean per flow, then the smallest and the largest flow." * groups
     return _of_runs(results) + of_groups

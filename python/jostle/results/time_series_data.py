@@ -24,7 +24,6 @@ from jostle.figures.data import (
 from jostle.figures.page_colours import colour_indices
 from jostle.figures.style import COLOURS
 from jostle.results.compared_phase import OVERALL
-from jostle.results.flow_groups import flow_groups
 from jostle.results.measures import Measure, measure, measures
 from jostle.results.number_format import count
 from jostle.results.value_range import has_range, value_range
@@ -174,7 +173,7 @@ def _chosen(results: FinishedRuns, condition: int, flows: Sequence[str]) -> dict
     """Return the names and labels of the flows that are drawn."""
     every = results.runs_of(condition)[0].run.summary["flows"]
     labels = {flow["name"]: flow_label(flow) for flow in every}
-    members = {group.name: group.members for group in flow_groups(results.spec_of(condition))}
+    members = {group.name: group.members for group in results.flow_groups(condition)}
     for name in flows:
         if name not in labels and name not in members:
             raise InputError(unknown("flow", name, [*members, *labels]))
@@ -188,7 +187,7 @@ def _alike(
     """Return the flows that share a line, by its label: of an entry, a controller, or all."""
     found = [
         replace(group, members=members)
-        for group in flow_groups(results.spec_of(condition))
+        for group in results.flow_groups(condition)
         if (members := tuple(name for name in group.members if name in chosen))
     ]
     parts = {f"{group.label} ({group.controller})": group.members for group in found}
