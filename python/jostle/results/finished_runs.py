@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from jostle.backends import Run, Spec
-    from jostle.results.summary_values import Cells
 
 GridValue = str | float | bool
 """Value of a grid key: a number, or text as in the scenario."""
@@ -98,7 +97,7 @@ class FinishedRuns:
         """Remarks on the runs for the user, such as repeats that did not reach the precision."""
         self.sources: tuple[Path, ...] = ()
         """Captures that were measured; empty for runs of a scenario."""
-        self.last_cells: tuple[object, Cells] | None = None
+        self.last_cells: tuple[object, Any] | None = None
         """Values of the condition that was tabled last; see `summary_values.cells_of`."""
 
     @property

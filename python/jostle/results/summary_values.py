@@ -154,7 +154,7 @@ def cells_of(results: FinishedRuns, condition: int, phases: Sequence[str], *, ea
     Those of the last condition are kept, unless they would keep the summaries of many runs.
     """
     key = condition, tuple(phases), each
-    last = results.last_cells
+    last: tuple[object, Cells] | None = results.last_cells
     if last is not None and last[0] == key:
         return last[1]
     results.last_cells = None
