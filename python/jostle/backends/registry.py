@@ -37,7 +37,8 @@ class Option:
     name
         Name of the argument.
     choices
-        Accepted values. If empty, the value is a version, such as 6.12.
+        Accepted values. If empty, the value is a version, such as 6.12, or the name of a kernel
+        with the user's changes.
     """
 
     name: str
@@ -127,16 +128,25 @@ def parse_backend(text: str) -> tuple[str, dict[str, str]]:
             (
                 known
                 for known in row.options
-                if (part in known.choices if known.choices else _VERSION.fullmatch(part))
+                if (part in known.choices if known.choices else _is_version(part))
             ),
             None,
         )
         if option is None or option.name in chosen:
+            from jostle.kernel_images.image_paths import names
+
             modes = [choice for known in row.options for choice in known.choices]
-            hint = f"{', '.join(modes)}, or a version such as 6.12" if modes else "none"
+            own = "".join(f"{name}, " for name in names())
+            hint = f"{', '.join(modes)}, {own}or a version such as 6.12" if modes else "none"
             raise InputError(f"`{text}`: the backend `{name}` has no `{part}`: there is {hint}")
         chosen[option.name] = part
     return name, chosen
+
+
+def _is_version(text: str) -> bool:
+    from jostle.kernel_images.image_paths import names
+
+    return _VERSION.fullmatch(text) is not None or text in names()
 
 
 def create(name: str, **chosen: str | None) -> Backend:

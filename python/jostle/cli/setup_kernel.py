@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,25 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Build it again from the start, even if it exists.")
 @click.option(
+    "--name",
+    metavar="NAME",
+    help="Name of a kernel with --patch or --tree. Run it with --backend kernel:NAME.",
+)
+@click.option(
+    "--patch",
+    "patches",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Apply this patch first; several are applied in their order. Needs --name.",
+)
+@click.option(
+    "--tree",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Build a copy of this kernel source instead of Debian's. Needs --name.",
+)
+@click.option(
     "--source",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -58,11 +78,14 @@ def kernel(
     series: str,
     jobs: int | None,
     force: bool,
+    name: str | None,
+    patches: tuple[Path, ...],
+    tree: Path | None,
     source: Path | None,
     sha256: str | None,
     install: bool | None,
 ) -> None:
-    """Build a Linux kernel with virtual time from Debian's source.
+    """Build a Linux kernel with virtual time, from Debian's source or your own.
 
     Example: jostle setup kernel --install
 
@@ -78,7 +101,9 @@ def kernel(
         raise InputError("--sha256 is the digest of a --source: apt checks what it downloads")
     cores = len(os.sched_getaffinity(0))
     may_update = bool(install) and toolchain.can_install()
-    request = Request(series, jobs or cores, source, sha256, force, may_update)
+    request = Request(
+        series, jobs or cores, source, sha256, force, may_update, name, patches, tree
+    )
     with orderly_interruption(GOES_ON):
         _build(request, install)
 
@@ -88,24 +113,34 @@ def _build(request: Request, install: bool | None) -> None:
     from jostle.kernel_images.build import check_request, existing
 
     check_request(request)
-    there = existing(request.series)
+    there = existing(request)
     if there is not None and not request.force:
         echo(f"Linux {there.version} is there already: {there.image.path}")
         echo("(--force builds it anew)", err=True)
         return
-    _provide(install)
+    provide_tools(install, also=["patch"] if request.patches else [])
     started_s = time.monotonic()
     with _Progress() as progress:
         done = carry_out(request, progress)
     took_s = time.monotonic() - started_s
     echo(f"Linux {done.version}, built in {took_s / 60:.1f} min: {done.image.path}")
+    if done.name is not None:
+        for text in done.facts["left_out"]:
+            echo(f"left out, because it does not apply to this source: {text}")
+        echo(f"run it with --backend kernel:{done.name}, and its controllers as kernel:…")
 
 
-def _provide(install: bool | None) -> None:
-    """Install missing build dependencies, if allowed."""
+def provide_tools(install: bool | None, also: Sequence[str] = ()) -> None:
+    """Install missing build dependencies, if allowed.
+
+    Parameters
+    ----------
+    also
+        Programs that are needed beside those of every build.
+    """
     from jostle.kernel_images import toolchain
 
-    lacking = toolchain.missing()
+    lacking = toolchain.missing(also)
     if not lacking:
         return
     command = " ".join(toolchain.install_command(lacking))
@@ -118,7 +153,7 @@ def _provide(install: bool | None) -> None:
         hint = "" if install is False or not toolchain.can_install() else ", or add --install"
         raise toolchain.ToolsMissingError(f"{toolchain.missing_message(lacking)}{hint}")
     toolchain.install(lacking, lambda line: echo(f"  {line}", err=True))
-    still = toolchain.missing()
+    still = toolchain.missing(also)
     if still:
         raise toolchain.ToolsMissingError(toolchain.missing_message(still))
 
@@ -204,7 +239,8 @@ def _details(state: KernelStatus) -> list[str]:
             told.append(f"JOSTLE_KERNEL={details['named_by_environment']}")
         for built in details["built"]:
             note = "" if built["current"] else " (with options of another version of jostle)"
-            told.append(f"{built['version']}{note}: {built['path']}")
+            name = "" if built["name"] is None else f"{built['name']}, "
+            told.append(f"{name}{built['version']}{note}: {built['path']}")
     elif state.kind == "realtime" and state.image is not None:
         told.append(f"{state.image.path}, modules in {state.image.modules}")
     elif state.kind == "native":

@@ -1,4 +1,4 @@
-"""Builds the virtual-time kernel: extract, configure, compile, boot twice, move to the cache.
+"""Builds a virtual-time kernel: extract, configure, compile, boot twice, move to the cache.
 
 An interrupted build continues with its last step. The kernel is moved to the cache by a rename,
 after it has booted.
@@ -14,7 +14,6 @@ import platform
 import re
 import shutil
 import time
-import uuid
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import metadata
@@ -22,8 +21,22 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jostle.errors import InputError, JostleError
-from jostle.kernel_images import config, debian, kernel_source, toolchain
-from jostle.kernel_images.image_paths import BuiltKernel, Image, built, cache_folder, version_key
+from jostle.kernel_images import (
+    config,
+    debian,
+    headers,
+    kernel_source,
+    source_patches,
+    toolchain,
+)
+from jostle.kernel_images.image_paths import (
+    KINDS,
+    BuiltKernel,
+    Image,
+    built,
+    cache_folder,
+    version_key,
+)
 from jostle.kernel_images.process_group import run_to_end
 from jostle.kernel_images.verify import Check, UnfitKernelError, check
 from jostle.safe_io.folder_lock import locked_folder
@@ -70,7 +83,7 @@ class Request:
     Attributes
     ----------
     series
-        One of `config.SERIES`.
+        One of `config.SERIES`; ignored with `tree`.
     jobs
         Number of parallel compile jobs.
     archive
@@ -81,6 +94,13 @@ class Request:
         Rebuild from the start, even if the kernel exists.
     may_update
         Whether to update apt's package lists, as root, if the source is not found.
+    name
+        Name of a kernel with a user's changes; None for jostle's own. Required with `patches` and
+        `tree`.
+    patches
+        Patches of the user, applied before jostle's.
+    tree
+        Folder with a user's kernel source, instead of Debian's.
     """
 
     series: str = config.DEFAULT_SERIES
@@ -89,6 +109,14 @@ class Request:
     sha256: str | None = None
     force: bool = False
     may_update: bool = False
+    name: str | None = None
+    patches: tuple[Path, ...] = ()
+    tree: Path | None = None
+
+    @property
+    def work_name(self) -> str:
+        """Name of the working folder."""
+        return self.series if self.name is None else self.name
 
 
 def check_request(request: Request) -> None:
@@ -102,6 +130,23 @@ def check_request(request: Request) -> None:
     if request.series not in config.SERIES:
         known = " or ".join(config.SERIES)
         raise InputError(f"cannot build Linux {request.series}: choose {known}")
+    changed = bool(request.patches) or request.tree is not None
+    if changed != (request.name is not None):
+        raise InputError(
+            "a kernel with your --patch or --tree needs a --name, by which --backend kernel:NAME "
+            "selects it"
+            if changed
+            else "--name is for a kernel with your --patch or --tree"
+        )
+    if request.name is not None and (
+        not re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", request.name) or request.name in KINDS
+    ):
+        raise InputError(
+            f"--name {request.name}: use up to 32 small letters, digits, `-` and `_`, beginning "
+            f"with a letter, and none of {', '.join(KINDS)}"
+        )
+    if request.tree is not None and request.archive is not None:
+        raise InputError("--tree and --source both name the source: leave one out")
     # User-Mode Linux supports no other platform (arch/um/Kconfig, arch/x86/um/Kconfig).
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         raise InputError(
@@ -110,10 +155,29 @@ def check_request(request: Request) -> None:
         )
 
 
-def existing(series: str) -> BuiltKernel | None:
-    """Return the newest kernel of a series that was built with the current options."""
-    found = [kernel for kernel in built() if kernel.series == series and kernel.current]
+def existing(request: Request) -> BuiltKernel | None:
+    """Return the newest kernel of a request that was built with the current options.
+
+    Raises
+    ------
+    SourceError
+        If a patch or a tree cannot be read.
+    """
+    found = [kernel for kernel in built() if kernel.name == request.name and kernel.current]
+    if request.name is not None:
+        changes = _changes(request)
+        found = [kernel for kernel in found if kernel.facts.get("changes") == changes]
+    if request.tree is None:
+        found = [kernel for kernel in found if kernel.series == request.series]
     return found[-1] if found else None
+
+
+def _changes(request: Request) -> list[str]:
+    """Return the digests of a user's tree and patches."""
+    found = [kernel_source.identity_of_patch(patch)["sha256"] for patch in request.patches]
+    if request.tree is not None:
+        found.insert(0, kernel_source.identity_of_tree(request.tree)["sha256"])
+    return found
 
 
 def build(request: Request, reporter: Reporter) -> BuiltKernel:
@@ -132,14 +196,14 @@ def build(request: Request, reporter: Reporter) -> BuiltKernel:
         If the built kernel fails a check.
     """
     check_request(request)
-    existing_kernel = existing(request.series)
+    existing_kernel = existing(request)
     if existing_kernel is not None and not request.force:
         return existing_kernel
-    folder = cache_folder() / ".work" / request.series
+    folder = cache_folder() / ".work" / request.work_name
     try:
         with _alone(folder):
             # Another process may have built it meanwhile.
-            existing_kernel = existing(request.series)
+            existing_kernel = existing(request)
             if existing_kernel is not None and not request.force:
                 return existing_kernel
             return _Build(request, reporter, folder).carry_out()
@@ -160,6 +224,7 @@ class _Build:
         self._tree = folder / "source"
         self._log = folder / "build.log"
         self._compile_s = 0.0
+        self._left_out: list[str] = []
         self._steps: set[tuple[str, str]] = set()
 
     def carry_out(self) -> BuiltKernel:
@@ -167,29 +232,48 @@ class _Build:
             packages = self._folder.glob("*.deb")
             for path in (self._tree, self._configured, *packages):
                 _remove(path)
-        archive = self._source()
-        origin = kernel_source.identity(archive)
-        extracted = kernel_source.is_extracted(archive, self._tree)
+        source = self._source()
+        extracted = source.is_extracted(self._tree)
         self._require_disk_space(_OBJECTS_BYTES if extracted else _SOURCE_BYTES)
         if not extracted:
-            self._reporter.step(f"extracting {archive}")
+            self._reporter.step(f"extracting {source.path}")
             _remove(self._configured)
-            kernel_source.extract(archive, self._tree)
-        version = kernel_source.version(self._tree, self._request.series)
-        self._configure(version)
+            source.extract(self._tree)
+        is_tree = self._request.tree is not None
+        version = kernel_source.version(self._tree, None if is_tree else self._request.series)
+        build = self._build_id(source)
+        self._configure(version, build)
+        if self._is_foreign:
+            self._leave_out_copies()
         self._compile(version)
         self._reporter.step("booting it twice as a test")
         image = Image("virtual", self._tree / "linux", version)
         try:
-            checked = check(image)
+            checked = check(image, self._expected())
         except UnfitKernelError as error:
             raise UnfitKernelError(
                 f"Linux {version} was built, but {error}\nnothing was installed; "
                 f"the kernel is {image.path}, the log {self._log}"
             ) from error
-        return self._publish(version, origin, checked)
+        return self._publish(version, build, source.origin, checked)
 
-    def _source(self) -> Path:
+    @property
+    def _is_foreign(self) -> bool:
+        return self._request.name is not None
+
+    def _source(self) -> kernel_source.Source:
+        patches = self._request.patches
+        tree = self._request.tree
+        if tree is not None:
+            path, origin = tree, kernel_source.identity_of_tree(tree)
+        else:
+            path = self._archive()
+            origin = kernel_source.identity(path)
+        if patches:
+            origin["patches"] = [kernel_source.identity_of_patch(patch) for patch in patches]
+        return kernel_source.Source(path, origin, patches)
+
+    def _archive(self) -> Path:
         if self._request.archive is not None:
             kernel_source.verify(self._request.archive, self._request.sha256)
             return self._request.archive
@@ -203,29 +287,65 @@ class _Build:
             may_update=self._request.may_update,
         )
 
+    def _build_id(self, source: kernel_source.Source) -> str:
+        """Return the name of the build in the version magic of its modules."""
+        if not self._is_foreign:
+            return config.digest()
+        parts = [config.digest(), source.origin["sha256"]]
+        parts += [patch["sha256"] for patch in source.origin.get("patches", ())]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
     @property
     def _configured(self) -> Path:
         return self._folder / "configured"
 
-    def _configure(self, version: str) -> None:
-        kernel_source.make_ours(self._tree)
-        if _is_stamped(self._configured, config.digest()):
-            return
-        self._reporter.step(f"configuring Linux {version}")
-        for path in (self._log, self._configured):
-            _remove(path)
-        self._make("defconfig")
+    def _configure(self, version: str, build: str) -> None:
+        self._left_out = kernel_source.make_ours(self._tree, build, is_foreign=self._is_foreign)
         file = self._tree / ".config"
-        with file.open("a", encoding="utf-8") as config_file:
-            config_file.write(config.fragment())
-        self._make("olddefconfig")
+        if not _is_stamped(self._configured, build):
+            self._reporter.step(f"configuring Linux {version}")
+            for path in (self._log, self._configured):
+                _remove(path)
+            if self._request.tree is not None:
+                # Objects of another architecture would be in the way.
+                self._make("mrproper")
+            self._make("defconfig")
+            with file.open("a", encoding="utf-8") as config_file:
+                config_file.write(config.fragment())
+            self._make("olddefconfig")
         unmet = config.unmet(file.read_text("utf-8"))
+        if self._is_foreign:
+            known = config.options_of(self._tree)
+            self._left_out += [text for text in unmet if text.split()[0] not in known]
+            unmet = [text for text in unmet if text.split()[0] in known]
         if unmet:
             raise BuildError(
                 f"Linux {version} cannot be configured as needed: {', '.join(unmet)} is refused "
                 f"(configuration: {file}, log: {self._log})"
             )
-        self._configured.write_text(config.digest(), "utf-8")
+        self._configured.write_text(build, "utf-8")
+
+    def _leave_out_copies(self) -> None:
+        """Compile jostle's copies of controllers, and leave out those that a user's changes break.
+
+        The texts that a copy replaces may be there while it uses something that is not.
+        """
+        texts, missing = source_patches.copies(self._tree, is_foreign=True)
+        for name in sorted(set(source_patches.COPIES) - set(missing)):
+            file = source_patches.OWN_FOLDER / source_patches.copy_file(name)
+            try:
+                self._make(str(file.with_suffix(".o")))
+            except BuildError:
+                del texts[file.name]
+                self._left_out.append(name)
+        kernel_source.write_own(self._tree, texts)
+
+    def _expected(self) -> list[str]:
+        """Return the congestion controllers that the kernel must have."""
+        absent = set(self._left_out)
+        options = {f"TCP_CONG_{option} on": name for name, option in config.CONTROLLERS.items()}
+        absent |= {options[text] for text in self._left_out if text in options}
+        return [name for name in config.expected() if name not in absent]
 
     def _compile(self, version: str) -> None:
         self._reporter.step(f"compiling Linux {version} ({self._request.jobs} at a time)")
@@ -236,6 +356,8 @@ class _Build:
                 self._steps.update(step for line in log if (step := _announced(line)))
         started_s = time.monotonic()
         self._make("linux", f"-j{self._request.jobs}", counting=True)
+        # What the build of a module needs, beside what the kernel needed.
+        self._make("modules_prepare")
         self._compile_s = time.monotonic() - started_s
 
     def _make(self, *arguments: str, counting: bool = False) -> None:
@@ -256,7 +378,7 @@ class _Build:
             status = run_to_end(
                 ["make", "ARCH=um", *arguments],
                 on_line,
-                environment=_environment(),
+                environment=environment(),
                 cwd=self._tree,
                 patience_s=_TIDY_UP_S,
             )
@@ -279,7 +401,9 @@ class _Build:
                 f"{free_bytes / 1e9:.1f} GB are free there; XDG_CACHE_HOME can name another place"
             )
 
-    def _publish(self, version: str, origin: dict[str, Any], checked: Check) -> BuiltKernel:
+    def _publish(
+        self, version: str, build: str, origin: dict[str, Any], checked: Check
+    ) -> BuiltKernel:
         ready = self._folder / "ready"
         _remove(ready)
         ready.mkdir()
@@ -287,10 +411,12 @@ class _Build:
         shutil.copy2(self._tree / "linux", program)
         shutil.copy2(self._tree / ".config", ready / "config")
         shutil.copy2(self._log, ready / "build.log")
+        headers.pack(self._tree, ready / headers.FILE, environment())
         facts = {
             "format": FORMAT,
             "version": version,
             "config_hash": config.digest(),
+            "build": build,
             "source": origin,
             "compiler": toolchain.compiler(),
             "banner": checked.banner,
@@ -301,14 +427,20 @@ class _Build:
             "boot_s": round(checked.wall_s, 2),
             "jostle": metadata.version("jostle"),
         }
+        name = self._request.name
+        if name is not None:
+            facts |= {
+                "name": name, "changes": _changes(self._request), "left_out": self._left_out,
+            }  # fmt: skip
         (ready / "build.json").write_text(json.dumps(facts, indent=2) + "\n", "utf-8")
-        destination = cache_folder() / f"{version}-{config.digest()}"
-        old = self._folder / f"old-{uuid.uuid4().hex}"
-        if destination.exists():
+        destination = cache_folder() / "-".join(filter(None, (version, name, build)))
+        # A name stands for one kernel.
+        replaced = [destination] if destination.exists() else []
+        replaced += [kernel.folder for kernel in built() if name and kernel.name == name]
+        for number, folder in enumerate(dict.fromkeys(replaced)):
             # Running guests keep the file from which they were started.
-            destination.rename(old)
+            folder.rename(self._folder / f"old-{number}")
         ready.rename(destination)
-        _remove(old)
         shutil.rmtree(self._folder, ignore_errors=True)
         return BuiltKernel(destination, facts)
 
@@ -320,7 +452,7 @@ def _alone(folder: Path) -> AbstractContextManager[None]:
     return locked_folder(folder, lambda holder: BuildError(f"{text}: {holder}"))
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return the environment of make, without variables that affect the kernel."""
     inherited = {
         name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from jostle.kernel_images import source_patches
@@ -80,9 +80,18 @@ def unmet(config_text: str) -> list[str]:
     ]
 
 
-def lacking(available: Iterable[str]) -> list[str]:
-    """Return the required congestion controllers that are not available."""
-    return sorted({"reno", *CONTROLLERS, *source_patches.COPIES} - set(available))
+def options_of(tree: Path) -> set[str]:
+    """Return the options that a kernel's source has."""
+    found: set[str] = set()
+    for file in tree.rglob("Kconfig*"):
+        if file.is_file():
+            found.update(re.findall(r"^\s*(?:menu)?config (\w+)", file.read_text("utf-8", "replace"), re.M))
+    return found
+
+
+def expected() -> list[str]:
+    """Return the congestion controllers that a kernel has without changes of the user."""
+    return sorted({"reno", *CONTROLLERS, *source_patches.COPIES})
 
 
 def own_files() -> list[Path]:
@@ -94,9 +103,7 @@ def own_files() -> list[Path]:
 def digest() -> str:
     """Return a hash of the kernel's options, source patches and own files."""
     hasher = hashlib.sha256(fragment().encode())
-    # The class was called `Edit`. Kernels that were built then are the same.
-    patches = repr((source_patches.EDITS, source_patches.COPIES)).replace("SourcePatch(", "Edit(")
-    hasher.update(patches.encode())
+    hasher.update(repr((source_patches.EDITS, source_patches.COPIES)).encode())
     for path in own_files():
         hasher.update(path.name.encode() + b"\0" + path.read_bytes())
     return hasher.hexdigest()[:12]

@@ -12,6 +12,7 @@ import hashlib
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -134,6 +135,26 @@ class BuiltKernel:
         return str(self.facts["version"])
 
     @property
+    def name(self) -> str | None:
+        """Name of a kernel with a user's changes; None for jostle's own."""
+        name = self.facts.get("name")
+        return None if name is None else str(name)
+
+    @property
+    def options(self) -> str:
+        """Options of `jostle setup kernel` that build it again."""
+        if self.name is None:
+            return f"--version {self.series}"
+        source = self.facts["source"]
+        patches = [patch["file"] for patch in source.get("patches", ())]
+        words = [word for patch in patches for word in ("--patch", patch)]
+        if len(self.facts["changes"]) > len(patches):
+            words += ["--tree", source["file"]]
+        else:
+            words += ["--version", self.series]
+        return shlex.join([*words, "--name", self.name])
+
+    @property
     def series(self) -> str:
         """First two numbers of the version."""
         return ".".join(self.version.split(".")[:2])
@@ -171,14 +192,19 @@ def built() -> list[BuiltKernel]:
     return sorted(found, key=lambda kernel: (version_key(kernel.version), kernel.folder.name))
 
 
+def names() -> list[str]:
+    """Return the names of the kernels with a user's changes."""
+    return [kernel.name for kernel in built() if kernel.name is not None]
+
+
 def find(kind: Kind, version: str | None = None) -> Image:
     """Find a kernel.
 
     Parameters
     ----------
     version
-        Series (`6.1`) or version (`6.1.192`). Default for virtual kernels: series 6.1, with which
-        the simulator is compared, otherwise the newest.
+        Series (`6.1`), version (`6.1.192`), or the name of a kernel with a user's changes. Default
+        for virtual kernels: series 6.1, with which the simulator is compared, otherwise the newest.
 
     Raises
     ------
@@ -270,17 +296,27 @@ def _virtual(version: str | None) -> Image:
         if not _matches(actual, version):
             raise KernelMissingError(f"{IMAGE_VARIABLE}={named} is {actual}, not {version}")
         return Image("virtual", Path(named).resolve(), actual)
-    kernels = [kernel for kernel in built() if _matches(kernel.version, version)]
+    kernels = [
+        kernel
+        for kernel in built()
+        if (kernel.name is None and _matches(kernel.version, version))
+        or (kernel.name is not None and kernel.name == version)
+    ]
     current = [kernel for kernel in kernels if kernel.current]
     if current:
         chosen = max(current, key=_preference)
         if not chosen.is_as_built:
             raise KernelMissingError(
                 f"{chosen.folder / 'linux'} is not the program that was built (its SHA-256 is not "
-                f"the one in build.json): `jostle setup kernel --force --version {chosen.series}` "
+                f"the one in build.json): `jostle setup kernel --force {chosen.options}` "
                 "makes it anew"
             )
         return chosen.image
+    if kernels and kernels[-1].name is not None:
+        raise KernelMissingError(
+            f"the kernel {version} was built by another version of jostle, with other options: "
+            f"run `jostle setup kernel {kernels[-1].options}`"
+        )
     series = ".".join((version or config.DEFAULT_SERIES).split(".")[:2])
     asked = "" if series == config.DEFAULT_SERIES else f" --version {series}"
     what = f"virtual-time kernel {version}" if version else "virtual-time kernel"

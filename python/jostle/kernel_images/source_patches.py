@@ -100,6 +100,27 @@ EDITS: tuple[SourcePatch, ...] = (
         "\tif (new_count & MIX_INFLIGHT)\n\t\treturn;\n",
         "\tif (jostle_seeded() || (new_count & MIX_INFLIGHT))\n\t\treturn;\n",
     ),
+    # SEARCH's module needs 132 bytes, BBRv3 needs 144.
+    SourcePatch(
+        "include/net/inet_connection_sock.h",
+        "room for the data of a user's controller",
+        "icsk_ca_priv[104 / sizeof(u64)];\n",
+        "icsk_ca_priv[512 / sizeof(u64)];\n",
+    ),
+    # All configurations of a version have the same version magic. The kernel would load a module
+    # that was compiled for other structures, and its results would be wrong.
+    SourcePatch(
+        "include/linux/vermagic.h",
+        "modules for this build only",
+        '\tUTS_RELEASE " "',
+        '\tUTS_RELEASE " " JOSTLE_BUILD " "',
+    ),
+    SourcePatch(
+        "include/linux/vermagic.h",
+        "modules for this build only",
+        "#include <generated/utsrelease.h>\n",
+        "#include <generated/utsrelease.h>\n#include <linux/jostle_build.h>\n",
+    ),
 )
 """All patches of the kernel's files."""
 
@@ -217,36 +238,68 @@ Parameters are per module, not per connection: two flows with different paramete
 """
 
 
-def apply(folder: Path) -> None:
+def apply(folder: Path, *, is_foreign: bool = False) -> list[str]:
     """Patch the extracted source in place; patches that were applied already are skipped.
 
+    Parameters
+    ----------
+    is_foreign
+        Whether the source is a user's: patches that do not apply are left out.
+
+    Returns
+    -------
+    list
+        The purposes of patches that were left out.
+
     Raises
     ------
     PatchContextError
-        If the source differs from the context of a patch.
+        If the source differs from the context of a patch, and is not a user's.
     """
+    left_out = []
     for edit in EDITS:
-        path = folder / edit.file
-        text = _read(path, edit.file)
-        if edit.after not in text:
-            path.write_text(edit.applied_to(text), "utf-8")
+        try:
+            path = folder / edit.file
+            text = _read(path, edit.file)
+            if edit.after not in text:
+                path.write_text(edit.applied_to(text), "utf-8")
+        except PatchContextError:
+            if not is_foreign:
+                raise
+            left_out.append(edit.why)
+    return left_out
 
 
-def copies(folder: Path) -> dict[str, str]:
-    """Return the text of every copy by its file name.
+def copies(folder: Path, *, is_foreign: bool = False) -> tuple[dict[str, str], list[str]]:
+    """Return the text of every copy by its file name, and the copies that were left out.
+
+    Parameters
+    ----------
+    is_foreign
+        Whether the source is a user's: copies whose patches do not apply are left out.
 
     Raises
     ------
     PatchContextError
-        If the source differs from the context of a patch.
+        If the source differs from the context of a patch, and is not a user's.
     """
-    found = {}
+    found, left_out = {}, []
     for name, (file, changes) in COPIES.items():
-        text = _read(folder / file, file)
-        for change in changes:
-            text = change.applied_to(text)
-        found[f"tcp_{name}.c"] = text
-    return found
+        try:
+            text = _read(folder / file, file)
+            for change in changes:
+                text = change.applied_to(text)
+            found[copy_file(name)] = text
+        except PatchContextError:
+            if not is_foreign:
+                raise
+            left_out.append(name)
+    return found, left_out
+
+
+def copy_file(name: str) -> str:
+    """Return the file name of a copy."""
+    return f"tcp_{name}.c"
 
 
 def write_if_changed(path: Path, text: str) -> None:

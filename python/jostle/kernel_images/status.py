@@ -81,6 +81,7 @@ def _state(kind: Kind) -> KernelStatus:
 def _virtual() -> dict[str, Any]:
     kernels = [
         {
+            "name": kernel.name,
             "version": kernel.version,
             "path": str(kernel.image.path),
             "current": kernel.current,

@@ -15,7 +15,7 @@ PROGRAMS: Mapping[str, str] = {
     "make": "make", "gcc": "gcc", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc",
     "tar": "tar", "xz": "xz-utils",
 }  # fmt: skip
-"""Required programs → Debian package."""
+"""Required programs → Debian package. Other programs are in packages of their names."""
 
 _C_LIBRARY = "libc6-dev"
 # Libraries for the kernel's host programs, depending on options; and the C library, which gcc only
@@ -27,9 +27,16 @@ class ToolsMissingError(InputError):
     """A tool for the build is not installed; the message says how to get it."""
 
 
-def missing() -> list[str]:
-    """Return the Debian packages that are missing."""
-    packages = [p for program, p in PROGRAMS.items() if shutil.which(program) is None]
+def missing(also: Sequence[str] = ()) -> list[str]:
+    """Return the Debian packages that are missing.
+
+    Parameters
+    ----------
+    also
+        Programs that are needed beside `PROGRAMS`.
+    """
+    needed = {**PROGRAMS, **{program: program for program in also}}
+    packages = [p for program, p in needed.items() if shutil.which(program) is None]
     if "gcc" not in packages and not _finds_c_library():
         packages.append(_C_LIBRARY)
     return packages

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from jostle.errors import JostleError
-from jostle.kernel_images import config
 from jostle.kernel_images.boot import GuestError, GuestTimeoutError, run_guest
 from jostle.kernel_images.image_paths import Image
 from jostle.safe_io.scratch_folder import temporary_folder
@@ -53,8 +53,13 @@ class Check:
     wall_s: float
 
 
-def check(image: Image) -> Check:
+def check(image: Image, expected: Collection[str]) -> Check:
     """Boot a virtual-time kernel twice, and check it.
+
+    Parameters
+    ----------
+    expected
+        Congestion controllers that it must have.
 
     Raises
     ------
@@ -88,7 +93,7 @@ def check(image: Image) -> Check:
     if values["random"] != second_values.get("random"):
         raise UnfitKernelError("it does not draw the same random numbers from the same seed")
     controllers = tuple(sorted(values["controllers"].split()))
-    lacking = config.lacking(controllers)
+    lacking = sorted(set(expected) - set(controllers))
     if lacking:
         raise UnfitKernelError(f"it lacks the congestion controls {', '.join(lacking)}")
     return Check(values["version"], controllers, output.wall_s)
