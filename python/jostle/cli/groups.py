@@ -14,6 +14,7 @@ from jostle.cli.scorecard import scorecard
 from jostle.cli.sensitivity import sensitivity
 from jostle.cli.setup import status
 from jostle.cli.setup_kernel import kernel
+from jostle.cli.setup_module import module
 from jostle.cli.setup_quic import quic
 from jostle.cli.shell_completion import completion
 from jostle.cli.study_coverage import coverage, list_studies
@@ -65,8 +66,8 @@ info = click.group(
 )(cite)
 setup = RenamingGroup(
     "setup",
-    commands=[status, kernel, quic, completion],
-    short_help="Build kernels and QUIC programs, install completion.",
+    commands=[status, kernel, module, quic, completion],
+    short_help="Build kernels, modules and QUIC programs, install completion.",
     help="Show what works on this machine, and build or install the rest.\n\n"
     "Example: jostle setup status",
 )

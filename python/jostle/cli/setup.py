@@ -1,4 +1,4 @@
-"""`jostle setup status`: the kernels and QUIC implementations that are usable here."""
+"""`jostle setup status`: the kernels, modules and QUIC implementations that are usable here."""
 
 from __future__ import annotations
 
@@ -17,25 +17,30 @@ SCHEMA = "jostle.setup/1"
 @click.command(short_help="Show what works on this machine.")
 @json_option
 def status(*, as_json: bool) -> None:
-    """Show which kernels and QUIC implementations are usable, and how to enable the others.
+    """Show which kernels, modules and QUIC implementations are usable, and what to do.
 
     Example: jostle setup status
     """
     from jostle.cli.setup_kernel import print_kernels
+    from jostle.cli.setup_module import print_modules
     from jostle.cli.setup_quic import print_implementations
+    from jostle.kernel_images import controller_modules
     from jostle.kernel_images import status as kernels
     from jostle.quic import status as implementations
 
     states, found = kernels.states(), implementations.states()
+    modules = controller_modules.built_modules()
     if as_json:
         document = {
             "schema": SCHEMA,
             "kernels": [each.to_dict() for each in states],
+            "modules": [{**facts, "folder": str(folder)} for folder, facts in modules],
             "implementations": [each.to_dict() for each in found],
         }
         echo(json.dumps(document, ensure_ascii=False))
         return
     print_kernels(states)
+    print_modules(modules)
     print_implementations(found)
 
 

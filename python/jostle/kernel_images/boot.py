@@ -22,6 +22,7 @@ from jostle.safe_io.scratch_folder import temporary_folder
 _POLL_S = 0.02
 _MAX_TEXT_LINES = 20_000
 _TAIL_LINES = 20
+_PANIC = re.compile(r"Kernel panic - not syncing: .*")
 _LEAST_ROOM_BYTES = 256 << 20
 
 # The guest's wall clock starts at this time, so that runs are reproducible.
@@ -174,8 +175,11 @@ def _watch(
         last = _tail(text + rest)
         raise GuestTimeoutError(f"the guest did not end within {timeout_s:g} s; it said:\n{last}")
     if not ended:
+        # The reason is above the registers and the stack.
+        reason = _PANIC.search(rest)
+        why = "" if reason is None else f"{reason[0].strip()}\n"
         raise GuestError(
-            f"the guest kernel broke down: it ended with status {status} after\n{_tail(rest)}"
+            f"the guest kernel broke down: {why}it ended with status {status} after\n{_tail(rest)}"
         )
     return GuestOutput(text.removesuffix("\n"), rest.split()[:1] == ["0"], wall_s)
 

@@ -146,7 +146,8 @@ def compile_module(source: Path, image: Image, on_line: Callable[[str], None]) -
             on_line(text)
 
         status = run_to_end(
-            ["make", f"--directory={tree}", "ARCH=um", f"M={copy}", "modules",
+            ["make", f"--directory={tree}", "--no-print-directory", "ARCH=um",
+             f"M={copy}", "modules",
              # The name of the temporary folder must not become a part of the module.
              f"KCFLAGS=-ffile-prefix-map={copy}/="],
             hear,

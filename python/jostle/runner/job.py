@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import JostleError
+from jostle.kernel_images.controller_modules import PREFIX, is_kernel_controller, name_digest
 from jostle.quic.recipes import Programs
 from jostle.runner.hang_watchdog import HangWatchdog
 from jostle.safe_io.code_consent import ForeignCode, admit_all, admitted
@@ -216,6 +217,9 @@ def _foreign_digests(spec: Spec) -> Iterator[str]:
     """Yield the digests of all foreign code that a run names, admitted or not."""
     for flow in spec["flows"]:
         parameters: Mapping[str, Any] = flow["controller"]["parameters"]
+        name = flow["controller"]["name"]
+        if is_kernel_controller(name):
+            yield name_digest(name.removeprefix(PREFIX))
         if DIGEST in parameters:
             yield str(parameters[DIGEST])
         quic = flow.get("quic")

@@ -55,6 +55,7 @@ class CodeSource:
 
 CODE_SOURCES: Final = (
     CodeSource("python-controller", "a scenario", "a class of a Python module", Rule.CONSENT),
+    CodeSource("kernel-module", "a scenario", "a controller inside a kernel", Rule.CONSENT),
     CodeSource("quic-programs", "a scenario", "the programs of `implementation`", Rule.CONSENT),
     CodeSource("recipe-words", "a scenario", "a bundled recipe with other arguments", Rule.CONSENT),
     CodeSource("grid", "a scenario", "code that a value of a grid names", Rule.CONSENT),
@@ -86,7 +87,6 @@ CODE_SOURCES: Final = (
         "stored-run", "a store", "code that the specification of a stored run names", Rule.NEVER
     ),
     CodeSource("stored-plan", "a store", "code that a stored plan names", Rule.NEVER),
-    CodeSource("kernel-module", "a scenario", "a kernel module as a controller", Rule.NEVER),
     CodeSource("policy", "a policy of a learned controller", "pickled objects", Rule.NEVER),
     CodeSource("remy-table", "a table of Remy", "pickled objects", Rule.NEVER),
     CodeSource("graph", "a graph of a network", "expressions in its values", Rule.NEVER),

@@ -13,6 +13,7 @@ from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.kernel import capabilities, captures, job, packet_sizes, quic_programs
 from jostle.backends.kernel.controllers import Defaults, defaults_of
 from jostle.backends.kernel.guest.sampling import moments_ns
+from jostle.backends.kernel.kernel_controllers import KernelOffer, modules_of
 from jostle.backends.kernel.impairment_playback import JITTER_POINTS, DrawnImpairments, peak_bps
 from jostle.backends.kernel.remote_workers import KernelNeeds
 from jostle.backends.kernel.run_record import record
@@ -76,15 +77,17 @@ class KernelBackend:
         return f"{self.image.identity}+{_program_hash()}.{self._loaded.METRICS_VERSION}"
 
     def version_of(self, spec: Spec) -> str:
-        """Return `version`, and the versions of the QUIC implementations in `spec`.
+        """Return `version`, and those of the QUIC implementations and kernel modules in `spec`.
 
-        External programs have a hash; jostle's own QUIC has the engine's version.
+        External programs and modules have a hash; jostle's own QUIC has the engine's version.
         """
         carried = {
             quic_programs.digest(flow) for flow in spec["flows"] if quic_programs.is_program(flow)
         }
         if any(map(job.is_own_quic, spec["flows"])):
             carried.add(self._loaded.ENGINE_VERSION)
+        for loaded in modules_of(spec, self.image):
+            carried.add(f"{loaded.module.name}-{loaded.module.facts['sha256'][:12]}")
         return "+".join([self.version, *sorted(carried)])
 
     @functools.cached_property
@@ -106,7 +109,7 @@ class KernelBackend:
 
     def check(self, spec: Spec) -> None:
         """Check that this kernel can run `spec`; see `Backend.check`."""
-        capabilities.check(spec, self._defaults, self.image.kind)
+        capabilities.check(spec, self._defaults, self.image.kind, KernelOffer(self.image))
 
     def on_workers(self) -> KernelNeeds:
         """Return the requirements on other machines; see `WorkerRequirements`."""
@@ -143,6 +146,7 @@ class KernelBackend:
             timeout_s=timeout_s(spec, self.image.kind)
             + job.connections_of(work) * _PER_CONNECTION_S,
             cancelled=cancelled,
+            modules=[loaded.module.name for loaded in modules_of(spec, self.image)],
         )
         with done as (folder, wall_s):
             try:

@@ -16,6 +16,7 @@ from jostle.backends.kernel import (
     tc_classes,
     tc_queues,
 )
+from jostle.backends.kernel.kernel_controllers import KernelOffer
 from jostle.backends.kernel.unsupported import Problem, flow_key, link_key
 from jostle.errors import InputError
 from jostle.kernel_images import Kind
@@ -38,7 +39,9 @@ _OF_STACK = "noq:"
 _LEAST_DATAGRAM_BYTES = 18
 
 
-def check(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> None:
+def check(
+    spec: Spec, defaults: controllers.Defaults, kind: Kind, offer: KernelOffer | None = None
+) -> None:
     """Check that a run is supported.
 
     Parameters
@@ -47,19 +50,23 @@ def check(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> None:
         Default parameters of controllers; see `controllers.defaults_of`.
     kind
         Kind of the kernel.
+    offer
+        Controllers that only this kernel has. Default: none.
 
     Raises
     ------
     InputError
         If it is not supported. The message names all unsupported keys.
     """
-    found = problems(spec, defaults, kind)
+    found = problems(spec, defaults, kind, offer)
     if found:
         listed = "\n".join(f"  {problem}" for problem in found)
         raise InputError(f"the kernel backend cannot run this scenario:\n{listed}")
 
 
-def problems(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> list[Problem]:
+def problems(
+    spec: Spec, defaults: controllers.Defaults, kind: Kind, offer: KernelOffer | None = None
+) -> list[Problem]:
     """Return all unsupported settings of a run."""
     found = list(_run_problems(spec))
     for number, link in enumerate(spec["links"]):
@@ -76,7 +83,7 @@ def problems(spec: Spec, defaults: controllers.Defaults, kind: Kind) -> list[Pro
     for flow in spec["flows"]:
         found.extend(_flow_problems(flow))
     connections = [flow for flow in spec["flows"] if flow["transport"] == "tcp"]
-    found.extend(controllers.plan(connections, defaults, kind).problems)
+    found.extend(controllers.plan(connections, defaults, kind, offer).problems)
     return list(dict.fromkeys(found))
 
 

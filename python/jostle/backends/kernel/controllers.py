@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jostle.backends.kernel.kernel_controllers import KernelOffer
 from jostle.backends.kernel.unsupported import Problem, flow_key
 from jostle.kernel_images import Kind
 from jostle.kernel_images.config import CONTROLLERS as MODULES
+from jostle.kernel_images.controller_modules import is_kernel_controller
 from jostle.run_spec import FlowSpec
 
 NAMES = ("reno", *MODULES)
@@ -113,17 +115,28 @@ class Plan:
     problems: list[Problem] = field(default_factory=list)
 
 
-def plan(flows: Sequence[Flow], defaults: Defaults, kind: Kind) -> Plan:
+def plan(
+    flows: Sequence[Flow], defaults: Defaults, kind: Kind, offer: KernelOffer | None = None
+) -> Plan:
     """Choose a kernel controller with matching parameters for each flow.
 
     Parameters
     ----------
     kind
         Kind of the kernel. Kernels built by jostle contain several copies of some controllers.
+    offer
+        Controllers that only this kernel has. Default: none.
     """
     chosen_plan = Plan()
     owners: dict[str, str] = {}
+    offer = KernelOffer() if offer is None else offer
+    only_here = _OnlyHere(offer, chosen_plan)
     for flow in flows:
+        if is_kernel_controller(flow["controller"]["name"]):
+            only_here.add(flow)
+            continue
+        if (problem := offer.plain_problem(flow)) is not None:
+            chosen_plan.problems.append(problem)
         wanted = list(_flow_parameters(flow, defaults, kind, chosen_plan.problems))
         names = _candidates(flow, kind, chosen_plan.problems)
         clashes = [_clash(name, wanted, chosen_plan.parameters) for name in names]
@@ -143,6 +156,38 @@ def plan(flows: Sequence[Flow], defaults: Defaults, kind: Kind) -> Plan:
             chosen_plan.parameters.setdefault(parameter, value)
             owners.setdefault(parameter, flow["name"])
     return chosen_plan
+
+
+class _OnlyHere:
+    """Adds the flows with `kernel:NAME` to a plan."""
+
+    def __init__(self, offer: KernelOffer, chosen_plan: Plan) -> None:
+        self._offer = offer
+        self._plan = chosen_plan
+        self._first: dict[str, tuple[Flow, dict[str, str]]] = {}
+
+    def add(self, flow: Flow) -> None:
+        """Add a flow."""
+        problems = self._plan.problems
+        key = flow_key(flow, "controller")
+        name = self._offer.name_of(flow)
+        if isinstance(name, Problem):
+            problems.append(name)
+            self._plan.names.append("")
+            return
+        arguments = self._offer.arguments(flow, problems)
+        first, others = self._first.setdefault(name, (flow, arguments))
+        if first["controller"]["name"] != flow["controller"]["name"]:
+            text = f"this module registers `{name}`, and so does that of {first['name']}; "
+            problems.append(Problem(key, f"{text}give them different names in their sources"))
+        elif arguments != others:
+            text = f"all flows of a run share a module's parameters, and {first['name']} has others"
+            problems.append(Problem(key, text))
+        self._plan.names.append(name)
+        if self._offer.module(flow) is None:
+            # Built into the kernel. Parameters of a module are set when it is loaded.
+            for parameter, value in arguments.items():
+                self._plan.parameters[f"tcp_{name}/{parameter}"] = value
 
 
 _Wanted = tuple[str, str, str]

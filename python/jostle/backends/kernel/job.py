@@ -14,6 +14,7 @@ from jostle.backends.kernel import (
     captures,
     controllers,
     impairment_playback,
+    kernel_controllers,
     kernel_modules,
     packet_sizes,
     quic_programs,
@@ -28,6 +29,7 @@ from jostle.backends.kernel.topology import (
     topology,
 )
 from jostle.kernel_images import Image, Kind
+from jostle.kernel_images.controller_modules import is_kernel_controller
 from jostle.run_spec import DelaySpec, FlowSpec, LinkPart
 from jostle.scenario.resolve.algorithms import queue_limit_bytes
 
@@ -82,7 +84,8 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
     """Return the job of a run, which must have no problems (see `capabilities`)."""
     network = topology(spec, _MACHINES[image.kind])
     tcp_flows = [flow for flow in spec["flows"] if flow["transport"] == "tcp"]
-    plan = controllers.plan(tcp_flows, defaults, image.kind)
+    offer = kernel_controllers.KernelOffer(image)
+    plan = controllers.plan(tcp_flows, defaults, image.kind, offer)
     names = iter(plan.names)
     return {
         "duration_ns": spec["duration_ns"],
@@ -93,6 +96,7 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
         "modules": []
         if image.modules is None
         else kernel_modules.files(kernel_modules.needed(spec), image.modules),
+        "own_modules": [one.job() for one in kernel_controllers.modules_of(spec, image)],
         "controllers": sorted(set(plan.names)),
         "parameters": plan.parameters,
         # On this machine's kernel, parameters and memory limits are not changed.
@@ -127,7 +131,8 @@ def files(
         Returns the impairments that the engine draws for a link.
     """
     contents = impairment_playback.files(spec, draw) if _MACHINES[image.kind].own else {}
-    return {**contents, "spec.json": canonical_json(spec).encode()}
+    own = {one.file: one.module.content for one in kernel_controllers.modules_of(spec, image)}
+    return {**contents, **own, "spec.json": canonical_json(spec).encode()}
 
 
 def is_own_quic(flow: FlowSpec) -> bool:
@@ -260,10 +265,12 @@ def continuations(spec: Spec) -> dict[int, int]:
     return found
 
 
-def _receiver_controller(flow: FlowSpec) -> str | None:
+def _receiver_controller(flow: FlowSpec, controller: str) -> str | None:
     """Return the controller that the receiver needs to echo marks; None without ECN."""
     name: str = flow["controller"]["name"]
-    return name if name in controllers.NEEDS_ECN and flow["ecn"] else None
+    # The user's may be one that echoes marks, as dctcp does (`TCP_CONG_NEEDS_ECN`).
+    needed = name in controllers.NEEDS_ECN or is_kernel_controller(name)
+    return controller if needed and flow["ecn"] else None
 
 
 def _read_bytes(flow: FlowSpec) -> int:
@@ -287,7 +294,7 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "sender_port": 0,
         "receiver_address": receiver_address(number),
         "controller": controller,
-        "receiver_controller": _receiver_controller(flow),
+        "receiver_controller": _receiver_controller(flow, controller),
         "details": flow["controller"]["name"] in WITH_DETAILS,
         "read_bytes": portion,
         # Full segments, so that no segment is short at the end of a write.

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,8 @@ def run_job(
     seed: int,
     timeout_s: float,
     cancelled: Cancelled | None,
+    modules: Sequence[str] = (),
+    program: str = PROGRAM.name,
 ) -> Iterator[tuple[Path, float]]:
     """Run a job; yield a temporary folder with its results, and the wall time in seconds.
 
@@ -62,6 +64,10 @@ def run_job(
         Job description, and the files to which it refers.
     seed
         Seed of the random numbers of a virtual kernel.
+    modules
+        Names of the user's modules that are loaded; the message of a broken guest begins with them.
+    program
+        Python module of the guest program.
 
     Raises
     ------
@@ -76,7 +82,7 @@ def run_job(
             for name, content in files.items():
                 (folder / name).write_bytes(content)
             script = folder / "run"
-            script.write_text(_script(folder))
+            script.write_text(_script(folder, program))
             script.chmod(0o755)
             try:
                 output = _run(
@@ -88,18 +94,19 @@ def run_job(
                     cancelled=cancelled,
                 )
             except GuestError as error:
-                raise KernelRunError(str(error)) from error
+                loaded = "".join(f"the kernel module `{name}`: " for name in modules)
+                raise KernelRunError(f"{loaded}{error}") from error
             _check(output, folder)
             yield folder, output.wall_s
     except OSError as error:
         raise KernelRunError(f"{tempfile.gettempdir()}: {error.strerror or error}") from error
 
 
-def _script(folder: Path) -> str:
+def _script(folder: Path, program: str) -> str:
     """Return a start script; a kernel's command line is short and lacks proper quoting."""
     # -P: `-m` would otherwise search the current folder, which anyone may write to, and on this
     # machine's kernel the program runs as root. -E would disable PYTHONPATH.
-    options = ["-P", "-S", "-B", "-m", PROGRAM.name]
+    options = ["-P", "-S", "-B", "-m", program]
     words = [os.path.realpath(sys.executable), *options, str(folder)]
     path = shlex.quote(str(PROGRAM.parent))
     # The user's PYTHONHOME may belong to another Python.

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from jostle.kernel_images.controller_modules import PREFIX
 from jostle.safe_io.untrusted_files import MODULE_BYTES, read_bytes
 
 __all__ = ["DIGEST", "ControllerSource", "Module", "is_python_controller", "locate", "read"]
@@ -85,9 +86,10 @@ class ControllerSource:
 def is_python_controller(name: str) -> bool:
     """Return whether a controller name refers to a Python class: ``module:Class``.
 
-    Names that begin with ``noq:`` refer to controllers of that QUIC implementation.
+    Names that begin with ``noq:`` refer to controllers of that QUIC implementation, and names that
+    begin with ``kernel:`` to controllers inside a kernel.
     """
-    return ":" in name and not name.startswith("noq:")
+    return ":" in name and not name.startswith(("noq:", PREFIX))
 
 
 def locate(module: str, folder: Path) -> Path | None:

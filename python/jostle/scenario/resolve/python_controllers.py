@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from jostle.run_spec import Algorithm
+from jostle.run_spec import Algorithm, ParameterValue
 from jostle.safe_io.code_consent import ConsentError, admit, require_consent
 from jostle.scenario.models import Flow
 from jostle.scenario.parsing.key_lines import KeyPath
@@ -13,7 +13,7 @@ from jostle.scenario.parsing.problems import Report, did_you_mean
 from jostle.scenario.parsing.quantities import LARGEST
 from jostle.scenario.python_controllers.source_files import DIGEST, ControllerSource, locate, read
 
-__all__ = ["controller_spec"]
+__all__ = ["check_arguments", "controller_spec"]
 
 
 def controller_spec(
@@ -43,17 +43,25 @@ def controller_spec(
     if not all(part.isidentifier() for part in (*module.split("."), class_name)):
         report.add(where, f'"{name}" names no class — write it as in "my_module:MyController"')
         return None
-    given = flow.controller.parameters
-    for table, method in ((where, given.pop("slow_start", None)), (path, flow.slow_start)):
-        if method is not None:
-            report.add((*table, "slow_start"), f'"{name}" has its own slow start — remove this key')
-    for key, value in given.items():
-        if key == DIGEST or not _is_argument(value):
-            report.add((*where, key), "cannot be this — accepted: a number, a text, true or false")
+    given = check_arguments(flow, path, report)
     source = _source(name, where, folder, report, allow_code=allow_code)
     if source is None:
         return None
     return {"name": name, "parameters": {**given, DIGEST: admit(source)}}
+
+
+def check_arguments(flow: Flow, path: KeyPath, report: Report) -> dict[str, ParameterValue]:
+    """Return the parameters of a flow's controller, which is foreign code, and report problems."""
+    where: KeyPath = (*path, "controller")
+    given = flow.controller.parameters
+    for table, method in ((where, given.pop("slow_start", None)), (path, flow.slow_start)):
+        if method is not None:
+            text = f'"{flow.controller.name}" has its own slow start — remove this key'
+            report.add((*table, "slow_start"), text)
+    for key, value in given.items():
+        if key == DIGEST or not _is_argument(value):
+            report.add((*where, key), "cannot be this — accepted: a number, a text, true or false")
+    return given
 
 
 def _is_argument(value: object) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, cast
 
+from jostle.kernel_images.controller_modules import is_kernel_controller
 from jostle.run_spec import Algorithm, DelayStep, FlowSpec, LinkSpec, PhaseSpec, RunSpec
 from jostle.scenario.models import Flow, ScenarioFile
 from jostle.scenario.parsing.key_lines import KeyPath
@@ -23,6 +24,7 @@ from jostle.scenario.resolve.algorithms import controller_and_slow_start, memory
 from jostle.scenario.resolve.arrivals import arrivals_spec
 from jostle.scenario.resolve.engine_errors import translate_engine_error
 from jostle.scenario.resolve.link_extras import assign_fault_flows
+from jostle.scenario.resolve.kernel_controllers import kernel_controller_spec
 from jostle.scenario.resolve.links import (
     BOTTLENECK,
     LinkFacts,
@@ -397,6 +399,9 @@ class _RequestedParts:
 
     def algorithms(self, flow: Flow, path: KeyPath) -> tuple[Algorithm | None, Algorithm | None]:
         """Return controller and slow start of a flow over one of the engine's transports."""
+        if is_kernel_controller(flow.controller.name):
+            found = kernel_controller_spec(flow, path, self.report, allow_code=self.allow_code)
+            return found, None
         if is_python_controller(flow.controller.name):
             found = controller_spec(
                 flow, path, self.modules, self.report, allow_code=self.allow_code

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import socket
 import struct
 import threading
@@ -26,6 +27,20 @@ _MAC = "02:00:00:00:00:01"
 # not installed everywhere.)
 _FINIT_MODULE = 313
 
+# linux/syslog.h: SYSLOG_ACTION_READ_ALL.
+_READ_LOG = 3
+_LOG_BYTES, _LOG_LINES = 1 << 16, 2
+
+_REASONS = {
+    errno.ENOEXEC: "it was compiled for another kernel",
+    errno.EEXIST: "the kernel already has a controller or a module of that name",
+    errno.EINVAL: "it refuses to start, or a parameter has no value of its type",
+    errno.ENOENT: "it uses a function that this kernel does not have, or a parameter is unknown",
+}
+"""Error of the kernel → what it means for a module."""
+
+_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+
 _SIOCETHTOOL = 0x8946
 _SOFTNET = Path("/proc/net/softnet_stat")
 
@@ -37,14 +52,54 @@ _OFFLOADS = (0x1F, 0x24, _GRO)
 def load_modules(paths: Sequence[str]) -> None:
     """Load kernel modules in order; modules that are already loaded are skipped."""
     for path in paths:
-        file = os.open(path, os.O_RDONLY)
-        try:
-            if libc.syscall(_FINIT_MODULE, file, b"", 0) != 0:
-                number = ctypes.get_errno()
-                if number != errno.EEXIST:
-                    raise GuestFailure(f"cannot load the module {path}: {os.strerror(number)}")
-        finally:
-            os.close(file)
+        number = _load(path, "")
+        if number not in (0, errno.EEXIST):
+            raise GuestFailure(f"cannot load the module {path}: {os.strerror(number)}")
+
+
+def load_controllers(modules: Sequence[Mapping[str, str]], folder: Path) -> None:
+    """Load the user's modules, with their parameters.
+
+    Parameters
+    ----------
+    modules
+        `file` in the folder of the job, `arguments` for the kernel, and the module's `name`.
+
+    Raises
+    ------
+    GuestFailure
+        If the kernel refuses a module. The message contains the kernel's reason.
+    """
+    for module in modules:
+        number = _load(str(folder / module["file"]), module["arguments"])
+        if number == 0:
+            continue
+        reason = _REASONS.get(number, os.strerror(number))
+        log = "".join(f"; the kernel says: {line}" for line in _last_messages())
+        raise GuestFailure(f"cannot load the module `{module['name']}`: {reason}{log}")
+
+
+def available_controllers() -> list[str]:
+    """Return the names of the congestion controllers that the kernel has now."""
+    return sorted(_AVAILABLE.read_text().split())
+
+
+def _load(path: str, arguments: str) -> int:
+    """Load a module, and return the error number of the kernel; 0 without an error."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        done = libc.syscall(_FINIT_MODULE, file, arguments.encode(), 0)
+        return ctypes.get_errno() if done != 0 else 0
+    finally:
+        os.close(file)
+
+
+def _last_messages() -> list[str]:
+    """Return the last lines of the kernel's log, without their levels and times."""
+    buffer = ctypes.create_string_buffer(_LOG_BYTES)
+    length = libc.klogctl(_READ_LOG, buffer, _LOG_BYTES)
+    lines = buffer.raw[: max(length, 0)].decode("utf-8", "replace").splitlines()
+    return [re.sub(r"^<\d+>(?:\[ *[\d.]+\] *)?", "", line) for line in lines[-_LOG_LINES:]]
 
 
 def check_controllers(wanted: Sequence[str]) -> None:
@@ -65,10 +120,9 @@ def check_controllers(wanted: Sequence[str]) -> None:
             missing.append(name)
     probe.close()
     if missing:
-        known = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
         raise GuestFailure(
             f"this kernel has no congestion control {', '.join(missing)}: "
-            f"there is {', '.join(sorted(known))}"
+            f"there is {', '.join(available_controllers())}"
         )
 
 
