@@ -30,7 +30,9 @@ linux)
   hang) echo "  CC      net/hang.o"; sleep 300 & sleep 300 ;;
   esac
   echo "  LINK linux"
+  echo "0x0 tcp_reno_ssthresh" >vmlinux.symvers
   cp "$here/kernel" linux; chmod +x linux ;;
+net/sched/jostle/tcp_bbr_415.o) [ "$mode" = no-copy ] && { echo "error: min_tso_segs"; exit 2; } ;;
 esac
 exit 0
 """

@@ -66,8 +66,8 @@ def _print(trial: Trial, folder: Path) -> None:
     echo(f"licence     {kind}")
     echo(
         f"short flow  {flow['throughput_bps'] / 1e6:.3g} Mbit/s, "
-        f"RTT {flow['rtt_mean_s'] * 1e3:.3g} ms, {flow['retransmitted_packets']:g} packets retransmitted "
-        f"({SETUP})"
+        f"RTT {flow['rtt_mean_s'] * 1e3:.3g} ms, "
+        f"{flow['retransmitted_packets']:g} packets retransmitted ({SETUP})"
     )
     echo(f"stored in   {folder}")
     echo(f'next: write controller = "kernel:{module.name}", and run with --backend kernel '
@@ -85,7 +85,9 @@ def print_modules(modules: Sequence[tuple[Path, Mapping[str, Any]]]) -> None:
     rows = []
     for folder, facts in modules:
         usable = facts["kernel"]["sha256"] in digests
-        advice = "" if usable else "its kernel is not here any more: run `jostle setup module` again"
+        advice = (
+            "" if usable else "its kernel is not here any more: run `jostle setup module` again"
+        )
         details = "\n".join(filter(None, (facts["source"]["file"], str(folder), advice)))
         row = (f"kernel:{facts['name']}", "yes" if usable else "no", facts["kernel"]["version"])
         rows.append((*row, details))

@@ -85,7 +85,9 @@ def options_of(tree: Path) -> set[str]:
     found: set[str] = set()
     for file in tree.rglob("Kconfig*"):
         if file.is_file():
-            found.update(re.findall(r"^\s*(?:menu)?config (\w+)", file.read_text("utf-8", "replace"), re.M))
+            found.update(
+                re.findall(r"^\s*(?:menu)?config (\w+)", file.read_text("utf-8", "replace"), re.M)
+            )
     return found
 
 

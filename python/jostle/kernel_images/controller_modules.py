@@ -1,8 +1,8 @@
 """Kernel modules of the user that are congestion controllers, in the user's cache folder.
 
-`jostle setup module` compiles a module for one kernel (`module_build`). Its manifest has the SHA-256
-of that kernel: another kernel's structures may differ although its version is the same, and the
-module would compute wrong numbers there without an error.
+`jostle setup module` compiles a module for one kernel (`module_build`). Its manifest has the
+SHA-256 of that kernel. The structures of another kernel may differ although its version is the
+same, and the module would compute wrong numbers there without an error.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def modules_folder() -> Path:
 
 def built_modules() -> list[tuple[Path, Mapping[str, Any]]]:
     """Return folder and manifest of all modules in the cache."""
-    found = []
+    found: list[tuple[Path, Mapping[str, Any]]] = []
     for file in sorted(modules_folder().glob(f"*/{_MANIFEST}")):
         try:
             facts = read_json(file, SCENARIO_BYTES)

@@ -13,8 +13,8 @@ from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.kernel import capabilities, captures, job, packet_sizes, quic_programs
 from jostle.backends.kernel.controllers import Defaults, defaults_of
 from jostle.backends.kernel.guest.sampling import moments_ns
-from jostle.backends.kernel.kernel_controllers import KernelOffer, modules_of
 from jostle.backends.kernel.impairment_playback import JITTER_POINTS, DrawnImpairments, peak_bps
+from jostle.backends.kernel.kernel_controllers import KernelOffer, modules_of
 from jostle.backends.kernel.remote_workers import KernelNeeds
 from jostle.backends.kernel.run_record import record
 from jostle.backends.kernel.runner import PROGRAM, KernelRunError, run_job

@@ -1,4 +1,4 @@
-"""Controllers ``kernel:NAME``: modules of the user, and controllers of a kernel with own changes."""
+"""Controllers ``kernel:NAME``: modules of the user, and controllers of a changed kernel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from jostle.backends.kernel.unsupported import Problem, flow_key
 from jostle.kernel_images import Image
@@ -81,7 +81,9 @@ class KernelOffer:
             return None
         name = flow["controller"]["name"]
         text = f"`{name}` is Linux's own, and the kernel {self.changed.name} has changes of yours: "
-        return Problem(flow_key(flow, "controller"), f'{text}write "{PREFIX}{name}" for what it has')
+        return Problem(
+            flow_key(flow, "controller"), f'{text}write "{PREFIX}{name}" for what it has'
+        )
 
     def name_of(self, flow: FlowSpec) -> str | Problem:
         """Return the kernel's name of a flow's controller, or why the kernel does not have it."""

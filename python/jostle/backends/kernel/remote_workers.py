@@ -50,8 +50,7 @@ class KernelTransfer:
             facts = dict(read_json(image.path.with_name("build.json"), SCENARIO_BYTES))
             if facts["sha256"] != image.digest:
                 raise ValueError
-            name = f"{facts['version']}-{facts['config_hash']}"
-            return cls(name, facts, image.path.read_bytes())
+            return cls(image.path.parent.name, facts, image.path.read_bytes())
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
                 f"only kernels that `jostle setup kernel` has made are sent to workers, not "

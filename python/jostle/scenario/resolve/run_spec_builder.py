@@ -23,8 +23,8 @@ from jostle.scenario.registry import Registry
 from jostle.scenario.resolve.algorithms import controller_and_slow_start, memory_spec
 from jostle.scenario.resolve.arrivals import arrivals_spec
 from jostle.scenario.resolve.engine_errors import translate_engine_error
-from jostle.scenario.resolve.link_extras import assign_fault_flows
 from jostle.scenario.resolve.kernel_controllers import kernel_controller_spec
+from jostle.scenario.resolve.link_extras import assign_fault_flows
 from jostle.scenario.resolve.links import (
     BOTTLENECK,
     LinkFacts,
