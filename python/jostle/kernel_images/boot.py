@@ -175,11 +175,14 @@ def _watch(
         last = _tail(text + rest)
         raise GuestTimeoutError(f"the guest did not end within {timeout_s:g} s; it said:\n{last}")
     if not ended:
-        # The reason is above the registers and the stack.
-        reason = _PANIC.search(rest)
-        why = "" if reason is None else f"{reason[0].strip()}\n"
+        panic = _PANIC.search(rest)
+        if panic is not None:
+            # The reason and the innermost functions come first, and the stack is long.
+            lines = rest[panic.end() :].splitlines()[:_TAIL_LINES]
+            stack = "\n".join(f"  {line}" for line in lines)
+            raise GuestError(f"the guest kernel broke down: {panic[0].strip()}{stack}")
         raise GuestError(
-            f"the guest kernel broke down: {why}it ended with status {status} after\n{_tail(rest)}"
+            f"the guest kernel broke down: it ended with status {status} after\n{_tail(rest)}"
         )
     return GuestOutput(text.removesuffix("\n"), rest.split()[:1] == ["0"], wall_s)
 

@@ -33,6 +33,12 @@ PROGRAM = Path(__file__).parent / "guest"
 _LOCK = "realtime.lock"
 _POLL_S = 0.02
 _TAIL_LINES = 20
+# Receives the last packets of a handshake; calls the controller by `tcp_ack`.
+_HANDSHAKE = "tcp_rcv_state_process"
+_HANDSHAKE_HINT = (
+    "Linux calls pkts_acked, and cong_avoid or cong_control, for the ACK of the handshake before "
+    "init: the data of the connection are zero then"
+)
 _NO_ROOM = os.strerror(errno.ENOSPC)
 
 # Concurrent real-time runs would disturb each other.
@@ -94,12 +100,20 @@ def run_job(
                     cancelled=cancelled,
                 )
             except GuestError as error:
-                loaded = "".join(f"the kernel module `{name}`: " for name in modules)
-                raise KernelRunError(f"{loaded}{error}") from error
+                raise KernelRunError(_broken(str(error), modules)) from error
             _check(output, folder)
             yield folder, output.wall_s
     except OSError as error:
         raise KernelRunError(f"{tempfile.gettempdir()}: {error.strerror or error}") from error
+
+
+def _broken(text: str, modules: Sequence[str]) -> str:
+    """Return the message of a broken guest, which begins with the user's modules."""
+    if not modules:
+        return text
+    named = ", ".join(f"`{name}`" for name in modules)
+    hint = f"\n{_HANDSHAKE_HINT}" if _HANDSHAKE in text else ""
+    return f"with the kernel module {named} of yours, {text}{hint}"
 
 
 def _script(folder: Path, program: str) -> str:

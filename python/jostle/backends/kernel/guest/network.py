@@ -29,7 +29,9 @@ _FINIT_MODULE = 313
 
 # linux/syslog.h: SYSLOG_ACTION_READ_ALL.
 _READ_LOG = 3
-_LOG_BYTES, _LOG_LINES = 1 << 16, 2
+_LOG_BYTES = 1 << 20
+_TAINTED = "taints kernel"
+"""What the kernel says of every module that is not its own."""
 
 _REASONS = {
     errno.ENOEXEC: "it was compiled for another kernel",
@@ -71,11 +73,13 @@ def load_controllers(modules: Sequence[Mapping[str, str]], folder: Path) -> None
         If the kernel refuses a module. The message contains the kernel's reason.
     """
     for module in modules:
+        known = len(_messages())
         number = _load(str(folder / module["file"]), module["arguments"])
         if number == 0:
             continue
         reason = _REASONS.get(number, os.strerror(number))
-        log = "".join(f"; the kernel says: {line}" for line in _last_messages())
+        said = [line for line in _messages()[known:] if _TAINTED not in line]
+        log = f" (the kernel says: {'; '.join(said)})" if said else ""
         raise GuestFailure(f"cannot load the module `{module['name']}`: {reason}{log}")
 
 
@@ -94,12 +98,12 @@ def _load(path: str, arguments: str) -> int:
         os.close(file)
 
 
-def _last_messages() -> list[str]:
-    """Return the last lines of the kernel's log, without their levels and times."""
+def _messages() -> list[str]:
+    """Return the lines of the kernel's log, without their levels and times."""
     buffer = ctypes.create_string_buffer(_LOG_BYTES)
     length = libc.klogctl(_READ_LOG, buffer, _LOG_BYTES)
     lines = buffer.raw[: max(length, 0)].decode("utf-8", "replace").splitlines()
-    return [re.sub(r"^<\d+>(?:\[ *[\d.]+\] *)?", "", line) for line in lines[-_LOG_LINES:]]
+    return [re.sub(r"^<\d+>(?:\[ *[\d.]+\] *)?", "", line) for line in lines]
 
 
 def check_controllers(wanted: Sequence[str]) -> None:
