@@ -106,7 +106,7 @@ def test_a_patch_goes_first_and_what_does_not_apply_is_left_out(
 def test_a_patch_that_does_not_apply(patcher: FakeToolchain, tmp_path: Path) -> None:
     patch = write_patch(patcher, tmp_path)
     patch.write_text(patch.read_text().replace("-\tu64", "-\tu32").replace("-icsk", "-other"))
-    with pytest.raises(SourceError, match=rf"mine.patch does not apply to this kernel:\n.*FAILED"):
+    with pytest.raises(SourceError, match=r"mine.patch does not apply to this kernel:\n.*FAILED"):
         carry_out(patches=(patch,), name="mine")
     assert image_paths.names() == []
     with pytest.raises(SourceError, match="cannot read the source"):

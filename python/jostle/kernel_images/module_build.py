@@ -62,14 +62,11 @@ class Compiled:
     ----------
     content
         All bytes of the module.
-    strings
-        Entries of its section `.modinfo`.
     facts
         What the manifest says of the module, its source, its kernel and its compiler.
     """
 
     content: bytes
-    strings: dict[str, list[str]]
     facts: dict[str, Any]
 
     def named(self, name: str, controller: str, controllers: list[str]) -> ControllerModule:
@@ -84,11 +81,11 @@ class Compiled:
         """
         return ControllerModule(
             {
+                **self.facts,
                 "format": FORMAT,
                 "name": name,
                 "controller": controller,
                 "controllers": controllers,
-                **self.facts,
             },
             self.content,
         )
@@ -171,7 +168,7 @@ def compile_module(source: Path, image: Image, on_line: Callable[[str], None]) -
         "kernel": {"version": image.version, "sha256": image.digest},
         "compiler": toolchain.compiler(),
     }
-    return Compiled(content, strings, facts)
+    return Compiled(content, facts)
 
 
 def _headers_of(image: Image) -> Path:
@@ -235,6 +232,7 @@ def _failure(source: Path, image: Image, said: list[str]) -> str:
     text = f"{source} does not compile for Linux {image.version}:\n{listed}"
     everything = "\n".join(said)
     hints = [hint for pattern, hint in _HINTS if re.search(pattern, everything)]
+    hints = hints or ["if the source is for another kernel, compile it for that one: --version"]
     return "\n".join([text, *hints])
 
 
