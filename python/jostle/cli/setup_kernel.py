@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--name",
     metavar="NAME",
-    help="Name of a kernel with --patch or --tree. Run it with --backend kernel:NAME.",
+    help="Name of a kernel with --patch or --source DIR. Run it with --backend kernel:NAME.",
 )
 @click.option(
     "--patch",
@@ -50,17 +50,11 @@ if TYPE_CHECKING:
     help="Apply this patch first; several are applied in their order. Needs --name.",
 )
 @click.option(
-    "--tree",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Build a copy of this kernel source instead of Debian's. Needs --name.",
-)
-@click.option(
     "--source",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Build this source: a tarball, or Debian's package linux-source-…. By default apt-get "
-    "downloads that package. Needs --sha256.",
+    metavar="FILE|DIR",
+    help="Build this source: a tarball or Debian's package linux-source-…, which needs --sha256, "
+    "or a copy of your tree, which needs --name. By default apt-get downloads that package.",
 )
 @click.option(
     "--sha256",
@@ -80,7 +74,6 @@ def kernel(
     force: bool,
     name: str | None,
     patches: tuple[Path, ...],
-    tree: Path | None,
     source: Path | None,
     sha256: str | None,
     install: bool | None,
@@ -99,6 +92,10 @@ def kernel(
 
     if sha256 is not None and source is None:
         raise InputError("--sha256 is the digest of a --source: apt checks what it downloads")
+    tree = source if source is not None and source.is_dir() else None
+    archive = source if tree is None else None
+    if tree is not None and sha256 is not None:
+        raise InputError("--sha256 is the digest of a file, and --source is a folder")
     cores = len(os.sched_getaffinity(0))
     may_update = bool(install) and toolchain.can_install()
     request = Request(series, jobs or cores, source, sha256, force, may_update, name, patches, tree)

@@ -33,7 +33,7 @@ PROGRAM = Path(__file__).parent / "guest"
 _LOCK = "realtime.lock"
 _POLL_S = 0.02
 _TAIL_LINES = 20
-# Receives the last packets of a handshake; calls the controller by `tcp_ack`.
+# Processes the packets of a handshake, and calls the controller for the last one.
 _HANDSHAKE = "tcp_rcv_state_process"
 _HANDSHAKE_HINT = (
     "Linux calls pkts_acked, and cong_avoid or cong_control, for the ACK of the handshake before "
