@@ -143,7 +143,20 @@ def test_a_tree(patcher: FakeToolchain, tmp_path: Path, has_git: bool) -> None:
     changed = carry_out(tree=tree, name="theirs")
     assert changed.facts["build"] != again.facts["build"]
     assert image_paths.names() == ["theirs"]
-    assert changed.options == f"--tree {tree} --name theirs"
+    assert changed.options == f"--source {tree} --name theirs"
+
+
+def test_a_tree_on_the_command_line(
+    patcher: FakeToolchain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = unpacked(patcher, tmp_path / "tree")
+    words = ["setup", "kernel", "--source", str(tree)]
+    assert status(words) == 2
+    assert "--source DIR needs a --name" in capsys.readouterr().err
+    assert status([*words, "--name", "theirs", "--sha256", "0" * 64]) == 2
+    assert "--source is a folder" in capsys.readouterr().err
+    assert status([*words, "--name", "theirs"]) == 0
+    assert image_paths.names() == ["theirs"]
 
 
 def test_options_that_a_tree_does_not_have(patcher: FakeToolchain, tmp_path: Path) -> None:
@@ -165,7 +178,6 @@ def test_options_that_a_tree_does_not_have(patcher: FakeToolchain, tmp_path: Pat
         ({"tree": Path("a"), "name": "realtime"}, "none of virtual, realtime, native"),
         ({"tree": Path("a"), "name": "6.1"}, "beginning with a letter"),
         ({"tree": Path("a"), "name": "../up"}, "beginning with a letter"),
-        ({"tree": Path("a"), "name": "mine", "archive": Path("b")}, "both name the source"),
         ({"tree": Path("/absent"), "name": "mine"}, "there is no folder /absent"),
     ],
 )

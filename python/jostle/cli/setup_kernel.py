@@ -98,7 +98,9 @@ def kernel(
         raise InputError("--sha256 is the digest of a file, and --source is a folder")
     cores = len(os.sched_getaffinity(0))
     may_update = bool(install) and toolchain.can_install()
-    request = Request(series, jobs or cores, source, sha256, force, may_update, name, patches, tree)
+    request = Request(
+        series, jobs or cores, archive, sha256, force, may_update, name, patches, tree
+    )
     with orderly_interruption(GOES_ON):
         _build(request, install)
 

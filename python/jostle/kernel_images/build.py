@@ -87,7 +87,8 @@ class Request:
     jobs
         Number of parallel compile jobs.
     archive
-        Kernel source to use instead of Debian's package: a tarball, or such a package.
+        Kernel source to use instead of Debian's package: a tarball, or such a package. Ignored with
+        `tree`.
     sha256
         Digest of `archive`, which is required with it.
     force
@@ -133,10 +134,10 @@ def check_request(request: Request) -> None:
     changed = bool(request.patches) or request.tree is not None
     if changed != (request.name is not None):
         raise InputError(
-            "a kernel with your --patch or --tree needs a --name, by which --backend kernel:NAME "
-            "selects it"
+            "a kernel with your --patch or --source DIR needs a --name, by which "
+            "--backend kernel:NAME selects it"
             if changed
-            else "--name is for a kernel with your --patch or --tree"
+            else "--name is for a kernel with your --patch or --source DIR"
         )
     if request.name is not None and (
         not re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", request.name) or request.name in KINDS
@@ -145,8 +146,6 @@ def check_request(request: Request) -> None:
             f"--name {request.name}: use up to 32 small letters, digits, `-` and `_`, beginning "
             f"with a letter, and none of {', '.join(KINDS)}"
         )
-    if request.tree is not None and request.archive is not None:
-        raise InputError("--tree and --source both name the source: leave one out")
     # User-Mode Linux supports no other platform (arch/um/Kconfig, arch/x86/um/Kconfig).
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         raise InputError(

@@ -149,7 +149,7 @@ class BuiltKernel:
         patches = [patch["file"] for patch in source.get("patches", ())]
         words = [word for patch in patches for word in ("--patch", patch)]
         if len(self.facts["changes"]) > len(patches):
-            words += ["--tree", source["file"]]
+            words += ["--source", source["file"]]
         else:
             words += ["--version", self.series]
         return shlex.join([*words, "--name", self.name])
