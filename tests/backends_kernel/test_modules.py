@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from jostle.backends.kernel.module_trial import try_out
 from jostle.backends.kernel.runner import KernelRunError
 from jostle.cli import status
 from jostle.errors import InputError
+from jostle.gym import EpisodeSampler
+from jostle.inference.run_context import spec_from_run
 from jostle.kernel_images import Image, module_build
 from jostle.kernel_images.controller_modules import (
     ControllerModule,
@@ -295,8 +298,18 @@ def test_names(name: str) -> None:
 def test_the_simulator_refuses_it() -> None:
     spec = spec_of()
     for use in (SimBackend().check, SimBackend().run):
-        with pytest.raises(InputError, match="code inside a Linux kernel — run it with --backend"):
+        with pytest.raises(InputError, match="inside a Linux kernel, which the simulator cannot"):
             use(spec)
+
+
+def test_other_users_of_the_simulator_refuse_it(tmp_path: Path) -> None:
+    text = scenario_text('"reno"', ANY)
+    with pytest.raises(InputError, match=r"flows.two.controller: .*inside a Linux kernel"):
+        EpisodeSampler(load_text(text, allow_code=True), ["one"])
+    run: Any = SimpleNamespace(spec=spec_of('"reno"', ANY))
+    with pytest.raises(InputError, match=r"flows.two.controller: .*inside a Linux kernel"):
+        spec_from_run(run, "one")
+    assert spec_from_run(run, "two")["flows"][1]["name"] == "two"
 
 
 @pytest.mark.parametrize("kind", ["realtime", "native"])

@@ -11,7 +11,7 @@ from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.capture_files import Captures
 from jostle.backends.engine_record import EngineRecord, run_record
 from jostle.errors import EngineError, InputError, RunCancelledError
-from jostle.kernel_images.controller_modules import is_kernel_controller
+from jostle.kernel_images.controller_modules import refuse_in_simulator
 from jostle.run_spec import FlowSpec
 from jostle.scenario.python_controllers.loader import create as create_controller
 from jostle.scenario.python_controllers.source_files import is_python_controller
@@ -122,12 +122,8 @@ def load_engine() -> Engine:
     return engine
 
 
-def _check_code(flow: FlowSpec) -> None:
-    """Check that a flow uses no code for another system: a kernel, or a QUIC program."""
-    name = flow["controller"]["name"]
-    if is_kernel_controller(name):
-        text = f"`{name}` is code inside a Linux kernel — run it with --backend kernel"
-        raise InputError(f"flows.{flow['name']}.controller: {text}")
+def _check_quic(flow: FlowSpec) -> None:
+    """Check that a flow uses the built-in QUIC implementation."""
     quic = flow.get("quic")
     other = None if quic is None else quic.get("implementation")
     if other is not None:
@@ -170,8 +166,9 @@ class SimBackend:
         if problem is not None:
             place, message, _ = problem
             raise InputError(f"{place}: {message}" if place else message)
+        refuse_in_simulator(spec["flows"])
         for flow in spec["flows"]:
-            _check_code(flow)
+            _check_quic(flow)
 
     def patience_s(self, spec: Spec) -> float:
         """Return the wall time after which a run of `spec` is stuck; see `Backend.patience_s`."""
@@ -203,8 +200,7 @@ class SimBackend:
     def _run(
         self, spec: Spec, cancelled: Cancelled | None, folders: Sequence[Path]
     ) -> EngineRecord:
-        for flow in spec["flows"]:
-            _check_code(flow)
+        refuse_in_simulator(spec["flows"])
         text = canonical_json(spec)
         folder = folders[0] if folders else None
         if any(is_python_controller(flow["controller"]["name"]) for flow in spec["flows"]):

@@ -157,8 +157,8 @@ repeats_option = click.option(
 allow_code_option = click.option(
     ALLOW_CODE,
     is_flag=True,
-    help="Let files name code that runs with your rights: controllers in Python, QUIC programs. "
-    "Read that code first.",
+    help="Let files name code that runs with your rights: controllers in Python or C, QUIC "
+    "programs. Read that code first.",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."

@@ -12,6 +12,7 @@ import numpy as np
 
 from jostle import scenario as scenarios
 from jostle.errors import InputError, unknown
+from jostle.kernel_images.controller_modules import refuse_in_simulator
 from jostle.scenario import Scenario
 
 __all__ = ["Draw", "Episode", "EpisodeSampler"]
@@ -93,6 +94,9 @@ class EpisodeSampler:
         for name in self.learners:
             if name not in names:
                 raise InputError(unknown("flow", name, names))
+        refuse_in_simulator(
+            flow for flow in planned.spec["flows"] if flow["name"] not in self.learners
+        )
         learner = {"name": _LEARNER, "parameters": {}}
         spec["flows"] = [
             {**flow, "controller": learner, "slow_start": None}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from jostle.errors import InputError
+from jostle.kernel_images.controller_modules import refuse_in_simulator
 from jostle.scenario import Scenario
 from jostle.scenario.parsing.quantities import PACKET_BYTES
 from jostle.scenario.python_controllers.source_files import is_python_controller
@@ -73,6 +74,7 @@ def spec_from_run(run: Run, flow: str) -> RunSpec:
             raise InputError(f"flow {flow} is sent over {each['transport']}, not TCP")
         if each["name"] != flow and is_python_controller(each["controller"]["name"]):
             raise InputError(f"flow {each['name']} has a controller written in Python")
+    refuse_in_simulator(each for each in spec["flows"] if each["name"] != flow)
     return _quiet(spec)
 
 

@@ -11,20 +11,22 @@ import hashlib
 import json
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from jostle.errors import InputError
 from jostle.kernel_images.image_paths import Image, cache_folder
+from jostle.run_spec import FlowSpec
 from jostle.safe_io.open_folder import OpenFolder
 from jostle.safe_io.scratch_folder import PartialFolder
 from jostle.safe_io.untrusted_files import SCENARIO_BYTES, TABLE_BYTES, read_bytes, read_json
 
 __all__ = [
     "FORMAT", "NAME", "PREFIX", "ControllerModule", "KernelController", "built_modules",
-    "is_kernel_controller", "kernel_controller", "name_digest", "publish", "strings_of",
+    "is_kernel_controller", "kernel_controller", "name_digest", "publish",
+    "refuse_in_simulator", "strings_of",
 ]  # fmt: skip
 
 FORMAT: Final = "jostle.module/1"
@@ -41,6 +43,23 @@ _MODULE = "module.ko"
 def is_kernel_controller(name: str) -> bool:
     """Return whether a controller name refers to a controller that only a kernel has."""
     return name.startswith(PREFIX)
+
+
+def refuse_in_simulator(flows: Iterable[FlowSpec]) -> None:
+    """Raise an error if a flow has a controller that only a kernel has.
+
+    Raises
+    ------
+    InputError
+        The message names the flow.
+    """
+    for flow in flows:
+        name = flow["controller"]["name"]
+        if is_kernel_controller(name):
+            raise InputError(
+                f"flows.{flow['name']}.controller: `{name}` is code inside a Linux kernel, which "
+                "the simulator cannot run — run it with --backend kernel"
+            )
 
 
 def name_digest(name: str) -> str:
