@@ -30,13 +30,13 @@ from jostle.kernel_images import (
     toolchain,
 )
 from jostle.kernel_images.image_paths import (
-    KINDS,
     BuiltKernel,
     Image,
     built,
     cache_folder,
     version_key,
 )
+from jostle.kernel_images.kinds import KINDS
 from jostle.kernel_images.process_group import run_to_end
 from jostle.kernel_images.verify import Check, UnfitKernelError, check
 from jostle.safe_io.folder_lock import locked_folder
