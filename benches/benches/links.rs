@@ -69,6 +69,7 @@ impl<P: LinkObserver<Body>> Loop<P> {
                 ecn: Ecn::Capable,
                 hop: 0,
                 is_corrupted: false,
+                dscp: 0,
                 transport: Body { _words: [n; 5] },
             };
             link.push(Time::ZERO, packet, &mut probe);

@@ -90,6 +90,9 @@ class CdfPoint(TypedDict):
     value: float
 
 
+CellsSpec: TypeAlias = Literal["none", "atm", "ptm"]
+
+
 class ContentionSpec(TypedDict):
     """Contention slots."""
 
@@ -184,6 +187,14 @@ class LateFault(TypedDict):
 
 
 FaultSpec: TypeAlias = LoseFault | MarkFault | CorruptFault | DuplicateFault | LateFault
+
+
+class FramingSpec(TypedDict):
+    """Sizes of packets on the wire of a link."""
+
+    cells: CellsSpec
+    mpu_bytes: int
+    overhead_bytes: int
 
 
 LinuxRelease: TypeAlias = Literal["6.1", "4.15"]
@@ -683,6 +694,7 @@ class FlowSpec(TypedDict):
     arrivals: NotRequired[ArrivalsSpec | None]
     base_delay_ns: int
     controller: Algorithm
+    dscp: NotRequired[int | None]
     ecn: bool
     gro: bool
     group: NotRequired[str | None]
@@ -725,6 +737,7 @@ class LinkPart(TypedDict):
 class ClassSpec(TypedDict):
     """A class of flows with a separate queue and a weighted share of the link."""
 
+    dscp: NotRequired[list[int]]
     flows: list[int]
     name: str
     quantum_bytes: int
@@ -740,6 +753,7 @@ class LinkSpec(TypedDict):
     delay: DelaySpec
     faults: NotRequired[FaultsSpec | None]
     frames: NotRequired[FramesSpec | None]
+    framing: NotRequired[FramingSpec | None]
     grants: NotRequired[GrantsSpec | None]
     loss: NotRequired[LinkPart | None]
     loss_steps: NotRequired[list[LossStep]]

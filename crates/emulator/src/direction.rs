@@ -155,6 +155,7 @@ impl Direction {
             ecn: header.map_or(Ecn::NotCapable, |header| header.ecn),
             hop: 0,
             is_corrupted: false,
+            dscp: header.map_or(0, |header| header.dscp),
             transport: slot.of_class(header.map_or(PacketClass::Data, |header| header.class)),
         };
         self.push(0, now, packet, shared);

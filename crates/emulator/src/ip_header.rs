@@ -1,4 +1,4 @@
-//! Parsing of IP packets for the links: flow and ECN field.
+//! Parsing of IP packets for the links: flow, DSCP and ECN field.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -63,6 +63,8 @@ impl FlowKey {
 pub struct Header {
     /// Flow of the packet.
     pub flow: FlowKey,
+    /// Differentiated services codepoint.
+    pub dscp: u8,
     /// ECN field.
     pub ecn: Ecn,
     /// Class by which faults count packets.
@@ -99,6 +101,7 @@ fn ipv4(packet: &[u8]) -> Option<Header> {
             destination: address(16).into(),
             destination_port,
         },
+        dscp: header[1] >> 2,
         ecn: ecn(header[1]),
         class: class(protocol, above, fragment),
     })
@@ -143,6 +146,7 @@ fn ipv6(packet: &[u8]) -> Option<Header> {
             destination_port,
         },
         // The traffic class spans the first two bytes (RFC 8200, 3).
+        dscp: header[0] << 2 & 0b11_1100 | header[1] >> 6,
         ecn: ecn(header[1] >> 4),
         class: class(protocol, above, fragment),
     })

@@ -8,8 +8,8 @@
 
 use jostle_units::{RandomStream, Span};
 
-use crate::Packet;
 use crate::delay::Quantiles;
+use crate::{Framing, Packet};
 
 /// Limits of a frame, and waiting time for the medium before each frame.
 pub struct FrameAggregation<B> {
@@ -17,6 +17,7 @@ pub struct FrameAggregation<B> {
     most_bytes: u64,
     contention: Quantiles,
     random: RandomStream,
+    framing: Framing,
     /// The link has gained the medium for the next service.
     has_won: bool,
     /// Frame under construction; empty between two services.
@@ -35,7 +36,22 @@ impl<B: Copy> FrameAggregation<B> {
     ) -> Self {
         let most_packets = most_packets as usize;
         let packets = Vec::with_capacity(most_packets);
-        Self { most_packets, most_bytes, contention, random, has_won: false, packets, bytes: 0 }
+        Self {
+            most_packets,
+            most_bytes,
+            contention,
+            random,
+            framing: Framing::NONE,
+            has_won: false,
+            packets,
+            bytes: 0,
+        }
+    }
+
+    /// Sets the framing of the packets in a frame, which counts towards its size.
+    #[must_use]
+    pub fn with_framing(self, framing: Framing) -> Self {
+        Self { framing, ..self }
     }
 
     /// Starts to wait for the medium and returns the waiting time, or `None` if the link has gained
@@ -56,7 +72,7 @@ impl<B: Copy> FrameAggregation<B> {
         match self.packets.last() {
             None => true,
             Some(last) => {
-                let larger = self.bytes + u64::from(last.size_bytes);
+                let larger = self.bytes + u64::from(self.framing.wire_bytes(last.size_bytes));
                 self.packets.len() < self.most_packets && larger <= self.most_bytes
             }
         }
@@ -64,7 +80,7 @@ impl<B: Copy> FrameAggregation<B> {
 
     /// Adds a packet to the frame.
     pub(crate) fn add(&mut self, packet: Packet<B>) {
-        self.bytes += u64::from(packet.size_bytes);
+        self.bytes += u64::from(self.framing.wire_bytes(packet.size_bytes));
         self.packets.push(packet);
     }
 

@@ -11,7 +11,7 @@ use self::components::{
 };
 use crate::queue::Backlog;
 use crate::{
-    Capacity, Delay, DropReason, FlowHosts, FrameAggregation, LinkObserver, Loss, Packet,
+    Capacity, Delay, DropReason, FlowHosts, FrameAggregation, Framing, LinkObserver, Loss, Packet,
     QueueDiscipline, SentTotals, Service, ServiceRate, TransportHeader,
 };
 
@@ -110,6 +110,13 @@ impl<B: TransportHeader + Copy> Link<B> {
     #[must_use]
     pub fn with_frames(self, frames: FrameAggregation<B>) -> Self {
         Self { frames: Some(Box::new(frames)), queue: self.queue.apart(), ..self }
+    }
+
+    /// Sets the framing of the wire: the capacity sends packets with their size on the wire. Queues
+    /// and all other sizes are without it.
+    #[must_use]
+    pub fn with_framing(self, framing: Framing) -> Self {
+        Self { capacity: self.capacity.framed(framing), queue: self.queue.apart(), ..self }
     }
 
     /// Passes the hosts of each flow, by flow number, to the queue. Call it before the first

@@ -18,6 +18,8 @@ pub struct Packet<B> {
     pub hop: u8,
     /// Whether a link has corrupted the packet. Its receiver drops it.
     pub is_corrupted: bool,
+    /// Differentiated services codepoint (RFC 2474 §3): the upper six bits of the IP header's field.
+    pub dscp: u8,
     /// Transport header.
     pub transport: B,
 }

@@ -2,6 +2,7 @@
 
 mod ack_thinning;
 mod cake;
+mod classes;
 mod codel;
 mod drop_tail;
 mod drr;
@@ -14,6 +15,7 @@ mod occupancy_drop;
 mod pfifo_gro;
 mod pie;
 mod policer;
+mod prio;
 mod red;
 mod sfq;
 mod step_mark;
@@ -23,7 +25,8 @@ mod test_support;
 mod token_bucket;
 
 pub use ack_thinning::AckThinning;
-pub use drr::{Class, Drr, MAX_QUANTUM_BYTES, MIN_QUANTUM_BYTES};
+pub use classes::{CODEPOINTS, Class, ClassMap};
+pub use drr::{Drr, MAX_QUANTUM_BYTES, MIN_QUANTUM_BYTES};
 pub use jostle_registry::QueueLimit;
 
 pub use cake::CAKE_MEMORY_MAX_BYTES;
@@ -37,6 +40,7 @@ pub(crate) use occupancy_drop::OccupancyDrop;
 pub(crate) use pfifo_gro::PfifoGro;
 pub(crate) use pie::Pie;
 pub(crate) use policer::Policer;
+pub use prio::{MOST_BANDS, Prio};
 pub(crate) use red::Red;
 pub(crate) use sfq::Sfq;
 pub(crate) use step_mark::StepMark;

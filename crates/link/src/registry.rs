@@ -47,6 +47,7 @@ impl<B: TransportHeader + Copy + Send + 'static> Queues<B> {
         queue::Cake::ROW,
         queue::Sfq::ROW,
         queue::Drr::ROW,
+        queue::Prio::ROW,
         queue::Pie::ROW,
         queue::FqPie::ROW,
         queue::StepMark::ROW,

@@ -7,7 +7,7 @@
 
 use jostle_units::{FULL_PACKET_BYTES, Rate, Time};
 
-use crate::Capacity;
+use crate::{Capacity, Framing};
 
 /// Limit that a queue discipline sets to the rate of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,8 +17,8 @@ pub struct Shaper {
     /// Bytes of unused rate that may be sent later: the size of a token bucket. `None`: all of it,
     /// because the shaper makes up for time in which the link was the slower one.
     pub burst_bytes: Option<u64>,
-    /// Bytes that the shaper counts per packet, in addition to its size on the wire.
-    pub overhead_bytes: i64,
+    /// Bytes that the shaper counts per packet.
+    pub framing: Framing,
     /// Packets wait for the shaper. A policer drops them instead.
     pub delays: bool,
 }
@@ -26,7 +26,7 @@ pub struct Shaper {
 impl Shaper {
     /// Returns the bytes per second for packets of this mean size.
     fn bytes_per_s(&self, packet_bytes: f64) -> f64 {
-        let counted_bytes = (packet_bytes + self.overhead_bytes as f64).max(1.0);
+        let counted_bytes = self.framing.mean_wire_bytes(packet_bytes).max(1.0);
         self.rate.as_bps() as f64 / 8.0 * packet_bytes / counted_bytes
     }
 }
@@ -45,10 +45,9 @@ pub struct FrameLimits {
 impl FrameLimits {
     /// Returns the share of the capacity that is used, if each frame has all packets that fit into
     /// it and for which the shapers have tokens.
-    fn share(&self, capacity_bytes_per_s: f64, packet_bytes: f64, burst_bytes: f64) -> f64 {
-        let fitting = (self.bytes as f64 / packet_bytes).min(f64::from(self.packets));
-        let packets = fitting.min(burst_bytes / packet_bytes).floor().max(1.0);
-        let frame_bytes = packets * packet_bytes;
+    fn share(&self, capacity_bytes_per_s: f64, wire_bytes: f64, burst_packets: f64) -> f64 {
+        let fitting = (self.bytes as f64 / wire_bytes).min(f64::from(self.packets));
+        let frame_bytes = fitting.min(burst_packets).floor().max(1.0) * wire_bytes;
         frame_bytes / (frame_bytes + self.mean_contention_s * capacity_bytes_per_s)
     }
 }
@@ -79,12 +78,13 @@ pub struct SentTotals {
 
 /// Service rate of a link over time.
 ///
-/// Shapers with overhead and links with frames have a rate that depends on the size of packets: the
+/// Framing, shapers with overhead and links with frames have a rate that depends on the size of packets: the
 /// mean size of the packets that were sent, or a full-sized packet if there were none.
 pub struct ServiceRate {
     capacity: Box<dyn Capacity>,
     shapers: Vec<Shaper>,
     frames: Option<FrameLimits>,
+    framing: Framing,
     throughput: Credit,
     drain: Credit,
     /// Time of the last call, the bytes of the capacity until then, and the packets sent.
@@ -107,6 +107,7 @@ impl ServiceRate {
             capacity,
             shapers,
             frames,
+            framing: Framing::NONE,
             throughput: Credit::default(),
             drain: Credit::default(),
             as_of: Time::ZERO,
@@ -116,9 +117,20 @@ impl ServiceRate {
         }
     }
 
+    /// Sets the framing of the link, on whose sizes the capacity depends.
+    #[must_use]
+    pub fn with_framing(self, framing: Framing) -> Self {
+        Self { framing, ..self }
+    }
+
     /// Returns whether the service rate is the capacity.
     pub fn is_capacity(&self) -> bool {
-        self.shapers.is_empty() && self.frames.is_none()
+        self.shapers.is_empty() && self.frames.is_none() && self.framing == Framing::NONE
+    }
+
+    /// Returns the rate in bit/s of full-sized packets that leave at a capacity without a shaper.
+    pub fn of_burst(&self, capacity_bps: f64) -> f64 {
+        capacity_bps * self.payload_share(f64::from(FULL_PACKET_BYTES))
     }
 
     /// Returns the service rate in bit/s for full-sized packets and a constant capacity.
@@ -126,7 +138,7 @@ impl ServiceRate {
         let packet_bytes = f64::from(FULL_PACKET_BYTES);
         let limit = Limit::of(&self.shapers, packet_bytes);
         let capacity_bytes_per_s = capacity_bps / 8.0;
-        let share = self.frame_share(capacity_bytes_per_s, packet_bytes, &limit);
+        let share = self.capacity_share(capacity_bytes_per_s, packet_bytes, &limit);
         8.0 * (share * capacity_bytes_per_s).min(limit.bytes_per_s)
     }
 
@@ -160,7 +172,7 @@ impl ServiceRate {
                 true => capacity_bytes / until.as_secs_f64(),
                 false => (capacity_bytes - self.capacity_bytes) / length_s,
             };
-            let share = self.frame_share(bytes_per_s, packet_bytes, &limit);
+            let share = self.capacity_share(bytes_per_s, packet_bytes, &limit);
             let part = CapacityPart {
                 bytes: share * (capacity_bytes - self.capacity_bytes),
                 length_s,
@@ -184,11 +196,20 @@ impl ServiceRate {
         }
     }
 
-    fn frame_share(&self, capacity_bytes_per_s: f64, packet_bytes: f64, limit: &Limit) -> f64 {
+    /// Returns the share of the capacity that packets get, without the framing and the time in
+    /// which frames wait for the medium.
+    fn capacity_share(&self, capacity_bytes_per_s: f64, packet_bytes: f64, limit: &Limit) -> f64 {
         let burst_bytes = if limit.delays { limit.burst_bytes } else { f64::INFINITY };
+        let (wire_bytes, burst_packets) =
+            (self.framing.mean_wire_bytes(packet_bytes).max(1.0), burst_bytes / packet_bytes);
         let share =
-            |frames: &FrameLimits| frames.share(capacity_bytes_per_s, packet_bytes, burst_bytes);
-        self.frames.as_ref().map_or(1.0, share)
+            |frames: &FrameLimits| frames.share(capacity_bytes_per_s, wire_bytes, burst_packets);
+        self.payload_share(packet_bytes) * self.frames.as_ref().map_or(1.0, share)
+    }
+
+    /// Returns the size of packets divided by their size on the wire.
+    fn payload_share(&self, packet_bytes: f64) -> f64 {
+        packet_bytes / self.framing.mean_wire_bytes(packet_bytes).max(1.0)
     }
 }
 
@@ -256,7 +277,7 @@ mod tests {
     const SHAPER: Shaper = Shaper {
         rate: Rate::from_mbps(8),
         burst_bytes: Some(10_000),
-        overhead_bytes: 0,
+        framing: Framing::NONE,
         delays: true,
     };
 
@@ -346,13 +367,35 @@ mod tests {
 
     #[test]
     fn overhead_counts_per_packet() {
-        let shaper = Shaper { overhead_bytes: 100, ..SHAPER };
+        let framing = Framing { overhead_bytes: 114, ..Framing::NONE };
+        let shaper = Shaper { framing, ..SHAPER };
         let mut rate = ServiceRate::new(constant(100), vec![shaper], None);
         let found = rate.until(at(1_000), sent(1_000, 300)).throughput_bytes;
         assert_eq!(found.round(), 750_000.0);
         // No packets: full-sized ones.
         let more = rate.until(at(2_000), sent(1_000, 300)).throughput_bytes - found;
         assert_eq!(more.round(), (1e6_f64 * 1_514.0 / 1_614.0).round());
+    }
+
+    /// Full packets have 1749 bytes in ATM cells, ACKs of 66 bytes 106.
+    #[test]
+    fn framing_counts_per_packet() {
+        let framing = Framing { overhead_bytes: 40, min_bytes: 0, cells: crate::Cells::Atm };
+        let line = |shapers| ServiceRate::new(constant(8), shapers, None).with_framing(framing);
+        let mut rate = line(Vec::new());
+        assert!(!rate.is_capacity());
+        assert_eq!(rate.of_capacity(8e6).round(), (8e6_f64 * 1_514.0 / 1_749.0).round());
+        assert_eq!(rate.of_burst(8e6).round(), (8e6_f64 * 1_514.0 / 1_749.0).round());
+        let found = rate.until(at(1_000), sent(1_000, 66)).throughput_bytes;
+        assert_eq!(found.round(), (1e6_f64 * 66.0 / 106.0).round());
+        // A shaper for 80 % of the wire that counts the same bytes leaves 80 % of the packets.
+        let shaper = Shaper { rate: Rate::from_bps(6_400_000), framing, ..SHAPER };
+        let expected = (6.4e6_f64 * 1_514.0 / 1_749.0).round();
+        assert_eq!(line(vec![shaper]).of_capacity(8e6).round(), expected);
+        // One that counts Ethernet frames is too fast for the line.
+        let shaper = Shaper { framing: Framing::NONE, rate: Rate::from_mbps(7), ..SHAPER };
+        let expected = (8e6_f64 * 1_514.0 / 1_749.0).round();
+        assert_eq!(line(vec![shaper]).of_capacity(8e6).round(), expected);
     }
 
     #[test]

@@ -65,6 +65,7 @@ fn the_parameters_of_these_tests_make_every_discipline_act() {
                         ecn,
                         hop: 0,
                         is_corrupted: false,
+                        dscp: 0,
                         transport: Serial(0),
                     };
                     queue.enqueue(now, packet, &mut count);

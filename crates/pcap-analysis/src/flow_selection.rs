@@ -430,6 +430,7 @@ fn flow_spec(flow: &Flow) -> FlowSpec {
         controller: Algorithm { name: flow.controller.clone(), parameters: Default::default() },
         slow_start: None,
         memory: None,
+        dscp: None,
         peer: 0,
         sender_host: None,
         receiver_host: None,

@@ -5,8 +5,8 @@ mod udp;
 use std::collections::VecDeque;
 
 use etherparse::{
-    Ethernet2Header, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, TcpOptionWriteError,
-    ether_type,
+    Ethernet2Header, IpDscp, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement,
+    TcpOptionWriteError, ether_type,
 };
 use jostle_link::Ecn;
 use jostle_units::{FlowId, LINK_HEADER_BYTES, MAX_MTU_BYTES, mss_of};
@@ -64,18 +64,20 @@ pub(super) fn snap_bytes(flow: &FlowSpec) -> u32 {
     if flow.quic.as_ref().is_some_and(protected) { ENCRYPTED_SNAP_BYTES } else { SNAP_BYTES }
 }
 
-/// IP addresses of both ends of a flow.
+/// IP addresses of both ends of a flow, and the codepoint of its packets.
 #[derive(Clone, Copy, Debug)]
 struct Addresses {
     sender: [u8; 4],
     receiver: [u8; 4],
+    dscp: IpDscp,
 }
 
 impl Addresses {
-    fn of(flow: FlowId) -> Self {
+    fn of(position: FlowId, flow: &FlowSpec) -> Self {
         Self {
-            sender: address(flow, EndpointRole::Sender),
-            receiver: address(flow, EndpointRole::Receiver),
+            sender: address(position, EndpointRole::Sender),
+            receiver: address(position, EndpointRole::Receiver),
+            dscp: IpDscp::try_new(flow.dscp.unwrap_or(0)).unwrap_or_default(),
         }
     }
 
@@ -93,6 +95,7 @@ impl Addresses {
         }
         let [(source_mac, source), (destination_mac, destination)] = ends;
         let mut ip = Ipv4Header {
+            dscp: self.dscp,
             ecn: codepoint(ecn),
             total_len: 20 + inner_bytes,
             dont_fragment: true,
@@ -178,7 +181,7 @@ impl FrameBuilder {
         // window fits into 16 bits.
         let scale = flow.receive_window_bytes.max(1).ilog2().saturating_sub(15).min(SCALE_MAX);
         Self {
-            addresses: Addresses::of(position),
+            addresses: Addresses::of(position, flow),
             window_scale: scale as u8,
             announced_mss_bytes: (flow.mtu_bytes - FIXED_HEADER_BYTES) as u16,
             numbering: Numbering::new(mss_of(flow.mtu_bytes)),

@@ -191,6 +191,7 @@ mod tests {
             faults: None,
             netem: None,
             grants: None,
+            framing: None,
             ack_thinning: None,
             frames: None,
             loss_steps: Vec::new(),

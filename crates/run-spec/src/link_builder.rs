@@ -3,16 +3,16 @@
 
 use jostle_link::capacity::AutoregressiveParameters;
 use jostle_link::delay::{Jitter, Quantiles};
-use jostle_link::queue::{AckThinning, Class, Drr};
+use jostle_link::queue::{AckThinning, CODEPOINTS, Class, ClassMap, Drr, Prio};
 use jostle_link::{
-    Capacity, Delay, Error, FrameAggregation, FrameLimits, Link, Loss, QueueDiscipline,
+    Capacity, Delay, Error, FrameAggregation, FrameLimits, Framing, Link, Loss, QueueDiscipline,
     ServiceRate, TransportHeader, capacity, delay, loss, registry,
 };
 use jostle_units::{RandomStream, Rate, Span, Time};
 
 use crate::{
-    AckThinningSpec, AutoregressiveSpec, CapacitySpec, DelaySpec, FramesSpec, LinkPart, LinkSpec,
-    Quantile,
+    AckThinningSpec, AutoregressiveSpec, CapacitySpec, ClassSpec, DelaySpec, FramesSpec, LinkPart,
+    LinkSpec, Quantile,
 };
 
 /// Service of a link whose service rate is constant.
@@ -73,18 +73,18 @@ impl LinkSpec {
             losses,
         );
         let link = link.with_service_rate(self.service_rate(seed)?);
-        let link = self.with_faults_and_grants(link, &random);
+        let mut link = self.with_faults_and_grants(link, &random);
+        let framing = self.framing.map_or(Framing::NONE, Framing::from);
+        if framing != Framing::NONE {
+            link = link.with_framing(framing);
+        }
         Ok(match &self.frames {
             None => link,
             Some(spec) => {
                 let contention = quantiles(&spec.contention)?;
                 let random = random("contention");
-                link.with_frames(FrameAggregation::new(
-                    spec.packets,
-                    spec.bytes,
-                    contention,
-                    random,
-                ))
+                let frames = FrameAggregation::new(spec.packets, spec.bytes, contention, random);
+                link.with_frames(frames.with_framing(framing))
             }
         })
     }
@@ -108,7 +108,8 @@ impl LinkSpec {
                 mean_contention_s: quantiles(contention)?.mean_s(),
             }),
         };
-        Ok(ServiceRate::new(capacity, self.queue::<()>(&random)?.shapers(), frames))
+        let rate = ServiceRate::new(capacity, self.queue::<()>(&random)?.shapers(), frames);
+        Ok(rate.with_framing(self.framing.map_or(Framing::NONE, Framing::from)))
     }
 
     /// Returns the service of the link for full-sized packets, if its rate never changes: the
@@ -119,7 +120,7 @@ impl LinkSpec {
         let bps = |capacity_bps: u64| rate.of_capacity(capacity_bps as f64).round() as u64;
         (bps(least_bps) == bps(peak_bps)).then(|| ConstantService {
             rate_bps: bps(peak_bps),
-            peak_bps,
+            peak_bps: rate.of_burst(peak_bps as f64).round() as u64,
             burst_bytes: rate.burst_bytes(),
         })
     }
@@ -131,21 +132,40 @@ impl LinkSpec {
         let create =
             |part: &LinkPart, random| registry::queue(&part.kind)?.create(&part.parameters, random);
         let Some(specs) = &self.classes else { return create(&self.queue, random("queue")) };
-        let last = specs.iter().flat_map(|class| &class.flows).max().copied();
-        let mut class_of = vec![0; last.map_or(0, |flow| flow.index() + 1)];
         let mut classes = Vec::with_capacity(specs.len());
-        for (index, spec) in specs.iter().enumerate() {
-            spec.flows.iter().for_each(|flow| class_of[flow.index()] = index as u32);
+        for spec in specs {
             let queue = create(&spec.queue, random(&format!("queue/{}", spec.name)))?;
             classes.push(Class { quantum_bytes: spec.quantum_bytes, queue });
         }
-        Ok(Box::new(Drr::of_classes(classes, class_of)))
+        let map = class_map(specs);
+        Ok(match self.queue.kind.as_str() {
+            PRIO => Box::new(Prio::of_classes(classes, map)),
+            _ => Box::new(Drr::of_classes(classes, map)),
+        })
     }
 
     /// Returns the name of the random stream of a link component.
     pub fn stream(&self, part: &str) -> String {
         format!("link/{}/{part}", self.name)
     }
+}
+
+/// Name of the discipline whose classes have strict priority. Other classes take turns.
+pub(crate) const PRIO: &str = "prio";
+
+fn class_map(specs: &[ClassSpec]) -> ClassMap {
+    let last = specs.iter().flat_map(|class| &class.flows).max().copied();
+    let rest = specs.iter().position(|class| class.dscp.is_empty());
+    let rest = rest.unwrap_or(specs.len().saturating_sub(1)) as u8;
+    let mut map = ClassMap {
+        by_flow: vec![0; last.map_or(0, |flow| flow.index() + 1)],
+        by_dscp: [rest; CODEPOINTS],
+    };
+    for (index, spec) in (0..).zip(specs) {
+        spec.flows.iter().for_each(|flow| map.by_flow[flow.index()] = u32::from(index));
+        spec.dscp.iter().for_each(|dscp| map.by_dscp[usize::from(*dscp) % CODEPOINTS] = index);
+    }
+    map
 }
 
 /// Builds the capacity of a link.

@@ -4,6 +4,7 @@
 mod arrivals;
 mod datagrams;
 mod faults;
+mod framing;
 mod grants;
 mod media;
 mod quantity;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 pub use arrivals::*;
 pub use datagrams::*;
 pub use faults::*;
+pub use framing::*;
 pub use grants::*;
 use jostle_link::FlowHosts;
 pub use jostle_registry::{LinuxRelease, ParameterValue, QueueLimit};
@@ -115,10 +117,14 @@ pub struct LinkSpec {
     pub name: String,
     /// Rate of the link.
     pub capacity: CapacitySpec,
+    /// Framing of packets on the wire, whose sizes the capacity counts (absent: none).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub framing: Option<FramingSpec>,
     /// Queue discipline of the link.
     pub queue: LinkPart,
-    /// Classes of flows between which a classful queue shares the link (absent: every flow is a
-    /// separate class).
+    /// Classes of packets between which a classful queue shares the link, for strict priority in
+    /// decreasing order (absent: with `drr`, every flow is a separate class; with `prio`, there are
+    /// the three bands of Linux).
     pub classes: Option<Vec<ClassSpec>>,
     /// Thinning of ACKs in front of the queue (absent: none).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,6 +166,10 @@ pub struct ClassSpec {
     /// Flows of the class, as positions in `flows`.
     #[schemars(with = "Vec<u32>")]
     pub flows: Vec<FlowId>,
+    /// Codepoints of the class, for packets of unknown flows. Packets with other codepoints belong
+    /// to the first class without codepoints, or else to the last class.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dscp: Vec<u8>,
     /// Queue discipline of the class.
     pub queue: LinkPart,
 }
@@ -361,6 +371,10 @@ pub struct FlowSpec {
     /// Name of the receiver's host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver_host: Option<String>,
+    /// Differentiated services codepoint of all packets, in both directions (absent: 0, best
+    /// effort).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<u8>,
     /// Links from sender to receiver, as positions in `links`.
     #[schemars(with = "Vec<u32>")]
     pub path: Vec<LinkId>,

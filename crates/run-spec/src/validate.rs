@@ -33,6 +33,8 @@ type SpecPath<'a> = Arguments<'a>;
 /// Maximum duration, and maximum rate.
 const MAX_NS: u64 = registry::LONGEST.as_ns();
 const MAX_BPS: u64 = registry::FASTEST.as_bps();
+/// Maximum codepoint.
+const MAX_DSCP: u8 = 63;
 /// Maximum amount of data: 2⁵³ bytes.
 const MAX_BYTES: u64 = 1 << 53;
 /// Minimum interval between two datagrams: the smallest ones at 500 Mbit/s.

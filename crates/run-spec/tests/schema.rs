@@ -101,6 +101,7 @@ fn the_schema_describes_every_key_and_no_other() {
     keys(&common::receivers(), &mut used);
     keys(&common::hosts(), &mut used);
     keys(&common::faulty(), &mut used);
+    keys(&common::lines(), &mut used);
     properties(&schema(), &mut described);
     assert_eq!(used, described);
 }

@@ -274,6 +274,37 @@ fn every_flow_that_crosses_a_link_with_classes_is_of_one() {
 }
 
 #[test]
+fn framing_and_codepoints_have_the_ranges_of_tc() {
+    let spec: RunSpec = serde_json::from_value(common::lines()).unwrap();
+    spec.validate().unwrap();
+    // 22 bytes instead of 14, and 24 codewords.
+    let service = spec.links[0].constant_service().unwrap();
+    assert_eq!(service.rate_bps, (8e6_f64 * 1_514.0 / 1_546.0).round() as u64);
+    let list = "/links/0/classes";
+    let third = common::lines()["links"][0]["classes"][0].clone();
+    for (pointer, value, words) in [
+        ("/flows/1/dscp", json!(64), "`flows[1].dscp` cannot be 64: expected 0 to 63"),
+        ("/links/0/framing/overhead_bytes", json!(-65), "cannot be -65: expected -64 to 256"),
+        ("/links/0/framing/mpu_bytes", json!(257), "`links[0].framing.mpu_bytes` cannot be 257"),
+        (&format!("{list}/0/dscp"), json!([64]), "`links[0].classes[0].dscp` cannot be 64"),
+        (&format!("{list}/1/dscp"), json!([46]), "codepoints that are of no other class"),
+        (list, json!([third]), "`links[0].classes (number)` cannot be 1: expected 2 to 16"),
+    ] {
+        let mut spec = common::lines();
+        match spec.pointer_mut(pointer) {
+            Some(place) => *place = value,
+            None => spec["links"][0]["classes"][1]["dscp"] = value,
+        }
+        let found = refusal(&spec);
+        assert!(found.contains(words), "{pointer}: {found}");
+    }
+    let mut spec = common::faulty();
+    let at = spec["links"].as_array().unwrap().iter().position(|it| it.get("grants").is_some());
+    spec["links"][at.unwrap()]["framing"] = common::lines()["links"][0]["framing"].clone();
+    assert!(refusal(&spec).contains("framing` cannot be there with `grants`"));
+}
+
+#[test]
 fn captures_need_names_of_files_and_not_too_many() {
     for name in ["../one", ".one", "a/b", &"x".repeat(201)] {
         let message = refusal(&with("/flows/0/name", json!(name)));

@@ -313,7 +313,10 @@ impl Network {
                 let line = route.line;
                 self.enter_access(now, line, connection, body);
             }
-            Some(link) => self.push(now, link, packet(connection, body, ecn), sink),
+            Some(link) => {
+                let dscp = route.dscp;
+                self.push(now, link, packet(connection, dscp, body, ecn), sink);
+            }
         }
     }
 
@@ -436,7 +439,7 @@ pub(crate) fn leave<S: EventSink>(
 
 /// Builds a packet that has not yet crossed a link.
 #[inline]
-pub(crate) fn packet(connection: ConnectionId, body: Body, ecn: Ecn) -> SimPacket {
+pub(crate) fn packet(connection: ConnectionId, dscp: u8, body: Body, ecn: Ecn) -> SimPacket {
     Packet {
         connection,
         size_bytes: body.wire_bytes(),
@@ -444,6 +447,7 @@ pub(crate) fn packet(connection: ConnectionId, body: Body, ecn: Ecn) -> SimPacke
         ecn,
         hop: 0,
         is_corrupted: false,
+        dscp,
         transport: body,
     }
 }

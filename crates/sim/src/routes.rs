@@ -55,6 +55,8 @@ pub(crate) struct FlowRoute {
     /// The delay line after the last link of `reverse_path`.
     pub line: u32,
     pub nic: Option<Box<NetworkCard>>,
+    /// Differentiated services codepoint of its packets.
+    pub dscp: u8,
     /// MSS, if the receiver's NIC merges packets that arrive at the same time (GRO).
     pub merged_mss_bytes: Option<u16>,
 }
@@ -82,7 +84,7 @@ impl Routes {
             let place = match flow.nic_rate_bps {
                 Some(_) => next,
                 None => *known
-                    .entry((&flow.path, &flow.reverse_path, line, merged_mss_bytes))
+                    .entry((&flow.path, &flow.reverse_path, line, flow.dscp, merged_mss_bytes))
                     .or_insert(next),
             };
             if place == next {
@@ -93,6 +95,7 @@ impl Routes {
                     nic: flow
                         .nic_rate_bps
                         .map(|bps| Box::new(NetworkCard::new(Rate::from_bps(bps)))),
+                    dscp: flow.dscp.unwrap_or(0),
                     merged_mss_bytes,
                 });
             }

@@ -22,8 +22,8 @@ impl<S: EventSink> SenderPort<'_, S> {
     #[inline(always)]
     pub fn send(&mut self, now: Time, body: Body, ecn: Ecn) {
         let Self { connection, ref mut network, ref mut sink } = *self;
-        let mut packet = packet(connection, body, ecn);
         let route = network.routes.of(connection);
+        let mut packet = packet(connection, route.dscp, body, ecn);
         let Some(link) = route.path.get(0).filter(|_| route.nic.is_none()) else {
             return self.send_slow_path(now, packet);
         };

@@ -470,6 +470,7 @@ mod tests {
             ecn,
             hop: 0,
             is_corrupted: false,
+            dscp: 0,
             transport: body,
         }
     }

@@ -35,9 +35,11 @@ _ON = [
     # Queues. IFB depends on mirred actions, which redirect packets to it.
     "NET_SCHED", "NET_SCH_NETEM", "NET_SCH_FQ", "NET_SCH_FQ_CODEL", "NET_SCH_CODEL",
     "NET_SCH_PIE", "NET_SCH_CAKE", "NET_SCH_RED", "NET_SCH_TBF", "NET_SCH_HTB",
-    "NET_SCH_DRR", "NET_SCH_SFQ", "NET_SCH_FQ_PIE", "NET_ACT_POLICE",
+    "NET_SCH_DRR", "NET_SCH_PRIO", "NET_SCH_SFQ", "NET_SCH_FQ_PIE", "NET_ACT_POLICE",
     "NET_SCH_INGRESS", "NET_CLS_U32", "NET_CLS_BASIC", "NET_CLS_MATCHALL", "NET_CLS_ACT",
     "NET_ACT_MIRRED",
+    # DSCP of flows.
+    "NET_ACT_PEDIT", "NET_ACT_CSUM",
     # Congestion control.
     "TCP_CONG_ADVANCED", *(f"TCP_CONG_{option}" for option in CONTROLLERS.values()),
     # UML's defconfig optimises for size, and enables debug information, which makes the image

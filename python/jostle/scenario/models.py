@@ -12,6 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 
 from jostle.scenario import fields
 from jostle.scenario.base_model import ScenarioTable
+from jostle.scenario.dscp import Codepoint, Codepoints
+from jostle.scenario.framing import Framing, framing_table
 from jostle.scenario.link_extras import (
     Contention,
     Faults,
@@ -35,6 +37,7 @@ __all__ = [
     "Faults",
     "Flow",
     "FrameAggregation",
+    "Framing",
     "Grants",
     "Graph",
     "Handover",
@@ -97,10 +100,13 @@ class RegistryChoice(BaseModel):
 
 
 class QueueClass(ScenarioTable):
-    """A class of flows with its own queue and a weight that sets its share of the link."""
+    """A class of flows with its own queue, and a weight or a priority."""
 
     weight: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
-    """Weight of the class. Classes with packets waiting share the link in proportion to it."""
+    """Weight of the class, with `drr`. Classes with packets waiting share the link in proportion to
+    it. With `prio`, classes have priority in the order in which they are written."""
+    dscp: Codepoints = ()
+    """Codepoints of the class: `["EF", "CS6"]`, for flows that name no class."""
     queue: Annotated[RegistryChoice, BeforeValidator(fields.named("kind"))] | None = None
     """Queue of the class; by default `drop_tail` with the `limit` of the enclosing queue."""
 
@@ -282,6 +288,9 @@ class Link(ScenarioTable):
     """`"0.1 %"`, a table with the kind `independent` or `gilbert_elliott`, or recorded
     `{ file = "starlink.csv", column = "loss" }`."""
     outage: Annotated[Outage | None, BeforeValidator(fields.absent)] = None
+    framing: Annotated[Framing | None, BeforeValidator(framing_table)] = None
+    """Framing of packets on the wire, whose bytes `rate` counts: a keyword of `tc`'s CAKE, such as
+    `"bridged-ptm"`, or `{ overhead = 22, atm = "ptm" }`."""
     reassignment: Annotated[ReassignmentSlots | None, BeforeValidator(fields.absent)] = None
     """Reassignment of the path at fixed times, as for a satellite terminal."""
     frame_aggregation: Annotated[FrameAggregation | None, BeforeValidator(fields.absent)] = None
@@ -425,8 +434,10 @@ class Flow(ScenarioTable):
     """Direction of the data: `"down"` uses `downlink`, `"up"` uses `uplink`. If the flow has a
     `path`, `"up"` swaps it with `reverse_path`."""
     class_: fields.Name | None = Field(default=None, alias="class")
-    """Class of the flow in queues with classes; by default the class with the flow's name, else
-    `default`."""
+    """Class of the flow in queues with classes; by default the class with the flow's name, else the
+    class with its `dscp`, else `default`."""
+    dscp: Codepoint = 0
+    """Codepoint of the flow's packets in both directions: `"EF"`, `"AF41"`, `"LE"`, or a number."""
     pacing: Literal["fq", "none"] = "none"
     ecn: bool | None = None
     """Whether both ends support ECN; by default if the controller needs it."""

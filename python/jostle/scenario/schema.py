@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from jostle.scenario import models, sources, transports
+from jostle.scenario.framing import KEYWORDS
 from jostle.scenario.fields import AMOUNT_SCHEMA, PROBABILITY_SCHEMA, RATE_SCHEMA, SPAN_SCHEMA
 from jostle.scenario.registry import Parameter, Registry, Row
 from jostle.scenario.resolve.grid import MOST_CONDITIONS
@@ -127,6 +128,7 @@ def _accept_words(link: dict[str, Any], definitions: Mapping[str, Any]) -> None:
         ("reorder", "Reordering"),
     ):
         faults[key] = {"anyOf": [_NONE, PROBABILITY_SCHEMA, {"$ref": f"#/$defs/{model}"}]}
+    link["framing"] = {"anyOf": [_NONE, {"enum": list(KEYWORDS)}, {"$ref": "#/$defs/Framing"}]}
     link["quick_start"] = {"anyOf": [_NONE, RATE_SCHEMA.json_schema, definitions["QuickStart"]]}
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 __all__ = ["ConstantService", "constant_service", "service_bps"]
 
-_PARTS: Final = ("capacity", "queue", "classes", "frames")
+_PARTS: Final = ("capacity", "framing", "queue", "classes", "frames")
 """Parts of a link on which the service rate depends."""
 _OTHER_PARTS: Final = {
     "name": "link",
@@ -69,7 +69,7 @@ def service_bps(link: Mapping[str, Any], capacity_bps: int) -> int:
     Parameters
     ----------
     link
-        Link of a run specification. Only its queue with classes and its frames count.
+        Link of a run specification. Only its framing, its queue with classes and its frames count.
     capacity_bps
         Capacity, for example the first rate of a link with steps.
     """

@@ -23,6 +23,7 @@ fn link(name: &str, delay_ms: u64, queue: LinkPart) -> LinkSpec {
         faults: None,
         netem: None,
         grants: None,
+        framing: None,
         ack_thinning: None,
         frames: None,
         loss_steps: Vec::new(),

@@ -83,13 +83,15 @@ fn all_fragments_of_a_packet_are_one_flow() {
 }
 
 #[test]
-fn the_ecn_field_is_read_from_both() {
+fn both_fields_are_read_from_both_versions() {
     let expected = [Ecn::NotCapable, Ecn::L4s, Ecn::Capable, Ecn::Marked];
     for (bits, ecn) in (0u8..).zip(expected) {
-        // A DSCP beside it is no part of it.
-        for class in [bits, 0xb8 | bits] {
-            assert_eq!(Header::read(&ipv4_packet(class, 0, 0)).unwrap().ecn, ecn);
-            assert_eq!(Header::read(&ipv6_packet(class, UDP, &[])).unwrap().ecn, ecn);
+        for dscp in [0, 1, 34, 46, 56] {
+            let class = dscp << 2 | bits;
+            for packet in [ipv4_packet(class, 0, 0), ipv6_packet(class, UDP, &[])] {
+                let header = Header::read(&packet).unwrap();
+                assert_eq!((header.dscp, header.ecn), (dscp, ecn));
+            }
         }
     }
 }

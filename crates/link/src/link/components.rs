@@ -7,8 +7,8 @@ use jostle_units::{RingBuffer, Span, Time};
 use crate::delay_queue::Batch;
 use crate::queue::Backlog;
 use crate::{
-    Capacity, Delay, DelayQueue, DropReason, Faults, Grants, LinkObserver, Packet, PacketOutcome,
-    QueueDiscipline, capacity,
+    Capacity, Delay, DelayQueue, DropReason, Faults, Framing, Grants, LinkObserver, Packet,
+    PacketOutcome, QueueDiscipline, capacity,
 };
 
 /// A packet in the pipe.
@@ -165,6 +165,8 @@ impl<B: Copy> InlineQueue<B> {
 pub(super) enum Transmission {
     Constant(capacity::Constant),
     Other(Box<dyn Capacity>),
+    /// Any capacity, for packets that are larger on the wire.
+    Framed(Box<dyn Capacity>, Framing),
 }
 
 impl Transmission {
@@ -175,12 +177,23 @@ impl Transmission {
         }
     }
 
+    /// Adds the framing of the wire.
+    pub fn framed(self, framing: Framing) -> Self {
+        match self {
+            Self::Constant(capacity) => Self::Framed(Box::new(capacity), framing),
+            Self::Other(capacity) | Self::Framed(capacity, _) => Self::Framed(capacity, framing),
+        }
+    }
+
     /// See [`Capacity::finish`].
     #[inline]
     pub fn finish(&mut self, start: Time, size_bytes: u32) -> Time {
         match self {
             Self::Constant(capacity) => capacity.finish(start, size_bytes),
             Self::Other(capacity) => capacity.finish(start, size_bytes),
+            Self::Framed(capacity, framing) => {
+                capacity.finish(start, framing.wire_bytes(size_bytes))
+            }
         }
     }
 
@@ -188,7 +201,7 @@ impl Transmission {
     pub fn offered_bytes(&mut self, now: Time) -> f64 {
         match self {
             Self::Constant(capacity) => capacity.offered_bytes(now),
-            Self::Other(capacity) => capacity.offered_bytes(now),
+            Self::Other(capacity) | Self::Framed(capacity, _) => capacity.offered_bytes(now),
         }
     }
 }

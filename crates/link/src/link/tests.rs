@@ -18,6 +18,7 @@ pub(super) fn packet(body: u32) -> Packet<u32> {
         ecn: Ecn::NotCapable,
         hop: 0,
         is_corrupted: false,
+        dscp: 0,
         transport: body,
     }
 }

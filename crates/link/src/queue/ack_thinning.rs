@@ -215,6 +215,7 @@ mod tests {
             ecn: Ecn::NotCapable,
             hop: 0,
             is_corrupted: false,
+            dscp: 0,
             transport: body,
         }
     }

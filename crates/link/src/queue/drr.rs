@@ -3,15 +3,15 @@
 //! classes, each with its own queue, take turns. In its turn a class can send its quantum and the
 //! deficit left over from earlier turns.
 //!
-//! The flow of a packet determines its class. Linux uses filters and drops packets that match none;
-//! here every flow that crosses the link belongs to a class.
-//! them claims; here every flow that crosses the link belongs to a class.
+//! The flow of a packet determines its class, or its DSCP if the flow is unknown. Linux uses filters
+//! and drops packets that match none; here every packet belongs to a class.
 
 use std::collections::VecDeque;
 
 use jostle_registry::{Parameter, ParameterValues, QueueLimit, RegistryEntry};
 use jostle_units::{ConnectionId, FlowId, Time};
 
+use super::classes::{Class, ClassMap};
 use super::{Backlog, DropTail, QueueDiscipline};
 use crate::packet::{Packet, PacketOutcome};
 use crate::parameters::{self, packets};
@@ -45,14 +45,6 @@ pub const MAX_QUANTUM_BYTES: u32 = 1 << 24;
 /// are mapped to these.
 const FLOWS: u32 = 1 << 14;
 
-/// A class: its quantum per round, and its queue.
-pub struct Class<B> {
-    /// Bytes that the class can send per round.
-    pub quantum_bytes: u32,
-    /// Queue of the class.
-    pub queue: Box<dyn QueueDiscipline<B>>,
-}
-
 /// Deficit Round Robin over classes.
 pub struct Drr<B> {
     classes: Vec<Slot<B>>,
@@ -66,8 +58,8 @@ pub struct Drr<B> {
 
 /// Mapping from flows to classes.
 enum Assignment {
-    /// By flow number.
-    Classes(Vec<u32>),
+    /// By flow or DSCP.
+    Classes(ClassMap),
     /// One class per flow, created when its first packet arrives.
     Flows { quantum_bytes: u32, limit: QueueLimit },
 }
@@ -97,12 +89,11 @@ impl<B: Copy + Send + 'static> Drr<B> {
         Self::new(Vec::new(), Assignment::Flows { quantum_bytes, limit: values.limit("limit") })
     }
 
-    /// Creates the queue from `classes`. `class_of` contains the class index for each flow number;
-    /// later flows belong to the first class.
-    pub fn of_classes(classes: Vec<Class<B>>, class_of: Vec<u32>) -> Self {
-        debug_assert!(class_of.iter().all(|class| (*class as usize) < classes.len()));
+    /// Creates the queue from `classes`, to whose indices `map` refers.
+    pub fn of_classes(classes: Vec<Class<B>>, map: ClassMap) -> Self {
+        debug_assert!(map.by_flow.iter().all(|class| (*class as usize) < classes.len()));
         let classes = classes.into_iter().map(|class| Slot::new(class.quantum_bytes, class.queue));
-        Self::new(classes.collect(), Assignment::Classes(class_of))
+        Self::new(classes.collect(), Assignment::Classes(map))
     }
 
     fn new(classes: Vec<Slot<B>>, assignment: Assignment) -> Self {
@@ -116,14 +107,12 @@ impl<B: Copy + Send + 'static> Drr<B> {
     }
 
     #[inline]
-    fn class_of(&mut self, connection: ConnectionId) -> usize {
+    fn class_of(&mut self, packet: &Packet<B>) -> usize {
         match &self.assignment {
-            Assignment::Classes(class_of) => {
-                class_of.get(connection.index()).map_or(0, |class| *class as usize)
-            }
+            Assignment::Classes(map) => map.class_of(packet),
             Assignment::Flows { quantum_bytes, limit } => {
                 let (quantum_bytes, limit) = (*quantum_bytes, *limit);
-                let index = (connection.0 % FLOWS) as usize;
+                let index = (packet.connection.0 % FLOWS) as usize;
                 while self.classes.len() <= index {
                     self.classes.push(Slot::new(quantum_bytes, Box::new(DropTail::new(limit))));
                 }
@@ -137,29 +126,15 @@ impl<B> Slot<B> {
     fn new(quantum_bytes: u32, queue: Box<dyn QueueDiscipline<B>>) -> Self {
         Self { quantum_bytes, queue, head: None, deficit_bytes: 0, listed: false }
     }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        Backlog { bytes: self.queue.backlog_bytes(), packets: self.queue.backlog_packets() }
-    }
-}
-
-impl Backlog {
-    /// Replaces the backlog `before` of a class by `now` in the total.
-    #[inline]
-    fn follow(&mut self, before: Backlog, now: Backlog) {
-        self.bytes = self.bytes - before.bytes + now.bytes;
-        self.packets = self.packets - before.packets + now.packets;
-    }
 }
 
 impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
     fn enqueue(&mut self, now: Time, packet: Packet<B>, outcome: &mut dyn PacketOutcome<B>) {
-        let index = self.class_of(packet.connection);
+        let index = self.class_of(&packet);
         let slot = &mut self.classes[index];
-        let before = slot.backlog();
+        let before = Backlog::of(slot.queue.as_ref());
         slot.queue.enqueue(now, packet, outcome);
-        self.total.follow(before, slot.backlog());
+        self.total.follow(before, Backlog::of(slot.queue.as_ref()));
         if !slot.listed && slot.queue.backlog_packets() > 0 {
             // `sch_drr.c::drr_enqueue`: a class that was empty starts with one quantum at the end of
             // the list.
@@ -180,9 +155,9 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
                 // As in Linux (`sch_generic.h::qdisc_peek_dequeued`), a queue that makes decisions on
                 // dequeue decides on the head when its class looks at it, which can be several turns
                 // before the head is sent.
-                let before = slot.backlog();
+                let before = Backlog::of(slot.queue.as_ref());
                 slot.head = slot.queue.dequeue(now, outcome);
-                self.total.follow(before, slot.backlog());
+                self.total.follow(before, Backlog::of(slot.queue.as_ref()));
                 if let Some(head) = &slot.head {
                     self.total.add(head.size_bytes);
                 }
@@ -217,9 +192,9 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
                 self.total.remove(head.size_bytes);
                 Some(head)
             } else {
-                let before = slot.backlog();
+                let before = Backlog::of(slot.queue.as_ref());
                 let sent = slot.queue.dequeue(now, outcome);
-                self.total.follow(before, slot.backlog());
+                self.total.follow(before, Backlog::of(slot.queue.as_ref()));
                 sent
             };
             if slot.queue.backlog_packets() == 0 {
@@ -236,9 +211,7 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
     }
 
     fn shapers(&self) -> Vec<Shaper> {
-        let of_classes: Vec<_> = self.classes.iter().map(|slot| slot.queue.shapers()).collect();
-        // A class without a shaper can send at the rate of the link.
-        if of_classes.iter().any(Vec::is_empty) { Vec::new() } else { of_classes.concat() }
+        super::classes::shapers(self.classes.iter().map(|slot| slot.queue.shapers()))
     }
 
     fn backlog_bytes(&self) -> u64 {
@@ -254,6 +227,9 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
     }
 
     fn register_connection(&mut self, connection: ConnectionId, flow: FlowId) {
+        if let Assignment::Classes(map) = &mut self.assignment {
+            map.admit(connection, flow);
+        }
         self.classes.iter_mut().for_each(|slot| slot.queue.register_connection(connection, flow));
     }
 
@@ -268,6 +244,7 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
 mod tests {
     use jostle_units::RandomStream;
 
+    use super::super::classes::CODEPOINTS;
     use super::super::test_support::{RecordedOutcomes, packet};
     use super::*;
     use crate::registry;
@@ -306,8 +283,12 @@ mod tests {
             quantum_bytes: *quantum_bytes,
             queue: Box::new(DropTail::new(QueueLimit::Packets(limit_packets))) as Box<_>,
         };
-        let class_of = (0..quanta_bytes.len() as u32).collect();
-        Drr::of_classes(quanta_bytes.iter().map(class).collect(), class_of)
+        Drr::of_classes(quanta_bytes.iter().map(class).collect(), by_flow(quanta_bytes.len()))
+    }
+
+    /// Flow i is of class i.
+    fn by_flow(classes: usize) -> ClassMap {
+        ClassMap { by_flow: (0..classes as u32).collect(), by_dscp: [0; CODEPOINTS] }
     }
 
     fn served_bytes(queue: &mut Drr<()>, packets: usize, flows: usize) -> Vec<u64> {
@@ -417,7 +398,7 @@ mod tests {
             tail.create(&[limit].into(), RandomStream::new(1, "q")).unwrap(),
         ];
         let classes = queues.map(|queue| Class { quantum_bytes: 1514, queue });
-        let mut queue = Drr::of_classes(classes.into(), vec![0, 1]);
+        let mut queue = Drr::of_classes(classes.into(), by_flow(2));
         let mut fates = RecordedOutcomes::default();
         for flow in [0, 0, 1, 1, 1] {
             queue.enqueue(Time::ZERO, of_flow(flow, 1514), &mut fates);
@@ -443,7 +424,7 @@ mod tests {
             row.create(&[("limit".to_owned(), limit)].into(), RandomStream::new(1, "q")).unwrap()
         };
         let classes = [codel, tail].map(|row| Class { quantum_bytes: 1514, queue: build(row) });
-        let mut queue = Drr::of_classes(classes.into(), vec![0, 1]);
+        let mut queue = Drr::of_classes(classes.into(), by_flow(2));
         let mut fates = RecordedOutcomes::default();
         for _ in 0..500 {
             queue.enqueue(Time::ZERO, of_flow(0, 1514), &mut fates);

@@ -2,7 +2,7 @@
 
 use jostle_units::{RingBuffer, Time};
 
-use super::QueueLimit;
+use super::{QueueDiscipline, QueueLimit};
 use crate::packet::{DropReason, Packet, PacketOutcome};
 
 /// Waiting bytes and packets.
@@ -32,6 +32,19 @@ impl Backlog {
     pub fn remove(&mut self, size_bytes: u32) {
         self.bytes -= u64::from(size_bytes);
         self.packets -= 1;
+    }
+
+    /// Returns the backlog of a queue, such as that of a class.
+    #[inline]
+    pub fn of<B>(queue: &dyn QueueDiscipline<B>) -> Self {
+        Self { bytes: queue.backlog_bytes(), packets: queue.backlog_packets() }
+    }
+
+    /// Replaces the backlog `before` of a class by `now` in the total.
+    #[inline]
+    pub fn follow(&mut self, before: Self, now: Self) {
+        self.bytes = self.bytes - before.bytes + now.bytes;
+        self.packets = self.packets - before.packets + now.packets;
     }
 }
 

@@ -98,6 +98,7 @@ mod tests {
 
     use super::super::test_support::{RecordedOutcomes, packet};
     use super::*;
+    use crate::Framing;
 
     /// 8 Mbit/s, a byte in a microsecond; a burst of 4 full packets.
     fn tbf() -> Tbf<()> {
@@ -140,7 +141,7 @@ mod tests {
     fn the_shaper_is_reported_with_rate_and_burst() {
         let [shaper] = tbf().shapers().try_into().unwrap();
         assert_eq!(shaper.rate.as_bps(), 8_000_000);
-        assert_eq!((shaper.burst_bytes, shaper.overhead_bytes), (Some(4 * 1514), 0));
+        assert_eq!((shaper.burst_bytes, shaper.framing), (Some(4 * 1514), Framing::NONE));
         assert!(shaper.delays);
     }
 

@@ -30,6 +30,7 @@ pub fn packet(size_bytes: u32) -> Packet<()> {
         ecn: Ecn::NotCapable,
         hop: 0,
         is_corrupted: false,
+        dscp: 0,
         transport: (),
     }
 }

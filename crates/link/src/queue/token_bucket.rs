@@ -4,6 +4,7 @@
 use jostle_registry::{Parameter, ParameterValues};
 use jostle_units::{FULL_PACKET_BYTES, Rate, Span, Time};
 
+use crate::Framing;
 use crate::parameters::FASTEST;
 use crate::service_rate::Shaper;
 
@@ -38,7 +39,7 @@ impl TokenBucket {
     /// Returns the limit that the bucket sets. `delays`: packets wait for tokens.
     pub fn shaper(&self, delays: bool) -> Shaper {
         let burst_bytes = Some(self.rate.bytes_in(self.burst));
-        Shaper { rate: self.rate, burst_bytes, overhead_bytes: 0, delays }
+        Shaper { rate: self.rate, burst_bytes, framing: Framing::NONE, delays }
     }
 
     /// Returns whether a packet fits into a full bucket.

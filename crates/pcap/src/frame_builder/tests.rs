@@ -30,6 +30,7 @@ fn framer() -> FrameBuilder {
         initial_pacing: false,
         linux: LinuxRelease::V6_1,
         memory: None,
+        dscp: Some(46),
         peer: 0,
         sender_host: None,
         receiver_host: None,
@@ -175,7 +176,7 @@ fn acknowledgements_carry_blocks_and_marks() {
     ] {
         let marked = SegmentHeader { ecn, ecn_flag: true, ..data(0, FULL) };
         let (ip, tcp, _) = read(framer.frame(EndpointRole::Receiver, &marked).unwrap());
-        assert_eq!((ip.ecn, tcp.cwr), (shown, true));
+        assert_eq!((ip.dscp.value(), ip.ecn, tcp.cwr), (46, shown, true));
     }
 }
 

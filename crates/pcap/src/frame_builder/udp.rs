@@ -22,7 +22,7 @@ pub(crate) struct DatagramFramer {
 impl DatagramFramer {
     pub fn new(position: FlowId, flow: &FlowSpec) -> Self {
         let kept_max = snap_bytes(flow) as usize;
-        Self { addresses: Addresses::of(position), kept_max, frame: Vec::new() }
+        Self { addresses: Addresses::of(position, flow), kept_max, frame: Vec::new() }
     }
 
     /// Returns the captured part of a datagram, and its size on the wire.

@@ -59,10 +59,6 @@ fn fits(at: SpecPath<'_>, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecErr
     if spec.capture.is_some() {
         return there("absent where packets are captured");
     }
-    let mut links = flow.path.iter().chain(&flow.reverse_path);
-    if links.any(|link| spec.links[link.index()].classes.is_some()) {
-        return there("absent on a link with classes of flows");
-    }
     Ok(())
 }
 

@@ -7,8 +7,8 @@ use jostle_units::{
 
 use super::algorithms::{controller, memory};
 use super::{
-    MAX_BPS, MAX_BYTES, MAX_NS, MIN_EVERY_NS, SpecError, SpecPath, arrivals, datagrams, media,
-    quantity, quic, receivers, video, web, within,
+    MAX_BPS, MAX_BYTES, MAX_DSCP, MAX_NS, MIN_EVERY_NS, SpecError, SpecPath, arrivals, datagrams,
+    media, quantity, quic, receivers, video, web, within,
 };
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
@@ -50,6 +50,7 @@ pub(super) fn check(
         }
     }
     within(format_args!("{at}.mtu_bytes"), flow.mtu_bytes, MIN_MTU_BYTES..=MAX_MTU_BYTES)?;
+    within(format_args!("{at}.dscp"), flow.dscp.unwrap_or(0), 0..=MAX_DSCP)?;
     source(format_args!("{at}.source"), &flow.source, flow.mtu_bytes - DATAGRAM_HEADER_BYTES)?;
     transport(at, flow)?;
     arrivals::check(at, flow, spec)?;

@@ -1,17 +1,26 @@
 //! Validation of links.
 
-use jostle_link::queue::{MAX_QUANTUM_BYTES, MIN_QUANTUM_BYTES};
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use jostle_link::queue::{MAX_QUANTUM_BYTES, MIN_QUANTUM_BYTES, MOST_BANDS};
 use jostle_link::{Error, capacity, delay, loss, registry};
 use jostle_registry::RegistryEntry;
 use jostle_units::LinkId;
 
 use super::algorithms::parameters;
-use super::{MAX_BPS, MAX_BYTES, MAX_NS, SpecError, SpecPath, distinct, faults, steps, within};
+use super::{
+    MAX_BPS, MAX_BYTES, MAX_DSCP, MAX_NS, SpecError, SpecPath, distinct, faults, steps, within,
+};
+use crate::link_builder::PRIO;
 use crate::{
     AckThinningSpec, AutoregressiveSpec, CapacitySpec, ClassSpec, DelaySpec, FlowSpec, FramesSpec,
-    LinkPart, LinkSpec, LossStep, OutageSpec, Quantile, QuickStartSpec, RunSpec,
+    FramingSpec, LinkPart, LinkSpec, LossStep, OutageSpec, Quantile, QuickStartSpec, RunSpec,
 };
 
+/// Values that `tc` accepts for CAKE's overhead and smallest size.
+const OVERHEADS_BYTES: RangeInclusive<i32> = -64..=256;
+const MAX_MPU_BYTES: u32 = 256;
 /// Maximum number of packets in a frame: the size of a Block Ack of 802.11be.
 const MAX_FRAME_PACKETS: u32 = 1024;
 /// Maximum number of ACKs that one ACK replaces: a window of a million packets needs a thousand
@@ -27,6 +36,9 @@ pub(super) fn check(at: SpecPath<'_>, link: &LinkSpec) -> Result<(), SpecError> 
     check_queue(format_args!("{at}.queue"), &link.queue)?;
     if let Some(classes) = &link.classes {
         check_classes(at, &link.queue, classes)?;
+    }
+    if let Some(framing) = &link.framing {
+        check_framing(format_args!("{at}.framing"), link, framing)?;
     }
     check_delay(format_args!("{at}.delay"), &link.delay)?;
     if let Some(part) = &link.loss {
@@ -73,11 +85,23 @@ fn check_classes(
     if classes.is_empty() {
         return Err(SpecError::unfit(list, "empty", "at least one class, or no classes"));
     }
+    if queue.kind == PRIO {
+        let bands = classes.len() as u64;
+        within(format_args!("{list} (number)"), bands, 2..=MOST_BANDS as u64)?;
+    }
     distinct(list, classes.iter().map(|class| class.name.as_str()))?;
+    let mut codepoints = BTreeSet::new();
     for (i, class) in classes.iter().enumerate() {
         let at = format_args!("{list}[{i}]");
         let quanta = MIN_QUANTUM_BYTES..=MAX_QUANTUM_BYTES;
         within(format_args!("{at}.quantum_bytes"), class.quantum_bytes, quanta)?;
+        for dscp in &class.dscp {
+            let at = format_args!("{at}.dscp");
+            within(at, *dscp, 0..=MAX_DSCP)?;
+            if !codepoints.insert(*dscp) {
+                return Err(SpecError::unfit(at, dscp, "codepoints that are of no other class"));
+            }
+        }
         check_queue(format_args!("{at}.queue"), &class.queue)?;
         if is_classful(&class.queue) {
             let given = format!("`{}`", class.queue.kind);
@@ -123,6 +147,22 @@ pub(super) fn check_members(
             "a class for every flow that crosses the link",
         )),
     }
+}
+
+fn check_framing(
+    at: SpecPath<'_>,
+    link: &LinkSpec,
+    framing: &FramingSpec,
+) -> Result<(), SpecError> {
+    if !OVERHEADS_BYTES.contains(&framing.overhead_bytes) {
+        let at = format_args!("{at}.overhead_bytes");
+        return Err(SpecError::unfit(at, framing.overhead_bytes, "-64 to 256"));
+    }
+    within(format_args!("{at}.mpu_bytes"), framing.mpu_bytes, 0..=MAX_MPU_BYTES)?;
+    if link.grants.is_some() {
+        return Err(SpecError::unfit(at, "there with `grants`", "one of the two"));
+    }
+    Ok(())
 }
 
 fn check_loss(at: SpecPath<'_>, part: &LinkPart) -> Result<(), SpecError> {

@@ -46,9 +46,5 @@ pub(super) fn fits(at: SpecPath<'_>, flow: &FlowSpec, spec: &RunSpec) -> Result<
     if spec.capture.is_some() {
         return a_browser("another one where packets are captured");
     }
-    let mut links = flow.path.iter().chain(&flow.reverse_path);
-    if links.any(|link| spec.links[link.index()].classes.is_some()) {
-        return a_browser("another one on a link with classes of flows");
-    }
     Ok(())
 }

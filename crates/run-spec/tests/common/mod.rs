@@ -22,6 +22,20 @@ pub fn dumbbell() -> Value {
     })
 }
 
+/// A line with framing, and strict priority by codepoint.
+pub fn lines() -> Value {
+    let mut spec = dumbbell();
+    let tail = part("drop_tail", json!({"limit": {"packets": 100}}));
+    spec["links"][0]["queue"] = part("prio", json!({"limit": {"packets": 100}}));
+    spec["links"][0]["classes"] = json!([
+        {"name": "calls", "quantum_bytes": 1514, "flows": [1], "dscp": [46, 34], "queue": tail},
+        {"name": "rest", "quantum_bytes": 1514, "flows": [0], "queue": tail},
+    ]);
+    spec["links"][0]["framing"] = json!({"overhead_bytes": 22, "mpu_bytes": 64, "cells": "ptm"});
+    spec["flows"][1]["dscp"] = json!(46);
+    spec
+}
+
 /// A link with each kind of queue.
 fn a_link_of_each_queue() -> Value {
     json!([

@@ -199,6 +199,14 @@ fn netem() -> impl Strategy<Value = Option<NetemSpec>> {
     option::weighted(0.1, netem)
 }
 
+fn framing() -> impl Strategy<Value = Option<FramingSpec>> {
+    let cells = prop_oneof![Just(CellsSpec::None), Just(CellsSpec::Atm), Just(CellsSpec::Ptm)];
+    let framing = (-64..=256, 0..=256u32, cells).prop_map(|(overhead_bytes, mpu_bytes, cells)| {
+        FramingSpec { overhead_bytes, mpu_bytes, cells }
+    });
+    option::weighted(0.2, framing)
+}
+
 /// Capacity on demand of which half is constant, so that queues drain.
 fn grants(rate_bps: u64) -> impl Strategy<Value = Option<GrantsSpec>> {
     let grants = (5..60u64, 0..700u64, any::<bool>(), any::<bool>(), 0.0..0.1).prop_map(
@@ -225,11 +233,11 @@ fn grants(rate_bps: u64) -> impl Strategy<Value = Option<GrantsSpec>> {
 
 fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Value = LinkSpec> {
     let bdp = bdp_bytes(rate_bps, rtt_ns);
-    let extras = (faults(), netem(), grants(rate_bps));
+    let extras = (faults(), netem(), grants(rate_bps), framing());
     (capacity(rate_bps), queue(bdp), delay(rtt_ns / 8), loss(), outages(), frames(), extras)
         .prop_map(move |(capacity, queue, delay, loss, outages, frames, extras)| LinkSpec {
             grants: match capacity {
-                CapacitySpec::Constant { rate_bps } if frames.is_none() => {
+                CapacitySpec::Constant { rate_bps } if frames.is_none() && extras.3.is_none() => {
                     extras.2.filter(|it| it.constant_bps <= rate_bps)
                 }
                 _ => None,
@@ -242,6 +250,7 @@ fn any_link(name: &'static str, rate_bps: u64, rtt_ns: u64) -> impl Strategy<Val
             loss,
             outages,
             frames,
+            framing: extras.3,
             faults: extras.0,
             netem: extras.1,
             ack_thinning: rate_bps.is_multiple_of(3).then_some(AckThinningSpec {
@@ -359,6 +368,7 @@ fn any_flow(
                 let receive_window_bytes = u64::max(windows.1, u64::from(mtu_bytes));
                 FlowSpec {
                     mtu_bytes,
+                    dscp: [None, Some(1), Some(34), Some(46)][start_ns as usize % 4],
                     path: if two_links && long {
                         vec![LinkId(0), LinkId(1)]
                     } else {

@@ -42,6 +42,7 @@ enum {
 	TCA_JOSTLE_LINK_NUMBERS,	/* jostle_numbered[]: of it or the last rule */
 	TCA_JOSTLE_LINK_NETEM,		/* jostle_netem */
 	TCA_JOSTLE_LINK_GRANTS,		/* jostle_grant_parms */
+	TCA_JOSTLE_LINK_FRAMING,	/* jostle_framing */
 	__TCA_JOSTLE_LINK_MAX
 };
 
@@ -156,6 +157,19 @@ struct jostle_grant_parms {
 	__u64 free_seed;
 	__u64 collision_seed;
 	__u64 request_seed;
+};
+
+enum {
+	JOSTLE_CELLS_NONE,
+	JOSTLE_CELLS_ATM,	/* 53 bytes for 48 or part of them */
+	JOSTLE_CELLS_PTM,	/* one byte more for 64 or part of them */
+};
+
+/* Sizes on the wire, which the capacity counts. */
+struct jostle_framing {
+	__s64 overhead_bytes;	/* on top of the IP packet */
+	__u64 min_bytes;	/* with the overhead */
+	__u64 cells;
 };
 
 /* Statistics of "jostle_link", from its start on. */

@@ -4,6 +4,7 @@
  * jostle's simulator (its crate `path`). All are asked in order of time.
  */
 
+#include <linux/if_ether.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
@@ -120,6 +121,11 @@ int jostle_capacity_change(struct Qdisc *sch, struct jostle_capacity *capacity,
 	if (tb[TCA_JOSTLE_LINK_OPPORTUNITY_BYTES])
 		capacity->opportunity_bytes =
 			nla_get_u32(tb[TCA_JOSTLE_LINK_OPPORTUNITY_BYTES]);
+	if (tb[TCA_JOSTLE_LINK_FRAMING]) {
+		nla_memcpy(&capacity->framing, tb[TCA_JOSTLE_LINK_FRAMING],
+			   sizeof(capacity->framing));
+		capacity->framed = true;
+	}
 	sch_tree_unlock(sch);
 
 	/* Without length or size they would go on forever. */
@@ -279,6 +285,31 @@ static u64 sent_by_opportunities(struct jostle_capacity *capacity, u64 start_ns,
 	capacity->finish_ns = capacity->at_ns;
 	capacity->used = true;
 	return capacity->at_ns;
+}
+
+#define CELL_BYTES		53
+#define CELL_PAYLOAD_BYTES	48
+#define CODEWORD_BYTES		64
+
+u32 jostle_wire_bytes(const struct jostle_capacity *capacity,
+		      const struct sk_buff *skb)
+{
+	const struct jostle_framing *framing = &capacity->framing;
+	s64 bytes = qdisc_pkt_len(skb);
+
+	if (!capacity->framed)
+		return bytes;
+	bytes += framing->overhead_bytes - ETH_HLEN;
+	bytes = max_t(s64, bytes, framing->min_bytes);
+	switch (framing->cells) {
+	case JOSTLE_CELLS_ATM:
+		return DIV_ROUND_UP((u32)bytes, CELL_PAYLOAD_BYTES) *
+		       CELL_BYTES;
+	case JOSTLE_CELLS_PTM:
+		return bytes + DIV_ROUND_UP((u32)bytes, CODEWORD_BYTES);
+	default:
+		return bytes;
+	}
 }
 
 u64 jostle_sent(struct jostle_capacity *capacity, u64 start_ns, u32 size_bytes)

@@ -47,6 +47,10 @@ struct jostle_capacity {
 	u64 base_ns;
 	u64 at_ns;
 	bool used;
+
+	/* Sizes on the wire, if they differ. */
+	struct jostle_framing framing;
+	bool framed;
 };
 
 struct jostle_delay {
@@ -91,6 +95,10 @@ struct jostle_frames {
 int jostle_capacity_change(struct Qdisc *sch, struct jostle_capacity *capacity,
 			   struct nlattr **tb);
 void jostle_capacity_free(struct jostle_capacity *capacity);
+
+/* Size of a packet on the wire, without framing that of its Ethernet frame. */
+u32 jostle_wire_bytes(const struct jostle_capacity *capacity,
+		      const struct sk_buff *skb);
 
 /* When a packet whose sending starts at start_ns has been sent. */
 u64 jostle_sent(struct jostle_capacity *capacity, u64 start_ns, u32 size_bytes);

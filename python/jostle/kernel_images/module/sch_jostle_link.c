@@ -254,13 +254,15 @@ static void link_pass_on(struct Qdisc *sch, struct sk_buff *skb, u64 sent_ns)
 }
 
 /* Whether one more packet goes into a frame, if it is as large as the last. */
-static bool link_has_room(const struct jostle_frame *frame,
+static bool link_has_room(const struct jostle_capacity *capacity,
+			  const struct jostle_frame *frame,
 			  const struct sk_buff_head *packets, u64 bytes)
 {
 	const struct sk_buff *last = skb_peek_tail(packets);
 
 	return !last || (skb_queue_len(packets) < frame->most_packets &&
-			 bytes + qdisc_pkt_len(last) <= frame->most_bytes);
+			 bytes + jostle_wire_bytes(capacity, last) <=
+				 frame->most_bytes);
 }
 
 /*
@@ -274,6 +276,7 @@ static void link_serve_frame(struct Qdisc *sch)
 	struct sk_buff_head packets;
 	u64 sent_ns = q->free_ns, bytes = 0;
 	struct sk_buff *skb;
+	u32 wire_bytes;
 
 	if (sch->q.qlen == q->stats.travelling_packets) {
 		/* Nothing waits: the medium is for others. */
@@ -288,14 +291,15 @@ static void link_serve_frame(struct Qdisc *sch)
 	}
 
 	__skb_queue_head_init(&packets);
-	while (link_has_room(&q->frames.frame, &packets, bytes)) {
+	while (link_has_room(&q->capacity, &q->frames.frame, &packets, bytes)) {
 		skb = link_take(q);
 		if (!skb)
 			break;
+		wire_bytes = jostle_wire_bytes(&q->capacity, skb);
 		if (sent_ns != JOSTLE_NEVER)
 			sent_ns = jostle_sent(&q->capacity, sent_ns,
-					      qdisc_pkt_len(skb));
-		bytes += qdisc_pkt_len(skb);
+					      wire_bytes);
+		bytes += wire_bytes;
 		__skb_queue_tail(&packets, skb);
 	}
 	if (skb_queue_empty(&packets))
@@ -368,7 +372,8 @@ static void link_serve(struct Qdisc *sch)
 	skb = link_take(q);
 	if (!skb)
 		return;
-	q->free_ns = jostle_sent(&q->capacity, q->free_ns, qdisc_pkt_len(skb));
+	q->free_ns = jostle_sent(&q->capacity, q->free_ns,
+				 jostle_wire_bytes(&q->capacity, skb));
 	link_pass_on(sch, skb, q->free_ns);
 }
 
@@ -588,6 +593,8 @@ static const struct nla_policy link_policy[TCA_JOSTLE_LINK_MAX + 1] = {
 		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_netem)),
 	[TCA_JOSTLE_LINK_GRANTS] =
 		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_grant_parms)),
+	[TCA_JOSTLE_LINK_FRAMING] =
+		NLA_POLICY_EXACT_LEN(sizeof(struct jostle_framing)),
 };
 
 static int link_change(struct Qdisc *sch, struct nlattr *opt,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from jostle.run_spec import (
     AckThinningSpec,
@@ -19,6 +20,7 @@ from jostle.run_spec import (
     StepsCapacity,
 )
 from jostle.scenario.fields import QuantileTable
+from jostle.scenario.framing import framing_spec
 from jostle.scenario.models import (
     LINK_TABLES,
     Link,
@@ -322,8 +324,12 @@ def link_spec(
         report.add(queue_at, f"missing — write for example {example}", (*path, "profile"))
         return None
     frames = _frames(link)
+    wire: Mapping[str, Any] = {
+        "frames": frames,
+        "framing": None if link.framing is None else framing_spec(link.framing),
+    }
     resolve_queue = _QueueResolver(
-        facts, link.queue, frames, largest_rtt_ns, rtt_paths, registry, report
+        facts, link.queue, wire, largest_rtt_ns, rtt_paths, registry, report
     ).resolve
     queue = resolve_queue(link.queue, queue_at)
     classes = None
@@ -340,7 +346,7 @@ def link_spec(
         return None
     queues = [queue] if classes is None else [one["queue"] for one in classes]
     facts.queue_bytes = sum(map(queue_limit_bytes, queues))
-    parts = {"queue": queue, "classes": classes, "frames": frames}
+    parts = {**wire, "queue": queue, "classes": classes}
     facts.initial_bps = service_bps(parts, facts.initial_bps)
     facts.peak_bps = service_bps(parts, facts.peak_bps)
     spec: LinkSpec = {
@@ -362,6 +368,11 @@ def link_spec(
         spec["ack_thinning"] = thinning
     if frames is not None:
         spec["frames"] = frames
+    if link.framing is not None:
+        spec["framing"] = framing_spec(link.framing)
+        if link.grants is not None:
+            message = "the link has grants as well, whose slots count bytes of packets — keep one"
+            report.add((*path, "framing"), message, (*path, "grants"))
     if facts.loss_steps:
         spec["loss_steps"] = facts.loss_steps
     return spec
@@ -373,7 +384,7 @@ class _QueueResolver:
 
     facts: LinkFacts
     queue: Queue
-    frames: FramesSpec | None
+    wire: Mapping[str, Any]
     largest_rtt_ns: int | None
     rtt_paths: Sequence[KeyPath]
     registry: Registry
@@ -394,7 +405,7 @@ class _QueueResolver:
             alone = self._with_bdp(choice, at, bdp, Report(), also)
             known = facts.capacity is not None and self.largest_rtt_ns is not None
             if alone is not None and known:
-                rate_bps = service_bps({"queue": alone, "frames": self.frames}, facts.initial_bps)
+                rate_bps = service_bps({**self.wire, "queue": alone}, facts.initial_bps)
                 bdp = bdp_bytes(rate_bps, self.largest_rtt_ns or 0)
         return self._with_bdp(choice, at, bdp, self.report, also)
 

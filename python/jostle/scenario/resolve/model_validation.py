@@ -254,6 +254,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "handovers": models.Handover,
     "frame_aggregation": models.FrameAggregation,
     "ack_thinning": models.AckThinning,
+    "framing": models.Framing,
     "faults": models.Faults,
     "packets": models.NumberedFaults,
     "duplicate": models.Occurrence,

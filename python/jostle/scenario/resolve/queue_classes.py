@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from jostle.run_spec import ClassSpec, LinkPart, LinkSpec
+from jostle.scenario.dscp import codepoint_name
 from jostle.scenario.models import Queue, QueueClass, RegistryChoice, ScenarioFile
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report, did_you_mean
+from jostle.scenario.parsing.quantities import PACKET_BYTES
 from jostle.scenario.registry import Registry, Row
 from jostle.scenario.resolve.algorithms import whole_number
 from jostle.scenario.resolve.sources import owner
 
-__all__ = ["Resolver", "assign_flows", "class_specs", "queue_disciplines"]
+__all__ = ["PRIO", "Resolver", "assign_flows", "by_dscp", "class_specs", "queue_disciplines"]
 
 DEFAULT: Final = "default"
 """Class of flows that belong to no other class."""
 
+PRIO: Final = "prio"
+"""Queue discipline whose classes have strict priority."""
+
+_MOST_BANDS: Final = 16
 _INNER: Final = "drop_tail"
 """Queue discipline of a class without a `queue`."""
 
@@ -77,21 +83,32 @@ def class_specs(
         report.add(at, "no class — write one or more, or remove this key")
         return None
     before = report.count
+    _check_order(queue.classes, row, at, report)
     found: list[ClassSpec] = []
     for name, one in queue.classes.items():
         where = (*at, name)
         quantum_bytes = _quantum_bytes(one, spec, row, where, report)
         inner = _inner(one, spec, where, resolver)
         if inner is not None:
-            found.append(
-                {"name": name, "quantum_bytes": quantum_bytes, "flows": [], "queue": inner}
-            )
+            one_spec: ClassSpec = {
+                "name": name,
+                "quantum_bytes": quantum_bytes,
+                "flows": [],
+                "queue": inner,
+            }
+            if one.dscp:
+                one_spec["dscp"] = list(one.dscp)
+            found.append(one_spec)
     return found if report.count == before else None
 
 
 def _quantum_bytes(
     one: QueueClass, spec: LinkPart, row: Row, where: KeyPath, report: Report
 ) -> int:
+    if row.name == PRIO:
+        if one.weight != 1.0:
+            report.add((*where, "weight"), "classes of prio have an order and no weights — remove it")
+        return PACKET_BYTES
     parameter, quantum = row.parameters["quantum"], whole_number(spec["parameters"]["quantum"])
     found = round(quantum * one.weight)
     least, most = parameter.minimum or 0, parameter.maximum or 0
@@ -102,6 +119,21 @@ def _quantum_bytes(
         )
         report.add((*where, "weight"), message, (*where[:-2], "quantum"))
     return found
+
+
+def _check_order(
+    classes: Mapping[str, QueueClass], row: Row, at: KeyPath, report: Report
+) -> None:
+    """Report a codepoint of two classes, and a number of priorities that Linux does not have."""
+    if row.name == PRIO and not 2 <= len(classes) <= _MOST_BANDS:
+        report.add(at, f"{len(classes)} classes — prio has from 2 to {_MOST_BANDS}")
+    owners: dict[int, str] = {}
+    for name, one in classes.items():
+        for dscp in one.dscp:
+            if dscp in owners:
+                message = f'{codepoint_name(dscp)} is of the class "{owners[dscp]}" as well'
+                report.add((*at, name, "dscp"), f"{message} — keep one")
+            owners.setdefault(dscp, name)
 
 
 def _inner(one: QueueClass, spec: LinkPart, where: KeyPath, resolver: Resolver) -> LinkPart | None:
@@ -115,6 +147,11 @@ def _inner(one: QueueClass, spec: LinkPart, where: KeyPath, resolver: Resolver) 
         )
         return None
     return resolver.part(one.queue, at)
+
+
+def by_dscp(classes: Iterable[ClassSpec], dscp: int) -> ClassSpec | None:
+    """Return the class with a codepoint; None if no class has it."""
+    return next((one for one in classes if dscp in one.get("dscp", ())), None)
 
 
 def assign_flows(
@@ -153,7 +190,8 @@ def assign_flows(
             asked.add(index)
             if wanted in classes:
                 claimed.add(index)
-            found = classes.get(wanted) or classes.get(DEFAULT)
+            found = classes.get(wanted) or by_dscp(classes.values(), flow.dscp)
+            found = found or classes.get(DEFAULT)
             if found is None:
                 where = ("flows", index, "class") if flow.class_ else (*path, "queue", "classes")
                 message = (

@@ -477,6 +477,7 @@ def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> FlowSpec:
         "quic": quic,
         "tcp": tcp,
         "sender_host": flow.sender_host,
+        "dscp": flow.dscp or None,
         "receiver_host": flow.receiver_host,
         "arrivals": arrivals_spec(flow, path, names, folder, report),
         "receiver": receiver_spec(flow, path, report, knows_ecn=knows_ecn),

@@ -207,6 +207,7 @@ fn sent(flow: u32, size_bytes: u32, body: Sent) -> Packet<Sent> {
         ecn: Ecn::NotCapable,
         hop: 0,
         is_corrupted: false,
+        dscp: 0,
         transport: body,
     }
 }
@@ -265,7 +266,8 @@ fn connections_are_their_flows_hosts() {
     for flow in [0, 20, 1] {
         queue.enqueue(us(0), sent(flow, 1_000, body), &mut fates);
     }
-    let mut waiting: Vec<u64> = queue.bytes.iter().copied().filter(|bytes| *bytes > 0).collect();
+    let mut waiting: Vec<u64> =
+        queue.tins[0].bytes.iter().copied().filter(|bytes| *bytes > 0).collect();
     waiting.sort_unstable();
     assert_eq!(waiting, [1_000, 2_000]);
 }
@@ -277,8 +279,8 @@ fn who_has_nothing_to_send_is_no_part_of_its_hosts_load() {
     queue.set_flow_hosts(&two_receivers());
     let body = Sent { backward: false, ack: None };
     let part_of_the_first = |queue: &Cake<Sent>| {
-        let of = queue.queues.iter().find(|queue| queue.bulk).unwrap().host_indices;
-        let loads = queue.loads.as_ref().unwrap();
+        let of = queue.tins[0].queues.iter().find(|queue| queue.bulk).unwrap().host_indices;
+        let loads = queue.tins[0].loads.as_ref().unwrap();
         loads.flow_quantum(1_514, of, &mut RandomStream::new(1, "part"))
     };
     for flow in (1..9).cycle().take(40) {
@@ -294,7 +296,7 @@ fn who_has_nothing_to_send_is_no_part_of_its_hosts_load() {
         queue.enqueue(us(0), sent(1, 1_514, body), &mut fates);
         assert!(queue.dequeue(us(0), &mut fates).is_some());
     }
-    assert_eq!(queue.queues.iter().filter(|queue| queue.bulk).count(), 1);
+    assert_eq!(queue.tins[0].queues.iter().filter(|queue| queue.bulk).count(), 1);
     assert!(part_of_the_first(&queue) >= 1_513);
 }
 
