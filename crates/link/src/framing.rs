@@ -1,7 +1,7 @@
 //! Size of a packet on the wire of an access line: overhead per packet, a smallest size, and cells
 //! or codewords (`sch_cake.c::cake_calc_overhead`).
 
-use jostle_units::LINK_HEADER_BYTES;
+use jostle_units::{FULL_PACKET_BYTES, HEADER_BYTES, LINK_HEADER_BYTES};
 
 /// Bytes of an ATM cell, and of its payload (ITU-T I.361).
 const CELL_BYTES: u32 = 53;
@@ -66,29 +66,24 @@ impl Framing {
 
     /// Returns the mean size on the wire of packets with this mean size.
     ///
-    /// Packets whose mean is a whole number are taken to have one size. Otherwise their sizes
-    /// differ, and the last cell or codeword is on average half full.
+    /// Packets whose mean is a whole number are taken to have one size, others to be full-sized
+    /// packets and ACKs. Traffic of other sizes differs by a part of a cell.
     pub fn mean_wire_bytes(&self, mean_bytes: f64) -> f64 {
+        let wire_bytes = |size_bytes: u32| f64::from(self.wire_bytes(size_bytes));
         if mean_bytes.fract() == 0.0 {
-            return f64::from(self.wire_bytes(mean_bytes as u32));
+            return wire_bytes(mean_bytes as u32);
         }
-        let bytes = mean_bytes - f64::from(LINK_HEADER_BYTES) + f64::from(self.overhead_bytes);
-        let bytes = bytes.max(f64::from(self.min_bytes));
-        let padded = |payload_bytes: u32| bytes + f64::from(payload_bytes - 1) / 2.0;
-        match self.cells {
-            Cells::None => bytes,
-            Cells::Atm => {
-                padded(CELL_PAYLOAD_BYTES) * f64::from(CELL_BYTES) / f64::from(CELL_PAYLOAD_BYTES)
-            }
-            Cells::Ptm => bytes + padded(CODEWORD_BYTES) / f64::from(CODEWORD_BYTES),
+        let (ack_bytes, full_bytes) = (f64::from(HEADER_BYTES), f64::from(FULL_PACKET_BYTES));
+        let share = (mean_bytes - ack_bytes) / (full_bytes - ack_bytes);
+        if !(0.0..=1.0).contains(&share) {
+            return wire_bytes(mean_bytes.ceil() as u32);
         }
+        share * wire_bytes(FULL_PACKET_BYTES) + (1.0 - share) * wire_bytes(HEADER_BYTES)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use jostle_units::FULL_PACKET_BYTES;
-
     use super::*;
 
     /// A full packet and a TCP ACK of 52 bytes on lines that `tc-cake(8)` describes.
@@ -114,13 +109,16 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_of_several_sizes_has_half_a_cell_of_padding() {
+    fn a_mean_is_of_one_size_or_of_data_and_acks() {
         let framing = Framing { overhead_bytes: 40, min_bytes: 0, cells: Cells::Atm };
         assert_eq!(framing.mean_wire_bytes(1_514.0), 1_749.0);
-        let sizes = 66..1_514;
-        let total: u64 = sizes.clone().map(|size| u64::from(framing.wire_bytes(size))).sum();
-        let mean = total as f64 / sizes.len() as f64;
-        let estimate = framing.mean_wire_bytes(789.5);
-        assert!((estimate / mean - 1.0).abs() < 0.002, "{estimate} {mean}");
+        assert_eq!(framing.mean_wire_bytes(800.0), 954.0);
+        let mean_bytes = (2.0 * 1_514.0 + 66.0) / 3.0;
+        let expected = (2.0 * 1_749.0 + 106.0) / 3.0;
+        assert!((framing.mean_wire_bytes(mean_bytes) - expected).abs() < 1e-9);
+        // Calls of 214 bytes, one of ten packets, instead of ACKs.
+        let estimate = framing.mean_wire_bytes(0.9 * 1_514.0 + 0.1 * 214.0 + 0.01);
+        let exact = 0.9 * 1_749.0 + 0.1 * 265.0;
+        assert!((estimate / exact - 1.0).abs() < 0.001, "{estimate} {exact}");
     }
 }

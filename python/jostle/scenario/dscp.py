@@ -33,7 +33,7 @@ def _codepoint(given: Any) -> int:
     if isinstance(given, int) and not isinstance(given, bool) and 0 <= given <= _LARGEST:
         return given
     shown = f'"{given}"' if isinstance(given, str) else str(given)
-    message = f"{shown} is no codepoint — write for example \"EF\", \"AF41\" or a number up to 63"
+    message = f'{shown} is no codepoint — write for example "EF", "AF41" or a number up to 63'
     raise PydanticCustomError("jostle", "{message}", {"message": message, "at": []})
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from jostle.scenario import models, sources, transports
-from jostle.scenario.framing import KEYWORDS
 from jostle.scenario.fields import AMOUNT_SCHEMA, PROBABILITY_SCHEMA, RATE_SCHEMA, SPAN_SCHEMA
+from jostle.scenario.framing import KEYWORDS
 from jostle.scenario.registry import Parameter, Registry, Row
 from jostle.scenario.resolve.grid import MOST_CONDITIONS
 from jostle.scenario.resolve.profiles import profiles

@@ -105,7 +105,8 @@ def _link_problems(
     if not impairment_playback.own_queue(link):
         for part in parts:
             yield from _queue_problems(link, part, sizes_bytes)
-            if part is not link["queue"] and tc_queues.is_rate_limiting(part):
+            in_turns = part is not link["queue"] and link["queue"]["kind"] != tc_classes.PRIO
+            if in_turns and tc_queues.is_rate_limiting(part):
                 text = f"`{part['kind']}` in a class: Linux's drr takes turns between queues that "
                 text += f"always have something; {_SIMULATOR}"
                 yield Problem(link_key(link, "queue.classes"), text)
@@ -166,6 +167,9 @@ def _problems_of_tc(link: LinkSpec) -> Iterator[Problem]:
         yield Problem(
             link_key(link, "frame_aggregation"), f"`tc` sends no packets together; {_VIRTUAL}"
         )
+    if link.get("framing") is not None:
+        text = f"`htb` counts other bytes, and knows no codewords of PTM; {_VIRTUAL}"
+        yield Problem(link_key(link, "framing"), text)
     if link.get("ack_thinning") is not None:
         text = "`tc` holds no ACK back: cake with `ack_filter` drops those that wait together; "
         yield Problem(link_key(link, "ack_thinning"), f"{text}{_VIRTUAL}")

@@ -33,6 +33,8 @@ _PART_BYTES = 60_000
 _RATES, _OPPORTUNITIES, _OPPORTUNITY_BYTES, _DELAYS, _REORDER = 2, 3, 4, 5, 6
 _JITTER_STEP, _JITTER, _JITTER_SEED, _QUANTILES, _OUTAGES, _LOSS = 7, 8, 9, 10, 11, 12
 _LOSS_STEPS_SEED, _LOSS_STEPS, _CONTENTION, _FRAMES, _ACK_THINNING = 13, 14, 15, 16, 17
+_FRAMING = 25
+_CELLS = {"none": 0, "atm": 1, "ptm": 2}
 _QUEUE_PARAMETERS = 1
 _NO_LIMIT = 2**64 - 1
 
@@ -76,6 +78,7 @@ def _is_own(link: LinkSpec) -> bool:
         or bool(link.get("loss_steps"))
         or link.get("frames") is not None
         or link.get("ack_thinning") is not None
+        or link.get("framing") is not None
         or bool(link_extras.keys(link))
         or len(link["delay"]["steps"]) > 1
         or link["delay"]["jitter"] is not None
@@ -222,7 +225,11 @@ def _losses(link: LinkSpec, drawn: DrawnImpairments) -> Iterator[_Option]:
 
 
 def _sending(link: LinkSpec, drawn: DrawnImpairments) -> Iterator[_Option]:
-    """Yield the options for frame aggregation and ACK thinning."""
+    """Yield the options for framing, frame aggregation and ACK thinning."""
+    framing = link.get("framing")
+    if framing is not None:
+        sizes = (framing["overhead_bytes"], framing["mpu_bytes"], _CELLS[framing["cells"]])
+        yield _Option(_FRAMING, struct.pack("=qQQ", *sizes))
     frames = link.get("frames")
     if frames is not None:
         yield _quantiles(_CONTENTION, frames["contention"])

@@ -18,6 +18,8 @@ def needed(spec: Spec) -> list[str]:
         names.append(
             f"sch_{tc_queues.command(link['queue'], tc_queues.QueueContext(1)).split()[0]}"
         )
+    if any(flow.get("dscp") for flow in spec["flows"]):
+        names += ["sch_ingress", "cls_matchall", "act_pedit", "act_csum"]
     for flow in spec["flows"]:
         if flow["transport"] != "tcp":
             continue

@@ -48,11 +48,14 @@ class QueueContext:
         Length of a jiffy, if known.
     packet_bytes
         Size of the largest packets on the link.
+    bands
+        Number of classes of the queue, if the RunSpec has any.
     """
 
     rate_bps: int
     tick_ns: int | None = None
     packet_bytes: int = PACKET_BYTES
+    bands: int | None = None
 
 
 @dataclass(frozen=True)
@@ -256,9 +259,15 @@ def _cake(queue: Parameters, _place: QueueContext) -> str:
     mpu = f" mpu {queue['mpu']}" if queue["mpu"] else ""
     memory = f" memlimit {queue['memory_limit']}" if queue["memory_limit"] else ""
     return (
-        f"cake {rate} besteffort {isolation} rtt {_time(queue['rtt'])} "
-        f"overhead {queue['overhead']}{mpu}{memory}{_ACK_FILTERS[queue['ack_filter']]}"
+        f"cake {rate} {queue['diffserv']} {isolation} rtt {_time(queue['rtt'])} "
+        f"overhead {queue['overhead']}{mpu} {queue['atm']}{memory}"
+        f"{_ACK_FILTERS[queue['ack_filter']]}"
     )
+
+
+def _prio(_queue: Parameters, place: QueueContext) -> str:
+    # Without filters, the map of `tc` applies.
+    return "prio" if place.bands is None else f"prio bands {place.bands} priomap{' 0' * 16}"
 
 
 def _tbf(queue: Parameters, _place: QueueContext) -> str:
@@ -339,6 +348,7 @@ DISCIPLINES: Mapping[str, Discipline] = {
     "tbf": Discipline(_tbf, _inside_tbf),
     "policer": Discipline(lambda _queue, _place: "drr", _inside_policer),
     "drr": Discipline(lambda _queue, _place: "drr"),
+    "prio": Discipline(_prio),
     "pie": Discipline(_pie, problems=_pie_problems),
     "step_mark": Discipline(_step_mark, problems=_step_mark_problems),
 }

@@ -193,9 +193,7 @@ def _lay_own_link(
             _discipline(impairment_playback.QUEUE, number, LEAF_HANDLE, ROOT_HANDLE + 1)
         )
     else:
-        place = tc_queues.QueueContext(
-            impairment_playback.first_rate_bps(link), machine.tick_ns, largest_bytes
-        )
+        place = _context(link, impairment_playback.first_rate_bps(link), machine, largest_bytes)
         words = tc_queues.command(link["queue"], place)
         enters.tc.append(f"qdisc add dev {_QUEUE} parent 1:1 handle 10: {words}")
         enters.tc += tc_queues.inside(link["queue"], _QUEUE, place)
@@ -203,6 +201,14 @@ def _lay_own_link(
     queue = _queue_location(device, link)
     losses = {**device, "handle": ROOT_HANDLE, "kind": impairment_playback.LINK}
     made.queues.append({"queue": queue, "losses": losses})
+
+
+def _context(
+    link: LinkSpec, rate_bps: int, machine: Machine, largest_bytes: int
+) -> tc_queues.QueueContext:
+    classes = link.get("classes")
+    bands = None if classes is None else len(classes)
+    return tc_queues.QueueContext(rate_bps, machine.tick_ns, largest_bytes, bands)
 
 
 def _queue_location(device: Mapping[str, str], link: LinkSpec) -> dict[str, Any]:
@@ -229,10 +235,13 @@ def _lay_classes(
                 ("reverse_path", sender_address),
             )
             if number in spec["flows"][flow][direction]
+            and not tc_classes.is_by_dscp(spec["flows"][flow], entry)
         ]
         for entry in found
     ]
-    enters.tc += tc_classes.commands(_QUEUE, found, words, addresses)
+    enters.tc += tc_classes.commands(
+        _QUEUE, spec["links"][number]["queue"]["kind"], found, words, addresses
+    )
 
 
 def _discipline(kind: str, link: int, handle: int, parent: int) -> dict[str, Any]:
@@ -246,7 +255,7 @@ def _lay_link(
 ) -> None:
     enters, leaves = _lay_routers(made, number)
     rate_bps = _rates(link)[0][1]
-    where = tc_queues.QueueContext(rate_bps, machine.tick_ns, largest_bytes)
+    where = _context(link, rate_bps, machine, largest_bytes)
     words = tc_queues.command(link["queue"], where)
     enters.tc += [
         f"qdisc add dev {_QUEUE} root handle 1: htb default 10",
@@ -333,8 +342,23 @@ def _lay_flow(
         delayer.ip.append("route add default dev back")
         made.wire(receiver.name, "back", delayer.name, "in")
     delayer.tc.append(f"qdisc add dev back root handle 1: {_netem_delay(delay_ns)}")
+    if flow.get("dscp"):
+        sender.tc += _dscp("out", flow["dscp"] or 0)
+        receiver.tc += _dscp("back", flow["dscp"] or 0)
     _lay_route(made, (sender.name, "out"), flow["path"], (receiver.name, "in"), there)
     _lay_route(made, (delayer.name, "back"), flow["reverse_path"], (sender.name, "back"), here)
+
+
+def _dscp(device: str, dscp: int) -> list[str]:
+    """Return the commands that mark what a host sends, whatever its sockets set.
+
+    QUIC's sockets set the complete field with each datagram, because of ECN.
+    """
+    munge = f"action pedit ex munge ip tos set {dscp << 2:#x} retain 0xfc"
+    return [
+        f"qdisc add dev {device} clsact",
+        f"filter add dev {device} egress protocol ip matchall {munge} pipe action csum ip4h",
+    ]
 
 
 def _delayer(spec: Spec, flow: int) -> str:

@@ -107,7 +107,9 @@ def _quantum_bytes(
 ) -> int:
     if row.name == PRIO:
         if one.weight != 1.0:
-            report.add((*where, "weight"), "classes of prio have an order and no weights — remove it")
+            report.add(
+                (*where, "weight"), "classes of prio have an order and no weights — remove it"
+            )
         return PACKET_BYTES
     parameter, quantum = row.parameters["quantum"], whole_number(spec["parameters"]["quantum"])
     found = round(quantum * one.weight)
@@ -121,9 +123,7 @@ def _quantum_bytes(
     return found
 
 
-def _check_order(
-    classes: Mapping[str, QueueClass], row: Row, at: KeyPath, report: Report
-) -> None:
+def _check_order(classes: Mapping[str, QueueClass], row: Row, at: KeyPath, report: Report) -> None:
     """Report a codepoint of two classes, and a number of priorities that Linux does not have."""
     if row.name == PRIO and not 2 <= len(classes) <= _MOST_BANDS:
         report.add(at, f"{len(classes)} classes — prio has from 2 to {_MOST_BANDS}")
