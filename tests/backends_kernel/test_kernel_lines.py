@@ -27,6 +27,7 @@ rtt        = "40 ms"
 name       = "marked"
 controller = "cubic"
 rtt        = "40 ms"
+start      = "30 ms" # flows that start together share by which of them meets the first drop
 dscp       = "AF41"
 [[flows]]
 name       = "call"

@@ -13,13 +13,23 @@ from jostle.cli import shell_completion
 from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
 
+_HOME = "home-router"
+
 
 @click.command(short_help="Write a first scenario.")
 @click.argument("name", required=False, shell_complete=shell_completion.first_scenarios)
 @click.option("--controller", "controllers", multiple=True, metavar="NAME",
               shell_complete=shell_completion.registered("controllers"),
               help="Use this congestion controller; several are compared.")  # fmt: skip
-@click.option("--rate", metavar="RATE", help="Set the rate of the bottleneck, such as '50 Mbit/s'.")
+@click.option("--rate", metavar="RATE", help="Set the rate of the bottleneck, such as '50 Mbit/s'; "
+              "of a home-router, the rate down.")  # fmt: skip
+@click.option("--up", metavar="RATE", help="home-router: set the rate up.")
+@click.option("--modem-queue", metavar="QUEUE",
+              help="home-router: set the queue of the modem: a limit, such as '1000 packets' or "
+              "'1 MB', or a queue discipline.")  # fmt: skip
+@click.option("--application", "applications", multiple=True, metavar="NAME",
+              help="home-router: include this application: upload, download, call, web or film; "
+              "several are possible.")  # fmt: skip
 @click.option("--rtt", metavar="TIME", help="Set the base RTT, such as '30 ms'.")
 @click.option(
     "-o",
@@ -34,23 +44,29 @@ def new(
     controllers: tuple[str, ...],
     rate: str | None,
     rtt: str | None,
+    up: str | None,
+    modem_queue: str | None,
+    applications: tuple[str, ...],
     output: str | None,
     force: bool,
 ) -> int:
     """Write a first scenario: home-router, satellite, starlink, datacentre, cellular or l4s.
 
     Each is a complete file with comments, which you can change and run. Without NAME, the command
-    asks questions.
+    asks questions. At a terminal, it asks for the line and the applications of a home-router.
 
-    Example: jostle new home-router --controller bbr3
+    Example: jostle new home-router --rate '100 Mbit/s' --up '20 Mbit/s' --application call
     """
     from jostle import scenario
     from jostle.scenario import templates
 
     if name is None:
         name, controllers = _ask(controllers)
-    given = {key: value for key, value in (("rate", rate), ("rtt", rtt)) if value is not None}
-    text = templates.fill(name, given, controllers)
+    options = {"rate": rate, "rtt": rtt, "up": up, "modem_queue": modem_queue}
+    given = {key: value for key, value in options.items() if value is not None}
+    if name == _HOME and not given and not applications and sys.stdin.isatty():
+        given, applications = _ask_for_line()
+    text = templates.fill(name, given, controllers, applications)
     path = Path(output or f"{name}.toml")
     # Report an invalid rate or controller before anything is written.
     try:
@@ -80,6 +96,21 @@ def _ask(controllers: Sequence[str]) -> tuple[str, tuple[str, ...]]:
                              show_default=False)  # fmt: skip
         controllers = words.replace(",", " ").split()
     return name, tuple(controllers)
+
+
+def _ask_for_line() -> tuple[dict[str, str], tuple[str, ...]]:
+    """Ask for the line and the applications of a home. Return placeholders and applications."""
+    from jostle.scenario import templates
+
+    questions = (
+        ("rate", "Rate down", "50 Mbit/s"),
+        ("up", "Rate up", "10 Mbit/s"),
+        ("modem_queue", "Queue of the modem: a limit, or a queue discipline", "1000 packets"),
+    )
+    given = {key: click.prompt(text, default=default) for key, text, default in questions}
+    known = templates.applications(_HOME)
+    words = click.prompt("Applications", default=" ".join(known))
+    return given, tuple(words.replace(",", " ").split())
 
 
 def _write(path: Path, text: str, *, force: bool) -> None:
