@@ -65,7 +65,7 @@ def fill(
     text = _with_applications(name, chosen_applications)
     chosen = _derived(values) | ({"controller": controllers[0]} if controllers else {})
     blanks = {found[1] for found in _BLANK.finditer(text)}
-    for blank, value in chosen.items():
+    for blank in chosen:
         if blank not in blanks:
             option = blank.replace("_", "-")
             raise InputError(f"--{option}: a {name} scenario has none to set; edit what is written")
