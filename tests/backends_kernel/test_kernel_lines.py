@@ -1,5 +1,5 @@
-"""Access lines on a real kernel, compared with the simulator: CAKE's tins and cells, strict priority,
-and framing of the wire."""
+"""Access lines on a real kernel, compared with the simulator: CAKE's tins and cells, strict
+priority, and framing of the wire."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ source     = { kind = "cbr", codec = "g711" }
 PLAIN, MARKED, CALL = range(3)
 CLASSES = (
     '{ kind = "prio", classes = { voice = { dscp = ["EF", "CS6"] }, '
-    'video = { dscp = "AF41", queue = { kind = "codel", limit = "1000 packets" } }, default = { queue = "fq_codel" } } }'
+    'video = { dscp = "AF41", queue = { kind = "codel", limit = "1000 packets" } }, '
+    'default = { queue = "fq_codel" } } }'
 )
 
 

@@ -18,7 +18,7 @@ pub struct Packet<B> {
     pub hop: u8,
     /// Whether a link has corrupted the packet. Its receiver drops it.
     pub is_corrupted: bool,
-    /// Differentiated services codepoint (RFC 2474 §3): the upper six bits of the IP header's field.
+    /// Differentiated services codepoint: six bits of the IP header, next to the ECN field.
     pub dscp: u8,
     /// Transport header.
     pub transport: B,

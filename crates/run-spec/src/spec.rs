@@ -295,19 +295,6 @@ pub struct Quantile {
     pub value_ns: u64,
 }
 
-/// Frame aggregation: packets that a link sends together, after waiting for the medium.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FramesSpec {
-    /// Maximum packets per frame.
-    pub packets: u32,
-    /// Maximum bytes per frame; a frame has at least one packet.
-    pub bytes: u64,
-    /// Waiting time for the medium before each frame, as points of its quantile function, drawn for
-    /// each frame.
-    pub contention: Vec<Quantile>,
-}
-
 /// ACK thinning: a newer ACK of a connection replaces older ones (RFC 3449 §5.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

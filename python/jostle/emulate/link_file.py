@@ -224,10 +224,8 @@ class _Resolver:
 
     def specs(self, facts: Sequence[LinkFacts], rtt_ns: int) -> list[LinkSpec]:
         for one in facts:
-            if one.link.queue is not None and one.link.queue.classes is not None:
-                message = "a program's flows have no names — remove it: each is a separate class"
-                self.report.add((*one.path, "queue", "classes"), message)
             if one.link.queue is not None:
+                self._check_classes(one, one.link.queue)
                 self._check_headers(one, one.link.queue)
             for index, rule in enumerate(one.link.faults.packets if one.link.faults else ()):
                 if rule.flow is not None:
@@ -238,6 +236,16 @@ class _Resolver:
                 self.report.add((*one.path, "ack_thinning"), message)
         specs = [link_spec(one, rtt_ns, self.registry, self.report, [("rtt",)]) for one in facts]
         return [spec for spec in specs if spec is not None]
+
+    def _check_classes(self, one: LinkFacts, queue: Queue) -> None:
+        """Report classes that no codepoint leads to, except one for all other packets."""
+        others = [name for name, each in (queue.classes or {}).items() if not each.dscp]
+        for name in others[1:]:
+            message = (
+                f'a program\'s flows have no names: give the class a dscp; "{others[0]}" is for '
+                "all other packets"
+            )
+            self.report.add((*one.path, "queue", "classes", name), message)
 
     def _check_headers(self, one: LinkFacts, queue: Queue) -> None:
         """Report queue settings that would require parsing of packet headers beyond the flow."""

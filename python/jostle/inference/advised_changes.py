@@ -107,6 +107,19 @@ def service_rate_bps(link: LinkSpec) -> int | None:
     return None if service is None else service.rate_bps
 
 
+def _line(link: LinkSpec) -> tuple[int | None, dict[str, Any]]:
+    """Return the rate of a link for a shaper, and parameters with which CAKE counts the same bytes.
+
+    If a link has framing and no shaper, its rate counts bytes on the wire.
+    """
+    framing, capacity = link.get("framing"), link["capacity"]
+    if framing is None or capacity["kind"] != "constant" or has_shaper(link):
+        return service_rate_bps(link), {}
+    given = {"overhead": framing["overhead_bytes"], "mpu": framing["mpu_bytes"]}
+    cells = {} if framing["cells"] == "none" else {"atm": framing["cells"]}
+    return capacity["rate_bps"], {**given, **cells}
+
+
 def _bdp_packets(spec: RunSpec, link: LinkSpec, share: float) -> int | None:
     """Return a share of the bandwidth-delay product of a link in full-sized packets."""
     rate_bps = service_rate_bps(link)
@@ -153,11 +166,12 @@ def queue_changes(
     by_name = {link["name"]: link for link in spec["links"]}
     together = [(name,) for name in links] + ([tuple(links)] if len(links) > 1 else [])
     for share in _SHARES:
-        rates = {name: service_rate_bps(by_name[name]) for name in links}
+        lines = {name: _line(by_name[name]) for name in links}
+        rates = {name: rate_bps for name, (rate_bps, _) in lines.items()}
         for names in together:
             if all(rates[name] for name in names):
                 texts = {n: format_short((rates[n] or 0) * share, "rate") for n in names}
-                shapers = {n: {"kind": "cake", "rate": texts[n]} for n in names}
+                shapers = {n: {"kind": "cake", "rate": texts[n], **lines[n][1]} for n in names}
                 where = _listed([f"{texts[n]} on {n}" for n in names])
                 yield Change(f"CAKE with {where}", _queues(shapers), "cake")
     bare = [name for name in links if not has_shaper(by_name[name])]

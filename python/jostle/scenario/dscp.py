@@ -1,4 +1,4 @@
-"""Differentiated services codepoints (RFC 2474): names and numbers."""
+"""Differentiated services codepoints: names and numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CODEPOINTS: Final[Mapping[str, int]] = {
     "VA": 44,
     "EF": 46,
 }
-"""Names of RFC 2474, RFC 2597, RFC 3246, RFC 5865 and RFC 8622, with their numbers."""
+"""Names of IANA's registry of codepoints, with their numbers."""
 
 _LARGEST: Final = 63
 

@@ -1,4 +1,4 @@
-use jostle_run_spec::{CapacitySpec, DelaySpec, DelayStep, LinkPart, LinkSpec};
+use jostle_run_spec::{CapacitySpec, ClassSpec, DelaySpec, DelayStep, LinkPart, LinkSpec};
 use serde_json::json;
 
 use super::*;
@@ -209,4 +209,30 @@ fn faults_by_number_count_segments_with_data_and_copies_have_their_own_slots() {
     assert_eq!(counts.dropped[DropReason::Loss as usize], 1);
     slots.into_iter().for_each(|slot| shared.slots.give_back(slot));
     assert_eq!((shared.slots.slots_in_use(), direction.packets_in_transit()), (0, 0));
+}
+
+/// Programs mark their packets themselves: classes without flows go by codepoint, and by default to
+/// the class without any.
+#[test]
+fn priority_follows_the_codepoint_of_the_packet() {
+    let mut spec = link("one", 0, queue("prio", json!({"limit": {"packets": 10}})));
+    let class = |name: &str, dscp: &[u8]| ClassSpec {
+        name: name.to_owned(),
+        quantum_bytes: 1_514,
+        flows: Vec::new(),
+        dscp: dscp.to_vec(),
+        queue: drop_tail(10),
+    };
+    spec.classes = Some(vec![class("voice", &[46]), class("rest", &[]), class("bulk", &[1, 8])]);
+    let (mut shared, mut direction) = (shared(), Direction::new(0, &[spec], 1).unwrap());
+    let (best_effort, bulk, voice) = (0, 8 << 2, 46 << 2);
+    let slots = [best_effort, bulk, best_effort, voice, voice | 2].map(|tos| {
+        let slot = packet(&mut shared, tos);
+        direction.arrive(ms(5), slot, &mut shared);
+        slot
+    });
+    let order: Vec<_> = std::iter::from_fn(|| direction.due(ms(1000), &mut shared))
+        .map(|(_, left)| slots.iter().position(|slot| *slot == left).unwrap())
+        .collect();
+    assert_eq!(order, [0, 3, 4, 2, 1]);
 }

@@ -6,7 +6,7 @@ use super::QueueDiscipline;
 use crate::packet::Packet;
 use crate::service_rate::Shaper;
 
-/// Number of codepoints of the DSCP field (RFC 2474 §3).
+/// Number of codepoints of the DSCP field, which has six bits.
 pub const CODEPOINTS: usize = 64;
 
 /// A class: its quantum per round, and its queue.

@@ -1,8 +1,10 @@
-//! Framing of packets on the wire.
+//! Framing of packets on the wire, and frames of several packets.
 
 use jostle_link::{Cells, Framing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::Quantile;
 
 /// Sizes of packets on the wire of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +28,19 @@ pub enum CellsSpec {
     Atm,
     /// PTM: one byte per 64 bytes or part of them.
     Ptm,
+}
+
+/// Frame aggregation: packets that a link sends together, after waiting for the medium.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FramesSpec {
+    /// Maximum packets per frame.
+    pub packets: u32,
+    /// Maximum bytes per frame; a frame has at least one packet.
+    pub bytes: u64,
+    /// Waiting time for the medium before each frame, as points of its quantile function, drawn for
+    /// each frame.
+    pub contention: Vec<Quantile>,
 }
 
 impl From<FramingSpec> for Framing {

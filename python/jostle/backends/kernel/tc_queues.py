@@ -257,10 +257,11 @@ def _cake(queue: Parameters, _place: QueueContext) -> str:
     rate = f"bandwidth {queue['rate']}bit" if queue["rate"] else "unlimited"
     isolation = "flowblind" if queue["isolation"] == "none" else queue["isolation"]
     mpu = f" mpu {queue['mpu']}" if queue["mpu"] else ""
+    cells = "" if queue["atm"] == "noatm" else f" {queue['atm']}"
     memory = f" memlimit {queue['memory_limit']}" if queue["memory_limit"] else ""
     return (
         f"cake {rate} {queue['diffserv']} {isolation} rtt {_time(queue['rtt'])} "
-        f"overhead {queue['overhead']}{mpu} {queue['atm']}{memory}"
+        f"overhead {queue['overhead']}{mpu}{cells}{memory}"
         f"{_ACK_FILTERS[queue['ack_filter']]}"
     )
 

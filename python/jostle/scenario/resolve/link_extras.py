@@ -113,6 +113,9 @@ def _check_grants(
     if link.frame_aggregation is not None:
         message = "the link has frame_aggregation as well — keep one"
         report.add(at, message, (*path, "frame_aggregation"))
+    if link.framing is not None:
+        message = "the link has grants as well, whose slots count bytes of packets — keep one"
+        report.add((*path, "framing"), message, at)
     for key, value in (("superframe", grants.superframe), ("request_every", grants.request_every)):
         least, most = _INTERVALS_NS
         if not least <= value <= most:

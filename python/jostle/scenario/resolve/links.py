@@ -323,11 +323,7 @@ def link_spec(
         example = 'queue = { kind = "drop_tail", limit = "1 BDP" }'
         report.add(queue_at, f"missing — write for example {example}", (*path, "profile"))
         return None
-    frames = _frames(link)
-    wire: Mapping[str, Any] = {
-        "frames": frames,
-        "framing": None if link.framing is None else framing_spec(link.framing),
-    }
+    wire = _wire(link)
     resolve_queue = _QueueResolver(
         facts, link.queue, wire, largest_rtt_ns, rtt_paths, registry, report
     ).resolve
@@ -362,17 +358,10 @@ def link_spec(
         "outages": outages,
         "quick_start": _quick_start(link),
     }
-    spec.update(extra_specs(link, facts.capacity, path, report))
+    spec.update(extra_specs(link, facts.capacity, path, report) | wire)
     thinning = _ack_thinning(link, path, report)
     if thinning is not None:
         spec["ack_thinning"] = thinning
-    if frames is not None:
-        spec["frames"] = frames
-    if link.framing is not None:
-        spec["framing"] = framing_spec(link.framing)
-        if link.grants is not None:
-            message = "the link has grants as well, whose slots count bytes of packets — keep one"
-            report.add((*path, "framing"), message, (*path, "grants"))
     if facts.loss_steps:
         spec["loss_steps"] = facts.loss_steps
     return spec
@@ -444,15 +433,19 @@ def _quick_start(link: Link) -> QuickStartSpec | None:
     return {"allowance_bps": given.allowance, "interval_ns": given.interval}
 
 
-def _frames(link: Link) -> FramesSpec | None:
-    """Return the frame aggregation of a link; None if it has none."""
-    if link.frame_aggregation is None:
-        return None
-    return {
-        "packets": link.frame_aggregation.packets,
-        "bytes": link.frame_aggregation.size,
-        "contention": quantile_points(link.frame_aggregation.access_delay),
-    }
+def _wire(link: Link) -> dict[str, Any]:
+    """Return the frame aggregation and the framing that a link has."""
+    found: dict[str, Any] = {}
+    if link.frame_aggregation is not None:
+        frames: FramesSpec = {
+            "packets": link.frame_aggregation.packets,
+            "bytes": link.frame_aggregation.size,
+            "contention": quantile_points(link.frame_aggregation.access_delay),
+        }
+        found["frames"] = frames
+    if link.framing is not None:
+        found["framing"] = framing_spec(link.framing)
+    return found
 
 
 def _ack_thinning(link: Link, path: KeyPath, report: Report) -> AckThinningSpec | None:
