@@ -74,7 +74,7 @@ def test_queues_share_by_codepoint_as_linux_does(queue, backend, simulator):
     theirs, ours = (steady(run, "flows", CALL)["one_way_delay_mean_s"] for run in runs)
     assert theirs == pytest.approx(ours, rel=0.02, abs=150e-6)
     theirs, ours = (steady(run, "links", 0)["utilisation"] for run in runs)
-    assert theirs == pytest.approx(ours, abs=0.01)
+    assert theirs == pytest.approx(ours, abs=0.015)
 
 
 def test_tins_mark_as_linux_does(backend, simulator):
