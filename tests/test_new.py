@@ -56,9 +56,23 @@ def test_rates_and_times_are_filled_in(capsys: pytest.CaptureFixture[str]) -> No
     assert spec["flows"][0]["controller"]["name"] == "bbr"
 
 
+def test_a_home_has_its_line_and_applications(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--rate", "100 Mbit/s", "--up", "20 Mbit/s", "--modem-queue", "pie"]
+    assert status(["new", "home-router", *given, "--application", "call", "-o", "-"]) == 0
+    scenario = jostle.Scenario.from_toml(capsys.readouterr().out)
+    specs = [run.spec for run in scenario.plan(repeats=1).runs]
+    assert [flow["name"] for flow in specs[0]["flows"]] == ["call-up", "call-down"]
+    assert [link["queue"]["kind"] for link in specs[0]["links"]] == ["pie", "pie"]
+    # CAKE shapes to 95 % of the rate up.
+    assert specs[2]["links"][1]["queue"]["parameters"]["rate"] == 19_000_000
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
+        (["home-router", "--application", "gaem"], "no application `gaem`: there is upload"),
+        (["home-router", "--up", "fast"], '--up fast: "fast" is not a rate'),
+        (["l4s", "--application", "call"], "--application: a l4s scenario has none"),
         (["satelite"], "did you mean `satellite`"),
         (["satellite", "--rate", "1 Mbit/s"], "has none to set"),
         (["l4s", "--rate", "fast"], "fast"),
