@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from jostle import _core
+from jostle import run as api_run
 from jostle.cli import status
 from jostle.scenario import ScenarioError, load_text
 from jostle.scenario.parsing.quantities import QuantityError
@@ -47,6 +48,42 @@ def test_a_table_without_names_has_time_rate_delay_and_loss(write: Write) -> Non
     assert values(found, "loss") == [0, 0.01, 0.5]
     assert found.end_s.tolist() == [1, 2, 3]
     assert found.gaps() == ()
+
+
+def test_rtts_of_hypatia_are_nanoseconds_and_zero_without_a_path(
+    write: Write, tmp_path: Path
+) -> None:
+    rows = [(0, 25e6), (100_000_000, 25.5e6), (200_000_000, 0.0), (300_000_000, 61.25e6)]
+    written = "".join(f"{at},{rtt:.10f}\n" for at, rtt in rows)
+    found = read(write("networkx_rtt_0_to_1.txt", written))
+    assert found.format == "Hypatia"
+    assert found.end_s.tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    rtt, loss = found.columns
+    assert rtt.values.tolist() == pytest.approx([0.025, 0.0255, np.nan, 0.06125], nan_ok=True)
+    assert loss.values.tolist() == [0, 0, 1, 0]
+    assert any("no path in 1 of 4 samples" in note for note in found.notes)
+    # Other decimals are not Hypatia's: a rate of 25 Mbit/s from 0.1 s on.
+    assert read(write("a.csv", "0,25\n0.1,25.5\n")).format == "CSV"
+    scenario = tmp_path / "leo.toml"
+    scenario.write_text(
+        """
+        duration = "2 s"
+        [bottleneck]
+        rate = "20 Mbit/s"
+        queue = { kind = "drop_tail", limit = "1 BDP" }
+        delay = { file = "networkx_rtt_0_to_1.txt", scale = 0.5 }
+        loss = { file = "networkx_rtt_0_to_1.txt" }
+        [[flows]]
+        name = "one"
+        controller = "cubic"
+        rtt = "70 ms"
+        """
+    )
+    results = api_run(scenario, store=False)
+    least = results.estimate("rtt_min")["value"][0]
+    # 70 ms contain the median of half the RTTs, 12.75 ms; the shortest path is 0.25 ms shorter.
+    assert 0.0697 < least < 0.0705
+    assert results.estimate("dropped_loss")["value"][0] > 0
 
 
 def test_units_are_told_by_names(write: Write) -> None:

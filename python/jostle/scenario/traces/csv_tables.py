@@ -60,6 +60,9 @@ _BY_NAME: Final[Mapping[Quantity, tuple[str, ...]]] = {
     "loss": ("loss", "loss_rate", "loss_ratio"),
 }
 
+_HYPATIA_RTT: Final = re.compile(r"\d+\.\d{10}")
+"""RTT in a file `networkx_rtt_A_to_B.txt` of Hypatia (satgenpy, post_analysis)."""
+
 _Meaning = tuple[Quantity, float]
 _MS: Final[_Meaning] = ("delay", 1e-3)
 _PUBLISHED: Final[tuple[tuple[str, frozenset[str], Mapping[str, _Meaning | None]], ...]] = (
@@ -122,6 +125,8 @@ def recording(text: str, source: str, where: Mapping[str, str]) -> Recording:
         If the text is not a table of samples; the message names the line.
     """
     table = _table(text, source)
+    if _is_hypatia(table) and not where:
+        return _hypatia(table)
     known = [found for found in _PUBLISHED if found[1] <= set(table.names)]
     format_name, meanings = (known[0][0], known[0][2]) if known else ("CSV", {})
     start_at = next((i for i, n in enumerate(table.names) if _plain_time(n) in _STARTS), None)
@@ -147,6 +152,35 @@ def recording(text: str, source: str, where: Mapping[str, str]) -> Recording:
         end_s[:-1] = np.minimum(end_s[:-1], start_s[1:])
     columns, others = _columns(table, {start_at, end_at}, meanings)
     return Recording(source, format_name, start_s, end_s, columns, others, notes=tuple(notes))
+
+
+def _is_hypatia(table: _Table) -> bool:
+    """Whether the table is Hypatia's: times in whole ns, and RTTs in ns with ten decimals."""
+    return (
+        table.names == list(_WITHOUT_NAMES[:2])
+        and table.rows[0][1][0].strip() == "0"
+        and all(
+            cells[0].strip().isdecimal() and _HYPATIA_RTT.fullmatch(cells[1].strip())
+            for _, cells in table.rows
+        )
+    )
+
+
+def _hypatia(table: _Table) -> Recording:
+    """Parse the RTT between two ground stations, which is 0 while no path connects them."""
+    times_ns, rtts_ns = table.numbers(0), table.numbers(1)
+    assert times_ns is not None
+    assert rtts_ns is not None
+    start_s = times_ns * 1e-9
+    _check_order(table, start_s)
+    end_s, usual_s = spans(start_s)
+    unreachable = rtts_ns == 0.0
+    rtt = Column("rtt", "delay", np.where(unreachable, np.nan, rtts_ns * 1e-9))
+    columns = [checked(rtt, table.source), Column("loss", "loss", unreachable.astype(np.float64))]
+    notes = [] if usual_s is None else [f"a sample lasts {usual_s:g} s, until the next one"]
+    if unreachable.any():
+        notes.append(f"no path in {unreachable.sum()} of {unreachable.size} samples: loss is 1")
+    return Recording(table.source, "Hypatia", start_s, end_s, tuple(columns), notes=tuple(notes))
 
 
 def _plain_time(name: str) -> str:
