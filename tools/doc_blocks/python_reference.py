@@ -20,7 +20,7 @@ OBJECTS: Final = (
     "jostle.results.plots.Plots",
     "jostle.stats.estimate",
     "jostle.stats.Estimate",
-    "jostle.stats.bands",
+    "jostle.stats.series_band",
     "jostle.stats.Band",
     "jostle.stats.percentile",
     "jostle.backends.kernel.KernelBackend",
