@@ -34,11 +34,12 @@ CRATE_MAY_USE = {
     "pcap": "units link run-spec metrics",
     "pcap-analysis": "units run-spec metrics",
     "sim": "units registry congestion controllers link tcp quic run-spec traffic metrics pcap",
-    "emulator": "units link run-spec metrics",
+    "forwarding": "units link run-spec metrics",
+    "emulator": "units run-spec metrics forwarding",
     "quic-endpoint": "units congestion quic run-spec traffic sim",
     "toml-lines": "",
     "python-bindings": "units toml-lines registry congestion controllers link run-spec traffic "
-    "metrics pcap pcap-analysis sim emulator quic-endpoint",
+    "metrics pcap pcap-analysis sim forwarding emulator quic-endpoint",
 }
 TESTS_MAY_USE = {"tcp": "controllers", "quic": "controllers registry"}
 """Crates that only the tests of a crate use: a transport is tested with an algorithm."""

@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use jostle_emulator::{Header, mark_congestion};
+use jostle_forwarding::{Header, mark_congestion};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|packet: &[u8]| {

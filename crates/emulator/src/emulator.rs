@@ -4,15 +4,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use jostle_forwarding::{Departure, Direction, EventLog, PacketId, PacketPool, Shared, size_bytes};
 use jostle_metrics::Histogram;
 use jostle_units::Time;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::{Errno, ioctl_fionbio, read, retry_on_intr, write};
 
-use crate::direction::{Direction, Shared, size_bytes};
 use crate::monotonic_clock::{Clock, Timer};
-use crate::packet_pool::{PacketId, PacketPool};
-use crate::{EmulationSpec, Error, EventLog, Summary};
+use crate::{EmulationSpec, Error, Summary};
 
 /// Forwards packets between two devices, in both directions, over emulated links.
 ///
@@ -164,14 +163,16 @@ impl<D: AsFd> Emulator<D> {
 
     /// Delivers the packets that have left the last link by `now`.
     fn deliver(&mut self, i: usize, now: Time, clock: Clock) -> Result<(), Error> {
-        while let Some((exit, slot)) = self.directions[i].due(now, &mut self.shared) {
+        while let Some(Departure { at, packet: slot, .. }) =
+            self.directions[i].due(now, &mut self.shared)
+        {
             let packet = self.shared.slots.get(slot);
             let direction = &mut self.directions[i];
             let left = clock.now();
             match retry_on_intr(|| write(&self.devices[1 - i], packet)) {
                 Ok(_) => {
                     direction.delivered.add(size_bytes(packet));
-                    self.lateness_ns.record(left.since(exit).as_ns(), 1);
+                    self.lateness_ns.record(left.since(at).as_ns(), 1);
                 }
                 // Linux's error for a removed device.
                 Err(errno @ Errno::BADFD) => {

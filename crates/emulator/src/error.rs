@@ -2,6 +2,7 @@
 
 use std::io;
 
+use jostle_forwarding::LinkError;
 use jostle_run_spec::SpecError;
 use thiserror::Error;
 
@@ -12,13 +13,8 @@ pub enum Error {
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// A link cannot be built.
-    #[error("{link}: {why}")]
-    Link {
-        /// Name of the link.
-        link: String,
-        /// Description of the problem.
-        why: jostle_link::Error,
-    },
+    #[error(transparent)]
+    Link(#[from] LinkError),
     /// A system call failed.
     #[error("{what}: {why}")]
     System {

@@ -10,25 +10,15 @@
 //! clock, like the links.
 #![cfg(target_os = "linux")]
 
-mod direction;
 mod emulator;
 mod error;
-mod event_log;
-mod ip_header;
 mod monotonic_clock;
-mod packet_pool;
 mod spec;
 mod summary;
 mod tun_device;
 
 pub use emulator::{Emulator, Outcome, Stop};
 pub use error::Error;
-pub use event_log::{Event, EventLog, PacketEventKind};
-pub use ip_header::{FlowKey, Header, mark_congestion};
 pub use spec::EmulationSpec;
-pub use summary::{DirectionSummary, Lateness, LinkSummary, Summary, Validity};
+pub use summary::{Lateness, Summary, Validity};
 pub use tun_device::{Device, open};
-
-/// Bytes of the Ethernet header. The simulator and Linux's traffic control include it in the packet
-/// size; TUN devices carry packets without it.
-pub const ETHERNET_HEADER_BYTES: u32 = 14;

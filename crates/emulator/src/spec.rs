@@ -1,12 +1,8 @@
 //! Specification of an emulation.
 
+use jostle_forwarding::validate_paths;
 use jostle_run_spec::{LinkSpec, SpecError};
 use serde::{Deserialize, Serialize};
-
-/// Minimum MTU of IPv6 (RFC 8200, 5).
-const MIN_MTU_BYTES: u16 = 1280;
-/// Maximum number of links in a row. Their index must fit into a byte.
-const MAX_HOPS: usize = 64;
 
 /// Specification of an emulation: the links of both directions, and the bound on the lateness.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,37 +40,12 @@ impl EmulationSpec {
     /// # Errors
     /// Returns the first violation, with its location and the accepted values.
     pub fn validate(&self) -> Result<(), SpecError> {
-        for (at, links) in [("forward", &self.forward), ("reverse", &self.reverse)] {
-            if links.is_empty() || links.len() > MAX_HOPS {
-                return Err(unfit(
-                    at,
-                    format!("{} links", links.len()),
-                    format!("1 to {MAX_HOPS}"),
-                ));
-            }
-            for (i, link) in links.iter().enumerate() {
-                link.validate(&format!("{at}[{i}]"))?;
-            }
-        }
-        // Random streams are named after links, so equal names would yield equal numbers.
-        let mut names: Vec<_> = self.forward.iter().chain(&self.reverse).map(|l| &l.name).collect();
-        names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            let given = format!("two links named \"{}\"", pair[0]);
-            return Err(unfit("forward and reverse", given, "a unique name for each".into()));
-        }
-        if self.mtu_bytes < MIN_MTU_BYTES {
-            let expected = format!("at least {MIN_MTU_BYTES}");
-            return Err(unfit("mtu_bytes", self.mtu_bytes.to_string(), expected));
-        }
+        validate_paths(&self.forward, &self.reverse, self.mtu_bytes)?;
         if self.memory_bytes < usize::from(self.mtu_bytes) {
             let expected = "at least `mtu_bytes`".to_owned();
-            return Err(unfit("memory_bytes", self.memory_bytes.to_string(), expected));
+            let given = self.memory_bytes.to_string();
+            return Err(SpecError::Unfit { at: "memory_bytes".to_owned(), given, expected });
         }
         Ok(())
     }
-}
-
-fn unfit(at: &str, given: String, expected: String) -> SpecError {
-    SpecError::Unfit { at: at.to_owned(), given, expected }
 }

@@ -7,7 +7,8 @@
 use std::os::unix::net::UnixDatagram;
 use std::thread;
 
-use jostle_emulator::{EmulationSpec, Emulator, Outcome, PacketEventKind, Validity};
+use jostle_emulator::{EmulationSpec, Emulator, Outcome, Validity};
+use jostle_forwarding::PacketEventKind;
 use rustix::time::{ClockId, clock_gettime};
 
 /// An emulation of one link each way: `queue` packets and 10 Mbit/s forward, 20 ms both ways.

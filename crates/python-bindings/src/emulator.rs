@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
-use jostle_emulator::{Device, EmulationSpec, Error, Event, EventLog, PacketEventKind, Stop, open};
+use jostle_emulator::{Device, EmulationSpec, Error, Stop, open};
+use jostle_forwarding::{Event, EventLog, PacketEventKind};
 use jostle_link::DropReason;
 use numpy::IntoPyArray;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};

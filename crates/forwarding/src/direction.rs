@@ -8,18 +8,21 @@ use jostle_units::{ConnectionId, Time};
 use crate::event_log::{Event, EventLog, PacketEventKind};
 use crate::ip_header::{Header, corrupt, mark_congestion};
 use crate::packet_pool::{PacketId, PacketPool};
-use crate::{ETHERNET_HEADER_BYTES, Error};
+use crate::{ETHERNET_HEADER_BYTES, LinkError};
 
 pub(crate) const REASONS: usize = DropReason::ALL.len();
 
 /// Packets and their bytes, Ethernet headers included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PacketCount {
+pub struct PacketCount {
+    /// Packets.
     pub packets: u64,
+    /// Bytes.
     pub bytes: u64,
 }
 
 impl PacketCount {
+    /// Counts a packet.
     pub fn add(&mut self, size_bytes: u32) {
         self.packets += 1;
         self.bytes += u64::from(size_bytes);
@@ -40,8 +43,10 @@ pub(crate) struct Counts {
 }
 
 /// State shared by both directions.
-pub(crate) struct Shared {
+pub struct Shared {
+    /// The packets in transit.
     pub slots: PacketPool,
+    /// All drops and marks, if they are logged.
     pub journal: Option<EventLog>,
 }
 
@@ -54,15 +59,28 @@ pub(crate) struct Hop {
 
 /// Links in a row. A packet enters the next link at the logical time at which it leaves the
 /// previous one, even if the event loop is late.
-pub(crate) struct Direction {
+pub struct Direction {
     position: u8,
-    pub hops: Vec<Hop>,
+    pub(crate) hops: Vec<Hop>,
+    /// Packets that entered the first link.
     pub arrived: PacketCount,
+    /// Packets that the far end accepted.
     pub delivered: PacketCount,
-    /// Packets that the device at the far end rejected.
+    /// Packets that the far end rejected.
     pub refused: u64,
     /// Packets discarded because of the memory limit.
     pub unheld: u64,
+}
+
+/// A packet that has left the last link. The caller frees its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// Logical time of the departure.
+    pub at: Time,
+    /// Slot of the packet.
+    pub packet: PacketId,
+    /// Whether a link has corrupted the packet: its checksum is wrong.
+    pub is_corrupted: bool,
 }
 
 /// Counts and logs the events of a link.
@@ -122,14 +140,16 @@ impl LinkObserver<PacketId> for CountingObserver<'_> {
 }
 
 impl Direction {
+    /// Creates a direction with this `position` in the event log.
+    ///
     /// # Errors
     /// When a link cannot be built.
-    pub fn new(position: u8, links: &[LinkSpec], seed: u64) -> Result<Self, Error> {
+    pub fn new(position: u8, links: &[LinkSpec], seed: u64) -> Result<Self, LinkError> {
         let hop = |spec: &LinkSpec| {
             let name = spec.name.clone();
             match spec.build(seed) {
                 Ok(link) => Ok(Hop { name, link, counts: Counts::default() }),
-                Err(why) => Err(Error::Link { link: name, why }),
+                Err(why) => Err(LinkError { link: name, why }),
             }
         };
         Ok(Self {
@@ -161,8 +181,8 @@ impl Direction {
         self.push(0, now, packet, shared);
     }
 
-    /// Returns the next packet that has left the last link by `now`, and its time of departure.
-    pub fn due(&mut self, now: Time, shared: &mut Shared) -> Option<(Time, PacketId)> {
+    /// Returns the next packet that has left the last link by `now`.
+    pub fn due(&mut self, now: Time, shared: &mut Shared) -> Option<Departure> {
         loop {
             // Links are processed in order of time, so that each receives its packets in order.
             let times = self.hops.iter().map(|hop| hop.link.next_time());
@@ -173,7 +193,8 @@ impl Direction {
             let (hop, mut observer) = self.link_and_observer(position, shared);
             let Some(packet) = hop.pop(time, &mut observer) else { continue };
             if position + 1 == self.hops.len() {
-                return Some((time, packet.transport));
+                let Packet { transport: packet, is_corrupted, .. } = packet;
+                return Some(Departure { at: time, packet, is_corrupted });
             }
             self.push(position + 1, time, packet, shared);
         }
@@ -216,7 +237,7 @@ impl Direction {
 }
 
 /// Returns the size of a packet on the wire, as in the simulator.
-pub(crate) fn size_bytes(packet: &[u8]) -> u32 {
+pub fn size_bytes(packet: &[u8]) -> u32 {
     packet.len() as u32 + ETHERNET_HEADER_BYTES
 }
 

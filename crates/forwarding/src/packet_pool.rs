@@ -5,7 +5,7 @@ use jostle_link::{PacketClass, TransportHeader};
 
 /// Slot number of a packet, and its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PacketId(u32, PacketClass);
+pub struct PacketId(u32, PacketClass);
 
 impl PacketId {
     /// Sets the class of the packet.
@@ -23,7 +23,7 @@ impl TransportHeader for PacketId {
 
 /// A pool of slots of equal size. Slots are reused, so that a steady state does not allocate
 /// memory.
-pub(crate) struct PacketPool {
+pub struct PacketPool {
     slot_bytes: usize,
     /// Maximum number of slots.
     most: usize,

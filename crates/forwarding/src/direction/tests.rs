@@ -60,7 +60,7 @@ fn ms(ms: u64) -> Time {
 
 /// Everything that is due by `now`.
 fn exits(direction: &mut Direction, now: Time, shared: &mut Shared) -> Vec<Time> {
-    std::iter::from_fn(|| direction.due(now, shared)).map(|(exit, _)| exit).collect()
+    std::iter::from_fn(|| direction.due(now, shared)).map(|departure| departure.at).collect()
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn marks_are_written_into_the_packet() {
             direction.arrive(ms(0), slot, &mut shared);
         }
         let mut marked = 0;
-        while let Some((_, slot)) = direction.due(ms(300), &mut shared) {
+        while let Some(Departure { packet: slot, .. }) = direction.due(ms(300), &mut shared) {
             let header = Header::read(shared.slots.get(slot)).unwrap();
             marked += u64::from(header.ecn == Ecn::Marked);
             shared.slots.give_back(slot);
@@ -197,7 +197,7 @@ fn faults_by_number_count_segments_with_data_and_copies_have_their_own_slots() {
         direction.arrive(ms(0), slot, &mut shared);
     }
     let (mut last_bytes, mut slots) = (Vec::new(), Vec::new());
-    while let Some((_, slot)) = direction.due(ms(100), &mut shared) {
+    while let Some(Departure { packet: slot, .. }) = direction.due(ms(100), &mut shared) {
         last_bytes.push(*shared.slots.get(slot).last().unwrap());
         slots.push(slot);
     }

@@ -60,7 +60,7 @@ impl EventLog {
     }
 
     /// Sorts the events by time. Links report random losses already when the transmission starts.
-    pub(crate) fn finish(mut self) -> Self {
+    pub fn finish(mut self) -> Self {
         self.events.sort_by_key(|event| event.at);
         self
     }
