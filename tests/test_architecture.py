@@ -35,6 +35,7 @@ CRATE_MAY_USE = {
     "pcap-analysis": "units run-spec metrics",
     "sim": "units registry congestion controllers link tcp quic run-spec traffic metrics pcap",
     "forwarding": "units link run-spec metrics",
+    "testkit": "units registry link run-spec metrics pcap forwarding",
     "emulator": "units run-spec metrics forwarding",
     "quic-endpoint": "units congestion quic run-spec traffic sim",
     "toml-lines": "",

@@ -168,6 +168,7 @@ impl Direction {
         let size_bytes = size_bytes(bytes);
         let header = Header::read(bytes);
         self.arrived.add(size_bytes);
+        shared.slots.set_entered(slot, now);
         let packet = Packet {
             connection: ConnectionId(header.map_or(0, |header| header.flow.number())),
             size_bytes,

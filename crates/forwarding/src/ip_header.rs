@@ -20,7 +20,7 @@ const DESTINATION_OPTIONS: u8 = 60;
 const IPV4_FRAGMENT: u16 = 0x3fff;
 
 /// CE codepoint: both bits set (RFC 3168, 5).
-const CONGESTION_EXPERIENCED: u8 = 0b11;
+const CONGESTION_EXPERIENCED: u8 = Ecn::Marked.bits();
 
 /// Flow of a packet: protocol, addresses and ports. Ports are 0 for protocols without ports, and
 /// for all fragments: only the first fragment contains ports, and all should belong to one flow (as
@@ -102,7 +102,7 @@ fn ipv4(packet: &[u8]) -> Option<Header> {
             destination_port,
         },
         dscp: header[1] >> 2,
-        ecn: ecn(header[1]),
+        ecn: Ecn::from_bits(header[1]),
         class: class(protocol, above, fragment),
     })
 }
@@ -147,7 +147,7 @@ fn ipv6(packet: &[u8]) -> Option<Header> {
         },
         // The traffic class spans the first two bytes (RFC 8200, 3).
         dscp: header[0] << 2 & 0b11_1100 | header[1] >> 6,
-        ecn: ecn(header[1] >> 4),
+        ecn: Ecn::from_bits(header[1] >> 4),
         class: class(protocol, above, fragment),
     })
 }
@@ -180,16 +180,6 @@ fn ports(protocol: u8, above: &[u8], fragment: bool) -> (u16, u16) {
             (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))
         }
         _ => (0, 0),
-    }
-}
-
-/// Decodes the ECN field (RFC 3168 §5; RFC 9331 for ECT(1)).
-const fn ecn(traffic_class: u8) -> Ecn {
-    match traffic_class & 0b11 {
-        0b00 => Ecn::NotCapable,
-        0b01 => Ecn::L4s,
-        0b10 => Ecn::Capable,
-        _ => Ecn::Marked,
     }
 }
 

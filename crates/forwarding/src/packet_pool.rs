@@ -2,6 +2,7 @@
 //! from one device and to the other.
 
 use jostle_link::{PacketClass, TransportHeader};
+use jostle_units::Time;
 
 /// Slot number of a packet, and its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,7 @@ pub struct PacketPool {
 struct Body {
     buffer: Box<[u8]>,
     length: usize,
+    entered: Time,
 }
 
 impl PacketPool {
@@ -55,7 +57,7 @@ impl PacketPool {
     ) -> Result<PacketId, E> {
         let number = self.free.pop().unwrap_or_else(|| {
             let buffer = vec![0; self.slot_bytes].into_boxed_slice();
-            self.bodies.push(Body { buffer, length: 0 });
+            self.bodies.push(Body { buffer, length: 0, entered: Time::ZERO });
             self.bodies.len() as u32 - 1
         });
         let body = &mut self.bodies[number as usize];
@@ -79,10 +81,22 @@ impl PacketPool {
             buffer[..packet.len()].copy_from_slice(&packet);
             Ok::<_, std::convert::Infallible>(packet.len())
         });
-        match copied {
+        let copy = match copied {
             Ok(copy) => copy.of_class(slot.1),
             Err(never) => match never {},
-        }
+        };
+        self.set_entered(copy, self.entered(slot));
+        copy
+    }
+
+    /// Sets the time at which a packet entered the first link.
+    pub fn set_entered(&mut self, slot: PacketId, at: Time) {
+        self.bodies[slot.0 as usize].entered = at;
+    }
+
+    /// Returns the time at which a packet, or the original of a copy, entered the first link.
+    pub fn entered(&self, slot: PacketId) -> Time {
+        self.bodies[slot.0 as usize].entered
     }
 
     /// Returns the packet in a slot.

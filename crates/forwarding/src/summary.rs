@@ -37,6 +37,18 @@ pub struct LinkSummary {
     pub duplicated_packets: u64,
 }
 
+impl LinkSummary {
+    /// Returns the packets dropped for any reason.
+    pub fn dropped_packets(&self) -> u64 {
+        self.dropped.values().sum()
+    }
+
+    /// Returns the packets marked for any reason.
+    pub fn marked_packets(&self) -> u64 {
+        self.marked.values().sum()
+    }
+}
+
 /// Measures of one direction. Every packet that arrived, and every copy of one, was delivered,
 /// refused or dropped, or is still in transit.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -25,8 +25,8 @@ const ENCRYPTED_SNAP_BYTES: u32 = MAX_MTU_BYTES + LINK_HEADER_BYTES;
 
 const SENDER_PORT: u16 = 40_000;
 const RECEIVER_PORT: u16 = 5201;
-const SENDER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const RECEIVER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+pub(super) const SENDER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+pub(super) const RECEIVER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// Default TTL of Linux.
 const TIME_TO_LIVE: u8 = 64;
 

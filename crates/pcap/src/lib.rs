@@ -6,6 +6,7 @@
 
 mod capture_sink;
 mod frame_builder;
+mod host_capture;
 mod packet_ring;
 mod pcapng_writer;
 
@@ -13,11 +14,14 @@ use std::io::{self, Write};
 
 pub use capture_sink::CaptureSink;
 use frame_builder::{address, snap_bytes};
+pub use host_capture::HostCapture;
 use jostle_metrics::EndpointRole;
 use jostle_run_spec::{FlowSpec, RunSpec};
 use jostle_units::FlowId;
 pub use packet_ring::{PacketRing, from_ring};
 use pcapng_writer::{Interface, Pcapng, Section};
+
+const PROGRAM: &str = concat!("jostle ", env!("CARGO_PKG_VERSION"));
 
 /// Returns the name of the capture file of one end of a flow.
 pub fn file_name(flow: &str, end: EndpointRole) -> String {
@@ -65,9 +69,11 @@ fn begin<W: Write>(
         if end == EndpointRole::Sender { "sender" } else { "receiver" },
         spec.seed,
     );
-    let program = concat!("jostle ", env!("CARGO_PKG_VERSION"));
-    let section = Section { comment: &comment, system, program };
-    let interface =
-        Interface { name: &name, address: address(position, end), snap_bytes: snap_bytes(flow) };
+    let section = Section { comment: &comment, system, program: PROGRAM };
+    let interface = Interface {
+        name: &name,
+        address: address(position, end).into(),
+        snap_bytes: snap_bytes(flow),
+    };
     Pcapng::begin(out, &section, &interface)
 }

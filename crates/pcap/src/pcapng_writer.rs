@@ -2,6 +2,7 @@
 //! description, packets, decryption secrets and interface statistics.
 
 use std::io::{self, Write};
+use std::net::IpAddr;
 
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
@@ -25,6 +26,7 @@ mod option {
     pub const SHB_USERAPPL: u16 = 4;
     pub const IF_NAME: u16 = 2;
     pub const IF_IPV4ADDR: u16 = 4;
+    pub const IF_IPV6ADDR: u16 = 5;
     pub const IF_TSRESOL: u16 = 9;
     pub const ISB_IFRECV: u16 = 4;
     pub const ISB_IFDROP: u16 = 5;
@@ -41,7 +43,7 @@ pub(super) struct Section<'a> {
 /// Interface at which the packets were captured.
 pub(super) struct Interface<'a> {
     pub name: &'a str,
-    pub address: [u8; 4],
+    pub address: IpAddr,
     /// Snap length.
     pub snap_bytes: u32,
 }
@@ -73,8 +75,17 @@ impl<W: Write> Pcapng<W> {
         file.put_u16(0);
         file.put_u32(interface.snap_bytes);
         file.put_option(option::IF_NAME, interface.name.as_bytes());
-        let [a, b, c, d] = interface.address;
-        file.put_option(option::IF_IPV4ADDR, &[a, b, c, d, 255, 255, 255, 255]);
+        match interface.address {
+            IpAddr::V4(address) => {
+                let [a, b, c, d] = address.octets();
+                file.put_option(option::IF_IPV4ADDR, &[a, b, c, d, 255, 255, 255, 255]);
+            }
+            IpAddr::V6(address) => {
+                let mut value = [128; 17];
+                value[..16].copy_from_slice(&address.octets());
+                file.put_option(option::IF_IPV6ADDR, &value);
+            }
+        }
         file.put_option(option::IF_TSRESOL, &[NANOSECONDS]);
         file.put_option(option::END, &[]);
         file.end_block(INTERFACE_DESCRIPTION)?;
@@ -169,7 +180,7 @@ mod tests {
     fn blocks_are_framed_by_their_length() {
         let mut out = Vec::new();
         let section = Section { comment: "five!", system: "a", program: "b" };
-        let interface = Interface { name: "one", address: [10, 1, 0, 1], snap_bytes: 134 };
+        let interface = Interface { name: "one", address: [10, 1, 0, 1].into(), snap_bytes: 134 };
         let mut file = Pcapng::begin(&mut out, &section, &interface).unwrap();
         file.packet((7 << 32) + 9, &[1, 2, 3, 4, 5], 1514).unwrap();
         file.finish(8, 3, 2).unwrap();

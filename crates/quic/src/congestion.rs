@@ -19,13 +19,12 @@ use jostle_congestion::{
     CongestionController, CwndReductionBy, DeliveryRateSampler, EcnFeedback, EstablishedEvent,
     FirstFlightLimits, LostPacket, RecoveryState, RttEstimator,
 };
-use jostle_units::{Rate, SendLimit, Span, Time};
+use jostle_units::{Rate, SendLimit, Span, Time, VirtualClock};
 
 use crate::crypto::{EncryptionLevel, PacketInspector};
 use crate::frames::{self, AckFrame, SentOffsets};
 use crate::qlog::QlogWriter;
 use crate::settings::{Recovery, Settings};
-use crate::virtual_clock::Clock;
 use burst::{Burst, UnpacedBurst};
 use sent_packets::SentPackets;
 
@@ -112,7 +111,7 @@ pub(crate) struct StackControllerState {
 
 /// Congestion control of the sender.
 pub(crate) struct CongestionState {
-    pub(crate) clock: Clock,
+    pub(crate) clock: VirtualClock,
     /// `None` if one of the stack's own controllers is in use.
     controller: Option<Box<dyn CongestionController>>,
     owner: CwndReductionBy,
@@ -179,7 +178,7 @@ impl CongestionState {
     /// Creates the state. Lost packets are written to `log`.
     pub fn new(
         settings: &Settings,
-        clock: Clock,
+        clock: VirtualClock,
         controller: Option<Box<dyn CongestionController>>,
         log: Option<Arc<QlogWriter>>,
     ) -> Self {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use jostle_congestion::peer_cache::{PeerCache, PeerCacheContext};
 use jostle_congestion::{CongestionController, EcnFeedback, FirstFlightLimits};
-use jostle_units::{Ecn, Rate, Span, Time};
+use jostle_units::{Ecn, Rate, Span, Time, VirtualClock};
 use noq_proto::{
     Connection, ConnectionError, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint,
     EndpointEvent, Event, FourTuple, PathId, StreamEvent, VarInt,
@@ -24,7 +24,6 @@ use crate::qlog::QlogWriter;
 use crate::sender_observer::{SenderObserver, report_flush};
 use crate::settings::{Congestion, Settings, StackController};
 use crate::stats::Transmission;
-use crate::virtual_clock::Clock;
 use crate::{Error, Handshake};
 use stream_reader::{ArrivedFrames, StreamReader};
 use stream_writer::StreamWriter;
@@ -56,7 +55,7 @@ struct SenderSide {
 pub struct QuicEndpoint {
     settings: Settings,
     seed: u64,
-    clock: Clock,
+    clock: VirtualClock,
     endpoint: Endpoint,
     live: Option<ActiveConnection>,
     sending: Option<SenderSide>,
@@ -114,7 +113,7 @@ impl QuicEndpoint {
         Self {
             settings: settings.clone(),
             seed,
-            clock: Clock::new(),
+            clock: VirtualClock::new(),
             endpoint,
             live: None,
             sending: None,

@@ -18,7 +18,6 @@ mod qlog;
 mod sender_observer;
 mod settings;
 mod stats;
-mod virtual_clock;
 
 pub use congestion::AckOutcome;
 pub use endpoint::QuicEndpoint;

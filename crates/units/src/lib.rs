@@ -11,6 +11,7 @@ mod rate;
 mod ring_buffer;
 mod send_limit;
 mod time;
+mod virtual_clock;
 
 pub use ecn::Ecn;
 pub use identifiers::{ConnectionId, FlowId, LinkId};
@@ -19,6 +20,7 @@ pub use rate::Rate;
 pub use ring_buffer::RingBuffer;
 pub use send_limit::SendLimit;
 pub use time::{Span, Time};
+pub use virtual_clock::VirtualClock;
 
 /// Ethernet header. `tc` counts it, an MTU does not.
 pub const LINK_HEADER_BYTES: u32 = 14;

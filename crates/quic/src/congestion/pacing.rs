@@ -249,7 +249,7 @@ impl CongestionState {
 mod tests {
     use super::*;
     use crate::settings::Settings;
-    use crate::virtual_clock::Clock;
+    use jostle_units::VirtualClock;
 
     /// Limit after 1000 bytes were sent and `acked_bytes` of them acknowledged.
     fn limit(
@@ -257,7 +257,7 @@ mod tests {
         acked_bytes: u64,
         change: fn(&mut CongestionState),
     ) -> SendLimit {
-        let mut state = CongestionState::new(&Settings::default(), Clock::new(), None, None);
+        let mut state = CongestionState::new(&Settings::default(), VirtualClock::new(), None, None);
         state.established = true;
         state.totals.stream_bytes = 1_000;
         state.totals.acked_bytes = acked_bytes;

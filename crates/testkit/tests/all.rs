@@ -1,0 +1,7 @@
+//! All tests, in one program.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Clippy takes only functions marked `#[test]` for tests.
+#![allow(missing_docs)]
+
+mod noq_stack;
+mod quinn_stack;
+mod transfers;
