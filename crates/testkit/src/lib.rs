@@ -84,7 +84,8 @@ mod simulation;
 
 pub use endpoint::{Datagram, Endpoint, Host, Transmit, UdpHost};
 pub use jostle_forwarding::{DirectionSummary, LinkSummary, PacketCount};
-pub use jostle_run_spec::{FaultSpec, LinkSpec, SpecError};
+pub use jostle_registry::ParameterValue;
+pub use jostle_run_spec::{FaultSpec, FramesSpec, LinkSpec, Quantile, SpecError};
 pub use jostle_units::{Ecn, Rate, Span, Time, VirtualClock};
 pub use link::{Link, PacketLimit};
 pub use measures::{Delays, DirectionMeasures, Measures};

@@ -2,7 +2,7 @@
 
 use jostle_forwarding::{LinkError, validate_paths};
 use jostle_run_spec::{LinkSpec, RunSpec, SpecError};
-use jostle_units::MTU_BYTES;
+use jostle_units::{LinkId, MTU_BYTES, Rate, Span};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -88,12 +88,20 @@ impl Network {
                 expected: format!("one of {}", names.join(", ")),
             }));
         };
-        let links = |path: &[jostle_units::LinkId]| -> Vec<LinkSpec> {
+        let links = |path: &[LinkId]| -> Vec<LinkSpec> {
             path.iter().map(|link| spec.links[link.index()].clone()).collect()
         };
         let (forward, mut reverse) = (links(&flow.path), links(&flow.reverse_path));
-        if let Some(last) = reverse.last_mut() {
-            last.delay.steps.iter_mut().for_each(|step| step.delay_ns += flow.base_delay_ns);
+        match reverse.last_mut() {
+            Some(last) => {
+                last.delay.steps.iter_mut().for_each(|step| step.delay_ns += flow.base_delay_ns);
+            }
+            // Paths without links have no queue either.
+            None => {
+                let delay = Span::from_ns(flow.base_delay_ns);
+                reverse
+                    .push(Link::new(Rate::from_mbps(100_000), delay).named("reverse".to_owned()));
+            }
         }
         let network = Self { forward, reverse, mtu_bytes: flow.mtu_bytes as u16 };
         network.validate()?;

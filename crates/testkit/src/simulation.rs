@@ -146,6 +146,13 @@ impl<H: Host> Simulation<H> {
         self.now
     }
 
+    /// Returns a host for a look that changes nothing it would send, such as its statistics. Unlike
+    /// indexing, it does not poll the host, which would cost time in the condition of
+    /// [`run_until`](Self::run_until).
+    pub fn peek_mut(&mut self, host: HostId) -> &mut H {
+        &mut self.stations[host.0].host
+    }
+
     /// Writes all packets that a host sends and receives from now on to a pcapng file.
     ///
     /// # Errors

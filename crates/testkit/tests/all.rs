@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Clippy takes only functions marked `#[test]` for tests.
 #![allow(missing_docs)]
 
+mod museum;
+mod network;
 mod noq_stack;
 mod quinn_stack;
+mod smoltcp_stack;
 mod transfers;

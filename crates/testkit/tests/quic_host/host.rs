@@ -134,6 +134,14 @@ impl QuicEndpoint {
         self.write();
     }
 
+    /// Ends the current messages with what is already written.
+    pub fn stop(&mut self) {
+        if let Some((_, connection)) = &mut self.connection {
+            for (stream, _) in self.unwritten.drain(..) {
+                let _ = stream.map(|id| connection.send_stream(id).finish());
+            }
+        }
+    }
 
     fn write(&mut self) {
         let Some((_, connection)) = &mut self.connection else { return };
