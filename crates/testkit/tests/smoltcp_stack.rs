@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
-use jostle_testkit::{Host, Link, Network, Rate, Side, Simulation, Span, Time, for_each_seed};
+use jostle_testkit::{
+    Host, Link, Network, PacketLimit, Rate, Side, Simulation, Span, Time, for_each_seed,
+};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
-use smoltcp::socket::tcp::{Socket, SocketBuffer};
+use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer};
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpCidr};
 
@@ -87,6 +89,7 @@ impl TcpHost {
         });
         let buffer = || SocketBuffer::new(vec![0; BUFFER_BYTES]);
         let mut socket = Socket::new(buffer(), buffer());
+        socket.set_congestion_control(CongestionControl::Reno);
         if unsent_bytes > 0 {
             socket.connect(interface.context(), (SERVER, PORT), 40_000).unwrap();
         } else {
@@ -150,13 +153,6 @@ fn transfer(link: &Link, seed: u64) -> (Time, Simulation<TcpHost>, u64) {
     let server = simulation.add(Side::Right, TcpHost::new(SERVER, seed, 0));
     let limit = Time::ZERO + Span::from_secs(300);
     let end = simulation.run_until(limit, |it| it[server].received_bytes == 1_000_000);
-    println!(
-        "{end:?} {} {:?} {:?} {:?}",
-        simulation[server].received_bytes,
-        simulation.counts(server),
-        simulation[server].sockets.get::<Socket<'_>>(simulation[server].socket).state(),
-        simulation[server].deadline
-    );
     let end = end.unwrap();
     let dropped = simulation.measures().forward.dropped_packets;
     (end, simulation, dropped)
@@ -164,7 +160,10 @@ fn transfer(link: &Link, seed: u64) -> (Time, Simulation<TcpHost>, u64) {
 
 #[test]
 fn a_megabyte_takes_the_time_of_the_link() {
-    let (end, ..) = transfer(&Link::new(Rate::from_mbps(10), Span::from_ms(10)), 1);
+    let (end, ..) = transfer(
+        &Link::new(Rate::from_mbps(10), Span::from_ms(10)).queue(PacketLimit::Packets(300)),
+        1,
+    );
     assert!((0.85..1.2).contains(&end.as_secs_f64()), "{end:?}");
 }
 

@@ -1,0 +1,82 @@
+//! What the network costs: a transfer through the kit and through a pipe in memory.
+
+use std::time::{Duration, Instant};
+
+use jostle_testkit::{
+    Datagram, Endpoint, Link, Network, PacketLimit, Rate, Side, Simulation, Span, Time, UdpHost,
+};
+
+use crate::quinn_stack::host::{QuicEndpoint, transport};
+
+const CLIENT: &str = "10.0.0.1:40000";
+const SERVER: &str = "10.0.1.1:443";
+const BYTES: u64 = 100_000_000;
+
+fn endpoints() -> (QuicEndpoint, QuicEndpoint) {
+    let mut client = QuicEndpoint::client(1, transport(), SERVER);
+    client.send(BYTES);
+    (client, QuicEndpoint::server(1, transport()))
+}
+
+/// Moves all datagrams of one endpoint to the other. Returns whether there were any.
+fn forward(now: Time, from: (&mut QuicEndpoint, &str), to: (&mut QuicEndpoint, &str)) -> bool {
+    let mut buffer = Vec::new();
+    let mut moved = false;
+    while let Some(transmit) = from.0.poll_transmit(now, &mut buffer) {
+        let segment_bytes = transmit.segment_bytes.unwrap_or(buffer.len());
+        for payload in buffer.chunks(segment_bytes) {
+            let (source, destination) = (from.1.parse().unwrap(), to.1.parse().unwrap());
+            to.0.handle(now, &Datagram { source, destination, ecn: transmit.ecn, payload });
+        }
+        buffer.clear();
+        moved = true;
+    }
+    moved
+}
+
+fn through_a_pipe() {
+    let (mut client, mut server) = endpoints();
+    let mut now = Time::ZERO;
+    while server.received.is_empty() {
+        let there = forward(now, (&mut client, CLIENT), (&mut server, SERVER));
+        let back = forward(now, (&mut server, SERVER), (&mut client, CLIENT));
+        if !there && !back {
+            let deadlines = [client.deadline(), server.deadline()];
+            now = deadlines.into_iter().flatten().min().unwrap().max(now);
+            client.on_deadline(now);
+            server.on_deadline(now);
+        }
+    }
+}
+
+fn through_the_kit() {
+    let link = Link::new(Rate::from_mbps(10_000), Span::from_us(50));
+    let network = Network::symmetric(&link.queue(PacketLimit::Packets(100_000)));
+    let mut simulation = Simulation::new(&network, 1).unwrap();
+    let (client, server) = endpoints();
+    simulation.add(Side::Left, UdpHost::new(CLIENT.parse().unwrap(), client));
+    let server = simulation.add(Side::Right, UdpHost::new(SERVER.parse().unwrap(), server));
+    let limit = Time::ZERO + Span::from_secs(100);
+    simulation.run_until(limit, |it| !it[server].received.is_empty()).unwrap();
+}
+
+/// Shortest of three runs.
+#[expect(clippy::disallowed_methods, reason = "the cost in real time is measured")]
+fn cost(run: fn()) -> Duration {
+    let once = || {
+        let start = Instant::now();
+        run();
+        start.elapsed()
+    };
+    (0..3).map(|_| once()).min().unwrap()
+}
+
+#[test]
+#[ignore = "measures time"]
+fn the_network_costs_less_than_half_of_the_endpoints() {
+    let (pipe, kit) = (cost(through_a_pipe), cost(through_the_kit));
+    let ratio = kit.as_secs_f64() / pipe.as_secs_f64();
+    println!("100 MB: {pipe:.2?} through a pipe, {kit:.2?} through the kit: {ratio:.2}");
+    // Without optimisation the links cost more than the compiled cryptography.
+    assert!(ratio <= 1.5 || cfg!(debug_assertions));
+}
