@@ -52,6 +52,7 @@ impl Link {
             faults: None,
             netem: None,
             grants: None,
+            framing: None,
             quick_start: None,
         };
         Self { spec }

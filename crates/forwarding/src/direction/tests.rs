@@ -232,7 +232,7 @@ fn priority_follows_the_codepoint_of_the_packet() {
         slot
     });
     let order: Vec<_> = std::iter::from_fn(|| direction.due(ms(1000), &mut shared))
-        .map(|(_, left)| slots.iter().position(|slot| *slot == left).unwrap())
+        .map(|left| slots.iter().position(|slot| *slot == left.packet).unwrap())
         .collect();
     assert_eq!(order, [0, 3, 4, 2, 1]);
 }
