@@ -34,6 +34,7 @@ def _warm() -> None:
     import jostle.emulate.link_file
     import jostle.results.tables  # noqa: F401
     import polars  # noqa: F401
+    import scipy.stats  # noqa: F401
     from jostle.scenario import load_text
 
     assert load_text(SOUND).plan().runs[0].seed == 1

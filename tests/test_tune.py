@@ -84,7 +84,7 @@ def test_parameters_have_the_range_of_the_registry(scenario: jostle.Scenario) ->
         ("flows.f.rtt", None, "no parameter with a range"),
         ("flows.g.rtt", None, 'no flow "g"'),
         ("flows.f.rtt", {"from": "1 ms", "to": "1 Mbit/s"}, "is a rate"),
-        ("flows.f.rtt", 3, "write a list of values"),
+        ("flows.f.rtt", 3, "or a list of values"),
         ("bottleneck.queue.limit", None, "no default range"),
     ],
 )

@@ -231,7 +231,15 @@ class FinishedRuns:
         return self._specs[condition]
 
     def flow_groups(self, condition: int, *, each: bool = False) -> list[FlowGroup]:
-        """Return the groups of a condition's flows; see `flow_groups.flow_groups`."""
+        """Return the groups of a condition's flows; see `flow_groups.flow_groups`.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/first.toml", store=False)
+        >>> [group.name for group in results.flow_groups(0)]
+        ['incumbent', 'newcomer']
+        """
         key = condition, each
         if key not in self._groups:
             self._groups[key] = flow_groups(self.spec_of(condition), each=each)
