@@ -15,6 +15,7 @@ from jostle.cli.environment import Environment
 from jostle.inference.identify import Identification, RankedCandidate
 from jostle.results.measure_samples import MeasureSample
 from jostle.results.measures import measure
+from jostle.stats import Estimate
 from test_cli import GRID, SCENARIO
 
 LOGS = Path(__file__).parent.parent / "examples" / "measurement"
@@ -250,6 +251,20 @@ def test_an_identification_names_the_controller_and_the_next() -> None:
     alike = identification(0.1, ("reno", 0.42, 0.01), ("lp", 0.42, 0.01), ("veno", 0.06, 0.02))
     line = "reno or lp (probability 0.84; next: veno 0.06, none of these 0.10)"
     assert verdict_lines.identification_verdict(alike) == line
+
+
+def test_a_study_without_claims_gives_the_ends_of_its_first_table() -> None:
+    def row(name: str, text: str, value: float | None) -> Any:
+        ours = Estimate(value, None, None, 1, "s", "mean")
+        return SimpleNamespace(id=name, text=text, ours=ours)
+
+    rows = [row("a.x", "A of x", 2.0), row("a.y", "A of y", None), row("b", "B", 9.0)]
+    line = verdict_lines._range_of_numbers([*rows, row("a.z", "A of z", 1.0)])
+    assert line == "The study makes no claims. A of z: 1.00 s; A of x: 2.00 s."
+    line = verdict_lines._range_of_numbers(rows)
+    assert line == "The study makes no claims. A of x: 2.00 s."
+    line = "The study makes no claims, and no number has a value."
+    assert verdict_lines._range_of_numbers(rows[1:2]) == line
 
 
 def _point(at: int, holds: bool | None, *, is_certain: bool = True) -> Any:

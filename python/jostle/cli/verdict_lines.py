@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jostle.results.measure_samples import MeasureSample
     from jostle.runner.sweeps.plan_progress import PlanProgress
     from jostle.scenario.traces.trace_summary import Summary
-    from jostle.studies import Study
+    from jostle.studies import NumberRow, Study
     from jostle.studies.column import Evaluations
     from jostle.studies.evaluate import ClaimRow
     from jostle.suites.evaluate import SuiteResult
@@ -425,7 +425,21 @@ def study_verdict(study: Study, evaluations: Evaluations) -> str:
     first = next(iter(evaluations.values()))
     if left := sum(row.incomplete != "" for row in first.claims):
         sentences.append(f"Not judged, because runs failed: {left}.")
-    return " ".join(sentences) or "The study makes no claims."
+    return " ".join(sentences) or _range_of_numbers(first.numbers)
+
+
+def _range_of_numbers(rows: Sequence[NumberRow]) -> str:
+    """Give the ends of the first number's table, for a study without claims."""
+    from jostle.results.number_format import estimate_text
+
+    known = [row for row in rows if row.ours.finite is not None]
+    table = [row for row in known if row.id.split(".")[0] == known[0].id.split(".")[0]]
+    if not table:
+        return "The study makes no claims, and no number has a value."
+    table.sort(key=lambda row: row.ours.finite or 0.0)
+    ends = (table[0],) if len(table) == 1 else (table[0], table[-1])
+    said = [f"{row.text}: {estimate_text(row.ours, unit=True)}" for row in ends]
+    return f"The study makes no claims. {'; '.join(said)}."
 
 
 def identification_verdict(found: Identification) -> str:
