@@ -17,7 +17,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], object
     package
         Its `__name__`.
     homes
-        Module of each name, relative to the package. A name must differ from those of the modules,
+        Module of each name, relative to the package. A name must differ from the modules' names,
         because Python binds a module to its name in the package.
     """
 

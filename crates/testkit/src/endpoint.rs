@@ -1,4 +1,4 @@
-//! What a protocol stack implements.
+//! The traits that a protocol stack implements.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};

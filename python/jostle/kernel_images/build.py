@@ -433,7 +433,7 @@ class _Build:
             }  # fmt: skip
         (ready / "build.json").write_text(json.dumps(facts, indent=2) + "\n", "utf-8")
         destination = cache_folder() / "-".join(filter(None, (version, name, build)))
-        # A name stands for one kernel.
+        # A name belongs to one kernel.
         replaced = [destination] if destination.exists() else []
         replaced += [kernel.folder for kernel in built() if name and kernel.name == name]
         for number, folder in enumerate(dict.fromkeys(replaced)):

@@ -350,7 +350,7 @@ def _lay_flow(
 
 
 def _dscp(device: str, dscp: int) -> list[str]:
-    """Return the commands that mark what a host sends, whatever its sockets set.
+    """Return the commands that mark the packets of a host, independent of its sockets.
 
     QUIC's sockets set the complete field with each datagram, because of ECN.
     """
