@@ -208,6 +208,7 @@ release-check: docs-all
 
 bench:
 	cargo bench --package jostle-benches
+	cargo bench --package jostle-testkit
 
 bench-check:
 	$(call say,Benches compile)

@@ -2,8 +2,8 @@
 //!
 //! A [`Direction`] is a row of [`Link`](jostle_link::Link)s that carry packets of others: their bytes
 //! wait in a [`PacketPool`] while the links process slot numbers. The caller tells the time. The
-//! emulator forwards the packets of TUN devices in real time, the test kit those of any protocol
-//! stack in virtual time.
+//! emulator forwards the packets of TUN devices in real time, and the test kit forwards packets of
+//! any protocol stack in virtual time.
 
 mod direction;
 mod event_log;

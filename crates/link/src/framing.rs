@@ -9,7 +9,7 @@ const CELL_PAYLOAD_BYTES: u32 = 48;
 /// Bytes in a codeword of PTM, without the byte that PTM adds (IEEE 802.3, 61.3.3).
 const CODEWORD_BYTES: u32 = 64;
 
-/// Cells or codewords into which a line divides its packets. The names are those of `tc`.
+/// Cells or codewords into which a line divides its packets. Names as in `tc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cells {
     /// None.

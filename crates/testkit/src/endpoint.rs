@@ -105,7 +105,7 @@ pub struct Datagram<'a> {
 pub struct Transmit {
     /// Address and port of the receiver.
     pub destination: SocketAddr,
-    /// Address and port of the sender, if not those of the [`UdpHost`].
+    /// Address and port of the sender; by default the [`UdpHost`]'s.
     pub source: Option<SocketAddr>,
     /// ECN field of the IP header.
     pub ecn: Ecn,

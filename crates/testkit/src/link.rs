@@ -35,7 +35,7 @@ impl Link {
         let spec = LinkSpec {
             name: "link".to_owned(),
             capacity: CapacitySpec::Constant { rate_bps: rate.as_bps() },
-            queue: part(
+            queue: link_part(
                 "drop_tail",
                 [("limit", ParameterValue::Limit(PacketLimit::Packets(packets)))],
             ),
@@ -83,7 +83,7 @@ impl Link {
         kind: &str,
         parameters: impl IntoIterator<Item = (&'a str, ParameterValue)>,
     ) -> Self {
-        self.spec.queue = part(kind, parameters);
+        self.spec.queue = link_part(kind, parameters);
         self
     }
 
@@ -91,7 +91,7 @@ impl Link {
     #[must_use]
     pub fn loss(mut self, probability: f64) -> Self {
         self.spec.loss =
-            Some(part("independent", [("probability", ParameterValue::Number(probability))]));
+            Some(link_part("independent", [("probability", ParameterValue::Number(probability))]));
         self
     }
 
@@ -194,7 +194,7 @@ const fn occurrence(probability: f64) -> OccurrenceSpec {
     OccurrenceSpec { probability, correlation: 0.0 }
 }
 
-fn part<'a>(
+fn link_part<'a>(
     kind: &str,
     parameters: impl IntoIterator<Item = (&'a str, ParameterValue)>,
 ) -> LinkPart {

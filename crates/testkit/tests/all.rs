@@ -6,7 +6,6 @@
 mod museum;
 mod network;
 mod noq_stack;
-mod pipe_cost;
 mod quinn_stack;
 mod smoltcp_stack;
 mod transfers;

@@ -133,7 +133,7 @@ def provide_tools(install: bool | None, also: Sequence[str] = ()) -> None:
     Parameters
     ----------
     also
-        Programs that are needed beside those of every build.
+        Programs that this build needs in addition to the usual ones.
     """
     from jostle.kernel_images import toolchain
 

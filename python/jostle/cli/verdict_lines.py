@@ -487,11 +487,11 @@ def boundary_verdict(found: BoundaryResult) -> str:
     if holds == len(known):
         return f"the claim holds at all {points}"
     if len(found.variables) == 1:
-        return _boundary_over_one_key(found, known)
+        return _one_key_verdict(found, known)
     return f"the claim holds at {holds} of {points}"
 
 
-def _boundary_over_one_key(found: BoundaryResult, known: Sequence[SamplePoint]) -> str:
+def _one_key_verdict(found: BoundaryResult, known: Sequence[SamplePoint]) -> str:
     """Say where the means cross the bound, and where the intervals include it."""
     from jostle.parameter_search.boundary import changes
 

@@ -355,7 +355,7 @@ class _Build:
                 self._steps.update(step for line in log if (step := _announced(line)))
         started_s = time.monotonic()
         self._make("linux", f"-j{self._request.jobs}", counting=True)
-        # What the build of a module needs, beside what the kernel needed.
+        # Files that only the build of a module needs.
         self._make("modules_prepare")
         self._compile_s = time.monotonic() - started_s
 

@@ -263,7 +263,7 @@ def make_ours(folder: Path, build: str, *, is_foreign: bool = False) -> list[str
     Returns
     -------
     list
-        What was left out.
+        Changes that were left out.
 
     Raises
     ------

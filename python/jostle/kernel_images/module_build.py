@@ -63,7 +63,7 @@ class Compiled:
     content
         All bytes of the module.
     facts
-        What the manifest says of the module, its source, its kernel and its compiler.
+        Manifest: hashes of the module, its source, its kernel and its compiler.
     """
 
     content: bytes
@@ -115,7 +115,7 @@ def check_source(source: Path) -> None:
 def compile_module(source: Path, image: Image, on_line: Callable[[str], None]) -> Compiled:
     """Compile a C file, or the folder of a module, for a kernel.
 
-    The source is copied first, so that nothing is written beside it.
+    The source is copied first, so that nothing is written into its folder.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def compile_module(source: Path, image: Image, on_line: Callable[[str], None]) -
         digest = _copy(source, copy)
         said: list[str] = []
 
-        def hear(line: str) -> None:
+        def show_line(line: str) -> None:
             # The user knows the source by its own name.
             text = line.replace(f"{copy}/", f"{_folder_of(source)}/")
             said.append(text)
@@ -147,7 +147,7 @@ def compile_module(source: Path, image: Image, on_line: Callable[[str], None]) -
              f"M={copy}", "modules",
              # The name of the temporary folder must not become a part of the module.
              f"KCFLAGS=-ffile-prefix-map={copy}/="],
-            hear,
+            show_line,
             environment=environment(),
         )  # fmt: skip
         if status != 0:
@@ -197,7 +197,7 @@ def _copy(source: Path, copy: Path) -> str:
             source, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", "*.o", "*.ko")
         )
     else:
-        # The Makefile beside a single file often asks for the headers of the machine's own kernel.
+        # The Makefile of a single file often asks for the headers of the machine's kernel.
         copy.mkdir()
         (file,) = _c_files(source) if source.is_dir() else [source]
         name = re.sub(r"[^A-Za-z0-9_-]", "_", file.stem)

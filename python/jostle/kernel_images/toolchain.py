@@ -33,7 +33,7 @@ def missing(also: Sequence[str] = ()) -> list[str]:
     Parameters
     ----------
     also
-        Programs that are needed beside `PROGRAMS`.
+        Programs that are needed in addition to `PROGRAMS`.
     """
     needed = {**PROGRAMS, **{program: program for program in also}}
     packages = [p for program, p in needed.items() if shutil.which(program) is None]

@@ -151,7 +151,7 @@ class Cells:
 def cells_of(results: FinishedRuns, condition: int, phases: Sequence[str], *, each: bool) -> Cells:
     """Return the summary values of a condition, which the columns of a table share.
 
-    Those of the last condition are kept, unless they would keep the summaries of many runs.
+    Cells of the last condition are kept, unless they would keep the summaries of many runs.
     """
     key = condition, tuple(phases), each
     last: tuple[object, Cells] | None = results.last_cells

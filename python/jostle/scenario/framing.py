@@ -33,7 +33,7 @@ KEYWORDS: Final[Mapping[str, Mapping[str, Any]]] = {
     name: {"overhead": overhead, "mpu": mpu, "atm": cells}
     for name, (overhead, mpu, cells) in _KEYWORDS.items()
 }
-"""Keywords of `tc-cake(8)` for lines, with the values that they stand for."""
+"""Values of the keywords of `tc-cake(8)` for lines."""
 
 
 class Framing(ScenarioTable):

@@ -145,7 +145,7 @@ impl<B> Cake<B> {
     }
 
     /// Returns the tin and the queue of a packet.
-    fn place_of(&mut self, packet: &Packet<B>) -> (usize, usize)
+    fn tin_and_queue_of(&mut self, packet: &Packet<B>) -> (usize, usize)
     where
         B: TransportHeader,
     {
@@ -253,7 +253,7 @@ impl<B> Cake<B> {
 
 impl<B: TransportHeader + Copy + Send> QueueDiscipline<B> for Cake<B> {
     fn enqueue(&mut self, now: Time, packet: Packet<B>, outcome: &mut dyn PacketOutcome<B>) {
-        let (tin, index) = self.place_of(&packet);
+        let (tin, index) = self.tin_and_queue_of(&packet);
         // An idle shaper does not accumulate credit, and neither does an idle tin.
         if self.tins[tin].backlog.packets == 0 {
             self.tins[tin].next = self.tins[tin].next.max(now);

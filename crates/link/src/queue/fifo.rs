@@ -34,7 +34,7 @@ impl Backlog {
         self.packets -= 1;
     }
 
-    /// Returns the backlog of a queue, such as that of a class.
+    /// Returns the backlog of a queue, such as the queue of a class.
     #[inline]
     pub fn of<B>(queue: &dyn QueueDiscipline<B>) -> Self {
         Self { bytes: queue.backlog_bytes(), packets: queue.backlog_packets() }

@@ -77,7 +77,7 @@ class KernelBackend:
         return f"{self.image.identity}+{_program_hash()}.{self._loaded.METRICS_VERSION}"
 
     def version_of(self, spec: Spec) -> str:
-        """Return `version`, and those of the QUIC implementations and kernel modules in `spec`.
+        """Return `version`, with the hashes of the QUIC programs and kernel modules in `spec`.
 
         External programs and modules have a hash; jostle's own QUIC has the engine's version.
         """

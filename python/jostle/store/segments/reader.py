@@ -124,7 +124,7 @@ class Segments:
             while True:
                 self._refresh()
                 places: dict[str, Place] = {}
-                for place in self._places(wanted, series=series):
+                for place in self._locations(wanted, series=series):
                     other = places.setdefault(place[0], place)
                     # If a run is in several segments, prefer the one with series.
                     if (place[3], -place[1]) > (other[3], -other[1]):
@@ -139,7 +139,7 @@ class Segments:
                 for run, at, row, _ in places.values()
             }
 
-    def _places(self, wanted: Collection[str], *, series: bool) -> Iterator[Place]:
+    def _locations(self, wanted: Collection[str], *, series: bool) -> Iterator[Place]:
         """Yield the places of runs in usable segments; with `series`, in those that kept them."""
         for place in self._listed:
             if place[0] in wanted and place[3] >= series and place[1] not in self._unusable:

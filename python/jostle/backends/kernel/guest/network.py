@@ -31,7 +31,7 @@ _FINIT_MODULE = 313
 _READ_LOG = 3
 _LOG_BYTES = 1 << 20
 _TAINTED = "taints kernel"
-"""What the kernel says of every module that is not its own."""
+"""Part of the kernel's message about every module from outside its tree."""
 
 _REASONS = {
     errno.ENOEXEC: "it was compiled for another kernel",

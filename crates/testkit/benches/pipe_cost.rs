@@ -1,12 +1,17 @@
 //! What the network costs: a transfer through the kit and through a pipe in memory.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, dead_code)] // As in the tests, whose endpoint it uses.
+
 use std::time::{Duration, Instant};
 
 use jostle_testkit::{
     Datagram, Endpoint, Link, Network, PacketLimit, Rate, Side, Simulation, Span, Time, UdpHost,
 };
 
-use crate::quinn_stack::host::{QuicEndpoint, transport};
+use quinn_stack::host::{QuicEndpoint, transport};
+
+#[path = "../tests/quinn_stack.rs"]
+mod quinn_stack;
 
 const CLIENT: &str = "10.0.0.1:40000";
 const SERVER: &str = "10.0.1.1:443";
@@ -71,12 +76,10 @@ fn cost(run: fn()) -> Duration {
     (0..3).map(|_| once()).min().unwrap()
 }
 
-#[test]
-#[ignore = "measures time"]
-fn the_network_costs_less_than_half_of_the_endpoints() {
+fn main() {
     let (pipe, kit) = (cost(through_a_pipe), cost(through_the_kit));
     let ratio = kit.as_secs_f64() / pipe.as_secs_f64();
-    println!("100 MB: {pipe:.2?} through a pipe, {kit:.2?} through the kit: {ratio:.2}");
-    // Without optimisation the links cost more than the compiled cryptography.
-    assert!(ratio <= 1.5 || cfg!(debug_assertions));
+    println!(
+        "100 MB: {pipe:.2?} through a pipe, {kit:.2?} through the kit: {ratio:.2} (goal: 1.5)"
+    );
 }
