@@ -44,6 +44,9 @@ RUST_TESTS := $(CRATES) --exclude jostle-python-bindings
 # Tests use the same random cases each time; `make fuzz` tries others.
 export PROPTEST_RNG_SEED ?= 1
 
+# Compiling modules in each of the processes that tests start would take as long as many of the tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 say = @if [ -t 1 ]; then printf '\033[1m==> %s\033[0m\n' "$(1)"; else echo "==> $(1)"; fi
 
 .PHONY: browser wheel help demo check test nightly lint test-rust engine fuzz fuzz-once bench-check soak audit mutants \
@@ -176,11 +179,12 @@ browser:
 	$(call say,A browser for the tests)
 	@.ci/browser
 
-# One test per core at the same time.
+# One test more than there are cores at the same time, because tests wait for other programs.
+PYTEST_WORKERS ?= $$(($$(nproc) + 1))
 PYTEST_MARKS ?= -m 'not slow'
 test-python: $(STAMPS)/dev $(if $(CI),kernels browser)
 	$(call say,Tests of the package)
-	$(ON_KERNELS) $(BIN)/pytest --numprocesses auto --dist worksteal $(PYTEST_MARKS)
+	$(ON_KERNELS) $(BIN)/pytest --numprocesses $(PYTEST_WORKERS) --dist worksteal $(PYTEST_MARKS)
 
 docs: $(STAMPS)/dev
 	$(call say,Documentation)

@@ -29,6 +29,7 @@ from jostle.store.segments import folder as segment_folders
 from jostle.store.segments import index
 from jostle.store.segments.packing import packed, segment_tables
 from jostle.store.store import Store
+from selection import one_in
 
 PACKAGE = Path(stored_plans.__file__).parents[1]
 RUN = "0" * 32
@@ -208,7 +209,7 @@ OTHER_PLANTS = [name for name in PLANTS if name not in LINKS]
 
 
 @pytest.mark.parametrize("plants", [LINKS, pytest.param(OTHER_PLANTS, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("name", one_in(3, WRITTEN))
 def test_what_another_user_plants_is_not_followed(
     tmp_path: Path,
     records: list[RunRecord],

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selection import one_in
 
 from backends_kernel.kernel_specs import spec_of
 
@@ -54,7 +55,7 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("faults", FAULTS)
+@pytest.mark.parametrize("faults", one_in(3, FAULTS))
 def test_recovery_is_that_of_linux(faults, backend, simulator):
     spec = spec_of(DOWNLOAD, {"bottleneck.faults": faults})
     real, simulated = backend.run(spec), simulator.run(spec)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from jostle.backends.kernel import capabilities
 from jostle.backends.kernel.topology import Burst, Machine, topology
+from selection import one_in
 
 from backends_kernel.kernel_specs import spec_of
 
@@ -63,7 +64,7 @@ QUEUES = {
 }
 
 
-@pytest.mark.parametrize("queue", QUEUES.values(), ids=list(QUEUES))
+@pytest.mark.parametrize("queue", one_in(4, QUEUES.values()), ids=list(QUEUES))
 def test_queues_share_by_codepoint_as_linux_does(queue, backend, simulator):
     spec = spec_of(SHARED, {"bottleneck.queue": queue})
     runs = backend.run(spec), simulator.run(spec)
@@ -112,8 +113,8 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("framing", LINES.values(), ids=list(LINES))
-@pytest.mark.parametrize("frames", ["none", '{ access_delay = "2 ms", size = "20 kB" }'])
+@pytest.mark.parametrize("framing", one_in(2, LINES.values()), ids=list(LINES))
+@pytest.mark.parametrize("frames", one_in(2, ['{ access_delay = "2 ms", size = "20 kB" }', "none"]))
 def test_lines_send_as_many_packets_as_in_the_simulator(framing, frames, backend, simulator):
     frames = frames if frames.startswith("{") else f'"{frames}"'
     changed = {"bottleneck.framing": framing, "bottleneck.frame_aggregation": frames}

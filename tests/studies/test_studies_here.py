@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 from jostle.studies.findings import references
 from jostle.studies.library import STUDIES as LIBRARY
-from jostle.studies.load import load, paragraphs
+from jostle.studies.load import load as load_study
+from jostle.studies.load import paragraphs
 from jostle.studies.models import StudyFile
 from jostle.studies.recorded_results import RecordedStudy
 
 STUDIES = Path(__file__).parents[2] / "studies"
+load = cache(load_study)
 
 
 @pytest.mark.parametrize("name", LIBRARY.names(STUDIES))

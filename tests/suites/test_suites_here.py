@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ from jostle import load as load_scenario
 from jostle.studies.library import SUITES
 from jostle.suites import subject
 from jostle.suites.evaluate import distinguishing_labels
-from jostle.suites.load import load
+from jostle.suites.load import load as load_suite
 
 HERE = Path(__file__).parent
 FOLDER = SUITES.installed
+load = cache(load_suite)
 CARDS = HERE.parents[1] / "docs" / "results" / "data" / "cards.json"
 
 
