@@ -40,7 +40,7 @@ from jostle.scenario.resolve.key_paths import (
     parse_value,
     value_at,
 )
-from jostle.scenario.resolve.model_validation import validate
+from jostle.scenario.resolve.model_validation import ValidatedDocument, validate
 from jostle.scenario.resolve.run_spec_builder import RunSpecTemplate, resolve
 from jostle.scenario.resolve.sample import OWN_KEYS, Points, SampleDesign, read_design
 from jostle.scenario.resolve.size_limits import MAX_ELEMENTS, condition_count, count_elements
@@ -170,15 +170,14 @@ class _Loader:
         given = [t for t in varied if not value_at(self.document, t)[0]]
         report.found = [f for f in report.found if not any(overlaps(f[0], t) for t in given)]
         self.attach_lines(report.found)
-        for dimension in dimensions if base.file is not None else ():
-            others = [t for d in dimensions if d is not dimension for t in d.targets]
-            # If a path overlaps another varied key, its values are checked in combination only.
-            if not any(overlaps(t, o) for t in dimension.targets for o in others):
-                hidden = [*base.replaced, *others]
-                for level in dimension.checked:
-                    self.check_level(base.document, hidden, dimension, level)
         templates: list[tuple[Condition, RunSpecTemplate]] = []
         if not self.problems and design_is_sound and dimensions:
+            templates = self.sound_conditions(dimensions)
+        if base.file is not None and not templates:
+            self.check_levels(base, dimensions, dimensions)
+        if templates:
+            self.check_levels(base, [one for one in dimensions if one.ends], dimensions)
+        elif not self.problems and design_is_sound and dimensions:
             templates = self.conditions(dimensions)
         elif template is not None:
             templates = [(Condition(0, {}), template)]
@@ -293,6 +292,28 @@ class _Loader:
         if not [one for one in table if room == "grid" or one not in OWN_KEYS]:
             del self.document[room]
 
+    def sound_conditions(
+        self, dimensions: list[GridKey]
+    ) -> list[tuple[Condition, RunSpecTemplate]]:
+        """Resolve all combinations. Return an empty list, and report nothing, if one is wrong."""
+        parts = self.parts
+        templates = self.conditions(dimensions, probe=True)
+        if self.problems:
+            self.problems, self.parts, templates = [], parts, []
+        return templates
+
+    def check_levels(
+        self, base: ValidatedDocument, dimensions: Sequence[GridKey], every: Sequence[GridKey]
+    ) -> None:
+        """Check values of the grid one by one, for problems that do not depend on other keys."""
+        for dimension in dimensions:
+            others = [t for d in every if d is not dimension for t in d.targets]
+            # If a path overlaps another varied key, its values are checked in combination only.
+            if not any(overlaps(t, o) for t in dimension.targets for o in others):
+                hidden = [*base.replaced, *others]
+                for level in dimension.checked:
+                    self.check_level(base.document, hidden, dimension, level)
+
     def check_level(
         self,
         document: Mapping[str, Any],
@@ -309,8 +330,13 @@ class _Loader:
             report.found += together.found
         self.attach_lines(report.found, [(dimension, level)], only_levels=True)
 
-    def conditions(self, dimensions: list[GridKey]) -> list[tuple[Condition, RunSpecTemplate]]:
-        """Resolve all combinations, and report the values that are incompatible."""
+    def conditions(
+        self, dimensions: list[GridKey], *, probe: bool = False
+    ) -> list[tuple[Condition, RunSpecTemplate]]:
+        """Resolve all combinations, and report the values that are incompatible.
+
+        With `probe`, the search ends with the first problem.
+        """
         templates = []
         told: set[tuple[KeyPath, str]] = set()
         for index, levels in enumerate(combinations(dimensions)):
@@ -336,6 +362,8 @@ class _Loader:
             fresh = [found for found in report.found if found not in told]
             told.update(fresh)
             self.attach_lines(fresh, pairs, suffix=f" (in the condition {suffix})")
+            if probe and self.problems:
+                break
         return templates
 
     def attach_lines(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 __all__ = ["ConstantService", "constant_service", "service_bps"]
@@ -56,10 +57,15 @@ def constant_service(link: Mapping[str, Any]) -> ConstantService | None:
 
     The rate is constant if the capacity is, or if it is always above the rate of the shaper.
     """
+    parts = {key: link[key] for key in _PARTS if link.get(key) is not None}
+    return _constant_service(json.dumps(parts | _OTHER_PARTS))
+
+
+@lru_cache(1024)
+def _constant_service(link_json: str) -> ConstantService | None:
     from jostle import _core
 
-    parts = {key: link[key] for key in _PARTS if link.get(key) is not None}
-    found = _core.constant_service(json.dumps(parts | _OTHER_PARTS))
+    found = _core.constant_service(link_json)
     return None if found is None else ConstantService(*found)
 
 

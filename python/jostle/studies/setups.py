@@ -102,6 +102,7 @@ class _Reader:
         self._folder = toml.path.parent
         self._toml = toml
         self._allow_code = allow_code
+        self._loaded: dict[tuple[Path, str], Scenario] = {}
 
     def scenario(self, name: str, changes: Sequence[Placed]) -> Scenario:
         """Read the scenario of an experiment, and apply its changes and those from a setup."""
@@ -160,8 +161,11 @@ class _Reader:
         overrides = {
             key: _as_toml(value) for _, change in changes for key, value in change.set.items()
         }
+        key = path, repr(overrides)
         try:
-            return load(path, overrides, allow_code=self._allow_code)
+            if key not in self._loaded:
+                self._loaded[key] = load(path, overrides, allow_code=self._allow_code)
+            return self._loaded[key]
         except ScenarioError as error:
             ours = [
                 ((*at, "set", key), f"in {path.name}: {one.message}")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Final, Literal
+from functools import lru_cache, wraps
+from typing import Final, Literal, TypeVar
 
 __all__ = [
     "LARGEST",
@@ -32,6 +33,8 @@ __all__ = [
     "parse_span",
     "quoted",
 ]
+
+_Value = TypeVar("_Value")
 
 PACKET_BYTES: Final = 1514
 """Full-sized packet on the wire: 1500 bytes of IP and a 14-byte Ethernet header."""
@@ -163,6 +166,19 @@ class Amount:
         return -(-self.to_bytes(bdp_bytes) // PACKET_BYTES)
 
 
+def _with_memory(parse: Callable[[object], _Value]) -> Callable[[object], _Value]:
+    """Parse each text once: the conditions of a scenario repeat most of its quantities."""
+    remembered = lru_cache(4096)(parse)
+
+    @wraps(parse)
+    def parsed(given: object) -> _Value:
+        # Other values than texts can be equal without being the same: `True == 1`.
+        return remembered(given) if type(given) is str else parse(given)
+
+    return parsed
+
+
+@_with_memory
 def parse_span(given: object) -> int:
     """Return the nanoseconds of a time such as ``"600 ms"``.
 
@@ -175,6 +191,7 @@ def parse_span(given: object) -> int:
     return _to_integer(text, value, "ns")
 
 
+@_with_memory
 def parse_rate(given: object) -> int:
     """Return the bits per second of a rate such as ``"144 Mbit/s"``.
 
@@ -187,6 +204,7 @@ def parse_rate(given: object) -> int:
     return _to_integer(text, value, "bit/s")
 
 
+@_with_memory
 def parse_size(given: object) -> int:
     """Return the bytes of a size such as ``"36 MB"``.
 
@@ -203,6 +221,7 @@ def parse_size(given: object) -> int:
     return _to_integer(text, value, "B")
 
 
+@_with_memory
 def parse_amount(given: object) -> Amount:
     """Return an amount such as ``"36 MB"``, ``"1000 packets"`` or ``"1.5 BDP"``.
 
@@ -220,6 +239,7 @@ def parse_amount(given: object) -> Amount:
     return Amount(Fraction(_to_integer(text, value, "B")), "bytes")
 
 
+@_with_memory
 def parse_number(given: object) -> float:
     """Return a number without a unit that is not negative.
 
@@ -239,6 +259,7 @@ def parse_number(given: object) -> float:
     return float(value)
 
 
+@_with_memory
 def parse_probability(given: object) -> float:
     """Return a probability: a number from 0 to 1, or a percentage such as ``"0.1 %"``.
 
@@ -261,6 +282,7 @@ def parse_probability(given: object) -> float:
     return float(value)
 
 
+@_with_memory
 def parse_quantity(given: object) -> tuple[Fraction, Kind]:
     """Return a quantity of any kind and its kind.
 
