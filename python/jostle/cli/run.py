@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -329,7 +330,9 @@ def _possible(
     """
     from jostle.runner.session import RejectedRun, refusals
 
-    left: list[tuple[Session, list[RunPlan]]] = [(session, []) for session, _ in sessions]
+    left: list[tuple[Session, list[RunPlan]]] = [
+        (replace(session, checked=True), []) for session, _ in sessions
+    ]
     for plans in zip(*(plans for _, plans in sessions), strict=True):
         refused: dict[int, RejectedRun] = {}
         for (session, _), plan in zip(sessions, plans, strict=True):

@@ -47,7 +47,7 @@ def runners(
     told = 0
 
     def runner(backend: Backend) -> Runner:
-        session = Session(backend, executor, store)
+        session = Session(backend, executor, store, checked=True)
 
         def run(one: PlannedExperiment) -> ResultSet:
             nonlocal told
