@@ -23,6 +23,9 @@ const LOST: u8 = 2;
 /// The retransmission of the segment is in flight (`TCPCB_SACKED_RETRANS` in Linux).
 const RETRANSMITTED: u8 = 4;
 const EVER_RETRANSMITTED: u8 = 8;
+/// RACK has marked the latest transmission lost. Linux removes it from `tsorted_sent_queue`, and an
+/// undo does not insert it again: only a timeout or a loss probe finds it if it is lost.
+const DECIDED: u8 = 16;
 
 /// A sent segment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -220,7 +223,7 @@ impl Scoreboard {
         let slot = self.slot_mut(number);
         slot.stamp = stamp;
         let newly = slot.flags & RETRANSMITTED == 0;
-        slot.flags |= RETRANSMITTED | EVER_RETRANSMITTED;
+        slot.flags = (slot.flags | RETRANSMITTED | EVER_RETRANSMITTED) & !DECIDED;
         self.retransmitted += u32::from(newly);
         self.retransmissions.push_back((number, stamp.sent_at));
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use jostle_units::Time;
 
-use super::{LOST, RETRANSMITTED, SACKED, Scoreboard, SentSegment};
+use super::{DECIDED, LOST, RETRANSMITTED, SACKED, Scoreboard, SentSegment};
 
 /// Maximum number of segments examined to find the latest waiting segment, which bounds the cost
 /// per ACK. If more segments wait, the timer expires early and the next ACK examines the others.
@@ -73,7 +73,7 @@ impl Scoreboard {
         }
         self.lost = 0;
         self.pending.clear();
-        // Originals whose mark was removed are in flight again.
+        // Originals that a timeout marked are examined again.
         self.originals = self.first;
     }
 
@@ -94,9 +94,9 @@ impl Scoreboard {
                 self.originals = self.next_unsacked(number, self.next);
                 continue;
             }
-            if slot.flags & (LOST | RETRANSMITTED) == 0 {
+            if slot.flags & (LOST | RETRANSMITTED | DECIDED) == 0 {
                 match is_lost(number, slot) {
-                    LossDecision::Lost => self.mark_lost(number),
+                    LossDecision::Lost => self.decide_lost(number),
                     LossDecision::Wait => {
                         waiting = Some(self.latest_waiting_original(&mut is_lost));
                         break;
@@ -109,7 +109,7 @@ impl Scoreboard {
         while let Some(&entry) = self.retransmissions.front() {
             if self.is_current(entry) {
                 match is_lost(entry.0, self.slot(entry.0)) {
-                    LossDecision::Lost => self.mark_lost(entry.0),
+                    LossDecision::Lost => self.decide_lost(entry.0),
                     LossDecision::Wait => {
                         waiting = waiting.max(Some(self.latest_waiting_repair(&mut is_lost)));
                         break;
@@ -120,6 +120,12 @@ impl Scoreboard {
             self.retransmissions.pop_front();
         }
         waiting
+    }
+
+    /// Marks a transmission lost that RACK considers lost (`tcp_recovery.c::tcp_rack_detect_loss`).
+    fn decide_lost(&mut self, number: u32) {
+        self.mark_lost(number);
+        self.slot_mut(number).flags |= DECIDED;
     }
 
     /// Returns whether this retransmission is in flight.
@@ -143,7 +149,7 @@ impl Scoreboard {
                 break;
             }
             let slot = self.slot(number);
-            if slot.flags & (LOST | RETRANSMITTED) != 0 {
+            if slot.flags & (LOST | RETRANSMITTED | DECIDED) != 0 {
                 continue;
             }
             if is_lost(number, slot) == LossDecision::Later {

@@ -98,6 +98,29 @@ fn waiting_originals_exclude_lost_and_retransmitted_segments() {
     assert_eq!(detect(&mut board, 0, 6), Some(Time::from_ns(5)), "4 arrived");
 }
 
+/// Linux removes packets that RACK marks lost from the list that RACK examines
+/// (`tcp_recovery.c::tcp_rack_detect_loss`), and an undo does not insert them again.
+#[test]
+fn after_an_undo_rack_examines_only_what_a_timeout_had_marked() {
+    let mut board = filled(10);
+    let examined = |board: &mut Scoreboard| {
+        let mut examined = Vec::new();
+        board.detect_lost(|number, _| {
+            examined.push(number);
+            if number < 3 { LossDecision::Lost } else { LossDecision::Later }
+        });
+        examined
+    };
+    assert_eq!(examined(&mut board), [0, 1, 2, 3]);
+    board.mark_lost_where(|number, _| number == 3);
+    board.retransmit(0, stamp(100));
+    board.unmark_lost();
+    assert_eq!((board.lost(), board.in_flight()), (0, 11));
+    assert_eq!(examined(&mut board), [3, 0], "the retransmission, too");
+    board.retransmit(1, stamp(200));
+    assert_eq!(examined(&mut board), [3, 1]);
+}
+
 /// The cost per ACK is bounded: the search ends 32 segments after the first that waits.
 #[test]
 fn the_search_for_the_latest_waiting_segment_is_bounded() {
