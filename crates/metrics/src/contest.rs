@@ -8,7 +8,9 @@ use jostle_units::{FlowId, LinkId};
 /// whose ACKs alone use its links. Flows without links, as in captures, are in one contest, and all
 /// legs of a split flow are in the same.
 pub(crate) fn contests(spec: &RunSpec, continuations: &[Option<FlowId>]) -> Vec<usize> {
-    let paths: Vec<&[LinkId]> = spec.flows.iter().map(|flow| flow.path.as_slice()).collect();
+    let paths: Vec<Vec<LinkId>> =
+        spec.flows.iter().map(|flow| flow.paths().flatten().copied().collect()).collect();
+    let paths: Vec<&[LinkId]> = paths.iter().map(Vec::as_slice).collect();
     contests_of(spec.links.len(), &paths, continuations)
 }
 

@@ -208,7 +208,8 @@ fn propagation(spec: &RunSpec, flow: &FlowSpec) -> Span {
         let steps = &spec.links[link.index()].delay.steps;
         steps.iter().map(|step| step.delay_ns).min().unwrap_or(0)
     };
-    Span::from_ns(flow.path.iter().map(least_ns).sum())
+    let shortest_ns = flow.paths().map(|path| path.iter().map(least_ns).sum()).min();
+    Span::from_ns(shortest_ns.unwrap_or(0))
 }
 
 /// Recorded data of a run whose segments have all ended.

@@ -12,7 +12,7 @@ struct Least {
     /// Base RTT, and the one-way delay of the data path.
     rtt_ns: u64,
     one_way_ns: u64,
-    /// Service of the slowest link; `None` if the service rate of a link varies.
+    /// Service of the slowest link; `None` if its rate or the flow's route varies.
     service: Option<ConstantService>,
     mtu_bytes: u32,
     /// A transfer completes on arrival, not when the last ACK returns.
@@ -31,6 +31,7 @@ impl Least {
             rtt_ns: one_way_ns + delay_ns(&flow.reverse_path) + flow.base_delay_ns,
             one_way_ns,
             service: crossed
+                .filter(|_| flow.routes.is_empty())
                 .and_then(|crossed| crossed.into_iter().min_by_key(|service| service.rate_bps)),
             mtu_bytes: flow.mtu_bytes,
             is_asked: matches!(flow.source, SourceSpec::RequestResponse { .. }),

@@ -171,6 +171,9 @@ impl IdealTransfer {
         let next = |at: &usize| continuations[*at].map(FlowId::index);
         for at in std::iter::successors(Some(flow), next) {
             let flow = &spec.flows[at];
+            if !flow.routes.is_empty() {
+                return None;
+            }
             delay_ns += flow.base_delay_ns;
             for link in flow.path.iter().chain(&flow.reverse_path) {
                 let link = link.index();

@@ -436,6 +436,7 @@ fn flow_spec(flow: &Flow) -> FlowSpec {
         receiver_host: None,
         path: Vec::new(),
         reverse_path: Vec::new(),
+        routes: Vec::new(),
         base_delay_ns: 0,
         after: None,
         start_ns: flow.start_ns,

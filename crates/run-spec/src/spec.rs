@@ -10,6 +10,7 @@ mod media;
 mod quantity;
 mod quic;
 mod receivers;
+mod routes;
 mod video;
 mod web;
 
@@ -22,11 +23,12 @@ pub use framing::*;
 pub use grants::*;
 use jostle_link::FlowHosts;
 pub use jostle_registry::{LinuxRelease, ParameterValue, QueueLimit};
-use jostle_units::{FlowId, LinkId, Span};
+use jostle_units::{FlowId, LinkId};
 pub use media::*;
 pub use quantity::*;
 pub use quic::*;
 pub use receivers::*;
+pub use routes::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use video::*;
@@ -368,6 +370,9 @@ pub struct FlowSpec {
     /// Links from receiver to sender.
     #[schemars(with = "Vec<u32>")]
     pub reverse_path: Vec<LinkId>,
+    /// Changes of the route, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<RouteSpec>,
     /// Delay of this flow in addition to the delays of its links. It is part of the reverse path,
     /// after all queues of `path`.
     pub base_delay_ns: u64,
@@ -556,17 +561,6 @@ impl RunSpec {
             }
         }
         next
-    }
-
-    /// Returns the propagation delay of some links at the start of the run.
-    pub fn propagation(&self, links: &[LinkId]) -> Span {
-        let ns = |link: &LinkId| self.links[link.index()].delay.steps[0].delay_ns;
-        Span::from_ns(links.iter().map(ns).sum())
-    }
-
-    /// Returns the propagation delay from the receiver of a flow to its sender.
-    pub fn reverse_propagation(&self, flow: &FlowSpec) -> Span {
-        self.propagation(&flow.reverse_path) + Span::from_ns(flow.base_delay_ns)
     }
 
     /// Returns the hosts at both ends of each flow. Hosts of the same name have the same number.

@@ -12,6 +12,7 @@ mod quantity;
 mod quic;
 mod receivers;
 mod resource_limits;
+mod routes;
 mod video;
 mod web;
 

@@ -2,7 +2,7 @@
 
 use crate::common;
 use crate::common::{
-    MS, S, dumbbell, everything, faulty, hosts, many, measured, pings, quic, receivers,
+    MS, S, dumbbell, everything, faulty, hosts, many, measured, pings, quic, receivers, routes,
 };
 use jostle_run_spec::RunSpec;
 use serde_json::{Value, json};
@@ -21,9 +21,17 @@ fn with(pointer: &str, value: Value) -> Value {
 
 #[test]
 fn examples_are_accepted_and_survive_json() {
-    for example in
-        [dumbbell(), everything(), pings(), quic(), many(), receivers(), hosts(), faulty()]
-    {
+    for example in [
+        dumbbell(),
+        everything(),
+        pings(),
+        quic(),
+        many(),
+        receivers(),
+        hosts(),
+        faulty(),
+        routes(),
+    ] {
         let spec = RunSpec::from_json(&example.to_string()).unwrap();
         let again = serde_json::to_string(&spec).unwrap();
         assert_eq!(RunSpec::from_json(&again).unwrap(), spec);
@@ -851,4 +859,44 @@ fn faults_and_grants_are_within_their_ranges() {
     let mut pings = pings();
     pings["links"][0]["faults"] = json!({"packets": [{"flow": 1, "class": "acks", "faults": []}]});
     assert!(refusal(&pings).contains("not of TCP"));
+}
+
+#[test]
+fn routes_change_in_order_over_known_links() {
+    let cases = [
+        ("/flows/0/routes/0/at_ns", json!(0), "`flows[0].routes[0].at_ns` cannot be 0"),
+        (
+            "/flows/0/routes/1/at_ns",
+            json!(S),
+            "routes[1].at_ns` cannot be 1000000000: expected 1000000001",
+        ),
+        ("/flows/0/routes/0/path", json!([]), "`flows[0].routes[0].path` cannot be empty"),
+        ("/flows/0/routes/0/path", json!([9]), "`flows[0].routes[0].path[0]` cannot be 9"),
+        (
+            "/flows/0/routes/1/reverse_path",
+            json!([0, 0]),
+            "routes[1].reverse_path` cannot be link 0 twice",
+        ),
+        ("/flows/0/path", json!([0, 0]), "`flows[0].path` cannot be link 0 twice"),
+        (
+            "/flows/1/source",
+            json!({"kind": "relay", "from": 0, "buffer_bytes": 100_000}),
+            "`flows[0].routes` cannot be there: expected absent: the flow's proxy",
+        ),
+    ];
+    for (pointer, value, expected) in cases {
+        let mut spec = routes();
+        *spec.pointer_mut(pointer).expect(pointer) = value;
+        let message = refusal(&spec);
+        assert!(message.contains(expected), "{pointer}: {message}");
+    }
+    let mut many = routes();
+    let path = many["flows"][0]["routes"][0].clone();
+    let at = |at_ns: u64| {
+        let mut route = path.clone();
+        route["at_ns"] = json!(at_ns);
+        route
+    };
+    many["flows"][0]["routes"] = (1..=10_001).map(at).collect();
+    assert!(refusal(&many).contains("`flows[0].routes` cannot be 10001"));
 }

@@ -40,6 +40,8 @@ pub(crate) enum Event {
     Source(ConnectionId),
     /// Arrival of packets whose path has no link.
     ZeroLinkPath,
+    /// Change of routes.
+    RouteChange,
     /// End of a sampling interval, or phase boundary.
     Observe,
 }
@@ -70,7 +72,8 @@ impl Event {
             Self::Wakeup(connection) => (6, connection.0),
             Self::Source(connection) => (7, connection.0),
             Self::ZeroLinkPath => (8, 0),
-            Self::Observe => (9, 0),
+            Self::RouteChange => (9, 0),
+            Self::Observe => (10, 0),
         };
         debug_assert!(position < POSITIONS);
         kind << POSITION_BITS | u64::from(position)
@@ -89,6 +92,7 @@ impl Event {
             6 => Self::Wakeup(ConnectionId(position)),
             7 => Self::Source(ConnectionId(position)),
             8 => Self::ZeroLinkPath,
+            9 => Self::RouteChange,
             _ => Self::Observe,
         }
     }
@@ -384,6 +388,7 @@ mod tests {
                 Event::Wakeup(ConnectionId(position)),
                 Event::Source(ConnectionId(position)),
                 Event::ZeroLinkPath,
+                Event::RouteChange,
                 Event::Observe,
             ] {
                 assert_eq!(Event::unpack(event.pack()), event);

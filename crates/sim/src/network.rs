@@ -163,11 +163,20 @@ impl Network {
         self.wire.pop_front()
     }
 
+    /// Makes the changes of routes that are due, and schedules the next one.
+    #[cold]
+    pub fn change_routes(&mut self, now: Time) {
+        self.routes.change(now);
+        if let Some(at) = self.routes.next_change() {
+            self.agenda.schedule(at, Event::RouteChange);
+        }
+    }
+
     /// Assigns the route of `flow` to its next connection, and returns that connection.
     pub fn admit(&mut self, flow: FlowId) -> ConnectionId {
         let connection = self.routes.admit(flow);
         let route = self.routes.of(connection);
-        for link in route.path.links.iter().chain(&route.reverse_path.links) {
+        for link in route.path.links().chain(route.reverse_path.links()) {
             self.hops[link.index()].link.admit(connection, flow);
         }
         connection
@@ -248,7 +257,7 @@ impl Network {
         let route = self.routes.of(first.connection);
         let forward = first.transport.is_forward();
         let path = if forward { &route.path } else { &route.reverse_path };
-        let next = path.get(first.hop + 1);
+        let next = path.after(first.hop);
         if first.is_corrupted && next.is_none() {
             // The checksum at the receiver is wrong.
             if let Some(place) = first.transport.payload_place() {
@@ -264,8 +273,8 @@ impl Network {
         let mut packet = *first;
         hop.link.forget_first();
         match next {
-            Some(next) => {
-                packet.hop += 1;
+            Some((hop, next)) => {
+                packet.hop = hop;
                 self.push(now, next, packet, sink);
             }
             None => self.enter_access(now, line, packet.connection, packet.transport),
@@ -308,14 +317,15 @@ impl Network {
             );
         }
         let route = self.routes.of(connection);
-        match route.reverse_path.get(0) {
+        match route.reverse_path.first() {
             None => {
                 let line = route.line;
                 self.enter_access(now, line, connection, body);
             }
-            Some(link) => {
-                let dscp = route.dscp;
-                self.push(now, link, packet(connection, dscp, body, ecn), sink);
+            Some((hop, link)) => {
+                let mut packet = packet(connection, route.dscp, body, ecn);
+                packet.hop = hop;
+                self.push(now, link, packet, sink);
             }
         }
     }
@@ -355,7 +365,7 @@ impl Network {
     /// Forwards the packet that a NIC has finished sending, and starts to send the next one.
     pub fn on_nic_sent<S: EventSink>(&mut self, now: Time, connection: ConnectionId, sink: &mut S) {
         let route = self.routes.of_mut(connection);
-        let first = route.path.get(0);
+        let first = route.path.first();
         let Some(nic) = &mut route.nic else { return };
         let Some(mut packet) = nic.queue.pop_front() else { return };
         nic.queued_bytes -= u64::from(packet.size_bytes);
@@ -365,7 +375,10 @@ impl Network {
         }
         leave(sink, &self.payloads, now, &mut packet);
         match first {
-            Some(link) => self.push(now, link, packet, sink),
+            Some((hop, link)) => {
+                packet.hop = hop;
+                self.push(now, link, packet, sink);
+            }
             None => self.send_without_links(now, packet),
         }
     }

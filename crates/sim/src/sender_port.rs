@@ -24,9 +24,10 @@ impl<S: EventSink> SenderPort<'_, S> {
         let Self { connection, ref mut network, ref mut sink } = *self;
         let route = network.routes.of(connection);
         let mut packet = packet(connection, route.dscp, body, ecn);
-        let Some(link) = route.path.get(0).filter(|_| route.nic.is_none()) else {
+        let Some((hop, link)) = route.path.first().filter(|_| route.nic.is_none()) else {
             return self.send_slow_path(now, packet);
         };
+        packet.hop = hop;
         leave(*sink, &network.payloads, now, &mut packet);
         network.push(now, link, packet, *sink);
     }

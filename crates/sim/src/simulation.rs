@@ -203,6 +203,7 @@ impl<S: EventSink> Simulation<'_, S> {
             }
             Event::Wakeup(connection) => self.on_deadline(now, connection, Deadline::Wakeup),
             Event::Source(connection) => self.act(now, connection),
+            Event::RouteChange => self.world.network.change_routes(now),
             Event::Observe => {}
         }
     }

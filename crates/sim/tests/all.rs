@@ -29,6 +29,7 @@ mod proteus;
 mod proxies;
 mod quic;
 mod receivers;
+mod routes;
 mod scenarios;
 mod slow_starts;
 mod video;

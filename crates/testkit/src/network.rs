@@ -88,6 +88,13 @@ impl Network {
                 expected: format!("one of {}", names.join(", ")),
             }));
         };
+        if !flow.routes.is_empty() {
+            return Err(NetworkError::Spec(SpecError::Unfit {
+                at: "routes".to_owned(),
+                given: "there".to_owned(),
+                expected: "absent: the links of a flow here are fixed".to_owned(),
+            }));
+        }
         let links = |path: &[LinkId]| -> Vec<LinkSpec> {
             path.iter().map(|link| spec.links[link.index()].clone()).collect()
         };

@@ -18,6 +18,7 @@ fn framer() -> FrameBuilder {
         slow_start: None,
         path: vec![LinkId(0)],
         reverse_path: Vec::new(),
+        routes: Vec::new(),
         base_delay_ns: 0,
         start_ns: 0,
         stop_ns: None,

@@ -101,9 +101,7 @@ pub(super) fn check_flows(
         let at = format_args!("{at}.faults.packets[{i}]");
         let Some(number) = rule.flow else { continue };
         let flow = spec.flows.get(number.index());
-        let crossing = flow
-            .filter(|flow| flow.path.contains(&position) || flow.reverse_path.contains(&position));
-        let Some(flow) = crossing else {
+        let Some(flow) = flow.filter(|flow| flow.crosses(position)) else {
             let expected = "the position of a flow that crosses the link";
             return Err(SpecError::unfit(format_args!("{at}.flow"), number, expected));
         };

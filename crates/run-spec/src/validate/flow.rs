@@ -2,18 +2,16 @@
 
 use jostle_link::delay::CONSTANT as DELAY;
 use jostle_units::{
-    DATAGRAM_HEADER_BYTES, FlowId, LINK_HEADER_BYTES, LinkId, MAX_MTU_BYTES, MIN_MTU_BYTES, mss_of,
+    DATAGRAM_HEADER_BYTES, FlowId, LINK_HEADER_BYTES, MAX_MTU_BYTES, MIN_MTU_BYTES, mss_of,
 };
 
 use super::algorithms::{controller, memory};
 use super::{
     MAX_BPS, MAX_BYTES, MAX_DSCP, MAX_NS, MIN_EVERY_NS, SpecError, SpecPath, arrivals, datagrams,
-    media, quantity, quic, receivers, video, web, within,
+    media, quantity, quic, receivers, routes, video, web, within,
 };
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
-/// A packet stores its hop index in eight bits.
-const MAX_HOPS: usize = 255;
 /// Maximum initial window, above any useful bandwidth-delay product.
 const MAX_INITIAL_WINDOW_PACKETS: u32 = 1 << 20;
 
@@ -29,8 +27,7 @@ pub(super) fn check(
     if flow.path.is_empty() && !is_relayed {
         return Err(SpecError::unfit(format_args!("{at}.path"), "empty", "at least one link"));
     }
-    path(format_args!("{at}.path"), &flow.path, spec.links.len())?;
-    path(format_args!("{at}.reverse_path"), &flow.reverse_path, spec.links.len())?;
+    routes::check(at, flow, is_relayed || flow.source.relays().is_some(), spec)?;
     let longest_ns = DELAY.range("delay").map_or(MAX_NS, |(_, max)| max.unsigned_abs());
     within(format_args!("{at}.base_delay_ns"), flow.base_delay_ns, 0..=longest_ns)?;
     within(format_args!("{at}.start_ns"), flow.start_ns, 0..=spec.duration_ns - 1)?;
@@ -98,21 +95,6 @@ fn ungoverned(at: SpecPath<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
         }
     }
     Ok(())
-}
-
-fn path(at: SpecPath<'_>, path: &[LinkId], links: usize) -> Result<(), SpecError> {
-    if path.len() > MAX_HOPS {
-        let given = format!("{} links long", path.len());
-        return Err(SpecError::unfit(at, given, format!("at most {MAX_HOPS} links")));
-    }
-    match path.iter().position(|link| link.index() >= links) {
-        None => Ok(()),
-        Some(i) => Err(SpecError::unfit(
-            format_args!("{at}[{i}]"),
-            path[i],
-            format!("the position of a link, 0 to {}", links - 1),
-        )),
-    }
 }
 
 /// Checks that pings and constant bit rate sources use datagrams and no others do, and that only
@@ -255,8 +237,8 @@ fn packets(flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
         return within("duration_ns", spec.duration_ns, 1..=longest_ns);
     }
     let fastest_bps = flow
-        .path
-        .iter()
+        .paths()
+        .flatten()
         .map(|link| spec.links[link.index()].capacity.bounds_bps().1)
         .max()
         .unwrap_or(0);

@@ -136,9 +136,8 @@ pub(super) fn check_members(
             }
         }
     }
-    let crosses =
-        |flow: &FlowSpec| flow.path.iter().chain(&flow.reverse_path).any(|link| *link == position);
-    let stray = |(flow, class): &(&FlowSpec, &Option<usize>)| class.is_none() && crosses(flow);
+    let stray =
+        |(flow, class): &(&FlowSpec, &Option<usize>)| class.is_none() && flow.crosses(position);
     match spec.flows.iter().zip(&class_of).find(stray) {
         None => Ok(()),
         Some((flow, _)) => Err(SpecError::unfit(

@@ -172,9 +172,11 @@ fn check_acks(spec: &RunSpec) -> Result<(), SpecError> {
     }
     let mut slowest = BTreeMap::new();
     for flow in spec.flows.iter().filter(|flow| !sends_datagrams(flow)) {
-        let rates = flow.path.iter().map(|link| (peak_bps(spec, *link), *link));
-        if let Some((rate_bps, link)) = rates.min() {
-            slowest.insert(link, rate_bps);
+        for path in flow.paths() {
+            let rates = path.iter().map(|link| (peak_bps(spec, *link), *link));
+            if let Some((rate_bps, link)) = rates.min() {
+                slowest.insert(link, rate_bps);
+            }
         }
     }
     let bits_per_s: u128 = slowest.values().map(|bps| u128::from(*bps)).sum();

@@ -245,6 +245,20 @@ pub fn faulty() -> Value {
     spec
 }
 
+/// A flow whose route changes between two links, and back.
+pub fn routes() -> Value {
+    let mut spec = dumbbell();
+    let mut detour = spec["links"][0].clone();
+    detour["name"] = json!("detour");
+    spec["links"].as_array_mut().unwrap().push(detour);
+    let last = spec["links"].as_array().unwrap().len() - 1;
+    spec["flows"][0]["routes"] = json!([
+        {"at_ns": S, "path": [last], "reverse_path": [0]},
+        {"at_ns": 2 * S, "path": [0], "reverse_path": []},
+    ]);
+    spec
+}
+
 /// What stands for a run where somebody else's packets were measured.
 pub fn measured() -> Value {
     let mut spec = dumbbell();

@@ -82,6 +82,7 @@ impl SimulationState {
         };
         world.slice_end += world.slice();
         world.network.agenda.schedule(world.observations.next(), Event::Observe);
+        world.network.change_routes(Time::ZERO);
         for (flow, &BuiltFlow { times, .. }) in (0..).map(FlowId).zip(&world.flows) {
             if times.start < Time::NEVER {
                 world.network.agenda.schedule(times.start, Event::Source(flow.into()));

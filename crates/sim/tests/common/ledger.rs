@@ -118,7 +118,7 @@ impl Ledger {
             start: Time::from_ns(flow.start_ns),
             after: flow.after,
             wait: Span::from_ns(flow.start_ns),
-            forward: flow.path.clone(),
+            forward: flow.paths().flatten().copied().collect(),
             mss_bytes: match &flow.quic {
                 None => u64::from(mss_of(flow.mtu_bytes)),
                 Some(quic) => u64::from(quic.initial_mtu_bytes),

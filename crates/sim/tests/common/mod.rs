@@ -110,6 +110,7 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
         dscp: None,
         path: vec![LinkId(0)],
         reverse_path: vec![],
+        routes: Vec::new(),
         base_delay_ns: rtt_ns,
         after: None,
         start_ns: 0,

@@ -334,6 +334,21 @@ fn any_traits() -> impl Strategy<Value = Traits> {
     })
 }
 
+/// Changes of a flow's route: its data cross the links before `back`, if any, in any order. The
+/// ledger tells data from ACKs by their links.
+fn routes(network: &Network, duration_ns: u64) -> impl Strategy<Value = Vec<RouteSpec>> + use<> {
+    let all = || (0..1 + u32::from(network.two_links)).map(LinkId).collect::<Vec<_>>();
+    let back = vec![LinkId(1 + u32::from(network.two_links)); usize::from(network.reverse_link)];
+    let most = back.len();
+    let path = prop::sample::subsequence(all(), 1..=all().len()).prop_shuffle();
+    let change = (path, prop::sample::subsequence(back, 0..=most));
+    let changes = prop::collection::btree_map(1..duration_ns, change, 1..4).prop_map(|changes| {
+        let route = |(at_ns, (path, reverse_path))| RouteSpec { at_ns, path, reverse_path };
+        changes.into_iter().map(route).collect()
+    });
+    option::weighted(0.3, changes).prop_map(Option::unwrap_or_default)
+}
+
 fn any_flow(
     index: usize,
     network: &Network,
@@ -353,6 +368,7 @@ fn any_flow(
         times,
         nic,
         (0..=rtt_ns, any::<bool>()),
+        routes(network, duration_ns.min(10 * S)),
     )
         .prop_map(
             move |(
@@ -363,6 +379,7 @@ fn any_flow(
                 (start_ns, length_ns),
                 nic,
                 (delay, long),
+                routes,
             )| {
                 // Room for a segment at least.
                 let receive_window_bytes = u64::max(windows.1, u64::from(mtu_bytes));
@@ -379,6 +396,7 @@ fn any_flow(
                     } else {
                         vec![]
                     },
+                    routes,
                     start_ns,
                     stop_ns: length_ns.filter(|_| !finite).map(|length_ns| start_ns + length_ns),
                     source,
