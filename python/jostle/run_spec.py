@@ -414,6 +414,18 @@ class ReorderingSpec(TypedDict):
     occurrence: OccurrenceSpec
 
 
+class RouteSpec(TypedDict):
+    """
+    A change of a flow's route. Every router forwards by the new route from `at_ns` on: packets that
+    are on a link of the old route stay there, and continue on the new route if they meet a link of
+    it.
+    """
+
+    at_ns: int
+    path: list[int]
+    reverse_path: list[int]
+
+
 class BulkSource(TypedDict):
     """Unlimited data."""
 
@@ -715,6 +727,7 @@ class FlowSpec(TypedDict):
     receiver: NotRequired[ReceiverSpec | None]
     receiver_host: NotRequired[str | None]
     reverse_path: list[int]
+    routes: NotRequired[list[RouteSpec]]
     sender_host: NotRequired[str | None]
     slow_start: NotRequired[Algorithm | None]
     source: SourceSpec

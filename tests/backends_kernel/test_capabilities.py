@@ -315,3 +315,12 @@ def test_links_that_tc_is_not_are_those_of_virtual_time(key, value, message, def
     for kind in ("realtime", "native"):
         with pytest.raises(InputError, match=f"{message}.*--backend kernel"):
             capabilities.check(spec, defaults, kind)
+
+
+def test_routes_change_at_an_exact_time_in_virtual_time_only(defaults):
+    text = PARKING_LOT.replace('["back"]', '["back"]\nroutes = [{ at = "3 s", path = ["first"] }]')
+    assert not capabilities.problems(spec_of(text), defaults, "virtual")
+    for kind in ("native", "realtime"):
+        (problem,) = capabilities.problems(spec_of(text), defaults, kind)
+        assert problem.key == "flows.long.routes"
+        assert "virtual-time kernel" in problem.text

@@ -167,3 +167,72 @@ def test_a_shaper_within_a_link_of_ours_sends_when_it_may(backend, simulator):
     late = [overall(run.run(spec), "flows", phase="late") for run in (backend, simulator)]
     assert late[0]["goodput_bps"] == pytest.approx(late[1]["goodput_bps"], rel=0.01)
     assert late[1]["goodput_bps"] == pytest.approx(10e6 * 1448 / 1514, rel=0.01)
+
+
+ROUTES = """
+duration          = "6 s"
+sampling_interval = "10 ms"
+[phases]
+second = ["3 s", "4 s"]
+[[links]]
+name  = "far"
+rate  = "20 Mbit/s"
+delay = "50 ms"
+loss  = "1 %"
+queue = { kind = "drop_tail", limit = "400 kB" }
+[[links]]
+name  = "near"
+rate  = "10 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop_tail", limit = "100 kB" }
+[[links]]
+name  = "last"
+rate  = "100 Mbit/s"
+delay = "1 ms"
+queue = { kind = "drop_tail", limit = "100 kB" }
+[[links]]
+name  = "back"
+rate  = "5 Mbit/s"
+delay = "30 ms"
+queue = { kind = "drop_tail", limit = "100 packets" }
+[[flows]]
+name         = "one"
+controller   = "none"
+source       = { kind = "cbr", rate = "2 Mbit/s", size = "250 B" }
+rtt          = "100 ms"
+path         = ["far", "last"]
+reverse_path = ["back"]
+routes = [
+    { at = "2 s", path = ["near", "last"], reverse_path = [] },
+    { at = "4 s", path = ["far", "last"], reverse_path = ["back"] },
+]
+"""
+
+
+def test_packets_move_to_the_links_of_a_new_route(backend, simulator):
+    """At the change, packets of both routes arrive."""
+    records = [run.run(spec_of(ROUTES)) for run in (backend, simulator)]
+    for link in ("far", "near", "last"):
+        theirs, ours = (per_interval(record, "sent_packets", link) for record in records)
+        assert sum(theirs) == pytest.approx(sum(ours), abs=3), link
+        assert max(abs(a - b) for a, b in zip(theirs, ours, strict=True)) <= 2, link
+    theirs, ours = ([round(it) for it in record.flows["received_packets"]] for record in records)
+    # From 10 ms after the change to 50 ms after it, twice as many packets arrive.
+    assert sum(theirs[202:205]) == pytest.approx(sum(ours[202:205]), abs=3) == 60
+    assert sum(theirs) == pytest.approx(sum(ours), abs=3)
+    lost = [overall(record, "links")["dropped_loss_packets"] for record in records]
+    assert lost[0] == pytest.approx(lost[1], abs=1)
+    assert lost[1] > 20
+
+
+@pytest.mark.parametrize("transport", ["tcp", "quic"])
+def test_connections_over_changing_routes_are_those_of_the_simulator(transport, backend, simulator):
+    text = ROUTES.replace('loss  = "1 %"\n', "").replace('"none"', '"cubic"')
+    text = text.replace('source       = { kind = "cbr", rate = "2 Mbit/s", size = "250 B" }', "")
+    spec = spec_of(text, {"flows.one.transport": f'"{transport}"'})
+    records = [run.run(spec) for run in (backend, simulator)]
+    theirs, ours = (overall(record, "flows") for record in records)
+    assert theirs["goodput_bps"] == pytest.approx(ours["goodput_bps"], rel=0.05)
+    theirs, ours = (overall(record, "flows", phase="second") for record in records)
+    assert theirs["goodput_bps"] == pytest.approx(ours["goodput_bps"], rel=0.05)
+    assert theirs["rtt_mean_s"] == pytest.approx(ours["rtt_mean_s"], rel=0.05)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jostle.backends.registry import DEFAULT
 from jostle.results.number_format import count
+from jostle.scenario.flow_links import forward_links
 from jostle.scenario.registry import engine_rows
 from jostle.scenario.resolve.sources import NO_CONTROLLER
 
@@ -147,7 +148,7 @@ def _status_of_flow(spec: Spec, flow: FlowSpec) -> ValidationStatus:
 
 def _slowest_queue(spec: Spec, flow: FlowSpec) -> str:
     """Return the queue of the slowest link of a flow; a link whose rate varies is the slowest."""
-    links = [spec["links"][at] for at in flow["path"]]
+    links = [spec["links"][at] for at in forward_links(flow)]
     if not links:
         return ""
 

@@ -11,6 +11,7 @@ from jostle.errors import InputError, unknown
 from jostle.inference.advised_changes import NOW, Change, Senders
 from jostle.inference.flow_benefits import traffic_groups, voice_flows
 from jostle.scenario import Scenario
+from jostle.scenario.flow_links import forward_links
 from jostle.scenario.resolve.key_paths import changed, find
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ __all__ = ["AdviceSetup", "make_setup"]
 
 ALL: Final = "all"
 NONE: Final = "none"
-_PATH_KEYS: Final = ("rtt", "path", "reverse_path", "from", "to")
+_PATH_KEYS: Final = ("rtt", "path", "reverse_path", "routes", "from", "to")
 """Keys of a flow that a probe copies."""
 _PREFIX: Final = "probe-"
 _LINKS: Final = 2
@@ -126,7 +127,7 @@ class AdviceSetup:
         if "links" not in self.network.tables:
             return every, ""
         # Queues are at links that are slower than the one before.
-        used = dict.fromkeys(at for flow in self.spec["flows"] for at in flow["path"])
+        used = dict.fromkeys(at for flow in self.spec["flows"] for at in forward_links(flow))
         slowest = sorted(used, key=lambda at: _least_rate(self.spec, at))[:_LINKS]
         names = [every[at] for at in sorted(slowest)]
         rest = [name for name in every if name not in names]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from jostle.inference.candidates import candidates
+from jostle.scenario.flow_links import forward_links
 from jostle.scenario.parsing.quantities import PACKET_BYTES, format_short
 from jostle.scenario.resolve.key_paths import quoted_name
 from jostle.scenario.service_rate import constant_service
@@ -127,7 +128,7 @@ def _bdp_packets(spec: RunSpec, link: LinkSpec, share: float) -> int | None:
     rtts_ns = [
         flow["base_delay_ns"] + sum(delays[at] for at in (*flow["path"], *flow["reverse_path"]))
         for flow in spec["flows"]
-        if link in [spec["links"][at] for at in flow["path"]]
+        if link in [spec["links"][at] for at in forward_links(flow)]
     ]
     if rate_bps is None or not rtts_ns:
         return None

@@ -27,6 +27,7 @@ from jostle.results.compared_phase import OVERALL
 from jostle.results.measures import Measure, measure, measures
 from jostle.results.number_format import count
 from jostle.results.value_range import has_range, value_range
+from jostle.scenario.flow_links import forward_links
 from jostle.stats import series_band
 
 if TYPE_CHECKING:
@@ -311,7 +312,7 @@ def _capacities(results: FinishedRuns, condition: int, links: pl.DataFrame) -> t
     """Return capacities that vary, as shaded areas like Mahimahi's."""
     rate = measure("throughput")
     areas = []
-    crossed = {at for flow in results.spec_of(condition)["flows"] for at in flow["path"]}
+    crossed = {at for flow in results.spec_of(condition)["flows"] for at in forward_links(flow)}
     for at, link in enumerate(results.spec_of(condition)["links"]):
         if at in crossed and link["capacity"]["kind"] != "constant":
             end_s, values = _by_link(links, link["name"], "capacity_bps")

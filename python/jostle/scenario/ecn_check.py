@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jostle.scenario.flow_links import forward_links
+
 __all__ = ["flows_without_ecn_marking"]
 
 _NEEDING_MARKS = frozenset({"dctcp", "prague"})
@@ -29,7 +31,7 @@ def flows_without_ecn_marking(spec: Mapping[str, Any]) -> Iterator[str]:
         name = flow["controller"]["name"]
         if name not in _NEEDING_MARKS or not flow["ecn"]:
             continue
-        path = [links[index] for index in flow["path"]]
+        path = [links[index] for index in forward_links(flow)]
         if any(_marks(queue) for link in path for queue in _queues_of(link, number)):
             continue
         told = ", ".join(f"{link['name']}: {link['queue']['kind']}" for link in path)

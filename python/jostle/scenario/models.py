@@ -60,6 +60,7 @@ __all__ = [
     "RecordedSeries",
     "RegistryChoice",
     "Reordering",
+    "RouteChange",
     "ScenarioFile",
     "Tcp",
     "Transport",
@@ -379,6 +380,17 @@ class Proxy(ScenarioTable):
     """Pacing of the connection that the proxy opens; by default the flow's."""
 
 
+class RouteChange(ScenarioTable):
+    """A change of a flow's route. Packets in flight stay on the links of the old route."""
+
+    at: fields.PositiveSpan
+    """Time from which routers forward by the new route."""
+    path: list[str] | None = None
+    """Links from the sender to the receiver; unchanged if absent."""
+    reverse_path: list[str] | None = None
+    """Links from the receiver to the sender; unchanged if absent."""
+
+
 class Flow(ScenarioTable):
     """A sender, a receiver, and the path between them."""
 
@@ -430,6 +442,8 @@ class Flow(ScenarioTable):
     """Names of the links from the sender to the receiver."""
     reverse_path: list[str] = Field(default_factory=list)
     """Names of the links from the receiver to the sender."""
+    routes: list[RouteChange] = Field(default_factory=list)
+    """Changes of `path` and `reverse_path` during the run."""
     direction: Literal["down", "up"] = "down"
     """Direction of the data: `"down"` uses `downlink`, `"up"` uses `uplink`. If the flow has a
     `path`, `"up"` swaps it with `reverse_path`."""

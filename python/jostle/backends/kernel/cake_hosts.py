@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from jostle.backends.base import Spec
 from jostle.backends.kernel.unsupported import Problem, flow_key
 from jostle.run_spec import LinkPart
+from jostle.scenario.flow_links import forward_links, reverse_links
 
 _MOST_HOSTS = 1024
 # Ends of a packet's path that an isolation mode considers: 0 is the source, 1 the destination.
@@ -54,9 +55,9 @@ def _flow_paths(number: int, spec: Spec) -> list[_FlowPath]:
     found = []
     for position, flow in enumerate(spec["flows"]):
         ends = (flow.get("sender_host"), flow.get("receiver_host"))
-        if number in flow["path"]:
+        if number in forward_links(flow):
             found.append(_FlowPath(position, backward=False, hosts=ends))
-        if number in flow["reverse_path"]:
+        if number in reverse_links(flow):
             found.append(_FlowPath(position, backward=True, hosts=ends[::-1]))
     shared = [Counter(path.hosts[end] for path in found) for end in (0, 1)]
 

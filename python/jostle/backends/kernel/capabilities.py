@@ -21,6 +21,7 @@ from jostle.backends.kernel.unsupported import Problem, flow_key, link_key
 from jostle.errors import InputError
 from jostle.kernel_images import Kind
 from jostle.run_spec import FlowSpec, LinkPart, LinkSpec
+from jostle.scenario.flow_links import paths, reverse_paths
 
 _SIMULATOR = "the simulator can"
 _VIRTUAL = "the virtual-time kernel has: run it with --backend kernel"
@@ -82,6 +83,9 @@ def problems(
             found.extend(_problems_of_extras(link))
     for flow in spec["flows"]:
         found.extend(_flow_problems(flow))
+        if flow.get("routes") and kind != "virtual":
+            text = "routes do not change at an exact time in real time; "
+            found.append(Problem(flow_key(flow, "routes"), f"{text}{_VIRTUAL}"))
     connections = [flow for flow in spec["flows"] if flow["transport"] == "tcp"]
     found.extend(controllers.plan(connections, defaults, kind, offer).problems)
     return list(dict.fromkeys(found))
@@ -219,12 +223,13 @@ def _datagram_problems(flow: FlowSpec) -> Iterator[Problem]:
 
 
 def _path_problems(flow: FlowSpec) -> Iterator[Problem]:
-    for key in ("path", "reverse_path"):
-        if len(set(flow[key])) < len(flow[key]):
-            text = f"it crosses a link twice, which routes by address cannot say; {_SIMULATOR}"
-            yield Problem(flow_key(flow, key), text)
-        if len(flow[key]) > _MAX_LINKS:
-            yield Problem(flow_key(flow, key), f"{len(flow[key])} links: at most {_MAX_LINKS}")
+    for key, given in (("path", paths(flow)), ("reverse_path", reverse_paths(flow))):
+        for path in given:
+            if len(set(path)) < len(path):
+                text = f"it crosses a link twice, which routes by address cannot say; {_SIMULATOR}"
+                yield Problem(flow_key(flow, key), text)
+            if len(path) > _MAX_LINKS:
+                yield Problem(flow_key(flow, key), f"{len(path)} links: at most {_MAX_LINKS}")
 
 
 def _quic_problems(flow: FlowSpec) -> Iterator[Problem]:

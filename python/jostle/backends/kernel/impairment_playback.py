@@ -19,6 +19,7 @@ from jostle.backends.kernel import link_extras, packet_sizes
 from jostle.backends.kernel.arrivals import is_many
 from jostle.backends.kernel.guest.netlink import attribute
 from jostle.run_spec import LinkSpec
+from jostle.scenario.flow_links import crossed_links, forward_links, reverse_links
 
 LINK, QUEUE = "jostle_link", "jostle_queue"
 
@@ -53,21 +54,23 @@ def own_links(spec: Spec) -> frozenset[int]:
     `netem` cannot lose the same packets as the simulator. `htb` releases a packet when its
     transmission begins. The correction for jumbo frames (see `topology`) adds the same delay to the
     round trip of a SYN, but on the reverse path. That is wrong for frames, whose one-way delay is
-    measured, and for requests and transfers smaller than a packet.
+    measured, for requests and transfers smaller than a packet, and if the route of a flow changes.
     """
     timed = [
         flow
         for flow in spec["flows"]
         if flow["source"]["kind"] in ("media", "trace") or is_many(flow)
     ]
+    moving = [flow for flow in spec["flows"] if flow.get("routes")]
     web_flows = [flow for flow in spec["flows"] if flow["source"]["kind"] == "web"]
     return frozenset(
         number
         for number, link in enumerate(spec["links"])
         if _is_own(link)
         or packet_sizes.sizes_on(number, spec["flows"]) != {packet_sizes.PACKET_BYTES}
-        or any(number in flow["path"] for flow in timed)
-        or any(number in flow["reverse_path"] for flow in web_flows)
+        or any(number in forward_links(flow) for flow in timed)
+        or any(number in reverse_links(flow) for flow in web_flows)
+        or any(number in crossed_links(flow) for flow in moving)
     )
 
 

@@ -31,6 +31,7 @@ from jostle.backends.kernel.topology import (
 from jostle.kernel_images import Image, Kind
 from jostle.kernel_images.controller_modules import is_kernel_controller
 from jostle.run_spec import DelaySpec, FlowSpec, LinkPart
+from jostle.scenario.flow_links import paths, reverse_paths
 from jostle.scenario.resolve.algorithms import queue_limit_bytes
 
 WITH_DETAILS = ("bbr", "dctcp", "illinois", "nv", "vegas", "yeah")
@@ -213,8 +214,12 @@ def _queue_bytes(queue: LinkPart, packet_bytes: int) -> int:
 
 
 def _base_rtt_ns(spec: Spec, flow: FlowSpec) -> int:
-    links = [spec["links"][number] for number in (*flow["path"], *flow["reverse_path"])]
-    return int(flow["base_delay_ns"] + sum(_longest_delay_ns(link["delay"]) for link in links))
+    """Return the longest base RTT of a flow's routes."""
+    delays_ns = [_longest_delay_ns(link["delay"]) for link in spec["links"]]
+    ways = zip(paths(flow), reverse_paths(flow), strict=True)
+    return flow["base_delay_ns"] + max(
+        sum(delays_ns[number] for number in (*there, *back)) for there, back in ways
+    )
 
 
 def _longest_delay_ns(delay: DelaySpec) -> int:
@@ -374,7 +379,8 @@ def _file_bytes(spec: Spec, number: int) -> int:
         size_bytes = _core.Traffic(canonical_json(spec)).application(number).next_message_bytes()
         assert size_bytes is not None, "a transfer has a size"
         return size_bytes
-    rates_bps = [impairment_playback.peak_bps(spec["links"][link]) for link in flow["path"]]
+    peaks_bps = [impairment_playback.peak_bps(link) for link in spec["links"]]
+    rate_bps = max(min(peaks_bps[link] for link in path) for path in paths(flow))
     if flow["nic_rate_bps"] is not None:
-        rates_bps.append(flow["nic_rate_bps"])
-    return min(rates_bps) * spec["duration_ns"] // 8_000_000_000 + _SPARE_BYTES
+        rate_bps = min(rate_bps, flow["nic_rate_bps"])
+    return rate_bps * spec["duration_ns"] // 8_000_000_000 + _SPARE_BYTES

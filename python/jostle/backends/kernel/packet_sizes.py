@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jostle.run_spec import FlowSpec
+from jostle.scenario.flow_links import forward_links
 
 MTU_BYTES = 1500
 """Default MTU of Ethernet devices."""
@@ -46,4 +47,4 @@ def payload_bytes(flow: FlowSpec) -> int:
 
 def sizes_on(link: int, flows: Sequence[FlowSpec]) -> set[int]:
     """Return the sizes of full packets on a link; 1514 bytes if only ACKs cross it."""
-    return {packet_bytes(flow) for flow in flows if link in flow["path"]} or {PACKET_BYTES}
+    return {packet_bytes(flow) for flow in flows if link in forward_links(flow)} or {PACKET_BYTES}

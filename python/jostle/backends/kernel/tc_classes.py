@@ -13,6 +13,7 @@ from typing import Any
 
 from jostle.backends.base import Spec
 from jostle.run_spec import FlowSpec, LinkPart, LinkSpec
+from jostle.scenario.flow_links import crossed_links
 
 PRIO = "prio"
 _DRR = "drr"
@@ -44,7 +45,7 @@ def classes_of(number: int, spec: Spec) -> list[dict[str, Any]]:
             "queue": tail,
         }
         for position, flow in enumerate(spec["flows"])
-        if number in (*flow["path"], *flow["reverse_path"])
+        if number in crossed_links(flow)
     ]
 
 

@@ -12,6 +12,14 @@ applied on the receiver's device `back`. On the sender it would affect TCP small
 packets in the sender's qdiscs. A capture sees packets after the qdiscs of its host. With captures,
 a router `h<i>` next to the receiver therefore applies the delay, so that ACKs are captured when
 they leave.
+
+If the route of a flow changes, a router of the flow is at both ends of all its paths, so that its
+hosts keep one device::
+
+    s0 ─out──in─ x0 ─to.0─ a0 … z0 ─to.v0──in.z0─ v0 ─out──in─ r0
+                  └──to.1─ a1 … z1 ─to.v0──in.z1──┘
+
+The timetable changes routes in `x0` and in the routers of the links.
 """
 
 from __future__ import annotations
@@ -32,6 +40,13 @@ from jostle.backends.kernel import (
 from jostle.backends.kernel.addresses import receiver_address, sender_address
 from jostle.backends.kernel.guest.netlink import ROOT
 from jostle.run_spec import FlowSpec, LinkSpec
+from jostle.scenario.flow_links import (
+    crossed_links,
+    forward_links,
+    paths,
+    reverse_links,
+    reverse_paths,
+)
 
 _QUEUE, _FAR = "queue", "far"
 # Name prefixes of a link's routers.
@@ -127,7 +142,7 @@ class Topology:
     queues
         Location of each link's queue, and of its random losses.
     timetable
-        `tc` commands that are due during the run.
+        Commands of `tc`, and routes through devices, that are due during the run.
     """
 
     hosts: dict[str, Host] = field(default_factory=dict)
@@ -168,7 +183,8 @@ def topology(spec: Spec, machine: Machine) -> Topology:
             )
     for number, flow in enumerate(spec["flows"]):
         _lay_flow(made, number, flow, spec, machine, own_links=own_links)
-    made.timetable = _timetable(spec, machine, own_links)
+    made.timetable += _timetable(spec, machine, own_links)
+    made.timetable.sort(key=lambda entry: int(entry["at_ns"]))
     return made
 
 
@@ -231,10 +247,10 @@ def _lay_classes(
             address_of(flow)
             for flow in entry["flows"]
             for direction, address_of in (
-                ("path", receiver_address),
-                ("reverse_path", sender_address),
+                (forward_links, receiver_address),
+                (reverse_links, sender_address),
             )
-            if number in spec["flows"][flow][direction]
+            if number in direction(spec["flows"][flow])
             and not tc_classes.is_by_dscp(spec["flows"][flow], entry)
         ]
         for entry in found
@@ -321,7 +337,7 @@ def _lay_flow(
     for end in (sender, receiver):
         end.mtu_bytes = flow["mtu_bytes"]
         end.sysctls |= _end_sysctls(flow)
-    for router in (f"{kind}{link}" for link in flow["path"] for kind in _ROUTERS):
+    for router in (f"{kind}{link}" for link in forward_links(flow) for kind in _ROUTERS):
         if router in made.hosts:
             made.hosts[router].mtu_bytes = max(made.hosts[router].mtu_bytes, flow["mtu_bytes"])
     here, there = sender_address(number), receiver_address(number)
@@ -345,8 +361,56 @@ def _lay_flow(
     if flow.get("dscp"):
         sender.tc += _dscp("out", flow["dscp"] or 0)
         receiver.tc += _dscp("back", flow["dscp"] or 0)
-    _lay_route(made, (sender.name, "out"), flow["path"], (receiver.name, "in"), there)
-    _lay_route(made, (delayer.name, "back"), flow["reverse_path"], (sender.name, "back"), here)
+    ends = ((sender.name, "out"), (receiver.name, "in"))
+    back_ends = ((delayer.name, "back"), (sender.name, "back"))
+    if not flow.get("routes"):
+        _lay_route(made, ends[0], flow["path"], ends[1], there)
+        _lay_route(made, back_ends[0], flow["reverse_path"], back_ends[1], here)
+        return
+    times_ns = [route["at_ns"] for route in flow["routes"]]
+    for routers, points, ways, address in (
+        ((f"x{number}", f"v{number}"), ends, paths(flow), there),
+        ((f"y{number}", f"w{number}"), back_ends, reverse_paths(flow), here),
+    ):
+        _lay_routers_of_flow(made, routers, points, flow["mtu_bytes"])
+        _lay_changing_route(made, routers, ways, times_ns, address)
+
+
+def _lay_routers_of_flow(
+    made: Topology,
+    routers: tuple[str, str],
+    points: tuple[tuple[str, str], tuple[str, str]],
+    mtu_bytes: int,
+) -> None:
+    """Add the routers at both ends of a flow's paths in one direction."""
+    for name in routers:
+        router = made.host(name)
+        router.sysctls |= _ROUTER
+        router.mtu_bytes = mtu_bytes
+    entry, exits = routers
+    made.wire(*points[0], entry, "in")
+    made.wire(exits, "out", *points[1])
+    made.host(exits).ip.append("route add default dev out")
+
+
+def _lay_changing_route(
+    made: Topology,
+    routers: tuple[str, str],
+    ways: Sequence[Sequence[int]],
+    times_ns: Sequence[int],
+    address: str,
+) -> None:
+    """Add all paths between two routers of a flow, and the changes to each path but the first."""
+    entry, exits = routers
+    for path in ways:
+        _lay_path(made, entry, path, exits)
+    for host, device in _devices(entry, ways[0], exits):
+        made.host(host).ip.append(f"route add {address} dev {device}")
+    made.timetable += [
+        {"at_ns": at_ns, "host": host, "device": device, "route": address}
+        for at_ns, path in zip(times_ns, ways[1:], strict=True)
+        for host, device in _devices(entry, path, exits)
+    ]
 
 
 def _dscp(device: str, dscp: int) -> list[str]:
@@ -400,6 +464,20 @@ def _lay_route(
     last = f"z{path[-1]}"
     made.wire(last, f"to.{end_host}", end_host, end_device)
     made.host(last).ip.append(f"route add {address} dev to.{end_host}")
+
+
+def _devices(entry: str, path: Sequence[int], exits: str) -> Iterator[tuple[str, str]]:
+    """Yield the routers at which a path between two routers is decided, with the next device."""
+    following = [*map(str, path), exits]
+    for host, target in zip([entry, *(f"z{link}" for link in path)], following, strict=True):
+        yield host, f"to.{target}"
+
+
+def _lay_path(made: Topology, entry: str, path: Sequence[int], exits: str) -> None:
+    """Add the wires of a path between two routers of a flow."""
+    following = [*((f"a{link}", "in.") for link in path), (exits, "in.")]
+    for (host, device), (target, end) in zip(_devices(entry, path, exits), following, strict=True):
+        made.wire(host, device, target, f"{end}{host}")
 
 
 def _return_delay_ns(flow: FlowSpec, spec: Spec, own_links: Set[int], at_ns: int) -> int:
@@ -460,12 +538,12 @@ def _timetable(spec: Spec, machine: Machine, own_links: Set[int]) -> list[dict[s
             )
             entries.append({"at_ns": at_ns, "host": f"a{number}", "tc": [change]})
             for position, flow in enumerate(spec["flows"]):
-                if number in (*flow["path"], *flow["reverse_path"]):
+                if number in crossed_links(flow):
                     delay = _netem_delay(_return_delay_ns(flow, spec, own_links, at_ns))
                     change = f"qdisc change dev back root handle 1: {delay}"
                     host = _delayer(spec, position)
                     entries.append({"at_ns": at_ns, "host": host, "tc": [change]})
-    return sorted(entries, key=lambda entry: int(entry["at_ns"]))
+    return entries
 
 
 _EVERYWHERE = {

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from jostle.run_spec import FlowSpec, LinkSpec
+from jostle.scenario.flow_links import crossed_links
 from jostle.scenario.link_extras import Faults, Grants, NumberedFaults, Occurrence
 from jostle.scenario.models import Link, ScenarioFile
 from jostle.scenario.parsing.key_lines import KeyPath
@@ -213,5 +214,5 @@ def assign_fault_flows(
 def _crossing(name: str, link: int, flows: Sequence[FlowSpec]) -> Iterator[int]:
     for position, flow in enumerate(flows):
         is_named = flows[owner(flows, position)]["group"] == name
-        if is_named and link in (*flow["path"], *flow["reverse_path"]):
+        if is_named and link in crossed_links(flow):
             yield position

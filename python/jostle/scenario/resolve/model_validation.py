@@ -252,6 +252,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "quick_start": models.QuickStart,
     "reassignment": models.ReassignmentSlots,
     "handovers": models.Handover,
+    "routes": models.RouteChange,
     "frame_aggregation": models.FrameAggregation,
     "ack_thinning": models.AckThinning,
     "framing": models.Framing,

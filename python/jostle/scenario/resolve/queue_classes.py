@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from jostle.run_spec import ClassSpec, LinkPart, LinkSpec
 from jostle.scenario.dscp import codepoint_name
+from jostle.scenario.flow_links import crossed_links
 from jostle.scenario.models import Queue, QueueClass, RegistryChoice, ScenarioFile
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report, did_you_mean
@@ -183,7 +184,7 @@ def assign_flows(
             continue
         classes = {one["name"]: one for one in link["classes"]}
         for position, spec in enumerate(flows):
-            if number not in (*spec["path"], *spec["reverse_path"]):
+            if number not in crossed_links(spec):
                 continue
             index, flow = entries[flows[owner(flows, position)]["group"]]
             wanted = flow.class_ or flow.name

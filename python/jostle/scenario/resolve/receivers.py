@@ -73,21 +73,31 @@ def _goes_without(flow: Flow) -> bool:
     return flow.source is None or isinstance(flow.source, Bulk | FixedSize | OnOff)
 
 
-def _receive_window(flow: Flow, rtt: int, there: Sequence[LinkFacts]) -> int:
+def _receive_window(flow: Flow, paths: Sequence[tuple[int, Sequence[LinkFacts]]]) -> int:
     """Return the receive window; by default one that never limits the flow.
 
     The default is twice the BDP plus the queue, because a controller may overshoot before it
     detects losses.
     """
     if flow.receive_window is None:
-        needed = [bdp_bytes(one.peak_bps, rtt) + one.queue_bytes for one in there]
+        needed = [
+            bdp_bytes(one.peak_bps, rtt) + one.queue_bytes for rtt, there in paths for one in there
+        ]
         return min(LARGEST, max(_RECEIVE_WINDOW_BYTES, 2 * max(needed, default=0)))
-    return min(LARGEST, flow.receive_window.to_bytes(path_bdp(rtt, there)))
+    return min(LARGEST, flow.receive_window.to_bytes(path_bdp(*paths[0])))
 
 
-def receive_windows(flow: Flow, rtt: int, there: Sequence[LinkFacts]) -> tuple[int, int]:
-    """Return the largest receive window, and the window of the SYN-ACK."""
-    largest = _receive_window(flow, rtt, there)
+def receive_windows(
+    flow: Flow,
+    rtt: int,
+    there: Sequence[LinkFacts],
+    later: Sequence[tuple[int, Sequence[LinkFacts]]] = (),
+) -> tuple[int, int]:
+    """Return the largest receive window, and the window of the SYN-ACK.
+
+    `later` are the RTTs and paths of the flow after changes of its route.
+    """
+    largest = _receive_window(flow, [(rtt, there), *later])
     if is_quic(flow):
         return largest, largest
     if flow.initial_receive_window is None:

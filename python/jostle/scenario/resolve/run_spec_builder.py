@@ -26,11 +26,8 @@ from jostle.scenario.resolve.engine_errors import translate_engine_error
 from jostle.scenario.resolve.kernel_controllers import kernel_controller_spec
 from jostle.scenario.resolve.link_extras import assign_fault_flows
 from jostle.scenario.resolve.links import (
-    BOTTLENECK,
     LinkFacts,
-    is_access_line,
     link_facts,
-    link_names,
     link_spec,
     rate_steps,
     topology,
@@ -47,6 +44,7 @@ from jostle.scenario.resolve.proxies import (
 from jostle.scenario.resolve.python_controllers import controller_spec
 from jostle.scenario.resolve.queue_classes import assign_flows
 from jostle.scenario.resolve.receivers import path_bdp, receive_windows, receiver_spec
+from jostle.scenario.resolve.routes import check_route, later_routes, route, route_specs
 from jostle.scenario.resolve.sampling import check_interval, interval_ns
 from jostle.scenario.resolve.satellite_slots import ReassignmentDraws
 from jostle.scenario.resolve.size_limits import limit_flow_count, limit_hop_count
@@ -343,7 +341,7 @@ def _copies(flow: Flow) -> list[str]:
 def _check_names(file: ScenarioFile, links: Sequence[LinkFacts], report: Report) -> None:
     seen: set[str] = set()
     for index, flow in enumerate(file.flows):
-        behind = ["", *connection_names(flow, _route(flow, links)[0])]
+        behind = ["", *connection_names(flow, route(flow, links)[0])]
         names = [f"{name}{end}" for name in _copies(flow) for end in behind]
         twice = next((name for name in names if name in seen), None)
         if twice is not None:
@@ -363,24 +361,10 @@ def _check_capture(file: ScenarioFile, report: Report) -> None:
         report.add(("capture", "qlog"), message)
 
 
-def _route(flow: Flow, links: Sequence[LinkFacts]) -> tuple[list[LinkFacts], list[LinkFacts]]:
-    """Return the forward and reverse links, without unknown names (reported elsewhere)."""
-    by_name = {link.name: link for link in links}
-    if len(links) == 1 and links[0].name == BOTTLENECK and flow.path is None:
-        return [links[0]], []
-    there, back = (
-        [by_name[name] for name in names if name in by_name]
-        for names in (flow.path or (), flow.reverse_path)
-    )
-    if is_access_line(links):
-        there, back = [links[0]], [links[1]]
-    return (there, back) if flow.direction == "down" else (back, there)
-
-
 def _rtt(flow: Flow, links: Sequence[LinkFacts]) -> int | None:
     if flow.rtt is not None:
         return flow.rtt
-    there, back = _route(flow, links)
+    there, back = route(flow, links)
     defaults = {link.rtt_ns for link in (*there, *back) if link.rtt_ns is not None}
     return defaults.pop() if len(defaults) == 1 else None
 
@@ -424,9 +408,9 @@ class _RequestedParts:
 def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> FlowSpec:
     file, links, registry, report = asked.file, asked.links, asked.registry, asked.report
     flow, path, folder = file.flows[index], ("flows", index), asked.folder
-    _check_route(file, flow, path, links, report)
+    check_route(file, flow, path, links, report)
     _check_times(file, flow, path, report)
-    there, back = _route(flow, links)
+    there, back = route(flow, links)
     positions = asked.positions()
     controller: Algorithm | None
     slow_start: Algorithm | None
@@ -438,7 +422,11 @@ def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> FlowSpec:
         controller, slow_start = foreign_controller(flow, path, report), None
     else:
         controller, slow_start = asked.algorithms(flow, path)
-    receive_window, initial_receive_window = receive_windows(flow, rtt or 0, there)
+    later = [
+        (_rtt_with(rtt or 0, (there, back), changed), changed[0])
+        for changed in later_routes(flow, links)
+    ]
+    receive_window, initial_receive_window = receive_windows(flow, rtt or 0, there, later)
     knows_ecn = asked.knows_ecn(flow, flow.controller.name)
     transport, quic, tcp = transport_spec(
         flow, path, receive_window, path_bdp(rtt or 0, there), report, allow_code=asked.allow_code
@@ -474,6 +462,7 @@ def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> FlowSpec:
     names = [(link.name, positions[link.name]) for link in there]
     # These keys are absent without a value.
     optional = {
+        "routes": route_specs(file, index, links, positions, report),
         "quic": quic,
         "tcp": tcp,
         "sender_host": flow.sender_host,
@@ -491,55 +480,9 @@ def _split(index: int, rtt: int | None, spec: FlowSpec, asked: _RequestedParts) 
     flow = asked.file.flows[index]
     if not flow.proxy:
         return None
-    route = Route(*_route(flow, asked.links), rtt, asked.positions())
+    whole = Route(*route(flow, asked.links), rtt, asked.positions())
     maker = LegResolver(asked.algorithms, asked.knows_ecn, asked.report)
-    return split(flow, ("flows", index), spec, route, maker)
-
-
-def _check_route(
-    file: ScenarioFile, flow: Flow, path: KeyPath, links: Sequence[LinkFacts], report: Report
-) -> None:
-    if not _direction_is_said(flow, path, links, report):
-        return
-    if file.bottleneck is not None:
-        for key, names in (("path", flow.path or []), ("reverse_path", flow.reverse_path)):
-            for index, name in enumerate(names):
-                if not file.links and name != BOTTLENECK:
-                    message = f'there is no link "{name}" — [[links]] have names, [bottleneck] is'
-                    report.add((*path, key, index), f'{message} "{BOTTLENECK}"', ("links",))
-        return
-    known = link_names(links)
-    there = set(known)
-    for key, names in (("path", flow.path or []), ("reverse_path", flow.reverse_path)):
-        crossed: set[str] = set()
-        for index, name in enumerate(names):
-            if report.full:
-                return
-            if name not in there:
-                message = f'there is no link "{name}" — {did_you_mean(name, known)}'
-                report.add((*path, key, index), message, ("links",))
-            elif name in crossed:
-                report.add((*path, key, index), f'link "{name}" is on the way twice', ("links",))
-            crossed.add(name)
-    if links and not flow.path:
-        example = ", ".join(f'"{name}"' for name in known[:2])
-        report.add((*path, "path"), f"missing — name the links in order, as in [{example}]")
-
-
-def _direction_is_said(
-    flow: Flow, path: KeyPath, links: Sequence[LinkFacts], report: Report
-) -> bool:
-    """Check `direction`; return whether link names have to be checked."""
-    if is_access_line(links):
-        for key, names in (("path", flow.path), ("reverse_path", flow.reverse_path)):
-            if names:
-                message = 'with [downlink] and [uplink] the way is said by direction = "up"'
-                report.add((*path, key), f"{message} — remove this key", ("downlink",))
-        return False
-    if flow.direction == "up" and not flow.reverse_path:
-        message = "there is no link for data on the way up — write [downlink] and [uplink]"
-        report.add((*path, "direction"), f"{message}, or a reverse_path", ("links",))
-    return True
+    return split(flow, ("flows", index), spec, whole, maker)
 
 
 def _check_times(file: ScenarioFile, flow: Flow, path: KeyPath, report: Report) -> None:
@@ -561,6 +504,16 @@ def _check_times(file: ScenarioFile, flow: Flow, path: KeyPath, report: Report) 
         report.add(stop_at, f"{stop} is after the end of the run at {run}", ("duration",))
 
 
+def _rtt_with(
+    rtt_ns: int,
+    first: tuple[Sequence[LinkFacts], Sequence[LinkFacts]],
+    changed: tuple[Sequence[LinkFacts], Sequence[LinkFacts]],
+) -> int:
+    """Return the base RTT of a changed route; `rtt_ns` is the base RTT of the first one."""
+    taken = [sum(one.base_delay_ns for one in (*there, *back)) for there, back in (first, changed)]
+    return max(0, rtt_ns - taken[0] + taken[1])
+
+
 def _base_delay(
     flow: Flow,
     rtt: int | None,
@@ -573,7 +526,7 @@ def _base_delay(
     The median jitter of a link counts as its delay, so that a flow's `rtt` is the median RTT of the
     unloaded path.
     """
-    there, back = _route(flow, links)
+    there, back = route(flow, links)
     crossed = [*there, *back]
     delays_at = [(*one.path, key) for one in crossed for key in ("delay", "jitter", "profile")]
     paths = ((*path, "path"), (*path, "reverse_path"), ("links",), ("bottleneck", "profile"))

@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from jostle.scenario.models import ScenarioFile
+from jostle.scenario.models import Flow, RouteChange, ScenarioFile
 from jostle.scenario.parsing.problems import Report
 from jostle.scenario.resolve.grid import GridKey
 
 __all__ = [
     "MAX_ELEMENTS", "condition_count", "count_elements", "limit_flow_count", "limit_hop_count",
+    "named_paths",
 ]  # fmt: skip
 
 MAX_ELEMENTS: Final = 300_000
@@ -37,7 +38,7 @@ def limit_flow_count(file: ScenarioFile, report: Report) -> bool:
 
 def limit_hop_count(file: ScenarioFile, report: Report) -> bool:
     """Check the number of links that all flows cross. Each is looked up per flow."""
-    hops = [flow.count * (len(flow.path or ()) + len(flow.reverse_path)) for flow in file.flows]
+    hops = [flow.count * sum(map(len, named_paths(flow))) for flow in file.flows]
     looked_up = len(file.flows) * len(file.links)
     if sum(hops) <= _MOST_HOPS and looked_up <= _MOST_LOOKED_UP:
         return True
@@ -49,6 +50,12 @@ def limit_hop_count(file: ScenarioFile, report: Report) -> bool:
         message = f"{len(file.flows)} flows with {len(file.links)} links"
         report.add(("flows",), f"{message} — their product is at most {_MOST_LOOKED_UP}")
     return False
+
+
+def named_paths(flow: Flow) -> list[Sequence[str]]:
+    """Return the paths of a flow in both directions, on all its routes."""
+    ends: list[Flow | RouteChange] = [flow, *flow.routes]
+    return [names or () for one in ends for names in (one.path, one.reverse_path)]
 
 
 def count_elements(file: ScenarioFile) -> int:

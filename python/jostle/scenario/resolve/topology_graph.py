@@ -17,6 +17,7 @@ from jostle.scenario.parsing.graph_files import GraphFile, GraphNode
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report, did_you_mean
 from jostle.scenario.parsing.quantities import QuantityError
+from jostle.scenario.resolve.size_limits import named_paths
 from jostle.scenario.resolve.trace_files import TraceFiles
 
 __all__ = ["edge_name", "routed"]
@@ -116,7 +117,7 @@ def routed(file: ScenarioFile, files: TraceFiles, report: Report) -> ScenarioFil
         flows.append(_routed(flow, index, network, report))
     if report.count > before:
         return None
-    crossed = {name for flow in flows for name in (*(flow.path or ()), *flow.reverse_path)}
+    crossed = {name for flow in flows for path in named_paths(flow) for name in path}
     links = [cable.link(name) for name, cable in network.links.items() if name in crossed]
     return file.model_copy(update={"links": links, "flows": flows})
 

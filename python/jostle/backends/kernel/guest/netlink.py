@@ -1,4 +1,4 @@
-"""Netlink interface to traffic control, for options without `tc` syntax and for speed."""
+"""Netlink interface to qdiscs and routes, for options without `tc` syntax and for speed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from .failure import GuestFailure
 
 # linux/netlink.h, linux/rtnetlink.h
-NEW_QDISC, GET_QDISC = 36, 38
-REQUEST, ACKNOWLEDGE, ECHO, EXCLUSIVE, CREATE = 1, 4, 8, 0x200, 0x400
+NEW_ROUTE, NEW_QDISC, GET_QDISC = 24, 36, 38
+REQUEST, ACKNOWLEDGE, ECHO, REPLACE, EXCLUSIVE, CREATE = 1, 4, 8, 0x100, 0x200, 0x400
 _ERROR = 2
 _NESTED = 0x8000
 _HEADER = struct.Struct("=IHHII")
 _TCA_KIND, _TCA_OPTIONS = 1, 2
+_RTA_DST, _RTA_OIF = 1, 4
 
 ROOT = 0xFFFFFFFF
 """Parent of a device's root qdisc."""
@@ -23,6 +24,10 @@ ROOT = 0xFFFFFFFF
 # struct tcmsg
 _TC = struct.Struct("=BxxxiIII")
 TC_BYTES = _HEADER.size + _TC.size
+
+# struct rtmsg of an IPv4 route to one address through a device: RT_TABLE_MAIN, RTPROT_BOOT,
+# RT_SCOPE_LINK, RTN_UNICAST.
+_ROUTE = struct.pack("=BBBBBBBBI", socket.AF_INET, 32, 0, 0, 254, 3, 253, 1, 0)
 
 
 def attribute(number: int, content: bytes) -> bytes:
@@ -42,7 +47,7 @@ def attributes(message: bytes, at: int, end: int) -> Iterator[tuple[int, bytes]]
 
 
 class Device:
-    """A device in the current network namespace, whose qdiscs are queried and changed."""
+    """A device in the current network namespace: its qdiscs, and routes through it."""
 
     def __init__(self, name: str) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
@@ -94,6 +99,22 @@ class Device:
             If the kernel rejects them.
         """
         self._set(kind, handle, parent, options, 0)
+
+    def route(self, address: str) -> None:
+        """Route packets to an address through the device, instead of an earlier route.
+
+        Raises
+        ------
+        GuestFailure
+            If the kernel rejects it.
+        """
+        body = _ROUTE + attribute(_RTA_DST, socket.inet_aton(address))
+        body += attribute(_RTA_OIF, struct.pack("=I", self._index))
+        flags = REQUEST | ACKNOWLEDGE | CREATE | REPLACE
+        try:
+            self.ask(_HEADER.pack(_HEADER.size + len(body), NEW_ROUTE, flags, 0, 0) + body)
+        except OSError as error:
+            raise GuestFailure(f"the route to {address} is refused: {error.strerror}") from error
 
     def _set(self, kind: str, handle: int, parent: int, options: bytes, flags: int) -> None:
         body = attribute(_TCA_KIND, kind.encode() + b"\0")

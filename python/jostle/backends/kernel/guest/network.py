@@ -18,6 +18,7 @@ from . import link_qdiscs
 from .clock import libc, sleep_until
 from .failure import GuestFailure
 from .namespaces import Host, batch
+from .netlink import Device
 
 # One MAC address for both ends of every veth pair. Without ARP, a device sends frames to its own
 # address, which the other end accepts as its own. No packet waits for address resolution.
@@ -250,17 +251,19 @@ def _lost_on_wires() -> int:
 
 
 class LinkSchedule:
-    """`tc` commands that are due at times of the run.
+    """Changes of qdiscs and routes that are due at times of the run.
 
     Parameters
     ----------
     entries
-        `at_ns`, `host` and `tc` of each, in order of time.
+        `at_ns`, `host`, and either commands of `tc`, or the address of a `route` and its `device`;
+        in order of time.
     """
 
     def __init__(self, entries: Sequence[Mapping[str, Any]], hosts: Mapping[str, Host]) -> None:
         self._entries = entries
         self._hosts = hosts
+        self._devices = self._routed_devices()
         self.failure: str | None = None
 
     def start(self, start_ns: int) -> None:
@@ -268,11 +271,26 @@ class LinkSchedule:
         if self._entries:
             threading.Thread(target=self._follow, args=(start_ns,), daemon=True).start()
 
+    def _routed_devices(self) -> dict[tuple[str, str], Device]:
+        """Open the devices of routes: a command of `ip` would take a millisecond of the run."""
+        names = {(it["host"], it["device"]): None for it in self._entries if "route" in it}
+        devices = {}
+        for host, device in names:
+            with self._hosts[host].entered():
+                devices[host, device] = Device(device)
+        return devices
+
+    def _change(self, entry: Mapping[str, Any]) -> None:
+        if "route" in entry:
+            self._devices[entry["host"], entry["device"]].route(entry["route"])
+        else:
+            self._hosts[entry["host"]].batch("tc", entry["tc"])
+
     def _follow(self, start_ns: int) -> None:
         for entry in self._entries:
             sleep_until(start_ns + entry["at_ns"])
             try:
-                self._hosts[entry["host"]].batch("tc", entry["tc"])
+                self._change(entry)
             except GuestFailure as failure:
                 self.failure = str(failure)
                 return
