@@ -136,8 +136,8 @@ routes     = [{ at = "2 s", path = ["A to D", "D to C"], reverse_path = ["C to D
     assert "D to A" in names
     assert len(names) == 8
     drawn = topology(spec)
-    assert "from 2 s" in drawn
-    assert "RTT 20 ms" in drawn
+    assert "RTT 20 ms<" in drawn
+    assert "RTT 80 ms, from 2 s" in drawn
     classes = '{ kind = "drr", limit = "100 packets", classes = { fast = {}, default = {} } }'
     numbered = '[{ flow = "one", lose = [3] }]'
     spec = spec_of(TWO, {"links.near.queue": classes, "links.near.faults.packets": numbered})
@@ -158,11 +158,12 @@ def test_delays_that_hypatia_recorded_apply_to_the_links_of_a_route(tmp_path):
     assert 0.035 < second < 0.038
 
 
-def test_the_report_names_the_first_route():
+def test_the_report_draws_every_route():
     drawn = topology(spec_of())
-    assert "RTT 110 ms at first" in drawn
-    assert drawn.count('class="crossed"') == 3
-    assert drawn.count('class="back"') == 1
+    for label in ("RTT 110 ms<", "RTT 20 ms, from 2 s", "RTT 110 ms, from 4 s"):
+        assert label in drawn
+    assert drawn.count('class="crossed"') == 6
+    assert drawn.count('class="back"') == 2
 
 
 def test_links_of_a_changing_route_have_exact_transmission_times_on_the_kernel():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jostle.report.graph_svg import FlowPath, graph
 from jostle.report.svg import text
 from jostle.results.flow_groups import transport_name
-from jostle.scenario.flow_links import forward_links, paths, reverse_links
+from jostle.scenario.flow_links import paths, reverse_paths
 from jostle.scenario.parsing.quantities import format_short
 from jostle.scenario.service_rate import service_bps
 
@@ -36,10 +36,9 @@ _TOP = 84
 
 @dataclass(frozen=True)
 class _LinkLane:
-    """A flow, or several of an entry with `count`: its labels and its links.
+    """A route of a flow, or of several of an entry with `count`: its labels and its path.
 
-    `path` and `reverse_path` are the links of all routes; `routes` are the paths of the data, with
-    the time from which they are used.
+    `from_ns` is the time from which the flow uses it.
     """
 
     title: str
@@ -47,7 +46,7 @@ class _LinkLane:
     rtt_ns: int
     path: tuple[int, ...]
     reverse_path: tuple[int, ...]
-    routes: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    from_ns: int = 0
 
 
 def topology(spec: Spec) -> str:
@@ -83,22 +82,20 @@ def _graph(links: Sequence[LinkSpec], lanes: Sequence[_LinkLane]) -> str | None:
     ways = [
         FlowPath(
             f"{lane.title} ({lane.note})" if lane.note else lane.title,
-            _since(lane, from_ns),
-            tuple(ends[at][0] for at in path) + tuple(ends[at][1] for at in path[-1:]),
+            _rtt(lane) if lane.path else "",
+            tuple(ends[at][0] for at in lane.path) + tuple(ends[at][1] for at in lane.path[-1:]),
         )
         for lane in lanes
-        for from_ns, path in lane.routes or ((0, lane.path),)
     ]
     rates = [_rate(link) for link in links]
     notes = [", ".join(filter(None, (_rate(link), _delay(link), _queue(link)))) for link in links]
     return graph([(pair[0], pair[1]) for pair in ends], rates, notes, ways)
 
 
-def _since(lane: _LinkLane, from_ns: int) -> str:
-    """Return the base RTT of a lane's first route, or the time from which a later one is used."""
-    if from_ns:
-        return f"from {format_short(from_ns, 'time')}"
-    return f"RTT {format_short(lane.rtt_ns, 'time')}" if lane.path else ""
+def _rtt(lane: _LinkLane) -> str:
+    """Return the base RTT of a route, and the time from which it is used if it is a later one."""
+    since = f", from {format_short(lane.from_ns, 'time')}" if lane.from_ns else ""
+    return f"RTT {format_short(lane.rtt_ns, 'time')}{since}"
 
 
 def _lanes(flows: Sequence[FlowSpec], links: Sequence[LinkSpec]) -> list[_LinkLane]:
@@ -106,11 +103,12 @@ def _lanes(flows: Sequence[FlowSpec], links: Sequence[LinkSpec]) -> list[_LinkLa
     grouped: dict[_LinkLane, list[str]] = {}
     for flow in flows:
         stem = flow["name"].rstrip("0123456789").rstrip("-_ ") or flow["name"]
-        ways = tuple(forward_links(flow)), tuple(reverse_links(flow))
         times_ns = (0, *(route["at_ns"] for route in flow.get("routes", ())))
-        routes = tuple(zip(times_ns, map(tuple, paths(flow)), strict=True))
-        lane = _LinkLane(stem, _controller(flow), _quiet_rtt_ns(flow, links), *ways, routes)
-        grouped.setdefault(lane, []).append(flow["name"])
+        for from_ns, there, back in zip(times_ns, paths(flow), reverse_paths(flow), strict=True):
+            rtt_ns = flow["base_delay_ns"] + _delay_ns((*there, *back), links)
+            ways = tuple(there), tuple(back)
+            lane = _LinkLane(stem, _controller(flow), rtt_ns, *ways, from_ns)
+            grouped.setdefault(lane, []).append(flow["name"])
     lanes = [
         replace(lane, title=names[0] if len(names) == 1 else f"{lane.title} × {len(names)}")
         for lane, names in grouped.items()
@@ -121,10 +119,9 @@ def _lanes(flows: Sequence[FlowSpec], links: Sequence[LinkSpec]) -> list[_LinkLa
     return [*lanes[: MOST_LANES - 1], _LinkLane(f"and {left} more", "", 0, (), ())]
 
 
-def _quiet_rtt_ns(flow: FlowSpec, links: Sequence[LinkSpec]) -> int:
-    """Return the base RTT from initial delays, without jitter."""
-    crossed = (*flow["path"], *flow["reverse_path"])
-    return flow["base_delay_ns"] + sum(links[at]["delay"]["steps"][0]["delay_ns"] for at in crossed)
+def _delay_ns(crossed: Sequence[int], links: Sequence[LinkSpec]) -> int:
+    """Return the sum of the initial delays of links, without jitter."""
+    return sum(links[at]["delay"]["steps"][0]["delay_ns"] for at in crossed)
 
 
 def _controller(flow: FlowSpec) -> str:
@@ -160,8 +157,7 @@ def _lane(number: int, lane: _LinkLane, links: int, width: int) -> list[str]:
     if not lane.path and not lane.reverse_path:
         return parts
     end = width - _RIGHT
-    at_first = " at first" if len(lane.routes) > 1 else ""
-    parts.append(text((end + 8, y + 4), _since(lane, 0) + at_first, "start", "quiet", _RIGHT))
+    parts.append(text((end + 8, y + 4), _rtt(lane), "start", "quiet", _RIGHT))
     parts.append(f'<path class="lane" d="M{_LEFT - 14} {y}H{end}m-6 -4l6 4l-6 4"/>')
     for link in range(links):
         middle = _LEFT + link * (_LINK + _GAP) + _LINK / 2
