@@ -51,7 +51,7 @@ LAYERS = (
     "kernel_images quic scenario",
     "gym emulate backends",
     "figures results store runner",
-    "fidelity measurements report inference studies suites parameter_search",
+    "fidelity measurements report programs inference studies suites parameter_search",
     "cli api",
 )
 PACKAGE_ORDER = " ".join(LAYERS).split()

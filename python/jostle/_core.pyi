@@ -658,6 +658,54 @@ def capture_from_ring(
         If reading or writing fails.
     """
 
+def host_capture_from_ring(
+    name: str,
+    address: str,
+    *,
+    comment: str,
+    system: str,
+    snap_bytes: int,
+    start_ns: int,
+    duration_ns: int,
+    received: int,
+    dropped: int,
+    blocks: str | PathLike[str],
+    file: str | PathLike[str],
+) -> int:
+    """Write the packets that a packet socket of Linux captured on a host as a pcapng file.
+
+    Parameters
+    ----------
+    name, address
+        The host and its IPv4 address.
+    comment
+        Comment of the file.
+    system
+        System that processed the packets, such as the kernel version.
+    snap_bytes
+        Maximum size of the stored part of a packet.
+    start_ns, duration_ns
+        Start of the run on the clock of the packets, and its length. Other packets are omitted.
+    received, dropped
+        Packets that the socket received, and packets of these that did not fit into the ring.
+    blocks
+        Filled blocks of the socket's ring (TPACKET_V3), one after another.
+    file
+        The new file.
+
+    Returns
+    -------
+    int
+        Number of packets in the file.
+
+    Raises
+    ------
+    ValueError
+        If the address is not valid, or if `blocks` is damaged.
+    OSError
+        If reading or writing fails.
+    """
+
 def registry() -> str:
     """Return all registries as a JSON document: lists of entries by kind."""
 

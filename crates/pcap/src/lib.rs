@@ -18,7 +18,7 @@ pub use host_capture::HostCapture;
 use jostle_metrics::EndpointRole;
 use jostle_run_spec::{FlowSpec, RunSpec};
 use jostle_units::FlowId;
-pub use packet_ring::{PacketRing, from_ring};
+pub use packet_ring::{HostRing, PacketRing, from_host_ring, from_ring};
 use pcapng_writer::{Interface, Pcapng, Section};
 
 const PROGRAM: &str = concat!("jostle ", env!("CARGO_PKG_VERSION"));

@@ -2,8 +2,10 @@
 //! version 3 (Documentation/networking/packet_mmap.rst, linux/if_packet.h).
 
 use std::io::{self, Read, Write};
+use std::net::IpAddr;
 
-use super::begin;
+use super::{PROGRAM, begin};
+use crate::pcapng_writer::{Interface, Pcapng, Section};
 use jostle_metrics::EndpointRole;
 use jostle_run_spec::RunSpec;
 use jostle_units::FlowId;
@@ -37,6 +39,47 @@ pub struct PacketRing<'a> {
     pub secrets: &'a str,
 }
 
+/// Metadata of the ring buffer of a host, which sees the packets of all its connections.
+#[derive(Clone, Copy, Debug)]
+pub struct HostRing<'a> {
+    /// Name of the host.
+    pub name: &'a str,
+    /// Its address.
+    pub address: IpAddr,
+    /// Comment of the file.
+    pub comment: &'a str,
+    /// Version of the kernel.
+    pub system: &'a str,
+    /// Maximum size of the stored part of a packet.
+    pub snap_bytes: u32,
+    /// Start of the run on the clock of the packets, in ns.
+    pub start_ns: u64,
+    /// Length of the run.
+    pub duration_ns: u64,
+    /// Packets that passed the socket's filter.
+    pub received: u64,
+    /// Packets of `received` that were dropped because the ring was full.
+    pub dropped: u64,
+}
+
+/// Writes the packets of a host's ring as a pcapng file and returns their number; see `from_ring`.
+///
+/// # Errors
+/// Returns `InvalidData` if `blocks` is damaged, or an I/O error.
+pub fn from_host_ring(
+    ring: &HostRing<'_>,
+    blocks: impl Read,
+    out: impl Write,
+) -> io::Result<u64> {
+    let section = Section { comment: ring.comment, system: ring.system, program: PROGRAM };
+    let interface =
+        Interface { name: ring.name, address: ring.address, snap_bytes: ring.snap_bytes };
+    let mut file = Pcapng::begin(out, &section, &interface)?;
+    let written = copy_packets(&mut file, blocks, ring.start_ns, ring.duration_ns)?;
+    file.finish(ring.duration_ns, ring.received, ring.dropped)?;
+    Ok(written)
+}
+
 /// Writes the packets of a ring as a pcapng file and returns their number. `blocks` contains the
 /// filled blocks one after another. Packets before or after the run are omitted.
 ///
@@ -45,27 +88,38 @@ pub struct PacketRing<'a> {
 pub fn from_ring(
     spec: &RunSpec,
     ring: &PacketRing<'_>,
-    mut blocks: impl Read,
+    blocks: impl Read,
     out: impl Write,
 ) -> io::Result<u64> {
     let mut file = begin(out, spec, ring.flow, ring.end, ring.system)?;
     if !ring.secrets.is_empty() {
         file.secrets(ring.secrets)?;
     }
+    let written = copy_packets(&mut file, blocks, ring.start_ns, spec.duration_ns)?;
+    file.finish(spec.duration_ns, ring.received, ring.dropped)?;
+    Ok(written)
+}
+
+/// Copies the packets of the run from a ring's blocks to a file, and returns their number.
+fn copy_packets<W: Write>(
+    file: &mut Pcapng<W>,
+    mut blocks: impl Read,
+    start_ns: u64,
+    duration_ns: u64,
+) -> io::Result<u64> {
     let mut block = Vec::new();
     let mut written = 0;
     while read_block(&mut blocks, &mut block)? {
         for packet in Packets::of(&block)? {
             let packet = packet?;
             // `None` if the packet was captured before the start of the run.
-            let since_start_ns = packet.time_ns.checked_sub(ring.start_ns);
-            if let Some(time_ns) = since_start_ns.filter(|ns| *ns < spec.duration_ns) {
+            let since_start_ns = packet.time_ns.checked_sub(start_ns);
+            if let Some(time_ns) = since_start_ns.filter(|ns| *ns < duration_ns) {
                 file.packet(time_ns, packet.kept, packet.size_bytes)?;
                 written += 1;
             }
         }
     }
-    file.finish(spec.duration_ns, ring.received, ring.dropped)?;
     Ok(written)
 }
 

@@ -50,6 +50,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::run_spec_schema, module)?)?;
     module.add_function(wrap_pyfunction!(registry::check_file, module)?)?;
     module.add_function(wrap_pyfunction!(packet_ring::capture_from_ring, module)?)?;
+    module.add_function(wrap_pyfunction!(packet_ring::host_capture_from_ring, module)?)?;
     module.add_function(wrap_pyfunction!(pcap_analysis::analyze_captures, module)?)?;
     module.add_function(wrap_pyfunction!(pcap_analysis::capture_formats, module)?)?;
     module.add_function(wrap_pyfunction!(pcap_analysis::sequence_diagrams, module)?)?;

@@ -75,6 +75,23 @@ class Engine(Protocol):
     ) -> int:
         """Write the packets captured by a packet socket of Linux as a pcapng file."""
 
+    def host_capture_from_ring(
+        self,
+        name: str,
+        address: str,
+        *,
+        comment: str,
+        system: str,
+        snap_bytes: int,
+        start_ns: int,
+        duration_ns: int,
+        received: int,
+        dropped: int,
+        blocks: Path,
+        file: Path,
+    ) -> int:
+        """Write the packets that a packet socket of Linux captured on a host as a pcapng file."""
+
     @property
     def METRICS_VERSION(self) -> str:  # noqa: N802
         """Hash of the sources that compute measures."""

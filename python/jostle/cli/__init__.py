@@ -15,6 +15,7 @@ from jostle.cli.advise import advise
 from jostle.cli.analyze import analyze
 from jostle.cli.compare import compare
 from jostle.cli.environment import Environment
+from jostle.cli.exec import exec_
 from jostle.cli.fit import fit
 from jostle.cli.groups import info, link, search, setup, study, suite
 from jostle.cli.identify import identify
@@ -52,7 +53,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
 
 
 _SECTIONS: Final[dict[str, tuple[click.Command, ...]]] = {
-    "Run": (new, run, sweep, plot, view),
+    "Run": (new, run, sweep, exec_, plot, view),
     "Analyze": (compare, validate, search),
     "Compare with references": (study, suite),
     "Real networks": (measure, analyze, identify, fit, advise, link),

@@ -69,7 +69,11 @@ def print_results(results: ResultSet, phases: Sequence[str], view: View) -> None
     """Print the tables of the given `phases`, or of all phases if none is given."""
     if not results.results:
         return
-    to = _headed(results, phases)
+    print_phases(_headed(results, phases), results, phases, view)
+
+
+def print_phases(to: Console, results: ResultSet, phases: Sequence[str], view: View) -> None:
+    """Print the tables of phases without a heading; see `print_results`."""
     windows = {phase.name: phase for phase in results.phases}
     for name in phases or windows:
         window = windows[name]

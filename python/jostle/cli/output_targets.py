@@ -175,7 +175,7 @@ def output_option(
 
 def _wrong(path: str, accepted: Mapping[str, str]) -> str:
     endings = ", ".join(ending for ending in accepted if ending != FOLDER)
-    more = " or / for a folder of figures" if FOLDER in accepted else ""
+    more = " or / for a folder" if FOLDER in accepted else ""
     shown = Path(path).suffix
     what = f"no content has the ending {shown}" if shown else "no ending"
     return f"{what} — end it with {endings}{more}"

@@ -31,9 +31,10 @@ from jostle.scenario.resolve.links import (
 from jostle.scenario.resolve.model_validation import validate
 from jostle.scenario.resolve.trace_files import TraceFiles
 
-__all__ = ["LinkFile", "load"]
+__all__ = ["LinkFile", "load", "located", "resolve"]
 
 _KEYS: Final = ("title", "seed", "rtt", "bottleneck", "links", "reverse")
+_CLASSFUL: Final = ("drr", "prio")
 _LARGEST_SEED: Final = 2**63 - 1
 _REVERSE: Final = "reverse"
 # Placeholders for the other required keys of a scenario, whose models validate the links.
@@ -87,22 +88,52 @@ def load(path: str | Path, *, registry: Registry | None = None) -> LinkFile:
     """
     source = str(path)
     text, document = parse(read_text(path), source)
-    registry = registry or Registry.of_engine()
     report = Report()
+    links = resolve(document, path, report, registry=registry)
+    if links is None:
+        raise located(source, text, document, report)
+    return links
+
+
+def resolve(
+    document: Mapping[str, Any],
+    path: str | Path,
+    report: Report,
+    *,
+    registry: Registry | None = None,
+    more_keys: Sequence[str] = (),
+    in_kernel: bool = False,
+) -> LinkFile | None:
+    """Resolve the links of a document; None if a problem was reported.
+
+    Parameters
+    ----------
+    path
+        The file, for the default title and the folder of trace files.
+    more_keys
+        Keys of the document that are not about links.
+    in_kernel
+        Whether the links are jostle's qdiscs in a kernel, instead of `jostle link emulate`.
+    """
     files = TraceFiles(Path(path).parent)
-    resolved = _Resolver(document, registry, files, report).resolve()
+    registry = registry or Registry.of_engine()
+    resolver = _Resolver(
+        document, registry, files, report, more_keys=more_keys, in_kernel=in_kernel
+    )
+    resolved = resolver.resolve()
     if resolved is None or report.found:
-        lines, places = positions(text), KeyPaths(document)
-        raise ScenarioError(
-            source,
-            [
-                Problem(line_of(lines, at), places.format_path(at), said)
-                for at, said in report.found
-            ],
-        )
-    links, reverse = resolved
+        return None
     title = document.get("title") or Path(path).stem
-    return LinkFile(source, title, document.get("seed", 1), links, reverse)
+    return LinkFile(str(path), title, document.get("seed", 1), *resolved)
+
+
+def located(source: str, text: str, document: Mapping[str, Any], report: Report) -> ScenarioError:
+    """Return the error with all problems of a document, each with its line and key."""
+    lines, places = positions(text), KeyPaths(document)
+    return ScenarioError(
+        source,
+        [Problem(line_of(lines, at), places.format_path(at), said) for at, said in report.found],
+    )
 
 
 class _Resolver:
@@ -112,11 +143,16 @@ class _Resolver:
         registry: Registry,
         files: TraceFiles,
         report: Report,
+        *,
+        more_keys: Sequence[str],
+        in_kernel: bool,
     ) -> None:
         self.document = document
         self.registry = registry
         self.files = files
         self.report = report
+        self.keys = (*_KEYS, *more_keys)
+        self.in_kernel = in_kernel
 
     def resolve(self) -> tuple[list[LinkSpec], list[LinkSpec]] | None:
         """Return the forward and reverse links; None if a problem was reported."""
@@ -146,9 +182,10 @@ class _Resolver:
         add = self.report.add
         for key in self.document:
             if key == "flows":
-                add((key,), "an emulated link has no flows — COMMAND makes the traffic")
-            elif key not in _KEYS:
-                add((key,), f"unknown key — {did_you_mean(key, _KEYS, listed='accepted')}")
+                cross = ", and `iperf3` on more hosts cross traffic" if self.in_kernel else ""
+                add((key,), f"no flows run here — commands make the traffic{cross}")
+            elif key not in self.keys:
+                add((key,), f"unknown key — {did_you_mean(key, self.keys, listed='accepted')}")
         seed, title = self.document.get("seed", 1), self.document.get("title", "")
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= _LARGEST_SEED:
             add(("seed",), f"a seed is a whole number from 0 to {_LARGEST_SEED}")
@@ -225,17 +262,24 @@ class _Resolver:
     def specs(self, facts: Sequence[LinkFacts], rtt_ns: int) -> list[LinkSpec]:
         for one in facts:
             if one.link.queue is not None:
-                self._check_classes(one, one.link.queue)
-                self._check_headers(one, one.link.queue)
+                self._check_queue(one, one.link.queue)
             for index, rule in enumerate(one.link.faults.packets if one.link.faults else ()):
                 if rule.flow is not None:
                     message = "a program's flows have no names — remove it: all are counted"
                     self.report.add((*one.path, "faults", "packets", index, "flow"), message)
-            if one.link.ack_thinning is not None:
+            if one.link.ack_thinning is not None and not self.in_kernel:
                 message = "emulated links do not look for ACKs in packets — remove it"
                 self.report.add((*one.path, "ack_thinning"), message)
         specs = [link_spec(one, rtt_ns, self.registry, self.report, [("rtt",)]) for one in facts]
         return [spec for spec in specs if spec is not None]
+
+    def _check_queue(self, one: LinkFacts, queue: Queue) -> None:
+        if not self.in_kernel:
+            self._check_classes(one, queue)
+            self._check_headers(one, queue)
+        elif queue.kind in _CLASSFUL:
+            message = f'"{queue.kind}": commands have no flows for its classes — fq_codel or cake'
+            self.report.add((*one.path, "queue", "kind"), message)
 
     def _check_classes(self, one: LinkFacts, queue: Queue) -> None:
         """Report classes that no codepoint leads to, except one for all other packets."""

@@ -26,7 +26,8 @@ _PANIC = re.compile(r"Kernel panic - not syncing: .*")
 _LEAST_ROOM_BYTES = 256 << 20
 
 # The guest's wall clock starts at this time, so that runs are reproducible.
-_CLOCK_STARTS_NS = 1_700_000_000 * 10**9
+CLOCK_STARTS_NS = 1_700_000_000 * 10**9
+"""Default start of a virtual kernel's wall clock, in ns since 1970."""
 
 _INIT = """\
 #!/bin/sh
@@ -84,6 +85,7 @@ def run_guest(
     *,
     memory_mb: int = 1024,
     seed: int | None = None,
+    clock_starts_ns: int = CLOCK_STARTS_NS,
     timeout_s: float,
     cancelled: Callable[[], bool] | None = None,
 ) -> GuestOutput:
@@ -109,6 +111,8 @@ def run_guest(
     seed
         Seed of all random numbers of a virtual kernel built by jostle. Default: the host's random
         numbers.
+    clock_starts_ns
+        Start of a virtual kernel's wall clock, in ns since 1970.
     timeout_s
         Timeout in wall time.
     cancelled
@@ -135,7 +139,7 @@ def run_guest(
             init.chmod(0o755)
         except OSError as error:
             raise GuestError(f"cannot write {init}: {error.strerror}") from error
-        command = _command_line(image, init, memory_mb, seed)
+        command = _command_line(image, init, memory_mb, seed, clock_starts_ns)
         return _watch(command, host, token, timeout_s, cancelled)
 
 
@@ -187,7 +191,9 @@ def _watch(
     return GuestOutput(text.removesuffix("\n"), rest.split()[:1] == ["0"], wall_s)
 
 
-def _command_line(image: Image, init: Path, memory_mb: int, seed: int | None) -> list[str]:
+def _command_line(
+    image: Image, init: Path, memory_mb: int, seed: int | None, clock_starts_ns: int
+) -> list[str]:
     words = [
         str(image.path),
         f"mem={memory_mb}M",
@@ -204,7 +210,7 @@ def _command_line(image: Image, init: Path, memory_mb: int, seed: int | None) ->
         f"uml_dir={init.parent}/uml",
     ]
     if image.kind == "virtual":
-        words += ["time-travel=inf-cpu", f"time-travel-start={_CLOCK_STARTS_NS}"]
+        words += ["time-travel=inf-cpu", f"time-travel-start={clock_starts_ns}"]
         if seed is not None:
             words.append(f"jostle.seed={seed}")
     return words

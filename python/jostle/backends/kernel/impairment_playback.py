@@ -122,10 +122,12 @@ def too_fine(link: LinkSpec, duration_ns: int) -> bool:
     return bool(duration_ns * _CORRELATION_CELLS > JITTER_POINTS * jitter["correlation_ns"])
 
 
-def files(spec: Spec, draw: Callable[[int], DrawnImpairments]) -> dict[str, bytes]:
-    """Return the option files of all links that need `jostle_link`, by name."""
+def files(
+    spec: Spec, draw: Callable[[int], DrawnImpairments], links: Iterable[int] | None = None
+) -> dict[str, bytes]:
+    """Return the option files of links, by name; by default of those that need `jostle_link`."""
     found: dict[str, bytes] = {}
-    for number in sorted(own_links(spec)):
+    for number in sorted(own_links(spec) if links is None else links):
         link = spec["links"][number]
         drawn = draw(number)
         messages = (*_link_messages(link, drawn), *link_extras.messages(link, drawn))

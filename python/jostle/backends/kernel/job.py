@@ -40,12 +40,13 @@ WITH_DETAILS = ("bbr", "dctcp", "illinois", "nv", "vegas", "yeah")
 # Burst with which a link compensates a late timer. In virtual time, this is a few microseconds,
 # because reading the clock takes one (arch/um/kernel/time.c, `timer_read`). A larger burst would
 # let an idle link send two packets at once.
-_MACHINES: dict[Kind, Machine] = {
+MACHINES: dict[Kind, Machine] = {
     # HZ = 1000, see jostle/kernel_images/source_patches.py.
     "virtual": Machine(Burst(200, 0), own=True, tick_ns=1_000_000),
     "realtime": Machine(Burst(1600, 1000)),
     "native": Machine(Burst(1600, 100)),
 }
+"""Properties of the kernels, by kind."""
 
 # PIE starts to monitor its queue after half a second.
 _LEAD_NS = 1_000_000_000
@@ -67,7 +68,8 @@ _EVERYTHING_BYTES = 8 << 20
 _MEMORY_BASE_MB, _MEMORY_MOST_MB = 512, 8192
 # Kernel memory of data in flight: the sender's copy of each byte, and buffers per packet.
 _MEMORY_PER_BYTE, _MEMORY_PER_PACKET_BYTES = 2, 3028
-_PAGE_BYTES = 4096
+PAGE_BYTES = 4096
+"""Size of a page of memory."""
 # Memory of two programs, and of the client's file before its memory is released.
 _MEMORY_PER_PROGRAMS_MB = 96
 # Some thousand concurrent connections with two sockets and two threads each.
@@ -78,12 +80,13 @@ _UDP_BUFFER_BYTES = 32 << 20
 _SPARE_BYTES = 1 << 20
 # Time, or number of round trips, without a packet after which a peer is considered hung.
 _PATIENCE_NS, _PATIENCE_ROUND_TRIPS = 3_000_000_000, 10
-_BACKLOG_PACKETS = 10_000_000
+BACKLOG_PACKETS = 10_000_000
+"""Packets in the backlog of a veth device, which are never as many."""
 
 
 def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str, Any]:
     """Return the job of a run, which must have no problems (see `capabilities`)."""
-    network = topology(spec, _MACHINES[image.kind])
+    network = topology(spec, MACHINES[image.kind])
     tcp_flows = [flow for flow in spec["flows"] if flow["transport"] == "tcp"]
     offer = kernel_controllers.KernelOffer(image)
     plan = controllers.plan(tcp_flows, defaults, image.kind, offer)
@@ -131,7 +134,7 @@ def files(
     draw
         Returns the impairments that the engine draws for a link.
     """
-    contents = impairment_playback.files(spec, draw) if _MACHINES[image.kind].own else {}
+    contents = impairment_playback.files(spec, draw) if MACHINES[image.kind].own else {}
     own = {one.file: one.module.content for one in kernel_controllers.modules_of(spec, image)}
     return {**contents, **own, "spec.json": canonical_json(spec).encode()}
 
@@ -215,14 +218,15 @@ def _queue_bytes(queue: LinkPart, packet_bytes: int) -> int:
 
 def _base_rtt_ns(spec: Spec, flow: FlowSpec) -> int:
     """Return the longest base RTT of a flow's routes."""
-    delays_ns = [_longest_delay_ns(link["delay"]) for link in spec["links"]]
+    delays_ns = [longest_delay_ns(link["delay"]) for link in spec["links"]]
     ways = zip(paths(flow), reverse_paths(flow), strict=True)
     return flow["base_delay_ns"] + max(
         sum(delays_ns[number] for number in (*there, *back)) for there, back in ways
     )
 
 
-def _longest_delay_ns(delay: DelaySpec) -> int:
+def longest_delay_ns(delay: DelaySpec) -> int:
+    """Return the maximum delay of a link, jitter included."""
     jitter = delay["jitter"]
     most_ns = 0 if jitter is None else jitter["quantiles"][-1]["value_ns"]
     return int(max(step["delay_ns"] for step in delay["steps"]) + most_ns)
@@ -230,13 +234,13 @@ def _longest_delay_ns(delay: DelaySpec) -> int:
 
 def _machine_sysctls(spec: Spec) -> dict[str, str]:
     # Page limit for all TCP sockets. With the default, a guest with little memory limits itself.
-    pages = (memory_mb(spec) << 20) // _PAGE_BYTES
+    pages = (memory_mb(spec) << 20) // PAGE_BYTES
     limits = f"{pages // 2} {pages * 3 // 4} {pages}"
     sysctls = {
         "net.ipv4.tcp_mem": limits,
         # Packets in the backlog of a veth device; the default of 1000 would drop packets of a
         # burst.
-        "net.core.netdev_max_backlog": str(_BACKLOG_PACKETS),
+        "net.core.netdev_max_backlog": str(BACKLOG_PACKETS),
     }
     if any(flow["transport"] == "quic" for flow in spec["flows"]):
         sysctls["net.core.rmem_default"] = sysctls["net.core.rmem_max"] = str(_UDP_BUFFER_BYTES)

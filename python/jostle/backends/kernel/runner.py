@@ -87,9 +87,7 @@ def run_job(
             (folder / "job.json").write_text(json.dumps(job))
             for name, content in files.items():
                 (folder / name).write_bytes(content)
-            script = folder / "run"
-            script.write_text(_script(folder, program))
-            script.chmod(0o755)
+            script = write_script(folder, program)
             try:
                 output = _run(
                     script,
@@ -101,7 +99,7 @@ def run_job(
                 )
             except GuestError as error:
                 raise KernelRunError(_broken(str(error), modules)) from error
-            _check(output, folder)
+            check_output(output, folder)
             yield folder, output.wall_s
     except OSError as error:
         raise KernelRunError(f"{tempfile.gettempdir()}: {error.strerror or error}") from error
@@ -114,6 +112,14 @@ def _broken(text: str, modules: Sequence[str]) -> str:
     named = ", ".join(f"`{name}`" for name in modules)
     hint = f"\n{_HANDSHAKE_HINT}" if _HANDSHAKE in text else ""
     return f"with the kernel module {named} of yours, {text}{hint}"
+
+
+def write_script(folder: Path, program: str) -> Path:
+    """Write the script that starts a guest program with the job in `folder`; return its path."""
+    script = folder / "run"
+    script.write_text(_script(folder, program))
+    script.chmod(0o755)
+    return script
 
 
 def _script(folder: Path, program: str) -> str:
@@ -212,7 +218,8 @@ def _run_here(script: Path, timeout_s: float, cancelled: Cancelled | None) -> Gu
     return GuestOutput("\n".join(lines), status == 0, time.monotonic() - started_s)
 
 
-def _check(output: GuestOutput, folder: Path) -> None:
+def check_output(output: GuestOutput, folder: Path) -> None:
+    """Raise `KernelRunError` if a guest program ended without a result."""
     if output.ok and (folder / "events.json").exists():
         return
     failures = re.findall(rf"^{re.escape(PREFIX)}(.*)$", output.text, re.MULTILINE)

@@ -28,8 +28,18 @@ def environment(libraries: tuple[str, ...]) -> dict[str, str]:
     libraries
         Paths of the shared libraries of the program.
     """
+    uses_random_device = any(Path(path).name.startswith("libstdc++.") for path in libraries)
+    return _environment(preload=uses_random_device)
+
+
+def environment_of_any() -> dict[str, str]:
+    """Return environment variables for programs whose libraries are unknown; see `environment`."""
+    return _environment(preload=True)
+
+
+def _environment(*, preload: bool) -> dict[str, str]:
     variables = {"OPENSSL_ia32cap": _NO_RDRAND}
-    if any(Path(path).name.startswith("libstdc++.") for path in libraries):
+    if preload:
         preloaded = random_device()
         if preloaded is not None:
             variables["LD_PRELOAD"] = str(preloaded)

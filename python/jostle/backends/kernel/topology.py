@@ -130,6 +130,12 @@ class Host:
     disciplines: list[dict[str, Any]] = field(default_factory=list)
     tc: list[str] = field(default_factory=list)
 
+    def route(self, address: str, device: str) -> None:
+        """Add a route, unless it was added already."""
+        line = f"route add {address} dev {device}"
+        if line not in self.ip:
+            self.ip.append(line)
+
 
 @dataclass
 class Topology:
@@ -171,7 +177,7 @@ def topology(spec: Spec, machine: Machine) -> Topology:
     for number, link in enumerate(spec["links"]):
         largest_bytes = max(packet_sizes.sizes_on(number, spec["flows"]))
         if number in own_links:
-            _lay_own_link(made, number, link, machine, largest_bytes)
+            lay_own_link(made, number, link, machine, largest_bytes)
         else:
             _lay_link(made, number, link, machine, largest_bytes)
         if tc_classes.is_classful(link["queue"]):
@@ -192,12 +198,12 @@ def _lay_routers(made: Topology, number: int) -> tuple[Host, Host]:
     """Add the routers at both ends of a link."""
     enters, leaves = made.host(f"a{number}"), made.host(f"z{number}")
     for router in (enters, leaves):
-        router.sysctls |= _ROUTER
+        router.sysctls |= ROUTER
     enters.ip.append(f"route add default dev {_QUEUE}")
     return enters, leaves
 
 
-def _lay_own_link(
+def lay_own_link(
     made: Topology, number: int, link: LinkSpec, machine: Machine, largest_bytes: int
 ) -> None:
     """Add a link that uses jostle's qdisc, with the queue inside."""
@@ -287,7 +293,7 @@ def _lay_link(
         made.wire(enters.name, _QUEUE, leaves.name, "in")
     else:
         middle = made.host(f"m{number}")
-        middle.sysctls |= _ROUTER
+        middle.sysctls |= ROUTER
         middle.ip.append(f"route add default dev {_FAR}")
         middle.tc.append(f"qdisc add dev {_FAR} root handle 1: {far}")
         made.wire(enters.name, _QUEUE, middle.name, "in")
@@ -354,7 +360,7 @@ def _lay_flow(
     delay_ns = _return_delay_ns(flow, spec, own_links, 0)
     delayer = made.host(_delayer(spec, number))
     if delayer is not receiver:
-        delayer.sysctls |= _ROUTER
+        delayer.sysctls |= ROUTER
         delayer.ip.append("route add default dev back")
         made.wire(receiver.name, "back", delayer.name, "in")
     delayer.tc.append(f"qdisc add dev back root handle 1: {_netem_delay(delay_ns)}")
@@ -364,8 +370,8 @@ def _lay_flow(
     ends = ((sender.name, "out"), (receiver.name, "in"))
     back_ends = ((delayer.name, "back"), (sender.name, "back"))
     if not flow.get("routes"):
-        _lay_route(made, ends[0], flow["path"], ends[1], there)
-        _lay_route(made, back_ends[0], flow["reverse_path"], back_ends[1], here)
+        lay_route(made, ends[0], flow["path"], ends[1], there)
+        lay_route(made, back_ends[0], flow["reverse_path"], back_ends[1], here)
         return
     times_ns = [route["at_ns"] for route in flow["routes"]]
     for routers, points, ways, address in (
@@ -405,7 +411,7 @@ def _lay_changing_route(
     for path in ways:
         _lay_path(made, entry, path, exits)
     for host, device in _devices(entry, ways[0], exits):
-        made.host(host).ip.append(f"route add {address} dev {device}")
+        made.host(host).route(address, device)
     made.timetable += [
         {"at_ns": at_ns, "host": host, "device": device, "route": address}
         for at_ns, path in zip(times_ns, ways[1:], strict=True)
@@ -445,7 +451,7 @@ def _nic_qdiscs(flow: FlowSpec, burst: Burst) -> Iterator[str]:
         yield f"qdisc add dev out {parent} handle 10: {_PACED}"
 
 
-def _lay_route(
+def lay_route(
     made: Topology,
     start: tuple[str, str],
     path: Sequence[int],
@@ -460,10 +466,10 @@ def _lay_route(
     made.wire(*start, f"a{path[0]}", f"in.{start[0]}")
     for link, following in pairwise(path):
         made.wire(f"z{link}", f"to.{following}", f"a{following}", f"in.z{link}")
-        made.host(f"z{link}").ip.append(f"route add {address} dev to.{following}")
+        made.host(f"z{link}").route(address, f"to.{following}")
     last = f"z{path[-1]}"
     made.wire(last, f"to.{end_host}", end_host, end_device)
-    made.host(last).ip.append(f"route add {address} dev to.{end_host}")
+    made.host(last).route(address, f"to.{end_host}")
 
 
 def _devices(entry: str, path: Sequence[int], exits: str) -> Iterator[tuple[str, str]]:
@@ -546,7 +552,7 @@ def _timetable(spec: Spec, machine: Machine, own_links: Set[int]) -> list[dict[s
     return entries
 
 
-_EVERYWHERE = {
+EVERYWHERE = {
     # Asymmetric routes are allowed.
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.default.rp_filter": "0",
@@ -554,7 +560,7 @@ _EVERYWHERE = {
     "net.ipv6.conf.all.disable_ipv6": "1",
     "net.ipv6.conf.default.disable_ipv6": "1",
 }
-_ROUTER = {**_EVERYWHERE, "net.ipv4.ip_forward": "1"}
+ROUTER = {**EVERYWHERE, "net.ipv4.ip_forward": "1"}
 
 
 # Disable later features: larger bursts on short paths (Linux 5.18), compressed ACKs (4.18).
@@ -572,7 +578,7 @@ def _end_sysctls(flow: FlowSpec) -> dict[str, str]:
     largest_bytes = source["buffer_bytes"] if source["kind"] == "relay" else window_bytes
     send_bytes = min(4 * max(window_bytes, largest_bytes) + (16 << 20), 2**31 - 1)
     return {
-        **_EVERYWHERE,
+        **EVERYWHERE,
         "net.ipv4.ip_default_ttl": "255",
         "net.ipv4.tcp_rmem": f"4096 {default_bytes} {receive_bytes}",
         "net.ipv4.tcp_wmem": f"4096 {send_bytes} {send_bytes}",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
-import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,8 @@ from .clock import clock_offset_ns, fine_timers
 from .connections import ConnectionsFlow
 from .datagrams import DatagramFlow, PingFlow
 from .engine import load_engine
-from .failure import GuestFailure, report
+from .entry import guarded, many_files
+from .failure import GuestFailure
 from .flow import Flow
 from .namespaces import Host
 from .proxy import RelayFlow
@@ -31,7 +30,7 @@ def main(folder: Path) -> None:
     """Run the job in `folder`."""
     job: dict[str, Any] = json.loads((folder / "job.json").read_bytes())
     fine_timers()
-    _many_files()
+    many_files()
     network.load_modules(job["modules"])
     network.load_controllers(job["own_modules"], folder)
     network.check_controllers(job["controllers"])
@@ -64,12 +63,6 @@ def main(folder: Path) -> None:
     partial.write_text(json.dumps(events))
     # The file appears under its name only when it is complete.
     partial.rename(folder / "events.json")
-
-
-def _many_files() -> None:
-    """Raise the limit of open files to the maximum, for sockets."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> list[Flow]:
@@ -115,22 +108,8 @@ def _tcp_flow(
     return TcpFlow(number, flow_job, hosts, traffic.application(number))
 
 
-def _status() -> int:
-    try:
-        main(Path(sys.argv[1]))
-    except GuestFailure as failure:
-        return report(str(failure))
-    except OSError as error:
-        named = f"{error.filename}: " if error.filename else ""
-        return report(f"{named}{error.strerror or error}")
-    except Exception:
-        traceback.print_exc()
-        return report("a bug, see above")
-    return 0
-
-
 if __name__ == "__main__":
-    status = _status()
+    status = guarded(main, Path(sys.argv[1]))
     sys.stdout.flush()
     sys.stderr.flush()
     # Sender threads are blocked in the kernel and could not be joined.

@@ -35,6 +35,9 @@ _TPACKET_V3 = 2
 _TP_STATUS_KERNEL, _TP_STATUS_USER = 0, 1
 _SO_ATTACH_FILTER = 26
 _ETH_P_ALL = 3
+# linux/filter.h, linux/if_arp.h: the type of the device, not of the packet.
+_SKF_AD_OFF, _SKF_AD_HATYPE = 0x1_0000_0000 - 0x1000, 28
+_ARPHRD_LOOPBACK = 772
 
 # Offsets in struct tpacket_block_desc.
 _STATUS_AT, _SIZE_AT = 8, 20
@@ -72,12 +75,22 @@ def _filter(kept_bytes: int) -> _Program:
 _NOTHING: _Program = ((0x06, 0, 0, 0),)
 
 
+def _filter_of_host(kept_bytes: int) -> _Program:
+    """Return a filter for `kept_bytes` of every packet that is not on the loopback device."""
+    return (
+        (0x28, 0, 0, _SKF_AD_OFF + _SKF_AD_HATYPE),  # ldh hatype
+        (0x15, 1, 0, _ARPHRD_LOOPBACK),  # jeq loopback: 3
+        (0x06, 0, 0, kept_bytes),  # ret
+        (0x06, 0, 0, 0),  # ret 0
+    )
+
+
 class _HostCapture:
     """Capture of one host into a file."""
 
-    def __init__(self, host: Host, path: Path, kept_bytes: int) -> None:
+    def __init__(self, host: Host, path: Path, program: _Program) -> None:
         with host.entered():
-            self.socket = _packet_socket(kept_bytes)
+            self.socket = _packet_socket(program)
         self._view: memoryview
         self._next = 0
         self._file: BinaryIO = path.open("xb")
@@ -121,7 +134,7 @@ class _HostCapture:
         os.fsync(self._file.fileno())
 
 
-def _packet_socket(kept_bytes: int) -> socket.socket:
+def _packet_socket(program: _Program) -> socket.socket:
     try:
         # Captures all devices of the namespace, which has no traffic yet.
         packet_socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
@@ -129,7 +142,7 @@ def _packet_socket(kept_bytes: int) -> socket.socket:
         raise GuestFailure(
             f"this kernel cannot capture packets ({error.strerror}): it lacks af_packet"
         ) from error
-    _attach(packet_socket, _filter(kept_bytes))
+    _attach(packet_socket, program)
     packet_socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
     frames = BLOCK_BYTES // _FRAME_BYTES * BLOCKS
     # struct tpacket_req3
@@ -153,6 +166,8 @@ class Capture:
     ----------
     wanted
         Host → name of its file in `folder`, and the snap length of datagrams.
+    keep_all
+        Whether to capture packets of every protocol, and apply the snap length to all of them.
 
     Raises
     ------
@@ -161,7 +176,12 @@ class Capture:
     """
 
     def __init__(
-        self, wanted: Mapping[str, tuple[str, int]], hosts: Mapping[str, Host], folder: Path
+        self,
+        wanted: Mapping[str, tuple[str, int]],
+        hosts: Mapping[str, Host],
+        folder: Path,
+        *,
+        keep_all: bool = False,
     ) -> None:
         self._names = list(wanted)
         self._result_pipe: int | None = None
@@ -171,8 +191,10 @@ class Capture:
         # Each host needs two files and a socket, in addition to its namespace.
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        program_of = _filter_of_host if keep_all else _filter
         taps = [
-            _HostCapture(hosts[name], folder / file, kept) for name, (file, kept) in wanted.items()
+            _HostCapture(hosts[name], folder / file, program_of(kept))
+            for name, (file, kept) in wanted.items()
         ]
         self._fork(taps)
 

@@ -32,9 +32,9 @@ _NOBODY = 65534
 _NOT_STARTED = 127
 
 # linux/sched.h, linux/mount.h, linux/prctl.h.
-_CLONE_NEWNS = 0x00020000
-_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT = 1, 2, 4, 32
-_MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18
+CLONE_NEWNS = 0x00020000
+_MS_RDONLY, MS_NOSUID, MS_NODEV, _MS_REMOUNT = 1, 2, 4, 32
+MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 24, 38, 47, 4
 
 _USER_NAMESPACES = "/proc/sys/user/max_user_namespaces"
@@ -73,12 +73,12 @@ def main(in_guest: bool, run: str, writable: Sequence[str], words: Sequence[str]
     program = _located(words[0])
     if in_guest:
         # A program in a new user namespace could mount file systems.
-        _forbid_user_namespaces()
+        forbid_user_namespaces()
     here = os.getcwd()
     _hide(libc, run, writable, list(_named([program, *words[1:]], run)), user)
     # Before this, the current folder is the covered one, whose `..` leads to the complete run.
     os.chdir(here)
-    _drop_rights(libc, user)
+    drop_rights(libc, user.uid, user.gid)
     os.execv(program, list(words))
 
 
@@ -90,7 +90,8 @@ def _located(program: str) -> str:
     return next((path for path in every if os.access(path, os.X_OK)), program)
 
 
-def _forbid_user_namespaces() -> None:
+def forbid_user_namespaces() -> None:
+    """Prevent that a program in a new user namespace mounts file systems."""
     try:
         with open(_USER_NAMESPACES, "w") as file:
             file.write("0")
@@ -115,8 +116,8 @@ def _hide(
     libc: ctypes.CDLL, run: str, writable: Sequence[str], named: Sequence[str], user: User
 ) -> None:
     """Cover the run and all folders that the user cannot enter; mount required files into them."""
-    _check(libc.unshare(_CLONE_NEWNS), "a mount namespace")
-    _mount(libc, "none", "/", flags=_MS_REC | _MS_PRIVATE)
+    check(libc.unshare(CLONE_NEWNS), "a mount namespace")
+    mount(libc, "none", "/", flags=MS_REC | MS_PRIVATE)
     # The program may access only the writable part of the run.
     readable = [path for path in _outermost(named) if not _lies_in(run, path)]
     barriers = [folder for path in (*writable, *readable) for folder in _barriers(path, user)]
@@ -129,9 +130,9 @@ def _hide(
     # Opened before they are covered.
     opened = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in shown]
     for folder in covered:
-        _mount(libc, "tmpfs", folder, "tmpfs", flags=_MS_NOSUID | _MS_NODEV)
+        mount(libc, "tmpfs", folder, "tmpfs", flags=MS_NOSUID | MS_NODEV)
     for path, file in opened:
-        _show(libc, path, file, read_only=path not in writable)
+        show(libc, path, file, read_only=path not in writable)
 
 
 def _lies_in(path: str, folder: str) -> bool:
@@ -159,45 +160,54 @@ def _barriers(path: str, user: User) -> Iterator[str]:
             return
 
 
-def _show(libc: ctypes.CDLL, path: str, file: int, *, read_only: bool) -> None:
+def show(libc: ctypes.CDLL, path: str, file: int, *, read_only: bool) -> None:
     """Mount an open file or folder at its own path, which is covered."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if stat.S_ISDIR(os.fstat(file).st_mode):
         os.makedirs(path, exist_ok=True)
     else:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
-    _mount(libc, f"/proc/self/fd/{file}", path, flags=_MS_BIND | _MS_REC)
+    mount(libc, f"/proc/self/fd/{file}", path, flags=MS_BIND | MS_REC)
     if read_only:
-        flags = _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV
-        _mount(libc, "none", path, flags=flags)
+        flags = MS_BIND | _MS_REMOUNT | _MS_RDONLY | MS_NOSUID | MS_NODEV
+        mount(libc, "none", path, flags=flags)
 
 
-def _drop_rights(libc: ctypes.CDLL, user: User) -> None:
-    """Become an unprivileged user without capabilities, permanently."""
+def drop_rights(libc: ctypes.CDLL, uid: int, gid: int) -> None:
+    """Become a user without capabilities, permanently."""
     with open(_LAST_CAPABILITY) as file:
         last = int(file.read())
     for capability in range(last + 1):
-        _check(libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0), "fewer capabilities")
-    _check(libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "no capabilities")
+        check(libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0), "fewer capabilities")
+    check(libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "no capabilities")
     os.setgroups([])
-    os.setresgid(user.gid, user.gid, user.gid)
-    os.setresuid(user.uid, user.uid, user.uid)
-    _check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
 
 
-def _mount(libc: ctypes.CDLL, source: str, target: str, kind: str = "", *, flags: int) -> None:
-    """Mount a file system. In a new tmpfs, only root may write to the top folder."""
+def mount(
+    libc: ctypes.CDLL,
+    source: str,
+    target: str,
+    kind: str = "",
+    *,
+    flags: int,
+    options: bytes = b"mode=755,size=1m",
+) -> None:
+    """Mount a file system. In a new tmpfs, only root may write to the top folder by default."""
     done = libc.mount(
         os.fsencode(source),
         os.fsencode(target),
         os.fsencode(kind) or None,
         ctypes.c_ulong(flags),
-        b"mode=755,size=1m" if kind else None,
+        options if kind else None,
     )
-    _check(done, f"a mount at {target}")
+    check(done, f"a mount at {target}")
 
 
-def _check(result: int, what: str) -> None:
+def check(result: int, what: str) -> None:
+    """Raise OSError with `what` as its file name if a call of the C library failed."""
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), what)

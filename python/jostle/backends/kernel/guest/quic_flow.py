@@ -12,8 +12,8 @@ from typing import Any
 
 from .flow import Flow, FlowOfJob
 from .namespaces import Host
+from .program import Program
 from .quic_endpoint import COMPLETED
-from .quic_programs import Program
 from .sample_format import FLOW_BYTES
 
 _PORT = 4433

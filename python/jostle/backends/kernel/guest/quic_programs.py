@@ -9,33 +9,24 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import stat
-import subprocess
-import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from .clock import libc, sleep_until
 from .failure import GuestFailure
 from .flow import Flow, FlowOfJob
 from .namespaces import Host
+from .program import EXIT_TIMEOUT_S, ISOLATED_PYTHON, Program, bound_ports
 from .program_sandbox import User
 from .sample_format import FLOW_BYTES, PROGRAMS, UNKNOWN
 
 # Timeout for a server to bind its port. In virtual time, this takes almost no time.
 _READY_WITHIN_NS = 10_000_000_000
 _READY_POLL_S = 0.001
-# Timeout for a program to exit after a signal, and the signals: many programs complete their log
-# only on SIGINT.
-_EXIT_TIMEOUT_S = 1.0
-_EXIT_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-_TAIL_LINES = 12
-_LINE_CHARACTERS = 300
 
 _VARIABLES = ("HOME", "LC_ALL")
 """Environment variables that external programs inherit."""
@@ -43,11 +34,10 @@ _VARIABLES = ("HOME", "LC_ALL")
 _WORK = "work"
 """Working directory of both programs of a flow."""
 
-_PYTHON = (sys.executable, "-I", "-S", "-B")
-_CONFINED = (*_PYTHON, str(Path(__file__).with_name("program_sandbox.py")))
+_CONFINED = (*ISOLATED_PYTHON, str(Path(__file__).with_name("program_sandbox.py")))
 """Command that starts a program without privileges, followed by arguments of `program_sandbox`."""
 
-_PID_NAMESPACE = (*_PYTHON, str(Path(__file__).parents[3] / "safe_io" / "pid_namespace.py"))
+_PID_NAMESPACE = (*ISOLATED_PYTHON, str(Path(__file__).parents[3] / "safe_io" / "pid_namespace.py"))
 """Command that starts a program in a PID namespace, followed by the PID of this process and `-`.
 
 It is used on this machine's kernel, so that all processes end with the program. A guest ends with
@@ -57,96 +47,6 @@ all of its processes.
 # linux/falloc.h: free the memory, but keep the file size.
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 _PUNCH_BYTES = 8 << 20
-
-
-class Program:
-    """A process in a host, with the last lines of its output.
-
-    Parameters
-    ----------
-    role
-        Role in the flow, for messages.
-    environment
-        Environment variables. Without a launcher, the program also inherits all others.
-    hear
-        Called with every line of output.
-    launcher
-        Command that starts the program, before its own words.
-    """
-
-    def __init__(
-        self,
-        role: str,
-        words: Sequence[str],
-        host: Host,
-        environment: Mapping[str, str],
-        *,
-        cwd: Path,
-        hear: Callable[[str], None] = lambda _line: None,
-        launcher: Sequence[str] = (),
-    ) -> None:
-        self.role = role
-        self._hear = hear
-        self.words = words
-        self._said: deque[str] = deque(maxlen=_TAIL_LINES)
-        with host.entered():
-            try:
-                self.process = subprocess.Popen(
-                    [*launcher, *words],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    cwd=cwd,
-                    env=environment if launcher else {**os.environ, **environment},
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise GuestFailure(f"{role} `{words[0]}`: {error.strerror}") from error
-        assert self.process.stdout is not None
-        self._reader = threading.Thread(
-            target=self._listen, args=(self.process.stdout,), daemon=True
-        )
-        self._reader.start()
-
-    def _listen(self, output: IO[bytes]) -> None:
-        # Longer lines are split.
-        while line := output.readline(1 << 16):
-            text = line.decode("utf-8", "replace").strip()
-            if text:
-                self._said.append(text[:_LINE_CHARACTERS])
-                self._hear(text)
-
-    @property
-    def status(self) -> int | None:
-        """Exit status, negative for a signal; None while it runs."""
-        return self.process.poll()
-
-    def end(self) -> None:
-        """Send the exit signals, until the process has ended."""
-        for exit_signal in _EXIT_SIGNALS:
-            if self.status is not None:
-                break
-            try:
-                os.killpg(self.process.pid, exit_signal)
-                self.process.wait(_EXIT_TIMEOUT_S)
-            except (ProcessLookupError, subprocess.TimeoutExpired):
-                continue
-
-    def complaint(self, what: str) -> GuestFailure:
-        """Return a failure with a description and the last output."""
-        self._reader.join(_EXIT_TIMEOUT_S)
-        said = " | ".join(self._said) or "nothing"
-        return GuestFailure(f"the {self.role} `{self.words[0]}` {what}; it said last: {said}")
-
-    def how_it_ended(self) -> str:
-        """Describe the exit status."""
-        status = self.status or 0
-        if status >= 0:
-            return f"ended with status {status}"
-        try:
-            return f"was ended by {signal.Signals(-status).name}"
-        except ValueError:
-            return f"was ended by signal {-status}"
 
 
 class _Counters:
@@ -229,7 +129,7 @@ class ProgramFlow(FlowOfJob):
         server = self._server = self._program("server", self._job["sender"])
         until_ns = time.monotonic_ns() + _READY_WITHIN_NS
         with self._hosts[self._job["sender"]].entered():
-            while not _is_bound(self._job["port"]):
+            while self._job["port"] not in bound_ports("udp"):
                 if server.status is not None:
                     what = f"{server.how_it_ended()} before it could be reached"
                     raise self._about(server.complaint(what))
@@ -285,7 +185,7 @@ class ProgramFlow(FlowOfJob):
         """Report a failure if the server ends too early."""
         status = server.process.wait()
         # A server for a single connection may end shortly before the client.
-        if self.complete.wait(_EXIT_TIMEOUT_S if status == 0 else 0.0) or self._ended.is_set():
+        if self.complete.wait(EXIT_TIMEOUT_S if status == 0 else 0.0) or self._ended.is_set():
             return
         what = f"{server.how_it_ended()} before the client had all data"
         self.failure = server.complaint(what)
@@ -430,15 +330,3 @@ def _filled(word: str, places: Mapping[str, Path]) -> str:
     for name, path in places.items():
         word = word.replace(f"{{{name}}}", str(path))
     return word
-
-
-def _is_bound(port: int) -> bool:
-    """Return whether a socket of the current namespace has bound a UDP port."""
-    for family in ("udp", "udp6"):
-        try:
-            lines = Path("/proc/thread-self/net", family).read_text().splitlines()[1:]
-        except FileNotFoundError:
-            continue
-        if any(int(line.split()[1].rpartition(":")[2], 16) == port for line in lines):
-            return True
-    return False
