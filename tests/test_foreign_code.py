@@ -420,6 +420,15 @@ def by_installed_module(folder: Path) -> Attack:
     )
 
 
+def by_network_file(folder: Path) -> Attack:
+    link = SCENARIO[SCENARIO.index("[bott") : SCENARIO.index("[[flows")]
+    commands = '[[commands]]\nhost = "server"\nserve = "touch ran"\n'
+    commands += '[[commands]]\nhost = "client"\nrun = "touch ran"\n'
+    (folder / "evil.toml").write_text(link + commands, "utf-8")
+    # What runs in the guest writes to a folder of the guest.
+    return Attack(["exec", "evil.toml"], ["`touch ran` on server"], runs=False)
+
+
 def by_link_file(folder: Path) -> Attack:
     text = 'rate = "5 Mbit/s"\ncommand = ["touch", "ran"]\n'
     (folder / "LINK.toml").write_text(text, "utf-8")

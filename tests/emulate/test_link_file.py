@@ -119,7 +119,7 @@ def test_without_a_way_back_a_row_of_links_gets_the_narrowest_rate(tmp_path: Pat
         ),
         (
             ONE + '[[flows]]\nname = "one"\ncontroller = "cubic"\n',
-            ["6: flows: an emulated link has no flows — COMMAND makes the traffic"],
+            ["6: flows: no flows run here — commands make the traffic"],
         ),
         (
             'duration = "10 s"\n' + ONE,

@@ -240,11 +240,8 @@ def _print(done: Outcome) -> None:
 
 
 def _print_command(command: CommandOutcome) -> None:
-    span = (
-        ""
-        if command.ended_s is None
-        else f" after {command.ended_s - (command.started_s or 0):.3f} s"
-    )
+    took_s = None if command.command.is_server else command.took_s
+    span = "" if took_s is None else f" after {took_s:.3f} s"
     mark = "" if command.ok else "FAILED: "
     echo(f"{mark}{command.name} {command.words}{span}")
     if command.hint is not None:

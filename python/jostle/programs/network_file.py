@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -279,7 +280,7 @@ class _Reader:
         downs = {link for host in hosts for link in host.down}
         following: dict[int, int | None] = {}
         for number, host in enumerate(hosts):
-            for link, after in zip(host.up, (*host.up[1:], None), strict=True):
+            for link, after in zip_longest(host.up, host.up[1:]):
                 path = ("hosts", number, "up")
                 if link in downs:
                     message = f'"{names[link]}" is in a `down`, too — a link has one direction'

@@ -95,6 +95,13 @@ class CommandOutcome:
         return self.status == 0
 
     @property
+    def took_s(self) -> float | None:
+        """Time from start to end; None if it did not start or end."""
+        if self.started_s is None or self.ended_s is None:
+            return None
+        return self.ended_s - self.started_s
+
+    @property
     def words(self) -> str:
         """Say how the command ended."""
         if self.failure is not None:
@@ -246,13 +253,12 @@ def junit(outcome: Outcome) -> str:
         time=f"{outcome.virtual_s:.6f}",
     )
     for command in outcome.commands:
-        took_s = (command.ended_s or outcome.virtual_s) - (command.started_s or 0.0)
         case = Xml.SubElement(
             suite,
             "testcase",
             classname=f"{title}.{command.command.host}",
             name=escape_control_characters(command.command.text),
-            time=f"{max(took_s, 0.0):.6f}",
+            time=f"{command.took_s or 0.0:.6f}",
         )
         if not command.ok:
             words = "; ".join(filter(None, (command.words, command.hint, *outcome.notes)))

@@ -124,6 +124,9 @@ CODE_SOURCES: Final = (
         "the module in place of an installed one",
         Rule.NEVER,
     ),
+    CodeSource(
+        "network-file", "NETWORK.toml of `jostle exec`", "the commands of hosts", Rule.CONSENT
+    ),
     CodeSource("link-file", "LINK.toml of `jostle link emulate`", "a program", Rule.NEVER),
 )
 """All places where a file could name code. `tests/test_foreign_code.py` tests each of them."""

@@ -27,7 +27,7 @@ from .sample_format import QUEUE
 _LEAD_NS = 1_000_000_000
 # The first poll interval, and the factor by which it grows: reading the ports takes wall time.
 _READY_POLL_S, _READY_POLL_GROWTH = 0.001, 1.1
-_HEARTBEAT_S = 1.0
+_HEARTBEAT_S = 0.2
 _END_SIGNALS = (signal.SIGTERM, signal.SIGKILL)
 _END_TIMEOUT_S = 2.0
 _SANDBOX = (*ISOLATED_PYTHON, str(Path(__file__).with_name("host_sandbox.py")))
