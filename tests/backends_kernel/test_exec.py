@@ -34,7 +34,7 @@ name = "down"
 rate = { mean = "20 Mbit/s", deviation = "5 Mbit/s", correlation = "1 s" }
 delay = "20 ms"
 jitter = { quantiles = [["0 %", "0 ms"], ["100 %", "5 ms"]], correlation = "100 ms" }
-loss = "1 %"
+loss = "3 %"
 queue = { kind = "fq_codel" }
 [[links]]
 name = "wifi"

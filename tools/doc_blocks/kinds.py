@@ -37,7 +37,7 @@ from doc_blocks.python_reference import python_reference
 
 _LANGUAGES: Final = {
     ".toml": "toml", ".py": "python", ".rs": "rust", ".json": "json", ".csv": "text",
-    ".sh": "console", ".xml": "xml",
+    ".sh": "console", ".xml": "xml", ".yml": "yaml",
 }  # fmt: skip
 
 

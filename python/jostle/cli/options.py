@@ -158,7 +158,7 @@ allow_code_option = click.option(
     ALLOW_CODE,
     is_flag=True,
     help="Let files name code that runs with your rights: controllers in Python or C, QUIC "
-    "programs. Read that code first.",
+    "programs, commands. Read that code first.",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."
