@@ -391,7 +391,7 @@ def _lay_routers_of_flow(
     """Add the routers at both ends of a flow's paths in one direction."""
     for name in routers:
         router = made.host(name)
-        router.sysctls |= _ROUTER
+        router.sysctls |= ROUTER
         router.mtu_bytes = mtu_bytes
     entry, exits = routers
     made.wire(*points[0], entry, "in")
