@@ -138,7 +138,7 @@ def test_probabilities_add_up_and_strangers_are_none_of_these() -> None:
     *shares, none = probabilities([0.004, 0.04, 0.3])
     assert sum(shares) + none == pytest.approx(1.0)
     assert shares[0] > 0.8
-    assert probabilities([0.5, 0.6])[-1] > 0.8
+    assert probabilities([0.5, 0.6])[-1] > 0.75
     # Two that do the same share what there is.
     assert probabilities([0.004, 0.004])[0] == pytest.approx(0.5, abs=0.02)
 

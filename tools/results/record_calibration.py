@@ -35,7 +35,7 @@ from jostle.results.number_format import percent
 from jostle.runner.executors import local
 from jostle.runner.session import Session
 from record_identification import ALIKE, SENDERS, without
-from scipy.optimize import minimize
+from scipy.optimize import isotonic_regression, minimize
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 import rewritten
@@ -46,8 +46,9 @@ EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
 """Limits of the probabilities of a row of the curve."""
 HELD_OUT = 10_000
 """Number of the first path that does not calibrate."""
-STRANGERS = 0.5
-"""Weight of the cases without the sender among the candidates: they are a third of all."""
+STRANGERS = 0.25
+"""Weight of the cases without the sender among the candidates: they are a fifth of all."""
+UNCALIBRATED = ((0.0, 0.0), (1.0, 1.0))
 SURE = 0.8
 """Probability from which an answer counts as one."""
 WHOLE = 65_535
@@ -88,7 +89,11 @@ def main() -> None:
     if first >= HELD_OUT:
         TARGET.write_text("\n".join(page(rows)) + "\n", "utf-8")
     else:
-        print("sharpness {:.2f}, strange {:.4f}, rivalry {:.2f}".format(*constants(rows)))
+        fitted = constants(rows)
+        print("sharpness {:.2f}, strange {:.4f}, rivalry {:.2f}".format(*fitted))
+        print(
+            "calibration", *("({:.2f}, {:.2f})".format(*one) for one in calibration(rows, fitted))
+        )
 
 
 def path_of(number: int) -> dict[str, Any]:
@@ -166,8 +171,9 @@ def recorded(number: int, store: Path) -> dict[str, Any]:
             assert rate is not None
             session = Session(SimBackend(load_engine()), executor, None)
             found = identify(
-                observed, around, chosen_names("linux"), session, rate_error=rate.relative_error
-            )
+                observed, around, chosen_names("linux"), session, rate_error=rate.relative_error,
+                alternatives=run_context.alternative_networks(around, observed),
+            )  # fmt: skip
     except JostleError as error:
         return row | {"error": str(error)}
     finally:
@@ -192,11 +198,11 @@ def constants(rows: Sequence[dict[str, Any]]) -> tuple[float, float, float]:
         fitted = (*np.exp(at[:2]), at[2])
         total = 0.0
         for row in answered:
-            *shares, _ = probabilities(list(row["distances"].values()), *fitted)
+            *shares, _ = probabilities(list(row["distances"].values()), *fitted, UNCALIBRATED)
             alike = (row["sender"], *ALIKE.get(row["sender"], ()))
             ranked = zip(row["distances"], shares, strict=True)
             total -= np.log(sum(share for name, share in ranked if name in alike) + 1e-9)
-            total -= STRANGERS * np.log(strangeness(row, fitted)[0] + 1e-9)
+            total -= STRANGERS * np.log(strangeness(row, (*fitted, UNCALIBRATED))[0] + 1e-9)
         return float(total)
 
     best = minimize(surprise, [np.log(3.0), np.log(0.03), 0.4], method="Nelder-Mead")
@@ -204,7 +210,32 @@ def constants(rows: Sequence[dict[str, Any]]) -> tuple[float, float, float]:
     return float(sharpness), float(strange), float(best.x[2])
 
 
-def strangeness(row: dict[str, Any], fitted: Sequence[float] = ()) -> tuple[float, bool]:
+def calibration(
+    rows: Sequence[dict[str, Any]], fitted: Sequence[float]
+) -> Iterator[tuple[float, float]]:
+    """Yield shares of the first answer, and how often it is right: an isotonic regression.
+
+    Half a right and half a wrong answer are added to each point, so that none is certain.
+    """
+    cases = []
+    for row in (row for row in rows if row["answer"]):
+        stranger = without(row["sender"], row["distances"])
+        for asked, weight in ((row["distances"], 1.0), (stranger, STRANGERS)):
+            *shares, _ = probabilities(list(asked.values()), *fitted, UNCALIBRATED)
+            best = min(asked, key=lambda name: asked[name])
+            alike = (best, *ALIKE.get(best, ()))
+            ranked = zip(asked, shares, strict=True)
+            share = sum(share for name, share in ranked if name in alike)
+            cases.append((share, float(row["sender"] in alike), weight))
+    share, right, weight = np.array(sorted(cases)).T
+    blocks = isotonic_regression(right, weights=weight).blocks
+    for part in (slice(*ends) for ends in itertools.pairwise(blocks)):
+        total = weight[part].sum()
+        middle = share[part] @ weight[part] / total
+        yield middle, (right[part] @ weight[part] + 0.5) / (total + 1)
+
+
+def strangeness(row: dict[str, Any], fitted: Sequence[Any] = ()) -> tuple[float, bool]:
     """Return the probability of "none of these" without the sender among the candidates.
 
     The second value is whether it is the likeliest answer.

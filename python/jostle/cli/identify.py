@@ -102,12 +102,13 @@ def identify(
         around, network, direction = _network(link, run, observed)
     rate = observed.link_rate if network == "estimated" else None
     rate_error = run_context.KNOWN_RATE if rate is None else rate.relative_error
+    others = run_context.alternative_networks(around, observed) if network == "estimated" else ()
     executor = local(jobs)
     with interruptible(executor), name_source(link or data):
         session = Session(environment.backend("sim"), executor, None)
         found = ranked(
             observed, around, names, session, repeats, on_time=network == "run",
-            rate_error=rate_error,
+            rate_error=rate_error, alternatives=others,
         )  # fmt: skip
         said = (*_about_the_flow(run, observed, network), *direction, *found.assumptions)
         found = replace(found, assumptions=said, missing=(*found.missing, *of_network(rate)))
@@ -179,7 +180,15 @@ def _about_the_flow(run: Run, observed: ObservedFlow, network: str) -> Iterator[
     yield f"The flow is {flow}. Candidates send one bulk flow, alone on a path in one direction."
     if network == "estimated" and observed.packets_per_ack is not None:
         packets = f"{observed.packets_per_ack:.0f}"
-        yield f"ACKs are thinned, as in the capture: one for {packets} packets."
+        yield (
+            f"ACKs are thinned, as in the capture: one for {packets} packets. Each candidate ran "
+            "with ACKs that wait for some time, and for their number."
+        )
+    if network == "estimated" and observed.cross_traffic:
+        yield (
+            "Other flows shared the bottleneck. Candidates ran with that traffic, as datagrams at "
+            "the estimated rate, and without it."
+        )
     if others:
         yield f"Left out: {len(others)} more flows of the data."
     if run.spec["links"]:

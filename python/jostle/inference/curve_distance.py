@@ -18,6 +18,13 @@ __all__ = ["curve_distances"]
 _POINTS: Final = 300
 """Maximum number of points of a curve; finer curves are averaged. 300 points are 200 ms each for a
 flow of one minute."""
+_FINE: Final = 1_000
+"""Maximum number of points of a curve whose changes are compared."""
+_LAGS: Final = (1, 3, 10, 30)
+"""Points between two values whose difference is a change: growth and reductions of cwnd show at
+different scales."""
+_SHARES: Final = np.linspace(0.02, 0.98, 49)
+"""Quantiles at which changes are compared."""
 _BAND: Final = 0.04
 """Maximum warping of two curves, as a share of their length."""
 _SHIFT: Final = 1 / 3
@@ -35,11 +42,12 @@ _LEAST: Final = 1e-4
 def curve_distances(observed: ObservedFlow, others: Sequence[ObservedFlow]) -> Floats:
     """Return the distances of a flow to other flows with the same sampling interval.
 
-    A distance is the geometric mean of the distances of two curves, each relative to the largest
-    value of the observed flow: queueing delay (as in CCAnalyzer: Ware et al., SIGCOMM 2024) and
-    bytes in flight (as in Nebby: Mishra et al., SIGCOMM 2024). It does not depend on the other
-    flows. If the observed flow was captured at the receiver, cwnd and bytes in flight are unknown;
-    throughput × RTT replaces them for all flows.
+    Two curves are compared, each relative to the largest value of the observed flow: queueing delay
+    (as in CCAnalyzer: Ware et al., SIGCOMM 2024) and bytes in flight (as in Nebby: Mishra et al.,
+    SIGCOMM 2024). A distance is the geometric mean of four: of both curves, and of the distribution
+    of their changes. On a path with a small queue, random losses move the curve, but not the way it
+    grows. The distance does not depend on the other flows. If the observed flow was captured at the
+    receiver, cwnd and bytes in flight are unknown; throughput × RTT replaces them for all flows.
 
     Parameters
     ----------
@@ -56,21 +64,36 @@ def curve_distances(observed: ObservedFlow, others: Sequence[ObservedFlow]) -> F
     whole = np.ones(len(others))
     flight = "in_flight_bytes" if observed.knows_flight else "carried_bytes"
     for name, least in (("queueing_delay_s", _FLAT * np.nanmin(observed.rtt_s)), (flight, 1.0)):
-        curve = _coarse(getattr(observed, name))
-        every = np.stack([_coarse(_of_length(getattr(one, name), size)) for one in others])
+        full = getattr(observed, name)
+        every = [_of_length(getattr(one, name), size) for one in others]
+        curve, curves = _coarse(full), np.stack([_coarse(one) for one in every])
         largest = max(float(curve.max()), least)
-        whole *= np.maximum(_shifted(curve / largest, every / largest), _LEAST)
-    root: Floats = np.sqrt(whole)
+        whole *= np.maximum(_shifted(curve / largest, curves / largest), _LEAST)
+        largest = max(float(full.max()), least)
+        changes = _changes(full / largest)
+        apart = [np.abs(_changes(one / largest) - changes).mean() for one in every]
+        whole *= np.maximum(apart, _LEAST)
+    root: Floats = np.sqrt(np.sqrt(whole))
     return root
+
+
+def _changes(curve: Floats) -> Floats:
+    """Return quantiles of the changes of a curve over each lag; 0 if the curve is too short."""
+    points = _coarse(curve, _FINE)
+    quantiles = np.zeros((len(_LAGS), _SHARES.size))
+    for row, lag in enumerate(_LAGS):
+        if points.size > lag + 5:
+            quantiles[row] = np.quantile(points[lag:] - points[:-lag], _SHARES)
+    return quantiles
 
 
 def _of_length(curve: Floats, size: int) -> Floats:
     return np.pad(curve[:size], (0, max(0, size - curve.size)), mode="edge")
 
 
-def _coarse(curve: Floats) -> Floats:
-    """Average neighbouring points until the curve has at most `_POINTS`."""
-    size = max(1, -(-curve.size // _POINTS))
+def _coarse(curve: Floats, most: int = _POINTS) -> Floats:
+    """Average neighbouring points until the curve has at most `most`."""
+    size = max(1, -(-curve.size // most))
     points = np.pad(curve, (0, -curve.size % size), mode="edge")
     averaged: Floats = points.reshape(-1, size).mean(axis=1)
     return averaged

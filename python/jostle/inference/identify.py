@@ -38,16 +38,20 @@ __all__ = [
 
 REPLICAS: Final = 3
 """Runs of each candidate, on links that differ slightly."""
-SHARPNESS: Final = 3.09
-"""Probabilities are proportional to distance to the power of minus this.
+SHARPNESS: Final = 4.95
+"""Weights are proportional to distance to the power of minus this.
 
 docs/explanation/inference.md explains it.
 """
-NONE_DISTANCE: Final = 0.0039
+NONE_DISTANCE: Final = 0.0021
 """Distance at which a candidate and "none of these" have equal weight if the next answer is as
 close."""
-RIVALRY: Final = 0.8
+RIVALRY: Final = 0.91
 """Weight of the next answer in the distance of "none of these", in the geometric mean."""
+CALIBRATION: Final = ((0.0, 0.0), (0.1, 0.04), (0.24, 0.29), (0.52, 0.6), (0.78, 0.85),
+                      (0.98, 0.88), (1.0, 0.98))  # fmt: skip
+"""Share of the weights that the first answer has, and how often such an answer is right: an
+isotonic regression, linear between points."""
 _USUAL_DISTANCE: Final = 0.06
 """Distance of the next answer if there is only one: the median of the runs that calibrate."""
 _SAME: Final = 1e-6
@@ -146,6 +150,7 @@ def identify(
     *,
     on_time: bool = False,
     rate_error: float = KNOWN_RATE,
+    alternatives: Sequence[RunSpec] = (),
 ) -> Identification:
     """Rank controllers by the similarity of their flows to an observed flow.
 
@@ -166,6 +171,8 @@ def identify(
         runs on paths with random delay (`with_random_delay`).
     rate_error
         Relative perturbation of the links' rates; see `with_perturbed_links`.
+    alternatives
+        Further networks that the flow may have crossed; see `alternative_networks`.
 
     Raises
     ------
@@ -173,8 +180,9 @@ def identify(
         If there is no candidate that can run.
     """
     seen = observe_candidates(
-        around, observed.flow, names, session, replicas, on_time=on_time, rate_error=rate_error
-    )
+        around, observed.flow, names, session, replicas, on_time=on_time, rate_error=rate_error,
+        alternatives=alternatives,
+    )  # fmt: skip
     found = rank(observed, seen, around["links"])
     said = _assumptions(around, observed.flow, names, seen, on_time=on_time)
     return replace(found, assumptions=tuple(said))
@@ -218,6 +226,7 @@ def observe_candidates(
     *,
     on_time: bool = False,
     rate_error: float = KNOWN_RATE,
+    alternatives: Sequence[RunSpec] = (),
 ) -> list[tuple[str, ObservedFlow]]:
     """Run candidates in place of a flow's sender; return controller and observation of each run.
 
@@ -229,7 +238,11 @@ def observe_candidates(
     chosen = candidates(names, sender)
     if not chosen:
         raise InputError("no candidate: each of them needs marks, and the flow has no ECN")
-    paths = [with_perturbed_links(around, number, rate_error) for number in range(replicas)]
+    paths = [
+        with_perturbed_links(network, number, rate_error)
+        for network in (around, *alternatives)
+        for number in range(replicas)
+    ]
     if not on_time:
         paths += [with_random_delay(around, flow, mean_s) for mean_s in LATENESS_S]
     runs = [
@@ -272,27 +285,36 @@ def probabilities(
     sharpness: float = SHARPNESS,
     strange: float = NONE_DISTANCE,
     rivalry: float = RIVALRY,
+    calibration: Sequence[tuple[float, float]] = CALIBRATION,
 ) -> list[float]:
     """Convert distances to probabilities of the candidates and, last, of none of them.
 
-    The probability is a power law, because distances of one controller on two stacks span two
-    orders of magnitude, so ratios of distances matter. The distance of "none of these" is a
-    geometric mean of a constant and the distance of the next answer: on paths where simulator and
-    kernel differ more, all candidates are farther away, and a controller that is no candidate has
-    several that are equally close. The constants are maximum likelihood estimates from captures
-    of kernel runs on paths that no test uses (docs/explanation/inference.md).
+    Weights are a power law, because distances of one controller on two stacks span two orders of
+    magnitude, so ratios of distances matter. Candidates that act alike are one answer. The distance
+    of "none of these" is a geometric mean of a constant and the distance of the next answer: on
+    paths where simulator and kernel differ more, all candidates are farther away, and a controller
+    that is no candidate has several that are equally close. The probability of the first answer is
+    how often an answer of its weight was right. All constants are estimates from captures of kernel
+    runs on paths that no test uses (docs/explanation/inference.md). A fifth of these senders was
+    none of the candidates.
 
     Examples
     --------
     >>> [round(share, 2) for share in probabilities([0.01, 0.04])]
-    [0.93, 0.01, 0.05]
+    [0.96, 0.01, 0.04]
     >>> [round(share, 2) for share in probabilities([0.03, 0.04])]
-    [0.32, 0.13, 0.55]
+    [0.54, 0.1, 0.36]
     """
     every = np.array(distances)
-    others = every[every > every.min() * (1 + _SAME)]
+    is_first = every <= every.min() * (1 + _SAME)
+    others = every[~is_first]
     following = others.min() if others.size else _USUAL_DISTANCE
     none = strange ** (1 - rivalry) * following**rivalry
-    powers = (np.append(every, none) / min(every.min(), none)) ** -sharpness
-    shares: list[float] = (powers / powers.sum()).tolist()
+    alike = np.array([np.isclose(every, one, rtol=_SAME, atol=0.0).sum() for one in every])
+    weights = (np.append(every, none) / min(every.min(), none)) ** -sharpness
+    weights /= np.append(alike, 1) * (weights / np.append(alike, 1)).sum()
+    leads = np.append(is_first, False)
+    share, rest = float(weights[leads].sum()), float(weights[~leads].sum())
+    right = float(np.interp(share, *np.transpose(calibration)))
+    shares: list[float] = (weights * np.where(leads, right / share, (1 - right) / rest)).tolist()
     return shares

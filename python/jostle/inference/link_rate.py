@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Bools = npt.NDArray[np.bool_]
 
-__all__ = ["LinkRate", "estimate_rate"]
+__all__ = ["LinkRate", "covering", "estimate_rate"]
 
 _FEWEST_BINS: Final = 3
 """Minimum number of sampling intervals of a line."""
@@ -92,6 +92,19 @@ class LinkRate:
         return (self.high_bps - self.low_bps) / 2 / self.rate_bps
 
 
+def covering(rates: Sequence[LinkRate | None]) -> LinkRate | None:
+    """Return the fastest of several estimates, with an interval that contains all of theirs.
+
+    A link is never faster than its rate, but a flow may be slower.
+    """
+    known = [one for one in rates if one is not None]
+    if not known:
+        return None
+    fastest = max(known, key=lambda one: one.rate_bps)
+    low_bps, high_bps = min(one.low_bps for one in known), max(one.high_bps for one in known)
+    return replace(fastest, low_bps=low_bps, high_bps=high_bps)
+
+
 @dataclass(frozen=True)
 class _Line:
     """A straight part of the delivered bytes: duration, slope, and range of the residuals."""
@@ -111,7 +124,11 @@ class _Line:
 
 
 def estimate_rate(
-    throughput_bps: Floats, queueing_delay_s: Floats, has_rtt: Bools, interval_s: float
+    throughput_bps: Floats,
+    queueing_delay_s: Floats,
+    has_rtt: Bools,
+    interval_s: float,
+    burst_packets: float = 0.0,
 ) -> LinkRate | None:
     """Estimate the rate of the bottleneck of a flow that filled it alone.
 
@@ -125,6 +142,8 @@ def estimate_rate(
         Whether an interval has an RTT sample, shape (n,).
     interval_s
         Length of an interval.
+    burst_packets
+        Packets that wait for each other although the link is idle before and after them.
 
     Returns
     -------
@@ -132,7 +151,7 @@ def estimate_rate(
         None if nothing was delivered in periods that are long enough.
     """
     delivered = throughput_bps / 8 * interval_s
-    queued, known = _busy(delivered, queueing_delay_s, has_rtt, interval_s)
+    queued, known = _busy(delivered, queueing_delay_s, has_rtt, interval_s, burst_packets)
     # The first and the last interval of a busy period are busy in part.
     for busy, margin in ((queued, 1), (queued, 0), (known, 0)):
         runs = [(low + margin, high - margin) for low, high in _runs(busy)]
@@ -166,7 +185,11 @@ def _largest_sum(delivered: Floats, wide: int) -> float:
 
 
 def _busy(
-    delivered: Floats, queueing_delay_s: Floats, has_rtt: Bools, interval_s: float
+    delivered: Floats,
+    queueing_delay_s: Floats,
+    has_rtt: Bools,
+    interval_s: float,
+    burst_packets: float,
 ) -> tuple[Bools, Bools]:
     """Return whether packets waited in each interval, and whether it is no stall.
 
@@ -176,7 +199,8 @@ def _busy(
     fastest = _fastest(delivered, [(0, delivered.size)], interval_s)
     packet_s = 8 * PACKET_BYTES / fastest
     highest = float(np.percentile(queueing_delay_s, 95))
-    queued: Bools = queueing_delay_s >= max(_WAITING * packet_s, _QUEUED * highest)
+    least_s = max(max(_WAITING, burst_packets) * packet_s, _QUEUED * highest)
+    queued: Bools = queueing_delay_s >= least_s
     known = np.ones(delivered.size, dtype=bool)
     for low, high in _runs(~has_rtt) if has_rtt.any() else ():
         known[low:high] = (high - low) * interval_s <= _STALL * packet_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -202,9 +202,7 @@ def _network_of(run: Run, flow: str | None) -> KnownNetwork:
         )
         return KnownNetwork("run", tables, rtt, assumptions=said)
     observed = observe(run, flow)
-    # Only the bottleneck is varied: a link with ACK thinning is none.
-    alone = replace(observed, packets_per_ack=None)
-    _, _, numbers = _single_link(spec_from_estimate(alone), SINGLE_FLOW_NAME)
+    _, _, numbers = _single_link(spec_from_estimate(observed, only_link=True), SINGLE_FLOW_NAME)
     tables = {"bottleneck": _drop_tail(numbers["rate"], numbers["limit"], numbers["rtt"] / 2)}
     rate = observed.link_rate
     assert rate is not None
@@ -221,6 +219,7 @@ def _network_of(run: Run, flow: str | None) -> KnownNetwork:
         "Half of the RTT is on each way, and the way back has no limit.",
         *([f"Left out: {others} more flows of the capture."] if others else []),
         *(["Left out: the path thins ACKs."] if observed.packets_per_ack is not None else []),
+        *(["Left out: the traffic of other flows at the link."] if observed.cross_traffic else []),
     ]
     return KnownNetwork(
         "estimated",

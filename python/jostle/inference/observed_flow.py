@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from jostle.errors import InputError, unknown
-from jostle.inference.link_rate import LinkRate, estimate_rate
+from jostle.inference.cross_traffic import LEAST, LEAST_UNSURE, estimate_cross_traffic
+from jostle.inference.link_rate import LinkRate, covering, estimate_rate
 from jostle.inference.missing_evidence import bridged, lacks_sack, of_capture, sender_side_s
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class ObservedFlow:
         the path; None otherwise.
     missing
         Sentences on what the measurement lacks for an identification.
+    shows_arrivals
+        Whether the throughput shows when packets arrived, also while a loss is repaired.
     """
 
     flow: str
@@ -75,6 +78,7 @@ class ObservedFlow:
     least_full_rtt_s: float | None = None
     packets_per_ack: float | None = None
     missing: tuple[str, ...] = ()
+    shows_arrivals: bool = True
 
     def quiet_rtt_s(self, packet_s: float) -> float:
         """Return the base RTT of a full-sized packet.
@@ -122,7 +126,28 @@ class ObservedFlow:
     def link_rate(self) -> LinkRate | None:
         """Rate of the bottleneck, if the flow filled it; None if it delivered too little."""
         has_rtt = ~np.isnan(self.rtt_s)
-        return estimate_rate(self.throughput_bps, self.queueing_delay_s, has_rtt, self.interval_s)
+        # If ACKs are thinned, each of them releases a burst. Its packets wait for each other, for
+        # half of the burst on average, so that a longer queue alone shows that the link is busy.
+        bursts = (
+            (self.packets_per_ack / 2, self.packets_per_ack) if self.packets_per_ack else (0.0,)
+        )
+        return covering([
+            estimate_rate(
+                self.throughput_bps, self.queueing_delay_s, has_rtt, self.interval_s, burst
+            )
+            for burst in bursts
+        ])  # fmt: skip
+
+    @cached_property
+    def cross_traffic(self) -> Sequence[tuple[float, float]]:
+        """Begin in seconds and rate in bit/s of each step of cross traffic at the bottleneck."""
+        if self.link_rate is None:
+            return ()
+        is_sure = self.shows_arrivals and self.packets_per_ack is None
+        return estimate_cross_traffic(
+            self.throughput_bps, self.queueing_delay_s, self.link_rate.rate_bps, self.interval_s,
+            LEAST if is_sure else LEAST_UNSURE,
+        )  # fmt: skip
 
 
 def observe(run: Run, flow: str | None = None) -> ObservedFlow:
@@ -178,7 +203,8 @@ def observe(run: Run, flow: str | None = None) -> ObservedFlow:
     throughput = np.nan_to_num(numbers["throughput_bps"])
     summaries: Any = run.summary["flows"]
     row = next(each for each in summaries if each["name"] == flow)
-    if lacks_sack(row):
+    is_bridged = lacks_sack(row)
+    if is_bridged:
         throughput, in_flight = bridged(throughput, in_flight, interval_s)
     least_s = row["phases"]["overall"]["rtt_min_s"]
     seen = ObservedFlow(
@@ -189,7 +215,7 @@ def observe(run: Run, flow: str | None = None) -> ObservedFlow:
         return seen
     least_full_s = row.get("full_rtt_min_s") or least_s
     missing = of_capture(row, least_full_s, seen.length_s, knows_flight=seen.knows_flight)
-    seen = replace(seen, missing=tuple(missing))
+    seen = replace(seen, missing=tuple(missing), shows_arrivals=not is_bridged)
     if seen.knows_flight and (per_ack := _packets_per_ack(lived)) is not None:
         # ACKs of data were delayed, but not the ACKs of the handshake.
         known = [one for one in (least_s, _handshake_s(row)) if one is not None]

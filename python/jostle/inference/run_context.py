@@ -26,6 +26,7 @@ __all__ = [
     "KNOWN_RATE",
     "LATENESS_S",
     "SINGLE_FLOW_NAME",
+    "alternative_networks",
     "sender_in",
     "spec_from_estimate",
     "spec_from_link_file",
@@ -37,11 +38,17 @@ __all__ = [
 SINGLE_FLOW_NAME: Final = "flow"
 """Name of the flow in a run with a single flow, because names of captured flows
 ("192.0.2.1:443 > …") are invalid in scenarios."""
+CROSS_TRAFFIC_NAME: Final = "cross-traffic"
+"""Name of the flow that sends what other flows sent over the bottleneck."""
+_DATAGRAM_BYTES: Final = PACKET_BYTES - 42
+"""Payload of a datagram in a full packet: without Ethernet, IPv4 and UDP headers."""
 _FAST: Final[Mapping[str, Any]] = {
     "rate": "1 Gbit/s",
     "queue": {"kind": "drop_tail", "limit": "1000 packets"},
 }
 """A link that delays no ACK."""
+_ACKED_PACKETS: Final = 2
+"""Packets that a receiver acknowledges at once (RFC 9293 §3.8.6.3)."""
 _LONGEST_HOLD_S: Final = 0.2
 """Maximum time that a link with ACK thinning holds an ACK."""
 KNOWN_RATE: Final = 0.002
@@ -121,12 +128,20 @@ def _least_rate_bps(links: Sequence[Mapping[str, Any]]) -> int | None:
     return min(rates_bps) if len(rates_bps) == len(found) else None
 
 
-def spec_from_estimate(observed: ObservedFlow) -> RunSpec:
+def spec_from_estimate(observed: ObservedFlow, *, only_link: bool = False) -> RunSpec:
     """Return a run with a single bulk flow on a bottleneck estimated from the observed flow.
 
     The rate is `ObservedFlow.link_rate`. The queue limit is the longest queueing delay times that
-    rate, and the packet that waited so long. This holds for a drop-tail queue that the flow filled
-    alone. If the capture shows thinned ACKs, the ACKs of the run are thinned as much.
+    rate, and the packet that waited so long. This holds for a drop-tail queue. If the capture shows
+    thinned ACKs, the ACKs of the run are thinned as much. If it shows cross traffic, the run has a
+    flow of datagrams with the same rates.
+
+    Parameters
+    ----------
+    observed
+        Observed flow.
+    only_link
+        Whether to leave out thinned ACKs and cross traffic.
 
     Raises
     ------
@@ -154,12 +169,55 @@ def spec_from_estimate(observed: ObservedFlow) -> RunSpec:
     queue = {"kind": "drop_tail", "limit": f"{round(waiting_bytes)} B"}
     bottleneck = {"rate": f"{round(rate.rate_bps)} bit/s", "queue": queue}
     rtt = f"{rtt_s:.9f} s"
-    if observed.packets_per_ack is None:
-        return _alone(observed, {"bottleneck": bottleneck, "rtt": rtt})
+    others = [] if only_link else _cross_traffic(observed, rtt_s)
+    if only_link or observed.packets_per_ack is None:
+        return _alone(observed, {"bottleneck": bottleneck, "rtt": rtt}, others)
     # The first ACK waits while the packets that cause the others leave the bottleneck.
     held_s = min((observed.packets_per_ack - 1) * packet_s, _LONGEST_HOLD_S)
     uplink = {**_FAST, "ack_thinning": {"max_acks": 1024, "max_delay": f"{held_s:.9f} s"}}
-    return _alone(observed, {"downlink": bottleneck, "uplink": uplink, "rtt": rtt})
+    return _alone(observed, {"downlink": bottleneck, "uplink": uplink, "rtt": rtt}, others)
+
+
+def _cross_traffic(observed: ObservedFlow, rtt_s: float) -> list[dict[str, Any]]:
+    """Return a flow that sends what other flows sent over the bottleneck of the observed one.
+
+    Its bytes enter the queue before they leave it. The run begins with a handshake, the series of
+    the observed flow with its first data.
+    """
+    if not observed.cross_traffic:
+        return []
+    delay_s = observed.queueing_delay_s
+    steps: dict[str, str] = {"0.000000 s": "0 bit/s"}
+    for start_s, rate_bps in observed.cross_traffic:
+        waited_s = delay_s[min(int(start_s / observed.interval_s), delay_s.size - 1)]
+        time_s = max(0.0, start_s + rtt_s / 2 - waited_s)
+        payload_bps = rate_bps * _DATAGRAM_BYTES / PACKET_BYTES
+        steps[f"{time_s:.6f} s"] = f"{payload_bps:.0f} bit/s"
+    order = sorted(steps.items(), key=lambda step: float(step[0].removesuffix(" s")))
+    source = {"kind": "cbr", "size": f"{_DATAGRAM_BYTES} B", "rate": [list(one) for one in order]}
+    return [{"name": CROSS_TRAFFIC_NAME, "controller": "none", "rtt": "1 ms", "source": source}]
+
+
+def alternative_networks(around: RunSpec, observed: ObservedFlow) -> list[RunSpec]:
+    """Return other networks that the observed flow may have crossed, besides its estimate.
+
+    A capture shows how many packets an ACK acknowledges. Whether the path waits for a number of
+    ACKs or for some time shows only in how the flow changes. Cross traffic is uncertain if it is
+    little.
+    """
+    networks = []
+    if observed.packets_per_ack is not None:
+        counted = copy.deepcopy(around)
+        for link in cast("list[dict[str, Any]]", counted["links"]):
+            if link.get("ack_thinning"):
+                most = max(1, round(observed.packets_per_ack / _ACKED_PACKETS))
+                link["ack_thinning"] = {"most": most, "hold_ns": round(_LONGEST_HOLD_S * 1e9)}
+        networks.append(counted)
+    if observed.cross_traffic:
+        alone = copy.deepcopy(around)
+        alone["flows"] = [each for each in alone["flows"] if each["name"] != CROSS_TRAFFIC_NAME]
+        networks.append(alone)
+    return networks
 
 
 def sender_in(around: RunSpec, flow: str) -> str:
@@ -175,13 +233,18 @@ _ANY: Final[Mapping[str, Any]] = {
 """A placeholder network, whose links are replaced."""
 
 
-def _alone(observed: ObservedFlow, network: Mapping[str, Any]) -> RunSpec:
+def _alone(
+    observed: ObservedFlow, network: Mapping[str, Any], others: Sequence[Mapping[str, Any]] = ()
+) -> RunSpec:
     rest = {key: value for key, value in network.items() if key != "rtt"}
     document = {
         **rest,
         "duration": f"{max(observed.length_s, 0.001):.6f} s",
         "sampling_interval": f"{observed.interval_s:.6f} s",
-        "flows": [{"name": SINGLE_FLOW_NAME, "controller": "reno", "rtt": network["rtt"]}],
+        "flows": [
+            {"name": SINGLE_FLOW_NAME, "controller": "reno", "rtt": network["rtt"]},
+            *others,
+        ],
     }
     scenario = Scenario.from_dict(document, name="network")
     return _quiet(copy.deepcopy(scenario.plan().runs[0].spec))
