@@ -15,7 +15,7 @@ from jostle.figures.save import save
 
 DOCS = Path(__file__).parents[2] / "docs"
 DATA = DOCS / "results" / "data"
-TAKEN = re.compile(r"\| (\S+) \| ((?:\S+ \d+(?:, )?)+) \| \d+% \|")
+TAKEN = re.compile(r"\| (\S+) \| ((?:\S+ \d+(?:, )?)+) \| \d+ ?% \|")
 
 
 def matrix(text: str) -> HeatMapData:

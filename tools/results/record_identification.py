@@ -1,11 +1,9 @@
-"""Writes the results of the page on identifying controllers: confusions, and two constants.
+"""Writes the results of the page on identifying controllers on known links.
 
     python tools/results/record_identification.py STORE
 
-runs every controller of Linux on the kernel in virtual time, unless STORE contains the runs, on
-links that calibrate probabilities and on links that only test. Writes `identify-results.inc` with
-its figure, and prints the most likely constants of `jostle/inference/identify.py` for the first
-links.
+runs every controller of Linux on the kernel in virtual time, unless STORE contains the runs. Writes
+`identify-results.inc` with its figure.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ from jostle.inference.observed_flow import observe
 from jostle.results.number_format import percent
 from jostle.runner.executors import local
 from jostle.runner.session import Session
-from scipy.optimize import minimize
 
 TARGET = Path(__file__).parents[2] / "docs" / "results" / "data" / "identify-results.inc"
 SENDERS = [
@@ -41,12 +38,7 @@ ALIKE = {"reno": ("lp",), "lp": ("reno",)}
 """Candidates that behave identically on a separate queue."""
 
 Link = tuple[str, str, str, str]
-CALIBRATING: tuple[Link, ...] = (
-    ("10 Mbit/s", "80 ms", "1 BDP", ""),
-    ("20 Mbit/s", "40 ms", "2 BDP", ""),
-    ("50 Mbit/s", "30 ms", "0.5 BDP", ""),
-    ("30 Mbit/s", "60 ms", "1 BDP", "0.01 %"),
-)
+LOSSY: Link = ("30 Mbit/s", "60 ms", "1 BDP", "0.01 %")
 TESTING: tuple[Link, ...] = (
     ("16 Mbit/s", "60 ms", "1.5 BDP", ""),
     ("8 Mbit/s", "120 ms", "1 BDP", ""),
@@ -63,11 +55,9 @@ def main() -> None:
     """Run, compare, write."""
     store = sys.argv[1]
     names = chosen_names("linux")
-    known = [one for link in CALIBRATING for one in distances(link, names, store, capture=False)]
-    sharpness, strange = constants(known)
-    print(f"sharpness {sharpness:.2f}, strange {strange:.3f}")
     tested = {link: distances(link, names, store, capture=True) for link in TESTING}
-    TARGET.write_text("\n".join(page(tested, known, (sharpness, strange))) + "\n", "utf-8")
+    lossy = distances(LOSSY, names, store, capture=False)
+    TARGET.write_text("\n".join(page(tested, lossy)) + "\n", "utf-8")
     draw()
 
 
@@ -110,26 +100,7 @@ def distances(link: Link, names: Sequence[str], store: str, *, capture: bool) ->
     return found
 
 
-def constants(known: Sequence[Unknown]) -> tuple[float, float]:
-    """Return the most likely constants; in half of the cases the sender is no candidate."""
-
-    def surprise(at: np.ndarray) -> float:
-        sharpness, strange = np.exp(at)
-        total = 0.0
-        for sender, closest in known:
-            for asked, answer in ((closest, sender), (without(sender, closest), None)):
-                shares = probabilities(list(asked.values()), sharpness, strange)
-                total -= np.log(shares[-1 if answer is None else list(asked).index(answer)])
-        return float(total)
-
-    best = minimize(surprise, np.log([3.0, 0.05]), method="Nelder-Mead")
-    sharpness, strange = np.exp(best.x)
-    return float(sharpness), float(strange)
-
-
-def page(
-    tested: Mapping[Link, Sequence[Unknown]], known: Sequence[Unknown], fitted: tuple[float, float]
-) -> Iterator[str]:
+def page(tested: Mapping[Link, Sequence[Unknown]], lossy: Sequence[Unknown]) -> Iterator[str]:
     """Yield the lines of the tables."""
     every = [one for found in tested.values() for one in found]
     yield "| link | right of 8 that are asked for | right of all 16 | taken for another |"
@@ -148,10 +119,9 @@ def page(
     )
     yield ""
     left_out = [
-        probabilities(list(without(sender, closest).values()), *fitted)[-1]
-        for sender, closest in every
+        probabilities(list(without(sender, closest).values()))[-1] for sender, closest in every
     ]
-    surest = [max(probabilities(list(closest.values()), *fitted)[:-1]) for _, closest in every]
+    surest = [share_of(first(closest), closest) for _, closest in every]
     first, surely = percent(right(every) / len(every), 0), percent(np.mean(surest), 0)
     missing = percent(np.mean(np.array(left_out) > 0.5), 0)
     yield (
@@ -160,10 +130,9 @@ def page(
         f'Where it is left out, "none of these" is the likeliest answer in {missing}.'
     )
     yield ""
-    lossy = known[-len(SENDERS) :]
     yield (
-        f"On the link with random loss of 0.01 %, which is one of those that calibrate, "
-        f"{right(lossy)} of {len(lossy)} are right: which packets are lost decides about the curve."
+        f"On a link with random loss of 0.01 % ({', '.join(LOSSY[:3])}), {right(lossy)} of "
+        f"{len(lossy)} are right: which packets are lost decides about the curve."
     )
     yield ""
     yield "| sender | taken for, on the links that test | with a probability of |"
@@ -171,7 +140,7 @@ def page(
     for sender in SENDERS:
         mine = [closest for name, closest in every if name == sender]
         taken = Counter(first(closest) for closest in mine)
-        shares = [probabilities(list(c.values()), *fitted)[list(c).index(sender)] for c in mine]
+        shares = [share_of(sender, closest) for closest in mine]
         words = ", ".join(f"{name} {count}" for name, count in taken.most_common())
         yield f"| {sender} | {words} | {percent(np.mean(shares), 0)} |"
 
@@ -180,6 +149,13 @@ def without(sender: str, closest: Mapping[str, float]) -> dict[str, float]:
     """Return the candidates without the sender and those with identical behaviour."""
     gone = (sender, *ALIKE.get(sender, ()))
     return {name: distance for name, distance in closest.items() if name not in gone}
+
+
+def share_of(name: str, closest: Mapping[str, float]) -> float:
+    """Return the probability of a candidate and those with identical behaviour."""
+    alike = (name, *ALIKE.get(name, ()))
+    shares = zip(closest, probabilities(list(closest.values())), strict=False)
+    return sum(share for each, share in shares if each in alike)
 
 
 def first(closest: Mapping[str, float]) -> str:

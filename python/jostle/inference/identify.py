@@ -38,18 +38,18 @@ __all__ = [
 
 REPLICAS: Final = 3
 """Runs of each candidate, on links that differ slightly."""
-SHARPNESS: Final = 4.95
+SHARPNESS: Final = 4.98
 """Weights are proportional to distance to the power of minus this.
 
 docs/explanation/inference.md explains it.
 """
-NONE_DISTANCE: Final = 0.0021
+NONE_DISTANCE: Final = 0.002
 """Distance at which a candidate and "none of these" have equal weight if the next answer is as
 close."""
 RIVALRY: Final = 0.91
 """Weight of the next answer in the distance of "none of these", in the geometric mean."""
-CALIBRATION: Final = ((0.0, 0.0), (0.1, 0.04), (0.24, 0.29), (0.52, 0.6), (0.78, 0.85),
-                      (0.98, 0.88), (1.0, 0.98))  # fmt: skip
+CALIBRATION: Final = ((0.0, 0.0), (0.1, 0.03), (0.25, 0.31), (0.52, 0.6), (0.78, 0.85),
+                      (0.98, 0.89), (1.0, 0.98))  # fmt: skip
 """Share of the weights that the first answer has, and how often such an answer is right: an
 isotonic regression, linear between points."""
 _USUAL_DISTANCE: Final = 0.06
