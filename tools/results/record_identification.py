@@ -20,8 +20,7 @@ from draw_identification import draw
 from jostle.backends import SimBackend, load_engine
 from jostle.inference import run_context
 from jostle.inference.candidates import chosen_names
-from jostle.inference.curve_distance import curve_distances
-from jostle.inference.identify import observe_candidates, probabilities
+from jostle.inference.identify import closest_runs, observe_candidates, probabilities
 from jostle.inference.observed_flow import observe
 from jostle.results.number_format import percent
 from jostle.runner.executors import local
@@ -91,10 +90,8 @@ def distances(link: Link, names: Sequence[str], store: str, *, capture: bool) ->
     executor.shutdown()
     found = []
     for result in unknown.results:
-        apart = curve_distances(observe(result.run), [one for _, one in seen])
-        closest: dict[str, float] = {}
-        for (name, _), distance in zip(seen, apart.tolist(), strict=True):
-            closest[name] = min(distance, closest.get(name, np.inf))
+        runs = closest_runs(observe(result.run), seen)
+        closest = {name: distance for name, (distance, _) in runs.items()}
         found.append((unknown.conditions[result.condition]["flows.download.controller"], closest))
         print(link, *found[-1][:1], min(closest, key=lambda name: closest[name]), flush=True)
     return found
@@ -122,11 +119,11 @@ def page(tested: Mapping[Link, Sequence[Unknown]], lossy: Sequence[Unknown]) -> 
         probabilities(list(without(sender, closest).values()))[-1] for sender, closest in every
     ]
     surest = [share_of(first(closest), closest) for _, closest in every]
-    first, surely = percent(right(every) / len(every), 0), percent(np.mean(surest), 0)
+    correct, surely = percent(right(every) / len(every), 0), percent(np.mean(surest), 0)
     missing = percent(np.mean(np.array(left_out) > 0.5), 0)
     yield (
         f"Where the sender is among the candidates, the first is given {surely} on average, "
-        f"and is right in {first} of the cases. "
+        f"and is right in {correct} of the cases. "
         f'Where it is left out, "none of these" is the likeliest answer in {missing}.'
     )
     yield ""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jostle.inference.observed_flow import ObservedFlow
     from jostle.stats.descriptive import Floats
 
-__all__ = ["curve_distances"]
+__all__ = ["curve_distances", "distance_parts"]
 
 _POINTS: Final = 300
 """Maximum number of points of a curve; finer curves are averaged. 300 points are 200 ms each for a
@@ -40,14 +40,21 @@ _LEAST: Final = 1e-4
 
 
 def curve_distances(observed: ObservedFlow, others: Sequence[ObservedFlow]) -> Floats:
+    """Return the geometric mean of both parts of `distance_parts`, shape (len(others),)."""
+    distances: Floats = np.sqrt(distance_parts(observed, others).prod(axis=1))
+    return distances
+
+
+def distance_parts(observed: ObservedFlow, others: Sequence[ObservedFlow]) -> Floats:
     """Return the distances of a flow to other flows with the same sampling interval.
 
     Two curves are compared, each relative to the largest value of the observed flow: queueing delay
     (as in CCAnalyzer: Ware et al., SIGCOMM 2024) and bytes in flight (as in Nebby: Mishra et al.,
-    SIGCOMM 2024). A distance is the geometric mean of four: of both curves, and of the distribution
-    of their changes. On a path with a small queue, random losses move the curve, but not the way it
-    grows. The distance does not depend on the other flows. If the observed flow was captured at the
-    receiver, cwnd and bytes in flight are unknown; throughput × RTT replaces them for all flows.
+    SIGCOMM 2024). The first part of a distance is about the curves, the second about the
+    distribution of their changes; each is the geometric mean of both curves. On a path with a small
+    queue, random losses move the curve, but not the way it grows. The distance does not depend on
+    the other flows. If the observed flow was captured at the receiver, cwnd and bytes in flight are
+    unknown; throughput × RTT replaces them for all flows.
 
     Parameters
     ----------
@@ -58,22 +65,22 @@ def curve_distances(observed: ObservedFlow, others: Sequence[ObservedFlow]) -> F
 
     Returns
     -------
-    Array of shape (len(others),), without unit, at least 0.0001.
+    Array of shape (len(others), 2), without unit, at least 0.0001.
     """
     size = observed.rtt_s.size
-    whole = np.ones(len(others))
+    parts = np.ones((len(others), 2))
     flight = "in_flight_bytes" if observed.knows_flight else "carried_bytes"
     for name, least in (("queueing_delay_s", _FLAT * np.nanmin(observed.rtt_s)), (flight, 1.0)):
         full = getattr(observed, name)
         every = [_of_length(getattr(one, name), size) for one in others]
         curve, curves = _coarse(full), np.stack([_coarse(one) for one in every])
         largest = max(float(curve.max()), least)
-        whole *= np.maximum(_shifted(curve / largest, curves / largest), _LEAST)
+        parts[:, 0] *= np.maximum(_shifted(curve / largest, curves / largest), _LEAST)
         largest = max(float(full.max()), least)
         changes = _changes(full / largest)
         apart = [np.abs(_changes(one / largest) - changes).mean() for one in every]
-        whole *= np.maximum(apart, _LEAST)
-    root: Floats = np.sqrt(np.sqrt(whole))
+        parts[:, 1] *= np.maximum(apart, _LEAST)
+    root: Floats = np.sqrt(parts)
     return root
 
 

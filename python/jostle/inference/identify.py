@@ -11,7 +11,7 @@ import numpy as np
 
 from jostle.errors import InputError, JostleError
 from jostle.inference.candidates import candidates
-from jostle.inference.curve_distance import curve_distances
+from jostle.inference.curve_distance import distance_parts
 from jostle.inference.observed_flow import ObservedFlow, observe
 from jostle.inference.run_context import (
     KNOWN_RATE,
@@ -30,6 +30,7 @@ __all__ = [
     "REPLICAS",
     "Identification",
     "RankedCandidate",
+    "closest_runs",
     "identify",
     "observe_candidates",
     "probabilities",
@@ -267,17 +268,30 @@ def rank(
     seen: Sequence[tuple[str, ObservedFlow]],
     links: Sequence[Mapping[str, Any]],
 ) -> Identification:
-    """Rank the results of `observe_candidates` by each candidate's closest run."""
-    distances = curve_distances(observed, [each for _, each in seen])
-    best: dict[str, int] = {}
-    for position in np.argsort(distances, kind="stable").tolist():
-        best.setdefault(seen[position][0], position)
-    shares = probabilities([float(distances[position]) for position in best.values()])
+    """Rank the results of `observe_candidates` by each candidate's closest runs."""
+    best = closest_runs(observed, seen)
+    shares = probabilities([distance for distance, _ in best.values()])
     ranking = tuple(
-        RankedCandidate(name, share, float(distances[position]), seen[position][1])
-        for (name, position), share in zip(best.items(), shares[:-1], strict=True)
+        RankedCandidate(name, share, distance, nearest)
+        for (name, (distance, nearest)), share in zip(best.items(), shares[:-1], strict=True)
     )
     return Identification(observed, ranking, shares[-1], links, missing=observed.missing)
+
+
+def closest_runs(
+    observed: ObservedFlow, seen: Sequence[tuple[str, ObservedFlow]]
+) -> dict[str, tuple[float, ObservedFlow]]:
+    """Return each candidate's distance and closest run, the closest candidate first.
+
+    A distance combines the smallest of each part: chance decides about both.
+    """
+    parts = distance_parts(observed, [each for _, each in seen])
+    best = {}
+    for name in dict.fromkeys(name for name, _ in seen):
+        mine = np.array([at for at, (other, _) in enumerate(seen) if other == name])
+        distance = float(np.sqrt(parts[mine].min(axis=0).prod()))
+        best[name] = distance, seen[mine[parts[mine].prod(axis=1).argmin()]][1]
+    return dict(sorted(best.items(), key=lambda item: item[1][0]))
 
 
 def probabilities(
