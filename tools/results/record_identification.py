@@ -124,7 +124,7 @@ def page(tested: Mapping[Link, Sequence[Unknown]], lossy: Sequence[Unknown]) -> 
     yield (
         f"Where the sender is among the candidates, the first is given {surely} on average, "
         f"and is right in {correct} of the cases. "
-        f'Where it is left out, "none of these" is the likeliest answer in {missing}.'
+        f'Where it is left out, "none of these" gets more than half in {missing}.'
     )
     yield ""
     yield (
