@@ -108,6 +108,16 @@ def kuznetzov(every: Sequence[Frame], order: str = "<") -> bytes:
     return b"".join(parts)
 
 
+def long_headers(every: Sequence[Frame], magic: int, more_bytes: int, order: str = "<") -> bytes:
+    """Write a variant of pcap with more bytes in front of each packet."""
+    parts = [struct.pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, 65_535, ETHERNET)]
+    for frame in every:
+        seconds, rest = divmod(frame.time_ns, 10**9)
+        sizes = (seconds, rest // 1000, len(frame.content), frame.wire_bytes)
+        parts += [struct.pack(f"{order}4I", *sizes), bytes(more_bytes), frame.content]
+    return b"".join(parts)
+
+
 def snoop(every: Sequence[Frame]) -> bytes:
     """Write a snoop file (RFC 1761), whose records are padded to multiples of four bytes."""
     parts = [b"snoop\0\0\0" + struct.pack(">II", 2, 4)]

@@ -14,9 +14,9 @@ use pcap_parser::{
 };
 use ruzstd::decoding::StreamingDecoder;
 
-use crate::containers::{self, Converted, MAGIC_BYTES};
+use crate::containers::{self, Converted, LOOK_BYTES, MAGIC_BYTES};
 use crate::error::Error;
-use crate::read_most::{PACKET_MAX_BYTES, read_most};
+use crate::read_most::{Failure, PACKET_MAX_BYTES, read_ahead, read_most};
 
 /// Longest supported block. Wireshark stores at most 256 KiB of a packet, and comments are short.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -178,11 +178,16 @@ impl Packets {
 
     /// Reads a stream that is not compressed.
     pub fn of(path: &Path, mut from: impl Read + Send + 'static) -> Result<Self, Error> {
-        let mut start = [0; MAGIC_BYTES];
-        let known = read_most(&mut from, &mut start)
-            .map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let mut start = vec![0; LOOK_BYTES];
+        let mut known = read_most(&mut from, &mut start[..MAGIC_BYTES]).map_err(failed)?;
+        let mut ahead = (0, Failure::default());
+        if Converted::<io::Empty>::needs_packets(&start[..known]) {
+            ahead = read_ahead(&mut from, &mut start[known..]);
+            known += ahead.0;
+        }
         let start = &start[..known];
-        let stream = io::Cursor::new(start.to_vec()).chain(from);
+        let stream = io::Cursor::new(start.to_vec()).chain(ahead.1).chain(from);
         match Converted::<io::Empty>::format(start) {
             Some(format) => Self::of_pcap(path, start, Converted::new(stream, format)),
             None => Self::of_pcap(path, start, stream),

@@ -9,13 +9,13 @@ use crate::read_most::{PACKET_MAX_BYTES, read_most};
 pub(crate) const READ: [&str; 5] = [
     "pcap (either byte order, micro- or nanoseconds)",
     "pcapng (either byte order, also the obsolete Packet Block)",
-    "Kuznetzov's modified pcap",
+    "pcap with longer packet headers (Kuznetzov, Red Hat 6.1, SuSE 6.3, Nokia)",
     "snoop (RFC 1761)",
     "Microsoft Network Monitor 1 and 2",
 ];
 
 /// First bytes of file formats that are not read, their names, and what converts them.
-const NOT_READ: [(&[u8], &str, Conversion); 12] = [
+const NOT_READ: [(&[u8], &str, Conversion); 17] = [
     (b"TRSNIFF data", "Sniffer (DOS)", Conversion::Editcap),
     (b"XCP\0", "Sniffer (Windows)", Conversion::Editcap),
     (b"\x05VNF", "Visual Networks", Conversion::Editcap),
@@ -24,6 +24,11 @@ const NOT_READ: [(&[u8], &str, Conversion); 12] = [
     (b"\xab\x01\x00\x1c", "IXIA software", Conversion::Editcap),
     (b"\x1c\x00\x01\xac", "IXIA hardware", Conversion::Editcap),
     (b"\x1c\x00\x01\xab", "IXIA software", Conversion::Editcap),
+    (b"\xaa\xaa\xaa\xaa", "Accellent 5Views", Conversion::Editcap),
+    (b"ObserverPkt", "Network Instruments Observer", Conversion::Editcap),
+    (b"TR\0d", "HP-UX nettl", Conversion::Editcap),
+    (b"+---------+", "Tektronix K12 (text)", Conversion::Editcap),
+    (b"\x01\x10\x4c\0\x01\x05Trace", "Novell LANalyzer", Conversion::Editcap),
     (b"BZh", "compressed by bzip2", Conversion::Decompress),
     (b"\xfd7zXZ", "compressed by xz", Conversion::Decompress),
     (b"\x04\x22\x4d\x18", "compressed by lz4", Conversion::Decompress),
@@ -66,13 +71,48 @@ pub(crate) const MAGIC_BYTES: usize = 12;
 /// A format that is converted to pcap while it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConvertedFormat {
-    /// pcap with 8 more bytes before each packet, by Kuznetzov's patches of libpcap.
-    Kuznetzov {
+    /// pcap with 4 to 12 more bytes before each packet, by patches of libpcap.
+    LongHeaders {
         big_endian: bool,
+        more_bytes: usize,
     },
     /// RFC 1761.
     Snoop,
     NetMon,
+}
+
+/// First bytes of pcap with microseconds.
+const PCAP_LITTLE: [u8; 4] = [0xd4, 0xc3, 0xb2, 0xa1];
+const PCAP_BIG: [u8; 4] = [0xa1, 0xb2, 0xc3, 0xd4];
+
+/// Number of bytes that tell variants of pcap apart.
+pub(crate) const LOOK_BYTES: usize = 1 << 17;
+/// Number of packets that are enough for it.
+const ENOUGH_PACKETS: usize = 16;
+
+/// Returns whether packets with headers of 16 and `more_bytes` bytes follow each other from the
+/// first to the end of the file, or of the bytes that are known.
+fn has_packets(start: &[u8], big_endian: bool, more_bytes: usize) -> bool {
+    let mut rest = start.get(24..).unwrap_or_default();
+    for _ in 0..ENOUGH_PACKETS {
+        if rest.is_empty() {
+            return true;
+        }
+        let Some(header) = rest.first_chunk::<16>() else { return start.len() == LOOK_BYTES };
+        let number = |at: usize| {
+            let bytes = [header[at], header[at + 1], header[at + 2], header[at + 3]];
+            if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+        };
+        let [micros, kept, size] = [4, 8, 12].map(number);
+        if micros >= 1_000_000 || kept == 0 || kept > size || size > PACKET_MAX_BYTES {
+            return false;
+        }
+        let Some(following) = rest.get(16 + more_bytes + kept as usize..) else {
+            return start.len() == LOOK_BYTES;
+        };
+        rest = following;
+    }
+    true
 }
 
 /// Header of a packet with a length that none has: the reader of pcap reports the damage.
@@ -102,11 +142,24 @@ impl<R: Read> Converted<R> {
         if netmon::MAGIC.iter().any(|magic| start.starts_with(magic)) {
             return Some(ConvertedFormat::NetMon);
         }
-        match start.first_chunk()? {
-            [0x34, 0xcd, 0xb2, 0xa1] => Some(ConvertedFormat::Kuznetzov { big_endian: false }),
-            [0xa1, 0xb2, 0xcd, 0x34] => Some(ConvertedFormat::Kuznetzov { big_endian: true }),
-            _ => None,
-        }
+        let (big_endian, choices): (bool, &[usize]) = match *start.first_chunk()? {
+            PCAP_LITTLE => (false, &[0, 8, 4]),
+            PCAP_BIG => (true, &[0, 8, 4]),
+            [0x34, 0xcd, 0xb2, 0xa1] => (false, &[8, 12]),
+            [0xa1, 0xb2, 0xcd, 0x34] => (true, &[8, 12]),
+            _ => return None,
+        };
+        // The first bytes do not tell the variants apart, but with wrong headers, no packets follow.
+        let fits = |more_bytes: &&usize| has_packets(start, big_endian, **more_bytes);
+        let more_bytes = *choices.iter().find(fits).unwrap_or(&choices[0]);
+        (more_bytes > 0).then_some(ConvertedFormat::LongHeaders { big_endian, more_bytes })
+    }
+
+    /// Returns whether more of a file than [`MAGIC_BYTES`] tells its format.
+    pub fn needs_packets(start: &[u8]) -> bool {
+        start.starts_with(&PCAP_LITTLE)
+            || start.starts_with(&PCAP_BIG)
+            || matches!(Self::format(start), Some(ConvertedFormat::LongHeaders { .. }))
     }
 
     pub fn new(from: R, format: ConvertedFormat) -> Self {
@@ -131,7 +184,7 @@ impl<R: Read> Converted<R> {
             self.end(known > 0);
             return Ok(None);
         }
-        let little = self.format == (ConvertedFormat::Kuznetzov { big_endian: false });
+        let little = matches!(self.format, ConvertedFormat::LongHeaders { big_endian: false, .. });
         Ok(Some(bytes.map(if little { u32::from_le_bytes } else { u32::from_be_bytes })))
     }
 
@@ -152,7 +205,7 @@ impl<R: Read> Converted<R> {
         self.padding = 0;
         let is_first = !std::mem::replace(&mut self.has_header, true);
         let header = match (self.format, is_first) {
-            (ConvertedFormat::Kuznetzov { .. }, true) => self.numbers::<6>()?.map(|all| all[5]),
+            (ConvertedFormat::LongHeaders { .. }, true) => self.numbers::<6>()?.map(|all| all[5]),
             (ConvertedFormat::Snoop, true) => {
                 self.numbers::<4>()?.map(|[.., link]| snoop_link_type(link))
             }
@@ -161,10 +214,14 @@ impl<R: Read> Converted<R> {
                 self.netmon.map(|_| netmon::LINK_TYPE)
             }
             (ConvertedFormat::NetMon, false) => return self.netmon_packet(),
-            (ConvertedFormat::Kuznetzov { .. }, false) => {
-                let Some([seconds, micros, kept, size, ..]) = self.numbers::<6>()? else {
+            (ConvertedFormat::LongHeaders { more_bytes, .. }, false) => {
+                let Some([seconds, micros, kept, size]) = self.numbers::<4>()? else {
                     return Ok(!self.ready.is_empty());
                 };
+                if read_most(&mut self.from, &mut [0; 12][..more_bytes])? < more_bytes {
+                    self.end(true);
+                    return Ok(true);
+                }
                 return Ok(self.packet_header([seconds, micros, kept, size], 0));
             }
             (ConvertedFormat::Snoop, false) => {
