@@ -1,5 +1,7 @@
 //! A layer between a transport and a controller.
 
+use alloc::boxed::Box;
+
 use jostle_units::{Rate, Span, Time};
 
 use crate::peer_cache::PeerCacheContext;

@@ -6,6 +6,10 @@
 //! window validation. [`peer_cache`] contains the data that a host saves about its peers between
 //! connections. [`ControllerLayer`] is the interface of algorithms that use this data.
 
+#![cfg_attr(not(any(feature = "std", test)), no_std)]
+
+extern crate alloc;
+
 mod controller;
 mod controller_layer;
 mod delivery_rate;

@@ -4,6 +4,10 @@
 //! entry in [`registry`]. A controller draws random numbers only from the stream that it is created
 //! with.
 
+#![cfg_attr(not(any(feature = "std", test)), no_std)]
+
+extern crate alloc;
+
 pub mod algorithms;
 mod cwnd;
 mod estimators;

@@ -1,7 +1,9 @@
 //! The registry of controllers and slow-start methods. To add one, write its file and add its
 //! entry.
 
-use std::collections::BTreeMap;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
 
 use jostle_registry::{ParameterError, ParameterValue};
 use jostle_units::RandomStream;

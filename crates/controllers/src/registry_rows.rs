@@ -1,5 +1,7 @@
 //! Types of registry entries.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{ParameterValues, RegistryEntry};
 use jostle_units::RandomStream;
 

@@ -3,7 +3,7 @@
 pub(crate) mod bbr;
 pub(crate) mod pcc;
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
 
 use jostle_registry::ParameterValue;
 use jostle_units::{RandomStream, Span, Time};

@@ -3,6 +3,8 @@
 mod abe;
 mod algorithm;
 
+use alloc::boxed::Box;
+
 use jostle_registry::ParameterValues;
 use jostle_units::{Rate, Span, Time};
 

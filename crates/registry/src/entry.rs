@@ -1,6 +1,8 @@
 //! Registry entries, and the validation of the parameters that a scenario sets.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::string::ToString;
 
 use serde::Serialize;
 use thiserror::Error;

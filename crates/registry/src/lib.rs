@@ -1,6 +1,10 @@
 //! Registry entries: name, source and parameters of an algorithm, queue or traffic source.
 //! Command-line help, documentation, schemas and the test matrix are generated from these entries.
 
+#![cfg_attr(not(any(feature = "std", test)), no_std)]
+
+extern crate alloc;
+
 mod entry;
 mod linux_release;
 mod parameter;

@@ -1,10 +1,10 @@
 //! Linux releases with different behaviour.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A Linux release whose TCP differs measurably from 6.1's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LinuxRelease {
     /// 6.1 (2022).
     #[default]

@@ -1,12 +1,14 @@
 //! Types and values of parameters.
 
-use std::fmt;
-use std::ops::RangeInclusive;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+use core::ops::RangeInclusive;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jostle_units::{Rate, Span};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::queue_limit::QueueLimit;
@@ -129,7 +131,8 @@ fn in_base64<S: Serializer>(bytes: &&[u8], serializer: S) -> Result<S::Ok, S::Er
 }
 
 /// Value of a parameter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum ParameterValue {
     /// A Boolean.

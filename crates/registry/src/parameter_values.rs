@@ -1,6 +1,7 @@
 //! Values of the parameters of a registry entry.
 
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

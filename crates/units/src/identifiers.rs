@@ -1,7 +1,7 @@
 //! Numbers of flows, connections and links, as separate types: the number of a flow cannot be used
 //! as the number of a link or connection.
 
-use std::fmt;
+use core::fmt;
 
 use serde::{Deserialize, Serialize};
 

@@ -4,22 +4,30 @@
 //!
 //! Amounts of data are plain integers with the unit at the end of their name (`size_bytes`).
 
+#![cfg_attr(not(any(feature = "std", test)), no_std)]
+
+extern crate alloc;
+
 mod ecn;
+mod float_math;
 mod identifiers;
 mod random_stream;
 mod rate;
 mod ring_buffer;
 mod send_limit;
 mod time;
+#[cfg(feature = "std")]
 mod virtual_clock;
 
 pub use ecn::Ecn;
+pub use float_math::FloatMath;
 pub use identifiers::{ConnectionId, FlowId, LinkId};
 pub use random_stream::{RandomStream, RandomStreamName};
 pub use rate::Rate;
 pub use ring_buffer::RingBuffer;
 pub use send_limit::SendLimit;
 pub use time::{Span, Time};
+#[cfg(feature = "std")]
 pub use virtual_clock::VirtualClock;
 
 /// Ethernet header. `tc` counts it, an MTU does not.

@@ -101,7 +101,7 @@ impl RandomStream {
     #[inline]
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.uniform()));
-        radius * libm::cos(2.0 * std::f64::consts::PI * self.uniform())
+        radius * libm::cos(2.0 * core::f64::consts::PI * self.uniform())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rates in whole bits per second.
 
-use std::fmt;
+use core::fmt;
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,9 @@
 //! The queue for packets, which each packet passes several times.
 
+use alloc::vec::Vec;
+
 /// A FIFO queue of values that are copied. The capacity is a power of two, so that a mask finds the
-/// slot of a value. [`std::collections::VecDeque`] supports any capacity and needs a comparison and
+/// slot of a value. [`alloc::collections::VecDeque`] supports any capacity and needs a comparison and
 /// a subtraction for each access.
 #[derive(Clone, Debug)]
 pub struct RingBuffer<T> {
@@ -141,8 +143,8 @@ impl<T: Copy> RingBuffer<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::VecDeque;
     use proptest::prelude::*;
-    use std::collections::VecDeque;
 
     proptest! {
         #[test]
@@ -173,7 +175,7 @@ mod tests {
                 prop_assert_eq!((ring.len(), ring.is_empty()), (plain.len(), plain.is_empty()));
                 prop_assert!(ring.iter().eq(&plain));
             }
-            prop_assert!(std::iter::from_fn(|| ring.pop_front()).eq(plain));
+            prop_assert!(core::iter::from_fn(|| ring.pop_front()).eq(plain));
         }
     }
 }

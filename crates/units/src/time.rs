@@ -1,7 +1,7 @@
 //! Virtual time in whole nanoseconds: exact, ordered and the same on every machine.
 
-use std::fmt;
-use std::ops::{Add, AddAssign, Sub};
+use core::fmt;
+use core::ops::{Add, AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 

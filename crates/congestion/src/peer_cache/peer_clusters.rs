@@ -1,6 +1,6 @@
 //! Saved rewards of initial windows for TCP-WISE.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
 
 use super::peer_table::PeerAddress;
 

@@ -1,6 +1,6 @@
 //! A direct-mapped table of peers.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
 
 use jostle_units::{Span, Time};
 

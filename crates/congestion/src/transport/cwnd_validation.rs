@@ -69,7 +69,7 @@ impl CwndUsage {
     /// Returns the maximum of outstanding packets since the last [`restart`](Self::restart), and
     /// resets it.
     pub const fn take_max_in_flight(&mut self) -> u32 {
-        std::mem::replace(&mut self.used, 0)
+        core::mem::replace(&mut self.used, 0)
     }
 }
 

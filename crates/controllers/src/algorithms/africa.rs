@@ -1,5 +1,7 @@
 //! TCP-Africa.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 
 use super::highspeed::HighSpeed;

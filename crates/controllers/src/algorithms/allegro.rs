@@ -10,6 +10,8 @@ mod parameters;
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
+
 use jostle_registry::RegistryEntry;
 use jostle_units::{RandomStream, Time};
 

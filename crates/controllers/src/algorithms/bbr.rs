@@ -11,6 +11,8 @@ mod parameters;
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
+
 use jostle_registry::{LinuxRelease, RegistryEntry};
 use jostle_units::{RandomStream, Rate, Span, Time};
 
@@ -149,7 +151,7 @@ impl Bbr {
     /// immediately. At that time its counters have the values of the next ACK without the packets
     /// of that ACK.
     fn settle_timeout(&mut self, ack: &AckSample) {
-        if std::mem::take(&mut self.timed_out) {
+        if core::mem::take(&mut self.timed_out) {
             self.sample_long_term(&Event {
                 lossy: true,
                 app_limited: false,

@@ -18,6 +18,8 @@ mod state_machine;
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
+
 use jostle_registry::RegistryEntry;
 use jostle_units::{RandomStream, Rate, Span, Time};
 

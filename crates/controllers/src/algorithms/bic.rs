@@ -1,5 +1,7 @@
 //! BIC as implemented in Linux.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Time;
 

@@ -5,6 +5,9 @@ mod hystart;
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
+use alloc::vec;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{RandomStream, Time};
 
@@ -317,7 +320,7 @@ impl CongestionAvoidance for Cdg {
     }
 
     fn take_cwr_request(&mut self) -> bool {
-        std::mem::take(&mut self.requested)
+        core::mem::take(&mut self.requested)
     }
 
     fn on_cwr_complete(&mut self, _window: &mut CongestionWindow, _now: Time) {

@@ -14,6 +14,8 @@ mod rtt_extremes;
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
+
 use jostle_registry::RegistryEntry;
 use jostle_units::{Rate, Span, Time};
 

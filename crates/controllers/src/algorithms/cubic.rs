@@ -3,6 +3,8 @@
 mod region;
 mod rfc9438;
 
+use alloc::boxed::Box;
+
 use jostle_registry::{LinuxRelease, Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 

@@ -1,5 +1,7 @@
 //! DUAL.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 
 use crate::cwnd::CongestionWindow;

@@ -1,5 +1,7 @@
 //! H-TCP as implemented in Linux.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
@@ -328,7 +330,7 @@ mod tests {
 
     fn htcp(parameters: &[(&str, bool)], hz: i64) -> Htcp {
         use jostle_registry::ParameterValue;
-        let mut given: std::collections::BTreeMap<_, _> = parameters
+        let mut given: alloc::collections::BTreeMap<_, _> = parameters
             .iter()
             .map(|&(name, on)| (name.to_owned(), ParameterValue::Bool(on)))
             .collect();

@@ -6,7 +6,8 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 
 use jostle_registry::{Parameter, RegistryEntry};
 use jostle_units::RandomStream;

@@ -3,6 +3,8 @@
 mod delay_filter;
 mod ledbat_plus_plus;
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Span;
 

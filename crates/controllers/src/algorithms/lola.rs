@@ -2,6 +2,8 @@
 
 mod slow_start_exit;
 
+use alloc::boxed::Box;
+
 use jostle_registry::{LinuxRelease, Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 

@@ -6,6 +6,8 @@
 
 mod window_search;
 
+use alloc::boxed::Box;
+
 use jostle_registry::{LinuxRelease, RegistryEntry};
 use jostle_units::{Rate, Time};
 

@@ -14,6 +14,8 @@ mod spectrum;
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
+
 use jostle_registry::RegistryEntry;
 use jostle_units::{Rate, Span, Time};
 

@@ -2,6 +2,8 @@
 
 mod scalable;
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Rate, Span, Time};
 

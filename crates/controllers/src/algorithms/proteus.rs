@@ -15,6 +15,8 @@ mod parameters;
 mod tests;
 mod utility;
 
+use alloc::boxed::Box;
+
 use jostle_registry::RegistryEntry;
 use jostle_units::{RandomStream, Span, Time};
 

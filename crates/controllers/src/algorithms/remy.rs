@@ -11,6 +11,9 @@ mod protobuf;
 mod tests;
 mod whisker_tree;
 
+use alloc::boxed::Box;
+use alloc::string::String;
+
 use jostle_registry::{Parameter, RegistryEntry};
 use jostle_units::{Rate, Time};
 
@@ -135,7 +138,7 @@ impl CongestionController for Remy {
                 // after loss detection.
                 let mut lost = ack.lost;
                 for _ in 0..ack.acked {
-                    self.memory.update(gaps, rtt, std::mem::take(&mut lost));
+                    self.memory.update(gaps, rtt, core::mem::take(&mut lost));
                     self.act();
                 }
             }

@@ -2,6 +2,8 @@
 
 mod rfc9002;
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, RegistryEntry};
 
 use self::rfc9002::Rfc9002;

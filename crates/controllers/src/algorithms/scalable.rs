@@ -1,5 +1,7 @@
 //! Scalable TCP as implemented in Linux.
 
+use alloc::boxed::Box;
+
 use jostle_registry::RegistryEntry;
 
 use crate::cwnd::CongestionWindow;

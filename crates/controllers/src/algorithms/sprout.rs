@@ -9,6 +9,8 @@ mod model;
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 

@@ -1,5 +1,7 @@
 //! TCP Westwood as first published.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
@@ -138,7 +140,7 @@ impl CongestionAvoidance for Tcpw {
             return;
         }
         self.fall_silent(now);
-        let bytes = std::mem::take(&mut self.pending_bytes) as f64;
+        let bytes = core::mem::take(&mut self.pending_bytes) as f64;
         let sample = bytes / now.since(acked_at).as_secs_f64();
         self.filter(sample, now.since(self.sampled_at));
         self.acked_at = Some(now);

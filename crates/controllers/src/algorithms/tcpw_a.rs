@@ -1,5 +1,7 @@
 //! TCPW-A.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Time;
 

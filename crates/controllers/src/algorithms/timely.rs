@@ -1,5 +1,7 @@
 //! TIMELY: controls the rate by the gradient of the RTT.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Rate, Span, Time};
 

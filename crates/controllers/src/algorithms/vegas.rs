@@ -1,5 +1,7 @@
 //! Vegas as implemented in Linux.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 
 use crate::cwnd::CongestionWindow;

@@ -1,5 +1,7 @@
 //! Veno as implemented in Linux.
 
+use alloc::boxed::Box;
+
 use jostle_registry::RegistryEntry;
 use jostle_units::{Span, Time};
 

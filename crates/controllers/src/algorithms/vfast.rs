@@ -1,5 +1,7 @@
 //! VFAST TCP.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, RegistryEntry};
 
 use super::fast::{ALPHA, Fast, GAMMA, RttFilter};

@@ -23,6 +23,8 @@ mod step_size;
 mod tests;
 mod utility;
 
+use alloc::boxed::Box;
+
 use jostle_registry::RegistryEntry;
 use jostle_units::{RandomStream, Span, Time};
 

@@ -1,5 +1,7 @@
 //! Westwood+ as implemented in Linux.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 

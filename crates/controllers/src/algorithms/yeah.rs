@@ -1,5 +1,7 @@
 //! YeAH as implemented in Linux.
 
+use alloc::boxed::Box;
+
 use jostle_registry::RegistryEntry;
 
 use crate::cwnd::CongestionWindow;

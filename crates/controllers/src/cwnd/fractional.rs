@@ -1,6 +1,8 @@
 //! Fractional part of a window.
 
 use crate::cwnd::CongestionWindow;
+#[cfg(not(feature = "std"))]
+use jostle_units::FloatMath;
 
 /// The fractional part of a window, for algorithms with real-valued steps.
 #[derive(Clone, Copy, Debug, Default)]

@@ -51,7 +51,7 @@ impl AckedBytes {
             self.accounted_bytes -= advanced_bytes;
             return self.mss_bytes;
         }
-        advanced_bytes - std::mem::take(&mut self.accounted_bytes)
+        advanced_bytes - core::mem::take(&mut self.accounted_bytes)
     }
 }
 

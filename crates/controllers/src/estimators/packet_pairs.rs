@@ -35,7 +35,7 @@ impl PacketPairs {
         // bottleneck.
         if ack_gap_ns > 0 && ack_gap_ns / 2 >= sent_gap_ns {
             let gap_ns = ack_gap_ns / u64::from(measurement.packets);
-            let oldest_ns = std::mem::replace(&mut self.gaps_ns[self.next], gap_ns);
+            let oldest_ns = core::mem::replace(&mut self.gaps_ns[self.next], gap_ns);
             self.next = if self.next + 1 < PAIRS { self.next + 1 } else { 0 };
             if self.known == PAIRS && oldest_ns == gap_ns {
                 // Skip the median if it cannot change: behind one bottleneck most pairs have the

@@ -1,7 +1,7 @@
 //! The slot in which an external agent stores the next action.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use jostle_units::Time;
 
@@ -37,7 +37,7 @@ impl ActionSlot {
 
 impl Policy for Arc<ActionSlot> {
     fn act(&mut self, _observation: &[f64]) -> [f64; MOST_ACTIONS] {
-        std::array::from_fn(|i| f64::from_bits(self.action[i].load(Ordering::Acquire)))
+        core::array::from_fn(|i| f64::from_bits(self.action[i].load(Ordering::Acquire)))
     }
 
     fn set_next_decision(&mut self, due: Time) {

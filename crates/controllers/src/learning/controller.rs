@@ -1,5 +1,9 @@
 //! The learned controller: a layer that acts at the end of each monitor interval.
 
+use alloc::boxed::Box;
+
+#[cfg(not(feature = "std"))]
+use jostle_units::FloatMath;
 use jostle_units::{Rate, Span, Time};
 
 use super::design::{Action, AgentDesign, MOST_ACTIONS};

@@ -1,5 +1,7 @@
 //! Design of a learned controller: observations, intervals and actions.
 
+use alloc::vec::Vec;
+
 use jostle_units::Span;
 
 use super::features::Feature;

@@ -1,5 +1,7 @@
 //! Monitor intervals: counters and the resulting statistics.
 
+use alloc::vec::Vec;
+
 use jostle_units::{Span, Time};
 
 use crate::pcc::RttTrend;

@@ -1,5 +1,7 @@
 //! A small feed-forward neural network.
 
+use alloc::vec::Vec;
+
 use super::controller::Policy;
 use super::design::MOST_ACTIONS;
 
@@ -73,7 +75,7 @@ impl NeuralNetwork {
         self.values.clear();
         self.values.extend_from_slice(observation);
         for layer in &self.layers {
-            std::mem::swap(&mut self.values, &mut self.before);
+            core::mem::swap(&mut self.values, &mut self.before);
             layer.apply(&self.before, &mut self.values);
         }
         &self.values
@@ -83,6 +85,6 @@ impl NeuralNetwork {
 impl Policy for NeuralNetwork {
     fn act(&mut self, observation: &[f64]) -> [f64; MOST_ACTIONS] {
         let outputs = self.outputs(observation);
-        std::array::from_fn(|i| outputs.get(i).copied().unwrap_or(0.0))
+        core::array::from_fn(|i| outputs.get(i).copied().unwrap_or(0.0))
     }
 }

@@ -1,5 +1,7 @@
 //! Observation vector of the latest intervals.
 
+use alloc::vec::Vec;
+
 use super::design::AgentDesign;
 use super::monitor_interval::IntervalObservation;
 

@@ -13,6 +13,11 @@
 //! A layer line contains the activation and the numbers of inputs and outputs. A line with bias and
 //! weights follows for each output. `#` starts a comment.
 
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use jostle_units::Span;
 
 use super::design::{Action, AgentDesign, IntervalLength, LEAST_INTERVAL, LONGEST_INTERVAL};
@@ -23,7 +28,7 @@ const FIRST_LINE: &str = "jostle-policy 1";
 /// Maximum number of values in an observation and between layers.
 const WIDEST: usize = 4096;
 
-type Result<T> = std::result::Result<T, String>;
+type Result<T> = core::result::Result<T, String>;
 
 /// Lines with content, with their numbers.
 struct Lines<'a> {
@@ -47,7 +52,7 @@ impl<'a> Lines<'a> {
         Some(line)
     }
 
-    fn wrong<T>(&self, what: impl std::fmt::Display) -> Result<T> {
+    fn wrong<T>(&self, what: impl core::fmt::Display) -> Result<T> {
         Err(format!("line {}: {what}", self.number))
     }
 
@@ -96,7 +101,7 @@ pub fn parse_design(text: &str) -> Result<AgentDesign> {
 /// # Errors
 /// If the file is invalid. The error describes the problem and its line.
 pub fn parse_policy(file: &[u8]) -> Result<(AgentDesign, NeuralNetwork)> {
-    let text = std::str::from_utf8(file).map_err(|error| format!("it is no text: {error}"))?;
+    let text = core::str::from_utf8(file).map_err(|error| format!("it is no text: {error}"))?;
     let mut lines = Lines::new(text);
     let design = design(&mut lines)?;
     let mut layers: Vec<Layer> = Vec::new();

@@ -139,7 +139,7 @@ impl<E: RateExperiment> CongestionController for Pcc<E> {
 }
 
 #[cfg(test)]
-impl<E> std::ops::Deref for Pcc<E> {
+impl<E> core::ops::Deref for Pcc<E> {
     type Target = E;
 
     fn deref(&self) -> &E {
@@ -148,7 +148,7 @@ impl<E> std::ops::Deref for Pcc<E> {
 }
 
 #[cfg(test)]
-impl<E> std::ops::DerefMut for Pcc<E> {
+impl<E> core::ops::DerefMut for Pcc<E> {
     fn deref_mut(&mut self) -> &mut E {
         &mut self.experiments
     }

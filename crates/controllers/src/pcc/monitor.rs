@@ -1,7 +1,7 @@
 //! The monitor of PCC's controllers: sends at one rate per monitor interval and later collects the
 //! delivery results of its packets.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use jostle_units::{Rate, Span, Time};
 

@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_bit_says_which_rate_of_a_pair_comes_first() {
         let mut trials = RateTrials::<3>::new(3, 0b010);
-        let factors: Vec<_> = std::iter::from_fn(|| trials.begin(0.25)).collect();
+        let factors: Vec<_> = core::iter::from_fn(|| trials.begin(0.25)).collect();
         assert_eq!(factors, [1.25, 0.75, 0.75, 1.25, 1.25, 0.75]);
     }
 

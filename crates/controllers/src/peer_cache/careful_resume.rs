@@ -1,6 +1,8 @@
 //! Careful Resume: starts with half of a saved capacity, paced over a round trip, after the path is
 //! confirmed.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Rate, Span, Time};
 

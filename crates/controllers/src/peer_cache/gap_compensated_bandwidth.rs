@@ -165,7 +165,7 @@ mod tests {
                 missing += u32::from(made_up);
                 continue;
             }
-            let acked = 1 + std::mem::take(&mut missing);
+            let acked = 1 + core::mem::take(&mut missing);
             gcbe.on_ack(&AckSample { now, rtt: Some(rtt), acked, ..ack(1) });
             packets += u64::from(acked);
             if now.since(cycle_start) >= rtt {

@@ -1,5 +1,7 @@
 //! Stateful-TCP.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{HEADER_BYTES, Rate, Span};
 
@@ -240,10 +242,10 @@ mod tests {
     use super::*;
     use crate::registry;
     use crate::test_support::ack;
+    use alloc::collections::BTreeMap;
     use jostle_congestion::peer_cache::PeerCache;
     use jostle_registry::ParameterValue;
     use jostle_units::{RandomStream, Time};
-    use std::collections::BTreeMap;
 
     const RTT: Span = Span::from_ms(100);
 

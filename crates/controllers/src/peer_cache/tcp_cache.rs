@@ -1,5 +1,7 @@
 //! TCP-Cache: a connection starts with the final window of the previous connection.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Span;
 
@@ -98,9 +100,9 @@ impl ControllerLayer for CachedWindow {
 mod tests {
     use super::*;
     use crate::registry;
+    use alloc::collections::BTreeMap;
     use jostle_congestion::peer_cache::PeerCache;
     use jostle_units::{RandomStream, Span, Time};
-    use std::collections::BTreeMap;
 
     fn opened(name: &str, memory: &mut PeerCache) -> Box<dyn CongestionController> {
         let none = BTreeMap::new();

@@ -1,5 +1,7 @@
 //! TCP-WISE: learns the initial window from earlier connections.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::Time;
 

@@ -1,5 +1,7 @@
 //! HyStart as in Linux's CUBIC and as in its papers.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{LinuxRelease, Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Rate, Span, Time};
 

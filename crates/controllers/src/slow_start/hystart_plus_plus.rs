@@ -1,6 +1,10 @@
 //! HyStart++.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
+#[cfg(not(feature = "std"))]
+use jostle_units::FloatMath;
 use jostle_units::{Span, Time};
 
 use super::algorithm::SlowStart;

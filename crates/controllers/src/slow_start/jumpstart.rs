@@ -1,5 +1,7 @@
 //! JumpStart: no start-up phase.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Rate, Time};
 

@@ -1,5 +1,7 @@
 //! Limited slow start.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 
 use super::algorithm::SlowStart;

@@ -4,7 +4,8 @@ mod chirp;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Rate, Span, Time};
@@ -312,7 +313,7 @@ impl SlowStart for PacedChirping {
     }
 
     fn on_send(&mut self, window: &mut CongestionWindow, sent: &SendEvent) {
-        let first = std::mem::replace(&mut self.next_to_send, sent.next_to_send);
+        let first = core::mem::replace(&mut self.next_to_send, sent.next_to_send);
         let chirps = self.phase == Phase::Chirping && window.in_slow_start();
         if !chirps || sent.next_to_send <= first {
             return;

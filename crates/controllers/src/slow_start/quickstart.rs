@@ -1,5 +1,7 @@
 //! Quick-Start: routers determine the rate of the first flight.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{LinuxRelease, Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{HEADER_BYTES, Rate, Time};
 

@@ -1,5 +1,7 @@
 //! Standard slow start.
 
+use alloc::boxed::Box;
+
 use jostle_registry::RegistryEntry;
 
 use super::algorithm::SlowStart;

@@ -1,5 +1,7 @@
 //! StopEG: ends slow start by the share of packets on the forward path.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Span, Time};
 
@@ -138,7 +140,7 @@ impl SlowStart for StopEg {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
+    use alloc::collections::BTreeMap;
 
     const RTT: Span = Span::from_ms(100);
 

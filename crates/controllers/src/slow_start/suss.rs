@@ -4,6 +4,8 @@
 //! `tcp_cubic.c`). That kernel also raises the receive window to what the round may send; here the
 //! receive window keeps its limit.
 
+use alloc::boxed::Box;
+
 use jostle_registry::{LinuxRelease, Parameter, ParameterValues, RegistryEntry};
 use jostle_units::{Rate, Span, Time};
 
@@ -430,7 +432,7 @@ impl SlowStart for Suss {
             && !plan.begun
         {
             plan.begun = true;
-            let opened = std::mem::take(&mut plan.withheld) + GROWTH_PER_BURST;
+            let opened = core::mem::take(&mut plan.withheld) + GROWTH_PER_BURST;
             window.cwnd = window.cwnd.saturating_add(opened).min(window.clamp);
         }
     }

@@ -45,7 +45,7 @@ impl Abe {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use alloc::collections::BTreeMap;
 
     use jostle_registry::ParameterValue;
     use jostle_units::{RandomStream, Time};

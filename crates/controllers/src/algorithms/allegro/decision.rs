@@ -105,9 +105,9 @@ impl Allegro {
     pub(super) fn conclude(&mut self, now: Time, epsilon: f64, results: [[RateUtility; 2]; 2]) {
         // Whether the higher rate of a pair won; `None` if the minimum rate made both rates equal.
         let won = |[a, b]: [RateUtility; 2]| match a.0.total_cmp(&b.0) {
-            std::cmp::Ordering::Equal => None,
-            std::cmp::Ordering::Greater => Some(a.1 > b.1),
-            std::cmp::Ordering::Less => Some(b.1 > a.1),
+            core::cmp::Ordering::Equal => None,
+            core::cmp::Ordering::Greater => Some(a.1 > b.1),
+            core::cmp::Ordering::Less => Some(b.1 > a.1),
         };
         let [first, last] = results;
         let (Some(first), Some(second)) = (won(first), won(last)) else {

@@ -106,7 +106,7 @@ fn intervals_last_1_7_to_2_2_rtts_and_forty_packets() {
 
 #[test]
 fn trials_are_two_pairs_in_any_order() {
-    let mut orders = std::collections::BTreeSet::new();
+    let mut orders = alloc::collections::BTreeSet::new();
     for seed in 0..40 {
         let mut allegro = allegro(seed, &[]);
         allegro.rate_bps = 10e6;

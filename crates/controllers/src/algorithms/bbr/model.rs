@@ -82,7 +82,7 @@ impl Pacing {
     /// Changes the payload of a packet to `mss_bytes`.
     pub(in crate::algorithms) fn resize(&mut self, mss_bytes: u32) -> MssChange {
         let to_bytes = u64::from(mss_bytes.max(1));
-        MssChange { from_bytes: std::mem::replace(&mut self.mss_bytes, to_bytes), to_bytes }
+        MssChange { from_bytes: core::mem::replace(&mut self.mss_bytes, to_bytes), to_bytes }
     }
 
     /// Bytes per second of payload at `gain` × `bandwidth`, minus the margin.

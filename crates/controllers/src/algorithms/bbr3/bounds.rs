@@ -102,7 +102,7 @@ impl LatestDelivery {
 
     /// `NoteLoss`. Returns whether it is the first of the round.
     pub(super) fn note_loss(&mut self, delivered: u64) -> bool {
-        let first = !std::mem::replace(&mut self.lossy, true);
+        let first = !core::mem::replace(&mut self.lossy, true);
         if first {
             // The next round shows what the path delivers while it loses packets.
             self.round_end = delivered;

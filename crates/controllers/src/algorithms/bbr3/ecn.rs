@@ -1,6 +1,6 @@
 //! ECN of the release of BBR v3 (`bbr_update_ecn_alpha` and its uses). The draft does not use ECN.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use crate::algorithms::bbr::model::GAIN_UNIT;
 use jostle_congestion::AckSample;

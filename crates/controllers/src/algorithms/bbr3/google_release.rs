@@ -167,7 +167,7 @@ impl Bbr3 {
         if !self.latest.round_started {
             return;
         }
-        let events = std::mem::take(&mut release.loss_events);
+        let events = core::mem::take(&mut release.loss_events);
         if needed > 0
             && ack.state == RecoveryState::Recovery
             && events >= needed

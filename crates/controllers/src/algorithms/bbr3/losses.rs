@@ -76,7 +76,7 @@ impl Bbr3 {
         if !self.latest.round_started {
             return;
         }
-        let gaps = std::mem::take(&mut self.latest.gaps);
+        let gaps = core::mem::take(&mut self.latest.gaps);
         if self.full_pipe
             || ack.state != RecoveryState::Recovery
             || gaps < self.parameters.startup_full_loss_cnt
@@ -95,8 +95,8 @@ impl Bbr3 {
         if !self.latest.round_started {
             return;
         }
-        let lossy = std::mem::take(&mut self.latest.lossy);
-        let marked = RELEASE && std::mem::take(&mut self.release.ecn.in_round);
+        let lossy = core::mem::take(&mut self.latest.lossy);
+        let marked = RELEASE && core::mem::take(&mut self.release.ecn.in_round);
         if self.state.is_probing() {
             return;
         }

@@ -1,6 +1,8 @@
 //! Parameters of BBR v3: the constants of the draft with their names.
 
 use jostle_registry::{Parameter, ParameterValues};
+#[cfg(not(feature = "std"))]
+use jostle_units::FloatMath;
 use jostle_units::Span;
 
 use crate::algorithms::bbr::model::GAIN_UNIT;

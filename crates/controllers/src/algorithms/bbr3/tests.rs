@@ -101,7 +101,7 @@ fn gains_are_those_of_the_draft() {
         assert_eq!(is_cwnd / 256.0, cwnd, "{}", state.name());
     }
     // 4 ln 2 at least.
-    assert!(bbr.parameters.startup_pacing_gain as f64 / 256.0 > 4.0 * std::f64::consts::LN_2);
+    assert!(bbr.parameters.startup_pacing_gain as f64 / 256.0 > 4.0 * core::f64::consts::LN_2);
 }
 
 #[test]

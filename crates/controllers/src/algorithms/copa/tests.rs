@@ -1,6 +1,6 @@
 //! Copa's steps.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
 
 use jostle_registry::ParameterValue;
 

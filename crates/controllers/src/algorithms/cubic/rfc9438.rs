@@ -2,6 +2,8 @@
 //! RFC's.
 
 use jostle_registry::ParameterValues;
+#[cfg(not(feature = "std"))]
+use jostle_units::FloatMath;
 use jostle_units::{Span, Time};
 
 use crate::cwnd::{CongestionWindow, FractionalWindow};

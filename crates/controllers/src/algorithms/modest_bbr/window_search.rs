@@ -115,7 +115,7 @@ impl WindowSearch {
     fn halve(&mut self, p: &Parameters, low: u32, high: u32) {
         let middle = low.midpoint(high);
         self.window = middle;
-        let lossy = std::mem::take(&mut self.lossy);
+        let lossy = core::mem::take(&mut self.lossy);
         let (low, high) = if lossy { (low, middle) } else { (middle, high) };
         self.bound(p, low, high);
     }
@@ -138,8 +138,8 @@ impl WindowSearch {
 mod tests {
     use super::*;
     use crate::algorithms::MODEST_BBR;
+    use alloc::collections::BTreeMap;
     use jostle_registry::ParameterValue;
-    use std::collections::BTreeMap;
 
     fn parameters(given: &[(&str, ParameterValue)]) -> Parameters {
         let given: BTreeMap<_, _> =

@@ -3,6 +3,9 @@
 //! For the same packets, S is their sending rate and R their arrival rate. A busy link of rate μ
 //! serves all traffic in proportion, R = μ S/(S + z), so that z = μ S/R − S.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use jostle_units::{Span, Time};
 
 use jostle_congestion::AckSample;

@@ -79,12 +79,12 @@ impl ElasticityDetector {
 }
 
 /// Returns the bins of a peak at a frequency.
-fn peak_bins(frequency_hz: f64) -> std::ops::RangeInclusive<usize> {
+fn peak_bins(frequency_hz: f64) -> core::ops::RangeInclusive<usize> {
     bins_of(frequency_hz - 0.5, frequency_hz + 0.5)
 }
 
 /// Returns the bins with which a peak is compared, without the peak itself and its first harmonic.
-fn reference_bins(frequency_hz: f64) -> std::ops::RangeInclusive<usize> {
+fn reference_bins(frequency_hz: f64) -> core::ops::RangeInclusive<usize> {
     bins_of(frequency_hz + 1.5, 2.0 * frequency_hz - 0.5)
 }
 
@@ -98,7 +98,7 @@ fn ratio(a: f64, b: f64) -> f64 {
 mod tests {
     use super::super::spectrum::{SAMPLE_S, SAMPLES};
     use super::*;
-    use std::f64::consts::PI;
+    use core::f64::consts::PI;
 
     const LINK_BPS: f64 = 96e6;
 

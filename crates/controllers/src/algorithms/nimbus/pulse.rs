@@ -1,6 +1,6 @@
 //! The pulses.
 
-use std::f64::consts::PI;
+use core::f64::consts::PI;
 
 /// Share of a period in which the rate is above its mean (release, `elasticity_est_pulse`).
 const UP: f64 = 0.25;

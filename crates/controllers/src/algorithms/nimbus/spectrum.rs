@@ -1,7 +1,9 @@
 //! Selected bins of the discrete Fourier transform of the latest samples, updated per sample.
 
-use std::f64::consts::PI;
-use std::ops::RangeInclusive;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::f64::consts::PI;
+use core::ops::RangeInclusive;
 
 /// Samples of a window: 5.12 s, a power of two (release).
 pub(super) const SAMPLES: usize = 512;
@@ -54,7 +56,7 @@ impl Spectrum {
     /// Adds the newest sample.
     pub(super) fn push(&mut self, sample: f64) {
         self.recent += sample - self.ago(RECENT);
-        let change = sample - std::mem::replace(&mut self.samples[self.head], sample);
+        let change = sample - core::mem::replace(&mut self.samples[self.head], sample);
         self.head = (self.head + 1) % SAMPLES;
         for Bin { turn, sum } in &mut self.bins {
             let real = sum.0 + change;

@@ -1,6 +1,6 @@
 //! Nimbus's rates and modes.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
 
 use jostle_registry::ParameterValue;
 

@@ -201,12 +201,12 @@ fn a_probe_tries_three_pairs_and_that_of_a_scavenger_two() {
 
 #[test]
 fn the_order_of_a_pair_is_random() {
-    let mut orders = std::collections::BTreeSet::new();
+    let mut orders = alloc::collections::BTreeSet::new();
     for seed in 0..60 {
         let mut proteus = proteus(seed, &[]);
         proteus.leave(NOW);
         let Phase::Probing(mut trials) = proteus.phase else { panic!("not probing") };
-        let others = std::iter::from_fn(|| trials.begin(0.05)).map(|factor| factor > 1.0);
+        let others = core::iter::from_fn(|| trials.begin(0.05)).map(|factor| factor > 1.0);
         orders.insert(others.collect::<Vec<_>>());
     }
     assert_eq!(orders.len(), 8);

@@ -4,8 +4,11 @@
 //! Strict where a general reader is lenient, because unknown content would change the meaning of a
 //! table. Errors contain the byte offset.
 
+use alloc::format;
+use alloc::string::String;
+
 /// A result whose error describes the problem and its byte offset.
-pub type Result<T> = std::result::Result<T, String>;
+pub type Result<T> = core::result::Result<T, String>;
 
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -161,7 +161,7 @@ fn a_lookup_equals_the_dump_for_a_thousand_memories() {
         for _ in 0..1_000 {
             // Over all magnitudes, zero included.
             let values: [f64; AXES] =
-                std::array::from_fn(|_| libm::exp2(uniform() * 20.0 - 6.0) - 1.0 / 64.0);
+                core::array::from_fn(|_| libm::exp2(uniform() * 20.0 - 6.0) - 1.0 / 64.0);
             let dump: Vec<Action> = table
                 .whiskers()
                 .filter(|(domain, _)| {

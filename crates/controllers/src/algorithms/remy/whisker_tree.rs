@@ -9,6 +9,10 @@
 //! | `Memory` | 21 on: one `double` per axis |
 //! | `Whisker` | 31 `window_increment`, 32 `window_multiple`, 33 `intersend`, 34 its domain again |
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::vec::Vec;
+
 use super::memory::{AXES, Memory};
 use super::protobuf::{Field, ProtobufReader, Result};
 

@@ -4,6 +4,8 @@
 use crate::cwnd::{CongestionWindow, FractionalWindow};
 use crate::window_based::CongestionAvoidance;
 use jostle_congestion::{AckSample, CongestionEvent, CongestionSignal, EstablishedEvent};
+#[cfg(not(feature = "std"))]
+use jostle_units::FloatMath;
 
 /// "kLossReductionFactor" (RFC 9002 §B.1 and §7.3.2: "half the value of the congestion window").
 const LOSS_REDUCTION_FACTOR: f64 = 0.5;

@@ -1,6 +1,8 @@
 //! Sprout's model of the link: a distribution of its rate.
 
-use std::f64::consts::SQRT_2;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::f64::consts::SQRT_2;
 
 use super::Parameters;
 
@@ -43,8 +45,8 @@ impl Model {
             probability: [1.0 / BINS as f64; BINS],
             steps: steps.collect(),
             padded: vec![0.0; BINS + 2 * reach],
-            log_mean: std::array::from_fn(|bin| libm::log(bin as f64 * bin_pps * p.tick_s)),
-            silence: std::array::from_fn(|bin| libm::exp(-(bin as f64 * bin_pps * p.tick_s))),
+            log_mean: core::array::from_fn(|bin| libm::log(bin as f64 * bin_pps * p.tick_s)),
+            silence: core::array::from_fn(|bin| libm::exp(-(bin as f64 * bin_pps * p.tick_s))),
             stays_out: libm::exp(-p.outage_escape * p.tick_s),
             bin_pps,
             tick_s: p.tick_s,
@@ -146,7 +148,7 @@ impl Model {
     /// of a Poisson process whose rate is a Brownian motion.
     pub(super) fn forecast(&self, horizon_s: f64, risk: f64) -> u32 {
         let drift = self.sigma * self.sigma * horizon_s * horizon_s * horizon_s / 3.0;
-        let normals: [(f64, f64); BINS] = std::array::from_fn(|bin| {
+        let normals: [(f64, f64); BINS] = core::array::from_fn(|bin| {
             let mean = self.rate(bin) * horizon_s;
             (mean, libm::sqrt(mean + drift) * SQRT_2)
         });

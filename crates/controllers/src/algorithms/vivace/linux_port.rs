@@ -197,7 +197,7 @@ impl LinuxPort {
             self.intervals[0].rate = self.rate;
             (self.sending, self.receiving, self.waits) = (0, 0, false);
         } else {
-            std::mem::swap(&mut self.rate, &mut self.last_rate);
+            core::mem::swap(&mut self.rate, &mut self.last_rate);
             self.phase = Phase::Probing;
             self.set_up_probe();
         }
@@ -333,7 +333,7 @@ impl RateExperiment for LinuxPort {
                 self.start_interval(ack.now);
             }
         }
-        let before = std::mem::replace(&mut self.counted, self.monitor.resolved);
+        let before = core::mem::replace(&mut self.counted, self.monitor.resolved);
         let interval = &mut self.intervals[self.receiving];
         if interval.first == 0 {
             return;

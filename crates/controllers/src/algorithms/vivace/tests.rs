@@ -84,7 +84,7 @@ fn the_linear_form_takes_the_bounds_of_the_linux_port() {
     };
     let linear = ("form", ParameterValue::Text("linear".into()));
     assert_eq!(step(&[]), (0.05, 0.05, 20));
-    assert_eq!(step(std::slice::from_ref(&linear)), (0.10, 0.07, 50));
+    assert_eq!(step(core::slice::from_ref(&linear)), (0.10, 0.07, 50));
     let given = [
         linear,
         ("change_bound", ParameterValue::Number(0.2)),
@@ -95,7 +95,7 @@ fn the_linear_form_takes_the_bounds_of_the_linux_port() {
 
 #[test]
 fn a_probe_tries_both_rates_twice_in_any_order() {
-    let mut orders = std::collections::BTreeSet::new();
+    let mut orders = alloc::collections::BTreeSet::new();
     for seed in 0..40 {
         let mut vivace = probing(seed, 10e6);
         let mut rates = vec![vivace.monitor.pacing_bps.round() as u64];

@@ -98,8 +98,8 @@ impl Utility {
 mod tests {
     use super::*;
     use crate::algorithms::VIVACE;
+    use alloc::collections::BTreeMap;
     use jostle_registry::ParameterValue;
-    use std::collections::BTreeMap;
 
     fn utility(given: &[(&str, ParameterValue)]) -> Utility {
         let given: BTreeMap<_, _> = given.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();

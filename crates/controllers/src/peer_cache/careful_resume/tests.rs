@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
 
 use jostle_registry::ParameterValue;
 use jostle_units::{RandomStream, Rate, Span, Time};
