@@ -6,8 +6,8 @@ mod broken;
 mod driver;
 mod packet_size;
 
-use crate::common;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::common::{self, Given, settings};
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use broken::{Broken, Fault};
@@ -17,12 +17,10 @@ use jostle_congestion::{CongestionController, CongestionSignal};
 use jostle_controllers::registry::{
     CONTROLLERS, ControllerEntry, MEMORIES, PeerCacheEntry, SLOW_STARTS, SlowStartChoice,
 };
-use jostle_registry::{ParameterType, ParameterValue, RegistryEntry};
+use jostle_registry::{ParameterType, ParameterValue};
 use jostle_units::{RandomStream, Span, Time};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-
-type Given = BTreeMap<String, ParameterValue>;
 
 /// Largest window a row documents.
 fn largest_cwnd(row: &str) -> u32 {
@@ -107,33 +105,6 @@ fn slow_starts(row: &ControllerEntry) -> Vec<&'static str> {
     }
 }
 
-/// The smallest and the largest value of a parameter, or all of its words.
-fn extremes(kind: &ParameterType) -> Vec<ParameterValue> {
-    match *kind {
-        ParameterType::Bool { .. } => vec![ParameterValue::Bool(false), ParameterValue::Bool(true)],
-        ParameterType::Integer { min, max, .. }
-        | ParameterType::Span { min_ns: min, max_ns: max, .. }
-        | ParameterType::Rate { min_bps: min, max_bps: max, .. }
-        | ParameterType::Size { min_bytes: min, max_bytes: max, .. }
-        | ParameterType::Packets { min, max, .. } => {
-            vec![ParameterValue::Integer(min), ParameterValue::Integer(max)]
-        }
-        ParameterType::Number { min, max, .. } => {
-            vec![ParameterValue::Number(min), ParameterValue::Number(max)]
-        }
-        ParameterType::Choice { choices, .. } => {
-            choices.iter().map(|&word| ParameterValue::Text(word.to_owned())).collect()
-        }
-        ParameterType::Probability { .. } => {
-            vec![ParameterValue::Number(0.0), ParameterValue::Number(1.0)]
-        }
-        // Links alone have limits.
-        ParameterType::File { .. } | ParameterType::Limit { .. } => {
-            kind.default_value().into_iter().collect()
-        }
-    }
-}
-
 /// Values just outside a parameter's range.
 fn beyond(kind: &ParameterType) -> Vec<ParameterValue> {
     match *kind {
@@ -164,37 +135,6 @@ fn beyond(kind: &ParameterType) -> Vec<ParameterValue> {
             vec![ParameterValue::Text("a path".to_owned()), ParameterValue::Text(String::new())]
         }
     }
-}
-
-/// Every parameter alone at each of its extremes, then all at their first, all at their last.
-fn settings(entry: &RegistryEntry) -> Vec<Given> {
-    let one = |name: &str, value| Given::from([(name.to_owned(), value)]);
-    let mut settings = vec![Given::new()];
-    for parameter in entry.parameters {
-        settings.extend(extremes(&parameter.kind).into_iter().map(|v| one(parameter.name, v)));
-    }
-    // What has flavours is several controllers: each meets every setting.
-    let flavours = entry.parameters.iter().filter(|parameter| parameter.name == "flavour");
-    for flavour in flavours.flat_map(|parameter| extremes(&parameter.kind)) {
-        let with: Vec<Given> = settings
-            .iter()
-            .filter(|given| !given.contains_key("flavour"))
-            .map(|given| {
-                let mut given = given.clone();
-                given.insert("flavour".to_owned(), flavour.clone());
-                given
-            })
-            .collect();
-        settings.extend(with);
-    }
-    for end in [0, usize::MAX] {
-        let all = entry.parameters.iter().map(|parameter| {
-            let values = extremes(&parameter.kind);
-            (parameter.name.to_owned(), values[end.min(values.len() - 1)].clone())
-        });
-        settings.push(all.collect());
-    }
-    settings
 }
 
 const QUIET_ACK: Ack = Ack {

@@ -10,6 +10,7 @@
 #![allow(dead_code, unused_imports)] // Each test crate uses its own part.
 #![allow(clippy::unwrap_used)] // Clippy takes only functions marked `#[test]` for tests.
 
+mod settings;
 mod transfer;
 
 use jostle_congestion::CongestionController;
@@ -17,6 +18,7 @@ use jostle_controllers::registry;
 use jostle_registry::ParameterValue;
 use jostle_units::{FULL_PACKET_BYTES, RandomStream, Rate, Span};
 
+pub use settings::{Given, settings};
 pub use transfer::Transfer;
 
 /// The path. May be changed while a transfer runs.

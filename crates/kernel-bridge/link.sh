@@ -1,0 +1,28 @@
+#!/bin/sh
+# Compiles the crate for the kernel and links it into one object: link.sh FILE.o
+#
+# Link-time optimisation compiles `core` and `alloc` too, without the relocations of a shared object
+# (GOTPCREL), which the kernel's loader of modules does not know. The kernel's code can be anywhere in
+# memory (code-model=large). The processor is fixed, so that results do not depend on the machine.
+set -eu
+out=$(realpath -m "$1")
+here=$(cd "$(dirname "$0")" && pwd)
+triple=x86_64-unknown-linux-gnu
+target=${CARGO_TARGET_DIR:-$here/../../target}
+cd "$here"
+# With --target, the flags do not reach macros, which are shared objects of the host.
+RUSTFLAGS='-C relocation-model=static -C code-model=large -C target-cpu=x86-64' \
+  cargo rustc --quiet --locked --package jostle-kernel-bridge --no-default-features --features kernel \
+  --profile kernel --target $triple --crate-type staticlib --target-dir "$target"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+ar x "$target/$triple/kernel/libjostle_kernel_bridge.a"
+own=$(ls jostle_kernel_bridge*.o)
+readelf --syms --wide "$own" | awk '$5 == "GLOBAL" && $7 != "UND" && $8 ~ /^jk_/ { print $8 }' >symbols
+# An old plugin of binutils may complain about the bitcode of compiler_builtins, which is not needed.
+ld -r --gc-sections $(sed 's/^/-u /' symbols) -T "$here/bridge.lds" -o bridge.o "$own" compiler_builtins*.o \
+  2>messages || { cat messages >&2; exit 1; }
+objcopy --keep-global-symbols=symbols bridge.o 2>>messages || { cat messages >&2; exit 1; }
+mkdir -p "$(dirname "$out")"
+mv bridge.o "$out"
