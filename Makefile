@@ -49,7 +49,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 say = @if [ -t 1 ]; then printf '\033[1m==> %s\033[0m\n' "$(1)"; else echo "==> $(1)"; fi
 
-.PHONY: browser wheel help demo check test nightly lint test-rust engine fuzz fuzz-once bench-check soak audit mutants \
+.PHONY: bridge browser wheel help demo check test nightly lint test-rust engine fuzz fuzz-once bench-check soak audit mutants \
         licences lock kernels test-python docs docs-all reference results release-check bench format clean
 
 help:
@@ -58,6 +58,7 @@ help:
 	@echo 'make test     all required checks: lint, test-rust, test-python, docs'
 	@echo 'make nightly  the slow tests, benches, random cases, killed commands and audits as well'
 	@echo 'make wheel    build a wheel for this machine into dist/, and run the demo from it in an empty environment'
+	@echo 'make bridge   link the controllers into an object for a kernel module, target/bridge.o'
 	@echo 'make kernels  install and build the kernels of the kernel backend tests (some minutes)'
 	@echo 'make fuzz     damage files for every reader, then test the engine with new random cases until one fails'
 	@echo 'make soak     kill and interrupt commands at random instants for MINUTES (10)'
@@ -86,6 +87,10 @@ wheel: $(STAMPS)/package
 	$(BIN)/python tools/build_wheel.py dist
 	$(BIN)/python tools/try_wheel.py dist/*.whl
 
+# Wheels have this object; a source checkout links it when it needs it.
+bridge:
+	sh crates/kernel-bridge/link.sh target/bridge.o
+
 check: $(STAMPS)/dev
 	@$(BIN)/python tools/check.py $(if $(BASE),--base $(BASE))
 
@@ -106,8 +111,8 @@ lint: $(STAMPS)/dev
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	cargo clippy --quiet $(CRATES) --all-targets -- -D warnings
-	@# The kernel has no standard library. Without `std`, Cargo needs a command of its own: features are united in one.
-	cargo clippy --quiet --package jostle-controllers --no-default-features -- -D warnings
+	@# The kernel has no standard library: this command fails if a crate below uses it.
+	cargo clippy --quiet --package jostle-kernel-bridge --features kernel -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=/none/libfuzzer.a cargo check --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir target
 	$(BIN)/mypy
 	$(BIN)/python tools/prose_rates.py

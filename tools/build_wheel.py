@@ -10,6 +10,7 @@ tool, and on Windows, which cannot execute `profiled-rustc`.
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -29,6 +30,7 @@ SCENARIOS = [
     "short-flows",
     "quic-beside-tcp",
 ]
+BRIDGE = ROOT / "python" / "jostle" / "kernel_images" / "bridge.o"
 PIP_OF_OTHERS = {"PIP_CONSTRAINT", "PIP_REQUIRE_HASHES"}
 
 
@@ -99,7 +101,20 @@ def profile(folder: Path, profdata: str, options: list[str]) -> Path:
 
 def main(out: Path, options: list[str]) -> None:
     """Build the wheel into `out`, which contains no other; `options` are maturin's."""
-    out = out.resolve()
+    # User-Mode Linux is for this processor. The object is not left behind: a source checkout links
+    # its own.
+    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+        build_best(out.resolve(), options)
+        return
+    try:
+        subprocess.run(["sh", ROOT / "crates" / "kernel-bridge" / "link.sh", BRIDGE], check=True)
+        build_best(out.resolve(), options)
+    finally:
+        BRIDGE.unlink(missing_ok=True)
+
+
+def build_best(out: Path, options: list[str]) -> None:
+    """Build the wheel with a profile, if there is the tool for it."""
     profdata = None if os.name == "nt" else find_profdata()
     if profdata is None:
         print("The engine is compiled without a profile, and slower for it.")
