@@ -159,7 +159,7 @@ def test_what_a_command_sees_and_what_remains(run, tmp_path):
     program = (
         "import os, socket, time; print(open('input.txt').read(), end='');"
         "print(socket.gethostbyname('server'), end=' ');"
-        "print(os.environ['JOSTLE_PEER'], os.environ['JOSTLE_HOST']);"
+        "print(os.environ['JOSTLE_PEER'], os.environ['JOSTLE_ADDRESS']);"
         "start = time.monotonic(); time.sleep(100); print(round(time.monotonic() - start));"
         "open('made.txt', 'w').write('new');"
         "open(os.path.join(os.environ['TMPDIR'], 'gone'), 'w')\n"
@@ -174,7 +174,7 @@ def test_what_a_command_sees_and_what_remains(run, tmp_path):
     assert done.ok, done.commands
     (command,) = done.commands
     assert command.stdout.splitlines() == [
-        "mine", "10.3.0.1 10.3.0.1 client", "100", *["Read-only file system"] * 3,
+        "mine", "10.3.0.1 10.3.0.1 10.3.0.2", "100", *["Read-only file system"] * 3,
         "{'0000000000000000'} ['client']",
     ]  # fmt: skip
     assert done.wall_s < 60
@@ -268,18 +268,18 @@ def test_a_program_of_the_file_that_was_not_admitted_does_not_run(kernel, tmp_pa
 def test_the_command_line(kernel, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.toml").write_text(
-        NETWORK + '[[commands]]\nhost = "client"\nrun = "echo $JOSTLE_HOST; date +%F"\n', "utf-8"
+        NETWORK + '[[commands]]\nhost = "client"\nrun = "echo $JOSTLE_ADDRESS; date +%F"\n', "utf-8"
     )
     words = ["exec", "net.toml", "--allow-code", "--date", "2026-11-28"]
     assert cli.status([*words, "-o", "out/", "-o", "out/result.xml", "-o", "out/result.json"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith(
-        "`echo $JOSTLE_HOST; date +%F` on client ended with status 0 after 0."
+        "`echo $JOSTLE_ADDRESS; date +%F` on client ended with status 0 after 0."
     )
     assert "  2026-11-28" in said
     assert said[-1] == "written: out"
     document = json.loads((tmp_path / "out" / "result.json").read_text())
-    assert document["commands"][0]["stdout"] == "client\n2026-11-28\n"
+    assert document["commands"][0]["stdout"] == "10.3.0.2\n2026-11-28\n"
     assert Xml.parse(tmp_path / "out" / "result.xml").find("testsuite").get("failures") == "0"
     # Typed commands need no consent, and replace those of the file.
     assert cli.status(["exec", "net.toml", "--on", "client", "exit 9", "--json"]) == 1

@@ -151,11 +151,12 @@ READERS: Final = (
         (
             ("identify", "flow.pcap", "--jobs", "1", "--link", "FILE"),
             ("link", "emulate", "FILE", "--max-delay-error", "never", "--", "true"),
+            ("exec", "FILE", "--on", "client", "true", "--backend", "sim"),
         ),
         ("scenario.parsing.toml_document",),
         # 1: on such a link no candidate sends long enough to be compared.
         frozenset({0, 1, 2}),
-        names=("--max-delay-error",),
+        names=("--max-delay-error", "--backend"),
     ),
     Reader(
         "claim",
@@ -310,6 +311,8 @@ OTHERS: Final = {
     "scenario.parsing.toml_file": "a scenario that is changed, read as the row `scenario`",
     "scenario.scenario": "a scenario, read by `scenario.parsing.toml_document`",
     "parameter_search.claims": "a claim, read by `scenario.parsing.toml_document`",
+    "programs.execution": "what jostle's own program in a guest wrote",
+    "programs.network_file": "a network file, read by `scenario.parsing.toml_document`",
     "emulate.link_file": "a link file, read by `scenario.parsing.toml_document`",
     "store.segments.folder": "segments, of which Polars opens the tables: `segment-…`",
 }

@@ -184,7 +184,7 @@ def _job(network: NetworkFile, spec: Spec, options: Options) -> dict[str, Any]:
     commands = []
     for position, command in enumerate(network.commands):
         host = names.index(command.host)
-        own = {"JOSTLE_HOST": command.host, "JOSTLE_ADDRESS": host_address(host)}
+        own = {"JOSTLE_ADDRESS": host_address(host)}
         if len(names) == 2:
             own["JOSTLE_PEER"] = host_address(1 - host)
         commands.append(
