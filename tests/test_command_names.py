@@ -13,7 +13,7 @@ from jostle.cli import cli, status
 from jostle.cli.renamed import COMMANDS, OPTIONS
 
 MOST_COMMANDS = 20
-MOST_OPTIONS = 285
+MOST_OPTIONS = 296
 
 
 def commands(group: click.Group = cli, before: str = "") -> Iterator[tuple[str, click.Command]]:
