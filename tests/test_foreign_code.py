@@ -421,7 +421,7 @@ def by_installed_module(folder: Path) -> Attack:
 
 
 def by_network_file(folder: Path) -> Attack:
-    link = SCENARIO[SCENARIO.index("[bott") : SCENARIO.index("[[flows")]
+    link = 'rtt = "20 ms"\n' + SCENARIO[SCENARIO.index("[bott") : SCENARIO.index("[[flows")]
     commands = '[[commands]]\nhost = "server"\nserve = "touch ran"\n'
     commands += '[[commands]]\nhost = "client"\nrun = "touch ran"\n'
     (folder / "evil.toml").write_text(link + commands, "utf-8")
