@@ -213,9 +213,15 @@ def observe(run: Run, flow: str | None = None) -> ObservedFlow:
     )  # fmt: skip
     if _CAPTURED not in row:
         return seen
+    return _from_capture(replace(seen, shows_arrivals=not is_bridged), row, lived)
+
+
+def _from_capture(seen: ObservedFlow, row: Mapping[str, Any], lived: pl.DataFrame) -> ObservedFlow:
+    """Add what only packets show, and what the capture lacks."""
+    least_s = seen.least_rtt_s
     least_full_s = row.get("full_rtt_min_s") or least_s
     missing = of_capture(row, least_full_s, seen.length_s, knows_flight=seen.knows_flight)
-    seen = replace(seen, missing=tuple(missing), shows_arrivals=not is_bridged)
+    seen = replace(seen, missing=tuple(missing))
     if seen.knows_flight and (per_ack := _packets_per_ack(lived)) is not None:
         # ACKs of data were delayed, but not the ACKs of the handshake.
         known = [one for one in (least_s, _handshake_s(row)) if one is not None]
