@@ -66,11 +66,7 @@ pub struct HostRing<'a> {
 ///
 /// # Errors
 /// Returns `InvalidData` if `blocks` is damaged, or an I/O error.
-pub fn from_host_ring(
-    ring: &HostRing<'_>,
-    blocks: impl Read,
-    out: impl Write,
-) -> io::Result<u64> {
+pub fn from_host_ring(ring: &HostRing<'_>, blocks: impl Read, out: impl Write) -> io::Result<u64> {
     let section = Section { comment: ring.comment, system: ring.system, program: PROGRAM };
     let interface =
         Interface { name: ring.name, address: ring.address, snap_bytes: ring.snap_bytes };
