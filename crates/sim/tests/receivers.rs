@@ -29,8 +29,9 @@ fn beside_honest(receiver: Option<ReceiverSpec>, controller: &str) -> [f64; 2] {
 }
 
 /// Savage et al. 1999 §2.1: where each ACK counts, a sender can be made to open its window in no time. Linux
-/// counts segments, whole ones: a transfer takes as long as it took. (In recovery what acknowledges a part of a segment
-/// looks like a duplicate, which is why it is not the same to the nanosecond.)
+/// counts segments, whole ones: a transfer is no faster. (In recovery, what acknowledges a part of a segment looks like
+/// proof that nothing was lost. After this undo, RACK does not examine the packets again, so a divided transfer can
+/// wait for a timeout.)
 #[test]
 fn divided_and_repeated_acks_make_no_transfer_faster() {
     let takes = |receiver| {
@@ -43,7 +44,7 @@ fn divided_and_repeated_acks_make_no_transfer_faster() {
         [ReceiverSpec::AckDivision { pieces: 32 }, ReceiverSpec::DupackSpoofing { copies: 32 }]
     {
         let lied_s = takes(Some(lie.clone()));
-        assert!((lied_s / honest_s - 1.0).abs() < 0.01, "{lie:?}: {lied_s} s for {honest_s} s");
+        assert!(lied_s > 0.99 * honest_s, "{lie:?}: {lied_s} s for {honest_s} s");
     }
 }
 
