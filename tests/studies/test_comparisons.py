@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from jostle.results.number_format import estimate_text
 from jostle.stats import Estimate, Expectation
 from jostle.stats.expectation import expect_between
 from jostle.studies.evaluate import (
@@ -21,6 +22,7 @@ from jostle.studies.models import Claim, ClaimPart, Number, Value
 from jostle.studies.runs import Runs
 
 INF = float("inf")
+NEVER = "1 of 2 runs never had a finite value"
 RTT, LOAD = Value(measure="rtt"), Value(measure="throughput")
 
 
@@ -90,7 +92,14 @@ def test_a_bound_is_the_factor_times_a_number_plus_the_margin() -> None:
         ([0.5, 0.5], [0, 0], INF, "ratio, no interval"),
         ([0, 0], [0, 0], 1.0, "ratio, no interval"),
         ([10], [4, 6], 2.0, "ratio, no interval"),
-        ([INF, 1], [INF, 1], None, "no ratio: it never came on both sides"),
+        (
+            [INF, 1],
+            [INF, 1],
+            None,
+            f"{NEVER}; {NEVER}",
+        ),
+        ([INF, 1], [4, 6], INF, NEVER),
+        ([4, 6], [INF, 1], 0.0, NEVER),
         ([1, 2], [], None, "no value on one side"),
     ],
 )
@@ -280,7 +289,10 @@ def test_the_same_runs_have_the_same_interval() -> None:
 
 def test_a_value_may_be_infinite_or_absent() -> None:
     never = value_estimate(runs_with([1, INF]), RTT)
-    assert (never.value, never.low, never.n) == (INF, None, 2)
+    assert (never.value, never.low, never.n, never.never) == (INF, None, 2, True)
+    assert estimate_text(never, unit=True, runs=True) == NEVER
+    spread = value_estimate(runs_with([1, 2, INF]), RTT.model_copy(update={"summary": "sd"}))
+    assert (spread.value, spread.method) == (None, "1 of 3 runs never had a finite value")
     median = RTT.model_copy(update={"summary": "median"})
     assert value_estimate(runs_with([1, 2, INF]), median).value == 2
     assert value_estimate(runs_with([]), median).value is None

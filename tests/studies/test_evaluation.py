@@ -73,6 +73,58 @@ def test_windows_by_time_and_by_bytes(runs):
     assert view.value(download, "download", whole, MeasureArguments(3_000_000)) is None
 
 
+@pytest.fixture
+def download(runs) -> Value:
+    """Download time of a size that some of the three runs of Reno, not all, deliver in time."""
+    asked = Value(
+        experiment="flow", where={"controller": "reno"}, flow="download", measure="download_time"
+    )
+    sizes = [asked.model_copy(update={"size": f"{size} kB"}) for size in range(3000, 6000, 5)]
+    return next(one for one in sizes if 0 < np.isinf(runs.per_run(one)).sum() < 3)
+
+
+def test_a_run_without_the_event_is_in_the_mean(runs, download):
+    absent = int(np.isinf(runs.per_run(download)).sum())
+    found = value_estimate(runs, download)
+    words = f"{absent} of 3 runs never delivered that size"
+    assert (found.value, found.low, found.n, found.method) == (np.inf, None, 3, words)
+    least = value_estimate(runs, download.model_copy(update={"summary": "min"}))
+    assert least.value == min(runs.summary(download))
+    in_time = {"summary": "share", "below": 10.0}
+    share = value_estimate(runs, download.model_copy(update=in_time))
+    assert share.value == pytest.approx(100 * (3 - absent) / 3)
+    tested = Claim(id="a", text="", parts=(ClaimPart(left=download, relation="below", right=10),))
+    assert _claim(runs, tested).verdict == "fails"
+    number = Number(id="a", text="", published=4, statistic="t", against={"controller": "bbr"},
+                    **download.model_dump(exclude_defaults=True))  # fmt: skip
+    (row,) = _numbers(runs, number)
+    assert row.ours.value is None
+    assert words in row.ours.method
+
+
+def test_the_time_relative_to_another_that_never_ends_is_zero_and_of_two_unknown(runs, download):
+    never = download.model_copy(update={"size": "30 MB", "relative_to": {"controller": "bbr"}})
+    assert runs.per_run(never) == [None] * 3
+    short = {"size": "1 MB", "relative_to": {"controller": "bbr"}}
+    assert np.isfinite(runs.per_run(download.model_copy(update=short))).all()
+
+
+def test_figures_leave_out_runs_without_the_event(runs, download):
+    curve = CurveSpec(label="Reno", **download.model_dump(exclude_defaults=True))
+    absent = int(np.isinf(runs.per_run(download)).sum())
+
+    def data(kind, **more):
+        one = FigureSpec(id="a", caption="", kind=kind, curves=(curve,), **more)
+        return figure_data(runs, one)
+
+    (steps,) = data("cdf").curves
+    assert steps.x.size == 3 - absent
+    assert steps.y[-1] == pytest.approx((3 - absent) / 3)
+    ((box,),) = data("boxes").boxes
+    assert np.isfinite(box.mean)
+    assert data("bars") is None
+
+
 def test_partial_bins_count_in_part(runs):
     view = runs.views("flow", 0)[0]
     rate = measure("throughput")

@@ -84,7 +84,9 @@ def verdict(found: Mapping[str, Any] | None) -> str:
     if found is None or found["verdict"] is None:
         return "–"
     word = {"holds": "yes", "fails": "**no**", "open": "open"}[found["verdict"]]
-    return word if found["ours"] is None else f"{word}: {digits(found['ours'])}"
+    if found["ours"] is None:
+        return f"{word}: never" if found.get("never") else word
+    return f"{word}: {digits(found['ours'])}"
 
 
 def digits(value: float) -> str:

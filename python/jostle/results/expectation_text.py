@@ -31,7 +31,7 @@ def expectation_entry(one: Expectation, keys: str) -> dict[str, Any]:
         "unit": ours.unit,
         "n": ours.n,
         "incomplete": ours.incomplete or None,
-        "never": ours.value is not None and ours.finite is None,
+        "never": ours.never,
         "holds": one.holds,
         "certain": one.certain,
         "verdict": one.verdict,

@@ -115,13 +115,16 @@ def count(number: int, noun: str) -> str:
 def estimate_text(estimate: Estimate, *, unit: bool = False, runs: bool = False) -> str:
     """Format a value with half of its interval, or with both ends if it is asymmetric.
 
-    If runs failed, the text says how many, and why. With `runs` it ends with their number.
+    If an event never occurred, the text is the number of such runs. If runs failed, it says how
+    many, and why. With `runs` it ends with their number.
     """
     failed = f" ({estimate.incomplete})" if estimate.incomplete else ""
     if runs and estimate.n and estimate.value is not None and not estimate.incomplete:
         failed = f" (n = {estimate.n})"
     if estimate.value is None:
         return f"{ABSENT}{failed}"
+    if estimate.never and estimate.unit != "×":
+        return estimate.method + (f" ({estimate.incomplete})" if estimate.incomplete else "")
     text = digits(estimate.value)
     if estimate.low is not None and estimate.high is not None:
         half = _half(estimate)

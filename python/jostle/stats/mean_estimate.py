@@ -60,6 +60,11 @@ class Estimate:
         return None if self.value is None or math.isinf(self.value) else self.value
 
     @property
+    def never(self) -> bool:
+        """Whether the value is infinite, because an event never occurred."""
+        return self.value is not None and self.finite is None
+
+    @property
     def interval(self) -> list[float] | None:
         """Ends of the interval; None without one."""
         return None if self.low is None or self.high is None else [self.low, self.high]

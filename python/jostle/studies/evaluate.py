@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jostle.results.measures import measure
+from jostle.results.number_format import count
 from jostle.stats import Estimate, estimate, t_test
 from jostle.stats.descriptive import Floats
 from jostle.stats.expectation import (
@@ -23,7 +25,7 @@ from jostle.stats.expectation import (
 )
 from jostle.studies.controller_states import internal_unit
 from jostle.studies.models import Claim, ClaimPart, Number, Value
-from jostle.studies.runs import Runs
+from jostle.studies.runs import NEVER, Runs
 
 RESAMPLES = 2000
 """Number of bootstrap resamples."""
@@ -167,10 +169,13 @@ def _value_estimate(runs: Runs, value: Value) -> Estimate:
     unit = "×" if divided else _unit(value)
     unit = "% of runs" if value.summary == "share" else unit
     sample = runs.summary(value)
-    if np.isinf(sample).any():
-        # A value is infinite if an event did not occur in a run; then there is no interval.
-        worst = float(_summed(value, np.array(sample)))
-        return Estimate(worst, None, None, len(sample), unit, "it never came in a run")
+    if value.summary != "share" and np.isinf(sample).any():
+        words = _never(value, sample)
+        if value.summary == "sd":
+            return Estimate(None, None, None, len(sample), unit, words)
+        # Such a value has no interval: the sample has no finite variance.
+        whole = float(_summed(value, np.array(sample)))
+        return Estimate(whole, None, None, len(sample), unit, words)
     if value.summary == "share" or (value.summary == "mean" and value.bins_above is not None):
         return estimate(sample, unit, bounds=(0.0, 100.0))
     if value.summary == "mean":
@@ -186,6 +191,13 @@ def _value_estimate(runs: Runs, value: Value) -> Estimate:
     low, high = _interval(_resampled(value, array, 0)) if array.size > 1 else (None, None)
     words = f"{value.summary} over runs, percentile bootstrap 95 % interval"
     return Estimate(float(_summed(value, array)), low, high, len(sample), unit, words)
+
+
+def _never(value: Value, sample: Sequence[float | None] | Floats) -> str:
+    """Return in how many runs the event of a value never occurred; empty if it always did."""
+    absent = sum(one is not None and math.isinf(one) for one in sample)
+    event = NEVER.get(value.measure, "had a finite value")
+    return f"{absent} of {count(len(sample), 'run')} never {event}" if absent else ""
 
 
 def _unit(value: Value) -> str:
@@ -236,10 +248,12 @@ def _near_or_inside(ours: Estimate, published: float, margin: float) -> Expectat
 
 def _statistic(runs: Runs, value: Number) -> Estimate:
     other = value.model_copy(update={"where": {**value.where, **value.against}})
-    found = t_test(runs.per_run(value), runs.per_run(other))
-    n, incomplete = len(runs.per_run(value)), runs.incomplete(value, other)
+    ours, others = runs.per_run(value), runs.per_run(other)
+    never = "; ".join(filter(None, (_never(value, ours), _never(other, others))))
+    found = None if never else t_test(ours, others)
+    n, incomplete = len(ours), runs.incomplete(value, other)
     if found is None:
-        words = "two samples that vary are needed"
+        words = never or "two samples that vary are needed"
         return Estimate(None, None, None, n, "", words, incomplete)
     words = f"Student's t on {found.freedom} degrees of freedom, p = {found.p:.2g}"
     given = {
@@ -346,8 +360,10 @@ def _combined(
         value = float("inf") if one > 0 else 1.0
     else:
         value = one / other
-    if np.isnan(value):
-        return Estimate(None, None, None, n, unit, f"no {words}: it never came on both sides")
+    never = "; ".join(filter(None, (_never(left, a), _never(right, b))))
+    if never:
+        # Without an event on both sides there is no ratio or difference.
+        return Estimate(None if np.isnan(value) else value, None, None, n, unit, never)
     if n < 2 or not np.isfinite(value):
         return Estimate(value, None, None, n, unit, f"{words}, no interval")
     many, others = _resampled(left, a, 1), _resampled(right, b, 2)

@@ -97,7 +97,7 @@ def _sample_sizes(runs: Runs, figure: FigureSpec) -> set[int]:
         }
     if figure.kind == "boxes":
         every = [runs.per_run(curve) for curve in figure.curves]
-        return {sum(one is not None for one in values) for values in every}
+        return {len(_finite(values)) for values in every}
     return set()
 
 
@@ -177,14 +177,20 @@ def _cdf(runs: Runs, figure: FigureSpec) -> CurvesData | None:
     found = []
     for curve in figure.curves:
         by_bin = measure(curve.measure).any_window and curve.bin is not None
-        sample = runs.per_bin(curve) if by_bin else runs.per_run(curve)
-        x, share = _thinned(*ecdf(sample))
+        x, share = ecdf(runs.per_bin(curve) if by_bin else runs.per_run(curve))
+        # The curve stays below 1 by the share of runs in which the event never occurred.
+        x, share = _thinned(x[np.isfinite(x)], share[np.isfinite(x)])
         if x.size:
             none = np.full(x.size, np.nan)
             found.append(Curve(curve.label, x, share, none, none))
     if not found:
         return None
     return CurvesData(measure(figure.curves[0].measure).axis, "Share", tuple(found), steps=True)
+
+
+def _finite(values: Sequence[float | None]) -> list[float]:
+    """Return the values of runs that have one, and in which the event occurred."""
+    return [one for one in values if one is not None and np.isfinite(one)]
 
 
 def _thinned(x: Floats, share: Floats) -> tuple[Floats, Floats]:
@@ -201,7 +207,7 @@ def _lines(runs: Runs, figure: FigureSpec) -> CurvesData | None:
         points = [
             (x, estimate)
             for x, value in _along(runs, figure, curve)
-            if (estimate := value_estimate(runs, value)).value is not None
+            if (estimate := value_estimate(runs, value)).finite is not None
         ]
         if points:
             points.sort(key=lambda point: point[0])
@@ -279,7 +285,9 @@ def _groups(runs: Runs, figure: FigureSpec) -> GroupsData | None:
     names = figure.groups or ("",)
     per_group = len(figure.curves) // len(names)
     bars = figure.kind == "bars"
-    found = [_bar(runs, curve) if bars else box(runs.per_run(curve)) for curve in figure.curves]
+    found = [
+        _bar(runs, curve) if bars else box(_finite(runs.per_run(curve))) for curve in figure.curves
+    ]
     if not any(found):
         return None
     rows = tuple(tuple(found[at * per_group : (at + 1) * per_group]) for at in range(len(names)))
@@ -306,7 +314,7 @@ def _envelopes(runs: Runs, figure: FigureSpec) -> Multiples | None:
 def _bar(runs: Runs, value: Value) -> Box | None:
     """Return mean and interval in the form of a box."""
     found = value_estimate(runs, value)
-    if found.value is None:
+    if found.value is None or found.never:
         return None
     low = np.nan if found.low is None else found.low
     high = np.nan if found.high is None else found.high
@@ -347,7 +355,7 @@ def _heat(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> HeatMapData | Non
         }
         if by_window:
             change["window"] = column
-        found = value_estimate(runs, curve.model_copy(update=change)).value
+        found = value_estimate(runs, curve.model_copy(update=change)).finite
         return float("nan") if found is None else found
 
     values = np.array([[value(row, column) for column in columns] for row in rows])

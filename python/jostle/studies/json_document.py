@@ -42,8 +42,9 @@ def document(
     Claims and numbers contain the values of the first column at the top level. `class` is the
     verdict over all plausible setups; see `verdicts.py`. `backends` contains
     the values of every backend as described (or with the first requested setup), and `setups`
-    the values of `setups`. `versions` are the versions of the backends that ran. `points` are the
-    operating points of Linux's flows by study; see `operating_points_archive.py`.
+    the values of `setups`. A value is null without one, and if it is infinite because the event
+    `never` occurred in a run. `versions` are the versions of the backends that ran. `points` are
+    the operating points of Linux's flows by study; see `operating_points_archive.py`.
     """
     return {
         "schema": SCHEMA,
@@ -118,14 +119,14 @@ def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
     }
 
 
-_PART: Final = "relation ours interval n incomplete holds verdict"
+_PART: Final = "relation ours interval n incomplete never holds verdict"
 
 
 def _claim(claim: Claim, row: ClaimRow) -> dict[str, Any]:
     values = [values_digest(part) for part in claim.parts for _ in comparisons(part)]
     return {
         "published": row.decisive.relation,
-        **expectation_entry(row.decisive, "ours interval incomplete"),
+        **expectation_entry(row.decisive, "ours interval incomplete never"),
         "holds": row.holds,
         "verdict": row.verdict,
         "parts": [
@@ -141,6 +142,7 @@ def _number(row: NumberRow) -> dict[str, Any]:
         "interval": row.ours.interval,
         "n": row.ours.n,
         "incomplete": row.ours.incomplete or None,
+        "never": row.ours.never,
         "holds": row.holds,
     }
 
@@ -241,7 +243,7 @@ def ranking_rows(evaluations: Evaluations) -> Table:
 
 
 def _difference(row: NumberRow) -> str:
-    if row.ours.value is None or row.expected is None:
+    if row.ours.finite is None or row.expected is None:
         return ABSENT
     ratio = row.expected.ratio
-    return digits(row.ours.value) if ratio is None else f"{100 * (ratio - 1):+.0f} %"
+    return digits(row.ours.finite) if ratio is None else f"{100 * (ratio - 1):+.0f} %"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from jostle.studies.models import Value
     from jostle.studies.operating_points_archive import ArchivedOperatingPoints
 
+NEVER: Final = {
+    "completion_time": "completed",
+    "convergence_time": "converged",
+    "download_time": "delivered that size",
+}
+"""Measures that are infinite in a run in which the event, the past participle, never occurred."""
 _Key = tuple[frozenset[tuple[str, str]], int]
 """Labels of a condition, and a seed."""
 
@@ -64,7 +70,8 @@ class Runs:
         -------
         list
             In the measure's unit, in the order of conditions and seeds; None for a run in which
-            the measure has no value. Empty if this backend has no such run.
+            the measure has no value, infinite for one in which its event never occurred (`NEVER`).
+            Empty if this backend has no such run.
         """
         if value.measure == "harm":
             lost = self.per_run(value.model_copy(update={"measure": "throughput"}))
@@ -76,7 +83,7 @@ class Runs:
         whole = dict(self._values(value.model_copy(update={"where": where})))
         others = [whole.get(key) for key, _ in found]
         return [
-            None if one is None or not other else one / other
+            None if one is None or not other or np.isinf([one, other]).all() else one / other
             for (_, one), other in zip(found, others, strict=True)
         ]
 
@@ -234,6 +241,10 @@ class Runs:
         return next((at for at, one in enumerate(results.conditions) if one == labels), -1)
 
     def _run_value(self, value: Value, run: RunView, span: TimeWindow) -> float | None:
+        found = self._mean_of_flows(value, run, span)
+        return np.inf if found is None and value.measure in NEVER else found
+
+    def _mean_of_flows(self, value: Value, run: RunView, span: TimeWindow) -> float | None:
         members = run.members(value.flow) if measure(value.measure).scope == "flow" else ()
         if not members:
             return self._flow_value(value, run, span)

@@ -8,8 +8,9 @@ from typing import Final
 
 from markupsafe import Markup
 
+from jostle.results.number_format import estimate_text
 from jostle.suites.evaluate import ComparisonResult, CriterionResult
-from jostle.suites.result_documents import comparison_label, format_value
+from jostle.suites.result_documents import comparison_label
 
 _WIDTH: Final = 680
 _LEFT: Final = 350
@@ -62,7 +63,7 @@ def _line(at: int, name: str, one: ComparisonResult, *, several: bool) -> Markup
         )
     middle = _x(_share(ours.value, bound))
     low, high = (middle if end is None else _x(_share(end, bound)) for end in (ours.low, ours.high))
-    said = f"{label}: {one.measured} {format_value(ours)} (bound {one.tested.relation})"
+    said = f"{label}: {one.measured} {estimate_text(ours, unit=True)} (bound {one.tested.relation})"
     return text + Markup(
         '<g class="{}"><title>{}</title><line x1="{}" x2="{}" y1="{}" y2="{}"/>'
         '<circle cx="{}" cy="{}" r="4"/></g>'

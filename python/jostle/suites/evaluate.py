@@ -13,22 +13,10 @@ from jostle.stats import Expectation
 from jostle.studies import Runs
 from jostle.studies.evaluate import evaluate, value_estimate
 from jostle.studies.models import ClaimPart, Value
-from jostle.studies.time_windows import RunView, TimeWindow
 from jostle.suites.models import Criterion, SuitePart, SuiteValue
 from jostle.suites.suite import Cell, Labels
 
 Verdict = Literal["pass", "fail", "unknown"]
-
-NEVER: Final = ("completion_time", "download_time")
-"""Measures without a value if the event did not occur in the run; then they are infinite."""
-
-
-class SuiteRuns(Runs):
-    """Runs of a suite, in which an event that did not occur is later than any bound."""
-
-    def _run_value(self, value: Value, run: RunView, span: TimeWindow) -> float | None:
-        found = super()._run_value(value, run, span)
-        return math.inf if found is None and value.measure in NEVER else found
 
 
 @dataclass(frozen=True)
@@ -259,7 +247,7 @@ def _as_read(runs: Runs, part: ClaimPart, tested: Expectation) -> Expectation:
         return tested
     other = value_estimate(runs, part.right).value
     ours = tested.ours
-    if other is None or ours.value is None:
+    if other is None or math.isinf(other) or ours.value is None:
         return tested
     by = part.factor * other
     bound = tested.target + by

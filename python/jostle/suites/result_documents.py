@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +11,6 @@ from xml.etree import ElementTree as Xml
 from jostle.results.expectation_text import expectation_entry
 from jostle.results.number_format import ABSENT, estimate_text
 from jostle.safe_io.terminal_text import escape_control_characters
-from jostle.stats import Estimate
 from jostle.suites.evaluate import ComparisonResult, CriterionResult, SuiteResult
 from jostle.suites.models import LEVELS
 
@@ -139,7 +137,7 @@ def in_words(row: CriterionResult) -> str:
     one = row.deciding
     if one is None:
         return ABSENT
-    value = f"{format_value(one.tested.ours)} (bound {one.tested.relation})"
+    value = f"{estimate_text(one.tested.ours, unit=True)} (bound {one.tested.relation})"
     measured = f"{one.measured}: " if one.measured else ""
     return f"{measured}{value}{comparison_label(one, ', ')}"
 
@@ -149,14 +147,6 @@ def comparison_label(one: ComparisonResult, before: str = "") -> str:
     labels = [f"{key} {label}" for key, label in one.where.items()]
     text = ", ".join([*labels, *([one.what] if one.what else [])])
     return before + text if text else ""
-
-
-def format_value(estimate: Estimate) -> str:
-    """Write a value with its interval, and one that never came."""
-    if estimate.value is not None and math.isinf(estimate.value):
-        text = "never" if estimate.unit != "×" else "∞ ×"
-        return f"{text} ({estimate.incomplete})" if estimate.incomplete else text
-    return estimate_text(estimate, unit=True)
 
 
 def is_open(row: CriterionResult) -> bool:

@@ -11,10 +11,11 @@ from jostle.errors import InputError, unknown
 from jostle.results.number_format import count
 from jostle.runner.session import refusals
 from jostle.scenario import Scenario, ScenarioError
+from jostle.studies import Runs
 from jostle.studies.run_study import PlannedExperiment
 from jostle.studies.study import DESCRIBED
 from jostle.suites.controller_under_test import ControllerUnderTest
-from jostle.suites.evaluate import SuiteResult, SuiteRuns, evaluate_suite
+from jostle.suites.evaluate import SuiteResult, evaluate_suite
 from jostle.suites.load import with_subject
 from jostle.suites.suite import BASELINE, Cell, Suite
 
@@ -233,7 +234,7 @@ class SuiteOutcome:
 
     task: Task
     card: SuiteResult
-    runs: SuiteRuns
+    runs: Runs
 
 
 def outcome_of(task: Task, run: Callable[[PlannedExperiment], ResultSet]) -> SuiteOutcome:
@@ -270,7 +271,7 @@ def _doubted(task: Task, card: SuiteResult) -> Iterator[PlannedExperiment]:
 
 
 def _judged(task: Task, results: Mapping[str, ResultSet]) -> SuiteOutcome:
-    runs = SuiteRuns(task.study, results)
+    runs = Runs(task.study, results)
     suite, asked = task.suite, task.asked
     refused = {at: task.refused_of(at) for at in range(len(suite.criteria))}
     rows = evaluate_suite(runs, suite.criteria, task.cells, refused)
