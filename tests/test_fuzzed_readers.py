@@ -43,6 +43,7 @@ KINDS = {
     "a claim of `jostle search boundary`": ["claim"],
     "a distribution of sizes": ["distribution"],
     "LINK.toml of `jostle link emulate`": ["link-file"],
+    "NETWORK.toml of `jostle exec`": ["link-file"],
     "a list of arrivals and their sizes": ["arrivals"],
     "files next to a Python controller": ["python-controller"],
 }
