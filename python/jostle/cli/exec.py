@@ -126,7 +126,7 @@ def exec_(
     from jostle.programs import execution, outcome
     from jostle.programs.network_file import load
 
-    network = _given(load(file), clients, servers, duration, seed)
+    network = _with_options(load(file), clients, servers, duration, seed)
     network.admit_commands(allow_code=allow_code)
     kept = list(outputs.folders())
     if len(kept) > 1:
@@ -143,7 +143,7 @@ def exec_(
     image = _image(backend)
     outputs.prepare()
     with orderly_interruption("interrupted: nothing is kept", deferred=True) as check:
-        done = execution.execute(network, image, options, cancelled=lambda: _has_come(check))
+        done = execution.execute(network, image, options, cancelled=lambda: _check_signals(check))
     if as_json:
         echo(json.dumps(outcome.document(done), ensure_ascii=False, allow_nan=False))
     else:
@@ -157,13 +157,13 @@ def exec_(
     return 0 if done.ok else 1
 
 
-def _has_come(check: Any) -> bool:
-    """Return whether a signal has arrived."""
+def _check_signals(check: Any) -> bool:
+    """Raise an error if a signal has arrived; return False otherwise."""
     check()
     return False
 
 
-def _given(
+def _with_options(
     network: NetworkFile,
     clients: Sequence[tuple[str, str]],
     servers: Sequence[tuple[str, str]],
@@ -219,7 +219,7 @@ def _image(backend: str) -> Image:
 
 
 def _print(done: Outcome) -> None:
-    """Print the answer, what became of every command, the links and the flows."""
+    """Print the answer, the outcome of every command, the links and the flows."""
     from jostle.cli import output
     from jostle.programs.outcome import verdict
     from jostle.results.tables import View

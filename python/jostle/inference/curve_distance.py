@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jostle.inference.observed_flow import ObservedFlow
     from jostle.stats.descriptive import Floats
 
-__all__ = ["curve_distances", "distance_parts"]
+__all__ = ["curve_distances", "level_and_change_distances"]
 
 _POINTS: Final = 300
 """Maximum number of points of a curve; finer curves are averaged. 300 points are 200 ms each for a
@@ -40,12 +40,12 @@ _LEAST: Final = 1e-4
 
 
 def curve_distances(observed: ObservedFlow, others: Sequence[ObservedFlow]) -> Floats:
-    """Return the geometric mean of both parts of `distance_parts`, shape (len(others),)."""
-    distances: Floats = np.sqrt(distance_parts(observed, others).prod(axis=1))
+    """Return the geometric mean of `level_and_change_distances`, shape (len(others),)."""
+    distances: Floats = np.sqrt(level_and_change_distances(observed, others).prod(axis=1))
     return distances
 
 
-def distance_parts(observed: ObservedFlow, others: Sequence[ObservedFlow]) -> Floats:
+def level_and_change_distances(observed: ObservedFlow, others: Sequence[ObservedFlow]) -> Floats:
     """Return the distances of a flow to other flows with the same sampling interval.
 
     Two curves are compared, each relative to the largest value of the observed flow: queueing delay

@@ -11,7 +11,7 @@ import numpy as np
 
 from jostle.errors import InputError, JostleError
 from jostle.inference.candidates import candidates
-from jostle.inference.curve_distance import distance_parts
+from jostle.inference.curve_distance import level_and_change_distances
 from jostle.inference.observed_flow import ObservedFlow, observe
 from jostle.inference.run_context import (
     KNOWN_RATE,
@@ -285,7 +285,7 @@ def closest_runs(
 
     A distance combines the smallest of each part: chance decides about both.
     """
-    parts = distance_parts(observed, [each for _, each in seen])
+    parts = level_and_change_distances(observed, [each for _, each in seen])
     best = {}
     for name in dict.fromkeys(name for name, _ in seen):
         mine = np.array([at for at, (other, _) in enumerate(seen) if other == name])

@@ -241,7 +241,7 @@ def _addresses(names: Sequence[str]) -> dict[str, str]:
 
 
 def _write_settings(folder: Path, network: NetworkFile) -> None:
-    """Write the files that replace those of /etc on every host."""
+    """Write the files that replace files of /etc on every host."""
     folder.mkdir()
     lines = ["127.0.0.1 localhost"]
     lines += [f"{host_address(at)} {host.name}" for at, host in enumerate(network.hosts)]

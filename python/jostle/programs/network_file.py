@@ -1,7 +1,7 @@
 """NETWORK.toml: links as in LINK.toml, the hosts behind them, and commands.
 
-The default hosts are `server` and `client`. What the client receives crosses the file's links, and
-what it sends the reverse links.
+The default hosts are `server` and `client`. Data to the client cross the file's links, and
+data from it the reverse links.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class NetworkFile:
     source, title, seed
         See `LinkFile`.
     links
-        All links, those of the forward path first.
+        All links; links of the forward path come first.
     hosts
         Hosts in the order of the file.
     commands
@@ -179,7 +179,7 @@ class _Reader:
         self.known_links = links is not None
 
     def hosts(self) -> list[NetworkHost]:
-        """Return the hosts; those of the default if the file has none."""
+        """Return the hosts, or the default hosts if the file has none."""
         forward = tuple(range(len(self.forward)))
         reverse = tuple(range(len(forward), len(forward) + len(self.reverse)))
         if "hosts" not in self.document:

@@ -58,7 +58,7 @@ _HINTS: Final = (
 
 @dataclass(frozen=True)
 class CommandOutcome:
-    """What became of a command.
+    """The outcome of a command.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class Outcome:
     network
         The network with its commands.
     commands
-        What became of each.
+        The outcome of each command.
     virtual_s, wall_s
         Virtual time until the last command ended, and the wall time of the guest.
     limit

@@ -1,4 +1,4 @@
-"""Runs the commands of `jostle exec` on the hosts of a network, and writes what became of them."""
+"""Runs the commands of `jostle exec` on the hosts of a network, and writes their outcomes."""
 
 from __future__ import annotations
 

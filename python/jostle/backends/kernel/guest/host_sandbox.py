@@ -4,7 +4,7 @@ usage: python host_sandbox.py RUN HOST SETTINGS FILE_BYTES COMMAND
 
 It runs as root in the host's network namespace. In a private mount namespace it covers RUN, the
 folder of the run, and the folders of other hosts next to the folder HOST. The files in the folder
-SETTINGS, such as `hosts`, replace those of /etc. Then it drops all capabilities, becomes the owner
+SETTINGS, such as `hosts`, replace files of /etc. Then it drops all capabilities, becomes the owner
 of RUN, and executes COMMAND with the shell. A file can have at most FILE_BYTES.
 """
 
