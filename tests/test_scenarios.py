@@ -45,8 +45,12 @@ def test_every_condition_of_an_example_runs(path: Path) -> None:
             # Datagrams may begin later than that.
             some = overall["sent_packets"] > overall["retransmitted_packets"]
             assert some or overall["sent_packets"] == 0
-        for link in summary["links"]:
-            assert 0 < link["phases"]["overall"]["utilisation"] <= 1
+        # The time in which a flow changes its route may be too short.
+        crossed = {n for flow in planned.spec["flows"] for n in flow["path"] + flow["reverse_path"]}
+        for number, link in enumerate(summary["links"]):
+            utilisation = link["phases"]["overall"]["utilisation"]
+            assert utilisation <= 1
+            assert utilisation > 0 or number not in crossed
 
 
 def test_pings_see_the_queue_that_a_download_builds() -> None:

@@ -164,4 +164,4 @@ def test_info_says_it(capsys: pytest.CaptureFixture[str]) -> None:
     run_command(["info", "explain", "illinois"], Environment())
     out = capsys.readouterr().out
     assert re.search(r"validation: +equals Linux 6\.1 .*\(docs/results/fidelity\.md\)", out)
-    assert "why pair-40ms: controller illinois" in out
+    assert "why solo-40ms: controller illinois" in out

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -13,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from jostle.backends.kernel import runner
-from jostle.backends.kernel.guest import __main__ as guest_main
 from jostle.backends.kernel.guest import network
+from jostle.backends.kernel.guest.entry import guarded
 from jostle.backends.kernel.guest.failure import GuestFailure
 from jostle.backends.kernel.runner import KernelRunError, run_job
 from jostle.errors import RunCancelledError
@@ -108,9 +107,7 @@ def test_a_full_disk_is_named(guest, tmp_path, monkeypatch, capsys):
     def write(_folder: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/somewhere/samples")
 
-    monkeypatch.setattr(guest_main, "main", write)
-    monkeypatch.setattr(sys, "argv", ["guest", "/somewhere"])
-    assert guest_main._status() == 1
+    assert guarded(write, Path("/somewhere")) == 1
     told = capsys.readouterr().out
     guest(f"print({told!r}, end=''); sys.exit(1)")
     with pytest.raises(KernelRunError, match=f"no room for the samples in {tmp_path}.*TMPDIR"):
@@ -143,9 +140,7 @@ def test_packets_that_the_machine_loses_make_a_run_invalid(tmp_path, monkeypatch
 
 
 def test_a_bug_in_the_guest_is_shown(monkeypatch, capsys):
-    monkeypatch.setattr(guest_main, "main", lambda _folder: {}[1])
-    monkeypatch.setattr(sys, "argv", ["guest", "/somewhere"])
-    assert guest_main._status() == 1
+    assert guarded(lambda _folder: {}[1], Path("/somewhere")) == 1
     captured = capsys.readouterr()
     assert captured.out == "jostle-guest: a bug, see above\n"
     assert "KeyError" in captured.err

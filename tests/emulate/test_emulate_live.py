@@ -32,12 +32,14 @@ GOODPUT = 1448 / 1514
 def can_emulate() -> bool:
     if os.geteuid() != 0 or shutil.which("ip") is None or not hasattr(_core, "Emulator"):
         return False
+    # Several processes of pytest ask at the same time.
+    name = f"probe-{os.getpid()}"
     try:
-        _core.Emulator(json.dumps(SPEC), "jostle-probe-a", "jostle-probe-b")
+        _core.Emulator(json.dumps(SPEC), f"{name}a", f"{name}b")
     except OSError:
         return False
-    made = subprocess.run(["ip", "netns", "add", "jostle-probe"], capture_output=True, check=False)
-    subprocess.run(["ip", "netns", "delete", "jostle-probe"], capture_output=True, check=False)
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, check=False)
+    subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
     return made.returncode == 0
 
 
