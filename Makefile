@@ -186,12 +186,11 @@ browser:
 	$(call say,A browser for the tests)
 	@.ci/browser
 
-# One test more than there are cores at the same time, because tests wait for other programs.
-PYTEST_WORKERS ?= $$(($$(nproc) + 1))
+# One test per core at the same time.
 PYTEST_MARKS ?= -m 'not slow'
 test-python: $(STAMPS)/dev $(if $(CI),kernels browser)
 	$(call say,Tests of the package)
-	$(ON_KERNELS) $(BIN)/pytest --numprocesses $(PYTEST_WORKERS) --dist worksteal $(PYTEST_MARKS)
+	$(ON_KERNELS) $(BIN)/pytest --numprocesses auto --dist worksteal $(PYTEST_MARKS)
 
 docs: $(STAMPS)/dev
 	$(call say,Documentation)
