@@ -29,7 +29,7 @@ struct jk_properties {
 	u8 uses_peer_cache;
 };
 
-struct jk_answer {
+struct jk_controller_state {
 	u64 pacing_bps; /* 0: none */
 	u64 wakeup_ns; /* JK_NEVER: none */
 	u64 packet_gap_ns; /* JK_NEVER: none */
@@ -153,24 +153,24 @@ void jk_cache_delete(struct jk_cache *cache);
 void jk_on_open(struct jk_connection *connection, struct jk_cache *cache, u64 now_ns, u32 peer);
 void jk_on_close(struct jk_connection *connection, struct jk_cache *cache, u64 now_ns, u32 peer);
 
-void jk_on_ecn_negotiated(struct jk_connection *connection, u32 feedback, struct jk_answer *answer);
+void jk_on_ecn_negotiated(struct jk_connection *connection, u32 feedback, struct jk_controller_state *result);
 void jk_on_established(struct jk_connection *connection, const struct jk_established *call,
-		       struct jk_answer *answer);
-void jk_on_mss_change(struct jk_connection *connection, u32 mss_bytes, struct jk_answer *answer);
-void jk_on_send(struct jk_connection *connection, const struct jk_send *call, struct jk_answer *answer);
-void jk_on_ack_event(struct jk_connection *connection, u64 now_ns, u32 slow_path, struct jk_answer *answer);
-void jk_on_raw_ack(struct jk_connection *connection, const struct jk_raw_ack *call, struct jk_answer *answer);
-void jk_on_ecn_marks(struct jk_connection *connection, const struct jk_marks *call, struct jk_answer *answer);
-void jk_on_packet_lost(struct jk_connection *connection, const struct jk_lost *call, struct jk_answer *answer);
+		       struct jk_controller_state *result);
+void jk_on_mss_change(struct jk_connection *connection, u32 mss_bytes, struct jk_controller_state *result);
+void jk_on_send(struct jk_connection *connection, const struct jk_send *call, struct jk_controller_state *result);
+void jk_on_ack_event(struct jk_connection *connection, u64 now_ns, u32 slow_path, struct jk_controller_state *result);
+void jk_on_raw_ack(struct jk_connection *connection, const struct jk_raw_ack *call, struct jk_controller_state *result);
+void jk_on_ecn_marks(struct jk_connection *connection, const struct jk_marks *call, struct jk_controller_state *result);
+void jk_on_packet_lost(struct jk_connection *connection, const struct jk_lost *call, struct jk_controller_state *result);
 void jk_on_congestion(struct jk_connection *connection, const struct jk_congestion *call,
-		      struct jk_answer *answer);
-void jk_on_recovery_state(struct jk_connection *connection, u64 now_ns, u32 state, struct jk_answer *answer);
-void jk_on_ack(struct jk_connection *connection, const struct jk_ack *call, struct jk_answer *answer);
-void jk_on_undo(struct jk_connection *connection, u64 now_ns, struct jk_answer *answer);
-void jk_on_cwr_complete(struct jk_connection *connection, u64 now_ns, struct jk_answer *answer);
-void jk_on_idle_restart(struct jk_connection *connection, u64 now_ns, struct jk_answer *answer);
-void jk_on_wakeup(struct jk_connection *connection, u64 now_ns, struct jk_answer *answer);
-void jk_set_cwnd(struct jk_connection *connection, u32 cwnd, struct jk_answer *answer);
-void jk_set_ssthresh(struct jk_connection *connection, u32 ssthresh, struct jk_answer *answer);
+		      struct jk_controller_state *result);
+void jk_on_recovery_state(struct jk_connection *connection, u64 now_ns, u32 state, struct jk_controller_state *result);
+void jk_on_ack(struct jk_connection *connection, const struct jk_ack *call, struct jk_controller_state *result);
+void jk_on_undo(struct jk_connection *connection, u64 now_ns, struct jk_controller_state *result);
+void jk_on_cwr_complete(struct jk_connection *connection, u64 now_ns, struct jk_controller_state *result);
+void jk_on_idle_restart(struct jk_connection *connection, u64 now_ns, struct jk_controller_state *result);
+void jk_on_wakeup(struct jk_connection *connection, u64 now_ns, struct jk_controller_state *result);
+void jk_set_cwnd(struct jk_connection *connection, u32 cwnd, struct jk_controller_state *result);
+void jk_set_ssthresh(struct jk_connection *connection, u32 ssthresh, struct jk_controller_state *result);
 
 #endif

@@ -14,7 +14,7 @@ use jostle_congestion::peer_cache::{PeerCache, PeerCacheContext};
 use jostle_units::Time;
 
 use crate::events::{
-    AckEvent, Answer, CongestionCall, EstablishedCall, LostCall, MarksCall, Properties,
+    AckEvent, CongestionCall, ControllerState, EstablishedCall, LostCall, MarksCall, Properties,
     RawAckEvent, SendCall, ecn_feedback, recovery_state,
 };
 use crate::registration::Registration;
@@ -153,12 +153,12 @@ pub unsafe extern "C" fn jk_on_ack_event(
     connection: &mut Connection,
     now_ns: u64,
     slow_path: u32,
-    answer: &mut Answer,
+    result: &mut ControllerState,
 ) {
     if let Some(tcp) = connection.0.tcp_extension_mut() {
         tcp.on_ack_event(Time::from_ns(now_ns), slow_path != 0);
     }
-    *answer = Answer::of(connection.0.as_ref());
+    *result = ControllerState::of(connection.0.as_ref());
 }
 
 /// Reports an ACK after it was processed, and takes the request for a reduction.
@@ -169,14 +169,14 @@ pub unsafe extern "C" fn jk_on_ack_event(
 pub unsafe extern "C" fn jk_on_ack(
     connection: &mut Connection,
     ack: &AckEvent,
-    answer: &mut Answer,
+    result: &mut ControllerState,
 ) {
     connection.0.on_ack(&ack.into());
     let requests_cwr = u32::from(connection.0.take_cwr_request());
-    *answer = Answer { requests_cwr, ..Answer::of(connection.0.as_ref()) };
+    *result = ControllerState { requests_cwr, ..ControllerState::of(connection.0.as_ref()) };
 }
 
-/// Defines functions that pass one event to a controller and return its answer.
+/// Defines functions that pass one event to a controller and return its result.
 macro_rules! calls {
     ($($(#[$about:meta])* fn $name:ident($value:ident: $type:ty) $method:ident($($argument:expr),+);)+) => {
         $(
@@ -188,10 +188,10 @@ macro_rules! calls {
             pub unsafe extern "C" fn $name(
                 connection: &mut Connection,
                 $value: $type,
-                answer: &mut Answer,
+                result: &mut ControllerState,
             ) {
                 connection.0.$method($($argument),+);
-                *answer = Answer::of(connection.0.as_ref());
+                *result = ControllerState::of(connection.0.as_ref());
             }
         )+
     };
@@ -237,8 +237,8 @@ pub unsafe extern "C" fn jk_on_recovery_state(
     connection: &mut Connection,
     now_ns: u64,
     state: u32,
-    answer: &mut Answer,
+    result: &mut ControllerState,
 ) {
     connection.0.on_recovery_state(Time::from_ns(now_ns), recovery_state(state));
-    *answer = Answer::of(connection.0.as_ref());
+    *result = ControllerState::of(connection.0.as_ref());
 }

@@ -1,4 +1,4 @@
-//! Events and answers as C structures. `include/jostle_bridge.h` has the same fields in the same
+//! Events and results as C structures. `include/jostle_bridge.h` has the same fields in the same
 //! order. Each converts to the event of the interface `CongestionController`, which says what the
 //! fields mean.
 
@@ -51,7 +51,7 @@ impl Properties {
 /// State of a controller after a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Answer {
+pub struct ControllerState {
     /// Pacing rate in bit/s, 0 if the transport chooses.
     pub pacing_bps: u64,
     /// Time of the next wake-up, `u64::MAX` for none.
@@ -72,8 +72,8 @@ pub struct Answer {
     pub requests_cwr: u32,
 }
 
-impl Answer {
-    /// Returns the answer of a controller, without a request.
+impl ControllerState {
+    /// Returns the result of a controller, without a request.
     pub fn of(controller: &dyn CongestionController) -> Self {
         Self {
             pacing_bps: controller.pacing_rate().map_or(0, Rate::as_bps),

@@ -5,7 +5,7 @@
 //! the three functions of [`kernel`](self) that the module defines.
 //!
 //! A [`Registration`] is a controller, slow start and peer cache with their parameters and a random
-//! stream, read from a line of text. Each of its connections has a controller of its own.
+//! stream, read from a line of text. Each of its connections has a separate controller.
 
 #![no_std]
 
@@ -19,7 +19,7 @@ mod registration;
 
 pub use calls::Connection;
 pub use events::{
-    AckEvent, Answer, CongestionCall, EstablishedCall, LostCall, MarksCall, Properties,
+    AckEvent, CongestionCall, ControllerState, EstablishedCall, LostCall, MarksCall, Properties,
     RawAckEvent, SendCall,
 };
 pub use registration::Registration;

@@ -1,4 +1,4 @@
-//! A controller that records all calls and answers of another one.
+//! A controller that records all calls and results of another controller.
 
 use std::slice;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,8 @@ use jostle_congestion::{
     RawAckSample, RecoveryState, SendEvent, TcpExtension,
 };
 use jostle_kernel_bridge::{
-    AckEvent, Answer, CongestionCall, EstablishedCall, LostCall, MarksCall, RawAckEvent, SendCall,
+    AckEvent, CongestionCall, ControllerState, EstablishedCall, LostCall, MarksCall, RawAckEvent,
+    SendCall,
 };
 use jostle_units::{Rate, Span, Time};
 
@@ -77,11 +78,11 @@ impl Log {
         bytes.extend(argument);
     }
 
-    fn event<T: Copy>(&self, kind: Kind, argument: &T, answer: Answer) {
+    fn event<T: Copy>(&self, kind: Kind, argument: &T, result: ControllerState) {
         self.write(kind, bytes(argument));
         let mut log = self.0.lock().unwrap();
         log.0 += 1;
-        log.1.extend(bytes(&answer));
+        log.1.extend(bytes(&result));
     }
 }
 
@@ -107,7 +108,7 @@ impl Recorder {
     }
 
     fn record<T: Copy>(&self, kind: Kind, argument: &T) {
-        self.log.event(kind, argument, Answer::of(self.inner.as_ref()));
+        self.log.event(kind, argument, ControllerState::of(self.inner.as_ref()));
     }
 
     fn record_plain(&self, kind: Kind, now: Time, value: u32) {
@@ -183,9 +184,9 @@ impl CongestionController for Recorder {
             recovery_ended: ack.recovery_ended.into(),
             padding: [0; 6],
         };
-        let answer = Answer::of(self.inner.as_ref());
-        let answer = Answer { requests_cwr: self.requests_cwr.into(), ..answer };
-        self.log.event(Kind::Ack, &call, answer);
+        let result = ControllerState::of(self.inner.as_ref());
+        let result = ControllerState { requests_cwr: self.requests_cwr.into(), ..result };
+        self.log.event(Kind::Ack, &call, result);
     }
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {

@@ -1,9 +1,9 @@
 /*
- * Replays recorded events through the object for the kernel, and compares every answer.
+ * Replays recorded events through the object for the kernel, and compares every result.
  *
  * A recording on standard input is: the length of the case's name and the name, the length of its line
  * and the line, then events. An event is its number, the size of its structure, the structure, and the
- * answer of the controller that was called directly. tests/replay.rs writes them. The numbers are those
+ * result of the controller that was called directly. tests/replay.rs writes them. The numbers are those
  * of replay.rs.
  */
 #include <stddef.h>
@@ -81,7 +81,7 @@ static char *text(u32 *length)
 	return memory;
 }
 
-static int same(const struct jk_answer *a, const struct jk_answer *b)
+static int same(const struct jk_controller_state *a, const struct jk_controller_state *b)
 {
 	return a->pacing_bps == b->pacing_bps && a->wakeup_ns == b->wakeup_ns &&
 	       a->packet_gap_ns == b->packet_gap_ns && a->cwnd == b->cwnd && a->ssthresh == b->ssthresh &&
@@ -89,7 +89,7 @@ static int same(const struct jk_answer *a, const struct jk_answer *b)
 	       a->limits_flight == b->limits_flight && a->requests_cwr == b->requests_cwr;
 }
 
-static void show(const char *who, const struct jk_answer *a)
+static void show(const char *who, const struct jk_controller_state *a)
 {
 	fprintf(stderr, "%s: cwnd %u, ssthresh %u, pacing %llu bit/s, wake-up %llu ns, gap %llu ns, burst %u to %u, "
 		"limits flight %u, requests CWR %u\n", who, a->cwnd, a->ssthresh, (unsigned long long)a->pacing_bps,
@@ -128,7 +128,7 @@ static u64 replay(const char *name, const char *line, u32 length)
 			struct jk_congestion congestion;
 			struct jk_ack ack;
 		} is;
-		struct jk_answer expected, got;
+		struct jk_controller_state expected, got;
 		u32 event = number(), size = number();
 		u64 now;
 		u32 value;

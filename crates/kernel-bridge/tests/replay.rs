@@ -1,5 +1,5 @@
 //! Replays one sequence of events through a controller and through the object for the kernel: every
-//! answer must be the same, for every row of the registries at the extremes of its parameters.
+//! result must be the same, for every row of the registries at the extremes of its parameters.
 //!
 //! `link.sh` makes the object without the standard library, with the memory and panics of a kernel.
 //! `replay.c` stands for the kernel.
@@ -190,11 +190,11 @@ impl Replay {
 }
 
 #[test]
-fn a_wrong_answer_is_found() {
+fn a_wrong_result_is_found() {
     let none = Given::new();
     let case = Case { controller: ("reno", &none), slow_start: None, memory: None };
     let mut recording = case.record();
-    // The last answer ends before the mark of the end, which has 8 bytes, with cwnd 24 bytes before.
+    // The last result ends before the mark of the end, which has 8 bytes, with cwnd 24 bytes before.
     let cwnd = recording.len() - 8 - 24;
     recording[cwnd] ^= 1;
     let mut replay = Replay::start();
@@ -206,7 +206,7 @@ fn a_wrong_answer_is_found() {
 }
 
 #[test]
-fn every_answer_of_the_bridge_is_that_of_the_controller() {
+fn every_result_of_the_bridge_equals_the_controllers() {
     let none = Given::new();
     let mut replay = Replay::start();
     let mut cases = 0;
