@@ -200,33 +200,6 @@ def by_subject(folder: Path) -> Attack:
     return Attack(words, ["the class Evil of"])
 
 
-def by_testbed(folder: Path) -> Attack:
-    there = copy_data(folder, "studies")
-    flow = (there / "flow.toml").read_text("utf-8")
-    labels = '{ reno = "reno", bbr = "bbr", vivace = "vivace" }'
-    assert '["reno", "bbr", "vivace"]' in flow
-    flow = flow.replace('["reno", "bbr", "vivace"]', labels)
-    (there / "flow.toml").write_text(flow, "utf-8")
-    (there / "testbed.toml").write_text(
-        f"""
-title = "A testbed"
-seed = 1
-repeats = 2
-[studies.small]
-repeats = {{ flow = 1 }}
-[free.rate]
-text = "rate of the link"
-range = {{ from = "2 Mbit/s", to = "20 Mbit/s" }}
-described = "10 Mbit/s"
-[[changes]]
-experiments = ["flow"]
-set = {{ "bottleneck.rate" = "{{rate}}", 'grid."flows.download.controller".reno' = {CLASS} }}
-""",
-        "utf-8",
-    )
-    return Attack(["study", "fit-network", "./studies/small", "--trials", "1"], ["evil:Evil"])
-
-
 def by_resumed_sweep(folder: Path) -> Attack:
     file = write_scenario(folder)
     # Long enough to be stopped before its end.

@@ -32,7 +32,6 @@ KINDS = {
     "a scenario of `jostle fit`": ["fitted-scenario"],
     "a study": ["study", "study-scenario", "study-setup", "study-linux", "study-points"],
     "a suite": ["suite", "suite-scenario"],
-    "testbed.toml of a study": ["study", "testbed", "study-fitted"],
     "your own record of a sweep": ["store-sweep"],
     "a store": ["segment-manifest", "segment-tables", "run-folder", "run-tables", "shared-store"],
     "a policy of a learned controller": ["policy"],

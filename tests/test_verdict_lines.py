@@ -334,14 +334,3 @@ def test_tuning_says_what_is_better(tuned: float, line: str) -> None:
     for score, said in ((1.0, "no trial holds every constraint"), (None, "no trial could be run")):
         nothing: Any = SimpleNamespace(found=(), trials=(SimpleNamespace(score=score),))
         assert verdict_lines.tuning_verdict(nothing) == said
-
-
-def test_a_fitted_network_is_judged_by_the_half_held_out() -> None:
-    def claims(*verdicts: str) -> list[Any]:
-        return [SimpleNamespace(verdict=one) for one in verdicts]
-
-    fitted, described = claims("holds", "holds", "open"), claims("holds", "fails", "fails")
-    assert verdict_lines.network_verdict(fitted, described) == (
-        "Of 3 claims of the half held out: 2 hold, 1 open with the fitted network; "
-        "1 hold, 2 fail with the network as described"
-    )

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Give the keys of TOML files of earlier versions their new names.
 
-    python tools/migrate_keys.py FILE…          rewrites scenarios, studies, suites and testbeds
+    python tools/migrate_keys.py FILE…          rewrites scenarios, studies and suites
     python tools/migrate_keys.py --check FILE…  lists what would change; exit status 1 if anything
 
 Comments, order and layout stay. Files of other kinds are left alone. A file that is not

@@ -218,11 +218,6 @@ READERS: Final = (
     _study("study-setup", "text", "small/setup.md", "studies.consistency_check"),
     _study("study-linux", "json", "small/linux.json", "studies.json_file"),
     _study("study-points", "json", "small/linux-points.json", "studies.operating_points_archive"),
-    _study("study-fitted", "json", "small/fitted.json", "studies.fitted_network"),
-    _study(
-        *("testbed", "toml", "small/testbed.toml", "scenario.parsing.toml_document"),
-        *("study", "fit-network", "./small", "--trials", "1", "--jobs", "1"),
-    ),
     _study(
         *("suite", "toml", "small/suite.toml", "scenario.parsing.toml_document"),
         *("suite", "run", "./small", "--controller", "reno", "--quick", "--jobs", "1", "--json"),

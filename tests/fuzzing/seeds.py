@@ -257,13 +257,6 @@ def _study(folder: Path) -> None:
     flow = (there / "flow.toml").read_text("utf-8")
     labels = '{ reno = "reno", bbr = "bbr", vivace = "vivace" }'
     (there / "flow.toml").write_text(flow.replace('["reno", "bbr", "vivace"]', labels), "utf-8")
-    testbed = (
-        'title = "A testbed"\nseed = 1\nrepeats = 2\n[studies.small]\nrepeats = { flow = 1 }\n'
-        '[free.rate]\ntext = "rate"\nrange = { from = "2 Mbit/s", to = "20 Mbit/s" }\n'
-        'described = "10 Mbit/s"\n[[changes]]\nexperiments = ["flow"]\n'
-        'set = { "bottleneck.rate" = "{rate}" }\n'
-    )
-    _write(there, {"testbed.toml": testbed})
 
 
 def _finished_study(folder: Path) -> None:
@@ -286,7 +279,6 @@ def _finished_study(folder: Path) -> None:
         os.chdir(before)
     kept = _ROOT / "studies"
     shutil.copy(kept / "modest-bbr" / "linux.json", folder / "small")
-    shutil.copy(kept / "modest-bbr" / "fitted.json", folder / "small")
     shutil.copy(kept / "quic-conformance" / "linux-points.json", folder / "small")
 
 
@@ -423,7 +415,6 @@ _MADE: Final[dict[str, Callable[[Path], None]]] = {
     "study-setup": _finished_study,
     "study-linux": _finished_study,
     "study-points": _finished_study,
-    "study-fitted": _finished_study,
     "suite": _suite,
     "suite-scenario": _suite,
     "shared-store": _shared,
@@ -434,7 +425,7 @@ def make_seeds(name: str, folder: Path) -> None:
     """Write the files of a row of the table into an empty folder."""
     if name in _MADE:
         _MADE[name](folder)
-    elif name.startswith(("study", "testbed")):
+    elif name.startswith("study"):
         _study(folder)
     else:
         _stored(folder)

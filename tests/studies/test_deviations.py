@@ -73,7 +73,7 @@ def test_the_setup_with_the_smallest_median_is_named_but_never_the_fitted_networ
     columns = {
         Column("sim", "described", "as described"): evaluation(60.0, 20.0),
         Column("sim", "fades", "short fades"): evaluation(33.0, 11.0),
-        Column("sim", "fitted", "fitted"): evaluation(30.0, 10.0),
+        Column("sim", "fitted", "fitted", is_fitted=True): evaluation(30.0, 10.0),
     }
     title, found = best_setup(FILE, columns)
     assert title == "short fades"

@@ -10,7 +10,6 @@ from jostle.stats import Estimate, Expectation
 from jostle.studies import verdicts
 from jostle.studies.column import Column
 from jostle.studies.evaluate import ClaimRow, Evaluation
-from jostle.studies.fitted_network import FITTED
 from jostle.studies.text_markup import inline, render_page
 from jostle.studies.verdicts import (
     ClaimVerdict,
@@ -25,7 +24,7 @@ FADES = Column("sim", "fades", "short fades", "short fades")
 LINUX = Column("kernel", "described", "Linux 6.1")
 LINUX_FADES = Column("kernel", "fades", "short fades, Linux 6.1", "short fades")
 LINUX_OPEN_WINDOW = Column("kernel", "open-window", "open window, Linux 6.1", "open window")
-FITTED_NETWORK = Column("sim", FITTED, "fitted network", "fitted")
+FITTED_NETWORK = Column("sim", "search", "found by a search", is_fitted=True)
 
 
 def evaluation(verdict: str | None, *, parts: int = 1) -> Evaluation:

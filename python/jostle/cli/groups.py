@@ -6,7 +6,6 @@ import click
 
 from jostle.cli.boundary import boundary
 from jostle.cli.emulate import emulate
-from jostle.cli.fit_network import fit_network
 from jostle.cli.info import citations, cite, explain, list_, schema
 from jostle.cli.link import convert, generate, show
 from jostle.cli.renamed import RenamingGroup
@@ -31,7 +30,7 @@ search = RenamingGroup(
 )
 study = RenamingGroup(
     "study",
-    commands=[list_studies, run_study, coverage, fit_network],
+    commands=[list_studies, run_study, coverage],
     default="run",
     short_help="Reproduce published studies.",
     help="List, run and extend reproductions of published studies.\n\n"

@@ -15,7 +15,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     "sensitivity": "search sensitivity",
     "boundary": "search boundary",
     "tune": "search tune",
-    "testbed": "study fit-network",
     "scorecard": "suite scorecard",
     "conformance": "compare --method envelope",
     "trace show": "link show",

@@ -319,7 +319,7 @@ def _print(one: Study, evaluations: Evaluations) -> None:
     from jostle.studies.column import by_setup
     from jostle.studies.deviations import deviation_rows
     from jostle.studies.findings import findings, learned, not_run
-    from jostle.studies.fitted_network_tables import half_rows
+    from jostle.studies.fitted_setups import fit_sentence, half_rows, halves
     from jostle.studies.json_document import (
         claim_rows,
         number_rows,
@@ -340,15 +340,16 @@ def _print(one: Study, evaluations: Evaluations) -> None:
         to.print()
     for make in (number_rows, ranking_rows):
         print_rows(make(evaluations))
-    print_rows(claim_rows(evaluations, one.split_by_claim))
+    print_rows(claim_rows(evaluations, halves(one.file)))
     print_rows(deviation_rows(one.file, evaluations))
     for finding in findings(one.file, first.setup, named):
         to.print(_without_marks(finding.caption), style="bold")
         to.print(_without_marks(finding.text))
         to.print()
     print_rows(setup_rows(one, evaluations))
-    if one.fitted is not None:
-        print_rows(half_rows(one.fitted, evaluations))
+    if sentence := fit_sentence(one.file, evaluations):
+        to.print(sentence)
+        print_rows(half_rows(one.file, evaluations))
 
 
 def print_rows(made: Table) -> None:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from jostle.scenario.traces.trace_summary import Summary
     from jostle.studies import NumberRow, Study
     from jostle.studies.column import Evaluations
-    from jostle.studies.evaluate import ClaimRow
     from jostle.suites.evaluate import SuiteResult
     from jostle.suites.ranking import RankedController
 
@@ -398,16 +397,6 @@ def scorecard_verdict(cards: Sequence[SuiteResult], places: Sequence[RankedContr
         score = "" if first.score is None else f" with {100 * first.score:.0f} %"
         return f"{first.controller} ranks first of {len(places)}{score}"
     return "; ".join(f"{card.suite}: {suite_verdict(card)}" for card in cards)
-
-
-def network_verdict(fitted: Sequence[ClaimRow], described: Sequence[ClaimRow]) -> str:
-    """Count verdicts on the test half with the fitted network and with the described one."""
-    from jostle.studies.verdicts import count_text
-
-    return (
-        f"Of {len(fitted)} claims of the half held out: {count_text(fitted)} with the fitted "
-        f"network; {count_text(described)} with the network as described"
-    )
 
 
 def study_verdict(study: Study, evaluations: Evaluations) -> str:

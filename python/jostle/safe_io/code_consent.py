@@ -74,12 +74,6 @@ CODE_SOURCES: Final = (
     CodeSource("suite", "a suite", "code that its scenarios name", Rule.CONSENT),
     CodeSource("subject", "a suite", "a Python module as the controller to judge", Rule.CONSENT),
     CodeSource(
-        "testbed",
-        "testbed.toml of a study",
-        "code that its changes of scenarios name",
-        Rule.CONSENT,
-    ),
-    CodeSource(
         "resumed-sweep", "your own record of a sweep", "code that its scenarios name", Rule.CONSENT
     ),
     CodeSource("stored-sweep", "a store", "the command of a sweep that it shows", Rule.NEVER),

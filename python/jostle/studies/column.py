@@ -27,6 +27,8 @@ class Column:
         Title of the setup.
     kept
         For recorded results: version of the backend, date and file. Empty for runs.
+    is_fitted
+        Whether a search over the study's claims chose the values of the setup.
     """
 
     backend: str
@@ -34,6 +36,7 @@ class Column:
     title: str
     setup_title: str = "as described"
     kept: str = ""
+    is_fitted: bool = False
 
 
 Evaluations = Mapping[Column, Evaluation]
@@ -55,7 +58,8 @@ def column(study: Study, backend: str, setup: str, title: str = "", kept: str = 
         title = setup_title
     elif setup != DESCRIBED:
         title = f"{setup_title}, {title}"
-    return Column(backend, setup, title, setup_title, kept)
+    is_fitted = any(one.id == setup and one.is_fitted for one in file.setups)
+    return Column(backend, setup, title, setup_title, kept, is_fitted)
 
 
 def by_setup(evaluations: Evaluations, backend: str) -> EvaluationsBySetup:

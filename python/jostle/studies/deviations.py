@@ -12,7 +12,6 @@ from jostle.results.text_table import Table
 from jostle.stats import Estimate
 from jostle.studies.column import Evaluations
 from jostle.studies.evaluate import Evaluation
-from jostle.studies.fitted_network import FITTED
 from jostle.studies.models import Origin, StudyFile
 
 
@@ -127,8 +126,7 @@ def best_setup(file: StudyFile, evaluations: Evaluations) -> tuple[str, Deviatio
     found = {
         column.title: summary
         for column, evaluation in evaluations.items()
-        if column.setup != FITTED
-        and (summary := summarize(deviations(file, evaluation))) is not None
+        if not column.is_fitted and (summary := summarize(deviations(file, evaluation))) is not None
     }
     most = max((one.n for one in found.values()), default=0)
     complete = {title: one for title, one in found.items() if one.n >= 0.9 * most}

@@ -23,7 +23,7 @@ from jostle.studies.evaluate import (
     values_digest,
 )
 from jostle.studies.findings import findings, learned
-from jostle.studies.fitted_network import document as fitted_document
+from jostle.studies.fitted_setups import fit_sentence
 from jostle.studies.models import Claim
 from jostle.studies.study import Study
 from jostle.studies.verdicts import claim_verdicts, count_text, verdict_counts
@@ -74,6 +74,7 @@ def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
     return {
         "id": study.id,
         "learned": learned(study.file, first_column.setup, named),
+        "fit": fit_sentence(study.file, evaluations) or None,
         "setups": [
             {
                 "id": one.setup,
@@ -115,7 +116,6 @@ def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
             {"id": row.id, "published": row.published, "ours": row.ours, "holds": row.holds}
             for row in first.rankings
         ],
-        "fitted": None if study.fitted is None else fitted_document(study.fitted),
     }
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from jostle.errors import InputError, unknown
+from jostle.errors import unknown
 from jostle.results.measures import measures, unknown_measure
-from jostle.scenario import Scenario
 from jostle.scenario.parsing.key_lines import KeyPath
-from jostle.scenario.parsing.problems import ScenarioError
-from jostle.scenario.parsing.toml_file import TomlFile
 from jostle.studies.consistency_check import (
     file_mistakes,
     key_mistakes,
@@ -19,11 +16,9 @@ from jostle.studies.consistency_check import (
     window_labels,
 )
 from jostle.studies.findings import references
-from jostle.studies.fitted_network import FILE as FITTED_FILE
-from jostle.studies.fitted_network import FITTED, FittedNetwork, read_fitted
 from jostle.studies.library import STUDIES
 from jostle.studies.models import Claim, FigureSpec, Number, StudyFile, Value
-from jostle.studies.setups import read_changes, read_scenarios, setup_mistakes
+from jostle.studies.setups import read_scenarios, setup_mistakes
 from jostle.studies.study import LINUX, Study
 
 
@@ -56,27 +51,12 @@ def load(name: str, folder: Path = STUDIES.installed, *, allow_code: bool = Fals
         ]
     )
     scenarios, changed = read_scenarios(file, toml, allow_code=allow_code)
-    fitted = read_fitted(path.parent)
-    if fitted is not None:
-        changed[FITTED] = _fitted_scenarios(file, toml, fitted, allow_code=allow_code)
-        file = file.model_copy(update={"setups": (*file.setups, fitted.setup())})
-    study = Study(name, path.parent, file, scenarios, changed=changed, fitted=fitted)
+    study = Study(name, path.parent, file, scenarios, changed=changed)
     # Values use keys of experiments, and references use values: check them in this order.
     toml.check(key_mistakes(file.experiments, scenarios))
     toml.check(mismatches(study))
     toml.check(_reference_mismatches(study))
     return study
-
-
-def _fitted_scenarios(
-    file: StudyFile, toml: TomlFile, fitted: FittedNetwork, *, allow_code: bool
-) -> dict[str, Scenario]:
-    """Read the scenarios with the changes of the fitted network."""
-    try:
-        return read_changes(file, toml, fitted.changes, allow_code=allow_code)
-    except ScenarioError as error:
-        path = toml.path.parent / FITTED_FILE
-        raise InputError(f"{path}: the study cannot have this network: {error}") from error
 
 
 def values(file: StudyFile) -> Iterator[tuple[KeyPath, Value]]:

@@ -105,6 +105,9 @@ class Setup(DataTable):
         Runs per condition, unless the scenario has fewer.
     figures
         Figures that are also drawn for this setup.
+    fitted_to, held_out
+        If a search chose the values: ids of the claims that it used, and of those it did not use.
+        The setup is then an experiment and not counted in verdicts over all setups.
     """
 
     id: str
@@ -115,12 +118,23 @@ class Setup(DataTable):
     changes: tuple[ScenarioChange, ...] = ()
     repeats: Annotated[int, Field(ge=1)] | None = None
     figures: tuple[str, ...] = ()
+    fitted_to: tuple[str, ...] = ()
+    held_out: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _different(self) -> Setup:
         if not self.changes and len(self.over) < 2:
             raise ValueError("a setup changes something, or takes two others together")
+        if bool(self.fitted_to) != bool(self.held_out):
+            raise ValueError("give `fitted_to` and `held_out`: a fit needs claims to test it")
+        if both := set(self.fitted_to) & set(self.held_out):
+            raise ValueError(f"`{min(both)}` is in `fitted_to` and in `held_out`")
         return self
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether a search over claims of the study chose the values."""
+        return bool(self.fitted_to)
 
 
 class CoverageItem(DataTable):

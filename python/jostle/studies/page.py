@@ -21,7 +21,7 @@ from jostle.studies.column import TITLES, Column, Evaluations, by_setup
 from jostle.studies.coverage import coverage_rows
 from jostle.studies.deviations import deviation_rows
 from jostle.studies.findings import EvaluationsBySetup, filled, learned, not_run
-from jostle.studies.fitted_network_tables import half_rows, value_rows
+from jostle.studies.fitted_setups import fit_sentence, half_rows, halves
 from jostle.studies.json_document import (
     claim_rows,
     number_rows,
@@ -40,7 +40,7 @@ _PARTS: Final = {
     "learned": "Findings",
     "claims-found": "Verdicts",
     "setups": "Setups",
-    "fitted": "Fitted network",
+    "fitted": "Fitted setup",
     "over-time": "Over time",
     "figures": "Figures",
     "differences": "Differences",
@@ -109,8 +109,8 @@ def page(
         "not_run": not_run(study.file, named),
         "groups": groups,
         "setups": _html(setups, "prose setups") if setups.rows else "",
-        "fitted": study.fitted,
-        "fitted_tables": _fitted_tables(study, evaluations),
+        "fitted": fit_sentence(study.file, evaluations),
+        "fitted_table": _html(half_rows(study.file, evaluations)),
         "findings": _findings(study, first_column.setup, named),
         "series": over_time(runs),
         "tables": _tables(study, evaluations),
@@ -172,20 +172,12 @@ def _tables(study: Study, evaluations: Evaluations) -> list[tuple[str, Markup, i
     """Return the tables that have rows, with their headings and numbers of rows."""
     made: dict[str, Table] = {
         "Deviations": deviation_rows(study.file, evaluations),
-        "Claims": claim_rows(evaluations, study.split_by_claim),
+        "Claims": claim_rows(evaluations, halves(study.file)),
         "Orders": ranking_rows(evaluations),
         "Numbers": number_rows(evaluations),
         "Coverage": coverage_rows(study),
     }
     return [(name, _html(table), len(table.rows)) for name, table in made.items() if table.rows]
-
-
-def _fitted_tables(study: Study, evaluations: Evaluations) -> list[Markup]:
-    """Return the tables of the fitted network, if there is one."""
-    if study.fitted is None:
-        return []
-    tables = (value_rows(study.fitted), half_rows(study.fitted, evaluations))
-    return [_html(table) for table in tables]
 
 
 def _html(table: Table, css: str = "sortable prose") -> Markup:

@@ -13,7 +13,6 @@ from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import ScenarioError
 from jostle.scenario.parsing.toml_file import TomlFile
 from jostle.studies.consistency_check import PLAIN, Mistakes, check_paths, scenario_path_mistakes
-from jostle.studies.fitted_network import FITTED
 from jostle.studies.models import Experiment, ScenarioChange, Setup, StudyFile
 from jostle.studies.study import DESCRIBED, LINUX
 
@@ -207,7 +206,7 @@ def setup_mistakes(file: StudyFile) -> Mistakes:
             yield from _change_mistakes(file, path, change, [name])
             if change.experiments:
                 yield (*path, "experiments"), "these changes are of one experiment"
-    seen = [DESCRIBED, LINUX, FITTED]
+    seen = [DESCRIBED, LINUX]
     for at, setup in enumerate(file.setups):
         yield from _setup_mistakes(file, ("setups", at), setup, seen)
         seen.append(setup.id)
@@ -231,11 +230,16 @@ def _setup_mistakes(
     if setup.id in before:
         yield (*path, "id"), f'"{setup.id}" is there already'
     for other in setup.over:
-        if other not in before[3:]:
-            yield (*path, "over"), unknown("earlier setup", other, before[3:])
+        if other not in before[2:]:
+            yield (*path, "over"), unknown("earlier setup", other, before[2:])
     for at, change in enumerate(setup.changes):
         names = change.experiments or tuple(file.experiments)
         yield from _change_mistakes(file, (*path, "changes", at), change, names)
+    claims = [claim.id for claim in file.claims]
+    for key in ("fitted_to", "held_out"):
+        for name in getattr(setup, key):
+            if name not in claims:
+                yield (*path, key), unknown("claim", name, claims)
     figures = [figure.id for figure in file.figures]
     for name in setup.figures:
         if name not in figures:

@@ -9,7 +9,6 @@ from typing import Final
 
 from jostle.errors import InputError, unknown
 from jostle.scenario import Scenario
-from jostle.studies.fitted_network import FittedNetwork
 from jostle.studies.models import Experiment, Reference, Setup, StudyFile, Value
 
 DESCRIBED: Final = "described"
@@ -36,8 +35,6 @@ class Study:
         Id of the setup.
     changed
         By setup: the scenarios that it changes, by name of the experiment.
-    fitted
-        The fitted network of its testbed, which is a setup; None if there is none.
     """
 
     id: str
@@ -46,7 +43,6 @@ class Study:
     scenarios: Mapping[str, Scenario]
     setup: str = DESCRIBED
     changed: Mapping[str, Mapping[str, Scenario]] = field(default_factory=dict)
-    fitted: FittedNetwork | None = None
 
     @property
     def setups(self) -> list[str]:
@@ -73,11 +69,6 @@ class Study:
     def alternative_setup(self) -> Setup | None:
         """The present setup; None for the described one."""
         return next((one for one in self.file.setups if one.id == self.setup), None)
-
-    @property
-    def split_by_claim(self) -> Mapping[str, str]:
-        """Subset (`fit` or `held out`) of each claim, by id; empty without a fitted network."""
-        return {} if self.fitted is None else self.fitted.split_by_claim
 
     def experiment_of(self, value: Value) -> tuple[str, Experiment]:
         """Return name and definition of a value's experiment."""

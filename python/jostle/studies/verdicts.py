@@ -20,7 +20,6 @@ from jostle.stats.expectation import Verdict
 from jostle.studies.column import Column, Evaluations, by_setup
 from jostle.studies.evaluate import ClaimRow
 from jostle.studies.findings import filled
-from jostle.studies.fitted_network import FITTED
 
 EVERY: Final = "holds in every plausible setup"
 DEPENDS: Final = "depends on the setup"
@@ -159,7 +158,7 @@ def in_short(groups: Sequence[Group], setups: int) -> str:
 
 def plausible_setups(columns: Iterable[Column]) -> list[str]:
     """Return the ids of the setups that verdicts are formed over, in the order of the columns."""
-    return list(dict.fromkeys(one.setup for one in columns if one.setup != FITTED))
+    return list(dict.fromkeys(one.setup for one in columns if not one.is_fitted))
 
 
 def _by_setup(rows: Mapping[Column, ClaimRow]) -> dict[str, Verdict | None]:

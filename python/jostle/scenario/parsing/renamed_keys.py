@@ -79,7 +79,7 @@ RECEIVERS: Final[Mapping[str, str]] = {
     "hidden_marks": "hidden_ecn_marks",
 }
 
-FileKind = Literal["scenario", "study", "suite", "testbed"]
+FileKind = Literal["scenario", "study", "suite"]
 Rule = Literal["", "format", "measure", "receiver", "rule", "path", "constraint"]
 """Kind of a text: the name of a measure or a receiver, or a text that names keys or a measure."""
 
@@ -232,7 +232,6 @@ TABLES: Final[Mapping[str, Table]] = {
     ),
     "quick": Table(tables={"where": "labels"}),
     "criterion": Table({"asks": "requirement", "ours": "project_bound"}, {"parts": "part"}),
-    "testbed": Table(tables={"changes": "change"}),
 }
 """Renamed keys by table. `source` is every kind of source: no two give a key other names."""
 
@@ -344,7 +343,7 @@ def with_new_names(path: KeyPath) -> KeyPath:
 
 def file_kind(name: str, document: Mapping[str, Any]) -> FileKind | None:
     """Which kind of file a document is, by the name of the file or its keys; None if of no kind."""
-    for kind in ("study", "suite", "testbed"):
+    for kind in ("study", "suite"):
         if name == f"{kind}.toml":
             return kind
     keys = document.keys()
@@ -352,8 +351,6 @@ def file_kind(name: str, document: Mapping[str, Any]) -> FileKind | None:
         return "suite"
     if keys >= {"experiments", "paper"}:
         return "study"
-    if keys >= {"free", "studies"}:
-        return "testbed"
     scenario = {"format", "duration", "flows", "bottleneck", "links", "graph", "downlink", "uplink"}
     return "scenario" if keys & scenario else None
 
