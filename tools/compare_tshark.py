@@ -2,8 +2,8 @@
 
     python tools/compare_tshark.py FILE…
 
-Prints how many TCP flows with at least 20 packets have the same packets, the same retransmissions
-and the same RTT (within 2 %), and what explains the other flows. Only captures near the sender have
+Prints how many TCP flows with at least 20 packets have equal packets, retransmissions and RTT, how
+many are within 2 %, and what explains the other flows. Only captures near the sender have
 an RTT of segments; for the others, jostle gives the RTT of the complete path and tshark the one
 between capture point and receiver.
 """
@@ -23,12 +23,14 @@ from jostle.errors import JostleError
 
 FEWEST_PACKETS = 20
 TOLERANCE = 0.02
+# Timestamps of captures are in microseconds.
+EQUAL = 1e-6
 LARGEST_FRAME = 1_514
 FIELDS = (
     "frame.number", "frame.len", "tcp.stream", "ip.src", "ipv6.src", "tcp.srcport", "ip.dst",
     "ipv6.dst", "tcp.dstport", "tcp.len", "tcp.flags.syn", "tcp.analysis.retransmission",
     "tcp.analysis.out_of_order", "tcp.analysis.lost_segment", "tcp.analysis.keep_alive",
-    "tcp.analysis.acks_frame", "tcp.analysis.ack_rtt",
+    "tcp.analysis.acks_frame", "tcp.analysis.ack_rtt", "tcp.analysis.ack_lost_segment", "tcp.ack",
 )  # fmt: skip
 
 
@@ -42,6 +44,9 @@ class Direction:
     lost: int = 0
     keep_alives: int = 0
     large: int = 0
+    acked: int = 0
+    acked_early: int = 0
+    acked_in_part: int = 0
     rtts_s: list[float] = field(default_factory=list)
 
 
@@ -74,25 +79,34 @@ def of_tshark(file: str) -> dict[str, Direction] | None:
             flow.out_of_order += bool(row["tcp.analysis.out_of_order"])
             flow.lost += bool(row["tcp.analysis.lost_segment"])
             flow.large += int(row["frame.len"]) > LARGEST_FRAME
+        reverse = f"{target} > {source}"
         acked = data.get(row["tcp.analysis.acks_frame"])
-        if acked == f"{target} > {source}":
+        flow = flows[reverse]
+        if acked == reverse:
             # tshark does not show an RTT of 0.
-            flows[acked].rtts_s.append(float(row["tcp.analysis.ack_rtt"] or 0))
+            flow.rtts_s.append(float(row["tcp.analysis.ack_rtt"] or 0))
+        is_advance = int(row["tcp.ack"] or 0) > flow.acked > 0
+        flow.acked = max(flow.acked, int(row["tcp.ack"] or 0))
+        flow.acked_early += bool(row["tcp.analysis.ack_lost_segment"])
+        # Within a segment, or up to a FIN.
+        flow.acked_in_part += is_advance and acked is None
     return {name: flow for name, flow in flows.items() if flow.packets >= FEWEST_PACKETS}
 
 
-def causes(flow: Direction, notes: str) -> Iterator[str]:
-    """Name the conventions that can make a flow differ."""
+def causes(what: str, flow: Direction, notes: str) -> Iterator[str]:
+    """Name the conventions that can make a measure of a flow differ."""
     if "copies of others" in notes:
         yield "copies count once"
     if flow.large:
         yield "a segment above the MSS counts as several packets"
     if flow.out_of_order:
         yield "out of order by timestamps, not by time"
-    if flow.lost:
-        yield "the capture misses packets"
+    if flow.lost or flow.acked_early:
+        yield "the capture misses packets, or has them after their ACK"
     if flow.keep_alives:
         yield "keep-alives"
+    if what == "RTT" and flow.acked_in_part:
+        yield "an ACK within a segment has no RTT in tshark, an ACK of a FIN has that of the FIN"
     if "time order" in notes:
         yield "packets were sorted"
     if "shorter than their IP header" in notes or "malformed" in notes:
@@ -102,6 +116,7 @@ def causes(flow: Direction, notes: str) -> Iterator[str]:
 def main() -> None:
     """Compare and print."""
     same: Counter[str] = Counter()
+    near: Counter[str] = Counter()
     total: Counter[str] = Counter()
     reasons: dict[str, Counter[str]] = defaultdict(Counter)
     for file in sys.argv[1:]:
@@ -122,19 +137,23 @@ def main() -> None:
                 total["small directions that jostle leaves out"] += 1
                 continue
             row = ours[name]
-            compared = {
-                "packets": row["sent_packets"] == flow.packets,
-                "retransmissions": row["retransmitted_packets"] == flow.retransmitted,
+            # For each measure, the difference, and the value of which it is a part.
+            compared: dict[str, tuple[float, float]] = {
+                "packets": (row["sent_packets"] - flow.packets, flow.packets),
+                "retransmissions": (
+                    row["retransmitted_packets"] - flow.retransmitted,
+                    flow.retransmitted,
+                ),
             }
             if flow.rtts_s and row["segment_rtt_mean_s"] is not None:
                 mean_s = float(np.mean(flow.rtts_s))
-                apart_s = abs(row["segment_rtt_mean_s"] - mean_s)
-                compared["RTT"] = apart_s <= TOLERANCE * mean_s + 1e-6
-            for what, is_same in compared.items():
+                compared["RTT"] = (row["segment_rtt_mean_s"] - mean_s, mean_s)
+            for what, (apart, of) in compared.items():
                 total[what] += 1
-                same[what] += is_same
-                if not is_same:
-                    why = next(causes(flow, notes), "unexplained")
+                same[what] += abs(apart) <= EQUAL
+                near[what] += abs(apart) <= TOLERANCE * of + EQUAL
+                if abs(apart) > (TOLERANCE * of if what == "RTT" else 0) + EQUAL:
+                    why = next(causes(what, flow, notes), "unexplained")
                     reasons[what][why] += 1
                     if why == "unexplained":
                         found = {key: row[key] for key in ("sent_packets", "retransmitted_packets",
@@ -142,7 +161,9 @@ def main() -> None:
                         rtt_s = np.mean(flow.rtts_s or [0])
                         print(file, name, what, found, flow.packets, flow.retransmitted, rtt_s)
     for what, count in total.items():
-        print(f"{what}: {same[what]} of {count} equal" if what in same else f"{what}: {count}")
+        is_compared = what in near
+        equal = f"{same[what]} of {count} equal, {near[what]} within 2 %"
+        print(f"{what}: {equal}" if is_compared else f"{what}: {count}")
         for why, many in reasons[what].most_common():
             print(f"    {many} differ: {why}")
 

@@ -20,7 +20,7 @@ const BURSTS_MAX: usize = 1 << 20;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FirstSent {
     /// For each burst in order, the end of its payload since the start of the connection and its
-    /// send time.
+    /// send time; `Time::NEVER` if the capture misses it.
     bursts: VecDeque<(u64, Time)>,
     sent_bytes: u64,
     acked_bytes: u64,
@@ -40,8 +40,13 @@ impl FirstSent {
         }
     }
 
+    /// Records that `payload_bytes` of new data were sent at an unknown time.
+    pub(crate) fn missed(&mut self, payload_bytes: u64) {
+        self.sent(Time::NEVER, payload_bytes);
+    }
+
     /// Processes an ACK up to `acked_bytes`. Returns the time since the first transmission of the
-    /// last acknowledged byte, or `None` if the ACK acknowledges no new data.
+    /// last acknowledged byte, or `None` if the ACK acknowledges no new data or the time is unknown.
     #[inline]
     pub(crate) fn acked(&mut self, now: Time, acked_bytes: u64) -> Option<Span> {
         if acked_bytes <= self.acked_bytes {
@@ -49,12 +54,11 @@ impl FirstSent {
         }
         self.acked_bytes = acked_bytes;
         while let Some((end_bytes, at)) = self.bursts.front().copied() {
-            if end_bytes > acked_bytes {
-                return Some(now.since(at));
+            if end_bytes <= acked_bytes {
+                self.bursts.pop_front();
             }
-            self.bursts.pop_front();
-            if end_bytes == acked_bytes {
-                return Some(now.since(at));
+            if end_bytes >= acked_bytes {
+                return (at != Time::NEVER).then(|| now.since(at));
             }
         }
         None
@@ -85,5 +89,17 @@ mod tests {
         first.sent(ms(400), 10);
         assert_eq!(first.acked(ms(450), 6 * PAYLOAD + 10), Some(Span::from_ms(50)));
         assert!(first.bursts.is_empty());
+    }
+
+    #[test]
+    fn an_ack_of_data_that_the_capture_misses_has_no_rtt() {
+        let mut first = FirstSent::default();
+        first.sent(ms(0), PAYLOAD);
+        first.missed(2 * PAYLOAD);
+        first.sent(ms(9), PAYLOAD);
+        assert_eq!(first.acked(ms(20), PAYLOAD), Some(Span::from_ms(20)));
+        assert_eq!(first.acked(ms(21), 2 * PAYLOAD), None);
+        assert_eq!(first.acked(ms(22), 3 * PAYLOAD), None);
+        assert_eq!(first.acked(ms(29), 4 * PAYLOAD), Some(Span::from_ms(20)));
     }
 }

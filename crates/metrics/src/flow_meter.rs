@@ -338,7 +338,8 @@ impl FlowMeter {
     }
 
     /// Like `sent`, but for packets with headers of another size. The tuple holds the number of
-    /// packets, their bytes on the wire, and the payload that was not sent before.
+    /// packets, their bytes on the wire, and the payload that was not sent before. Payload without
+    /// packets is missing in a capture.
     #[inline]
     pub(crate) fn sent_payload(
         &mut self,
@@ -347,7 +348,11 @@ impl FlowMeter {
         again: bool,
     ) {
         if let Some(first) = self.first_sent.as_mut().filter(|_| !again) {
-            first.sent(now, payload_bytes);
+            if packets == 0 {
+                first.missed(payload_bytes);
+            } else {
+                first.sent(now, payload_bytes);
+            }
         }
         self.total.sent_bytes += wire_bytes;
         self.total.sent_packets += u64::from(packets);
