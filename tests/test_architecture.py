@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "python" / "jostle"
 CRATES = sorted(path.parent for path in ROOT.glob("crates/*/Cargo.toml"))
 
-# From the bottom up: a room may use the rooms above its own line that are named beside it.
+# From the bottom up: a crate may use the crates that are named beside it.
 CRATE_MAY_USE = {
     "units": "",
     "registry": "units",

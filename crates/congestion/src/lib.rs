@@ -26,4 +26,4 @@ pub use controller::{
 pub use controller_layer::{ControllerLayer, LayeredController};
 pub use delivery_rate::{DeliveryRateSampler, DeliveryUpdate, PacketDeliveryState};
 pub use quick_start_rate::QuickStartRate;
-pub use rtt_estimator::RttEstimator;
+pub use rtt_estimator::{RTO_MAX, RttEstimator};

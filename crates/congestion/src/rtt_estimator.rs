@@ -21,8 +21,8 @@ pub struct RttEstimator {
 
 /// Linux: `TCP_RTO_MIN`, the floor of RTTVAR's share in the RTO.
 const RTO_MIN_US: u64 = 200_000;
-/// Linux: `TCP_RTO_MAX`.
-const RTO_MAX: Span = Span::from_secs(120);
+/// Largest retransmission timeout of Linux (`TCP_RTO_MAX`).
+pub const RTO_MAX: Span = Span::from_secs(120);
 /// RFC 6298 §2 (2.1) "the sender SHOULD set RTO <- 1 second".
 const RTO_INITIAL: Span = Span::from_secs(1);
 /// Linux: `tcp_min_rtt_wlen`.

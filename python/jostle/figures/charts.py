@@ -26,6 +26,7 @@ from jostle.figures.style import (
     COLUMN_IN,
     DASHES,
     GREY,
+    PAGE_WIDTH_IN,
     add_caption,
     legend_columns,
     look,
@@ -45,7 +46,6 @@ _HEIGHT_IN = 2.1
 _SMALL_IN = 1.75
 _LEGEND_ROW_IN = 0.15
 _CAPTION_ROW_IN = 0.11
-_PAGE_WIDTH_IN = 7.0
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # Width of the bars or boxes of a group together, as a share of the group's width.
 _GROUP = 0.8
@@ -87,7 +87,7 @@ def _figure(parts: Sequence[tuple[str, Drawn]], caption: str, colours: Mapping[s
     with look():
         across = 1 if len(parts) == 1 else 2 if len(parts) in (2, 4) else 3
         down = -(-len(parts) // across)
-        width_in = COLUMN_IN if across == 1 else _PAGE_WIDTH_IN
+        width_in = COLUMN_IN if across == 1 else PAGE_WIDTH_IN
         labels = _labels(parts)
         places = {label: at for at, label in enumerate(labels)} | dict(colours)
         shown = [shortened(label, width_in) for label in labels]

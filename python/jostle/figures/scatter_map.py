@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from jostle.figures.data import RegionData
-from jostle.figures.style import COLOURS, COLUMN_IN, GREY, add_caption, look, wrapped
+from jostle.figures.style import COLOURS, COLUMN_IN, GREY, PAGE_WIDTH_IN, add_caption, look, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from jostle.figures.data import MapData
     from jostle.stats.descriptive import Floats
 
-_PAGE_WIDTH_IN = 7.0
 _HEIGHT_IN = 2.9
 _CELLS = 160
 # Space beyond the outermost points, as a share of the axis.
@@ -73,7 +72,7 @@ def _create_axes(titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
     """Return a figure with one chart per title, in rows of up to three."""
     across = min(len(titles), 3)
     down = -(-len(titles) // across)
-    width_in = COLUMN_IN if across == 1 else _PAGE_WIDTH_IN
+    width_in = COLUMN_IN if across == 1 else PAGE_WIDTH_IN
     figure = Figure(figsize=(width_in, _HEIGHT_IN * down), layout="constrained")
     FigureCanvasAgg(figure)
     axes: list[Axes] = figure.subplots(down, across, squeeze=False).ravel().tolist()

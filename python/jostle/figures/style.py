@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMN_IN = 3.4
+PAGE_WIDTH_IN = 7.0
 """Width of a paper column in inches."""
 
 # Okabe and Ito, "Color Universal Design" (2008), without yellow, which is faint on white.

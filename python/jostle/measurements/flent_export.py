@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from jostle.backends.kernel.packet_sizes import LINK_HEADER_BYTES
 from jostle.errors import InputError
 from jostle.measurements.flent import VERSION
 from jostle.measurements.log_samples import HEADER_BYTES, NS
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 SUFFIX: Final = ".flent.gz"
 T0: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """When a run began: its own clock has no date."""
-_LINK_HEADER_BYTES: Final = 14
 
 
 def write(run: Run, path: Path) -> int:
@@ -90,7 +90,7 @@ def document_of(run: Run, name: str) -> dict[str, Any]:
 
 def _series_of(flow: Mapping[str, Any], about: dict[str, dict[str, Any]]) -> str:
     """Name a flow as flent names its series, and say what it is."""
-    mss = int(flow["mtu_bytes"]) + _LINK_HEADER_BYTES - HEADER_BYTES
+    mss = int(flow["mtu_bytes"]) + LINK_HEADER_BYTES - HEADER_BYTES
     if flow["source"]["kind"] == "ping":
         # The name that figures of flent show; further pings are in those that show all.
         first = "Ping (ms) ICMP"

@@ -14,6 +14,9 @@ pub struct Pacer {
 }
 
 impl Pacer {
+    /// Packets sent before pacing begins, as under `fq`: "does not pace first 10".
+    pub const UNPACED_PACKETS: u64 = 10;
+
     /// Creates a pacer that does not delay the first packet.
     #[inline]
     pub const fn new(on: bool) -> Self {

@@ -6,7 +6,7 @@
 mod long_term_sampling;
 pub(super) mod model;
 mod modes;
-mod pacing_and_cwnd;
+pub(crate) mod pacing_and_cwnd;
 mod parameters;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! Send permission: cwnd in bytes, pacing, bursts.
 
+use jostle_congestion::transport::Pacer;
 use jostle_congestion::{CwndReductionBy, SendEvent};
 use jostle_units::{Rate, SendLimit, Time};
 
@@ -7,8 +8,6 @@ use super::CongestionState;
 use super::burst::UnpacedBurst;
 use crate::crypto::EncryptionLevel;
 
-/// Packets that are sent before pacing begins, one initial window, like `fq` in jostle's TCP.
-const UNPACED_PACKETS: u64 = 10;
 /// A burst contains the data that the rate sends in 1/1024 s (`tcp_output.c::tcp_tso_autosize` in
 /// Linux).
 const BURST_SHIFT: u32 = 10;
@@ -216,7 +215,7 @@ impl CongestionState {
             self.pacer.advance_by(departure, gap);
             return;
         }
-        let begun = self.totals.sent >= UNPACED_PACKETS || self.start_is_paced();
+        let begun = self.totals.sent >= Pacer::UNPACED_PACKETS || self.start_is_paced();
         self.pacer.advance(departure, bytes, begun);
     }
 

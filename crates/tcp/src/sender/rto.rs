@@ -1,9 +1,7 @@
 //! The retransmission timeout and its back-off (RFC 6298).
 
+use jostle_congestion::RTO_MAX;
 use jostle_units::Span;
-
-/// `TCP_RTO_MAX` in Linux.
-pub(super) const RTO_MAX: Span = Span::from_secs(120);
 
 /// The current timeout (`icsk_rto`).
 #[derive(Clone, Copy, Debug)]

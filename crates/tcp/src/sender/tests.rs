@@ -20,14 +20,13 @@ use std::collections::BTreeMap;
 use jostle_congestion::transport::RecoverFlightSize;
 use jostle_congestion::{
     AckSample, CongestionController, CongestionEvent, CwndReductionBy, EcnFeedback,
-    EstablishedEvent, QuickStartRate, RecoveryState,
+    EstablishedEvent, QuickStartRate, RTO_MAX, RecoveryState,
 };
 use jostle_controllers::WindowBasedController;
 use jostle_controllers::algorithms::Reno;
 use jostle_controllers::slow_start::Standard;
 use jostle_units::{Ecn, SendLimit, Span, Time};
 
-use super::rto::RTO_MAX;
 use super::timers::PendingTimer;
 use super::{SegmentSink, Sender, SenderConfig, SenderTimers, timestamp_ms};
 use crate::receiver::Receiver;

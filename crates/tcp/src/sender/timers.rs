@@ -1,9 +1,8 @@
 //! The retransmission timer and its uses: RTO, tail loss probe, reordering, window probe.
 
-use jostle_congestion::RecoveryState;
+use jostle_congestion::{RTO_MAX, RecoveryState};
 use jostle_units::{HEADER_BYTES, Span, Time};
 
-use super::rto::RTO_MAX;
 use super::tlp::TailProbe;
 use super::{Connection, SegmentSink, Sender, take_expired};
 

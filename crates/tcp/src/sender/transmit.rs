@@ -1,5 +1,6 @@
 //! Transmission of new data, limited by the window, pacing and TCP small queues.
 
+use jostle_congestion::transport::Pacer;
 use jostle_congestion::{SendEvent, TcpExtension};
 use jostle_units::{HEADER_BYTES, SendLimit, Time};
 
@@ -7,8 +8,6 @@ use super::timers::PendingTimer;
 use super::{Connection, SegmentSink, Sender, timestamp_ms};
 use crate::segment::{Data, Segment, TransitTimes};
 
-/// Packets sent before pacing begins, as under `fq`: "does not pace first 10".
-const UNPACED_PACKETS: u64 = 10;
 /// `tcp_limit_output_bytes`.
 const HOST_QUEUE_MAX_BYTES: u64 = 1 << 20;
 /// Memory overhead of a burst in the sending host.
@@ -218,8 +217,8 @@ impl Sender {
             self.pacer.advance_by(departure, gap);
             return;
         }
-        let begun =
-            self.pacer.on && (self.total_sent >= UNPACED_PACKETS || self.spreads_first_flight());
+        let begun = self.pacer.on
+            && (self.total_sent >= Pacer::UNPACED_PACKETS || self.spreads_first_flight());
         self.pacer.advance(departure, payload_bytes, begun);
     }
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from jostle.run_spec import FlowSpec
 from jostle.scenario.flow_links import forward_links
+from jostle.scenario.resolve.sources import DATAGRAM_HEADER_BYTES
 
 MTU_BYTES = 1500
 """Default MTU of Ethernet devices."""
@@ -19,7 +20,6 @@ PACKET_BYTES = MTU_BYTES + LINK_HEADER_BYTES
 HEADER_BYTES = 66
 """Ethernet, IP and TCP headers of a data packet, timestamps included: the size of an ACK."""
 
-_DATAGRAM_HEADER_BYTES = 20 + 8
 _SMALLEST_FRAME_BYTES = 60
 _IN_MTU_BYTES = HEADER_BYTES - LINK_HEADER_BYTES
 
@@ -37,7 +37,7 @@ def packet_bytes(flow: FlowSpec) -> int:
 
 def datagram_bytes(payload_bytes: int) -> int:
     """Return the size of a datagram on the wire. Ethernet pads short frames."""
-    return max(_SMALLEST_FRAME_BYTES, LINK_HEADER_BYTES + _DATAGRAM_HEADER_BYTES + payload_bytes)
+    return max(_SMALLEST_FRAME_BYTES, LINK_HEADER_BYTES + DATAGRAM_HEADER_BYTES + payload_bytes)
 
 
 def payload_bytes(flow: FlowSpec) -> int:

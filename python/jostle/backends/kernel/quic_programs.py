@@ -24,6 +24,7 @@ from jostle.quic.recipes import (
 )
 from jostle.run_spec import FlowSpec
 from jostle.safe_io.code_consent import admitted, require_consent
+from jostle.scenario.resolve.sources import DATAGRAM_HEADER_BYTES
 
 if TYPE_CHECKING:
     from jostle.run_spec import QuicImplementation
@@ -32,7 +33,6 @@ PORT = 4433
 """Port of the servers. Each server has its own host."""
 
 _CERTIFICATES = Path(__file__).parent / "certificates"
-_DATAGRAM_HEADER_BYTES = 28
 
 
 def is_program(flow: FlowSpec) -> bool:
@@ -175,7 +175,7 @@ def job(spec: Spec, flow: FlowSpec, address: str, size_bytes: int) -> dict[str, 
         "bytes": str(size_bytes),
         "controller": controller,
         "window": str(flow["receive_window_bytes"]),
-        "mtu": str(flow["mtu_bytes"] - _DATAGRAM_HEADER_BYTES),
+        "mtu": str(flow["mtu_bytes"] - DATAGRAM_HEADER_BYTES),
         "seed": str(spec["seed"]),
         "key": str(_CERTIFICATES / "key.pem"),
         "certificate": str(_CERTIFICATES / "certificate.pem"),

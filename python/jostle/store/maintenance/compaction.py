@@ -16,7 +16,7 @@ from jostle.store.segments import folder as folders
 from jostle.store.segments.folder import Segment
 from jostle.store.segments.packing import MEASURES, RUNS, SCOPES
 from jostle.store.store import DAMAGED, Store
-from jostle.store.writer import MOST_RUNS
+from jostle.store.writer import MOST_BYTES, MOST_RUNS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,7 +25,6 @@ _LOCK = ".lock"
 """Lock file of a store during compaction."""
 _SMALL = MOST_RUNS // 2
 """Segments with fewer runs are merged."""
-_MOST_BYTES = 64_000_000
 """Largest total size of files that are merged into one segment."""
 _MOST_DECODED_BYTES = 256_000_000
 """Largest size of their tables in memory: equal runs may expand a thousandfold."""
@@ -136,7 +135,7 @@ def _groups(segments: list[Segment], kept: dict[str, set[str]]) -> Iterator[list
             alike.setdefault(_form(segment), []).append(segment)
     for every in alike.values():
         group: list[Segment] = []
-        limits = MOST_RUNS, _MOST_BYTES, _MOST_DECODED_BYTES
+        limits = MOST_RUNS, MOST_BYTES, _MOST_DECODED_BYTES
         taken: tuple[int, ...] = (0, 0, 0)
         for segment in every:
             more = len(kept[segment.name]), _size(segment.folder), segment.decoded_bytes()

@@ -11,7 +11,7 @@ use jostle_congestion::{AckSample, RecoveryState};
 /// Rate in bytes per second below which bursts are single packets (`bbr_min_tso_rate`, 1.2 Mbit/s).
 const SINGLE_PACKET_BYTES_PER_S: u64 = 1_200_000 / 8;
 /// Largest burst for which cwnd reserves space (`GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER`).
-const MAX_BURST_BYTES: u64 = 65_536 - 1 - 320;
+pub(crate) const MAX_BURST_BYTES: u64 = 65_536 - 1 - 320;
 
 impl Bbr {
     fn bdp(&self, bandwidth: u64, gain: u64) -> u32 {

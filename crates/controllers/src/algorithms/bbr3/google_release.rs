@@ -10,12 +10,11 @@ use super::parameters::Flavour;
 use super::state::State;
 use super::{Bbr3, FULL_PIPE_GROWTH, FULL_PIPE_ROUNDS};
 use crate::algorithms::bbr::model::{self, GAIN_UNIT, is_recovery};
+use crate::algorithms::bbr::pacing_and_cwnd::MAX_BURST_BYTES;
 use jostle_congestion::{
     AckSample, CongestionEvent, CongestionSignal, LostPacket, RateSample, RecoveryState,
 };
 
-/// Maximum burst size (`GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER`).
-const MAX_BURST_BYTES: u64 = 65_536 - 1 - 320;
 /// `bbr_tso_rtt_shift`: "For every K = 2^tso_rtt_shift microseconds of min_rtt, halve the burst".
 /// The burst on a path without delay is 64 KiB.
 const BURST_RTT_SHIFT: u64 = 9;

@@ -11,12 +11,12 @@ from typing import Any
 
 from .failure import GuestFailure
 from .namespaces import Host
+from .netlink import ROOT
 
 # linux/netlink.h, linux/rtnetlink.h
 _RTM_NEWQDISC = 36
 _REQUEST, _ACKNOWLEDGE, _REPLACE, _CREATE = 1, 4, 0x100, 0x400
 _TCA_KIND = 1
-_ROOT = 0xFFFFFFFF
 _LOOPBACK = 1
 
 # FIFOs are part of the traffic control core.
@@ -52,7 +52,7 @@ def _is_there(kind: str) -> bool:
     name = kind.encode() + b"\0"
     attribute = struct.pack("=HH", 4 + len(name), _TCA_KIND) + name + bytes(-len(name) % 4)
     # struct tcmsg
-    body = struct.pack("=BxxxiIII", socket.AF_UNSPEC, _LOOPBACK, 0, _ROOT, 0) + attribute
+    body = struct.pack("=BxxxiIII", socket.AF_UNSPEC, _LOOPBACK, 0, ROOT, 0) + attribute
     flags = _REQUEST | _ACKNOWLEDGE | _CREATE | _REPLACE
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
         netlink.bind((0, 0))
