@@ -24,27 +24,27 @@ LINKS = {
 
 SCENARIO = """# Three visits of 1 MB over a {name} link; the second and third can remember.
 # Written by make_mobile.py.
-title    = "Visits over a {name} link"
-duration = "30 s"
-interval = "50 ms"
-repeats  = 50
+title             = "Visits over a {name} link"
+duration          = "30 s"
+sampling_interval = "50 ms"
+repeats           = 50
 
 [bottleneck]
 rate  = [{steps}]
 queue = {{ kind = "drop_tail", limit = "{buffer}" }}
 
 [[flows]]
-name         = "visit"
-controller   = "cubic"
-rtt          = "{rtt}"
-bytes        = "1 MB"
-count        = 3
-sequence     = "500 ms"
-start_jitter = "1 s"
+name          = "visit"
+controller    = "cubic"
+rtt           = "{rtt}"
+size          = "1 MB"
+count         = 3
+one_at_a_time = "500 ms"
+start_jitter  = "1 s"
 
 [grid]
-"flows.visit.memory" = ["none", "stateful"]
-"bottleneck.loss"    = ["0 %", "0.1 %"]
+"flows.visit.peer_cache" = ["none", "stateful"]
+"bottleneck.loss"        = ["0 %", "0.1 %"]
 """
 
 

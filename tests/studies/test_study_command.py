@@ -48,13 +48,14 @@ def test_the_page_says_how_it_is_had_again(jostle, folder):
     assert code == 0, err
     page = (folder.parent / "reports" / "small.html").read_text()
     assert f"<pre>jostle study run {path} --backend sim --repeats 2 --allow-code</pre>" in page
+    assert re.search(r"\d+ runs\. Those that were not in the store took \d+ s with \d+ cores", page)
 
 
 def test_the_json_document(jostle):
     code, out, _ = jostle("study", "run", "./studies/small", "--json", "--repeats", "2")
     assert code == 0
     document = json.loads(out)
-    assert document["schema"] == "jostle.study/3"
+    assert document["schema"] == "jostle.study/4"
     (study,) = document["studies"]
     assert study["id"] == "small"
     assert [claim["holds"] for claim in study["claims"]] == [True, False]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,7 +101,9 @@ def run_study(
     made = {parse_backend(name)[0]: environment.backend(name) for name in backends}
     if len(made) < len(set(backends)):
         raise InputError("--backend: name each backend once")
+    started_s = time.perf_counter()
     results = _carry_out(studies, made, (repeats, setups), jobs, store_path)
+    elapsed_s = time.perf_counter() - started_s
     words = {"repeats": repeats, "allow_code": allow_code}
     quiet = as_json or as_csv
     with_points = as_json or outputs.with_ending(*DOCUMENT)
@@ -111,7 +114,10 @@ def run_study(
         done.append((one, evaluations))
         points[one.id] = _points(runs) if with_points else []
         command = _command(one, backends, setups, words)
-        paths = [_write(one, runs, evaluations, folder, command) for folder in folders]
+        paths = [
+            _write(one, runs, evaluations, folder, command, elapsed_s=elapsed_s)
+            for folder in folders
+        ]
         if not quiet:
             _print(one, evaluations)
         for path in paths:
@@ -258,6 +264,8 @@ def _write(
     evaluations: Evaluations,
     folder: Path,
     command: Sequence[str],
+    *,
+    elapsed_s: float,
 ) -> Path:
     """Write the page of a study, and its figures to a folder of the same name."""
     from jostle.safe_io.atomic_write import write_atomically
@@ -265,12 +273,9 @@ def _write(
 
     pictures = _pictures(one, runs, evaluations, folder / one.id)
     path = folder / f"{one.id}.html"
-    write_atomically(
-        path,
-        page(
-            one, runs, evaluations, pictures, command, answer=study_verdict(one, evaluations)
-        ).encode(),
-    )
+    answer = study_verdict(one, evaluations)
+    text = page(one, runs, evaluations, pictures, command, answer=answer, elapsed_s=elapsed_s)
+    write_atomically(path, text.encode())
     return path
 
 

@@ -28,7 +28,7 @@ from jostle.studies.models import Claim
 from jostle.studies.study import Study
 from jostle.studies.verdicts import claim_verdicts, count_text, verdict_counts
 
-SCHEMA: Final = "jostle.study/3"
+SCHEMA: Final = "jostle.study/4"
 """Name and version of the document. Removing or redefining a key requires a new version."""
 
 
@@ -37,7 +37,7 @@ def document(
     versions: Mapping[str, str],
     points: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> dict[str, Any]:
-    """Return every study with its claims and numbers as plain data, `jostle.study/3`.
+    """Return every study with its claims and numbers as plain data, `jostle.study/4`.
 
     Claims and numbers contain the values of the first column at the top level. `class` is the
     verdict over all plausible setups; see `verdicts.py`. `backends` contains

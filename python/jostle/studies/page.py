@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import gzip
+import platform
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from jostle.backends.registry import DEFAULT
 from jostle.report.page import rendered
 from jostle.results.number_format import ABSENT
 from jostle.results.text_table import Table, html_table
+from jostle.runner.executors.threads import available_cores
 from jostle.safe_io.untrusted_files import TEXT_BYTES, read_text
 from jostle.studies.column import TITLES, Column, Evaluations, by_setup
 from jostle.studies.coverage import coverage_rows
@@ -35,6 +37,7 @@ from jostle.studies.text_markup import inline, render_page
 from jostle.studies.time_series import over_time
 from jostle.studies.verdicts import claim_verdicts, grouped
 
+_TIMES: Final[Sequence[tuple[int, str]]] = ((3600, "h"), (60, "min"), (1, "s"))
 _LONG_DECIMAL: Final = re.compile(rb"(\d\.\d\d)\d+")
 _PARTS: Final = {
     "learned": "Findings",
@@ -83,6 +86,7 @@ def page(
     command: Sequence[str],
     *,
     answer: str,
+    elapsed_s: float,
 ) -> str:
     """Return a study's page.
 
@@ -98,6 +102,8 @@ def page(
         Words of the command that recreates the page.
     answer
         The result of the study in a sentence.
+    elapsed_s
+        Wall time of the runs that were not in the store.
     """
     first_column, first = next(iter(evaluations.items()))
     named = by_setup(evaluations, first_column.backend)
@@ -139,6 +145,7 @@ def page(
         | _recorded_provenance(runs)
         | {one.title: Provenance(one.kept, []) for one in evaluations if one.kept},
         command=shlex.join(command),
+        run_time=_run_time(runs.values(), elapsed_s),
         judged=bool(first.claims) or any(row.published is not None for row in first.numbers),
     )
 
@@ -197,6 +204,22 @@ def _provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
         )
         for column, each in runs.items()
     }
+
+
+def _run_time(columns: Iterable[Runs], elapsed_s: float) -> str:
+    """Return how long the runs took, and where."""
+    ids = {
+        one.run.run_id
+        for runs in columns
+        for results in runs.results.values()
+        for one in results.results
+    }
+    size, unit = next(pair for pair in _TIMES if elapsed_s >= 2 * pair[0] or pair[0] == 1)
+    return (
+        f"{len(ids)} runs. Those that were not in the store took {elapsed_s / size:.0f} {unit} "
+        f"with {available_cores()} cores (Python {platform.python_version()}, "
+        f"{platform.system()} on {platform.machine()})."
+    )
 
 
 def _recorded_provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
