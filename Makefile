@@ -94,7 +94,10 @@ bridge:
 check: $(STAMPS)/dev
 	@$(BIN)/python tools/check.py $(if $(BASE),--base $(BASE))
 
-test: lint test-rust test-python docs
+# Lint and documentation mostly use one core each; tests use all.
+test: $(STAMPS)/dev
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint docs
+	@$(MAKE) --no-print-directory test-rust test-python
 	$(call say,All tests passed)
 	@$(if $(CI),cat $(KERNELS).missing >&2)
 
