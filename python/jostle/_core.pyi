@@ -432,6 +432,22 @@ class Browser:
     def pages(self) -> str:
         """Return the log of all pages, for `record_of_samples`."""
 
+class SlowReader:
+    """Slow application at a receiver.
+
+    Attributes
+    ----------
+    read_bytes
+        Maximum number of bytes of one read.
+    """
+
+    @property
+    def read_bytes(self) -> int: ...
+    def next_read_ns(self, now_ns: int) -> int:
+        """Return the time at which it reads data that are available at `now_ns`."""
+    def on_read(self, now_ns: int, size_bytes: int) -> None:
+        """Handle a read of a number of bytes."""
+
 class Traffic:
     """Applications of a run, for backends that own sockets, threads and clocks.
 
@@ -453,6 +469,8 @@ class Traffic:
         """Return the times at which the connections of a flow open during the run."""
     def datagram_times(self, flow: int, start_ns: int) -> Iterator[int]:
         """Return the departure times of a flow's datagrams, beginning at `start_ns`."""
+    def reader(self, flow: int) -> SlowReader | None:
+        """Return the slow application at a flow's receiver; None if it reads at once."""
     def browser(self, flow: int) -> Browser:
         """Return the browser of a flow."""
 

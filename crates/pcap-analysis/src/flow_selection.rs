@@ -456,6 +456,7 @@ fn flow_spec(flow: &Flow) -> FlowSpec {
         initial_receive_window_bytes: 0,
         receive_window_autotuning: false,
         receiver: None,
+        reader: None,
         gro: false,
         linux: LinuxRelease::default(),
         nic_rate_bps: None,

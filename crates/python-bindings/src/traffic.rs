@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jostle_run_spec::{Arrivals, FlowSpec, RunSpec, nth_connection};
 use jostle_traffic::{
-    Action, BrowserAction, DatagramTimes, PageRecord, SocketApplication, WebBrowser,
+    Action, BrowserAction, DatagramTimes, PageRecord, Reader, SocketApplication, WebBrowser,
 };
 use jostle_units::{ConnectionId, FlowId, Span, Time};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
@@ -59,6 +59,11 @@ impl Traffic {
         DatagramTimes::new(&self.flow(flow)?.source, Time::from_ns(start_ns))
             .map(Departures)
             .ok_or_else(|| PyValueError::new_err("the flow sends no datagrams"))
+    }
+
+    /// Returns the slow application at a flow's receiver; None if it reads at once.
+    fn reader(&self, flow: usize) -> PyResult<Option<SlowReader>> {
+        Ok(self.flow(flow)?.reader.as_ref().map(|reader| SlowReader(Reader::new(reader))))
     }
 
     /// Returns the browser of a flow.
@@ -148,6 +153,29 @@ impl Application {
     /// Returns the log of all messages, for `record_of_samples`.
     fn messages(&self, retransmitted_packets: u64) -> PyResult<String> {
         json(&self.0.messages(retransmitted_packets))
+    }
+}
+
+/// Slow application at a receiver.
+#[pyclass(module = "jostle._core")]
+pub struct SlowReader(Reader);
+
+#[pymethods]
+impl SlowReader {
+    /// Maximum number of bytes of one read.
+    #[getter]
+    fn read_bytes(&self) -> u64 {
+        self.0.read_bytes()
+    }
+
+    /// Returns the time at which it reads data that are available at `now_ns`.
+    fn next_read_ns(&self, now_ns: u64) -> u64 {
+        self.0.next_read(Time::from_ns(now_ns)).as_ns()
+    }
+
+    /// Handles a read of a number of bytes.
+    fn on_read(&mut self, now_ns: u64, size_bytes: u64) {
+        self.0.on_read(Time::from_ns(now_ns), size_bytes);
     }
 }
 

@@ -268,6 +268,20 @@ impl QuicEndpoint {
         std::mem::take(&mut self.delivered)
     }
 
+    /// Returns the stream bytes that a slow application has not read
+    /// ([`Settings::slow_reader`]).
+    pub const fn unread_bytes(&self) -> u64 {
+        self.reading.backlog_bytes()
+    }
+
+    /// Reads `bytes` of the unread data, which returns their part of the receive window.
+    pub fn read(&mut self, bytes: u64) {
+        self.reading.consume(bytes);
+        if let Some(live) = &mut self.live {
+            self.reading.adapt_credit(&mut live.connection);
+        }
+    }
+
     /// Returns the secrets that became known since the last call, as complete lines in the format
     /// of `SSLKEYLOGFILE`, or `None`. The server knows all of them before it responds.
     pub fn take_secrets(&mut self) -> Option<String> {

@@ -120,6 +120,10 @@ pub struct Settings {
     pub stream_window_bytes: u64,
     /// Flow control window of the connection.
     pub connection_window_bytes: u64,
+    /// Whether the server's application reads later than data arrive, with
+    /// [`QuicEndpoint::read`](crate::QuicEndpoint::read). Unread data occupy the window of the
+    /// connection.
+    pub slow_reader: bool,
     /// Maximum data that the sender stores for retransmission.
     pub send_buffer_bytes: u64,
     /// Handshake of the connection.
@@ -159,6 +163,7 @@ impl Default for Settings {
             streams: 1,
             stream_window_bytes: 64 << 20,
             connection_window_bytes: 256 << 20,
+            slow_reader: false,
             send_buffer_bytes: 64 << 20,
             handshake: Handshake::default(),
             crypto: Crypto::default(),

@@ -9,6 +9,7 @@ mod grants;
 mod media;
 mod quantity;
 mod quic;
+mod reader;
 mod receivers;
 mod routes;
 mod video;
@@ -27,6 +28,7 @@ use jostle_units::{FlowId, LinkId};
 pub use media::*;
 pub use quantity::*;
 pub use quic::*;
+pub use reader::*;
 pub use receivers::*;
 pub use routes::*;
 use schemars::JsonSchema;
@@ -413,6 +415,9 @@ pub struct FlowSpec {
     /// Misbehaving or yielding receiver (absent: the receiver behaves as Linux TCP).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver: Option<ReceiverSpec>,
+    /// Slow application at the receiver (absent: it reads data as they arrive).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader: Option<ReaderSpec>,
     /// Whether the receiver's network card merges segments that arrive at the same time, as Linux
     /// does (generic receive offload). Its TCP then processes, and acknowledges, one segment.
     pub gro: bool,

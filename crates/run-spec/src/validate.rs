@@ -10,6 +10,7 @@ mod link;
 mod media;
 mod quantity;
 mod quic;
+mod reader;
 mod receivers;
 mod resource_limits;
 mod routes;

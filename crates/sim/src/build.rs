@@ -27,6 +27,7 @@ use crate::packet::Body;
 use crate::ping::Pinger;
 use crate::proxy::ProxyLeg;
 use crate::quic_connection::{QuicConnection, QuicEndpoints};
+use crate::slow_reader::SlowReader;
 use crate::transport::FlowTimes;
 use jostle_traffic::ApplicationModel;
 
@@ -174,7 +175,8 @@ fn endpoints<'a>(
         }
         (Transport::Quic, _) => {
             let ends = quic_ends_with(spec, run, python_controllers)?;
-            Ok(EndpointKind::Quic(Box::new(QuicConnection::new(ends))))
+            let reader = spec.reader.as_ref().map(SlowReader::new);
+            Ok(EndpointKind::Quic(Box::new(QuicConnection::new(ends, reader))))
         }
         (Transport::Udp, SourceSpec::Cbr(source)) => {
             Ok(EndpointKind::Datagrams(Datagrams::new(source)))
@@ -261,6 +263,7 @@ fn quic_settings(spec: &FlowSpec, run: &RunSpec, has_messages: bool) -> Result<S
         stream_window_bytes: quic.stream_receive_window_bytes,
         connection_window_bytes: spec.receive_window_bytes,
         send_buffer_bytes: spec.receive_window_bytes,
+        slow_reader: spec.reader.is_some(),
         handshake: match quic.handshake {
             QuicHandshake::OneRtt => Handshake::OneRtt,
             QuicHandshake::ZeroRtt => Handshake::ZeroRtt,

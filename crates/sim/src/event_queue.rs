@@ -16,6 +16,8 @@ pub(crate) enum Deadline {
     Acknowledgement,
     /// Wake-up requested by a controller.
     Wakeup,
+    /// The next read of the receiving application.
+    Reading,
 }
 
 /// A scheduled event, with its link, the index of its delay line, or its connection. The kinds have the
@@ -36,6 +38,8 @@ pub(crate) enum Event {
     Acknowledgement(ConnectionId),
     /// A flow's [`Deadline::Wakeup`].
     Wakeup(ConnectionId),
+    /// A flow's [`Deadline::Reading`].
+    Reading(ConnectionId),
     /// Start, action or stop of a flow's application.
     Source(ConnectionId),
     /// Arrival of packets whose path has no link.
@@ -70,10 +74,11 @@ impl Event {
             Self::Pacing(connection) => (4, connection.0),
             Self::Acknowledgement(connection) => (5, connection.0),
             Self::Wakeup(connection) => (6, connection.0),
-            Self::Source(connection) => (7, connection.0),
-            Self::ZeroLinkPath => (8, 0),
-            Self::RouteChange => (9, 0),
-            Self::Observe => (10, 0),
+            Self::Reading(connection) => (7, connection.0),
+            Self::Source(connection) => (8, connection.0),
+            Self::ZeroLinkPath => (9, 0),
+            Self::RouteChange => (10, 0),
+            Self::Observe => (11, 0),
         };
         debug_assert!(position < POSITIONS);
         kind << POSITION_BITS | u64::from(position)
@@ -90,9 +95,10 @@ impl Event {
             4 => Self::Pacing(ConnectionId(position)),
             5 => Self::Acknowledgement(ConnectionId(position)),
             6 => Self::Wakeup(ConnectionId(position)),
-            7 => Self::Source(ConnectionId(position)),
-            8 => Self::ZeroLinkPath,
-            9 => Self::RouteChange,
+            7 => Self::Reading(ConnectionId(position)),
+            8 => Self::Source(ConnectionId(position)),
+            9 => Self::ZeroLinkPath,
+            10 => Self::RouteChange,
             _ => Self::Observe,
         }
     }

@@ -20,6 +20,7 @@ mod quick_start_router;
 mod routes;
 mod sender_port;
 mod simulation;
+mod slow_reader;
 mod stepper;
 mod tcp_connection;
 mod transport;

@@ -9,6 +9,7 @@ use jostle_units::{ConnectionId, SendLimit, Span, Time};
 
 use crate::event_queue::{Deadline, Event, Timer};
 use crate::packet::{Body, QuicDatagram, frame_bytes};
+use crate::slow_reader::SlowReader;
 use crate::transport::{EndpointContext, Endpoints, FlowStatus};
 use jostle_traffic::MessageTracker;
 use jostle_traffic::{Action, ApplicationInstance};
@@ -31,6 +32,8 @@ pub(crate) struct QuicConnection {
     server: QuicEndpoint,
     client_timer: Timer,
     server_timer: Timer,
+    /// Slow application at the server, if any.
+    reader: Option<SlowReader>,
     source: ApplicationInstance,
     /// Reusable buffer for the datagrams of one `transmit`.
     buffer: Vec<u8>,
@@ -70,13 +73,14 @@ impl<S: EventSink> SenderObserver for SinkObserver<'_, S> {
 }
 
 impl QuicConnection {
-    pub fn new(ends: QuicEndpoints) -> Self {
+    pub fn new(ends: QuicEndpoints, reader: Option<SlowReader>) -> Self {
         let QuicEndpoints { client, server, source, early } = ends;
         Self {
             client,
             server,
             client_timer: Timer::default(),
             server_timer: Timer::default(),
+            reader,
             source,
             buffer: Vec::new(),
             log: String::new(),
@@ -196,6 +200,21 @@ impl QuicConnection {
         });
     }
 
+    /// Lets a slow application read the data that are due.
+    fn read_slowly<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
+        while let Some(reader) = &mut self.reader {
+            let unread_bytes = self.server.unread_bytes();
+            let agenda = &mut host.network.agenda;
+            let Some(bytes) = reader.read(host.now, unread_bytes, host.connection, agenda) else {
+                return;
+            };
+            self.server.read(bytes);
+            if self.messages.are_awaited() {
+                self.deliver_messages(bytes, host);
+            }
+        }
+    }
+
     /// Closes the connection, and stores its path properties in the peer cache.
     fn close<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
         if self.closed {
@@ -280,9 +299,10 @@ impl Endpoints for QuicConnection {
         let bytes = self.server.take_delivered();
         if bytes > 0 {
             host.sink.delivered(now, connection, bytes);
-            if self.messages.are_awaited() {
+            if self.messages.are_awaited() && self.reader.is_none() {
                 self.deliver_messages(bytes, host);
             }
+            self.read_slowly(host);
         }
         self.flush_server(host);
     }
@@ -324,6 +344,10 @@ impl Endpoints for QuicConnection {
                 if self.server.next_time() <= now {
                     self.server.on_time(now, &mut ());
                 }
+                self.flush_server(host);
+            }
+            Deadline::Reading if self.reader.as_mut().is_some_and(|reader| reader.expires(now)) => {
+                self.read_slowly(host);
                 self.flush_server(host);
             }
             _ => {}

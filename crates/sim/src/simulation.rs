@@ -202,6 +202,10 @@ impl<S: EventSink> Simulation<'_, S> {
                 self.on_deadline(now, connection, Deadline::Acknowledgement)
             }
             Event::Wakeup(connection) => self.on_deadline(now, connection, Deadline::Wakeup),
+            Event::Reading(connection) => {
+                self.on_deadline(now, connection, Deadline::Reading);
+                self.relay(now);
+            }
             Event::Source(connection) => self.act(now, connection),
             Event::RouteChange => self.world.network.change_routes(now),
             Event::Observe => {}

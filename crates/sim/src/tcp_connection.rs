@@ -13,6 +13,7 @@ use crate::event_queue::{Deadline, Event, EventQueue, Timer};
 use crate::packet::Body;
 use crate::proxy::ProxyLeg;
 use crate::sender_port::SenderPort;
+use crate::slow_reader::SlowReader;
 use crate::transport::{EndpointContext, Endpoints, FlowStatus};
 use jostle_traffic::MessageTracker;
 use jostle_traffic::{Action, ApplicationInstance};
@@ -23,6 +24,8 @@ pub(crate) struct TcpConnection {
     receiver: Receiver,
     /// Deviation of the receiver from Linux, if any.
     behaviour: Option<Box<ReceiverBehaviour>>,
+    /// Slow application at the receiver, if any.
+    reader: Option<Box<SlowReader>>,
     timers: Timers,
     source: ApplicationInstance,
     /// Whether the flow was stopped before all of its data was sent.
@@ -49,6 +52,7 @@ impl TcpConnection {
             sender,
             receiver,
             behaviour: None,
+            reader: None,
             timers: Timers::default(),
             source,
             cut: false,
@@ -60,6 +64,15 @@ impl TcpConnection {
     /// Sets a receiver behaviour that deviates from Linux.
     pub fn with_behaviour(mut self, behaviour: Option<ReceiverBehaviour>) -> Self {
         self.behaviour = behaviour.map(Box::new);
+        self
+    }
+
+    /// Sets a slow application at the receiver.
+    pub fn with_reader(mut self, reader: Option<SlowReader>) -> Self {
+        if reader.is_some() {
+            self.receiver.read_slowly();
+        }
+        self.reader = reader.map(Box::new);
         self
     }
 
@@ -92,7 +105,7 @@ impl TcpConnection {
         if wanted <= room_bytes { wanted } else { room_bytes - room_bytes % segment_bytes }
     }
 
-    /// Reads data at the receiver's proxy.
+    /// Reads data at the receiver.
     pub fn read<S: EventSink>(&mut self, bytes: u64, host: &mut EndpointContext<'_, S>) {
         let update = self.receiver.read(host.now, bytes);
         self.arm_receiver(host.connection, &mut host.network.agenda);
@@ -207,6 +220,9 @@ impl TcpConnection {
             self.receiver.on_data(host.now, data, ecn)
         };
         self.take_in(arrival, host);
+        if !part {
+            self.read_slowly(host);
+        }
     }
 
     /// Reports bytes that the application can read.
@@ -214,6 +230,23 @@ impl TcpConnection {
     fn deliver<S: EventSink>(&mut self, bytes: u64, host: &mut EndpointContext<'_, S>) {
         if bytes > 0 {
             host.sink.delivered(host.now, host.connection, bytes);
+            if self.messages.are_awaited() && self.reader.is_none() {
+                self.on_messages_read(bytes, host);
+            }
+        }
+    }
+
+    /// Lets a slow application read the data that are due.
+    #[cold]
+    #[inline(never)]
+    fn read_slowly<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
+        while let Some(reader) = &mut self.reader {
+            let unread_bytes = self.receiver.unread_bytes();
+            let agenda = &mut host.network.agenda;
+            let Some(bytes) = reader.read(host.now, unread_bytes, host.connection, agenda) else {
+                return;
+            };
+            self.read(bytes, &mut host.reborrow());
             if self.messages.are_awaited() {
                 self.on_messages_read(bytes, host);
             }
@@ -399,6 +432,9 @@ impl Endpoints for TcpConnection {
             self.receiver.on_data(now, data, ecn)
         };
         self.take_in(arrival, host);
+        if self.reader.is_some() && !part {
+            self.read_slowly(host);
+        }
     }
 
     #[inline]
@@ -445,6 +481,9 @@ impl Endpoints for TcpConnection {
                 let ack = self.receiver.on_timer(now);
                 self.arm_receiver(host.connection, &mut host.network.agenda);
                 self.acknowledge(ack, host);
+            }
+            Deadline::Reading if self.reader.as_mut().is_some_and(|reader| reader.expires(now)) => {
+                self.read_slowly(host);
             }
             _ => {}
         }

@@ -34,8 +34,8 @@ pub struct Receiver {
     /// Segments after the gap that the latest arrival filled. The application reads them
     /// immediately, but not before they are acknowledged.
     unread: u32,
-    /// Whether the application reads later, with [`Receiver::read`], instead of immediately.
-    reads_later: bool,
+    /// When the application reads.
+    reading: Reading,
     /// Unread payload in bytes.
     backlog_bytes: u64,
     /// Unread payload in full-sized segments.
@@ -44,6 +44,8 @@ pub struct Receiver {
     recent: [SackBlock; 4],
     recent_count: usize,
     duplicate: Option<SackBlock>,
+    /// Whether a segment that is not full-sized waits to be read (`ICSK_ACK_PUSHED`).
+    pushed: bool,
     /// An ACK to send before the next ACK.
     early: Option<Ack>,
     /// Undelivered segments that are not full-sized, with the number of bytes that they lack.
@@ -92,6 +94,17 @@ pub struct Receiver {
     rtt: Span,
 }
 
+/// When the application reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    /// As soon as data arrive in order.
+    AtOnce,
+    /// With [`Receiver::read`]: a proxy, whose reads do not affect ACKs.
+    Later,
+    /// With [`Receiver::read`], and ACKs wait for the reads as in Linux.
+    Slowly,
+}
+
 /// Result of a data segment. The caller builds the ACK when it sends it.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentArrival {
@@ -122,12 +135,13 @@ impl Receiver {
             acked: 0,
             ahead: OutOfOrderSegments::default(),
             unread: 0,
-            reads_later: false,
+            reading: Reading::AtOnce,
             backlog_bytes: 0,
             backlog: 0,
             recent: [SackBlock::default(); 4],
             recent_count: 0,
             duplicate: None,
+            pushed: false,
             early: None,
             short: Vec::new(),
             window: ReceiveWindow::new(mss_bytes, window_max_bytes),
@@ -170,7 +184,13 @@ impl Receiver {
 
     /// Leaves data in the buffer until the application reads it with [`Receiver::read`].
     pub const fn read_later(&mut self) {
-        self.reads_later = true;
+        self.reading = Reading::Later;
+    }
+
+    /// Leaves data in the buffer until the application reads it with [`Receiver::read`], and lets
+    /// ACKs wait for the reads.
+    pub const fn read_slowly(&mut self) {
+        self.reading = Reading::Slowly;
     }
 
     /// Acknowledges each out-of-order segment immediately, like Linux before 4.18.
@@ -273,15 +293,22 @@ impl Receiver {
         self.next = end;
         self.forget_before_next();
         self.check();
+        let is_slow = self.reading == Reading::Slowly;
         if self.ahead.is_empty() {
             // RFC 5681 §4.2: "a TCP receiver SHOULD send an immediate ACK when the incoming segment
             // fills in all or part of a gap"; Linux does so when the last gap closes. The end of a
             // message is acknowledged immediately after it was read (`ICSK_ACK_PUSHED`).
-            self.at_once |= had_gap || lacking > 0;
+            self.at_once |= had_gap || (lacking > 0 && !is_slow);
+        }
+        if is_slow {
+            self.pushed |= lacking > 0;
+            self.keep_unread(self.backlog_bytes + bytes);
         }
         let answers = self.decide(now);
-        if self.reads_later {
-            self.keep_unread(self.backlog_bytes + bytes);
+        if self.reading != Reading::AtOnce {
+            if !is_slow {
+                self.keep_unread(self.backlog_bytes + bytes);
+            }
             return SegmentArrival { bytes, early, answers, reopens: false };
         }
         // The application reads after TCP has decided on the ACK.
@@ -311,18 +338,26 @@ impl Receiver {
     }
 
     /// Returns the payload that the application has not read, for a receiver with
-    /// [`read_later`](Self::read_later).
+    /// [`read_later`](Self::read_later) or [`read_slowly`](Self::read_slowly).
     pub const fn unread_bytes(&self) -> u64 {
         self.backlog_bytes
     }
 
-    /// Reads `bytes` of the received data. Returns a window update if the window has grown enough.
+    /// Reads `bytes` of the received data. Returns an ACK if it is due: the window has grown enough,
+    /// or the ACK waited for the read.
     pub fn read(&mut self, now: Time, bytes: u64) -> Option<Ack> {
         debug_assert!(bytes <= self.backlog_bytes, "{bytes} of {}", self.backlog_bytes);
         self.keep_unread(self.backlog_bytes - bytes);
         self.window.on_read(now, bytes);
-        let held = self.ahead.len() + self.backlog;
-        self.window.reopens(self.next, held).then(|| self.build_window_update(now))
+        let held = self.held();
+        let due = self.is_ack_due_after_read() || self.window.reopens(self.next, held);
+        due.then(|| self.build_window_update(now))
+    }
+
+    /// Returns the number of segments that occupy the buffer: out-of-order and unread data
+    /// (`tcp.h::tcp_space`).
+    pub(super) fn held(&self) -> u32 {
+        self.ahead.len() + self.unread + self.backlog
     }
 
     fn keep_unread(&mut self, bytes: u64) {
@@ -380,7 +415,9 @@ impl Receiver {
 
     /// Grows the window. While it grows, each segment is acknowledged immediately.
     fn grow_window(&mut self) {
-        if self.window.grow() {
+        // The window grows only into free space.
+        let is_full = self.reading == Reading::Slowly && self.window.is_full(self.held());
+        if !is_full && self.window.grow() {
             // Like Linux (`|= 1`): an even number of quick ACKs does not decrease, either. A branch
             // instead of `|=`, because the compiler would write a single byte, which delays the
             // next read of the number.

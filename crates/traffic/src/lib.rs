@@ -3,6 +3,7 @@
 mod application;
 mod datagram_schedule;
 mod message_tracker;
+mod reader;
 mod socket_application;
 mod video_playback;
 mod video_player;
@@ -12,6 +13,7 @@ mod web_page;
 pub use application::{Action, ApplicationInstance, ApplicationModel, MessageSizes};
 pub use datagram_schedule::{DatagramTimes, SendSchedule};
 pub use message_tracker::MessageTracker;
+pub use reader::Reader;
 pub use socket_application::{MessageRecord, SocketApplication};
 pub use video_playback::{PlayerBuffer, VideoMeter, VideoSession};
 pub use video_player::VideoPlayer;

@@ -24,7 +24,7 @@ from jostle.scenario.link_extras import (
     RateBased,
     Reordering,
 )
-from jostle.scenario.receivers import Receiver
+from jostle.scenario.receivers import Reader, Receiver
 from jostle.scenario.sources import Arrivals, Source
 from jostle.scenario.transports import AckFrequency, Implementation, Quic, Tcp, Transport, Udp
 
@@ -471,6 +471,9 @@ class Flow(ScenarioTable):
     read per RTT, like Linux's autotuning, or is `receive_window` from the start."""
     receiver: Receiver = None
     """Deviation of the receiver from Linux's behaviour; `"none"` for none."""
+    reader: Annotated[Reader | None, BeforeValidator(fields.absent)] = None
+    """Slow application at the receiver: `{ rate = "4 Mbit/s" }`, or with `pauses`; "none" reads at
+    once."""
     receiver_gro: bool = False
     """Whether the receiver merges segments that arrive at the same time (GRO)."""
     nic_rate: fields.PositiveRate | None = None

@@ -1,4 +1,4 @@
-"""Receivers that deviate from Linux's TCP."""
+"""Receivers that deviate from Linux's TCP, and applications that read slowly."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ __all__ = [
     "DupAckSpoofing",
     "HiddenEcnMarks",
     "OptimisticAcking",
+    "Pause",
+    "Reader",
     "Receiver",
     "Rledbat",
 ]
@@ -59,6 +61,28 @@ class Rledbat(ScenarioTable):
     """Factor of the multiplicative decrease."""
     slowdowns: bool = True
     """Empty the queue periodically to measure the base delay."""
+
+
+class Pause(ScenarioTable):
+    """A time in which an application does not read."""
+
+    at: fields.Span
+    """Begin of the pause."""
+    duration: fields.PositiveSpan
+    """Length of the pause."""
+    every: fields.PositiveSpan | None = None
+    """Time from the begin of the pause to its repetition; without it, the pause does not repeat."""
+
+
+class Reader(ScenarioTable):
+    """A receiving application that reads, handles the data at its rate, and reads again."""
+
+    rate: fields.PositiveRate | None = None
+    """Rate at which the application handles data; without it, at once."""
+    size: fields.PositiveSize = 65_536
+    """Maximum amount of data of one read."""
+    pauses: list[Pause] = Field(default_factory=list)
+    """Times in which the application does not read: `[{ at = "5 s", duration = "3 s" }]`."""
 
 
 Receiver = Annotated[

@@ -78,6 +78,7 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
     flow["source"] = {"anyOf": [{"const": "bulk"}, flow["source"]]}
     names = ["none", *flow["receiver"]["discriminator"]["mapping"]]
     flow["receiver"] = {"anyOf": [{"enum": names}, flow["receiver"]]}
+    flow["reader"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Reader"}]}
     kinds = {"enum": ["tcp", "udp", "quic"]}
     flow["transport"] = {"anyOf": [kinds, flow["transport"]]}
     quic = definitions["Quic"]["properties"]

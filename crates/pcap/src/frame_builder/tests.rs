@@ -39,6 +39,7 @@ fn framer() -> FrameBuilder {
         initial_receive_window_bytes: 65_535,
         receive_window_autotuning: false,
         receiver: None,
+        reader: None,
         gro: false,
         receive_window_bytes: 6 << 20,
         nic_rate_bps: None,

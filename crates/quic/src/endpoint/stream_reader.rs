@@ -64,6 +64,11 @@ pub(super) struct StreamReader {
     /// Bytes of the open streams that arrived but were not read. If the stack does not put data in
     /// order, it discarded them, so that reading does not return their part of the window.
     unread_bytes: u64,
+    /// Bytes in order that a slow application has not read.
+    backlog_bytes: u64,
+    /// Whether the application reads later than data arrive, with [`consume`](Self::consume). Unread
+    /// data occupy the receive window of the connection.
+    is_slow: bool,
     window_bytes: u64,
     /// Window that the stack was given.
     given_bytes: u64,
@@ -79,9 +84,21 @@ impl StreamReader {
                 && settings.stream_window_bytes <= IN_ORDER_WINDOW_BYTES,
             waiting_bytes: 0,
             unread_bytes: 0,
+            backlog_bytes: 0,
+            is_slow: settings.slow_reader,
             window_bytes,
             given_bytes: window_bytes,
         }
+    }
+
+    /// Returns the bytes that a slow application has not read.
+    pub const fn backlog_bytes(&self) -> u64 {
+        self.backlog_bytes
+    }
+
+    /// Handles a read of `bytes` by a slow application.
+    pub const fn consume(&mut self, bytes: u64) {
+        self.backlog_bytes -= bytes;
     }
 
     /// Adds the data of a frame. Returns the number of bytes that are delivered: those that
@@ -100,6 +117,9 @@ impl StreamReader {
         let delivered = ranges.insert(frame.offset..end);
         self.waiting_bytes = self.waiting_bytes - waited + ranges.waiting_bytes;
         self.unread_bytes += delivered + ranges.waiting_bytes - waited;
+        if self.is_slow {
+            self.backlog_bytes += delivered;
+        }
         debug_assert!(self.is_consistent(), "{self:?}");
         delivered
     }
@@ -173,13 +193,14 @@ impl StreamReader {
     }
 
     fn withhold_credit(&mut self, connection: &mut Connection) {
-        let withheld = self.waiting_bytes.min(self.window_bytes);
+        let withheld = (self.waiting_bytes + self.backlog_bytes).min(self.window_bytes);
         let wanted = self.window_bytes + self.discarded_bytes() - withheld;
         let more = self.given_bytes.saturating_sub(wanted);
         let returned = wanted.saturating_sub(self.given_bytes);
         // An increase of the window sends a MAX_DATA frame. As in the stack, a small part of the
         // window is not worth a frame.
-        let is_due = more > self.window_bytes / WITHHELD_DIVISOR
+        let kept = if self.is_slow { 0 } else { self.window_bytes / WITHHELD_DIVISOR };
+        let is_due = more > kept
             || returned >= self.window_bytes / RETURNED_DIVISOR
             || (returned > 0 && withheld == 0);
         if !is_due {

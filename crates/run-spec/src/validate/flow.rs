@@ -8,7 +8,7 @@ use jostle_units::{
 use super::algorithms::{controller, memory};
 use super::{
     MAX_BPS, MAX_BYTES, MAX_DSCP, MAX_NS, MIN_EVERY_NS, SpecError, SpecPath, arrivals, datagrams,
-    media, quantity, quic, receivers, routes, video, web, within,
+    media, quantity, quic, reader, receivers, routes, video, web, within,
 };
 use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
 
@@ -54,6 +54,7 @@ pub(super) fn check(
     web::fits(at, flow, spec)?;
     relay(at, position, flow, &spec.flows)?;
     receivers::check(at, flow, is_relayed || flow.source.relays().is_some())?;
+    reader::check(at, flow, is_relayed, spec.duration_ns)?;
     let window = flow.initial_window_packets;
     within(format_args!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
     let smallest = u64::from(mss_of(flow.mtu_bytes));

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use jostle_congestion::transport::RecoverFlightSize;
 use jostle_congestion::{CongestionController, EcnFeedback};
-use jostle_run_spec::{FlowRandomStreams, FlowSpec, LinuxRelease, Prr, ReceiverSpec, RunSpec};
+use jostle_run_spec::{FlowRandomStreams, FlowSpec, LinuxRelease, Prr, ReaderSpec, ReceiverSpec, RunSpec};
 use jostle_tcp::{Receiver, Sender, SenderConfig};
 use jostle_units::{RandomStream, Span, mss_of};
 
 use super::controller_factory::ControllerFactory;
 use super::receivers::receiver_behaviour;
 use crate::Error;
+use crate::slow_reader::SlowReader;
 use crate::tcp_connection::TcpConnection;
 use jostle_traffic::ApplicationModel;
 
@@ -30,6 +31,8 @@ pub(crate) struct TcpPlan {
     autotuned: bool,
     /// Behaviour of the receiver. `None` for Linux's receiver.
     receiver: Option<ReceiverSpec>,
+    /// Slow application at the receiver. `None` for an application that reads at once.
+    reader: Option<ReaderSpec>,
     linux: LinuxRelease,
     /// Whether ACKs with AccECN feedback carry its option.
     accecn_option: bool,
@@ -68,6 +71,7 @@ impl TcpPlan {
             initial_receive_window_bytes: spec.initial_receive_window_bytes,
             autotuned: spec.receive_window_autotuning,
             receiver: spec.receiver.clone(),
+            reader: spec.reader.clone(),
             linux: spec.linux,
             accecn_option: spec.tcp.is_none_or(|tcp| tcp.accecn_option),
         })
@@ -124,6 +128,9 @@ impl TcpPlan {
             |it: &ReceiverSpec| receiver_behaviour(it, (&self.flow, streams), self.rtt, limits);
         let behaviour = self.receiver.as_ref().map(behaviour_of).transpose()?;
         let sender = Sender::new(options, controller);
-        Ok(TcpConnection::new(sender, receiver, source).with_behaviour(behaviour))
+        let reader = self.reader.as_ref().map(SlowReader::new);
+        Ok(TcpConnection::new(sender, receiver, source)
+            .with_behaviour(behaviour)
+            .with_reader(reader))
     }
 }

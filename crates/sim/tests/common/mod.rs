@@ -127,6 +127,7 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
         initial_receive_window_bytes: 65_535,
         receive_window_autotuning: false,
         receiver: None,
+        reader: None,
         gro: false,
         nic_rate_bps: None,
     }

@@ -3,7 +3,7 @@
 use jostle_congestion::EcnFeedback;
 use jostle_units::{Span, Time};
 
-use super::{QUICK_ACKS_MAX, Receiver};
+use super::{QUICK_ACKS_MAX, Reading, Receiver};
 use crate::segment::{AccEcnFeedback, Ack, AckTag, MAX_BLOCKS, SackBlock, TimestampClock};
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
@@ -67,7 +67,8 @@ impl Receiver {
         }
         // RFC 5681 §4.2: "a TCP receiver MUST NOT … delay … an ACK for at least every second
         // full-sized segment".
-        if self.next - self.acked > 1 || self.quick > 0 || self.at_once {
+        let is_second = self.next - self.acked > 1 && !self.waits_for_read();
+        if is_second || self.quick > 0 || self.at_once {
             self.acknowledge();
             return true;
         }
@@ -95,6 +96,37 @@ impl Receiver {
             self.set_timer();
         }
         false
+    }
+
+    /// Returns whether the ACK of a second segment waits until the application reads: "right edge of
+    /// window advances far enough. (tcp_recvmsg() will send ACK otherwise)"
+    /// (`tcp_input.c::__tcp_ack_snd_check`).
+    fn waits_for_read(&mut self) -> bool {
+        if self.reading != Reading::Slowly {
+            return false;
+        }
+        let offered = self.window.end().saturating_sub(self.acked);
+        self.leave_quick_mode_if_narrow();
+        self.unread_bytes() > 0 && self.window.free_segments(self.held()) < offered
+    }
+
+    /// Returns whether a read sends the ACK that waited for it: of a second segment, or of the end of
+    /// a message if no data are left (`tcp.c::__tcp_cleanup_rbuf`).
+    pub(super) fn is_ack_due_after_read(&mut self) -> bool {
+        if self.reading != Reading::Slowly {
+            return false;
+        }
+        self.leave_quick_mode_if_narrow();
+        let unacked = self.next - self.acked;
+        unacked > 1 || (unacked > 0 && self.pushed && self.unread_bytes() == 0)
+    }
+
+    /// Ends the immediate ACKs if more than half of the buffer is occupied
+    /// (`tcp_output.c::__tcp_select_window`).
+    fn leave_quick_mode_if_narrow(&mut self) {
+        if self.window.is_half_full(self.held()) {
+            self.quick = 0;
+        }
     }
 
     /// `tcp_output.c::tcp_send_delayed_ack`.
@@ -134,14 +166,17 @@ impl Receiver {
     /// Extends the offered window to the free buffer space. Returns the number of segments that the
     /// sender may send beyond `next`.
     pub(super) fn offer(&mut self) -> u32 {
-        // Out-of-order and unread data occupies the buffer (`tcp.h::tcp_space`).
-        self.window.offer(self.next, self.ahead.len() + self.unread + self.backlog)
+        if self.reading == Reading::Slowly {
+            self.leave_quick_mode_if_narrow();
+        }
+        self.window.offer(self.next, self.held())
     }
 
     /// Marks all data received so far as acknowledged by the next [`build_ack`](Self::build_ack).
     pub(super) fn acknowledge(&mut self) {
         self.delayed = Time::NEVER;
         self.at_once = false;
+        self.pushed = false;
         if self.quick > 0 {
             self.quick -= 1;
             if self.quick == 0 {

@@ -97,9 +97,24 @@ impl ReceiveWindow {
     /// Returns the number of full-sized segments that fit while `held` segments occupy the buffer,
     /// or 0 if less than a sixteenth of it is free (`tcp_output.c::__tcp_select_window`).
     #[inline]
-    fn free_segments(&self, held: u32) -> u32 {
-        let free = self.most_bytes.saturating_sub(u64::from(held) * self.segment_bytes());
+    pub fn free_segments(&self, held: u32) -> u32 {
+        let free = self.free_bytes(held);
         if free < self.most_bytes / 16 { 0 } else { self.mss.divide(free.min(self.bytes)) as u32 }
+    }
+
+    #[inline]
+    fn free_bytes(&self, held: u32) -> u64 {
+        self.most_bytes.saturating_sub(u64::from(held) * self.segment_bytes())
+    }
+
+    /// Returns whether more than half of the buffer is occupied by `held` segments.
+    pub fn is_half_full(&self, held: u32) -> bool {
+        self.free_bytes(held) < self.most_bytes / 2
+    }
+
+    /// Returns whether the window has no free space to grow into (`tcp_input.c::tcp_grow_window`).
+    pub fn is_full(&self, held: u32) -> bool {
+        self.free_bytes(held) <= self.bytes
     }
 
     /// Returns whether to send a window update after a read that left `held` segments in the

@@ -204,6 +204,8 @@ def split(
             leg["receive_window_bytes"] = window_bytes
             leg["initial_receive_window_bytes"] = min(window_bytes, _SYN_WINDOW_BYTES)
             leg["receive_window_autotuning"] = False
+            # The proxy reads as long as its buffer has room.
+            leg.pop("reader", None)
         connections.append(leg)
     return SplitFlow(connections[0], connections[1:])
 

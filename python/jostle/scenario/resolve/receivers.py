@@ -1,22 +1,22 @@
-"""Receivers of flows: receive windows, and deviations from Linux's behaviour."""
+"""Receivers of flows: receive windows, deviations from Linux's behaviour, and slow readers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final, cast
 
-from jostle.run_spec import ReceiverSpec
-from jostle.scenario.models import Flow
+from jostle.run_spec import PauseSpec, ReaderSpec, ReceiverSpec
+from jostle.scenario.models import Flow, Quic
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report
-from jostle.scenario.parsing.quantities import LARGEST
-from jostle.scenario.receivers import HiddenEcnMarks, OptimisticAcking, Rledbat
+from jostle.scenario.parsing.quantities import LARGEST, format_amount
+from jostle.scenario.receivers import HiddenEcnMarks, OptimisticAcking, Pause, Rledbat
 from jostle.scenario.resolve.links import LinkFacts, bdp_bytes
 from jostle.scenario.resolve.sources import datagrams
-from jostle.scenario.resolve.transports import is_quic
-from jostle.scenario.sources import Bulk, FixedSize, OnOff
+from jostle.scenario.resolve.transports import implementation, is_quic
+from jostle.scenario.sources import Bulk, FixedSize, OnOff, Web
 
-__all__ = ["path_bdp", "receive_windows", "receiver_spec"]
+__all__ = ["path_bdp", "reader_spec", "receive_windows", "receiver_spec"]
 
 _RECEIVE_WINDOW_BYTES: Final = 32 * 2**20
 _SYN_WINDOW_BYTES: Final = 65_535
@@ -66,6 +66,80 @@ def receiver_spec(
     if isinstance(receiver, Rledbat):
         keys["target_ns"] = keys.pop("target")
     return cast("ReceiverSpec", keys)
+
+
+def reader_spec(flow: Flow, path: KeyPath, duration_ns: int, report: Report) -> ReaderSpec | None:
+    """Return the slow application at the receiver; None for one that reads at once.
+
+    Parameters
+    ----------
+    flow, path
+        Flow, and its key path in the scenario.
+    duration_ns
+        Duration of the run.
+    report
+        Collects problems.
+    """
+    reader = flow.reader
+    if reader is None:
+        return None
+    at = (*path, "reader")
+    refusal = _reader_refusal(flow)
+    if refusal is not None:
+        message, key = refusal
+        report.add(at, f"{message} — remove one of both", (*path, *key))
+    if reader.rate is None and not reader.pauses:
+        report.add(at, 'nothing is slow — write a rate, such as "4 Mbit/s", or pauses')
+    repeated = [number for number, pause in enumerate(reader.pauses) if pause.every is not None]
+    for number in repeated[1:]:
+        message = "another pause repeats — write times of single pauses"
+        report.add((*at, "pauses", number, "every"), message, (*at, "pauses", repeated[0], "every"))
+    for number, pause in enumerate(reader.pauses):
+        _check_pause(pause, (*at, "pauses", number), duration_ns, report)
+    spec: ReaderSpec = {"read_bytes": reader.size}
+    if reader.rate is not None:
+        spec["rate_bps"] = reader.rate
+    if reader.pauses:
+        spec["pauses"] = [_pause_spec(pause) for pause in reader.pauses]
+    return spec
+
+
+def _reader_refusal(flow: Flow) -> tuple[str, KeyPath] | None:
+    """Return why a flow has no slow reader, and the key that excludes it; None if it can have."""
+    what = datagrams(flow)
+    if what is not None:
+        return f"{what} have no receive window, which a slow application closes", ("source",)
+    if flow.arrivals is not None:
+        return "connections of the flow end before all their data are read", ("arrivals",)
+    if isinstance(flow.source, Web):
+        return "a browser reads its pages itself", ("source",)
+    if implementation(flow) is not None:
+        return "this program reads its data itself", ("transport", "implementation")
+    if isinstance(flow.transport, Quic) and flow.transport.stream_receive_window is not None:
+        key = ("transport", "stream_receive_window")
+        return "unread data close the window of the connection, not of a stream", key
+    if isinstance(flow.receiver, OptimisticAcking):
+        return "an optimistic receiver keeps no data", ("receiver",)
+    return None
+
+
+def _check_pause(pause: Pause, at: KeyPath, duration_ns: int, report: Report) -> None:
+    shown = format_amount(pause.duration, "time")
+    if pause.at >= duration_ns:
+        begin, run = (format_amount(ns, "time") for ns in (pause.at, duration_ns))
+        message = f"{begin} is not before the end of the run at {run}"
+        report.add((*at, "at"), message, ("duration",))
+    if pause.every is not None and pause.every <= pause.duration:
+        every = format_amount(pause.every, "time")
+        message = f"{every} is not longer than the pause of {shown}, so that it never reads"
+        report.add((*at, "every"), message, (*at, "duration"))
+
+
+def _pause_spec(pause: Pause) -> PauseSpec:
+    spec: PauseSpec = {"at_ns": pause.at, "duration_ns": pause.duration}
+    if pause.every is not None:
+        spec["every_ns"] = pause.every
+    return spec
 
 
 def _goes_without(flow: Flow) -> bool:

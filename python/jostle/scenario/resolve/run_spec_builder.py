@@ -43,7 +43,12 @@ from jostle.scenario.resolve.proxies import (
 )
 from jostle.scenario.resolve.python_controllers import controller_spec
 from jostle.scenario.resolve.queue_classes import assign_flows
-from jostle.scenario.resolve.receivers import path_bdp, receive_windows, receiver_spec
+from jostle.scenario.resolve.receivers import (
+    path_bdp,
+    reader_spec,
+    receive_windows,
+    receiver_spec,
+)
 from jostle.scenario.resolve.routes import check_route, later_routes, route, route_specs
 from jostle.scenario.resolve.sampling import check_interval, interval_ns
 from jostle.scenario.resolve.satellite_slots import ReassignmentDraws
@@ -470,6 +475,7 @@ def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> FlowSpec:
         "receiver_host": flow.receiver_host,
         "arrivals": arrivals_spec(flow, path, names, folder, report),
         "receiver": receiver_spec(flow, path, report, knows_ecn=knows_ecn),
+        "reader": reader_spec(flow, path, file.duration, report),
     }
     given = {key: value for key, value in optional.items() if value is not None}
     return cast("FlowSpec", {**spec, **given})

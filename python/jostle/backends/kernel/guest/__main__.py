@@ -102,10 +102,11 @@ def _tcp_flow(
         return ConnectionsFlow(number, flow_job, hosts, traffic)
     match flow_job["source"]["kind"]:
         case "relay":
-            return RelayFlow(number, flow_job, hosts)
+            return RelayFlow(number, flow_job, hosts, traffic.reader(number))
         case "web":
             return BrowserFlow(number, flow_job, hosts, traffic.browser(number))
-    return TcpFlow(number, flow_job, hosts, traffic.application(number))
+    application, reader = traffic.application(number), traffic.reader(number)
+    return TcpFlow(number, flow_job, hosts, application, reader)
 
 
 if __name__ == "__main__":

@@ -31,8 +31,10 @@ _LOOK_MS = 1
 class RelayFlow(TcpFlow):
     """A connection opened by a proxy; see `TcpFlow`."""
 
-    def __init__(self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host]) -> None:
-        super().__init__(number, job, hosts, None)
+    def __init__(
+        self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host], reader: Any
+    ) -> None:
+        super().__init__(number, job, hosts, None, reader)
         self._source = job["source"]
         self._came: TcpFlow | None = None
         self._knock: socket.socket | None = None

@@ -12,8 +12,63 @@ from __future__ import annotations
 
 import select
 import socket
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from .clock import sleep_until
+
+
+def read_slowly(
+    connection: socket.socket,
+    reader: Any,
+    start_ns: int,
+    left_bytes: int | None,
+    take: Callable[[], int | None],
+) -> None:
+    """Read as a slow application does, until the connection ends or the last message is complete.
+
+    Parameters
+    ----------
+    reader
+        The engine's application at the receiver.
+    start_ns
+        Time 0 of the run on the monotonic clock.
+    left_bytes, take
+        See `read_messages`.
+    """
+    readable = select.poll()
+    readable.register(connection, select.POLLIN)
+    buffer = bytearray(1)
+    while True:
+        readable.poll()
+        now_ns = time.monotonic_ns() - start_ns
+        next_ns = reader.next_read_ns(now_ns)
+        if next_ns > now_ns:
+            sleep_until(start_ns + next_ns)
+        at_ns, read_bytes = max(now_ns, next_ns), 0
+        # A read may contain the ends of several messages.
+        while read_bytes < reader.read_bytes:
+            limit_bytes = reader.read_bytes - read_bytes
+            if left_bytes is not None:
+                limit_bytes = min(limit_bytes, left_bytes)
+            if len(buffer) < limit_bytes:
+                buffer = bytearray(limit_bytes)
+            try:
+                flags = socket.MSG_TRUNC | socket.MSG_DONTWAIT
+                taken_bytes = connection.recv_into(buffer, limit_bytes, flags)
+            except BlockingIOError:
+                break
+            if not taken_bytes:
+                return
+            read_bytes += taken_bytes
+            if left_bytes is not None:
+                left_bytes -= taken_bytes
+                if not left_bytes:
+                    left_bytes = take()
+                    if left_bytes is None:
+                        return
+        reader.on_read(at_ns, read_bytes)
 
 
 def read_messages(

@@ -19,7 +19,7 @@ from .clock import sleep_until
 from .connection_totals import retransmitted_packets
 from .flow import Flow, ThreadedFlow
 from .namespaces import Host
-from .receiver import read_messages
+from .receiver import read_messages, read_slowly
 from .sample_format import DETAILS_BYTES, TCP_INFO_BYTES
 
 PORT = 5201
@@ -58,13 +58,21 @@ class TcpFlow(ThreadedFlow):
         The flow's part of the job.
     application
         The engine's application of the flow.
+    reader
+        The engine's slow application at the receiver; None if it reads at once.
     """
 
     def __init__(
-        self, number: int, job: Mapping[str, Any], hosts: Mapping[str, Host], application: Any
+        self,
+        number: int,
+        job: Mapping[str, Any],
+        hosts: Mapping[str, Host],
+        application: Any,
+        reader: Any = None,
     ) -> None:
         super().__init__(number, job, hosts)
         self.application = application
+        self._reader = reader
         self._has_details = bool(job["details"])
         self._sender: socket.socket | None = None
         self._receiver: socket.socket | None = None
@@ -142,7 +150,14 @@ class TcpFlow(ThreadedFlow):
     def _read(self, connection: socket.socket) -> None:
         """Read until the connection ends, or the last message is complete."""
         first_bytes = self.application.next_message_bytes()
-        read_messages(connection, self._job, first_bytes, lambda: self._take(connection))
+
+        def take() -> int | None:
+            return self._take(connection)
+
+        if self._reader is None:
+            read_messages(connection, self._job, first_bytes, take)
+        else:
+            read_slowly(connection, self._reader, self._start_ns, first_bytes, take)
 
     def _take(self, connection: socket.socket) -> int | None:
         """Handle a complete message; return the size of the next, or None after the last."""
