@@ -239,6 +239,14 @@ class OccurrenceSpec(TypedDict):
 PacketClassSpec: TypeAlias = Literal["data", "acks", "handshake"]
 
 
+class PauseSpec(TypedDict):
+    """A time in which an application does not read."""
+
+    at_ns: int
+    duration_ns: int
+    every_ns: NotRequired[int | None]
+
+
 class PhaseSpec(TypedDict):
     """A time window, `from_ns` included, `to_ns` excluded."""
 
@@ -358,6 +366,17 @@ class RateStep(TypedDict):
     rate_bps: int
 
 
+class ReaderSpec(TypedDict):
+    """
+    An application that reads slowly. It reads what has arrived, but at most `read_bytes`, handles
+    these data at its rate, and reads again.
+    """
+
+    pauses: NotRequired[list[PauseSpec]]
+    rate_bps: NotRequired[int | None]
+    read_bytes: int
+
+
 class AckDivisionReceiver(TypedDict):
     """ACK division: splits each ACK of new data into several ACKs."""
 
@@ -467,6 +486,14 @@ class TcpSpec(TypedDict):
 
     accecn_option: bool
     prr: Prr
+
+
+class TimersSpec(TypedDict):
+    """Timers of both hosts of a flow, which may be coarse or late."""
+
+    hz: NotRequired[int | None]
+    resolution_ns: int
+    slack_ns: int
 
 
 TraceLevel: TypeAlias = Literal["none", "acks"]
@@ -722,6 +749,7 @@ class FlowSpec(TypedDict):
     path: list[int]
     peer: int
     quic: NotRequired[QuicSpec | None]
+    reader: NotRequired[ReaderSpec | None]
     receive_window_autotuning: bool
     receive_window_bytes: int
     receiver: NotRequired[ReceiverSpec | None]
@@ -734,6 +762,7 @@ class FlowSpec(TypedDict):
     start_ns: int
     stop_ns: NotRequired[int | None]
     tcp: NotRequired[TcpSpec | None]
+    timers: NotRequired[TimersSpec | None]
     transport: Transport
 
 

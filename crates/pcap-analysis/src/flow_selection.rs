@@ -457,6 +457,7 @@ fn flow_spec(flow: &Flow) -> FlowSpec {
         receive_window_autotuning: false,
         receiver: None,
         reader: None,
+        timers: None,
         gro: false,
         linux: LinuxRelease::default(),
         nic_rate_bps: None,

@@ -381,13 +381,14 @@ impl QuicEndpoint {
         let Some(live) = &self.live else { return Time::NEVER };
         let timeout = live.connection.poll_timeout();
         let stack = timeout.map_or(Time::NEVER, |instant| self.clock.time(instant));
-        match &self.sending {
+        let next = match &self.sending {
             Some(sending) if !live.closed => {
                 let congestion = sending.congestion.lock();
                 stack.min(congestion.departure()).min(congestion.wakeup())
             }
             _ => stack,
-        }
+        };
+        self.settings.timers.late(next)
     }
 
     /// Handles deadlines that have passed.

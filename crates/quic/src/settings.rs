@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use jostle_congestion::transport::HostTimers;
 use jostle_congestion::CongestionController;
 use jostle_congestion::peer_cache::PeerAddress;
 use jostle_units::Span;
@@ -124,6 +125,8 @@ pub struct Settings {
     /// [`QuicEndpoint::read`](crate::QuicEndpoint::read). Unread data occupy the window of the
     /// connection.
     pub slow_reader: bool,
+    /// Timers of both hosts.
+    pub timers: HostTimers,
     /// Maximum data that the sender stores for retransmission.
     pub send_buffer_bytes: u64,
     /// Handshake of the connection.
@@ -164,6 +167,7 @@ impl Default for Settings {
             stream_window_bytes: 64 << 20,
             connection_window_bytes: 256 << 20,
             slow_reader: false,
+            timers: HostTimers::EXACT,
             send_buffer_bytes: 64 << 20,
             handshake: Handshake::default(),
             crypto: Crypto::default(),

@@ -12,6 +12,7 @@ mod quic;
 mod reader;
 mod receivers;
 mod routes;
+mod timers;
 mod video;
 mod web;
 
@@ -33,6 +34,7 @@ pub use receivers::*;
 pub use routes::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub use timers::*;
 pub use video::*;
 pub use web::*;
 
@@ -418,6 +420,9 @@ pub struct FlowSpec {
     /// Slow application at the receiver (absent: it reads data as they arrive).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reader: Option<ReaderSpec>,
+    /// Timers of both hosts (absent: all of them expire at the exact time).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timers: Option<TimersSpec>,
     /// Whether the receiver's network card merges segments that arrive at the same time, as Linux
     /// does (generic receive offload). Its TCP then processes, and acknowledges, one segment.
     pub gro: bool,

@@ -7,6 +7,7 @@ mod tcp;
 use std::sync::Arc;
 
 use jostle_congestion::CongestionController;
+use jostle_congestion::transport::HostTimers;
 use jostle_link::{FlowHosts, Link};
 use jostle_pcap::log_title;
 use jostle_quic::{
@@ -147,6 +148,15 @@ fn split(flows: &mut [BuiltFlow], run: &RunSpec) {
     }
 }
 
+/// Returns the timers of a flow's hosts.
+fn host_timers(spec: &FlowSpec) -> HostTimers {
+    spec.timers.map_or(HostTimers::EXACT, |timers| HostTimers {
+        tick: timers.hz.map(|hz| Span::from_ns(1_000_000_000 / u64::from(hz))),
+        slack: Span::from_ns(timers.slack_ns),
+        resolution: Span::from_ns(timers.resolution_ns),
+    })
+}
+
 fn times(spec: &FlowSpec) -> FlowTimes {
     let waits = spec.after.is_some() || spec.source.relays().is_some();
     FlowTimes {
@@ -264,6 +274,7 @@ fn quic_settings(spec: &FlowSpec, run: &RunSpec, has_messages: bool) -> Result<S
         connection_window_bytes: spec.receive_window_bytes,
         send_buffer_bytes: spec.receive_window_bytes,
         slow_reader: spec.reader.is_some(),
+        timers: host_timers(spec),
         handshake: match quic.handshake {
             QuicHandshake::OneRtt => Handshake::OneRtt,
             QuicHandshake::ZeroRtt => Handshake::ZeroRtt,

@@ -2,6 +2,7 @@
 //! receive window.
 
 use jostle_congestion::EcnFeedback;
+use jostle_congestion::transport::HostTimers;
 use jostle_units::{Ecn, Span, Time};
 
 use crate::out_of_order::OutOfOrderSegments;
@@ -92,6 +93,8 @@ pub struct Receiver {
     at_once: bool,
     /// RTT of the handshake, as measured by the receiver.
     rtt: Span,
+    /// Timers of the receiving host.
+    timers: HostTimers,
 }
 
 /// When the application reads.
@@ -166,12 +169,19 @@ impl Receiver {
             compresses: true,
             at_once: false,
             rtt,
+            timers: HostTimers::EXACT,
         }
     }
 
     /// Sets the window before data arrives to `window_bytes`, instead of the maximum of a SYN-ACK.
     pub fn offering(mut self, window_bytes: u64) -> Self {
         self.window.begin_with(window_bytes);
+        self
+    }
+
+    /// Sets the timers of the receiving host.
+    pub const fn on_host(mut self, timers: HostTimers) -> Self {
+        self.timers = timers;
         self
     }
 
@@ -314,7 +324,7 @@ impl Receiver {
         // The application reads after TCP has decided on the ACK.
         self.window.on_read(now, bytes);
         // The application reads when all segments merged by the NIC have arrived.
-        let reopens = !self.merging && self.window.reopens(self.next, self.ahead.len());
+        let reopens = !self.merging && self.window.reopens(self.next, self.held_bytes());
         SegmentArrival { bytes, early, answers, reopens }
     }
 
@@ -349,15 +359,18 @@ impl Receiver {
         debug_assert!(bytes <= self.backlog_bytes, "{bytes} of {}", self.backlog_bytes);
         self.keep_unread(self.backlog_bytes - bytes);
         self.window.on_read(now, bytes);
-        let held = self.held();
-        let due = self.is_ack_due_after_read() || self.window.reopens(self.next, held);
+        let held_bytes = self.held_bytes();
+        let due = self.is_ack_due_after_read() || self.window.reopens(self.next, held_bytes);
         due.then(|| self.build_window_update(now))
     }
 
-    /// Returns the number of segments that occupy the buffer: out-of-order and unread data
-    /// (`tcp.h::tcp_space`).
-    pub(super) fn held(&self) -> u32 {
-        self.ahead.len() + self.unread + self.backlog
+    /// Returns how much of the window out-of-order and unread data occupy (`tcp.h::tcp_space`).
+    pub(super) fn held_bytes(&self) -> u64 {
+        let segments = self.ahead.len() + self.unread + self.backlog;
+        if self.reading == Reading::Slowly {
+            return self.window.coalesced_bytes(segments);
+        }
+        u64::from(segments) * self.window.segment_bytes()
     }
 
     fn keep_unread(&mut self, bytes: u64) {
@@ -416,7 +429,7 @@ impl Receiver {
     /// Grows the window. While it grows, each segment is acknowledged immediately.
     fn grow_window(&mut self) {
         // The window grows only into free space.
-        let is_full = self.reading == Reading::Slowly && self.window.is_full(self.held());
+        let is_full = self.reading == Reading::Slowly && self.window.is_full(self.held_bytes());
         if !is_full && self.window.grow() {
             // Like Linux (`|= 1`): an even number of quick ACKs does not decrease, either. A branch
             // instead of `|=`, because the compiler would write a single byte, which delays the

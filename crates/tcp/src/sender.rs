@@ -30,7 +30,7 @@ mod write_queue;
 mod tests;
 
 use jostle_congestion::peer_cache::PeerAddress;
-use jostle_congestion::transport::{CwndUsage, Pacer, RecoverFlightSize};
+use jostle_congestion::transport::{CwndUsage, HostTimers, Pacer, RecoverFlightSize};
 use jostle_congestion::{
     CongestionController, CongestionEvent, CongestionSignal, CwndReductionBy, DeliveryRateSampler,
     RecoveryState, RttEstimator,
@@ -81,6 +81,8 @@ pub struct SenderConfig {
     pub short_path_bursts: bool,
     /// RecoverFS of Proportional Rate Reduction.
     pub recover_flight_size: RecoverFlightSize,
+    /// Timers of the sending host.
+    pub timers: HostTimers,
     /// Address of the receiver.
     pub peer: PeerAddress,
     /// Payload of a full-sized segment ([`jostle_units::mss_of`] the MTU).

@@ -12,6 +12,9 @@ from pathlib import Path
 
 from jostle.errors import InputError
 
+VIRTUAL_HZ = 1000
+"""Ticks per second of the kernel in virtual time."""
+
 OWN_FOLDER = Path("net/sched/jostle")
 """Folder for jostle's files and for copies, relative to the kernel source."""
 
@@ -61,7 +64,7 @@ EDITS: tuple[SourcePatch, ...] = (
         "arch/um/Kconfig",
         "a tick of 1 ms instead of 10, as servers have it",
         "config HZ\n\tint\n\tdefault 100\n",
-        "config HZ\n\tint\n\tdefault 1000\n",
+        f"config HZ\n\tint\n\tdefault {VIRTUAL_HZ}\n",
     ),
     # User-Mode Linux passes the registers of its processes to the host (`restore_fp_registers`),
     # and the host requires the full size of its processor's registers: 11,008 bytes with AMX. The

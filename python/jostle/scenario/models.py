@@ -63,6 +63,7 @@ __all__ = [
     "RouteChange",
     "ScenarioFile",
     "Tcp",
+    "Timers",
     "Transport",
     "Udp",
     "keys_of",
@@ -391,6 +392,18 @@ class RouteChange(ScenarioTable):
     """Links from the receiver to the sender; unchanged if absent."""
 
 
+class Timers(ScenarioTable):
+    """Timers of both hosts of a flow, which may be coarse or late."""
+
+    hz: Literal[100, 250, 300, 1000] | None = None
+    """Ticks per second on which Linux lets the timers of TCP expire (`CONFIG_HZ`); by default 250,
+    as in Debian and Ubuntu."""
+    slack: fields.Span = 0
+    """Time by which timers of pacing, and all timers of QUIC, expire too late, up to 100 ms."""
+    resolution: fields.Span = 0
+    """Time of which these timers expire at multiples, up to 100 ms."""
+
+
 class Flow(ScenarioTable):
     """A sender, a receiver, and the path between them."""
 
@@ -474,6 +487,9 @@ class Flow(ScenarioTable):
     reader: Annotated[Reader | None, BeforeValidator(fields.absent)] = None
     """Slow application at the receiver: `{ rate = "4 Mbit/s" }`, or with `pauses`; "none" reads at
     once."""
+    timers: Annotated[Timers | None, BeforeValidator(fields.absent)] = None
+    """Coarse or late timers of both hosts: `{ hz = 250 }`, `{ resolution = "1 ms" }`; by default, and
+    with "none", they are exact."""
     receiver_gro: bool = False
     """Whether the receiver merges segments that arrive at the same time (GRO)."""
     nic_rate: fields.PositiveRate | None = None

@@ -79,6 +79,7 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
     names = ["none", *flow["receiver"]["discriminator"]["mapping"]]
     flow["receiver"] = {"anyOf": [{"enum": names}, flow["receiver"]]}
     flow["reader"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Reader"}]}
+    flow["timers"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Timers"}]}
     kinds = {"enum": ["tcp", "udp", "quic"]}
     flow["transport"] = {"anyOf": [kinds, flow["transport"]]}
     quic = definitions["Quic"]["properties"]

@@ -40,6 +40,7 @@ fn framer() -> FrameBuilder {
         receive_window_autotuning: false,
         receiver: None,
         reader: None,
+        timers: None,
         gro: false,
         receive_window_bytes: 6 << 20,
         nic_rate_bps: None,

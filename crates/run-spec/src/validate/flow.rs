@@ -10,10 +10,13 @@ use super::{
     MAX_BPS, MAX_BYTES, MAX_DSCP, MAX_NS, MIN_EVERY_NS, SpecError, SpecPath, arrivals, datagrams,
     media, quantity, quic, reader, receivers, routes, video, web, within,
 };
-use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, Transport};
+use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, TimersSpec, Transport};
 
 /// Maximum initial window, above any useful bandwidth-delay product.
 const MAX_INITIAL_WINDOW_PACKETS: u32 = 1 << 20;
+
+/// Maximum slack and resolution of timers: six times the coarsest clock in use (15.6 ms).
+const MAX_TIMER_DELAY_NS: u64 = 100_000_000;
 
 /// Validates a flow. `is_relayed` means that a proxy forwards its data; the proxy may be on the
 /// sender's host.
@@ -55,6 +58,7 @@ pub(super) fn check(
     relay(at, position, flow, &spec.flows)?;
     receivers::check(at, flow, is_relayed || flow.source.relays().is_some())?;
     reader::check(at, flow, is_relayed, spec.duration_ns)?;
+    timers(at, flow)?;
     let window = flow.initial_window_packets;
     within(format_args!("{at}.initial_window_packets"), window, 1..=MAX_INITIAL_WINDOW_PACKETS)?;
     let smallest = u64::from(mss_of(flow.mtu_bytes));
@@ -78,6 +82,26 @@ pub(super) fn check(
         Transport::Quic => quic::check(at, flow)?,
     }
     packets(flow, spec)
+}
+
+/// Validates the timers of a flow's hosts.
+fn timers(at: SpecPath<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
+    let Some(TimersSpec { hz, slack_ns, resolution_ns }) = flow.timers else { return Ok(()) };
+    let at = format_args!("{at}.timers");
+    let is_program = flow.quic.as_ref().is_some_and(|quic| quic.implementation.is_some());
+    if flow.transport == Transport::Udp || is_program {
+        let expected = "absent: only senders of the simulator's TCP and QUIC have timers";
+        return Err(SpecError::unfit(at, "there", expected));
+    }
+    if let Some(hz) = hz {
+        if flow.transport != Transport::Tcp {
+            let expected = "absent: QUIC does not use the kernel's ticks";
+            return Err(SpecError::unfit(format_args!("{at}.hz"), hz, expected));
+        }
+        within(format_args!("{at}.hz"), hz, 100..=1_000)?;
+    }
+    within(format_args!("{at}.slack_ns"), slack_ns, 0..=MAX_TIMER_DELAY_NS)?;
+    within(format_args!("{at}.resolution_ns"), resolution_ns, 0..=MAX_TIMER_DELAY_NS)
 }
 
 /// Checks that datagrams have no congestion controller and none of its options.

@@ -9,6 +9,7 @@ use jostle_tcp::{Receiver, Sender, SenderConfig};
 use jostle_units::{RandomStream, Span, mss_of};
 
 use super::controller_factory::ControllerFactory;
+use super::host_timers;
 use super::receivers::receiver_behaviour;
 use crate::Error;
 use crate::slow_reader::SlowReader;
@@ -62,6 +63,7 @@ impl TcpPlan {
                     Some(Prr::Rfc9937) => RecoverFlightSize::Outstanding,
                     Some(Prr::Linux) | None => RecoverFlightSize::PriorCwnd,
                 },
+                timers: host_timers(spec),
                 peer: spec.peer,
                 mss_bytes,
             },
@@ -116,6 +118,7 @@ impl TcpPlan {
         let receiver =
             Receiver::new(options.mss_bytes, self.receive_window_bytes, self.rtt, feedback)
                 .offering(self.initial_receive_window_bytes);
+        let receiver = receiver.on_host(options.timers);
         let receiver = if self.autotuned { receiver.autotuned() } else { receiver };
         let receiver = if self.accecn_option { receiver } else { receiver.without_accecn_option() };
         let receiver = match self.linux {

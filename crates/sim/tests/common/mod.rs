@@ -128,6 +128,7 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
         receive_window_autotuning: false,
         receiver: None,
         reader: None,
+        timers: None,
         gro: false,
         nic_rate_bps: None,
     }

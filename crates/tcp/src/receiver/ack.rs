@@ -107,7 +107,7 @@ impl Receiver {
         }
         let offered = self.window.end().saturating_sub(self.acked);
         self.leave_quick_mode_if_narrow();
-        self.unread_bytes() > 0 && self.window.free_segments(self.held()) < offered
+        self.unread_bytes() > 0 && self.window.free_segments(self.held_bytes()) < offered
     }
 
     /// Returns whether a read sends the ACK that waited for it: of a second segment, or of the end of
@@ -124,7 +124,7 @@ impl Receiver {
     /// Ends the immediate ACKs if more than half of the buffer is occupied
     /// (`tcp_output.c::__tcp_select_window`).
     fn leave_quick_mode_if_narrow(&mut self) {
-        if self.window.is_half_full(self.held()) {
+        if self.window.is_half_full(self.held_bytes()) {
             self.quick = 0;
         }
     }
@@ -135,7 +135,8 @@ impl Receiver {
         if patience > DELAYED_ACK_MIN {
             patience = patience.min(Span::from_ms(500)).min(self.rtt.max(DELAYED_ACK_MIN));
         }
-        self.delayed = self.delayed.min(now + patience.min(DELAYED_ACK_MAX));
+        let at = self.timers.on_wheel(now, now + patience.min(DELAYED_ACK_MAX));
+        self.delayed = self.delayed.min(at);
         self.set_timer();
     }
 
@@ -169,7 +170,7 @@ impl Receiver {
         if self.reading == Reading::Slowly {
             self.leave_quick_mode_if_narrow();
         }
-        self.window.offer(self.next, self.held())
+        self.window.offer(self.next, self.held_bytes())
     }
 
     /// Marks all data received so far as acknowledged by the next [`build_ack`](Self::build_ack).

@@ -8,6 +8,11 @@ use crate::reciprocal_division::ReciprocalDivisor;
 /// Default window of a SYN-ACK, which cannot be scaled (RFC 7323 §2.2).
 const INITIAL_BYTES: u64 = 65_535;
 
+/// Memory of an `sk_buff` without its payload: the structure, its shared part, and the room for headers.
+const BUFFER_BYTES: u64 = 256 + 320 + 192;
+/// Segments that are coalesced into one `sk_buff` (`MAX_SKB_FRAGS` − 1).
+const SEGMENTS_PER_BUFFER: u64 = 16;
+
 /// The receive window.
 #[derive(Debug)]
 pub(super) struct ReceiveWindow {
@@ -94,47 +99,50 @@ impl ReceiveWindow {
         self.offered
     }
 
-    /// Returns the number of full-sized segments that fit while `held` segments occupy the buffer,
+    /// Returns how much of the window `segments` of unread or out-of-order data occupy if they are
+    /// coalesced (`tcp_input.c::tcp_try_coalesce`). Half of a socket's memory is receive window, and 16
+    /// segments share the memory of one `sk_buff`: a buffer with a window of 500 kB holds 930 kB.
+    pub fn coalesced_bytes(&self, segments: u32) -> u64 {
+        let memory_bytes = self.segment_bytes() + BUFFER_BYTES / SEGMENTS_PER_BUFFER;
+        u64::from(segments) * memory_bytes / 2
+    }
+
+    /// Returns the number of full-sized segments that fit while data occupy `held_bytes` of it,
     /// or 0 if less than a sixteenth of it is free (`tcp_output.c::__tcp_select_window`).
     #[inline]
-    pub fn free_segments(&self, held: u32) -> u32 {
-        let free = self.free_bytes(held);
+    pub fn free_segments(&self, held_bytes: u64) -> u32 {
+        let free = self.most_bytes.saturating_sub(held_bytes);
         if free < self.most_bytes / 16 { 0 } else { self.mss.divide(free.min(self.bytes)) as u32 }
     }
 
-    #[inline]
-    fn free_bytes(&self, held: u32) -> u64 {
-        self.most_bytes.saturating_sub(u64::from(held) * self.segment_bytes())
-    }
-
-    /// Returns whether more than half of the buffer is occupied by `held` segments.
-    pub fn is_half_full(&self, held: u32) -> bool {
-        self.free_bytes(held) < self.most_bytes / 2
+    /// Returns whether less than half of the window is free.
+    pub const fn is_half_full(&self, held_bytes: u64) -> bool {
+        self.most_bytes.saturating_sub(held_bytes) < self.most_bytes / 2
     }
 
     /// Returns whether the window has no free space to grow into (`tcp_input.c::tcp_grow_window`).
-    pub fn is_full(&self, held: u32) -> bool {
-        self.free_bytes(held) <= self.bytes
+    pub const fn is_full(&self, held_bytes: u64) -> bool {
+        self.most_bytes.saturating_sub(held_bytes) <= self.bytes
     }
 
-    /// Returns whether to send a window update after a read that left `held` segments in the
+    /// Returns whether to send a window update after a read that left `held_bytes` in the
     /// buffer: the window beyond `next` could be twice as large as the sender assumes, or is no
     /// longer zero (`tcp.c::tcp_cleanup_rbuf`).
     #[inline]
-    pub fn reopens(&self, next: u32, held: u32) -> bool {
+    pub fn reopens(&self, next: u32, held_bytes: u64) -> bool {
         let twice = 2 * self.offered.saturating_sub(next);
         // Most windows are more than half open, so that the free space need not be computed.
         u64::from(twice) * self.segment_bytes() <= self.most_bytes
             && twice <= self.segments()
-            && self.free_segments(held) >= twice.max(1)
+            && self.free_segments(held_bytes) >= twice.max(1)
     }
 
-    /// Returns the number of segments that the sender may send beyond `next` while `held` segments
-    /// occupy the buffer. The end of the window never moves back
+    /// Returns the number of segments that the sender may send beyond `next` while data occupy
+    /// `held_bytes`. The end of the window never moves back
     /// (`tcp_output.c::tcp_select_window`).
     #[inline]
-    pub fn offer(&mut self, next: u32, held: u32) -> u32 {
-        self.offered = self.offered.max(next.saturating_add(self.free_segments(held)));
+    pub fn offer(&mut self, next: u32, held_bytes: u64) -> u32 {
+        self.offered = self.offered.max(next.saturating_add(self.free_segments(held_bytes)));
         self.offered - next
     }
 }

@@ -444,9 +444,9 @@ fn only_tiny_windows_are_told_after_every_read() {
 #[test]
 fn a_window_that_is_nearly_closed_is_closed() {
     let mut window = ReceiveWindow::new(1448, 40 * 1448);
-    assert_eq!(window.offer(40, 37), 3);
+    assert_eq!(window.offer(40, 37 * 1448), 3);
     let mut window = ReceiveWindow::new(1448, 40 * 1448);
-    assert_eq!(window.offer(40, 38), 0);
+    assert_eq!(window.offer(40, 38 * 1448), 0);
 }
 
 /// `tcp_input.c::tcp_send_dupack`: a probe of the window is answered, but not more often than every 500

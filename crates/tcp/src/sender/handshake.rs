@@ -7,7 +7,6 @@ use jostle_congestion::{
 use jostle_units::{Rate, Span, Time};
 
 use super::advertised_window::AdvertisedWindow;
-use super::timers::PendingTimer;
 use super::{Connection, SegmentSink, Sender};
 use crate::segment::{Segment, Syn, SynAck, timestamp_ms};
 
@@ -32,8 +31,7 @@ impl Sender {
         // RFC 3168 §6.1.1: a SYN is not ECN-capable, unless the controller requires it
         // (RFC 8257 §3.6).
         out.transmit(now, Segment::Syn(syn), self.ecn.field(false));
-        self.pending = PendingTimer::Retransmission;
-        self.deadlines.retransmission = now + self.rto.span();
+        self.restart_rto(now);
     }
 
     /// Reads the peer cache before the SYN-ACK is processed.
@@ -66,8 +64,7 @@ impl Sender {
             return;
         }
         self.connection = Connection::Established;
-        self.pending = PendingTimer::None;
-        self.deadlines.retransmission = Time::NEVER;
+        self.stop_timer();
         self.ecn.agree(self.wants_ecn() && answer.ecn);
         self.controller.on_ecn_negotiated(self.ecn.feedback());
         // If the controller falls back to another algorithm, it does so from here on.

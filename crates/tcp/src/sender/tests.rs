@@ -17,7 +17,7 @@ mod zero_window;
 
 use std::collections::BTreeMap;
 
-use jostle_congestion::transport::RecoverFlightSize;
+use jostle_congestion::transport::{HostTimers, RecoverFlightSize};
 use jostle_congestion::{
     AckSample, CongestionController, CongestionEvent, CwndReductionBy, EcnFeedback,
     EstablishedEvent, QuickStartRate, RTO_MAX, RecoveryState,
@@ -36,6 +36,7 @@ use crate::segment::{AccEcnFeedback, Ack, Data, SackBlock, Segment, SynAck, Time
 
 const RTT: Span = Span::from_ms(40);
 const OPTIONS: SenderConfig = SenderConfig {
+    timers: HostTimers::EXACT,
     pacing: false,
     ecn: false,
     initial_window: 10,

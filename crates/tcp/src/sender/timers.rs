@@ -6,8 +6,6 @@ use jostle_units::{HEADER_BYTES, Span, Time};
 use super::tlp::TailProbe;
 use super::{Connection, SegmentSink, Sender, take_expired};
 
-/// `TCP_TIMEOUT_MIN_US` in Linux.
-const TIMEOUT_MIN: Span = Span::from_ms(2);
 /// `TCP_RTO_MIN`: allowance of a loss probe for the delayed ACK of a single packet, and minimum
 /// interval of window probes.
 const RTO_MIN: Span = Span::from_ms(200);
@@ -30,9 +28,16 @@ pub(super) enum PendingTimer {
 }
 
 impl Sender {
-    fn set_timer(&mut self, pending: PendingTimer, at: Time) {
+    /// Sets the timer at `now` for `at`.
+    pub(super) fn set_timer(&mut self, now: Time, pending: PendingTimer, at: Time) {
         self.pending = pending;
-        self.deadlines.retransmission = at;
+        self.deadlines.retransmission = self.options.timers.on_wheel(now, at);
+    }
+
+    /// Stops the timer.
+    pub(super) const fn stop_timer(&mut self) {
+        self.pending = PendingTimer::None;
+        self.deadlines.retransmission = Time::NEVER;
     }
 
     /// Returns the time at which the RTO of the oldest outstanding packet expires.
@@ -44,7 +49,7 @@ impl Sender {
     /// new data, restart the retransmission timer".
     pub(super) fn rearm_rto(&mut self, now: Time) {
         if self.board.outstanding() == 0 {
-            self.set_timer(PendingTimer::None, Time::NEVER);
+            self.stop_timer();
             return;
         }
         let at = match self.pending {
@@ -54,15 +59,15 @@ impl Sender {
             }
             _ => now + self.rto.span(),
         };
-        self.set_timer(PendingTimer::Retransmission, at);
+        self.set_timer(now, PendingTimer::Retransmission, at);
     }
 
     pub(super) fn restart_rto(&mut self, now: Time) {
-        self.set_timer(PendingTimer::Retransmission, now + self.rto.span());
+        self.set_timer(now, PendingTimer::Retransmission, now + self.rto.span());
     }
 
     pub(super) fn set_reordering_timer(&mut self, now: Time, wait: Span) {
-        self.set_timer(PendingTimer::Reordering, now + (wait + TIMEOUT_MIN).min(self.rto.span()));
+        self.set_timer(now, PendingTimer::Reordering, now + (wait + self.options.timers.timeout_min()).min(self.rto.span()));
     }
 
     /// `tcp_input.c::tcp_set_xmit_timer`: one timer for RTO, TLP and reordering (RFC 8985 §8).
@@ -80,7 +85,8 @@ impl Sender {
             return false;
         }
         let mut at = if self.rtt.has_sample() {
-            let allowance = if self.board.outstanding() == 1 { RTO_MIN } else { TIMEOUT_MIN };
+            let least = self.options.timers.timeout_min();
+            let allowance = if self.board.outstanding() == 1 { RTO_MIN } else { least };
             now + self.rtt.srtt() + self.rtt.srtt() + allowance
         } else {
             now + Span::from_secs(1)
@@ -89,7 +95,7 @@ impl Sender {
         if rto_at > now {
             at = at.min(rto_at);
         }
-        self.set_timer(PendingTimer::LossProbe, at);
+        self.set_timer(now, PendingTimer::LossProbe, at);
         true
     }
 
@@ -160,7 +166,7 @@ impl Sender {
     #[cold]
     pub(super) fn await_window(&mut self, now: Time) {
         if self.board.outstanding() == 0 && self.pending == PendingTimer::None {
-            self.set_timer(PendingTimer::WindowProbe, now + self.window_probe_interval());
+            self.set_timer(now, PendingTimer::WindowProbe, now + self.window_probe_interval());
         }
     }
 
@@ -185,7 +191,7 @@ impl Sender {
         out.note_sent(now, 1, u64::from(HEADER_BYTES), false);
         out.transmit(now, probe, self.ecn.field(false));
         self.peer_window.probes = self.peer_window.probes.saturating_add(1);
-        self.set_timer(PendingTimer::WindowProbe, now + self.window_probe_interval());
+        self.set_timer(now, PendingTimer::WindowProbe, now + self.window_probe_interval());
     }
 
     /// Processes the window of an ACK while nothing is outstanding (`tcp_input.c::tcp_ack_probe`).
@@ -195,9 +201,9 @@ impl Sender {
         }
         if self.board.next() < self.peer_window.end {
             self.peer_window.probes = 0;
-            self.set_timer(PendingTimer::None, Time::NEVER);
+            self.stop_timer();
         } else {
-            self.set_timer(PendingTimer::WindowProbe, now + self.window_probe_interval());
+            self.set_timer(now, PendingTimer::WindowProbe, now + self.window_probe_interval());
         }
     }
 

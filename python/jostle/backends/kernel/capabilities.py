@@ -20,6 +20,7 @@ from jostle.backends.kernel.kernel_controllers import KernelOffer
 from jostle.backends.kernel.unsupported import Problem, flow_key, link_key
 from jostle.errors import InputError
 from jostle.kernel_images import Kind
+from jostle.kernel_images.source_patches import VIRTUAL_HZ
 from jostle.run_spec import FlowSpec, LinkPart, LinkSpec
 from jostle.scenario.flow_links import paths, reverse_paths
 
@@ -83,6 +84,7 @@ def problems(
             found.extend(_problems_of_extras(link))
     for flow in spec["flows"]:
         found.extend(_flow_problems(flow))
+        found.extend(_timer_problems(flow, kind))
         if flow.get("routes") and kind != "virtual":
             text = "routes do not change at an exact time in real time; "
             found.append(Problem(flow_key(flow, "routes"), f"{text}{_VIRTUAL}"))
@@ -210,6 +212,21 @@ def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
         text = f"a receiver here answers with a SYN-ACK of {_SYN_WINDOW} bytes; {_SIMULATOR}"
         yield Problem(flow_key(flow, "initial_receive_window"), text)
     yield from _path_problems(flow)
+
+
+def _timer_problems(flow: FlowSpec, kind: Kind) -> Iterator[Problem]:
+    timers = flow.get("timers")
+    if timers is None:
+        return
+    for key in ("slack", "resolution"):
+        if timers[f"{key}_ns"]:
+            text = f"the timers of pacing and QUIC are exact here; {_SIMULATOR}"
+            yield Problem(flow_key(flow, f"timers.{key}"), text)
+    hz = timers.get("hz")
+    if hz is not None and (kind != "virtual" or hz != VIRTUAL_HZ):
+        ticks = f"{VIRTUAL_HZ} ticks per second" if kind == "virtual" else "the ticks of its build"
+        text = f"{hz}: this kernel has {ticks}; {_SIMULATOR}"
+        yield Problem(flow_key(flow, "timers.hz"), text)
 
 
 def _datagram_problems(flow: FlowSpec) -> Iterator[Problem]:

@@ -30,6 +30,7 @@ from jostle.backends.kernel.topology import (
 )
 from jostle.kernel_images import Image, Kind
 from jostle.kernel_images.controller_modules import is_kernel_controller
+from jostle.kernel_images.source_patches import VIRTUAL_HZ
 from jostle.run_spec import DelaySpec, FlowSpec, LinkPart
 from jostle.scenario.flow_links import paths, reverse_paths
 from jostle.scenario.resolve.algorithms import queue_limit_bytes
@@ -41,8 +42,7 @@ WITH_DETAILS = ("bbr", "dctcp", "illinois", "nv", "vegas", "yeah")
 # because reading the clock takes one (arch/um/kernel/time.c, `timer_read`). A larger burst would
 # let an idle link send two packets at once.
 MACHINES: dict[Kind, Machine] = {
-    # HZ = 1000, see jostle/kernel_images/source_patches.py.
-    "virtual": Machine(Burst(200, 0), own=True, tick_ns=1_000_000),
+    "virtual": Machine(Burst(200, 0), own=True, tick_ns=10**9 // VIRTUAL_HZ),
     "realtime": Machine(Burst(1600, 1000)),
     "native": Machine(Burst(1600, 100)),
 }

@@ -60,6 +60,7 @@ from jostle.scenario.resolve.transports import (
     foreign_controller,
     implementation,
     is_quic,
+    timers_spec,
     transport_spec,
 )
 
@@ -476,6 +477,7 @@ def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> FlowSpec:
         "arrivals": arrivals_spec(flow, path, names, folder, report),
         "receiver": receiver_spec(flow, path, report, knows_ecn=knows_ecn),
         "reader": reader_spec(flow, path, file.duration, report),
+        "timers": timers_spec(flow, path, report),
     }
     given = {key: value for key, value in optional.items() if value is not None}
     return cast("FlowSpec", {**spec, **given})

@@ -12,19 +12,23 @@ from jostle.run_spec import (
     QuicImplementation,
     QuicSpec,
     TcpSpec,
+    TimersSpec,
     Transport,
 )
 from jostle.safe_io.code_consent import ConsentError, admit, require_consent
 from jostle.scenario.models import Flow, Implementation, Quic, Tcp
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report
-from jostle.scenario.parsing.quantities import LARGEST
+from jostle.scenario.parsing.quantities import LARGEST, format_amount
 from jostle.scenario.resolve.sources import DATAGRAM_HEADER_BYTES, datagrams
 
-__all__ = ["foreign_controller", "implementation", "is_quic", "transport_spec"]
+__all__ = ["foreign_controller", "implementation", "is_quic", "timers_spec", "transport_spec"]
 
 _SMALLEST_PAYLOAD_BYTES: Final = 1200
 """Minimum UDP payload that a QUIC path must carry (RFC 9000 §14)."""
+_HZ: Final = 250
+"""Ticks per second of the kernels of Debian 12 and Ubuntu 24.04."""
+_MAX_TIMER_DELAY_NS: Final = 100_000_000
 _ONLY_OF_TCP: Final = {
     "pacing": 'set it in transport = { kind = "quic", pacing = … }',
     "initial_pacing": "QUIC's pacing spreads the initial window — remove this key",
@@ -101,6 +105,31 @@ def transport_spec(
             message = 'only pings and "cbr" are "udp" — accepted here: "tcp" or "quic"'
             report.add(where, message, (*path, "source"))
     return given.kind, None, None
+
+
+def timers_spec(flow: Flow, path: KeyPath, report: Report) -> TimersSpec | None:
+    """Return the timers of a flow's hosts; None if they are exact."""
+    timers, at = flow.timers, (*path, "timers")
+    if timers is None:
+        return None
+    what = datagrams(flow)
+    if what is not None:
+        report.add(at, f"the times of {what} are exact — remove this key", (*path, "source"))
+    elif implementation(flow) is not None:
+        message = "a program uses the timers of its host — remove this key"
+        report.add(at, message, (*path, "transport", "implementation"))
+    for key in ("slack", "resolution"):
+        value_ns = getattr(timers, key)
+        if value_ns > _MAX_TIMER_DELAY_NS:
+            shown = format_amount(value_ns, "time")
+            report.add((*at, key), f'{shown} — accepted here: "0 s" to "100 ms"')
+    spec: TimersSpec = {"slack_ns": timers.slack, "resolution_ns": timers.resolution}
+    if not is_quic(flow):
+        spec["hz"] = _HZ if timers.hz is None else timers.hz
+    elif timers.hz is not None:
+        message = "QUIC's timers do not expire on the kernel's ticks — write slack or resolution"
+        report.add((*at, "hz"), message, (*path, "transport"))
+    return spec
 
 
 def foreign_controller(flow: Flow, path: KeyPath, report: Report) -> Algorithm:
