@@ -73,8 +73,7 @@ impl Receiver {
             return true;
         }
         if self.ahead.is_empty() {
-            self.delay(now);
-            return false;
+            return self.delay(now);
         }
         if self.compressed >= COMPRESSED_MAX {
             self.acknowledge();
@@ -129,15 +128,21 @@ impl Receiver {
         }
     }
 
-    /// `tcp_output.c::tcp_send_delayed_ack`.
-    fn delay(&mut self, now: Time) {
+    /// Delays an ACK, or sends it now if the timer of an earlier one is about to expire
+    /// (`tcp_output.c::tcp_send_delayed_ack`). Returns whether to send it now.
+    fn delay(&mut self, now: Time) -> bool {
         let mut patience = self.patience;
         if patience > DELAYED_ACK_MIN {
             patience = patience.min(Span::from_ms(500)).min(self.rtt.max(DELAYED_ACK_MIN));
         }
-        let at = self.timers.on_wheel(now, now + patience.min(DELAYED_ACK_MAX));
-        self.delayed = self.delayed.min(at);
+        patience = patience.min(DELAYED_ACK_MAX);
+        if self.delayed <= now + patience.mul_div(1, 4) {
+            self.acknowledge();
+            return true;
+        }
+        self.delayed = self.delayed.min(self.timers.on_wheel(now, now + patience));
         self.set_timer();
+        false
     }
 
     fn set_timer(&mut self) {
