@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use jostle_congestion::transport::HostTimers;
 use jostle_congestion::CongestionController;
 use jostle_congestion::peer_cache::PeerAddress;
+use jostle_congestion::transport::HostTimers;
 use jostle_units::Span;
 
 use crate::Error;

@@ -164,7 +164,7 @@ proptest! {
             }
             if fits && matches!(lie, ReceiverSpec::OptimisticAcking { .. }) {
                 // Nothing but the window bounds what is sent and lost.
-                flow.memory = None;
+                (flow.memory, flow.reader) = (None, None);
                 let window_bytes = flow.receive_window_bytes.min(100_000);
                 flow.receive_window_bytes = window_bytes.max(u64::from(flow.mtu_bytes));
                 let first_bytes = flow.initial_receive_window_bytes;

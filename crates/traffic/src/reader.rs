@@ -97,9 +97,14 @@ mod tests {
     fn it_does_not_read_in_pauses() {
         // Every second from 1 s on, 200 ms; and 2.1 s to 3.1 s, which touches two of them.
         let reader = reader(None, &[(1_000, 200, Some(1_000)), (2_100, 1_000, None)]);
-        for (now, next) in
-            [(999, 999), (1_000, 1_200), (1_199, 1_200), (1_200, 1_200), (2_000, 3_200), (7_100, 7_200)]
-        {
+        for (now, next) in [
+            (999, 999),
+            (1_000, 1_200),
+            (1_199, 1_200),
+            (1_200, 1_200),
+            (2_000, 3_200),
+            (7_100, 7_200),
+        ] {
             assert_eq!(reader.next_read(ms(now)), ms(next), "at {now} ms");
         }
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use jostle_congestion::transport::RecoverFlightSize;
 use jostle_congestion::{CongestionController, EcnFeedback};
-use jostle_run_spec::{FlowRandomStreams, FlowSpec, LinuxRelease, Prr, ReaderSpec, ReceiverSpec, RunSpec};
+use jostle_run_spec::{
+    FlowRandomStreams, FlowSpec, LinuxRelease, Prr, ReaderSpec, ReceiverSpec, RunSpec,
+};
 use jostle_tcp::{Receiver, Sender, SenderConfig};
 use jostle_units::{RandomStream, Span, mss_of};
 

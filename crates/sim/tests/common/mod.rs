@@ -159,6 +159,7 @@ pub fn over_quic(flow: FlowSpec) -> FlowSpec {
         receive_window_autotuning: false,
         gro: false,
         linux: LinuxRelease::V6_1,
+        timers: flow.timers.map(|timers| TimersSpec { hz: None, ..timers }),
         ..flow
     }
 }

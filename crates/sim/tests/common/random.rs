@@ -349,6 +349,29 @@ fn routes(network: &Network, duration_ns: u64) -> impl Strategy<Value = Vec<Rout
     option::weighted(0.3, changes).prop_map(Option::unwrap_or_default)
 }
 
+/// Applications that read slowly, with reads of several sizes and pauses.
+fn reader() -> impl Strategy<Value = Option<ReaderSpec>> {
+    let pause =
+        (0..2 * S, MS..500 * MS, any::<bool>()).prop_map(|(at_ns, duration_ns, repeats)| {
+            PauseSpec { at_ns, duration_ns, every_ns: repeats.then_some(duration_ns + 200 * MS) }
+        });
+    let reader =
+        (option::of(log_uniform(MBPS, GBPS)), log_uniform(1_000, 1 << 20), option::of(pause))
+            .prop_map(|(rate_bps, read_bytes, pause)| ReaderSpec {
+                rate_bps,
+                read_bytes,
+                pauses: pause.into_iter().collect(),
+            });
+    option::weighted(0.25, reader)
+}
+
+fn timers() -> impl Strategy<Value = Option<TimersSpec>> {
+    let hz = option::of(prop::sample::select(vec![100u32, 250, 300, 1_000]));
+    let timers = (hz, 0..100 * US, prop_oneof![Just(0), 1..20 * MS])
+        .prop_map(|(hz, slack_ns, resolution_ns)| TimersSpec { hz, slack_ns, resolution_ns });
+    option::weighted(0.25, timers)
+}
+
 fn any_flow(
     index: usize,
     network: &Network,
@@ -363,7 +386,7 @@ fn any_flow(
     (
         prop::sample::select(CONTROLLERS.iter().map(|row| row.entry.name).collect::<Vec<_>>()),
         source(finite, bytes),
-        (any::<bool>(), any::<bool>()),
+        (any::<bool>(), any::<bool>(), reader(), timers()),
         (windows, any_traits(), mtu(&network.links)),
         times,
         nic,
@@ -374,7 +397,7 @@ fn any_flow(
             move |(
                 controller,
                 source,
-                (pacing, ecn),
+                (pacing, ecn, reader, timers),
                 (windows, traits, mtu_bytes),
                 (start_ns, length_ns),
                 nic,
@@ -404,6 +427,8 @@ fn any_flow(
                     memory: memory.filter(|_| traits.remembers).map(memory_named),
                     pacing,
                     ecn,
+                    reader,
+                    timers,
                     initial_window_packets: windows.0,
                     initial_pacing: traits.initial_pacing,
                     receive_window_bytes,

@@ -67,7 +67,11 @@ impl Sender {
     }
 
     pub(super) fn set_reordering_timer(&mut self, now: Time, wait: Span) {
-        self.set_timer(now, PendingTimer::Reordering, now + (wait + self.options.timers.timeout_min()).min(self.rto.span()));
+        self.set_timer(
+            now,
+            PendingTimer::Reordering,
+            now + (wait + self.options.timers.timeout_min()).min(self.rto.span()),
+        );
     }
 
     /// `tcp_input.c::tcp_set_xmit_timer`: one timer for RTO, TLP and reordering (RFC 8985 §8).
