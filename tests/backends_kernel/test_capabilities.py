@@ -38,6 +38,9 @@ REFUSED = {
         "flows.one.transport.prr",
         "the kernel has its own",
     ),
+    "flows.one.timers": ("{ hz = 300 }", "flows.one.timers.hz", "ticks"),
+    "flows.one.timers ": ('{ slack = "50 us" }', "flows.one.timers.slack", "exact"),
+    "flows.one.timers  ": ('{ resolution = "1 ms" }', "flows.one.timers.resolution", "exact"),
     "flows.one.initial_pacing": ("true", "flows.one.initial_pacing", "fq"),
     "flows.one.initial_receive_window": (
         '"1 MB"',
@@ -168,6 +171,13 @@ def test_a_queue_of_our_own_hides_no_other_key(defaults):
     overrides = {key: REFUSED[key][0] for key in ("bottleneck.queue", "bottleneck.quick_start")}
     (problem,) = capabilities.problems(spec_of(overrides=overrides), defaults, "virtual")
     assert problem.key == "bottleneck.quick_start"
+
+
+def test_the_kernel_in_virtual_time_has_a_thousand_ticks_per_second(defaults):
+    spec = spec_of(overrides={"flows.one.timers": "{ hz = 1000 }"})
+    assert capabilities.problems(spec, defaults, "virtual") == []
+    (problem,) = capabilities.problems(spec, defaults, "realtime")
+    assert problem.key == "flows.one.timers.hz"
 
 
 def test_a_card_that_puts_segments_together_is_not_captured(defaults):
