@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, dead_code)] // As in the tests, whose endpoint it uses.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use jostle_testkit::{
-    Datagram, Endpoint, Link, Network, PacketLimit, Rate, Side, Simulation, Span, Time, UdpHost,
+    CLIENT, Datagram, Endpoint, Link, PacketLimit, Rate, SERVER, Span, Time, simulate,
 };
 
 use quinn_stack::host::{QuicEndpoint, transport};
@@ -13,8 +14,6 @@ use quinn_stack::host::{QuicEndpoint, transport};
 #[path = "../tests/quinn_stack.rs"]
 mod quinn_stack;
 
-const CLIENT: &str = "10.0.0.1:40000";
-const SERVER: &str = "10.0.1.1:443";
 const BYTES: u64 = 100_000_000;
 
 fn endpoints() -> (QuicEndpoint, QuicEndpoint) {
@@ -24,13 +23,17 @@ fn endpoints() -> (QuicEndpoint, QuicEndpoint) {
 }
 
 /// Moves all datagrams of one endpoint to the other. Returns whether there were any.
-fn forward(now: Time, from: (&mut QuicEndpoint, &str), to: (&mut QuicEndpoint, &str)) -> bool {
+fn forward(
+    now: Time,
+    from: (&mut QuicEndpoint, SocketAddr),
+    to: (&mut QuicEndpoint, SocketAddr),
+) -> bool {
     let mut buffer = Vec::new();
     let mut moved = false;
     while let Some(transmit) = from.0.poll_transmit(now, &mut buffer) {
         let segment_bytes = transmit.segment_bytes.unwrap_or(buffer.len());
         for payload in buffer.chunks(segment_bytes) {
-            let (source, destination) = (from.1.parse().unwrap(), to.1.parse().unwrap());
+            let (source, destination) = (from.1, to.1);
             to.0.handle(now, &Datagram { source, destination, ecn: transmit.ecn, payload });
         }
         buffer.clear();
@@ -56,13 +59,9 @@ fn through_a_pipe() {
 
 fn through_the_kit() {
     let link = Link::new(Rate::from_mbps(10_000), Span::from_us(50));
-    let network = Network::symmetric(&link.queue(PacketLimit::Packets(100_000)));
-    let mut simulation = Simulation::new(&network, 1).unwrap();
-    let (client, server) = endpoints();
-    simulation.add(Side::Left, UdpHost::new(CLIENT.parse().unwrap(), client));
-    let server = simulation.add(Side::Right, UdpHost::new(SERVER.parse().unwrap(), server));
-    let limit = Time::ZERO + Span::from_secs(100);
-    simulation.run_until(limit, |it| !it[server].received.is_empty()).unwrap();
+    let link = link.queue(PacketLimit::Packets(100_000));
+    let is_complete = |_: &_, server: &QuicEndpoint| !server.received.is_empty();
+    simulate(link, 1, endpoints(), Span::from_secs(100), is_complete).unwrap();
 }
 
 /// Shortest of three runs.

@@ -12,8 +12,7 @@
 //! use std::net::SocketAddr;
 //!
 //! use jostle_testkit::{
-//!     Datagram, Ecn, Endpoint, Link, Network, Rate, Side, Simulation, Span, Time, Transmit, UdpHost,
-//!     for_each_seed,
+//!     Datagram, Endpoint, Link, Rate, SERVER, Span, Time, Transmit, for_each_seed, simulate,
 //! };
 //!
 //! /// Sends datagrams of 1,200 bytes, one per millisecond, or counts them.
@@ -49,20 +48,20 @@
 //! }
 //!
 //! let link = Link::new(Rate::from_mbps(20), Span::from_ms(10)).loss(0.1);
-//! let network = Network::symmetric(&link);
 //! for_each_seed(0..5, |seed| {
-//!     let mut simulation = Simulation::new(&network, seed).unwrap();
-//!     let to = "10.0.1.1:1000".parse().ok();
-//!     let from = UdpHost::new("10.0.0.1:1000".parse().unwrap(), Counter { to, ..Counter::default() });
-//!     simulation.add(Side::Left, from);
-//!     let sink = UdpHost::new(to.unwrap(), Counter::default());
-//!     let sink = simulation.add(Side::Right, sink);
-//!     simulation.run_to(Time::ZERO + Span::from_secs(2)).unwrap();
-//!     assert!((850..950).contains(&simulation[sink].received));
-//!     let measures = simulation.measures();
-//!     assert_eq!(measures.forward.dropped_packets, 1_000 - simulation[sink].received);
+//!     let endpoints = (Counter { to: Some(SERVER), ..Counter::default() }, Counter::default());
+//!     let run = simulate(&link, seed, endpoints, Span::from_secs(2), |_, server| server.received == 850);
+//!     assert!(run.unwrap().measures.forward.dropped_packets > 50);
 //! });
 //! ```
+//!
+//! [`simulate`] connects a client and a server. For other hosts, or to change something during the
+//! run, use a [`Simulation`].
+//!
+//! # Seeds
+//! [`for_each_seed`] runs a test with several seeds, prints those that failed, and keeps them in a
+//! file next to the test, `tests/transfers.seeds` for `tests/transfers.rs`. Later runs begin with
+//! them. Commit the file, as you would commit the regressions of proptest.
 //!
 //! # Hosts
 //! [`Host`] sends and receives complete IP packets, for a TCP or a stack with its own UDP.
@@ -79,6 +78,7 @@ mod endpoint;
 mod link;
 mod measures;
 mod network;
+mod pair;
 mod seeds;
 mod simulation;
 
@@ -90,5 +90,6 @@ pub use jostle_units::{Ecn, Rate, Span, Time, VirtualClock};
 pub use link::{Link, PacketLimit};
 pub use measures::{Delays, DirectionMeasures, Measures};
 pub use network::{Network, NetworkError};
+pub use pair::{CLIENT, Outcome, SERVER, simulate};
 pub use seeds::{SEED_VARIABLE, for_each_seed};
 pub use simulation::{HostCounts, HostId, Side, Simulation, Unfinished};

@@ -141,6 +141,11 @@ impl<H: Host> Simulation<H> {
         HostId(self.stations.len() - 1)
     }
 
+    /// Ends the simulation and returns its hosts, in the order in which they were added.
+    pub fn into_hosts(self) -> impl Iterator<Item = H> {
+        self.stations.into_iter().map(|station| station.host)
+    }
+
     /// Returns the time.
     pub const fn now(&self) -> Time {
         self.now

@@ -7,15 +7,13 @@
 use std::time::Duration;
 
 use jostle_testkit::{
-    FramesSpec, HostId, Link, Network, PacketLimit, Quantile, Rate, Side, Simulation, Span, Time,
-    UdpHost,
+    CLIENT, FramesSpec, HostId, Link, Network, PacketLimit, Quantile, Rate, SERVER, Side,
+    Simulation, Span, Time, UdpHost,
 };
 use quinn_proto::TransportConfig;
 
 use crate::quinn_stack::host::{QuicEndpoint, transport};
 
-const CLIENT: &str = "10.0.0.1:40000";
-const SERVER: &str = "10.0.1.1:443";
 const WITHOUT_END: u64 = 1 << 40;
 
 /// A client that sends to a server.
@@ -55,9 +53,9 @@ impl Connection {
             transport
         };
         let client = QuicEndpoint::client(seed, configured(), SERVER);
-        let client = simulation.add(Side::Left, UdpHost::new(CLIENT.parse().unwrap(), client));
+        let client = simulation.add(Side::Left, UdpHost::new(CLIENT, client));
         let server = QuicEndpoint::server(seed, configured());
-        let server = simulation.add(Side::Right, UdpHost::new(SERVER.parse().unwrap(), server));
+        let server = simulation.add(Side::Right, UdpHost::new(SERVER, server));
         Self { simulation, client, server }
     }
 
@@ -388,10 +386,10 @@ macro_rules! m44 {
             let mut simulation = Simulation::new(&Network::symmetric(&path), 1).unwrap();
             let mut client = QuicEndpoint::client(1, configured(), SERVER);
             client.send(WITHOUT_END);
-            let client = UdpHost::new(CLIENT.parse().unwrap(), client);
+            let client = UdpHost::new(CLIENT, client);
             let client = simulation.add(Side::Left, client);
             let server = QuicEndpoint::server(1, configured());
-            let server = simulation.add(Side::Right, UdpHost::new(SERVER.parse().unwrap(), server));
+            let server = simulation.add(Side::Right, UdpHost::new(SERVER, server));
             simulation.run_to(at(10_200)).unwrap();
             let packets = simulation.counts(server).received.packets;
             let (mut sent, mut probes) = (simulation.counts(client).sent.packets, Vec::new());

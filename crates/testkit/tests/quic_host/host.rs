@@ -1,6 +1,7 @@
 //! An endpoint of the kit from a QUIC stack of the family of quinn. The module above names the stack
 //! as `quic`, and defines the functions in which the stacks differ.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,7 +104,7 @@ impl QuicEndpoint {
     }
 
     /// Creates a client that connects at time 0.
-    pub fn client(seed: u64, transport: TransportConfig, server: &str) -> Self {
+    pub fn client(seed: u64, transport: TransportConfig, server: SocketAddr) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(CERTIFICATE)).unwrap();
         let builder = rustls::ClientConfig::builder_with_details(
@@ -119,7 +120,6 @@ impl QuicEndpoint {
         config.transport_config(Arc::new(transport));
         let mut this = Self::new(seed, None);
         let start = this.clock.instant(Time::ZERO);
-        let server = server.parse().unwrap();
         this.connection = Some(this.endpoint.connect(start, config, server, "localhost").unwrap());
         this
     }
