@@ -22,8 +22,9 @@ mod stats;
 pub use congestion::AckOutcome;
 pub use endpoint::QuicEndpoint;
 pub use error::Error;
+pub use jostle_qlog::SenderState;
 pub use sender_observer::SenderObserver;
 pub use settings::{
     AckFrequency, Congestion, Crypto, Handshake, Recovery, Settings, StackController,
 };
-pub use stats::{SenderCounters, SenderState, Transmission};
+pub use stats::{SenderCounters, Transmission};

@@ -1,6 +1,6 @@
-//! Datagrams to send, state and counters of an endpoint.
+//! Datagrams to send and counters of an endpoint.
 
-use jostle_units::{Ecn, Rate, Span};
+use jostle_units::Ecn;
 
 /// Datagrams that are sent together. They are contiguous in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,27 +20,6 @@ impl Transmission {
     pub fn datagrams<'a>(&self, buffer: &'a [u8]) -> std::slice::Chunks<'a, u8> {
         buffer[..self.bytes].chunks(self.datagram_bytes)
     }
-}
-
-/// State of a sender.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SenderState {
-    /// Smoothed RTT; zero before the first sample.
-    pub srtt: Span,
-    /// Minimum RTT; [`Span::MAX`] before the first sample.
-    pub min_rtt: Span,
-    /// Congestion window.
-    pub cwnd_bytes: u64,
-    /// Slow-start threshold; `None` if it is not set.
-    pub ssthresh_bytes: Option<u64>,
-    /// Bytes in flight.
-    pub in_flight_bytes: u64,
-    /// Pacing rate, if packets are paced.
-    pub pacing_rate: Option<Rate>,
-    /// Name of the mode for plots.
-    pub mode: &'static str,
-    /// Current maximum datagram size.
-    pub datagram_bytes: u32,
 }
 
 /// Counters of a sender since the start of the connection. Only ack-eliciting packets of the

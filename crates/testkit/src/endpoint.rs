@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut};
 use etherparse::{
     IpEcn, IpNumber, Ipv4Header, Ipv6Header, NetSlice, SlicedPacket, TransportSlice, UdpHeader,
 };
+use jostle_qlog::SenderState;
 use jostle_units::{Ecn, Time};
 
 const TIME_TO_LIVE: u8 = 64;
@@ -40,6 +41,12 @@ pub trait Host {
     fn drops_corrupted(&self) -> bool {
         false
     }
+
+    /// Returns what the congestion control of a sender has at present, for
+    /// [`Simulation::qlog`](crate::Simulation::qlog).
+    fn sender_state(&mut self) -> Option<SenderState> {
+        None
+    }
 }
 
 impl<H: Host + ?Sized> Host for Box<H> {
@@ -66,6 +73,10 @@ impl<H: Host + ?Sized> Host for Box<H> {
     fn drops_corrupted(&self) -> bool {
         (**self).drops_corrupted()
     }
+
+    fn sender_state(&mut self) -> Option<SenderState> {
+        (**self).sender_state()
+    }
 }
 
 /// A protocol stack above UDP, such as QUIC.
@@ -84,6 +95,12 @@ pub trait Endpoint {
     /// [`poll_transmit`](Self::poll_transmit) needs no implementation.
     fn on_deadline(&mut self, now: Time) {
         let _ = now;
+    }
+
+    /// Returns what the congestion control of a sender has at present, for
+    /// [`Simulation::qlog`](crate::Simulation::qlog).
+    fn sender_state(&mut self) -> Option<SenderState> {
+        None
     }
 }
 
@@ -202,10 +219,14 @@ impl<E: Endpoint> Host for UdpHost<E> {
     fn drops_corrupted(&self) -> bool {
         true
     }
+
+    fn sender_state(&mut self) -> Option<SenderState> {
+        self.endpoint.sender_state()
+    }
 }
 
 /// Returns the UDP datagram in an IP packet. `None` if it is another packet, or a fragment.
-fn parse(packet: &[u8]) -> Option<Datagram<'_>> {
+pub(crate) fn parse(packet: &[u8]) -> Option<Datagram<'_>> {
     let packet = SlicedPacket::from_ip(packet).ok()?;
     let (source, destination, ecn) = match packet.net? {
         NetSlice::Ipv4(ip) => {

@@ -71,19 +71,23 @@
 //!
 //! # Results
 //! [`Simulation::measures`] returns throughput, delays, drops and marks.
-//! [`Simulation::capture`] writes the packets of a host for Wireshark. [`Simulation::run_until`]
-//! returns the time of a condition, or the reason why it did not occur.
+//! [`Simulation::run_until`] returns the time of a condition, or the reason why it did not occur.
+//! [`Simulation::capture`] writes the packets of a host for Wireshark. [`Simulation::qlog`] writes
+//! its QUIC packets, and the window and RTT that it reports, for qvis and `jostle analyze`.
 
 mod endpoint;
+mod host_log;
 mod link;
 mod measures;
 mod network;
 mod pair;
+mod quic_packets;
 mod seeds;
 mod simulation;
 
 pub use endpoint::{Datagram, Endpoint, Host, Transmit, UdpHost};
 pub use jostle_forwarding::{DirectionSummary, LinkSummary, PacketCount};
+pub use jostle_qlog::SenderState;
 pub use jostle_registry::ParameterValue;
 pub use jostle_run_spec::{FaultSpec, FramesSpec, LinkSpec, Quantile, SpecError};
 pub use jostle_units::{Ecn, Rate, Span, Time, VirtualClock};

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use jostle_qlog::SenderState;
 use jostle_units::{Span, Time};
 
 use crate::{Datagram, Endpoint, Link, Measures, Network, Side, Simulation, Transmit, UdpHost};
@@ -99,6 +100,10 @@ impl<C: Endpoint, S: Endpoint> Endpoint for Either<C, S> {
 
     fn on_deadline(&mut self, now: Time) {
         both!(self, endpoint => endpoint.on_deadline(now));
+    }
+
+    fn sender_state(&mut self) -> Option<SenderState> {
+        both!(self, endpoint => endpoint.sender_state())
     }
 }
 

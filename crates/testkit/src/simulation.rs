@@ -13,6 +13,7 @@ use jostle_pcap::HostCapture;
 use jostle_units::{Span, Time};
 use thiserror::Error;
 
+use crate::host_log::HostLog;
 use crate::measures::DirectionMeasures;
 use crate::{Host, Measures, Network, NetworkError};
 
@@ -74,6 +75,7 @@ struct Station<H> {
     side: Side,
     counts: HostCounts,
     capture: Option<HostCapture<Box<dyn Write>>>,
+    log: Option<HostLog>,
     deadline: Time,
     /// Whether the host may have something to send or another deadline.
     is_changed: bool,
@@ -96,8 +98,8 @@ pub struct Simulation<H> {
     mtu_bytes: usize,
     /// Reusable buffer for the packet that a host sends.
     packet: Vec<u8>,
-    /// First error of a capture.
-    capture_error: Option<io::Error>,
+    /// First error of a file.
+    file_error: Option<io::Error>,
 }
 
 impl<H: Host> Simulation<H> {
@@ -123,7 +125,7 @@ impl<H: Host> Simulation<H> {
             stations: Vec::new(),
             mtu_bytes,
             packet: Vec::new(),
-            capture_error: None,
+            file_error: None,
         })
     }
 
@@ -134,6 +136,7 @@ impl<H: Host> Simulation<H> {
             side,
             counts: HostCounts::default(),
             capture: None,
+            log: None,
             deadline: Time::NEVER,
             is_changed: true,
             calls: 0,
@@ -162,7 +165,7 @@ impl<H: Host> Simulation<H> {
     ///
     /// # Errors
     /// If `out` cannot be written. Later errors are returned by
-    /// [`end_captures`](Self::end_captures).
+    /// [`finish_files`](Self::finish_files).
     pub fn capture(
         &mut self,
         host: HostId,
@@ -185,17 +188,36 @@ impl<H: Host> Simulation<H> {
         self.stations[host.0].capture.as_mut().map_or(Ok(()), |capture| capture.secrets(lines))
     }
 
-    /// Ends all captures and writes their files.
+    /// Writes a qlog of the QUIC packets that a host sends and receives from now on, with the changes
+    /// of its [`sender_state`](Host::sender_state). A host on the left side is a client.
+    ///
+    /// The packets are encrypted: the log contains their types and sizes. A stack that writes a qlog
+    /// itself also knows their numbers and frames; its times are those of the simulation, too.
+    ///
+    /// # Errors
+    /// If `out` cannot be written. Later errors are returned by
+    /// [`finish_files`](Self::finish_files).
+    pub fn qlog(&mut self, host: HostId, title: &str, out: impl Write + 'static) -> io::Result<()> {
+        let station = &mut self.stations[host.0];
+        station.log = Some(HostLog::begin(title, station.side == Side::Left, Box::new(out))?);
+        station.is_changed = true;
+        Ok(())
+    }
+
+    /// Ends all captures and logs, and writes their files.
     ///
     /// # Errors
     /// If a file could not be written.
-    pub fn end_captures(&mut self) -> io::Result<()> {
+    pub fn finish_files(&mut self) -> io::Result<()> {
         for station in &mut self.stations {
             if let Some(capture) = station.capture.take() {
                 capture.finish(self.now)?;
             }
+            if let Some(log) = station.log.take() {
+                log.finish()?;
+            }
         }
-        self.capture_error.take().map_or(Ok(()), Err)
+        self.file_error.take().map_or(Ok(()), Err)
     }
 
     /// Returns the packets of a host.
@@ -316,7 +338,7 @@ impl<H: Host> Simulation<H> {
                 let size_bytes = size_bytes(packet);
                 self.directions[i].delivered.add(size_bytes);
                 self.delays_ns[i].record(at.since(self.shared.slots.entered(slot)).as_ns(), 1);
-                note(station, &mut self.capture_error, at, packet, false);
+                note(station, &mut self.file_error, at, packet, false);
                 if is_corrupted && station.host.drops_corrupted() {
                     station.counts.corrupted.add(size_bytes);
                 } else {
@@ -350,6 +372,12 @@ impl<H: Host> Simulation<H> {
             }
             let station = &mut self.stations[host];
             station.is_changed = false;
+            if let Some(log) = &mut station.log
+                && let Some(state) = station.host.sender_state()
+                && let Err(error) = log.state(now, &state)
+            {
+                self.file_error.get_or_insert(error);
+            }
             station.deadline = station.host.deadline().unwrap_or(Time::NEVER);
             if station.calls > CALLS_MAX {
                 return Err(Unfinished::EndlessLoop { at: now, host: HostId(host) });
@@ -363,7 +391,7 @@ impl<H: Host> Simulation<H> {
         let (now, packet) = (self.now, &self.packet);
         let station = &mut self.stations[host];
         station.counts.sent.add(size_bytes(packet));
-        note(station, &mut self.capture_error, now, packet, true);
+        note(station, &mut self.file_error, now, packet, true);
         let side = station.side;
         let i = if side == Side::Left { 0 } else { 1 };
         if packet.len() > self.mtu_bytes {
@@ -389,7 +417,7 @@ impl<H: Host> Simulation<H> {
     }
 }
 
-/// Adds a packet to the capture of a host.
+/// Adds a packet to the files of a host.
 fn note<H>(
     station: &mut Station<H>,
     error: &mut Option<io::Error>,
@@ -397,9 +425,9 @@ fn note<H>(
     packet: &[u8],
     is_sent: bool,
 ) {
-    if let Some(capture) = &mut station.capture
-        && let Err(new) = capture.packet(now, packet, is_sent)
-    {
+    let capture = station.capture.as_mut().map(|file| file.packet(now, packet, is_sent));
+    let log = station.log.as_mut().map(|file| file.packet(now, packet, is_sent));
+    for new in [capture, log].into_iter().flatten().filter_map(Result::err) {
         error.get_or_insert(new);
     }
 }

@@ -3,6 +3,7 @@
 #![allow(missing_docs)]
 #![allow(clippy::duplicate_mod)] // Two stacks of one family share the code of their endpoint.
 
+mod files;
 mod museum;
 mod network;
 mod noq_stack;

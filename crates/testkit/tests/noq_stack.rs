@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
+use jostle_testkit::SenderState;
 pub use noq_proto as quic;
 use noq_proto::{
     Connection, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, FourTuple,
@@ -47,4 +48,9 @@ fn poll_transmit(
     payload: &mut Vec<u8>,
 ) -> Option<Transmit> {
     connection.poll_transmit(now, SEGMENTS, payload)
+}
+
+/// noq has a state for each of several paths.
+fn sender_state(_: &Connection) -> SenderState {
+    SenderState::default()
 }

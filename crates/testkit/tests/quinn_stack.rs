@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
+use jostle_testkit::{SenderState, Span};
 pub use quinn_proto as quic;
 use quinn_proto::{
     Connection, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, Incoming,
@@ -44,4 +45,16 @@ fn poll_transmit(
     payload: &mut Vec<u8>,
 ) -> Option<Transmit> {
     connection.poll_transmit(now, 10, payload)
+}
+
+fn sender_state(connection: &Connection) -> SenderState {
+    let path = connection.stats().path;
+    let metrics = connection.congestion_state().metrics();
+    SenderState {
+        srtt: Span::from_ns(path.rtt.as_nanos() as u64),
+        cwnd_bytes: path.cwnd,
+        ssthresh_bytes: metrics.ssthresh.filter(|bytes| *bytes < u64::MAX),
+        datagram_bytes: path.current_mtu.into(),
+        ..SenderState::default()
+    }
 }

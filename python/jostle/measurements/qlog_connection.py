@@ -298,8 +298,9 @@ class Connection:
 
     @property
     def is_sender(self) -> bool:
-        """Whether more data left than came."""
-        return self.sent.stream_bytes >= self.came.stream_bytes
+        """Whether more data left than came; of packets without frames, more bytes of packets."""
+        sent, came = self.sent, self.came
+        return (sent.stream_bytes, sent.wire_bytes) >= (came.stream_bytes, came.wire_bytes)
 
 
 def _size(data: Mapping[str, Any]) -> int:

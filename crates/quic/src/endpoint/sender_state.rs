@@ -1,9 +1,10 @@
 //! State and counters of the sender, for measurements.
 
+use jostle_qlog::SenderState;
 use jostle_units::SendLimit;
 
 use super::QuicEndpoint;
-use crate::stats::{SenderCounters, SenderState};
+use crate::stats::SenderCounters;
 
 impl QuicEndpoint {
     /// Returns the state of the sender; `None` for a server.

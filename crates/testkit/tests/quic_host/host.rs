@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use jostle_testkit::{Datagram, Ecn, Endpoint, Time, Transmit, VirtualClock};
+use jostle_testkit::{Datagram, Ecn, Endpoint, SenderState, Time, Transmit, VirtualClock};
 use rustls::RootCertStore;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
@@ -271,5 +271,10 @@ impl Endpoint for QuicEndpoint {
             connection.handle_timeout(self.clock.instant(now));
         }
         self.drive(now);
+    }
+
+    fn sender_state(&mut self) -> Option<SenderState> {
+        let (_, connection) = self.connection.as_ref()?;
+        Some(super::sender_state(connection))
     }
 }
