@@ -97,3 +97,8 @@ pub use network::{Network, NetworkError};
 pub use pair::{CLIENT, Outcome, SERVER, simulate};
 pub use seeds::{SEED_VARIABLE, for_each_seed};
 pub use simulation::{HostCounts, HostId, Side, Simulation, Unfinished};
+
+/// The example of the README is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
