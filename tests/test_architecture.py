@@ -37,6 +37,7 @@ CRATE_MAY_USE = {
     "sim": "units registry congestion controllers link tcp quic run-spec traffic metrics pcap",
     "forwarding": "units link run-spec metrics",
     "testkit": "units registry link run-spec metrics pcap qlog forwarding",
+    "testkit-c": "testkit",
     "emulator": "units run-spec metrics forwarding",
     "quic-endpoint": "units congestion quic run-spec traffic sim",
     "kernel-bridge": "units registry congestion controllers",
@@ -44,8 +45,8 @@ CRATE_MAY_USE = {
     "python-bindings": "units toml-lines registry congestion controllers link run-spec traffic "
     "metrics pcap pcap-analysis sim forwarding emulator quic-endpoint",
 }
-USES_POINTERS = "kernel-bridge"
-"""The crate with a C interface: all others forbid unsafe code."""
+USES_POINTERS = {"kernel-bridge", "testkit-c"}
+"""The crates with a C interface: all others forbid unsafe code."""
 TESTS_MAY_USE = {"tcp": "controllers", "quic": "controllers registry"}
 """Crates that only the tests of a crate use: a transport is tested with an algorithm."""
 # From the bottom up. A package may import packages of lower layers and, within its layer, the
@@ -149,7 +150,11 @@ def test_crates_import_downwards(crate: Path) -> None:
     manifest = tomllib.loads((crate / "Cargo.toml").read_text())
     for table in (manifest, *manifest.get("target", {}).values()):
         for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
-            used = {n.removeprefix("jostle-") for n in table.get(kind, {}) if "jostle-" in n}
+            names = {
+                each.get("package", name) if isinstance(each, dict) else name
+                for name, each in table.get(kind, {}).items()
+            }
+            used = {name.removeprefix("jostle-") for name in names if "jostle-" in name}
             allowed = set(CRATE_MAY_USE[crate.name].split())
             if kind == "dev-dependencies":
                 allowed |= set(TESTS_MAY_USE.get(crate.name, "").split())
@@ -161,7 +166,7 @@ def test_crates_say_what_they_are(crate: Path) -> None:
     manifest = tomllib.loads((crate / "Cargo.toml").read_text())
     assert manifest["package"]["name"] == f"jostle-{crate.name}"
     assert len(manifest["package"]["description"]) > 20
-    if crate.name == USES_POINTERS:
+    if crate.name in USES_POINTERS:
         lints = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["lints"]
         lints["rust"]["unsafe_code"] = "allow"
         assert manifest["lints"] == lints
