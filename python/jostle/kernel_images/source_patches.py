@@ -6,7 +6,7 @@ source has changed, the build fails with the name of the patch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +58,135 @@ class SourcePatch:
             )
         return text.replace(self.before, self.after)
 
+
+HOOKS: tuple[SourcePatch, ...] = (
+    # In `struct sk_buff`, 208 bytes become 216, and its memory remains 256 bytes: socket buffers
+    # have room for as many packets as before.
+    SourcePatch(
+        "include/linux/skbuff.h",
+        "room for what a controller of jostle knows of a sent packet",
+        "\tchar\t\t\tcb[48] __aligned(8);\n",
+        "\tchar\t\t\tcb[56] __aligned(8);\n",
+    ),
+    SourcePatch(
+        "include/net/tcp.h",
+        "packets in flight and lost when a packet was sent",
+        "\t\t\tu64 delivered_mstamp;\n\t\t} tx;",
+        "\t\t\tu64 delivered_mstamp;\n"
+        "\t\t\t/* just after the last packet of the skb was sent */\n"
+        "\t\t\tu32 jostle_in_flight;\n\t\t\tu32 jostle_lost;\n\t\t} tx;",
+    ),
+    SourcePatch(
+        "include/net/tcp.h",
+        "the same of the newest acknowledged packet",
+        "\tbool is_ack_delayed;\t/* is this (likely) a delayed ACK? */\n};\n",
+        "\tbool is_ack_delayed;\t/* is this (likely) a delayed ACK? */\n"
+        "\tu32 jostle_in_flight;\n\tu32 jostle_lost;\n};\n",
+    ),
+    SourcePatch(
+        "include/net/tcp.h",
+        "calls of a controller of jostle",
+        "\tvoid (*release)(struct sock *sk);\n} ____cacheline_aligned_in_smp;\n",
+        "\tvoid (*release)(struct sock *sk);\n\n"
+        "\t/* every ACK, after PRR; returns whether it has set the pacing rate */\n"
+        "\tbool (*jostle_ack)(struct sock *sk, const struct rate_sample *rs, bool may_raise);\n"
+        "\t/* an skb was sent, and is not yet counted as in flight */\n"
+        "\tvoid (*jostle_sent)(struct sock *sk, struct sk_buff *skb);\n"
+        "\t/* an skb was marked lost */\n"
+        "\tvoid (*jostle_lost)(struct sock *sk, const struct sk_buff *skb);\n"
+        "\t/* reason of the call of ssthresh that follows, if not fast recovery */\n"
+        "\tvoid (*jostle_reason)(struct sock *sk, u8 reason);\n"
+        "} ____cacheline_aligned_in_smp;\n\n"
+        "enum { JOSTLE_TIMEOUT = 1, JOSTLE_CWR };\n"
+        "/* sends what cwnd allows */\nvoid jostle_write(struct sock *sk);\n"
+        "static inline void jostle_reason(struct sock *sk, u8 reason)\n{\n"
+        "\tif (inet_csk(sk)->icsk_ca_ops->jostle_reason)\n"
+        "\t\tinet_csk(sk)->icsk_ca_ops->jostle_reason(sk, reason);\n}\n",
+    ),
+    SourcePatch(
+        "net/ipv4/tcp_rate.c",
+        "a packet was sent",
+        "\tTCP_SKB_CB(skb)->tx.is_app_limited\t= tp->app_limited ? 1 : 0;\n",
+        "\tTCP_SKB_CB(skb)->tx.is_app_limited\t= tp->app_limited ? 1 : 0;\n"
+        "\tTCP_SKB_CB(skb)->tx.jostle_in_flight =\n"
+        "\t\ttcp_packets_in_flight(tp) + tcp_skb_pcount(skb);\n"
+        "\tTCP_SKB_CB(skb)->tx.jostle_lost = tp->lost;\n"
+        "\tif (inet_csk(sk)->icsk_ca_ops->jostle_sent)\n"
+        "\t\tinet_csk(sk)->icsk_ca_ops->jostle_sent(sk, skb);\n",
+    ),
+    SourcePatch(
+        "net/ipv4/tcp_rate.c",
+        "the newest acknowledged packet",
+        "\t\trs->last_end_seq     = scb->end_seq;\n",
+        "\t\trs->last_end_seq     = scb->end_seq;\n"
+        "\t\trs->jostle_in_flight = scb->tx.jostle_in_flight;\n"
+        "\t\trs->jostle_lost\t     = scb->tx.jostle_lost;\n",
+    ),
+    SourcePatch(
+        "net/ipv4/tcp_output.c",
+        "packets of a divided skb",
+        "\tTCP_SKB_CB(buff)->tx = TCP_SKB_CB(skb)->tx;\n",
+        "\tTCP_SKB_CB(buff)->tx = TCP_SKB_CB(skb)->tx;\n"
+        "\tTCP_SKB_CB(skb)->tx.jostle_in_flight -= tcp_skb_pcount(buff);\n",
+    ),
+    SourcePatch(
+        "net/ipv4/tcp_output.c",
+        "packets to send after a timer of a controller",
+        "\t\ttcp_write_xmit(sk, tcp_current_mss(sk), tp->nonagle,\n"
+        "\t\t\t       0, GFP_ATOMIC);\n\t}\n}\n",
+        "\t\ttcp_write_xmit(sk, tcp_current_mss(sk), tp->nonagle,\n"
+        "\t\t\t       0, GFP_ATOMIC);\n\t}\n}\n\n"
+        "void jostle_write(struct sock *sk)\n{\n\ttcp_tsq_write(sk);\n}\n"
+        "EXPORT_SYMBOL_GPL(jostle_write);\nEXPORT_SYMBOL_GPL(tcp_mstamp_refresh);\n",
+    ),
+    SourcePatch(
+        "net/ipv4/tcp_input.c",
+        "a packet was marked lost",
+        "\ttp->lost += tcp_skb_pcount(skb);\n}\n",
+        "\tstruct sock *sk = (struct sock *)tp;\n\n"
+        "\ttp->lost += tcp_skb_pcount(skb);\n"
+        "\tif (inet_csk(sk)->icsk_ca_ops->jostle_lost)\n"
+        "\t\tinet_csk(sk)->icsk_ca_ops->jostle_lost(sk, skb);\n}\n",
+    ),
+    SourcePatch(
+        "net/ipv4/tcp_input.c",
+        "a timeout is the reason of a reduction",
+        "\t\ttp->snd_ssthresh = icsk->icsk_ca_ops->ssthresh(sk);\n",
+        "\t\tjostle_reason(sk, JOSTLE_TIMEOUT);\n"
+        "\t\ttp->snd_ssthresh = icsk->icsk_ca_ops->ssthresh(sk);\n",
+    ),
+    SourcePatch(
+        "net/ipv4/tcp_input.c",
+        "a mark or a request is the reason of a reduction",
+        "\t\ttp->undo_marker = 0;\n\t\ttcp_init_cwnd_reduction(sk);\n",
+        "\t\ttp->undo_marker = 0;\n\t\tjostle_reason(sk, JOSTLE_CWR);\n"
+        "\t\ttcp_init_cwnd_reduction(sk);\n",
+    ),
+    SourcePatch(
+        "net/ipv4/tcp_input.c",
+        "an ACK was processed",
+        "\tif (icsk->icsk_ca_ops->cong_control) {\n\t\ticsk->icsk_ca_ops->cong_control(sk,",
+        "\tif (icsk->icsk_ca_ops->jostle_ack) {\n"
+        "\t\tbool reducing = tcp_in_cwnd_reduction(sk);\n"
+        "\t\tbool may_raise = !reducing && tcp_may_raise_cwnd(sk, flag);\n\n"
+        "\t\tif (!icsk->icsk_ca_ops->cong_control) {\n"
+        "\t\t\tif (reducing)\n"
+        "\t\t\t\ttcp_cwnd_reduction(sk, acked_sacked, rs->losses, flag);\n"
+        "\t\t\telse if (may_raise)\n"
+        "\t\t\t\ttcp_sk(sk)->snd_cwnd_stamp = tcp_jiffies32;\n"
+        "\t\t}\n"
+        "\t\tif (!icsk->icsk_ca_ops->jostle_ack(sk, rs, may_raise))\n"
+        "\t\t\ttcp_update_pacing_rate(sk);\n\t\treturn;\n\t}\n"
+        "\tif (icsk->icsk_ca_ops->cong_control) {\n\t\ticsk->icsk_ca_ops->cong_control(sk,",
+    ),
+)
+"""Patches by which jostle's controllers learn what a module of Linux cannot (`tcp_jostle.c`).
+
+Linux's own controllers have none of these functions, and behave as without the patches.
+"""
+
+WITHOUT_HOOKS = "hooks for jostle's controllers"
+"""Entry in the list of changes that were left out, if a user's source has no place for `HOOKS`."""
 
 EDITS: tuple[SourcePatch, ...] = (
     SourcePatch(
@@ -124,6 +253,7 @@ EDITS: tuple[SourcePatch, ...] = (
         "#include <generated/utsrelease.h>\n",
         "#include <generated/utsrelease.h>\n#include <linux/jostle_build.h>\n",
     ),
+    *HOOKS,
 )
 """All patches of the kernel's files."""
 
@@ -260,17 +390,29 @@ def apply(folder: Path, *, is_foreign: bool = False) -> list[str]:
         If the source differs from the context of a patch, and is not a user's.
     """
     left_out = []
-    for edit in EDITS:
+    # Each hook needs the others.
+    groups = [(edit.why, (edit,)) for edit in EDITS if edit not in HOOKS]
+    for why, edits in (*groups, (WITHOUT_HOOKS, HOOKS)):
         try:
-            path = folder / edit.file
-            text = _read(path, edit.file)
-            if edit.after not in text:
-                path.write_text(edit.applied_to(text), "utf-8")
+            changed = _changed(folder, edits)
         except PatchContextError:
             if not is_foreign:
                 raise
-            left_out.append(edit.why)
+            left_out.append(why)
+            continue
+        for path, text in changed.items():
+            write_if_changed(path, text)
     return left_out
+
+
+def _changed(folder: Path, edits: Iterable[SourcePatch]) -> dict[Path, str]:
+    """Return the texts of the files that patches change."""
+    texts: dict[Path, str] = {}
+    for edit in edits:
+        path = folder / edit.file
+        text = texts.get(path) or _read(path, edit.file)
+        texts[path] = text if edit.after in text else edit.applied_to(text)
+    return texts
 
 
 def copies(folder: Path, *, is_foreign: bool = False) -> tuple[dict[str, str], list[str]]:
