@@ -15,6 +15,7 @@ mod jiffies;
 pub mod learning;
 mod pcc;
 pub mod peer_cache;
+mod recipe;
 pub mod registry;
 mod registry_rows;
 pub mod slow_start;
@@ -24,5 +25,6 @@ mod window_based;
 
 pub use cwnd::{CongestionWindow, INFINITE_SSTHRESH};
 pub use estimators::WindowedMax;
+pub use recipe::{ControllerRecipe, NamedAlgorithm, PeerCacheRecipe};
 pub use slow_start::SlowStart;
 pub use window_based::{CongestionAvoidance, WindowBasedController};

@@ -1,4 +1,4 @@
-//! The C functions, declared in `include/jostle_bridge.h`.
+//! The C functions, declared in `jostle_bridge.h`.
 //!
 //! # Safety
 //! Pointers to structures and to text point to valid memory of the given length. A pointer to a

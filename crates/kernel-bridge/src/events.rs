@@ -1,4 +1,4 @@
-//! Events and results as C structures. `include/jostle_bridge.h` has the same fields in the same
+//! Events and results as C structures. `jostle_bridge.h` has the same fields in the same
 //! order. Each converts to the event of the interface `CongestionController`, which says what the
 //! fields mean.
 

@@ -1,6 +1,6 @@
 //! The controllers behind C functions, for a module of the Linux kernel.
 //!
-//! `include/jostle_bridge.h` declares the functions. `link.sh` compiles them without the standard
+//! `jostle_bridge.h` declares the functions. `link.sh` compiles them without the standard
 //! library and links them into one object, `bridge.o`, which needs `memcpy` and its relatives, and
 //! the three functions of [`kernel`](self) that the module defines.
 //!

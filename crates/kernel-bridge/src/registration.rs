@@ -7,11 +7,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use jostle_congestion::CongestionController;
-use jostle_controllers::registry::{
-    self, ControllerEntry, ControllerInputs, PeerCacheEntry, SlowStartChoice, SlowStartEntry,
-};
-use jostle_controllers::slow_start::Standard;
-use jostle_registry::{ParameterValue, ParameterValues};
+use jostle_controllers::{ControllerRecipe, NamedAlgorithm, PeerCacheRecipe};
+use jostle_registry::ParameterValue;
 use jostle_units::{RandomStream, RandomStreamName};
 
 /// A controller with its slow start, its peer cache, their parameters and a random stream.
@@ -27,9 +24,8 @@ use jostle_units::{RandomStream, RandomStreamName};
 ///
 /// A byte of a value may be written as `%` and two hexadecimal digits.
 pub struct Registration {
-    controller: (&'static ControllerEntry, ParameterValues),
-    slow_start: Option<(&'static SlowStartEntry, ParameterValues)>,
-    memory: Option<(&'static PeerCacheEntry, ParameterValues)>,
+    recipe: ControllerRecipe,
+    memory: Option<PeerCacheRecipe>,
     seed: u64,
     stream: RandomStreamName,
 }
@@ -42,6 +38,10 @@ struct Named {
 }
 
 impl Named {
+    fn named(&self) -> Option<NamedAlgorithm<'_>> {
+        Some((self.name.as_deref()?, &self.parameters))
+    }
+
     fn set(&mut self, parameter: Option<&str>, value: String) -> Result<(), String> {
         match parameter {
             None => self.name = Some(value),
@@ -82,29 +82,10 @@ impl Registration {
                 _ => return Err(format!("there is no key `{key}`")),
             }
         }
-        let name = controller.name.ok_or("`controller` is missing")?;
-        let row = registry::controller(&name).ok_or_else(|| missing("controller", &name))?;
-        if row.start == SlowStartChoice::BuiltIn && slow_start.name.is_some() {
-            return Err(format!("`{name}` contains its slow start"));
-        }
-        let text = |error: jostle_registry::ParameterError| error.to_string();
+        let controller = controller.named().ok_or("`controller` is missing")?;
         Ok(Self {
-            controller: (row, row.entry.resolve(&controller.parameters).map_err(text)?),
-            slow_start: match slow_start.name {
-                None => None,
-                Some(name) => {
-                    let row =
-                        registry::slow_start(&name).ok_or_else(|| missing("slow start", &name))?;
-                    Some((row, row.entry.resolve(&slow_start.parameters).map_err(text)?))
-                }
-            },
-            memory: match memory.name {
-                None => None,
-                Some(name) => {
-                    let row = registry::memory(&name).ok_or_else(|| missing("memory", &name))?;
-                    Some((row, row.entry.resolve(&memory.parameters).map_err(text)?))
-                }
-            },
+            recipe: ControllerRecipe::of(controller, slow_start.named())?,
+            memory: memory.named().map(PeerCacheRecipe::of).transpose()?,
             seed,
             stream,
         })
@@ -116,24 +97,13 @@ impl Registration {
             None => self.stream,
             Some(number) => self.stream.and("/").and_number(number),
         };
-        let (row, values) = &self.controller;
-        let controller = (row.build)(ControllerInputs {
-            values: values.clone(),
-            slow_start: match &self.slow_start {
-                None => Box::new(Standard),
-                Some((row, values)) => (row.build)(values),
-            },
-            random: RandomStream::named(self.seed, stream.and("/").and("controller")),
-        });
+        let random = RandomStream::named(self.seed, stream.and("/").and("controller"));
+        let controller = self.recipe.create(random);
         match &self.memory {
             None => controller,
-            Some((row, values)) => (row.build)(values, controller),
+            Some(memory) => memory.around(controller),
         }
     }
-}
-
-fn missing(what: &str, name: &str) -> String {
-    format!("there is no {what} `{name}`")
 }
 
 fn parameter_value(text: &str) -> Option<ParameterValue> {
@@ -179,7 +149,7 @@ mod tests {
         let line = "controller=cubic controller.beta=i700 controller.hystart=b0 \
                     controller.linux=t4%2e15 seed=7 stream=flow/a%20b";
         let registration = Registration::read(line).unwrap();
-        let (row, values) = &registration.controller;
+        let (row, values) = registration.recipe.controller();
         assert_eq!(row.entry.name, "cubic");
         let given = BTreeMap::from([
             ("beta".to_string(), ParameterValue::Integer(700)),

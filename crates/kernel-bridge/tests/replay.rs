@@ -146,7 +146,7 @@ fn program() -> PathBuf {
     let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
     let status = Command::new(compiler)
         .args(["-O1", "-Wall", "-Werror", "-no-pie", "-I"])
-        .arg(here.join("include"))
+        .arg(here.join("../../python/jostle/kernel_images/controller_module"))
         .arg(here.join("tests/replay.c"))
         .arg(&object)
         .arg("-o")

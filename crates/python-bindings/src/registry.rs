@@ -15,7 +15,7 @@ use crate::time_series;
 
 /// Returns all registries as a JSON document: lists of entries by kind, in registry order. For a
 /// controller, `slow_start` is the name of its default slow start, or null if it is built in.
-/// `needs_ecn` says whether the controller needs ECN. `quic_controllers` are available
+/// `needs_ecn` says whether the controller needs ECN, and `needs_accecn` whether it counts marks. `quic_controllers` are available
 /// for QUIC flows only.
 #[pyfunction]
 pub fn registry() -> String {
@@ -45,7 +45,9 @@ fn controller(row: &ControllerEntry) -> Value {
         SlowStartChoice::Composed(name) => name.into(),
         SlowStartChoice::BuiltIn => Value::Null,
     };
-    entry["needs_ecn"] = (row.required_ecn_feedback() != EcnFeedback::None).into();
+    let feedback = row.required_ecn_feedback();
+    entry["needs_ecn"] = (feedback != EcnFeedback::None).into();
+    entry["needs_accecn"] = (feedback == EcnFeedback::AccEcn).into();
     entry
 }
 

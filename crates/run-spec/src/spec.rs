@@ -476,6 +476,11 @@ pub struct Algorithm {
 }
 
 impl Algorithm {
+    /// Returns the name and the parameters.
+    pub fn named(&self) -> (&str, &BTreeMap<String, ParameterValue>) {
+        (&self.name, &self.parameters)
+    }
+
     /// Name of the controller of flows without congestion control.
     pub const NONE: &'static str = "none";
 

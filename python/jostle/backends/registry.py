@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from jostle.errors import InputError, unknown
-from jostle.kernel_images.kinds import KINDS
+from jostle.kernel_images.kinds import KINDS, OWN_CONTROLLERS
 
 if TYPE_CHECKING:
     from jostle.backends.base import Backend
@@ -83,6 +83,7 @@ _ROWS: Final = (
         options=(
             # In virtual time (the default), the distribution's in real time, or this machine's own.
             Option("kernel", KINDS),
+            Option("controllers", (OWN_CONTROLLERS,)),
             Option("kernel_version"),
         ),
         is_slow=True,

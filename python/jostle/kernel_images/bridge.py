@@ -1,22 +1,39 @@
-"""The object with the controllers of jostle for a kernel module.
+"""The controllers of jostle as a kernel module.
 
-Wheels contain it. A source checkout links it with cargo, so that it always has the present sources.
+Their code in Rust is one object for all kernels. Wheels contain it; a source checkout links it with
+cargo, so that it always has the present sources. The module around it is compiled from C for each
+kernel, once.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from jostle.errors import InputError
+from jostle.kernel_images.image_paths import Image, cache_folder
+from jostle.kernel_images.module_build import compile_module
 from jostle.kernel_images.process_group import run_to_end
-from jostle.safe_io.scratch_folder import temporary_folder
+from jostle.safe_io.open_folder import OpenFolder
+from jostle.safe_io.scratch_folder import PartialFolder, temporary_folder
+from jostle.safe_io.untrusted_files import TABLE_BYTES, read_bytes
+
+__all__ = ["MODULE_NAME", "BridgeMissingError", "BridgeModule", "bridge_module", "bridge_object"]
+
+MODULE_NAME: Final = "jostle"
+"""Name of the module in the kernel."""
 
 _PACKAGED = Path(__file__).with_name("bridge.o")
 _LINK = Path("crates/kernel-bridge/link.sh")
 _CHECKOUT = Path(__file__).parents[3]
 _SHOWN_LINES = 12
+_SOURCES = Path(__file__).with_name("controller_module")
+_FILE = "jostle.ko"
 
 
 class BridgeMissingError(InputError):
@@ -59,3 +76,77 @@ def bridge_object(checkout: Path = _CHECKOUT, packaged: Path = _PACKAGED) -> byt
             listed = "\n".join(f"  {line}" for line in lines[-_SHOWN_LINES:])
             raise BridgeMissingError(f"{link} failed:\n{listed}")
         return file.read_bytes()
+
+
+@dataclass(frozen=True)
+class BridgeModule:
+    """The controllers of jostle for one kernel.
+
+    Attributes
+    ----------
+    content
+        All bytes of the module.
+    object_sha256
+        Hash of the object in it, which has the controllers.
+    kernel_sha256
+        Hash of the kernel for which it was compiled.
+    """
+
+    content: bytes
+    object_sha256: str
+    kernel_sha256: str
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """Hashes of the object and the module, on which results depend."""
+        return f"jostle-{self.object_sha256[:12]}-{hashlib.sha256(self.content).hexdigest()[:12]}"
+
+
+@functools.cache
+def bridge_module(image: Image) -> BridgeModule:
+    """Return the module for a kernel, which is compiled at the first use.
+
+    Raises
+    ------
+    BridgeMissingError
+        If there is no object, and it cannot be linked.
+    InputError
+        If the module cannot be compiled. The message says what is missing.
+    """
+    content = bridge_object()
+    object_sha256 = hashlib.sha256(content).hexdigest()
+    key = hashlib.sha256()
+    for part in (object_sha256, image.digest):
+        key.update(f"{part}\n".encode())
+    for path in _sources():
+        key.update(path.name.encode() + b"\0" + path.read_bytes())
+    name = f"{image.version}-{key.hexdigest()[:12]}"
+    folder = cache_folder().with_name("bridges")
+    try:
+        module = read_bytes(folder / name / _FILE, TABLE_BYTES)
+    except OSError:
+        module = _compiled(content, image)
+        _publish(folder, name, module)
+    return BridgeModule(module, object_sha256, image.digest)
+
+
+def _sources() -> list[Path]:
+    return sorted(path for path in _SOURCES.iterdir() if path.is_file())
+
+
+def _compiled(content: bytes, image: Image) -> bytes:
+    with temporary_folder("bridge") as folder:
+        for path in _sources():
+            shutil.copyfile(path, folder / path.name)
+        (folder / "bridge.o_shipped").write_bytes(content)
+        return compile_module(folder, image, lambda _line: None).content
+
+
+def _publish(folder: Path, name: str, module: bytes) -> None:
+    with (
+        OpenFolder.at(folder, make=True) as bridges,
+        PartialFolder(bridges, "bridge") as partial,
+    ):
+        partial.content.write_new(_FILE, module)
+        if not bridges.has(name):
+            partial.publish(bridges, name)

@@ -36,7 +36,7 @@ from jostle.kernel_images.image_paths import (
     cache_folder,
     version_key,
 )
-from jostle.kernel_images.kinds import KINDS
+from jostle.kernel_images.kinds import RESERVED
 from jostle.kernel_images.process_group import run_to_end
 from jostle.kernel_images.verify import Check, UnfitKernelError, check
 from jostle.safe_io.folder_lock import locked_folder
@@ -140,11 +140,11 @@ def check_request(request: Request) -> None:
             else "--name is for a kernel with your --patch or --source DIR"
         )
     if request.name is not None and (
-        not re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", request.name) or request.name in KINDS
+        not re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", request.name) or request.name in RESERVED
     ):
         raise InputError(
             f"--name {request.name}: use up to 32 small letters, digits, `-` and `_`, beginning "
-            f"with a letter, and none of {', '.join(KINDS)}"
+            f"with a letter, and none of {', '.join(RESERVED)}"
         )
     # User-Mode Linux supports no other platform (arch/um/Kconfig, arch/x86/um/Kconfig).
     if platform.system() != "Linux" or platform.machine() != "x86_64":

@@ -5,11 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jostle_congestion::CongestionController;
-use jostle_controllers::registry::{
-    self, ControllerEntry, ControllerInputs, PeerCacheEntry, SlowStartChoice, SlowStartEntry,
-};
-use jostle_controllers::slow_start::Standard;
-use jostle_registry::ParameterValues;
+use jostle_controllers::{ControllerRecipe, PeerCacheRecipe};
 use jostle_run_spec::{Algorithm, FlowRandomStreams, FlowSpec};
 use jostle_units::RandomStream;
 
@@ -41,23 +37,23 @@ impl<'a> ControllerFactories<'a> {
 /// Factory for a flow's controllers: registry entries with values for all parameters.
 pub(super) struct ControllerFactory {
     /// `None` if the controller is written in Python.
-    controller: Option<(&'static ControllerEntry, ParameterValues)>,
-    /// `None` for [`Standard`]. Controllers with a built-in slow start ignore it.
-    slow_start: Option<(&'static SlowStartEntry, ParameterValues)>,
-    memory: Option<(&'static PeerCacheEntry, ParameterValues)>,
+    recipe: Option<ControllerRecipe>,
+    memory: Option<PeerCacheRecipe>,
 }
 
 impl ControllerFactory {
     /// Creates the factory for a flow.
     pub(super) fn of(spec: &FlowSpec) -> Result<Self, Error> {
-        let python = spec.controller.is_python_controller();
+        let unbuildable = |why| Error::unbuildable(&spec.name, why);
+        let slow_start = spec.slow_start.as_ref().map(Algorithm::named);
+        let recipe = match spec.controller.is_python_controller() {
+            true => None,
+            false => Some(ControllerRecipe::of(spec.controller.named(), slow_start)),
+        };
+        let memory = spec.memory.as_ref().map(|memory| PeerCacheRecipe::of(memory.named()));
         Ok(Self {
-            controller: if python { None } else { Some(controller(spec)?) },
-            slow_start: match &spec.slow_start {
-                Some(named) if !python => Some(slow_start(named, spec)?),
-                _ => None,
-            },
-            memory: spec.memory.as_ref().map(|named| memory(named, spec)).transpose()?,
+            recipe: recipe.transpose().map_err(unbuildable)?,
+            memory: memory.transpose().map_err(unbuildable)?,
         })
     }
 
@@ -69,58 +65,13 @@ impl ControllerFactory {
         python: impl FnOnce(RandomStream) -> Result<Box<dyn CongestionController>, Error>,
     ) -> Result<Box<dyn CongestionController>, Error> {
         let random = streams.stream("controller");
-        let controller = match &self.controller {
+        let controller = match &self.recipe {
             None => python(random)?,
-            Some((row, values)) => {
-                let slow_start = match &self.slow_start {
-                    None => Box::new(Standard),
-                    Some((row, values)) => (row.build)(values),
-                };
-                (row.build)(ControllerInputs { values: values.clone(), slow_start, random })
-            }
+            Some(recipe) => recipe.create(random),
         };
         Ok(match &self.memory {
             None => controller,
-            Some((row, values)) => (row.build)(values, controller),
+            Some(memory) => memory.around(controller),
         })
     }
-}
-
-fn controller(spec: &FlowSpec) -> Result<(&'static ControllerEntry, ParameterValues), Error> {
-    let name = &spec.controller.name;
-    let row = registry::controller(name).ok_or_else(|| {
-        Error::unbuildable(&spec.name, format_args!("there is no controller `{name}`"))
-    })?;
-    if row.start == SlowStartChoice::BuiltIn && spec.slow_start.is_some() {
-        return Err(Error::unbuildable(
-            &spec.name,
-            format_args!("`{name}` contains its slow start"),
-        ));
-    }
-    let values = row.entry.resolve(&spec.controller.parameters);
-    Ok((row, values.map_err(|e| Error::unbuildable(&spec.name, e))?))
-}
-
-fn slow_start(
-    named: &Algorithm,
-    spec: &FlowSpec,
-) -> Result<(&'static SlowStartEntry, ParameterValues), Error> {
-    let name = &named.name;
-    let row = registry::slow_start(name).ok_or_else(|| {
-        Error::unbuildable(&spec.name, format_args!("there is no slow-start method `{name}`"))
-    })?;
-    let values = row.entry.resolve(&named.parameters);
-    Ok((row, values.map_err(|e| Error::unbuildable(&spec.name, e))?))
-}
-
-fn memory(
-    named: &Algorithm,
-    spec: &FlowSpec,
-) -> Result<(&'static PeerCacheEntry, ParameterValues), Error> {
-    let name = &named.name;
-    let row = registry::memory(name).ok_or_else(|| {
-        Error::unbuildable(&spec.name, format_args!("there is no memory `{name}`"))
-    })?;
-    let values = row.entry.resolve(&named.parameters);
-    Ok((row, values.map_err(|e| Error::unbuildable(&spec.name, e))?))
 }

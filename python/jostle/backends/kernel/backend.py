@@ -10,7 +10,14 @@ import math
 from typing import Any
 
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
-from jostle.backends.kernel import capabilities, captures, job, packet_sizes, quic_programs
+from jostle.backends.kernel import (
+    bridged_controllers,
+    capabilities,
+    captures,
+    job,
+    packet_sizes,
+    quic_programs,
+)
 from jostle.backends.kernel.controllers import Defaults, defaults_of
 from jostle.backends.kernel.guest.sampling import moments_ns
 from jostle.backends.kernel.impairment_playback import JITTER_POINTS, DrawnImpairments, peak_bps
@@ -21,6 +28,8 @@ from jostle.backends.kernel.runner import PROGRAM, KernelRunError, run_job
 from jostle.backends.sim import Engine, load_engine
 from jostle.errors import RunCancelledError
 from jostle.kernel_images import Image, Kind, find
+from jostle.kernel_images.bridge import BridgeModule, bridge_module
+from jostle.kernel_images.kinds import OWN_CONTROLLERS
 
 # A guest at a tenth of its usual packet rate is not considered stuck.
 _PATIENCE_S = 120.0
@@ -43,10 +52,14 @@ class KernelBackend:
         time; `native`: this machine's kernel, as root.
     kernel_version
         Version of the kernel, such as `6.1`; see `jostle.kernel_images.find`.
+    controllers
+        `jostle`: jostle's code also for controllers that Linux has; None for Linux's.
     image
         Kernel to use, instead of a search by version.
     engine
         Engine for controller defaults and random impairments. Default: the compiled one.
+    bridge
+        The controllers of jostle for this kernel. Default: compiled when a run needs them.
 
     Raises
     ------
@@ -60,16 +73,28 @@ class KernelBackend:
         self,
         kernel: Kind = "virtual",
         kernel_version: str | None = None,
+        controllers: str | None = None,
         *,
         image: Image | None = None,
         engine: Engine | None = None,
+        bridge: BridgeModule | None = None,
     ) -> None:
         self.image = find(kernel, kernel_version) if image is None else image
         self._engine = engine
+        self._controllers = controllers
+        self._bridge = bridge
+        self._offer = KernelOffer(self.image, prefers_jostle=controllers == OWN_CONTROLLERS)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Loaded objects are not pickled; the other process loads them again.
-        return functools.partial(KernelBackend, image=self.image, engine=self._engine), ()
+        # Loaded objects are not pickled; the other process loads them again. A module is compiled
+        # on one machine only.
+        return functools.partial(
+            KernelBackend,
+            controllers=self._controllers,
+            image=self.image,
+            engine=self._engine,
+            bridge=self._bridge,
+        ), ()
 
     @functools.cached_property
     def version(self) -> str:
@@ -77,7 +102,7 @@ class KernelBackend:
         return f"{self.image.identity}+{_program_hash()}.{self._loaded.METRICS_VERSION}"
 
     def version_of(self, spec: Spec) -> str:
-        """Return `version`, with the hashes of the QUIC programs and kernel modules in `spec`.
+        """Return `version`, with the hashes of the programs and kernel modules that `spec` needs.
 
         External programs and modules have a hash; jostle's own QUIC has the engine's version.
         """
@@ -88,6 +113,10 @@ class KernelBackend:
             carried.add(self._loaded.ENGINE_VERSION)
         for loaded in modules_of(spec, self.image):
             carried.add(f"{loaded.module.name}-{loaded.module.facts['sha256'][:12]}")
+        if job.plan(spec, self._offer, self._defaults, self.image.kind).bridged:
+            carried.add(self._compiled_bridge().identity)
+            if self._offer.prefers_jostle:
+                carried.add(OWN_CONTROLLERS)
         return "+".join([self.version, *sorted(carried)])
 
     @functools.cached_property
@@ -97,6 +126,11 @@ class KernelBackend:
     @functools.cached_property
     def _defaults(self) -> Defaults:
         return defaults_of(json.loads(self._loaded.registry()))
+
+    def _compiled_bridge(self) -> BridgeModule:
+        if self._bridge is None or self._bridge.kernel_sha256 != self.image.digest:
+            self._bridge = bridge_module(self.image)
+        return self._bridge
 
     def _draw(self, spec_json: str, link: int, cancelled: Cancelled | None) -> DrawnImpairments:
         # Drawing an hour of jitter with a correlation time of microseconds takes minutes.
@@ -109,7 +143,7 @@ class KernelBackend:
 
     def check(self, spec: Spec) -> None:
         """Check that this kernel can run `spec`; see `Backend.check`."""
-        capabilities.check(spec, self._defaults, self.image.kind, KernelOffer(self.image))
+        capabilities.check(spec, self._defaults, self.image.kind, self._offer)
 
     def on_workers(self) -> KernelNeeds:
         """Return the requirements on other machines; see `WorkerRequirements`."""
@@ -136,10 +170,13 @@ class KernelBackend:
         """
         self.check(spec)
         text = canonical_json(spec)
-        work = job.build(spec, self.image, self._defaults)
+        work = job.build(spec, self.image, self._defaults, self._offer)
+        files = job.files(spec, self.image, lambda link: self._draw(text, link, cancelled))
+        if work["registrations"]:
+            files[bridged_controllers.FILE] = self._compiled_bridge().content
         done = run_job(
             work,
-            job.files(spec, self.image, lambda link: self._draw(text, link, cancelled)),
+            files,
             self.image,
             memory_mb=job.memory_mb(spec),
             seed=spec["seed"],

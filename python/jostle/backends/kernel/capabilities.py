@@ -198,9 +198,6 @@ def _flow_problems(flow: FlowSpec) -> Iterator[Problem]:
     if tcp is not None and tcp["prr"] == "rfc9937":
         text = f'"rfc9937": the kernel has its own, "linux"; {_SIMULATOR}'
         yield Problem(flow_key(flow, "transport.prr"), text)
-    if flow["memory"] is not None:
-        text = f"`{flow['memory']['name']}`: Linux has no such memory of peers; {_SIMULATOR}"
-        yield Problem(flow_key(flow, "peer_cache"), text)
     receiver = flow.get("receiver")
     if receiver is not None:
         text = f"`{receiver['kind']}`: the receiver here is Linux's own; {_SIMULATOR}"

@@ -3,6 +3,9 @@
 Module parameters are global to the kernel: all flows of a run that use a module share them.
 Therefore kernels built by jostle contain cubic twice, cubic of Linux 4.15 twice, and also BBR of
 Linux 4.15.
+
+In virtual time, a flow runs Linux's code if Linux has the controller with all of the flow's
+settings, and otherwise jostle's, inside the kernel.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jostle.backends.kernel import bridged_controllers
 from jostle.backends.kernel.kernel_controllers import KernelOffer
 from jostle.backends.kernel.unsupported import Problem, flow_key
 from jostle.kernel_images import Kind
@@ -108,11 +112,20 @@ class Plan:
         Values of module parameters (`tcp_cubic/hystart`).
     problems
         Settings that the kernel cannot express.
+    bridged
+        Flows with a controller of jostle, in the order of their numbers in the kernel.
     """
 
     names: list[str] = field(default_factory=list)
     parameters: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    bridged: list[Flow] = field(default_factory=list)
+
+    def add_bridged(self, flow: Flow) -> None:
+        """Add a flow with a controller of jostle."""
+        self.problems.extend(bridged_controllers.problems(flow))
+        self.names.append(f"{bridged_controllers.PREFIX}{len(self.bridged)}")
+        self.bridged.append(flow)
 
 
 def plan(
@@ -135,10 +148,9 @@ def plan(
         if is_kernel_controller(flow["controller"]["name"]):
             only_here.add(flow)
             continue
-        if (problem := offer.plain_problem(flow)) is not None:
-            chosen_plan.problems.append(problem)
-        wanted = list(_flow_parameters(flow, defaults, kind, chosen_plan.problems))
-        names = _candidates(flow, kind, chosen_plan.problems)
+        problems: list[Problem] = []
+        wanted = list(_flow_parameters(flow, defaults, kind, problems))
+        names = _candidates(flow, kind, problems)
         clashes = [_clash(name, wanted, chosen_plan.parameters) for name in names]
         # The first candidate without a clash; otherwise the last one, which the message reports.
         chosen = clashes.index(None) if None in clashes else -1
@@ -150,7 +162,15 @@ def plan(
                 f"{chosen_plan.parameters[parameter]} for {owners[parameter]}; "
                 "the simulator can have both"
             )
-            chosen_plan.problems.append(Problem(key, text))
+            problems.append(Problem(key, text))
+        if (problems or offer.prefers_jostle) and offer.has_jostle and not _is_python(flow):
+            chosen_plan.add_bridged(flow)
+            continue
+        if (problem := offer.plain_problem(flow)) is not None:
+            problems.insert(0, problem)
+        elif problems and (problem := offer.missing_hooks(flow)) is not None:
+            problems.append(problem)
+        chosen_plan.problems.extend(problems)
         chosen_plan.names.append(name)
         for _, parameter, value in _of_module(name, wanted):
             chosen_plan.parameters.setdefault(parameter, value)
@@ -188,6 +208,10 @@ class _OnlyHere:
             # Built into the kernel. Parameters of a module are set when it is loaded.
             for parameter, value in arguments.items():
                 self._plan.parameters[f"tcp_{name}/{parameter}"] = value
+
+
+def _is_python(flow: Flow) -> bool:
+    return ":" in flow["controller"]["name"]
 
 
 _Wanted = tuple[str, str, str]
@@ -228,7 +252,7 @@ def _flow_parameters(
     controller = flow["controller"]
     name: str = controller["name"]
     key = flow_key(flow, "controller")
-    if ":" in name:
+    if _is_python(flow):
         text = f"`{name}` is Python code, which a kernel cannot run; the simulator can"
         problems.append(Problem(key, text))
         return
@@ -236,6 +260,10 @@ def _flow_parameters(
         text = f"Linux has no controller `{name}`: {', '.join(sorted(NAMES))}; the simulator has it"
         problems.append(Problem(key, text))
         return
+    memory = flow["memory"]
+    if memory is not None:
+        text = f"`{memory['name']}`: Linux has no such memory of peers; the simulator can"
+        problems.append(Problem(flow_key(flow, "peer_cache"), text))
     known = _PARAMETERS.get(name, {})
     given = dict(controller["parameters"])
     given.pop("linux", None)

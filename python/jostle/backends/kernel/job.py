@@ -11,6 +11,7 @@ from typing import Any
 
 from jostle.backends.base import Spec, canonical_json
 from jostle.backends.kernel import (
+    bridged_controllers,
     captures,
     controllers,
     impairment_playback,
@@ -84,13 +85,31 @@ BACKLOG_PACKETS = 10_000_000
 """Packets in the backlog of a veth device, which are never as many."""
 
 
-def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str, Any]:
-    """Return the job of a run, which must have no problems (see `capabilities`)."""
-    network = topology(spec, MACHINES[image.kind])
+def plan(
+    spec: Spec, offer: kernel_controllers.KernelOffer, defaults: controllers.Defaults, kind: Kind
+) -> controllers.Plan:
+    """Return the controllers of a run's TCP flows."""
     tcp_flows = [flow for flow in spec["flows"] if flow["transport"] == "tcp"]
-    offer = kernel_controllers.KernelOffer(image)
-    plan = controllers.plan(tcp_flows, defaults, image.kind, offer)
-    names = iter(plan.names)
+    return controllers.plan(tcp_flows, defaults, kind, offer)
+
+
+def build(
+    spec: Spec,
+    image: Image,
+    defaults: controllers.Defaults,
+    offer: kernel_controllers.KernelOffer | None = None,
+) -> dict[str, Any]:
+    """Return the job of a run, which must have no problems (see `capabilities`).
+
+    Parameters
+    ----------
+    offer
+        Controllers that only this kernel has.
+    """
+    network = topology(spec, MACHINES[image.kind])
+    offer = kernel_controllers.KernelOffer(image) if offer is None else offer
+    chosen = plan(spec, offer, defaults, image.kind)
+    names = iter(chosen.names)
     return {
         "duration_ns": spec["duration_ns"],
         "interval_ns": spec["interval_ns"],
@@ -101,8 +120,9 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
         if image.modules is None
         else kernel_modules.files(kernel_modules.needed(spec), image.modules),
         "own_modules": [one.job() for one in kernel_controllers.modules_of(spec, image)],
-        "controllers": sorted(set(plan.names)),
-        "parameters": plan.parameters,
+        "registrations": _registrations(chosen, spec["seed"]),
+        "controllers": sorted(set(chosen.names)),
+        "parameters": chosen.parameters,
         # On this machine's kernel, parameters and memory limits are not changed.
         "may_set_parameters": image.kind != "native",
         "sysctls": {} if image.kind == "native" else _machine_sysctls(spec),
@@ -121,6 +141,21 @@ def build(spec: Spec, image: Image, defaults: controllers.Defaults) -> dict[str,
             else _flow(spec, number, next(names))
             for number, flow in enumerate(spec["flows"])
         ],
+    }
+
+
+def _registrations(chosen: controllers.Plan, seed: int) -> dict[str, Any] | None:
+    """Return the module with jostle's controllers, and a line for each of them."""
+    if not chosen.bridged:
+        return None
+    return {
+        "module": {
+            "file": bridged_controllers.FILE,
+            "name": bridged_controllers.MODULE_NAME,
+            "arguments": "",
+        },
+        "register": bridged_controllers.REGISTER,
+        "lines": [bridged_controllers.registration(flow, seed) for flow in chosen.bridged],
     }
 
 
@@ -279,7 +314,9 @@ def _receiver_controller(flow: FlowSpec, controller: str) -> str | None:
     name: str = flow["controller"]["name"]
     # The user's may be one that echoes marks, as dctcp does (`TCP_CONG_NEEDS_ECN`).
     needed = name in controllers.NEEDS_ECN or is_kernel_controller(name)
-    return controller if needed and flow["ecn"] else None
+    if not needed or not flow["ecn"]:
+        return None
+    return controller if is_kernel_controller(name) else name
 
 
 def _read_bytes(flow: FlowSpec) -> int:
@@ -304,7 +341,8 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         "receiver_address": receiver_address(number),
         "controller": controller,
         "receiver_controller": _receiver_controller(flow, controller),
-        "details": flow["controller"]["name"] in WITH_DETAILS,
+        "details": flow["controller"]["name"] in WITH_DETAILS
+        and not controller.startswith(bridged_controllers.PREFIX),
         "read_bytes": portion,
         # Full segments, so that no segment is short at the end of a write.
         "write_bytes": _WRITE_BYTES - _WRITE_BYTES % packet_sizes.payload_bytes(flow),

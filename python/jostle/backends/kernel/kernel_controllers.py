@@ -10,6 +10,7 @@ from typing import Final
 
 from jostle.backends.kernel.unsupported import Problem, flow_key
 from jostle.kernel_images import Image
+from jostle.kernel_images.config import CONTROLLERS
 from jostle.kernel_images.controller_modules import (
     PREFIX,
     ControllerModule,
@@ -18,6 +19,7 @@ from jostle.kernel_images.controller_modules import (
     name_digest,
 )
 from jostle.kernel_images.image_paths import BuiltKernel, built
+from jostle.kernel_images.source_patches import WITHOUT_HOOKS
 from jostle.run_spec import FlowSpec, RunSpec
 from jostle.safe_io.code_consent import admitted, require_consent
 
@@ -62,10 +64,13 @@ class KernelOffer:
     ----------
     image
         The kernel; None for one without such controllers.
+    prefers_jostle
+        Whether flows run jostle's code also if Linux has the controller.
     """
 
-    def __init__(self, image: Image | None = None) -> None:
+    def __init__(self, image: Image | None = None, *, prefers_jostle: bool = False) -> None:
         self._image = image
+        self.prefers_jostle = prefers_jostle
 
     @functools.cached_property
     def changed(self) -> BuiltKernel | None:
@@ -75,15 +80,29 @@ class KernelOffer:
         mine = (one for one in built() if one.name and one.image.path == self._image.path)
         return next(mine, None)
 
+    @functools.cached_property
+    def has_jostle(self) -> bool:
+        """Whether jostle's controllers can run in the kernel."""
+        if self._image is None or self._image.kind != "virtual":
+            return False
+        return self.changed is None or WITHOUT_HOOKS not in self.changed.facts["left_out"]
+
     def plain_problem(self, flow: FlowSpec) -> Problem | None:
         """Return why a flow cannot have a plain name of Linux on this kernel."""
-        if self.changed is None:
-            return None
         name = flow["controller"]["name"]
+        if self.changed is None or name not in {"reno", *CONTROLLERS}:
+            return None
         text = f"`{name}` is Linux's own, and the kernel {self.changed.name} has changes of yours: "
         return Problem(
             flow_key(flow, "controller"), f'{text}write "{PREFIX}{name}" for what it has'
         )
+
+    def missing_hooks(self, flow: FlowSpec) -> Problem | None:
+        """Return why a kernel with changes of the user cannot run jostle's controllers."""
+        if self.changed is None or self.has_jostle:
+            return None
+        text = f"the kernel {self.changed.name} has no {WITHOUT_HOOKS}: its source has no place"
+        return Problem(flow_key(flow, "controller"), f"{text} for them")
 
     def name_of(self, flow: FlowSpec) -> str | Problem:
         """Return the kernel's name of a flow's controller, or why the kernel does not have it."""

@@ -84,6 +84,35 @@ def load_controllers(modules: Sequence[Mapping[str, str]], folder: Path) -> None
         raise GuestFailure(f"cannot load the module `{module['name']}`: {reason}{log}")
 
 
+def register_controllers(registrations: Mapping[str, Any] | None, folder: Path) -> None:
+    """Load the module with jostle's controllers, and register the controllers of a job.
+
+    Parameters
+    ----------
+    registrations
+        The `module`, the file to which its `lines` are written, or None.
+
+    Raises
+    ------
+    GuestFailure
+        If the kernel refuses the module or a line. The message contains the module's reason.
+    """
+    if registrations is None:
+        return
+    load_controllers([registrations["module"]], folder)
+    for line in registrations["lines"]:
+        known = len(_messages())
+        try:
+            # A write has at most 4,096 bytes; the line feed ends the line.
+            with open(registrations["register"], "wb", buffering=0) as register:
+                text = memoryview(line.encode())
+                while text:
+                    text = text[register.write(text) :]
+        except OSError as error:
+            said = "; ".join(_messages()[known:]) or error.strerror
+            raise GuestFailure(f"cannot register {line.strip()}: {said}") from error
+
+
 def available_controllers() -> list[str]:
     """Return the names of the congestion controllers that the kernel has now."""
     return sorted(_AVAILABLE.read_text().split())

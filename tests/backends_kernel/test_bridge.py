@@ -1,0 +1,253 @@
+"""Controllers of jostle inside Linux."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jostle import _core
+from jostle.backends import SimBackend
+from jostle.backends.kernel import KernelBackend, bridged_controllers, capabilities, job
+from jostle.backends.kernel.controllers import Defaults, plan
+from jostle.backends.kernel.kernel_controllers import KernelOffer
+from jostle.backends.kernel.runner import KernelRunError
+from jostle.errors import InputError
+from jostle.kernel_images import Image, bridge
+from jostle.kernel_images.source_patches import WITHOUT_HOOKS
+from jostle.scenario import load_text
+
+VIRTUAL = KernelOffer(Image("virtual", Path("/nowhere/linux"), "6.1.192"))
+SCENARIO = """
+duration = "4 s"
+sampling_interval = "100 ms"
+[bottleneck]
+rate = "20 Mbit/s"
+queue = { kind = "drop_tail", limit = "1 BDP" }
+[[flows]]
+name = "one"
+controller = "reno"
+rtt = "20 ms"
+"""
+SECOND = '[[flows]]\nname = "two"\ncontroller = "cubic"\nrtt = "20 ms"\n'
+
+# Their code in Linux draws no random numbers. `cubic` is another test.
+SAME_AS_LINUX = (
+    "reno", "bic", "highspeed", "scalable", "htcp", "westwood", "hybla", "vegas", "veno", "yeah",
+    "illinois", "lp",
+)  # fmt: skip
+NOT_SAMPLED = {"mode", "pacing_rate"}
+"""Columns that a controller of Linux has in TCP_INFO, or that only jostle's has."""
+
+
+def spec_of(text: str = SCENARIO, overrides: Mapping[str, str] | None = None) -> Any:
+    planned = load_text(text, overrides=overrides).plan(repeats=1)
+    return copy.deepcopy(planned.runs[0].spec)
+
+
+def flow_of(controller: str, more: str = "") -> Any:
+    text = SCENARIO.replace('"reno"', controller) + more
+    return spec_of(text)["flows"][0]
+
+
+@pytest.fixture(scope="session")
+def jostles(kernel: Image) -> KernelBackend:
+    """A backend with jostle's code for all controllers."""
+    return KernelBackend(image=kernel, controllers="jostle")
+
+
+def series(record: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """The measured columns of the flows."""
+    table = record.flows
+    names = [name for name in table.columns if not name.startswith(tuple(NOT_SAMPLED))]
+    return {name: table[name].to_numpy() for name in names}
+
+
+def assert_equal_series(ours: Any, linux: Any) -> None:
+    mine, theirs = series(ours), series(linux)
+    assert mine.keys() == theirs.keys()
+    for name, column in theirs.items():
+        np.testing.assert_array_equal(mine[name], column, err_msg=name)
+
+
+# What a line of a registration has.
+
+
+def test_a_registration_has_all_that_a_controller_is_made_of() -> None:
+    more = 'slow_start = "search"\npeer_cache = "stateful"\n'
+    flow = flow_of('{ name = "cubic", beta = 700, fast_convergence = false }', more)
+    flow["name"], flow["peer"] = "a b=%", 3
+    line = bridged_controllers.registration(flow, 7)
+    head, _, words = line.partition(" controller=")
+    assert head == "3 0"
+    assert words.startswith("cubic controller.")
+    assert "controller.beta=i700" in words
+    assert "controller.fast_convergence=b0" in words
+    assert " slow_start=search " in words
+    assert " memory=stateful " in words
+    assert words.endswith(" seed=7 stream=flow/a%20b=%25\n")
+
+
+def test_every_value_of_the_registry_can_be_written() -> None:
+    parameters = {"a": True, "b": -3, "c": 1e-7, "d": "0.5 Mbit/s", "e": "aGk=+/"}
+    flow = flow_of('"reno"')
+    flow["controller"] = {"name": "reno", "parameters": parameters}
+    line = bridged_controllers.registration(flow, 1)
+    written = dict(word.split("=", 1) for word in line.split() if word.startswith("controller."))
+    assert list(written.values()) == ["b1", "i-3", "n1e-07", "t0.5%20Mbit/s", "taGk=+/"]
+
+
+# Which code a flow runs.
+
+
+@pytest.mark.parametrize(
+    ("controller", "more"),
+    [
+        ('"copa"', ""),
+        ('"reno"', 'slow_start = "search"\n'),
+        ('"cubic"', 'peer_cache = "tcp-cache"\n'),
+        ('{ name = "illinois", theta = 7 }', ""),
+    ],
+)
+def test_what_linux_lacks_is_jostles(controller: str, more: str, defaults: Defaults) -> None:
+    made = plan([flow_of('"bbr"'), flow_of(controller, more)], defaults, "virtual", VIRTUAL)
+    assert made.problems == []
+    assert made.names == ["bbr", "jostle0"]
+    (problem, *_) = plan([flow_of(controller, more)], defaults, "realtime").problems
+    assert "the simulator" in str(problem)
+
+
+def test_a_third_set_of_parameters_is_jostles(defaults: Defaults) -> None:
+    flows = [flow_of(f'{{ name = "cubic", beta = {beta} }}') for beta in (717, 700, 600)]
+    for flow in flows:
+        flow["controller"]["parameters"]["tcp_friendliness"] = False
+    made = plan(flows, defaults, "virtual", VIRTUAL)
+    assert made.problems == []
+    assert made.names == ["cubic", "cubic_2", "jostle0"]
+
+
+def test_jostles_code_on_request(defaults: Defaults) -> None:
+    offer = KernelOffer(Image("virtual", Path("/nowhere"), "6.1"), prefers_jostle=True)
+    made = plan([flow_of('"cubic"'), flow_of('"reno"')], defaults, "virtual", offer)
+    assert (made.names, made.problems) == (["jostle0", "jostle1"], [])
+
+
+@pytest.mark.parametrize(
+    ("controller", "more", "reason"),
+    [
+        ('"prague"', "", r"flows\.one\.controller: .*AccECN"),
+        ('"reno"', 'slow_start = "quickstart"\n', r"flows\.one\.slow_start: .*requests no rate"),
+    ],
+)
+def test_what_the_transport_cannot_give(
+    controller: str, more: str, reason: str, defaults: Defaults
+) -> None:
+    spec = spec_of(SCENARIO.replace('"reno"', controller) + more)
+    with pytest.raises(InputError, match=reason):
+        capabilities.check(spec, defaults, "virtual", VIRTUAL)
+
+
+def test_the_rows_that_are_refused_are_those_with_such_needs() -> None:
+    rows = json.loads(_core.registry())
+    needs_accecn = [row["name"] for row in rows["controllers"] if row["needs_accecn"]]
+    assert needs_accecn == list(bridged_controllers.ACCECN)
+
+
+def test_a_kernel_without_hooks_refuses(defaults: Defaults, monkeypatch: Any) -> None:
+    changed = dataclasses.make_dataclass("Changed", ["name", "facts"])
+    offer = KernelOffer(VIRTUAL._image)
+    facts = {"left_out": [WITHOUT_HOOKS], "controllers": []}
+    monkeypatch.setattr(KernelOffer, "changed", changed("mine", facts))
+    (*_, problem) = plan([flow_of('"copa"')], defaults, "virtual", offer).problems
+    assert "the kernel mine has no hooks for jostle's controllers" in str(problem)
+
+
+# Inside the kernel.
+
+
+def test_a_controller_of_jostle_next_to_one_of_linux(backend: KernelBackend) -> None:
+    spec = spec_of(SCENARIO.replace('"reno"', '"copa"') + SECOND)
+    record = backend.run(spec)
+    assert "+jostle-" in record.backend_version
+    assert record.backend_version == backend.version_of(spec)
+    assert backend.version_of(spec_of()) == backend.version
+    copa, cubic = (flow["phases"]["overall"] for flow in record.summary["flows"])
+    simulated = SimBackend().run(spec).summary["flows"][0]["phases"]["overall"]
+    assert copa["goodput_bps"] == pytest.approx(simulated["goodput_bps"], rel=0.4)
+    assert copa["goodput_bps"] + cubic["goodput_bps"] == pytest.approx(18.4e6, rel=0.06)
+    assert_equal_series(backend.run(spec), record)
+
+
+def test_the_same_code_as_in_the_kernel(backend: KernelBackend, jostles: KernelBackend) -> None:
+    spec = spec_of()
+    ours = jostles.run(spec)
+    assert ours.backend_version.split("+").count("jostle") == 1
+    assert_equal_series(ours, backend.run(spec))
+
+
+def test_parameters_and_seeds(backend: KernelBackend) -> None:
+    flow = '[[flows]]\nname = "two"\nrtt = "20 ms"\ncontroller = '
+    spec = spec_of(
+        SCENARIO.replace('"reno"', '{ name = "ledbat", target = "5 ms" }')
+        + flow
+        + '{ name = "ledbat", target = "20 ms" }\n'
+    )
+    overall = [f["phases"]["overall"] for f in backend.run(spec).summary["flows"]]
+    assert overall[1]["goodput_bps"] > 3 * overall[0]["goodput_bps"]
+    # Vivace draws random numbers.
+    one = spec_of(SCENARIO.replace('"reno"', '"vivace"'))
+    two = {**one, "seed": one["seed"] + 1}
+    first, again, other = (backend.run(spec) for spec in (one, one, two))
+    assert_equal_series(again, first)
+    assert not np.array_equal(series(other)["cwnd_bytes"], series(first)["cwnd_bytes"])
+
+
+def test_a_line_that_the_module_refuses(backend: KernelBackend, monkeypatch: Any) -> None:
+    spec = spec_of(SCENARIO.replace('"reno"', '"copa"'))
+    line = bridged_controllers.registration(spec["flows"][0], 1).replace("copa", "none")
+    monkeypatch.setattr(bridged_controllers, "registration", lambda _flow, _seed: line)
+    with pytest.raises(KernelRunError, match="cannot register .*: there is no controller `none`"):
+        backend.run(spec)
+
+
+def test_a_line_may_be_longer_than_a_write(backend: KernelBackend, monkeypatch: Any) -> None:
+    # The table of `remy` is a file.
+    spec = spec_of(SCENARIO.replace('"reno"', '"remy"').replace('"4 s"', '"1 s"'))
+    long = bridged_controllers.registration(spec["flows"][0], 1)
+    padded = long.replace(" seed=", " " * 9000 + " seed=")
+    monkeypatch.setattr(bridged_controllers, "registration", lambda _flow, _seed: padded)
+    assert backend.run(spec).summary["flows"][0]["phases"]["overall"]["goodput_bps"] > 1e6
+
+
+def test_the_module_travels_with_the_backend(
+    backend: KernelBackend, kernel: Image, monkeypatch: Any
+) -> None:
+    spec = spec_of(SCENARIO.replace('"reno"', '"copa"'))
+    version = backend.version_of(spec)
+    there = pickle.loads(pickle.dumps(backend))
+
+    def refuse(_image: Image) -> Any:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr("jostle.backends.kernel.backend.bridge_module", refuse)
+    assert there.version_of(spec) == version
+
+
+def test_it_is_compiled_once(kernel: Image, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = bridge.bridge_module.__wrapped__(kernel)
+    (file,) = (tmp_path / "jostle" / "bridges").glob("*/jostle.ko")
+    assert file.read_bytes() == made.content
+    assert made.identity == bridge.bridge_module(kernel).identity
+
+    def refuse(*_: object) -> Any:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(bridge, "compile_module", refuse)
+    assert bridge.bridge_module.__wrapped__(kernel) == made
