@@ -27,7 +27,14 @@ def completed(*words: str) -> list[str]:
         (("run", "--rep"), ["--repeats"]),
         (
             ("run", "--backend", ""),
-            ["sim", "kernel", "kernel:virtual", "kernel:realtime", "kernel:native"],
+            [
+                "sim",
+                "kernel",
+                "kernel:virtual",
+                "kernel:realtime",
+                "kernel:native",
+                "kernel:jostle",
+            ],
         ),
         (("info", "explain", "modest"), ["modest-bbr"]),
         (("info", "explain", "viasat"), ["viasat-2"]),

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from jostle import _core
 from jostle.backends import SimBackend
-from jostle.backends.kernel import KernelBackend, bridged_controllers, capabilities, job
+from jostle.backends.kernel import KernelBackend, bridged_controllers, capabilities
 from jostle.backends.kernel.controllers import Defaults, plan
 from jostle.backends.kernel.kernel_controllers import KernelOffer
 from jostle.backends.kernel.runner import KernelRunError
@@ -23,7 +23,7 @@ from jostle.kernel_images import Image, bridge
 from jostle.kernel_images.source_patches import WITHOUT_HOOKS
 from jostle.scenario import load_text
 
-VIRTUAL = KernelOffer(Image("virtual", Path("/nowhere/linux"), "6.1.192"))
+VIRTUAL = KernelOffer(Image("virtual", Path("/nowhere/linux"), "6.1.192"), has_bridge=True)
 SCENARIO = """
 duration = "4 s"
 sampling_interval = "100 ms"
@@ -133,7 +133,7 @@ def test_a_third_set_of_parameters_is_jostles(defaults: Defaults) -> None:
 
 
 def test_jostles_code_on_request(defaults: Defaults) -> None:
-    offer = KernelOffer(Image("virtual", Path("/nowhere"), "6.1"), prefers_jostle=True)
+    offer = KernelOffer(VIRTUAL._image, prefers_jostle=True, has_bridge=True)
     made = plan([flow_of('"cubic"'), flow_of('"reno"')], defaults, "virtual", offer)
     assert (made.names, made.problems) == (["jostle0", "jostle1"], [])
 
@@ -165,7 +165,14 @@ def test_a_kernel_without_hooks_refuses(defaults: Defaults, monkeypatch: Any) ->
     facts = {"left_out": [WITHOUT_HOOKS], "controllers": []}
     monkeypatch.setattr(KernelOffer, "changed", changed("mine", facts))
     (*_, problem) = plan([flow_of('"copa"')], defaults, "virtual", offer).problems
-    assert "the kernel mine has no hooks for jostle's controllers" in str(problem)
+    assert "kernel mine has no place for the hooks for jostle's controllers" in str(problem)
+
+
+def test_a_kernel_without_headers_refuses(defaults: Defaults) -> None:
+    offer = KernelOffer(VIRTUAL._image)
+    (*_, problem) = plan([flow_of('"copa"')], defaults, "virtual", offer).problems
+    assert "headers.tar.xz" in str(problem)
+    assert "/nowhere/linux" in str(problem)
 
 
 # Inside the kernel.
@@ -212,7 +219,7 @@ def test_a_line_that_the_module_refuses(backend: KernelBackend, monkeypatch: Any
     spec = spec_of(SCENARIO.replace('"reno"', '"copa"'))
     line = bridged_controllers.registration(spec["flows"][0], 1).replace("copa", "none")
     monkeypatch.setattr(bridged_controllers, "registration", lambda _flow, _seed: line)
-    with pytest.raises(KernelRunError, match="cannot register .*: there is no controller `none`"):
+    with pytest.raises(KernelRunError, match=r"cannot register .*: there is no controller `none`"):
         backend.run(spec)
 
 

@@ -90,7 +90,7 @@ def test_a_patch_goes_first_and_what_does_not_apply_is_left_out(
     # No version means the plain kernel, although both have the same.
     assert image_paths.find("virtual") == image_paths.find("virtual", "6.1") == plain.image
     assert parse_backend("kernel:mine") == ("kernel", {"kernel_version": "mine"})
-    with pytest.raises(InputError, match="there is virtual, realtime, native, mine, or a version"):
+    with pytest.raises(InputError, match="there is virtual, realtime, native, jostle, mine"):
         parse_backend("kernel:yours")
     calls = len(patcher.calls)
     assert status(words) == 0

@@ -77,7 +77,7 @@ def measured(row: Mapping[str, Any], stack: str, backend: Backend) -> dict[str, 
     goodputs = [flow["goodput_bps"] for flow in pair["flows"]]
     return {
         "goodput": round(alone["flows"][0]["goodput_bps"] / 1e6, 2),
-        "queue_ms": round(alone["links"][0]["queueing_delay_s"] * 1e3, 2),
+        "queue_ms": round(alone["links"][0]["queue_delay_estimate_mean_s"] * 1e3, 2),
         "share": round(goodputs[0] / sum(goodputs), 3),
     }
 

@@ -83,7 +83,11 @@ class KernelBackend:
         self._engine = engine
         self._controllers = controllers
         self._bridge = bridge
-        self._offer = KernelOffer(self.image, prefers_jostle=controllers == OWN_CONTROLLERS)
+        self._offer = KernelOffer(
+            self.image,
+            prefers_jostle=controllers == OWN_CONTROLLERS,
+            has_bridge=bridge is not None,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Loaded objects are not pickled; the other process loads them again. A module is compiled

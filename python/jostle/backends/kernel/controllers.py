@@ -163,13 +163,14 @@ def plan(
                 "the simulator can have both"
             )
             problems.append(Problem(key, text))
-        if (problems or offer.prefers_jostle) and offer.has_jostle and not _is_python(flow):
-            chosen_plan.add_bridged(flow)
-            continue
+        if (problems or offer.prefers_jostle) and not _is_python(flow):
+            if offer.without_jostle is None:
+                chosen_plan.add_bridged(flow)
+                continue
+            if offer.without_jostle:
+                problems.append(Problem(flow_key(flow, "controller"), offer.without_jostle))
         if (problem := offer.plain_problem(flow)) is not None:
             problems.insert(0, problem)
-        elif problems and (problem := offer.missing_hooks(flow)) is not None:
-            problems.append(problem)
         chosen_plan.problems.extend(problems)
         chosen_plan.names.append(name)
         for _, parameter, value in _of_module(name, wanted):

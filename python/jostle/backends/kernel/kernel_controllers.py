@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jostle.backends.kernel.unsupported import Problem, flow_key
-from jostle.kernel_images import Image
+from jostle.kernel_images import Image, headers
 from jostle.kernel_images.config import CONTROLLERS
 from jostle.kernel_images.controller_modules import (
     PREFIX,
@@ -66,11 +66,20 @@ class KernelOffer:
         The kernel; None for one without such controllers.
     prefers_jostle
         Whether flows run jostle's code also if Linux has the controller.
+    has_bridge
+        Whether the module with jostle's controllers is compiled already.
     """
 
-    def __init__(self, image: Image | None = None, *, prefers_jostle: bool = False) -> None:
+    def __init__(
+        self,
+        image: Image | None = None,
+        *,
+        prefers_jostle: bool = False,
+        has_bridge: bool = False,
+    ) -> None:
         self._image = image
         self.prefers_jostle = prefers_jostle
+        self._has_bridge = has_bridge
 
     @functools.cached_property
     def changed(self) -> BuiltKernel | None:
@@ -81,11 +90,17 @@ class KernelOffer:
         return next(mine, None)
 
     @functools.cached_property
-    def has_jostle(self) -> bool:
-        """Whether jostle's controllers can run in the kernel."""
-        if self._image is None or self._image.kind != "virtual":
-            return False
-        return self.changed is None or WITHOUT_HOOKS not in self.changed.facts["left_out"]
+    def without_jostle(self) -> str | None:
+        """Why jostle's controllers cannot run in the kernel, empty in real time; None if they can."""
+        if self._image is None or self._image.kind != "virtual" or self._image.path is None:
+            return ""
+        if self.changed is not None and WITHOUT_HOOKS in self.changed.facts["left_out"]:
+            where = f"the source of the kernel {self.changed.name}"
+            return f"{where} has no place for the {WITHOUT_HOOKS}"
+        if not self._has_bridge and not self._image.path.with_name(headers.FILE).is_file():
+            where = f"beside the kernel {self._image.path}"
+            return f"{headers.FILE}, with which jostle's are compiled, is not {where}"
+        return None
 
     def plain_problem(self, flow: FlowSpec) -> Problem | None:
         """Return why a flow cannot have a plain name of Linux on this kernel."""
@@ -96,13 +111,6 @@ class KernelOffer:
         return Problem(
             flow_key(flow, "controller"), f'{text}write "{PREFIX}{name}" for what it has'
         )
-
-    def missing_hooks(self, flow: FlowSpec) -> Problem | None:
-        """Return why a kernel with changes of the user cannot run jostle's controllers."""
-        if self.changed is None or self.has_jostle:
-            return None
-        text = f"the kernel {self.changed.name} has no {WITHOUT_HOOKS}: its source has no place"
-        return Problem(flow_key(flow, "controller"), f"{text} for them")
 
     def name_of(self, flow: FlowSpec) -> str | Problem:
         """Return the kernel's name of a flow's controller, or why the kernel does not have it."""
