@@ -43,7 +43,7 @@ CRATE_MAY_USE = {
     "kernel-bridge": "units registry congestion controllers",
     "toml-lines": "",
     "python-bindings": "units toml-lines registry congestion controllers link run-spec traffic "
-    "metrics pcap pcap-analysis sim forwarding emulator quic-endpoint",
+    "metrics pcap pcap-analysis sim forwarding testkit emulator quic-endpoint",
 }
 USES_POINTERS = {"kernel-bridge", "testkit-c"}
 """The crates with a C interface: all others forbid unsafe code."""
@@ -54,7 +54,7 @@ TESTS_MAY_USE = {"tcp": "controllers", "quic": "controllers registry"}
 LAYERS = (
     "_core errors first_use run_spec safe_io stats",
     "kernel_images quic scenario",
-    "gym emulate backends",
+    "gym emulate testkit backends",
     "figures results store runner",
     "fidelity measurements report programs inference studies suites parameter_search",
     "cli api",

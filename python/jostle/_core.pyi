@@ -785,3 +785,56 @@ class Emulator:
         """
     def stop(self) -> None:
         """Stop the emulation, from any thread."""
+
+@final
+class TestKit:
+    """A simulation whose endpoints are Python objects with the methods of aioquic's connections."""
+
+    def __new__(cls, network_json: str, seed: int) -> TestKit:
+        """Create a simulation with a network: `forward`, `reverse` and `mtu_bytes`, as JSON.
+
+        Raises
+        ------
+        ValueError
+            If the network is invalid.
+        """
+    @staticmethod
+    def of_flow(run_json: str, flow: str, seed: int) -> TestKit:
+        """Create a simulation with the network of a flow of a RunSpec."""
+    def add(self, is_left: bool, address: str, endpoint: object) -> int:
+        """Add an endpoint; return the number of its host."""
+    def wake(self, host: int) -> None:
+        """Say that an endpoint may have something to send, or another timer."""
+    @property
+    def now(self) -> float:
+        """Time in s."""
+    def run_until(self, limit_s: float, is_met: Callable[[], object] | None = None) -> float:
+        """Run until a condition is met, or without one to `limit_s`; return the time.
+
+        Raises
+        ------
+        TimeoutError
+            If the condition is not met by `limit_s`, or can no longer be met.
+        """
+    def measures(self) -> str:
+        """Return the measures from 0 to now, as JSON."""
+    def counts(self, host: int) -> tuple[int, int, int]:
+        """Return packets sent, received, and dropped by the host because they were corrupted."""
+    def capture(self, host: int, path: str) -> None:
+        """Write the packets of a host to a pcapng file from now on."""
+    def add_secrets(self, host: int, lines: str) -> None:
+        """Add TLS secrets to the capture of a host."""
+    def qlog(self, host: int, path: str, title: str) -> None:
+        """Write a qlog of a host from now on."""
+    def finish_files(self) -> None:
+        """End all captures and logs."""
+
+def testkit_link(
+    rate_bps: int,
+    delay_ns: int,
+    queue_packets: int | None,
+    loss: float,
+    jitter_ns: int,
+    lost_packets: list[int],
+) -> str:
+    """Return the specification of a link, as JSON."""

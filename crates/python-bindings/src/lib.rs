@@ -14,6 +14,7 @@ mod quic_endpoint;
 mod registry;
 mod run;
 mod run_record;
+mod testkit;
 mod time_series;
 mod toml_lines;
 mod traffic;
@@ -37,6 +38,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<policy::Policy>()?;
     module.add_function(wrap_pyfunction!(policy::learning_features, module)?)?;
     module.add_function(wrap_pyfunction!(policy::design, module)?)?;
+    module.add_class::<testkit::TestKit>()?;
+    module.add_function(wrap_pyfunction!(testkit::testkit_link, module)?)?;
     module.add_class::<traffic::Traffic>()?;
     module.add_class::<pcap_analysis::Measurement>()?;
     module.add_class::<pcap_analysis::TimeSequence>()?;
