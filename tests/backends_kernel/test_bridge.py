@@ -37,11 +37,26 @@ rtt = "20 ms"
 """
 SECOND = '[[flows]]\nname = "two"\ncontroller = "cubic"\nrtt = "20 ms"\n'
 
-# Their code in Linux draws no random numbers. `cubic` is another test.
+# Their code in Linux draws no random numbers.
 SAME_AS_LINUX = (
     "reno", "bic", "highspeed", "scalable", "htcp", "westwood", "hybla", "vegas", "veno", "yeah",
-    "illinois", "lp",
+    "illinois", "lp", "dctcp",
 )  # fmt: skip
+DROP_TAIL = 'queue = { kind = "drop_tail", limit = "1 BDP" }\n'
+CONDITIONS: Mapping[str, tuple[str, str]] = {
+    "a full buffer": (DROP_TAIL, ""),
+    "timeouts": ('queue = { kind = "drop_tail", limit = "0.1 BDP" }\n', ""),
+    "random loss": (f'loss = "0.2 %"\n{DROP_TAIL}', ""),
+    "marks": ('queue = { kind = "codel" }\n', "ecn = true\n"),
+    "idle times": (DROP_TAIL, 'source = { kind = "on_off", on = "0.7 s", off = "1.3 s" }\n'),
+    # Recoveries that prove to be spurious are undone.
+    "reordering": (
+        'jitter = { quantiles = [["0 %", "0 ms"], ["99 %", "0 ms"], ["100 %", "12 ms"]], '
+        f'correlation = "50 ms", reorder = true }}\n{DROP_TAIL}',
+        "",
+    ),
+}
+"""Name → keys of the link and of the flow."""
 NOT_SAMPLED = {"mode", "pacing_rate"}
 """Columns that a controller of Linux has in TCP_INFO, or that only jostle's has."""
 
@@ -258,3 +273,78 @@ def test_it_is_compiled_once(kernel: Image, tmp_path: Path, monkeypatch: Any) ->
 
     monkeypatch.setattr(bridge, "compile_module", refuse)
     assert bridge.bridge_module.__wrapped__(kernel) == made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("controller", SAME_AS_LINUX)
+def test_every_series_is_that_of_linux(
+    controller: str, condition: str, backend: KernelBackend, jostles: KernelBackend
+) -> None:
+    link, flow = CONDITIONS[condition]
+    text = SCENARIO.replace(DROP_TAIL, link).replace('"reno"', f'"{controller}"') + flow
+    spec = spec_of(text.replace('"4 s"', '"10 s"'))
+    linux = backend.run(spec)
+    overall = linux.summary["flows"][0]["phases"]["overall"]
+    assert overall["retransmitted_packets"] > 0 or controller in ("vegas", "dctcp")
+    assert_equal_series(jostles.run(spec), linux)
+
+
+@pytest.mark.slow
+def test_cubic_differs_by_its_root(backend: KernelBackend, jostles: KernelBackend) -> None:
+    # `tcp_cubic.c::cubic_root` approximates: after a loss at 348 packets it returns 6552, and the
+    # largest integer whose cube does not exceed the number is 6554, in units of 1/1024 s.
+    spec = spec_of(SCENARIO.replace('"reno"', '"cubic"').replace('"4 s"', '"10 s"'))
+    ours, linux = jostles.run(spec), backend.run(spec)
+    mine, theirs = (series(record)["cwnd_bytes"] for record in (ours, linux))
+    assert np.nanmax(np.abs(mine - theirs)) <= 2 * 1448
+    overall = [record.summary["flows"][0]["phases"]["overall"] for record in (ours, linux)]
+    assert overall[0]["rtt_mean_s"] == pytest.approx(overall[1]["rtt_mean_s"], rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("controller", ["cdg", "nv", "bbr"])
+def test_controllers_with_random_numbers(
+    controller: str, backend: KernelBackend, jostles: KernelBackend
+) -> None:
+    spec = spec_of(SCENARIO.replace('"reno"', f'"{controller}"').replace('"4 s"', '"8 s"'))
+    means = [
+        np.mean(
+            [
+                kernel.run({**spec, "seed": seed}).summary["flows"][0]["phases"]["overall"][
+                    "goodput_bps"
+                ]
+                for seed in range(1, 6)
+            ]
+        )
+        for kernel in (jostles, backend)
+    ]
+    assert means[0] == pytest.approx(means[1], rel=0.05)
+
+
+# Peer caches and slow starts, compared with the simulator.
+
+
+def completions(spec: Any, backend: Any) -> list[float]:
+    return [flow["completion_time_s"] for flow in backend.run(spec).summary["flows"]]
+
+
+def test_a_second_visit_is_faster(backend: KernelBackend) -> None:
+    more = 'size = "1 MB"\ncount = 2\none_at_a_time = "100 ms"\npeer_cache = "tcp-cache"\n'
+    text = SCENARIO.replace('"20 ms"', '"60 ms"').replace("20 Mbit/s", "50 Mbit/s")
+    spec = spec_of(text + more)
+    inside = completions(spec, backend)
+    assert inside[1] < 0.8 * inside[0]
+    assert inside == pytest.approx(completions(spec, SimBackend()), rel=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "slow_start",
+    ["standard", "limited", "hystart", "hystart-paper", "hystart++", "search", "capstart",
+     "stopeg", "suss", "jumpstart", "paced-chirping"],
+)  # fmt: skip
+def test_slow_starts(slow_start: str, backend: KernelBackend) -> None:
+    more = f'size = "3 MB"\nslow_start = "{slow_start}"\n'
+    spec = spec_of(SCENARIO.replace('"reno"', '"cubic"').replace('"20 ms"', '"60 ms"') + more)
+    assert completions(spec, backend) == pytest.approx(completions(spec, SimBackend()), rel=0.03)

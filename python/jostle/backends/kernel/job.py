@@ -349,6 +349,9 @@ def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
         # All but one byte, see `guest/receiver.py`. With a small receive window, an unread segment
         # would occupy too much of it.
         "read_most_bytes": _READ_BYTES - 1 if sparing else _EVERYTHING_BYTES,
+        # Sockets are sampled until the end of the run, but a peer cache learns from the end of the
+        # connection.
+        "closes": flow["memory"] is not None,
         "after": flow["after"],
         "start_ns": flow["start_ns"],
         "stop_ns": flow["stop_ns"],

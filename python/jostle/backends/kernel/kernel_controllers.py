@@ -91,7 +91,7 @@ class KernelOffer:
 
     @functools.cached_property
     def without_jostle(self) -> str | None:
-        """Why jostle's controllers cannot run in the kernel, empty in real time; None if they can."""
+        """Why jostle's controllers cannot run here, empty in real time; None if they can."""
         if self._image is None or self._image.kind != "virtual" or self._image.path is None:
             return ""
         if self.changed is not None and WITHOUT_HOOKS in self.changed.facts["left_out"]:

@@ -435,8 +435,12 @@ static void jostle_sent(struct sock *sk, struct sk_buff *skb)
 		}
 		return;
 	}
-	if (!skb->len)
+	if (!skb->len) {
+		/* A FIN, or a keep-alive. */
+		if ((cb->tcp_flags & TCPHDR_FIN) && !tp->packets_out)
+			close_connection(c, now_ns(sk));
 		return;
+	}
 	send = (struct jk_send){
 		.now_ns = now_ns(sk),
 		.total_sent = extend(&c->sent, tp->data_segs_out),

@@ -269,6 +269,8 @@ class TcpFlow(ThreadedFlow):
                 next_ns += self._start_ns
         if next_ns is None:
             self.completed_ns = now_ns
+            if self._job["closes"]:
+                sender.shutdown(socket.SHUT_WR)
             self.complete.set()
         return next_ns
 
