@@ -117,6 +117,12 @@ def table(rows: Mapping[str, Cells]) -> Iterator[str]:
     for name, cells in rows.items():
         found = [cell(cells, stack, key) for key in TOLERANCE for stack in STACKS[:3]]
         yield f"| `{name}` | " + " | ".join(found) + " |"
+    yield ""
+    for stack in STACKS[1:3]:
+        values = [cell(cells, stack, key) for cells in rows.values() for key in TOLERANCE]
+        marked = sum(value.startswith("**") for value in values)
+        compared = len(values) - values.count("–")
+        yield f"- {stack}: {marked} of {compared} values differ from the simulator by more."
 
 
 def cell(cells: Cells, stack: str, key: str) -> str:

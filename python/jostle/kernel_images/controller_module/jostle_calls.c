@@ -4,7 +4,6 @@
  * for congestion controls and the hooks of kernel_images/source_patches.py make them. All calls of a
  * connection hold the lock of its socket.
  */
-#include <linux/hrtimer.h>
 #include <linux/math64.h>
 #include <linux/slab.h>
 #include <linux/version.h>
@@ -15,31 +14,6 @@
 #define RETRY_NS 1000
 /* Linux paces no packet before this number (tcp_output.c, tcp_update_skb_after_send). */
 #define UNPACED_PACKETS 10
-
-struct connection {
-	struct jk_connection *bridge;
-	struct controller *controller;
-	struct jk_controller_state state; /* after the last call */
-	struct sock *sk;
-	struct hrtimer timer;
-	u64 armed_ns;
-	/* Counters of 32 bits, extended to 64. */
-	u64 acked_bytes, delivered, lost, sent, marked;
-	u32 first_seq; /* first byte of the packets that are counted */
-	u32 delivered_before; /* with the SYN */
-	u32 mss;
-	u32 cwnd, ssthresh; /* as the controller and the transport last agreed */
-	u32 newly_marked;
-	u32 gso_max_segs; /* of the device */
-	u8 signal; /* of the next reduction */
-	u8 state_before; /* recovery state before the ACK */
-	bool owns_cwnd, has_ecn, requests, has_raw_ack, limits_bursts, is_closed;
-};
-
-struct private {
-	struct connection *connection;
-	u32 number; /* of the connection, from 1 */
-};
 
 static struct connection *connection_of(struct sock *sk)
 {
@@ -58,26 +32,26 @@ static u64 now_ns(const struct sock *sk)
 	return tcp_sk(sk)->tcp_clock_cache;
 }
 
-static u64 acked_bytes(const struct sock *sk, struct connection *c)
-{
-	return extend(&c->acked_bytes, tcp_sk(sk)->snd_una - c->first_seq);
-}
-
-/* Number of the packet that begins at or before a byte that is not acknowledged. */
-static u64 packet_before(const struct sock *sk, struct connection *c, u32 seq)
-{
-	return div_u64(acked_bytes(sk, c) + (u32)(seq - tcp_sk(sk)->snd_una), c->mss);
-}
-
-/* Number of the packet that begins at or after it. */
-static u64 packet_after(const struct sock *sk, struct connection *c, u32 seq)
-{
-	return div_u64(acked_bytes(sk, c) + (u32)(seq - tcp_sk(sk)->snd_una) + c->mss - 1, c->mss);
-}
-
+/* Number of the packet that has the first byte that is not acknowledged. */
 static u64 first_unacked(const struct sock *sk, struct connection *c)
 {
-	return packet_before(sk, c, tcp_sk(sk)->snd_una);
+	u32 bytes = tcp_sk(sk)->snd_una - c->acked_seq;
+
+	if (bytes) {
+		c->acked_seq += bytes;
+		bytes += c->acked_rest;
+		c->acked_packets += bytes / c->mss;
+		c->acked_rest = bytes % c->mss;
+	}
+	return c->acked_packets;
+}
+
+/* Number of the packet that begins at or after a byte that is not acknowledged. */
+static u64 packet_after(const struct sock *sk, struct connection *c, u32 seq)
+{
+	u64 first = first_unacked(sk, c);
+
+	return first + (c->acked_rest + (seq - c->acked_seq) + c->mss - 1) / c->mss;
 }
 
 static u64 next_to_send(const struct sock *sk, struct connection *c)
@@ -133,10 +107,11 @@ static void set_pacing(struct sock *sk, const struct connection *c)
 	if (c->state.pacing_bps) {
 		u64 bytes_per_s = max(c->state.pacing_bps / 8, 1ULL);
 
-		cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+		if (sk->sk_pacing_status == SK_PACING_NONE)
+			cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
 		WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, bytes_per_s, sk->sk_max_pacing_rate));
-	} else if (cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE) ==
-		   SK_PACING_NEEDED) {
+	} else if (sk->sk_pacing_status == SK_PACING_NEEDED) {
+		sk->sk_pacing_status = SK_PACING_NONE;
 		/* The next packet leaves now. */
 		tp->tcp_wstamp_ns = min(tp->tcp_wstamp_ns, tp->tcp_clock_cache);
 	}
@@ -216,7 +191,7 @@ static void jostle_init(struct sock *sk)
 	c->sk = sk;
 	c->armed_ns = JK_NEVER;
 	c->mss = max(tp->mss_cache, 1U);
-	c->first_seq = tp->snd_una;
+	c->acked_seq = tp->snd_una;
 	c->delivered_before = tp->delivered;
 	c->lost = tp->lost;
 	c->sent = tp->data_segs_out;

@@ -2,6 +2,7 @@
 #ifndef JOSTLE_CONTROLLER_H
 #define JOSTLE_CONTROLLER_H
 
+#include <linux/hrtimer.h>
 #include <linux/list.h>
 #include <net/tcp.h>
 
@@ -16,6 +17,33 @@ struct controller {
 	u32 peer;
 	u32 opened; /* connections so far */
 	bool many;
+};
+
+struct connection {
+	struct jk_connection *bridge;
+	struct controller *controller;
+	struct jk_controller_state state; /* after the last call */
+	struct sock *sk;
+	struct hrtimer timer;
+	u64 armed_ns;
+	/* Counters of 32 bits, extended to 64. */
+	u64 delivered, lost, sent, marked;
+	/* Packets that end at or before snd_una, the bytes after them, and snd_una then. */
+	u64 acked_packets;
+	u32 acked_rest, acked_seq;
+	u32 delivered_before; /* with the SYN */
+	u32 mss;
+	u32 cwnd, ssthresh; /* as the controller and the transport last agreed */
+	u32 newly_marked;
+	u32 gso_max_segs; /* of the device */
+	u8 signal; /* of the next reduction */
+	u8 state_before; /* recovery state before the ACK */
+	bool owns_cwnd, has_ecn, requests, has_raw_ack, limits_bursts, is_closed;
+};
+
+struct private {
+	struct connection *connection;
+	u32 number; /* of the connection, from 1 */
 };
 
 /* Of all hosts of the kernel. */
