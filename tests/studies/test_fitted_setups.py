@@ -9,7 +9,7 @@ from jostle.stats import Estimate
 from jostle.stats.expectation import expect
 from jostle.studies.column import Column
 from jostle.studies.evaluate import ClaimRow, Evaluation
-from jostle.studies.fitted_setups import fit_sentence, half_rows, halves
+from jostle.studies.fitted_setups import claim_split, fit_sentence, half_rows
 from jostle.studies.models import StudyFile
 from jostle.studies.setups import setup_mistakes
 from pydantic import ValidationError
@@ -52,7 +52,7 @@ def evaluation(*holding: str) -> Evaluation:
 
 
 def test_claims_are_counted_by_half() -> None:
-    assert halves(study()) == {"a": "fit", "b": "held out", "c": "held out"}
+    assert claim_split(study()) == {"a": "fit", "b": "held out", "c": "held out"}
     table = half_rows(study(), {DESCRIBED: evaluation("a", "b", "d"), FITTED: evaluation()})
     assert table.rows == (
         ("as described", "1 hold", "1 hold, 1 fail"),
@@ -78,7 +78,7 @@ def test_nothing_is_said_without_a_fit_or_without_another_setup() -> None:
     assert fit_sentence(study(), {FITTED: evaluation("b")}) == ""
     assert fit_sentence(study(), {DESCRIBED: evaluation("b")}) == ""
     plain = study(fitted_to=[], held_out=[])
-    assert halves(plain) == {}
+    assert claim_split(plain) == {}
     assert half_rows(plain, {DESCRIBED: evaluation("b")}).rows == ()
 
 

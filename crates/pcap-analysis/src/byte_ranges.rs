@@ -7,12 +7,15 @@ const RANGES_MAX: usize = 1 << 13;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges(Vec<Range>);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Range {
     pub start: u64,
     pub end: u64,
-    /// Time stamp of the first segment received above the gap before this range.
+    /// Time stamp of the first segment received above the gap before this range, or the time stamp
+    /// that the ACK of this range echoes.
     pub stamp: u32,
+    /// Whether an ACK of this range was captured before its data.
+    pub is_acked: bool,
     /// Time when that segment was captured.
     pub since_ns: u64,
 }
@@ -60,10 +63,13 @@ impl Ranges {
             self.0.insert(first, Range { stamp, since_ns, ..new });
             return Some((new.start, new.end));
         }
+        let old = self.0[first];
         let joined = Range {
-            start: new.start.min(self.0[first].start),
+            start: new.start.min(old.start),
             end: new.end.max(self.0[after - 1].end),
-            ..self.0[first]
+            stamp: if new.is_acked { new.stamp } else { old.stamp },
+            is_acked: new.is_acked && old.is_acked,
+            ..old
         };
         self.0[first] = joined;
         self.0.drain(first + 1..after);
@@ -92,7 +98,7 @@ mod tests {
     use super::*;
 
     fn range(start: u64, end: u64) -> Range {
-        Range { start, end, stamp: start as u32, since_ns: start }
+        Range { start, end, stamp: start as u32, since_ns: start, ..Range::default() }
     }
 
     #[test]
@@ -116,7 +122,7 @@ mod tests {
     fn what_splits_a_hole_says_what_opened_it() {
         let mut ranges = Ranges::default();
         ranges.add(range(100, 110), |_, _| {});
-        ranges.add(Range { start: 50, end: 60, stamp: 7_000, since_ns: 9 }, |_, _| {});
+        ranges.add(Range { stamp: 7_000, since_ns: 9, ..range(50, 60) }, |_, _| {});
         assert_eq!(ranges.after(0).map(|range| range.stamp), Some(100));
     }
 }

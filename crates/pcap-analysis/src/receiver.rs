@@ -185,7 +185,7 @@ impl CapturedReceiver {
             }
         } else {
             let stamp = segment.stamps.map_or(0, |(value, _)| value);
-            let range = Range { start, end, stamp, since_ns: now_ns };
+            let range = Range { start, end, stamp, since_ns: now_ns, is_acked: false };
             if self.beyond.add(range, |_, _| {}).is_none() {
                 // There are more gaps than any window allows: the capture is missing most packets.
                 next = end;

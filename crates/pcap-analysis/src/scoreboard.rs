@@ -162,7 +162,7 @@ impl CapturedScoreboard {
         let mut count = 0;
         // If a block adds more than two ranges, ACKs are missing in the capture. Then the second
         // range covers all further ones.
-        let merged_range = sacked.add(Range { start, end, stamp: 0, since_ns: 0 }, |from, to| {
+        let merged_range = sacked.add(Range { start, end, ..Range::default() }, |from, to| {
             if count < parts.len() {
                 parts[count] = (from, to);
                 count += 1;

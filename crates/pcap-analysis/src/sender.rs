@@ -283,7 +283,8 @@ impl CapturedSender {
         let now = Time::from_ns(now_ns);
         if start > self.high {
             // The capture missed the packets between, or they follow out of order.
-            let range = Range { start: self.high, end: start, stamp, since_ns: now_ns };
+            let (end, since_ns) = (start, now_ns);
+            let range = Range { start: self.high, end, stamp, is_acked: false, since_ns };
             self.unseen.add(range, |_, _| {});
             to.sent_payload(now, self.given.flow.into(), (0, 0, start - self.high), false);
             self.high = start;
@@ -316,10 +317,13 @@ impl CapturedSender {
         let packets = payload_bytes.div_ceil(u64::from(self.given.mss_bytes)) as u32;
         let wire_bytes = payload_bytes + u64::from(packets) * u64::from(self.header_bytes);
         let now = Time::from_ns(now_ns);
-        // The packet was captured late (multiple NIC queues or cores): it was sent before the
-        // packet above the gap and is not a retransmission.
+        // The packet was captured late (multiple NIC queues or cores, or merged with later packets):
+        // it was sent before the packet above the gap, or before its ACK, and is not a retransmission.
         let hole = self.unseen.after(start).filter(|hole| hole.start <= start && end <= hole.end);
-        if hole.is_some_and(|hole| segment.stamps.is_some() && !is_after(stamp, hole.stamp)) {
+        if hole.is_some_and(|hole| match segment.stamps {
+            Some(_) => !is_after(stamp, hole.stamp),
+            None => hole.is_acked,
+        }) {
             to.sent_payload(now, self.given.flow.into(), (packets, wire_bytes, 0), false);
             *self.seen.out_of_order.get_or_insert(0) += u64::from(packets);
             return Kind::OutOfOrder;
@@ -382,7 +386,7 @@ impl CapturedSender {
         }
         self.limits.until(now_ns);
         self.seen.echoes += u64::from(segment.ece);
-        let number = self.known(now_ns, number, to);
+        let number = self.known(now_ns, number, segment, to);
         let arrived = self.on_ack(number, segment);
         let lost_packets = self.outstanding.judge(self.given.mss_bytes);
         self.see_window(number, segment);
@@ -415,12 +419,14 @@ impl CapturedSender {
 
     /// Returns the acknowledged number without the FIN. Data that is acknowledged, but missing in
     /// the capture, is counted as sent.
-    fn known(&mut self, now_ns: u64, number: u64, to: &mut Recorder) -> u64 {
+    fn known(&mut self, now_ns: u64, number: u64, segment: &Segment, to: &mut Recorder) -> u64 {
         if self.finished && number == self.high + 1 {
             return self.high;
         }
         if number > self.high {
-            let range = Range { start: self.high, end: number, stamp: 0, since_ns: now_ns };
+            let stamp = segment.stamps.map_or(0, |(_, echo)| echo);
+            let (end, since_ns) = (number, now_ns);
+            let range = Range { start: self.high, end, stamp, is_acked: true, since_ns };
             self.unseen.add(range, |_, _| {});
             let missed = (0, 0, number - self.high);
             to.sent_payload(Time::from_ns(now_ns), self.given.flow.into(), missed, false);

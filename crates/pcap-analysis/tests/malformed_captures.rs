@@ -386,6 +386,30 @@ fn a_receiver_tells_late_packets_from_those_sent_again() {
     assert!(kinds.eq(expected), "{:?}", seen.packets.kind);
 }
 
+/// A network card that merges packets passes them on after the first of them was acknowledged.
+#[test]
+fn data_captured_after_their_ack_are_not_sent_again() {
+    for stamps in [None, Some((7, 3))] {
+        let stamped = |segment: Segment, (value, echo)| match stamps {
+            None => segment,
+            Some(_) => segment.with_stamps(value, echo),
+        };
+        let mut segments = [
+            stamped(Segment::data(1, 1_000), (10, 3)),
+            stamped(Segment::ack(2_001, &[]), (20, 11)),
+            stamped(Segment::data(1_001, 2_000), (11, 3)),
+            stamped(Segment::ack(3_001, &[]), (21, 11)),
+        ];
+        let found = measured(&segments);
+        assert_eq!(of(&found, "retransmitted_packets"), 0);
+        if stamps.is_some() {
+            // Sent after the ACK: the copy before it was not captured.
+            segments[2] = stamped(Segment::data(1_001, 1_000), (25, 20));
+            assert_eq!(of(&measured(&segments), "retransmitted_packets"), 1);
+        }
+    }
+}
+
 #[test]
 fn keep_alives_are_not_sent_again() {
     let segments = [

@@ -324,7 +324,7 @@ def _print(one: Study, evaluations: Evaluations) -> None:
     from jostle.studies.column import by_setup
     from jostle.studies.deviations import deviation_rows
     from jostle.studies.findings import findings, learned, not_run
-    from jostle.studies.fitted_setups import fit_sentence, half_rows, halves
+    from jostle.studies.fitted_setups import claim_split, fit_sentence, half_rows
     from jostle.studies.json_document import (
         claim_rows,
         number_rows,
@@ -345,7 +345,7 @@ def _print(one: Study, evaluations: Evaluations) -> None:
         to.print()
     for make in (number_rows, ranking_rows):
         print_rows(make(evaluations))
-    print_rows(claim_rows(evaluations, halves(one.file)))
+    print_rows(claim_rows(evaluations, claim_split(one.file)))
     print_rows(deviation_rows(one.file, evaluations))
     for finding in findings(one.file, first.setup, named):
         to.print(_without_marks(finding.caption), style="bold")

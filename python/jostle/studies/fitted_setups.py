@@ -19,7 +19,7 @@ def fitted_setup(file: StudyFile) -> Setup | None:
     return next((one for one in file.setups if one.is_fitted), None)
 
 
-def halves(file: StudyFile) -> dict[str, str]:
+def claim_split(file: StudyFile) -> dict[str, str]:
     """Return for each claim, by id, whether the search used it; empty without a fitted setup."""
     setup = fitted_setup(file)
     if setup is None:
@@ -29,7 +29,7 @@ def halves(file: StudyFile) -> dict[str, str]:
 
 def half_rows(file: StudyFile, evaluations: Evaluations) -> Table:
     """Return the verdicts on the claims used by the fit, and on the claims held out."""
-    of = halves(file)
+    of = claim_split(file)
     rows = []
     for column, evaluation in evaluations.items() if of else ():
         counts = (
@@ -42,7 +42,7 @@ def half_rows(file: StudyFile, evaluations: Evaluations) -> Table:
 
 def fit_sentence(file: StudyFile, evaluations: Evaluations) -> str:
     """Compare the fitted setup with the best other one by the claims held out; "" without both."""
-    tests = {claim for claim, half in halves(file).items() if half == HELD_OUT}
+    tests = {claim for claim, half in claim_split(file).items() if half == HELD_OUT}
     held: Mapping[Column, int] = {
         column: sum(row.verdict == "holds" for row in evaluation.claims if row.id in tests)
         for column, evaluation in evaluations.items()

@@ -23,7 +23,7 @@ from jostle.studies.column import TITLES, Column, Evaluations, by_setup
 from jostle.studies.coverage import coverage_rows
 from jostle.studies.deviations import deviation_rows
 from jostle.studies.findings import EvaluationsBySetup, filled, learned, not_run
-from jostle.studies.fitted_setups import fit_sentence, half_rows, halves
+from jostle.studies.fitted_setups import claim_split, fit_sentence, half_rows
 from jostle.studies.json_document import (
     claim_rows,
     number_rows,
@@ -179,7 +179,7 @@ def _tables(study: Study, evaluations: Evaluations) -> list[tuple[str, Markup, i
     """Return the tables that have rows, with their headings and numbers of rows."""
     made: dict[str, Table] = {
         "Deviations": deviation_rows(study.file, evaluations),
-        "Claims": claim_rows(evaluations, halves(study.file)),
+        "Claims": claim_rows(evaluations, claim_split(study.file)),
         "Orders": ranking_rows(evaluations),
         "Numbers": number_rows(evaluations),
         "Coverage": coverage_rows(study),
