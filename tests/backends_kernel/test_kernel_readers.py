@@ -74,8 +74,8 @@ def test_a_window_closes_and_is_probed_as_on_the_kernel(backend, simulator):
     assert ours > 6_000_000 + 800_000
     theirs_at, ours_at = (probes(record) for record in records)
     assert len(theirs_at) == len(ours_at) == 3
-    # The first probe of Linux is the part of a segment that fits the window, which no segment of the
-    # simulator is; then both double their intervals.
+    # The first probe of Linux is a part of a segment, which the simulator does not have; then both
+    # double their intervals.
     theirs_gaps, ours_gaps = ([b - a for a, b in pairwise(at)] for at in (theirs_at, ours_at))
     assert theirs_gaps == pytest.approx(ours_gaps, rel=0.1)
 

@@ -1,13 +1,13 @@
 //! Builds links and endpoints from a run specification.
 
 mod controller_factory;
+mod host_timers;
 mod receivers;
 mod tcp;
 
 use std::sync::Arc;
 
 use jostle_congestion::CongestionController;
-use jostle_congestion::transport::HostTimers;
 use jostle_link::{FlowHosts, Link};
 use jostle_pcap::log_title;
 use jostle_quic::{
@@ -20,6 +20,7 @@ use jostle_run_spec::{
 use jostle_units::{DATAGRAM_HEADER_BYTES, FlowId, RandomStream, Span, Time};
 
 use self::controller_factory::{ControllerFactories, ControllerFactory};
+use self::host_timers::host_timers;
 use self::tcp::TcpPlan;
 use crate::Error;
 use crate::cbr_sender::Datagrams;
@@ -146,15 +147,6 @@ fn split(flows: &mut [BuiltFlow], run: &RunSpec) {
             connection.set_proxy_leg(leg);
         }
     }
-}
-
-/// Returns the timers of a flow's hosts.
-fn host_timers(spec: &FlowSpec) -> HostTimers {
-    spec.timers.map_or(HostTimers::EXACT, |timers| HostTimers {
-        tick: timers.hz.map(|hz| Span::from_ns(1_000_000_000 / u64::from(hz))),
-        slack: Span::from_ns(timers.slack_ns),
-        resolution: Span::from_ns(timers.resolution_ns),
-    })
 }
 
 fn times(spec: &FlowSpec) -> FlowTimes {

@@ -294,6 +294,13 @@ impl Receiver {
             self.grow_window();
             return SegmentArrival::unreadable(early, self.decide(now));
         }
+        self.deliver(now, early, lacking > 0)
+    }
+
+    /// Delivers the in-order segment that arrived, and those behind the gap that it fills. `is_short`:
+    /// it is not full-sized.
+    #[inline(always)]
+    fn deliver(&mut self, now: Time, early: bool, is_short: bool) -> SegmentArrival {
         self.time_arrival(now);
         self.grow_window();
         let had_gap = !self.ahead.is_empty();
@@ -308,17 +315,17 @@ impl Receiver {
             // RFC 5681 §4.2: "a TCP receiver SHOULD send an immediate ACK when the incoming segment
             // fills in all or part of a gap"; Linux does so when the last gap closes. The end of a
             // message is acknowledged immediately after it was read (`ICSK_ACK_PUSHED`).
-            self.at_once |= had_gap || (lacking > 0 && !is_slow);
+            self.at_once |= had_gap || (is_short && !is_slow);
         }
         if is_slow {
-            self.pushed |= lacking > 0;
+            self.pushed |= is_short;
             self.keep_unread(self.backlog_bytes + bytes);
         }
         let answers = self.decide(now);
+        if self.reading == Reading::Later {
+            self.keep_unread(self.backlog_bytes + bytes);
+        }
         if self.reading != Reading::AtOnce {
-            if !is_slow {
-                self.keep_unread(self.backlog_bytes + bytes);
-            }
             return SegmentArrival { bytes, early, answers, reopens: false };
         }
         // The application reads after TCP has decided on the ACK.

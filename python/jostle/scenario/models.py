@@ -488,8 +488,8 @@ class Flow(ScenarioTable):
     """Slow application at the receiver: `{ rate = "4 Mbit/s" }`, or with `pauses`; "none" reads at
     once."""
     timers: Annotated[Timers | None, BeforeValidator(fields.absent)] = None
-    """Coarse or late timers of both hosts: `{ hz = 250 }`, `{ resolution = "1 ms" }`; by default, and
-    with "none", they are exact."""
+    """Coarse or late timers of both hosts: `{ hz = 250 }`, `{ resolution = "1 ms" }`; "none" are
+    exact."""
     receiver_gro: bool = False
     """Whether the receiver merges segments that arrive at the same time (GRO)."""
     nic_rate: fields.PositiveRate | None = None

@@ -11,7 +11,7 @@ use jostle_tcp::{Receiver, Sender, SenderConfig};
 use jostle_units::{RandomStream, Span, mss_of};
 
 use super::controller_factory::ControllerFactory;
-use super::host_timers;
+use super::host_timers::host_timers;
 use super::receivers::receiver_behaviour;
 use crate::Error;
 use crate::slow_reader::SlowReader;

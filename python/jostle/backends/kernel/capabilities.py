@@ -215,8 +215,8 @@ def _timer_problems(flow: FlowSpec, kind: Kind) -> Iterator[Problem]:
     timers = flow.get("timers")
     if timers is None:
         return
-    for key in ("slack", "resolution"):
-        if timers[f"{key}_ns"]:
+    for key, delay_ns in (("slack", timers["slack_ns"]), ("resolution", timers["resolution_ns"])):
+        if delay_ns:
             text = f"the timers of pacing and QUIC are exact here; {_SIMULATOR}"
             yield Problem(flow_key(flow, f"timers.{key}"), text)
     hz = timers.get("hz")

@@ -107,20 +107,36 @@ def reader_spec(flow: Flow, path: KeyPath, duration_ns: int, report: Report) -> 
 def _reader_refusal(flow: Flow) -> tuple[str, KeyPath] | None:
     """Return why a flow has no slow reader, and the key that excludes it; None if it can have."""
     what = datagrams(flow)
-    if what is not None:
-        return f"{what} have no receive window, which a slow application closes", ("source",)
-    if flow.arrivals is not None:
-        return "connections of the flow end before all their data are read", ("arrivals",)
-    if isinstance(flow.source, Web):
-        return "a browser reads its pages itself", ("source",)
-    if implementation(flow) is not None:
-        return "this program reads its data itself", ("transport", "implementation")
-    if isinstance(flow.transport, Quic) and flow.transport.stream_receive_window is not None:
-        key = ("transport", "stream_receive_window")
-        return "unread data close the window of the connection, not of a stream", key
-    if isinstance(flow.receiver, OptimisticAcking):
-        return "an optimistic receiver keeps no data", ("receiver",)
-    return None
+    streams = isinstance(flow.transport, Quic) and flow.transport.stream_receive_window is not None
+    refusals: list[tuple[bool, str, KeyPath]] = [
+        (
+            what is not None,
+            f"{what} have no receive window, which a slow application closes",
+            ("source",),
+        ),
+        (
+            flow.arrivals is not None,
+            "connections of the flow end before all their data are read",
+            ("arrivals",),
+        ),
+        (isinstance(flow.source, Web), "a browser reads its pages itself", ("source",)),
+        (
+            implementation(flow) is not None,
+            "this program reads its data itself",
+            ("transport", "implementation"),
+        ),
+        (
+            streams,
+            "unread data close the window of the connection, not of a stream",
+            ("transport", "stream_receive_window"),
+        ),
+        (
+            isinstance(flow.receiver, OptimisticAcking),
+            "an optimistic receiver keeps no data",
+            ("receiver",),
+        ),
+    ]
+    return next(((why, key) for applies, why, key in refusals if applies), None)
 
 
 def _check_pause(pause: Pause, at: KeyPath, duration_ns: int, report: Report) -> None:
