@@ -30,8 +30,9 @@ impl HostTimers {
     /// All timers expire at the exact time.
     pub const EXACT: Self = Self { tick: None, slack: Span::ZERO, resolution: Span::ZERO };
 
-    /// Returns when a timer of TCP expires that is set at `now` for `at` (`timer.c::calc_wheel_index`). It never expires early: its time is rounded up to ticks
-    /// (`usecs_to_jiffies`), and one level of the wheel later.
+    /// Returns when a timer of TCP expires that is set at `now` for `at`
+    /// (`timer.c::calc_wheel_index`). It never expires early: its time is rounded up to ticks
+    /// (`usecs_to_jiffies`), and to the next step of its level of the wheel.
     #[inline]
     pub fn on_wheel(&self, now: Time, at: Time) -> Time {
         match self.tick {
