@@ -292,7 +292,7 @@ def test_every_series_is_that_of_linux(
 
 @pytest.mark.slow
 def test_cubic_differs_by_its_root(backend: KernelBackend, jostles: KernelBackend) -> None:
-    # `tcp_cubic.c::cubic_root` approximates: after a loss at 348 packets it returns 6552, and the
+    # `cubic_root` of Linux approximates: after a loss at 348 packets it returns 6552, and the
     # largest integer whose cube does not exceed the number is 6554, in units of 1/1024 s.
     spec = spec_of(SCENARIO.replace('"reno"', '"cubic"').replace('"4 s"', '"10 s"'))
     ours, linux = jostles.run(spec), backend.run(spec)

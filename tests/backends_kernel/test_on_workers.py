@@ -23,7 +23,11 @@ SCENARIO = {
     "duration": "2 s",
     "repeats": 2,
     "bottleneck": {"rate": "5 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
-    "flows": [{"name": "one", "controller": "cubic", "rtt": "30 ms", "start_jitter": "9 ms"}],
+    "flows": [
+        {"name": "one", "controller": "cubic", "rtt": "30 ms", "start_jitter": "9 ms"},
+        # Workers get the module of this one, too.
+        {"name": "two", "controller": "copa", "rtt": "30 ms"},
+    ],
 }
 ELSEWHERE = Path("/nowhere/linux")
 
