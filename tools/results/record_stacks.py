@@ -110,7 +110,9 @@ def run(text: Mapping[str, Any], backend: Backend) -> dict[str, Any]:
 def table(rows: Mapping[str, Cells]) -> Iterator[str]:
     """Yield the lines of the table."""
     heads = [
-        f"{what}: {stack}" for what in ("Mbit/s", "queue, ms", "share") for stack in STACKS[:3]
+        f"{what} sim" if stack == "sim" else stack
+        for what in ("Mbit/s", "ms", "share")
+        for stack in ("sim", *STACKS[1:3])
     ]
     yield "| | " + " | ".join(heads) + " |"
     yield "| --- |" + " ---: |" * len(heads)
