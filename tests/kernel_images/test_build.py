@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from fake_toolchain import VERSION, FakeToolchain, write_program
+from jostle.backends.kernel import KernelBackend
 from jostle.errors import InputError, JostleError
 from jostle.kernel_images import (
     build,
@@ -32,6 +33,7 @@ from jostle.kernel_images.build import BuildError, Request
 from jostle.kernel_images.kernel_source import SourceError
 from jostle.kernel_images.verify import UnfitKernelError
 from jostle.safe_io import folder_lock
+from jostle.scenario import Scenario
 
 
 class Heard:
@@ -538,6 +540,44 @@ def test_a_real_build(cache: Path) -> None:
     assert done.version.startswith("6.1.")
     assert set(config.expected()) <= set(done.facts["controllers"])
     assert image_paths.image_version(done.folder / "linux") == done.version
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    os.environ.get("JOSTLE_TEST_KERNEL_BUILD") != "1",
+    reason="building a kernel takes minutes: set JOSTLE_TEST_KERNEL_BUILD=1",
+)
+def test_linux_is_the_same_without_hooks(
+    virtual_kernel: image_paths.Image, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = source_patches.HOOKS
+    plain = tuple(edit for edit in source_patches.EDITS if edit not in hooks)
+    monkeypatch.setattr(source_patches, "EDITS", plain)
+    monkeypatch.setattr(source_patches, "HOOKS", ())
+    config.digest.cache_clear()
+    try:
+        done, _ = carry_out(jobs=len(os.sched_getaffinity(0)))
+    finally:
+        config.digest.cache_clear()
+    flows = [
+        {"name": name, "controller": name, "rtt": "40 ms"} for name in ("bbr", "cubic", "westwood")
+    ]
+    document = {
+        "duration": "10 s",
+        "bottleneck": {
+            "rate": "50 Mbit/s",
+            "loss": "0.01 %",
+            "queue": {"kind": "drop_tail", "limit": "1 BDP"},
+        },
+        "flows": flows,
+    }
+    spec = Scenario.from_dict(document).plan(repeats=1).runs[0].spec
+    with_hooks, without = (
+        KernelBackend(image=image).run(spec) for image in (virtual_kernel, done.image)
+    )
+    assert with_hooks.backend_version != without.backend_version
+    assert with_hooks.flows.equals(without.flows, null_equal=True)
+    assert with_hooks.links.equals(without.links, null_equal=True)
 
 
 def until(true: object, timeout_s: float = 20.0) -> None:

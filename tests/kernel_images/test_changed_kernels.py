@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from fake_toolchain import VERSION, FakeToolchain
+from jostle.backends.kernel.kernel_controllers import KernelOffer
 from jostle.backends.registry import parse_backend
 from jostle.cli import status
 from jostle.errors import InputError
@@ -119,6 +120,23 @@ def test_a_copy_that_does_not_compile_is_left_out(patcher: FakeToolchain, tmp_pa
     assert done.facts["left_out"] == [ROOM, "bbr_415"]
     compiled = [call.split()[2] for call in patcher.calls if call.endswith(".o")]
     assert compiled == [f"net/sched/jostle/tcp_{name}.o" for name in sorted(source_patches.COPIES)]
+
+
+def test_one_hook_without_a_place_leaves_out_all(patcher: FakeToolchain, tmp_path: Path) -> None:
+    tree = unpacked(patcher, tmp_path / "tree")
+    file = tree / "net/ipv4/tcp_rate.c"
+    file.write_text(file.read_text().replace("rs->last_end_seq", "rs->last_seq"))
+    done = carry_out(tree=tree, name="theirs")
+    assert done.facts["left_out"] == [source_patches.WITHOUT_HOOKS]
+    assert KernelOffer(done.image).without_jostle == (
+        "the source of the kernel theirs has no place for the hooks for jostle's controllers"
+    )
+    # Each of them would not compile without the others.
+    copy = tmp_path / "copy"
+    shutil.copytree(tree, copy)
+    source_patches.apply(copy, is_foreign=True)
+    for hook in source_patches.HOOKS:
+        assert hook.after not in (copy / hook.file).read_text()
 
 
 @pytest.mark.parametrize("has_git", [True, False])
