@@ -79,7 +79,7 @@ BACKEND_TYPE = _Backend()
 _BACKEND_HELP = (
     "Run on this backend: "
     + "; ".join(f"{row.name}, {row.summary}" for row in BACKENDS.values())
-    + " (kernel:6.12, kernel:realtime, kernel:native)."
+    + " (kernel:6.12, kernel:jostle, kernel:realtime, kernel:native)."
 )
 
 jobs_option = click.option(
