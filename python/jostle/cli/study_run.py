@@ -114,13 +114,10 @@ def run_study(
         done.append((one, evaluations))
         points[one.id] = _points(runs) if with_points else []
         command = _command(one, backends, setups, words)
-        paths = [
-            _write(one, runs, evaluations, folder, command, elapsed_s=elapsed_s)
-            for folder in folders
-        ]
         if not quiet:
             _print(one, evaluations)
-        for path in paths:
+        for folder in folders:
+            path = _write(one, runs, evaluations, folder, command, elapsed_s=elapsed_s)
             echo(f"page: {path}", err=quiet)
     if as_csv:
         print_csv(_frame(done))
