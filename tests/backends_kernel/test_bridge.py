@@ -338,6 +338,19 @@ def test_a_second_visit_is_faster(backend: KernelBackend) -> None:
     assert inside == pytest.approx(completions(spec, SimBackend()), rel=0.02)
 
 
+def test_every_connection_of_a_flow_has_its_controller(backend: KernelBackend) -> None:
+    # Vivace draws random numbers, from a stream per connection.
+    many = (
+        SCENARIO.replace('"reno"', '"vivace"') + 'size = "100 kB"\narrivals = { load = "40 %" }\n'
+    )
+    spec = spec_of(many + SECOND.replace('"cubic"', '"copa"'))
+    inside, simulated = (
+        [flow["phases"]["overall"]["goodput_bps"] for flow in record.summary["flows"]]
+        for record in (backend.run(spec), SimBackend().run(spec))
+    )
+    assert inside == pytest.approx(simulated, rel=0.15)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "slow_start",

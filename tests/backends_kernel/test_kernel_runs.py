@@ -13,6 +13,7 @@ from pathlib import Path
 import pcapng
 import pytest
 from jostle.backends.kernel import KernelRunError
+from jostle.backends.kernel.kernel_controllers import KernelOffer
 from jostle.errors import RunCancelledError
 from jostle.kernel_images.image_paths import version_key
 from jostle.scenario import load
@@ -437,6 +438,7 @@ def test_a_controller_that_the_kernel_lacks_is_named(backend, monkeypatch):
     spec = spec_of()
     spec["flows"][0]["controller"] = {"name": "brr", "parameters": {}}
     monkeypatch.setattr(backend, "check", lambda _spec: None)
+    monkeypatch.setattr(backend, "_offer", KernelOffer())
     with pytest.raises(
         KernelRunError, match=r"no congestion control brr: there is bbr, (bbr_415, )?bic"
     ):

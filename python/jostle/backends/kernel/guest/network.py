@@ -42,6 +42,9 @@ _REASONS = {
 }
 """Error of the kernel → what it means for a module."""
 
+_SHOWN = 200
+"""Characters of a registration in a message."""
+
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 _SIOCETHTOOL = 0x8946
@@ -110,7 +113,8 @@ def register_controllers(registrations: Mapping[str, Any] | None, folder: Path) 
                     text = text[register.write(text) :]
         except OSError as error:
             said = "; ".join(_messages()[known:]) or error.strerror
-            raise GuestFailure(f"cannot register {line.strip()}: {said}") from error
+            # A file may be a part of the line.
+            raise GuestFailure(f"cannot register {line[:_SHOWN].strip()}: {said}") from error
 
 
 def available_controllers() -> list[str]:
