@@ -33,7 +33,8 @@ pub struct PacketPool {
 }
 
 struct Body {
-    buffer: Box<[u8]>,
+    /// Longer than the packet if it was filled with `fill`.
+    buffer: Vec<u8>,
     length: usize,
     entered: Time,
 }
@@ -55,12 +56,9 @@ impl PacketPool {
         &mut self,
         fill: impl FnOnce(&mut [u8]) -> Result<usize, E>,
     ) -> Result<PacketId, E> {
-        let number = self.free.pop().unwrap_or_else(|| {
-            let buffer = vec![0; self.slot_bytes].into_boxed_slice();
-            self.bodies.push(Body { buffer, length: 0, entered: Time::ZERO });
-            self.bodies.len() as u32 - 1
-        });
+        let number = self.free_slot();
         let body = &mut self.bodies[number as usize];
+        body.buffer.resize(self.slot_bytes, 0);
         match fill(&mut body.buffer) {
             Ok(length) => {
                 body.length = length;
@@ -71,6 +69,25 @@ impl PacketPool {
                 Err(error)
             }
         }
+    }
+
+    /// Allocates a slot for a packet, without copying it: `packet` is then an empty buffer of an
+    /// earlier packet.
+    pub fn exchange(&mut self, packet: &mut Vec<u8>) -> PacketId {
+        let number = self.free_slot();
+        let body = &mut self.bodies[number as usize];
+        body.length = packet.len();
+        std::mem::swap(&mut body.buffer, packet);
+        packet.clear();
+        PacketId(number, PacketClass::default())
+    }
+
+    /// Returns the number of a slot that is not in use.
+    fn free_slot(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.bodies.push(Body { buffer: Vec::new(), length: 0, entered: Time::ZERO });
+            self.bodies.len() as u32 - 1
+        })
     }
 
     /// Copies a packet into another slot. The copies may exceed the memory limit, which arriving
@@ -145,6 +162,25 @@ mod tests {
             (slots.get(two), slots.bodies.len(), slots.slots_in_use()),
             (&b"second"[..], 2, 2)
         );
+    }
+
+    #[test]
+    fn a_packet_is_exchanged_for_the_buffer_of_an_earlier_one() {
+        let mut slots = PacketPool::new(8, 1000);
+        let mut packet = b"first".to_vec();
+        let first = slots.exchange(&mut packet);
+        assert!(packet.is_empty());
+        assert_eq!(slots.get(first), b"first");
+        let copy = slots.copy(first);
+        slots.give_back(first);
+        packet.extend_from_slice(b"another");
+        assert_eq!(slots.exchange(&mut packet), first);
+        assert!(packet.is_empty() && packet.capacity() >= 5);
+        assert_eq!((slots.get(first), slots.get(copy)), (&b"another"[..], &b"first"[..]));
+        // It may be filled again.
+        slots.give_back(first);
+        let longer = put(&mut slots, b"8 bytes.");
+        assert_eq!((longer, slots.get(longer)), (first, &b"8 bytes."[..]));
     }
 
     #[test]

@@ -406,14 +406,8 @@ impl<H: Host> Simulation<H> {
             self.unroutable[i] += 1;
             return;
         }
-        let copied = self.shared.slots.fill(|buffer| {
-            buffer[..packet.len()].copy_from_slice(packet);
-            Ok::<_, std::convert::Infallible>(packet.len())
-        });
-        match copied {
-            Ok(slot) => self.directions[i].arrive(now, slot, &mut self.shared),
-            Err(never) => match never {},
-        }
+        let slot = self.shared.slots.exchange(&mut self.packet);
+        self.directions[i].arrive(now, slot, &mut self.shared);
     }
 }
 
