@@ -1,6 +1,7 @@
 //! One run, fully resolved. Names end with the unit. A key is optional only if the run may not have
 //! it, never because it has a default.
 
+mod algorithm;
 mod arrivals;
 mod datagrams;
 mod faults;
@@ -18,6 +19,7 @@ mod web;
 
 use std::collections::BTreeMap;
 
+pub use algorithm::*;
 pub use arrivals::*;
 pub use datagrams::*;
 pub use faults::*;
@@ -463,38 +465,6 @@ pub enum Transport {
     Udp,
     /// QUIC (RFC 9000).
     Quic,
-}
-
-/// An algorithm of the registry with a value for each of its parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Algorithm {
-    /// Name in the registry.
-    pub name: String,
-    /// Values by parameter name.
-    pub parameters: BTreeMap<String, ParameterValue>,
-}
-
-impl Algorithm {
-    /// Returns the name and the parameters.
-    pub fn named(&self) -> (&str, &BTreeMap<String, ParameterValue>) {
-        (&self.name, &self.parameters)
-    }
-
-    /// Name of the controller of flows without congestion control.
-    pub const NONE: &'static str = "none";
-
-    /// Returns whether the algorithm is a user-defined Python class, named `module:Class`, instead
-    /// of a registry entry.
-    pub fn is_python_controller(&self) -> bool {
-        self.name.contains(':') && !self.is_of_stack()
-    }
-
-    /// Returns whether the algorithm is part of the QUIC implementation ([`QUIC_CONTROLLERS`]),
-    /// such as `noq:cubic`.
-    pub fn is_of_stack(&self) -> bool {
-        quic::is_of_stack(&self.name)
-    }
 }
 
 /// Data that the application passes to the transport.
