@@ -380,6 +380,23 @@ pub fn receivers() -> Value {
     spec
 }
 
+/// A flow to a slow application on coarse hosts.
+pub fn slow() -> Value {
+    let mut spec = dumbbell();
+    let mut flow = flow("slow", json!({"kind": "bulk"}));
+    flow["reader"] = json!({
+        "rate_bps": 8_000_000,
+        "read_bytes": 65_536,
+        "pauses": [
+            {"at_ns": 0, "duration_ns": 500 * MS},
+            {"at_ns": 0, "duration_ns": 100 * MS, "every_ns": 1_000 * MS},
+        ],
+    });
+    flow["timers"] = json!({"hz": 250, "slack_ns": 50_000, "resolution_ns": 1_000_000});
+    spec["flows"] = json!([flow]);
+    spec
+}
+
 /// A queue or losses.
 fn part(kind: &str, parameters: Value) -> Value {
     json!({"kind": kind, "parameters": parameters})

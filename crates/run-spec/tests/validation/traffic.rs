@@ -1,7 +1,7 @@
 //! Rules for flows: transports, sources and receivers.
 
 use crate::common;
-use crate::common::{S, dumbbell, everything, hosts, many, pings, quic, receivers};
+use crate::common::{MS, S, dumbbell, everything, hosts, many, pings, quic, receivers, slow};
 use jostle_run_spec::RunSpec;
 use serde_json::json;
 
@@ -269,6 +269,42 @@ fn receivers_fit_their_flow() {
     spec["flows"][0]["receiver"] = json!({"kind": "hidden_ecn_marks"});
     let message = refusal(&spec);
     assert!(message.contains("expected absent: it is one of TCP"), "{message}");
+}
+
+#[test]
+fn readers_and_timers_are_within_their_ranges() {
+    assert!(RunSpec::from_json(&slow().to_string()).is_ok());
+    for (place, given, expected) in [
+        ("reader/rate_bps", json!(0), "reader.rate_bps"),
+        ("reader/rate_bps", json!(1_000_000_000_000_000u64), "reader."),
+        ("reader/read_bytes", json!(0), "reader.read_bytes"),
+        ("reader/pauses/0/duration_ns", json!(0), "reader.pauses[0].duration_ns"),
+        ("reader/pauses/1/every_ns", json!(100 * MS), "reader.pauses[1].every_ns"),
+        ("reader/pauses/0", json!({"at_ns": 0, "duration_ns": 1, "every_ns": 9}), "another pause"),
+        ("transport", json!("udp"), "udp"),
+        ("receiver", json!({"kind": "optimistic_acking", "lead": 0.5}), "keeps no data"),
+        ("timers/hz", json!(99), "timers.hz"),
+        ("timers/slack_ns", json!(200 * MS), "timers.slack_ns"),
+        ("timers/resolution_ns", json!(200 * MS), "timers.resolution_ns"),
+    ] {
+        let mut spec = slow();
+        let flow = &mut spec["flows"][0];
+        match flow.pointer_mut(&format!("/{place}")) {
+            Some(value) => *value = given,
+            None => flow[place] = given,
+        }
+        let message = refusal(&spec);
+        assert!(message.contains(expected), "{place}: {message}");
+    }
+    let mut spec = quic();
+    spec["flows"][0]["timers"] = slow()["flows"][0]["timers"].clone();
+    let message = refusal(&spec);
+    assert!(message.contains("the kernel's ticks"), "{message}");
+    let mut spec = quic();
+    spec["flows"][0]["reader"] = json!({"read_bytes": 1});
+    spec["flows"][0]["quic"]["stream_receive_window_bytes"] = json!(2_000);
+    let message = refusal(&spec);
+    assert!(message.contains("window of the connection"), "{message}");
 }
 
 #[test]
