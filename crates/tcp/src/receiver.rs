@@ -331,7 +331,8 @@ impl Receiver {
         // The application reads after TCP has decided on the ACK.
         self.window.on_read(now, bytes);
         // The application reads when all segments merged by the NIC have arrived.
-        let reopens = !self.merging && self.window.reopens(self.next, self.held_bytes());
+        let held_bytes = u64::from(self.ahead.len()) * self.window.segment_bytes();
+        let reopens = !self.merging && self.window.reopens(self.next, held_bytes);
         SegmentArrival { bytes, early, answers, reopens }
     }
 
