@@ -257,7 +257,7 @@ class Simulation:
 
 
 def _of_core(call: Callable[[], _T]) -> _T:
-    """Call the engine, whose errors are those of the user's input."""
+    """Call the engine, which refuses wrong input."""
     try:
         return call()
     except (ValueError, OverflowError) as error:

@@ -388,7 +388,7 @@ impl QuicEndpoint {
             }
             _ => stack,
         };
-        self.settings.timers.late(next)
+        self.settings.timers.with_slack(next)
     }
 
     /// Handles deadlines that have passed.

@@ -102,7 +102,7 @@ typedef struct jtk_transmit {
   uint8_t ecn;
 } jtk_transmit;
 
-// What the congestion control of a sender has at present. 0 means that a value is unknown.
+// State of a sender's congestion control. 0 means that a value is unknown.
 typedef struct jtk_sender_state {
   // Smoothed RTT in ns.
   uint64_t srtt_ns;

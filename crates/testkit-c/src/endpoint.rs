@@ -58,7 +58,7 @@ pub struct Transmit {
     pub ecn: u8,
 }
 
-/// What the congestion control of a sender has at present. 0 means that a value is unknown.
+/// State of a sender's congestion control. 0 means that a value is unknown.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SenderState {
@@ -308,7 +308,7 @@ impl Host for PacketHost {
 }
 
 impl Functions {
-    /// Returns a host with these functions, whose payloads are those of UDP or complete IP packets.
+    /// Returns a host with these functions, which exchange UDP payloads or complete IP packets.
     pub fn into_host(self, sends_packets: bool) -> Box<dyn Host> {
         if sends_packets {
             Box::new(PacketHost(self))

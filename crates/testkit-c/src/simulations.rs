@@ -46,7 +46,7 @@ pub(crate) fn remove_simulation(number: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Calls a function with a simulation, unless one of its own endpoints does.
+/// Calls a function with a simulation, unless one of its endpoints does.
 pub(crate) fn with_simulation<T>(
     number: u64,
     call: impl FnOnce(&mut Hosts) -> Result<T, Failure>,

@@ -42,7 +42,7 @@ pub fn for_each_seed(seeds: Range<u64>, test: impl Fn(u64)) {
 }
 
 fn run(seeds: Range<u64>, only: Option<u64>, file: Option<&SeedFile>, test: impl Fn(u64)) {
-    // The name of a closure is that of its function and `{{closure}}`. Unlike the name of the
+    // The name of a closure consists of its function's name and `{{closure}}`. Unlike the name of the
     // thread, it does not depend on the number of threads.
     let name = type_name_of_val(&test).trim_end_matches("::{{closure}}");
     let kept = file.map_or(Vec::new(), |file| file.seeds(name));

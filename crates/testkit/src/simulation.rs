@@ -192,7 +192,7 @@ impl<H: Host> Simulation<H> {
     /// of its [`sender_state`](Host::sender_state). A host on the left side is a client.
     ///
     /// The packets are encrypted: the log contains their types and sizes. A stack that writes a qlog
-    /// itself also knows their numbers and frames; its times are those of the simulation, too.
+    /// itself also knows their numbers and frames; its times are simulated, too.
     ///
     /// # Errors
     /// If `out` cannot be written. Later errors are returned by

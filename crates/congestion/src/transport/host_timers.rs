@@ -2,8 +2,8 @@
 
 use jostle_units::{Span, Time};
 
-/// Timers of the first level of the timer wheel expire on every tick, those of the next one on every
-/// eighth, and so on (`timer.c`: `LVL_CLK_SHIFT`).
+/// The first level of the timer wheel expires its timers on every tick, the next level on every
+/// eighth tick, and so on (`timer.c`: `LVL_CLK_SHIFT`).
 const LEVEL_SHIFT: u32 = 3;
 /// Ticks up to which a timer is on the first level (`LVL_SIZE` − 1).
 const FIRST_LEVEL_TICKS: u64 = 63;
@@ -43,7 +43,7 @@ impl HostTimers {
 
     /// Returns when a timer of high resolution expires that is set for `at`.
     #[inline]
-    pub fn late(&self, at: Time) -> Time {
+    pub fn with_slack(&self, at: Time) -> Time {
         let at = at + self.slack;
         match self.resolution.as_ns() {
             0 | 1 => at,
@@ -124,7 +124,7 @@ mod tests {
     fn exact_timers_expire_in_time() {
         let exact = HostTimers::EXACT;
         assert_eq!(exact.on_wheel(us(3), us(7)), us(7));
-        assert_eq!(exact.late(us(7)), us(7));
+        assert_eq!(exact.with_slack(us(7)), us(7));
         assert_eq!(hz(250).on_wheel(us(3), Time::NEVER), Time::NEVER);
         assert_eq!((exact.timeout_min(), hz(250).timeout_min()), (TIMEOUT_MIN, Span::from_ms(8)));
     }
@@ -134,7 +134,7 @@ mod tests {
         let slack = Span::from_us(50);
         let coarse = HostTimers { slack, resolution: Span::from_ms(1), ..HostTimers::EXACT };
         for (at_us, expiry_us) in [(0, 1_000), (950, 1_000), (951, 2_000)] {
-            assert_eq!(coarse.late(us(at_us)), us(expiry_us));
+            assert_eq!(coarse.with_slack(us(at_us)), us(expiry_us));
         }
     }
 }

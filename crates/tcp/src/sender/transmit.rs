@@ -205,7 +205,7 @@ impl Sender {
     #[inline]
     pub(super) fn must_wait(&mut self, now: Time) -> bool {
         let Some(departure) = self.pacer.waits_until(now) else { return false };
-        self.deadlines.pacing = self.options.timers.late(departure);
+        self.deadlines.pacing = self.options.timers.with_slack(departure);
         true
     }
 
