@@ -191,7 +191,7 @@ def test_a_store_pickles_without_whom_it_warns(tmp_path):
 def test_rows_of_backends():
     names = [option.name for row in BACKENDS.values() for option in row.options]
     assert len(names) == len(set(names))
-    assert BACKENDS["kernel"].options[1] == Option("kernel_version")
+    assert Option("kernel_version") in BACKENDS["kernel"].options
     with pytest.raises(InputError, match="has no `kernel` to choose: use the backend `kernel`"):
         create("sim", kernel="virtual")
     with pytest.raises(InputError, match="no kernel `magic`: choose one of virtual, realtime"):

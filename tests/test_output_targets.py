@@ -111,7 +111,7 @@ def test_folders_have_formats() -> None:
     ("backend", "message"),
     [
         ("kernle", "no backend `kernle`; did you mean `kernel`?"),
-        ("kernel:fast", "has no `fast`: there is virtual, realtime, native, or a version"),
+        ("kernel:fast", "has no `fast`: there is virtual, realtime, native, jostle, or a version"),
         ("kernel:6.1:6.12", "has no `6.12`"),
         ("sim:6.1", "the backend `sim` has no `6.1`: there is none"),
     ],

@@ -289,6 +289,7 @@ OTHERS: Final = {
     "store.maintenance.sql_question": "the same, which `store.parquet_files` checks before",
     "store.maintenance.duckdb_files": "the same, which `store.parquet_files` checks before",
     "gym.policy": "a policy, of which the engine reads the content as in the row `policy`",
+    "kernel_images.bridge": "a module that jostle itself compiled, in the user's cache",
     "kernel_images.controller_modules": "modules that jostle itself compiled, in the user's cache",
     "kernel_images.image_paths": "facts of a kernel that jostle itself built, in the user's cache",
     "backends.kernel.remote_workers": "the same, sent to a worker of the user's own cluster",
