@@ -48,7 +48,7 @@ def test_the_page_says_how_it_is_had_again(jostle, folder):
     assert code == 0, err
     page = (folder.parent / "reports" / "small.html").read_text()
     assert f"<pre>jostle study run {path} --backend sim --repeats 2 --allow-code</pre>" in page
-    assert re.search(r"\d+ runs\. Those that were not in the store took \d+ s with \d+ cores", page)
+    assert re.search(r"\d+ runs\. The command that wrote this page spent \d+ s on runs that", page)
 
 
 def test_the_json_document(jostle):

@@ -331,8 +331,8 @@ impl Receiver {
         // The application reads after TCP has decided on the ACK.
         self.window.on_read(now, bytes);
         // The application reads when all segments merged by the NIC have arrived.
-        let held_bytes = u64::from(self.ahead.len()) * self.window.segment_bytes();
-        let reopens = !self.merging && self.window.reopens(self.next, held_bytes);
+        let occupied_bytes = u64::from(self.ahead.len()) * self.window.segment_bytes();
+        let reopens = !self.merging && self.window.reopens(self.next, occupied_bytes);
         SegmentArrival { bytes, early, answers, reopens }
     }
 
@@ -367,13 +367,13 @@ impl Receiver {
         debug_assert!(bytes <= self.backlog_bytes, "{bytes} of {}", self.backlog_bytes);
         self.keep_unread(self.backlog_bytes - bytes);
         self.window.on_read(now, bytes);
-        let held_bytes = self.held_bytes();
-        let due = self.is_ack_due_after_read() || self.window.reopens(self.next, held_bytes);
+        let occupied_bytes = self.occupied_bytes();
+        let due = self.is_ack_due_after_read() || self.window.reopens(self.next, occupied_bytes);
         due.then(|| self.build_window_update(now))
     }
 
     /// Returns how much of the window out-of-order and unread data occupy (`tcp.h::tcp_space`).
-    pub(super) fn held_bytes(&self) -> u64 {
+    pub(super) fn occupied_bytes(&self) -> u64 {
         let segments = self.ahead.len() + self.unread + self.backlog;
         if self.reading == Reading::Slowly {
             return self.window.coalesced_bytes(segments);
@@ -437,7 +437,7 @@ impl Receiver {
     /// Grows the window. While it grows, each segment is acknowledged immediately.
     fn grow_window(&mut self) {
         // The window grows only into free space.
-        let is_full = self.reading == Reading::Slowly && self.window.is_full(self.held_bytes());
+        let is_full = self.reading == Reading::Slowly && self.window.is_full(self.occupied_bytes());
         if !is_full && self.window.grow() {
             // Like Linux (`|= 1`): an even number of quick ACKs does not decrease, either. A branch
             // instead of `|=`, because the compiler would write a single byte, which delays the

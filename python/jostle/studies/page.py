@@ -103,7 +103,7 @@ def page(
     answer
         The result of the study in a sentence.
     elapsed_s
-        Wall time of the runs that were not in the store.
+        Wall time of all runs of the command.
     """
     first_column, first = next(iter(evaluations.items()))
     named = by_setup(evaluations, first_column.backend)
@@ -207,7 +207,7 @@ def _provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
 
 
 def _run_time(columns: Iterable[Runs], elapsed_s: float) -> str:
-    """Return how long the runs took, and where."""
+    """Return the number of runs, and how long those of the command took."""
     ids = {
         one.run.run_id
         for runs in columns
@@ -216,9 +216,9 @@ def _run_time(columns: Iterable[Runs], elapsed_s: float) -> str:
     }
     size, unit = next(pair for pair in _TIMES if elapsed_s >= 2 * pair[0] or pair[0] == 1)
     return (
-        f"{len(ids)} runs. Those that were not in the store took {elapsed_s / size:.0f} {unit} "
-        f"with {available_cores()} cores (Python {platform.python_version()}, "
-        f"{platform.system()} on {platform.machine()})."
+        f"{len(ids)} runs. The command that wrote this page spent {elapsed_s / size:.0f} {unit} on "
+        f"runs that were not in the store, on a machine with {available_cores()} cores "
+        f"(Python {platform.python_version()}, {platform.system()} on {platform.machine()})."
     )
 
 

@@ -106,7 +106,7 @@ impl Receiver {
         }
         let offered = self.window.end().saturating_sub(self.acked);
         self.leave_quick_mode_if_narrow();
-        self.unread_bytes() > 0 && self.window.free_segments(self.held_bytes()) < offered
+        self.unread_bytes() > 0 && self.window.free_segments(self.occupied_bytes()) < offered
     }
 
     /// Returns whether a read sends the ACK that waited for it: of a second segment, or of the end of
@@ -123,7 +123,7 @@ impl Receiver {
     /// Ends the immediate ACKs if more than half of the buffer is occupied
     /// (`tcp_output.c::__tcp_select_window`).
     fn leave_quick_mode_if_narrow(&mut self) {
-        if self.window.is_half_full(self.held_bytes()) {
+        if self.window.is_half_full(self.occupied_bytes()) {
             self.quick = 0;
         }
     }
@@ -175,7 +175,7 @@ impl Receiver {
         if self.reading == Reading::Slowly {
             self.leave_quick_mode_if_narrow();
         }
-        self.window.offer(self.next, self.held_bytes())
+        self.window.offer(self.next, self.occupied_bytes())
     }
 
     /// Marks all data received so far as acknowledged by the next [`build_ack`](Self::build_ack).

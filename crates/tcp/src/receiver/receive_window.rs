@@ -107,42 +107,42 @@ impl ReceiveWindow {
         u64::from(segments) * memory_bytes / 2
     }
 
-    /// Returns the number of full-sized segments that fit while data occupy `held_bytes` of it,
+    /// Returns the number of full-sized segments that fit while data occupy `occupied_bytes` of it,
     /// or 0 if less than a sixteenth of it is free (`tcp_output.c::__tcp_select_window`).
     #[inline]
-    pub fn free_segments(&self, held_bytes: u64) -> u32 {
-        let free = self.most_bytes.saturating_sub(held_bytes);
+    pub fn free_segments(&self, occupied_bytes: u64) -> u32 {
+        let free = self.most_bytes.saturating_sub(occupied_bytes);
         if free < self.most_bytes / 16 { 0 } else { self.mss.divide(free.min(self.bytes)) as u32 }
     }
 
     /// Returns whether less than half of the window is free.
-    pub const fn is_half_full(&self, held_bytes: u64) -> bool {
-        self.most_bytes.saturating_sub(held_bytes) < self.most_bytes / 2
+    pub const fn is_half_full(&self, occupied_bytes: u64) -> bool {
+        self.most_bytes.saturating_sub(occupied_bytes) < self.most_bytes / 2
     }
 
     /// Returns whether the window has no free space to grow into (`tcp_input.c::tcp_grow_window`).
-    pub const fn is_full(&self, held_bytes: u64) -> bool {
-        self.most_bytes.saturating_sub(held_bytes) <= self.bytes
+    pub const fn is_full(&self, occupied_bytes: u64) -> bool {
+        self.most_bytes.saturating_sub(occupied_bytes) <= self.bytes
     }
 
-    /// Returns whether to send a window update after a read that left `held_bytes` in the
+    /// Returns whether to send a window update after a read that left `occupied_bytes` in the
     /// buffer: the window beyond `next` could be twice as large as the sender assumes, or is no
     /// longer zero (`tcp.c::tcp_cleanup_rbuf`).
     #[inline]
-    pub fn reopens(&self, next: u32, held_bytes: u64) -> bool {
+    pub fn reopens(&self, next: u32, occupied_bytes: u64) -> bool {
         let twice = 2 * self.offered.saturating_sub(next);
         // Most windows are more than half open, so that the free space need not be computed.
         u64::from(twice) * self.segment_bytes() <= self.most_bytes
             && twice <= self.segments()
-            && self.free_segments(held_bytes) >= twice.max(1)
+            && self.free_segments(occupied_bytes) >= twice.max(1)
     }
 
     /// Returns the number of segments that the sender may send beyond `next` while data occupy
-    /// `held_bytes`. The end of the window never moves back
+    /// `occupied_bytes`. The end of the window never moves back
     /// (`tcp_output.c::tcp_select_window`).
     #[inline]
-    pub fn offer(&mut self, next: u32, held_bytes: u64) -> u32 {
-        self.offered = self.offered.max(next.saturating_add(self.free_segments(held_bytes)));
+    pub fn offer(&mut self, next: u32, occupied_bytes: u64) -> u32 {
+        self.offered = self.offered.max(next.saturating_add(self.free_segments(occupied_bytes)));
         self.offered - next
     }
 }

@@ -14,9 +14,28 @@ import select
 import socket
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .clock import sleep_until
+
+
+@dataclass
+class _Messages:
+    """The unread bytes of a message, if there are messages, and the messages after it."""
+
+    left_bytes: int | None
+    take: Callable[[], int | None]
+
+    def end_with(self, taken_bytes: int) -> bool:
+        """Count data that was read. Returns whether the last message is complete."""
+        if self.left_bytes is None:
+            return False
+        self.left_bytes -= taken_bytes
+        if self.left_bytes:
+            return False
+        self.left_bytes = self.take()
+        return self.left_bytes is None
 
 
 def read_slowly(
@@ -40,6 +59,7 @@ def read_slowly(
     readable = select.poll()
     readable.register(connection, select.POLLIN)
     buffer = bytearray(1)
+    messages = _Messages(left_bytes, take)
     while True:
         readable.poll()
         now_ns = time.monotonic_ns() - start_ns
@@ -50,8 +70,8 @@ def read_slowly(
         # A read may contain the ends of several messages.
         while read_bytes < reader.read_bytes:
             limit_bytes = reader.read_bytes - read_bytes
-            if left_bytes is not None:
-                limit_bytes = min(limit_bytes, left_bytes)
+            if messages.left_bytes is not None:
+                limit_bytes = min(limit_bytes, messages.left_bytes)
             if len(buffer) < limit_bytes:
                 buffer = bytearray(limit_bytes)
             try:
@@ -62,12 +82,8 @@ def read_slowly(
             if not taken_bytes:
                 return
             read_bytes += taken_bytes
-            if left_bytes is not None:
-                left_bytes -= taken_bytes
-                if not left_bytes:
-                    left_bytes = take()
-                    if left_bytes is None:
-                        return
+            if messages.end_with(taken_bytes):
+                return
         reader.on_read(at_ns, read_bytes)
 
 
@@ -95,20 +111,15 @@ def read_messages(
     readable = select.poll()
     readable.register(connection, select.POLLIN)
     awaited_bytes = 0
+    messages = _Messages(left_bytes, take)
     while True:
         wanted_bytes, limit_bytes = portion_bytes, most_bytes
-        if left_bytes is not None and left_bytes <= portion_bytes:
-            wanted_bytes = limit_bytes = left_bytes
+        if messages.left_bytes is not None and messages.left_bytes <= portion_bytes:
+            wanted_bytes = limit_bytes = messages.left_bytes
         if awaited_bytes != wanted_bytes:
             awaited_bytes = wanted_bytes
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, awaited_bytes)
         readable.poll()
         taken_bytes = connection.recv_into(buffer, limit_bytes, socket.MSG_TRUNC)
-        if not taken_bytes:
+        if not taken_bytes or messages.end_with(taken_bytes):
             return
-        if left_bytes is not None:
-            left_bytes -= taken_bytes
-            if not left_bytes:
-                left_bytes = take()
-                if left_bytes is None:
-                    return
