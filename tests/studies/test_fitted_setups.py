@@ -64,9 +64,9 @@ def test_claims_are_counted_by_half() -> None:
     ("found", "said"),
     [
         (("a", "b"), "1 hold in the setup fitted and 1 in the best other setup, short fades. "
-                     "It does not explain more."),
+                     "The fit explains no more."),
         (("b", "c"), "2 hold in the setup fitted and 1 in the best other setup, short fades. "
-                     "It explains more."),
+                     "The fit explains more."),
     ],
 )  # fmt: skip
 def test_the_best_other_setup_is_the_baseline(found: tuple[str, ...], said: str) -> None:

@@ -52,7 +52,7 @@ def fit_sentence(file: StudyFile, evaluations: Evaluations) -> str:
     if fitted is None or not others:
         return ""
     best = max(others, key=lambda one: held[one])
-    said = "It explains more" if held[fitted] > held[best] else "It does not explain more"
+    said = "The fit explains more" if held[fitted] > held[best] else "The fit explains no more"
     return (
         f"Of {len(tests)} claims that the fit did not use, {held[fitted]} hold in the setup "
         f"{fitted.setup_title} and {held[best]} in the best other setup, {best.title}. {said}."
