@@ -21,7 +21,8 @@ from jostle.backends.kernel import KernelBackend, captures, job
 from jostle.backends.kernel.guest import capture, qdisc_check
 from jostle.backends.kernel.guest.capture import Capture
 from jostle.backends.kernel.guest.failure import GuestFailure
-from jostle.backends.kernel.guest.namespaces import Host, batch
+from jostle.backends.kernel.guest.namespaces import Host
+from jostle.backends.kernel.guest.netlink import Device, Netlink
 from jostle.kernel_images import Image
 from jostle.results.time_sequence import read
 
@@ -217,10 +218,14 @@ def wire():
     except PermissionError:
         pytest.skip("only root makes network namespaces")
     a, b = hosts["s0"], hosts["r0"]
-    batch("ip", [f"link add out netns {a.path} type veth peer name in netns {b.path}"])
-    for number, (host, device) in enumerate([(a, "out"), (b, "in")], start=1):
-        up = [f"address add 10.{number}.0.1/8 dev {device}", f"link set dev {device} up"]
-        host.batch("ip", up)
+    Netlink().add_veth("out", a.descriptor, "in", b.descriptor, bytes.fromhex("020000000001"))
+    for number, (host, name) in enumerate([(a, "out"), (b, "in")], start=1):
+        with host.entered():
+            device = Device(name)
+        device.add_address(f"10.{number}.0.1")
+        device.enable()
+        device.route(f"10.{3 - number}.0.1")
+        device.close()
     yield hosts
     for host in hosts.values():
         os.close(host.descriptor)
@@ -316,16 +321,17 @@ def test_disciplines_that_are_lacking_are_named_together(monkeypatch):
     hosts = [
         {"tc": ["qdisc add dev q root handle 1: htb default 10", "class add dev q parent 1: htb"]},
         {"tc": ["qdisc add dev q parent 1:10 handle 10: codel limit 7"]},
-        {"tc": ["qdisc add dev back root handle 1: netem delay 4us"]},
+        {"delays_us": {"back": 4}},
         {"tc": ["qdisc add dev q parent 1:10 handle 10: bfifo limit 7"]},
     ]
+    hosts = [{"tc": [], "delays_us": {}} | host for host in hosts]
     asked = []
 
-    def is_there(kind: str) -> bool:
+    def knows(device: Device, kind: str) -> bool:
         asked.append(kind)
         return kind == "htb"
 
-    monkeypatch.setattr(qdisc_check, "_is_there", is_there)
+    monkeypatch.setattr(Device, "knows", knows)
     try:
         with pytest.raises(GuestFailure) as told:
             qdisc_check.check(hosts)
@@ -338,7 +344,7 @@ def test_disciplines_that_are_lacking_are_named_together(monkeypatch):
 def test_the_kernel_is_asked_for_disciplines():
     try:
         with Host("probe").entered():
-            assert not qdisc_check._is_there("nonesuch")
+            assert not Device("lo").knows("nonesuch")
     except PermissionError:
         pytest.skip("only root makes network namespaces")
 

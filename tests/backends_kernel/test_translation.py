@@ -14,7 +14,7 @@ from jostle.backends.kernel import (
     tc_queues,
 )
 from jostle.backends.kernel.guest.sampling import moments_ns
-from jostle.backends.kernel.topology import Burst, Machine, topology
+from jostle.backends.kernel.topology import Burst, Machine, Route, topology
 from jostle.kernel_images import Image
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of
@@ -44,36 +44,34 @@ def test_a_dumbbell():
         "burst 200 cburst 200 quantum 1514",
         "qdisc add dev queue parent 1:10 handle 10: bfifo limit 100000",
     ]
-    assert made.hosts["z0"].ip == ["route add 10.2.0.1 dev to.r0"]
+    assert made.hosts["z0"].routes == [Route("10.2.0.1", "to.r0")]
     assert made.timetable == []
 
 
 def test_the_return_delay_makes_up_for_htb_that_hands_over_at_the_beginning():
-    # 40 ms, and 1514 bytes at 20 Mbit/s, in whole microseconds as `tc` wants them.
-    (command,) = topology(spec_of(), MACHINE).hosts["r0"].tc
-    expected_us = 40_000 + round(1514 * 8 / 20)
-    assert command == f"qdisc add dev back root handle 1: netem limit 1000000 delay {expected_us}us"
+    # 40 ms, and 1514 bytes at 20 Mbit/s, in whole microseconds.
+    delays_us = topology(spec_of(), MACHINE).hosts["r0"].delays_us
+    assert delays_us == {"back": 40_000 + round(1514 * 8 / 20)}
 
 
 def test_sending_times_of_every_link_and_of_the_card_count():
     spec = spec_of(PARKING_LOT)
     spec["flows"][0]["nic_rate_bps"] = 100_000_000
-    (command,) = topology(spec, MACHINE).hosts["r0"].tc
+    delays_us = topology(spec, MACHINE).hosts["r0"].delays_us
     sending_us = 1514 * 8 / 20 + 1514 * 8 / 10 + 66 * 8 / 1 + 1514 * 8 / 100
-    delay_us = int(command.split()[-1].removesuffix("us"))
-    assert delay_us == pytest.approx(40_000 - 5_000 + sending_us, abs=1)
+    assert delays_us["back"] == pytest.approx(40_000 - 5_000 + sending_us, abs=1)
 
 
 def test_links_in_a_row_share_routers_and_part_by_address():
     made = topology(spec_of(PARKING_LOT), MACHINE)
     assert ("z0", "to.1", "a1", "in.z0") in made.wires
     assert ("s1", "out", "a1", "in.s1") in made.wires
-    assert made.hosts["z0"].ip == ["route add 10.2.0.1 dev to.1"]
-    assert made.hosts["z1"].ip == ["route add 10.2.0.1 dev to.r0", "route add 10.2.0.2 dev to.r1"]
+    assert made.hosts["z0"].routes == [Route("10.2.0.1", "to.1")]
+    assert made.hosts["z1"].routes == [Route("10.2.0.1", "to.r0"), Route("10.2.0.2", "to.r1")]
     # The long flow's ACKs cross the third link; the short one's go straight home.
     assert ("r0", "back", "a2", "in.r0") in made.wires
     assert ("z2", "to.s0", "s0", "back") in made.wires
-    assert made.hosts["z2"].ip == ["route add 10.1.0.1 dev to.s0"]
+    assert made.hosts["z2"].routes == [Route("10.1.0.1", "to.s0")]
     assert ("r1", "back", "s1", "back") in made.wires
     assert len(made.wires) == len(set(made.wires))
 
@@ -117,7 +115,7 @@ def test_steps_of_a_rate_change_the_class_and_the_delays():
     assert (first["at_ns"], first["host"]) == (2 * 10**9, "a0")
     assert "class change dev queue parent 1: classid 1:10 htb rate 5000000bit" in first["tc"][0]
     assert (second["at_ns"], second["host"]) == (2 * 10**9, "r0")
-    assert second["tc"][0].endswith(f"delay {40_000 + round(1514 * 8 / 5)}us")
+    assert second["delays_us"] == {"back": 40_000 + round(1514 * 8 / 5)}
 
 
 def test_ends_of_a_flow():
@@ -133,7 +131,7 @@ def test_ends_of_a_flow():
         "qdisc add dev out root handle 1: tbf rate 50000000bit burst 1514 limit 1000000000",
         "qdisc add dev out parent 1: handle 10: fq",
     ]
-    assert "route add default dev out src 10.1.0.1 initcwnd 4" in sender.ip
+    assert sender.routes == [Route(None, "out", "10.1.0.1", 4)]
     assert sender.sysctls["net.ipv4.tcp_rmem"] == "4096 2000000 2000000"
     assert sender.sysctls["net.ipv4.tcp_ecn"] == "1"
 
@@ -180,14 +178,14 @@ def test_links_with_packets_of_other_sizes_are_disciplines_of_our_own():
     spec["flows"][1]["mtu_bytes"] = 1500
     assert impairment_playback.own_links(spec) == {0}
     # They hand packets over when their sending ends; of the card, tbf does so when it begins.
-    (command,) = topology(spec, OWN).hosts["r0"].tc
-    assert command.endswith(f"delay {35_000 + round(9014 * 8 / 100)}us")
+    delays_us = topology(spec, OWN).hosts["r0"].delays_us
+    assert delays_us == {"back": 35_000 + round(9014 * 8 / 100)}
 
 
 def test_a_full_packet_of_the_flow_is_what_htb_and_the_card_send():
     made = topology(spec_of(MTUS), MACHINE).hosts
     first_us, second_us = 590 * 8 / 20, 590 * 8 / 10
-    assert made["r1"].tc[0].endswith(f"delay {round(35_000 + first_us + second_us)}us")
+    assert made["r1"].delays_us == {"back": round(35_000 + first_us + second_us)}
     # tbf drops what is larger than its burst.
     assert "burst 9014 " in made["s0"].tc[0]
 
@@ -267,7 +265,7 @@ def test_a_link_that_tc_has_no_words_for_is_one_discipline():
     }
     assert made.hosts["a0"].tc == ["qdisc add dev queue parent 1:1 handle 10: bfifo limit 100000"]
     # It hands packets over when their sending ends.
-    assert made.hosts["r0"].tc[0].endswith("delay 40000us")
+    assert made.hosts["r0"].delays_us == {"back": 40_000}
     (places,) = made.queues
     assert (places["queue"]["handle"], places["losses"]["kind"]) == (0x100000, "jostle_link")
 

@@ -31,18 +31,23 @@ CLOCK_STARTS_NS = 1_700_000_000 * 10**9
 
 _INIT = """\
 #!/bin/sh
-mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /run
-mount -t hostfs -o {writable} none {writable}
+mount --all --fstab {mounts}
 (
 {exports}
 exec {command} </dev/null
 )
 echo "{token} $?"
 sync
-poweroff -f 2>/dev/null
-# Without systemd there may be no poweroff; the kernel itself can.
+# Without a process, and in systems that lack `poweroff`.
 echo o >/proc/sysrq-trigger
-while :; do sleep 1; done
+while :; do sleep 1; poweroff -f; done
+"""
+
+_MOUNTS = """\
+proc /proc proc
+sysfs /sys sysfs
+tmpfs /run tmpfs
+none {writable} hostfs {writable}
 """
 
 
@@ -130,15 +135,16 @@ def run_guest(
     if image.path is None:
         raise ValueError(f"a {image.kind} kernel runs already")
     token = f"jostle-guest-ended-{uuid.uuid4().hex}"
-    text = _init(script, environment, token)
     host = {**os.environ, "TMPDIR": str(_memory_folder(memory_mb))}
     with _folder() as folder:
-        init = folder / "init"
+        init, mounts = folder / "init", folder / "mounts"
+        text = _init(script, environment, token, mounts)
         try:
             init.write_text(text, "utf-8")
             init.chmod(0o755)
+            mounts.write_text(_mounts(script), "utf-8")
         except OSError as error:
-            raise GuestError(f"cannot write {init}: {error.strerror}") from error
+            raise GuestError(f"cannot write {error.filename}: {error.strerror}") from error
         command = _command_line(image, init, memory_mb, seed, clock_starts_ns)
         return _watch(command, host, token, timeout_s, cancelled)
 
@@ -223,7 +229,7 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if re.search(r"\s", text) else text
 
 
-def _init(script: Path, environment: Mapping[str, str], token: str) -> str:
+def _init(script: Path, environment: Mapping[str, str], token: str, mounts: Path) -> str:
     """Return the script of the guest's first process.
 
     It sets the environment. The kernel's command line is limited to 4096 characters and would
@@ -235,6 +241,13 @@ def _init(script: Path, environment: Mapping[str, str], token: str) -> str:
             raise ValueError(f"not a name of an environment variable: {name!r}")
     exports = "\n".join(f"export {name}={shlex.quote(v)}" for name, v in variables.items())
     program = [*_interpreter(script), str(script.resolve())]
+    return _INIT.format(
+        exports=exports, command=shlex.join(program), token=token, mounts=shlex.quote(str(mounts))
+    )
+
+
+def _mounts(script: Path) -> str:
+    """Return the file systems of the guest, with the script's folder, as in fstab(5)."""
     folder = str(script.resolve().parent)
     if "," in folder:
         # `mount` would split it into several options, and mount another folder.
@@ -242,10 +255,8 @@ def _init(script: Path, environment: Mapping[str, str], token: str) -> str:
             f"the folder of temporary files has a comma in its name: {folder}; "
             "set TMPDIR to another one"
         )
-    writable = shlex.quote(folder)
-    return _INIT.format(
-        exports=exports, command=shlex.join(program), token=token, writable=writable
-    )
+    escaped = re.sub(r"[\s\\]", lambda found: f"\\{ord(found[0]):03o}", folder)
+    return _MOUNTS.format(writable=escaped)
 
 
 def _interpreter(script: Path) -> list[str]:

@@ -22,6 +22,7 @@ from jostle.backends.kernel.packet_sizes import PACKET_BYTES
 from jostle.backends.kernel.topology import (
     EVERYWHERE,
     ROUTER,
+    Route,
     Topology,
     lay_own_link,
     lay_route,
@@ -146,14 +147,12 @@ def _lay_host(made: Topology, number: int, host: NetworkHost) -> None:
     added = made.host(name)
     added.sysctls |= {**EVERYWHERE, **_TCP_BUFFERS, **_RIGHTS}
     added.sysctls["net.ipv4.tcp_congestion_control"] = host.controller
-    added.ip += [
-        f"address add {address}/32 dev lo",
-        f"route add default dev out src {address}",
-        # UDP_SEGMENT bursts leave the host as packets, as in `topology`.
-        "link set dev out gso_max_segs 1",
-    ]
+    added.addresses.append(address)
+    added.routes.append(Route(None, "out", address))
+    # UDP_SEGMENT bursts leave the host as packets, as in `topology`.
+    added.single_segment.append("out")
     last = f"z{host.up[-1]}" if host.up else name
-    lay_route(made, (name, "out"), host.up, (_CORE, f"in.{last}"), "default")
+    lay_route(made, (name, "out"), host.up, (_CORE, f"in.{last}"), None)
     first = f"a{host.down[0]}" if host.down else name
     lay_route(made, (_CORE, f"to.{first}"), host.down, (name, "in"), address)
     made.host(_CORE).route(address, f"to.{first}")

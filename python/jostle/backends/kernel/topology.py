@@ -38,7 +38,7 @@ from jostle.backends.kernel import (
     tc_queues,
 )
 from jostle.backends.kernel.addresses import receiver_address, sender_address
-from jostle.backends.kernel.guest.netlink import ROOT
+from jostle.backends.kernel.guest.netlink import NETEM_PACKETS, ROOT
 from jostle.run_spec import FlowSpec, LinkSpec
 from jostle.scenario.flow_links import (
     crossed_links,
@@ -55,8 +55,6 @@ _ROUTERS = ("a", "m", "z")
 ROOT_HANDLE, LEAF_HANDLE = 0x10000, 0x100000
 """Handles `1:` and `10:`."""
 
-# The queue of netem must hold all packets in transit; its default is 1000 packets.
-_NETEM_LIMIT = 1_000_000
 # The NIC's queue is limited by TCP small queues, far below this limit.
 _NIC_LIMIT_BYTES = 1_000_000_000
 _PACED = "fq"
@@ -105,6 +103,26 @@ class Machine:
         return impairment_playback.own_links(spec) if self.own else frozenset()
 
 
+@dataclass(frozen=True)
+class Route:
+    """An IPv4 route through a device.
+
+    Attributes
+    ----------
+    destination
+        An address, or None for all without a route of their own.
+    source
+        Address of packets that have none.
+    initial_window_packets
+        Initial window of connections, if the route sets it.
+    """
+
+    destination: str | None
+    device: str
+    source: str | None = None
+    initial_window_packets: int | None = None
+
+
 @dataclass
 class Host:
     """A network namespace.
@@ -113,28 +131,41 @@ class Host:
     ----------
     mtu_bytes
         MTU of each of its devices.
-    sysctls, ip, tc
-        Settings, and commands of `ip` and `tc`.
+    sysctls
+        Settings.
+    addresses
+        IPv4 addresses, of the loopback device.
+    routes
+        Routes in order; the first to a destination is used.
+    single_segment
+        Devices that pass a packet of a segmentation offload as several.
     merging
         Devices with GRO.
     disciplines
         jostle's qdiscs, created before the `tc` commands: device, kind, handle, parent, and the
         file with the options.
+    delays_us
+        Delays of devices, by netem.
+    tc
+        Commands of `tc`.
     """
 
     name: str
     mtu_bytes: int = packet_sizes.MTU_BYTES
     sysctls: dict[str, str] = field(default_factory=dict)
-    ip: list[str] = field(default_factory=list)
+    addresses: list[str] = field(default_factory=list)
+    routes: list[Route] = field(default_factory=list)
+    single_segment: list[str] = field(default_factory=list)
     merging: list[str] = field(default_factory=list)
     disciplines: list[dict[str, Any]] = field(default_factory=list)
+    delays_us: dict[str, int] = field(default_factory=dict)
     tc: list[str] = field(default_factory=list)
 
-    def route(self, address: str, device: str) -> None:
+    def route(self, destination: str | None, device: str) -> None:
         """Add a route, unless it was added already."""
-        line = f"route add {address} dev {device}"
-        if line not in self.ip:
-            self.ip.append(line)
+        route = Route(destination, device)
+        if route not in self.routes:
+            self.routes.append(route)
 
 
 @dataclass
@@ -148,7 +179,7 @@ class Topology:
     queues
         Location of each link's queue, and of its random losses.
     timetable
-        Commands of `tc`, and routes through devices, that are due during the run.
+        Commands of `tc`, delays, and routes through devices, that are due during the run.
     """
 
     hosts: dict[str, Host] = field(default_factory=dict)
@@ -199,7 +230,7 @@ def _lay_routers(made: Topology, number: int) -> tuple[Host, Host]:
     enters, leaves = made.host(f"a{number}"), made.host(f"z{number}")
     for router in (enters, leaves):
         router.sysctls |= ROUTER
-    enters.ip.append(f"route add default dev {_QUEUE}")
+    enters.route(None, _QUEUE)
     return enters, leaves
 
 
@@ -294,7 +325,7 @@ def _lay_link(
     else:
         middle = made.host(f"m{number}")
         middle.sysctls |= ROUTER
-        middle.ip.append(f"route add default dev {_FAR}")
+        middle.route(None, _FAR)
         middle.tc.append(f"qdisc add dev {_FAR} root handle 1: {far}")
         made.wire(enters.name, _QUEUE, middle.name, "in")
         made.wire(middle.name, _FAR, leaves.name, "in")
@@ -313,7 +344,7 @@ def _far_side(link: LinkSpec) -> str | None:
     words = []
     delay_ns = link["delay"]["steps"][0]["delay_ns"]
     if delay_ns:
-        words.append(f"delay {_microseconds(delay_ns)}")
+        words.append(f"delay {_microseconds(delay_ns)}us")
     loss = link["loss"]
     chances: Mapping[str, Any] = loss["parameters"] if loss else {}
     match loss["kind"] if loss else None:
@@ -323,7 +354,7 @@ def _far_side(link: LinkSpec) -> str | None:
             # p, r, 1-h, 1-k: leave good, leave bad, loss in bad, loss in good.
             order = ("good_to_bad", "bad_to_good", "loss_bad", "loss_good")
             words.append("loss gemodel " + " ".join(_percent(chances[name]) for name in order))
-    return f"netem limit {_NETEM_LIMIT} {' '.join(words)}" if words else None
+    return f"netem limit {NETEM_PACKETS} {' '.join(words)}" if words else None
 
 
 def _percent(probability: float) -> str:
@@ -347,23 +378,24 @@ def _lay_flow(
         if router in made.hosts:
             made.hosts[router].mtu_bytes = max(made.hosts[router].mtu_bytes, flow["mtu_bytes"])
     here, there = sender_address(number), receiver_address(number)
-    window = f"initcwnd {flow['initial_window_packets']}"
-    sender.ip += [f"address add {here}/32 dev lo", f"route add default dev out src {here} {window}"]
-    receiver.ip += [f"address add {there}/32 dev lo", f"route add default dev back src {there}"]
+    sender.addresses.append(here)
+    sender.routes.append(Route(None, "out", here, flow["initial_window_packets"]))
+    receiver.addresses.append(there)
+    receiver.routes.append(Route(None, "back", there))
     if flow["transport"] == "quic":
         # UDP_SEGMENT bursts of a program leave the host as packets. The older ioctls cannot disable
         # segmentation offload of datagrams.
-        sender.ip.append("link set dev out gso_max_segs 1")
-        receiver.ip.append("link set dev back gso_max_segs 1")
+        sender.single_segment.append("out")
+        receiver.single_segment.append("back")
     receiver.merging += ["in"] if flow["gro"] else []
     sender.tc += list(_nic_qdiscs(flow, machine.burst))
     delay_ns = _return_delay_ns(flow, spec, own_links, 0)
     delayer = made.host(_delayer(spec, number))
     if delayer is not receiver:
         delayer.sysctls |= ROUTER
-        delayer.ip.append("route add default dev back")
+        delayer.route(None, "back")
         made.wire(receiver.name, "back", delayer.name, "in")
-    delayer.tc.append(f"qdisc add dev back root handle 1: {_netem_delay(delay_ns)}")
+    delayer.delays_us["back"] = _microseconds(delay_ns)
     if flow.get("dscp"):
         sender.tc += _dscp("out", flow["dscp"] or 0)
         receiver.tc += _dscp("back", flow["dscp"] or 0)
@@ -396,7 +428,7 @@ def _lay_routers_of_flow(
     entry, exits = routers
     made.wire(*points[0], entry, "in")
     made.wire(exits, "out", *points[1])
-    made.host(exits).ip.append("route add default dev out")
+    made.host(exits).route(None, "out")
 
 
 def _lay_changing_route(
@@ -456,9 +488,9 @@ def lay_route(
     start: tuple[str, str],
     path: Sequence[int],
     end: tuple[str, str],
-    address: str,
+    address: str | None,
 ) -> None:
-    """Add the wires and routes of one direction of a flow to `address`."""
+    """Add the wires and routes of one direction of a flow to `address`, or to any other."""
     end_host, end_device = end
     if not path:
         made.wire(*start, *end)
@@ -508,13 +540,9 @@ def _sending_ns(size_bytes: int, rate_bps: int) -> int:
     return size_bytes * 8 * 10**9 // rate_bps
 
 
-def _netem_delay(delay_ns: int) -> str:
-    return f"netem limit {_NETEM_LIMIT} delay {_microseconds(delay_ns)}"
-
-
-def _microseconds(span_ns: int) -> str:
-    """Format a delay; microseconds are the finest unit of `tc`."""
-    return f"{round(span_ns / 1000)}us"
+def _microseconds(span_ns: int) -> int:
+    """Round a delay to the finest unit of `tc`."""
+    return round(span_ns / 1000)
 
 
 def _rates(link: LinkSpec) -> list[tuple[int, int]]:
@@ -545,10 +573,10 @@ def _timetable(spec: Spec, machine: Machine, own_links: Set[int]) -> list[dict[s
             entries.append({"at_ns": at_ns, "host": f"a{number}", "tc": [change]})
             for position, flow in enumerate(spec["flows"]):
                 if number in crossed_links(flow):
-                    delay = _netem_delay(_return_delay_ns(flow, spec, own_links, at_ns))
-                    change = f"qdisc change dev back root handle 1: {delay}"
+                    delay_us = _microseconds(_return_delay_ns(flow, spec, own_links, at_ns))
                     host = _delayer(spec, position)
-                    entries.append({"at_ns": at_ns, "host": host, "tc": [change]})
+                    delays_us = {"back": delay_us}
+                    entries.append({"at_ns": at_ns, "host": host, "delays_us": delays_us})
     return entries
 
 

@@ -39,11 +39,6 @@ class Host:
             _enter(home)
             os.close(home)
 
-    @property
-    def path(self) -> str:
-        """Path by which other programs can open the namespace."""
-        return f"/proc/{os.getpid()}/fd/{self.descriptor}"
-
     def enter(self) -> None:
         """Move the calling thread into the namespace."""
         _enter(self.descriptor)
@@ -59,37 +54,32 @@ class Host:
             _enter(home)
             os.close(home)
 
-    def batch(self, program: str, lines: Sequence[str]) -> None:
-        """Run `ip` or `tc` commands in the namespace; see the function `batch`."""
+    def change_queues(self, lines: Sequence[str]) -> None:
+        """Run commands of `tc` in the namespace.
+
+        Raises
+        ------
+        GuestFailure
+            If a command failed.
+        """
         with self.entered():
-            batch(program, lines)
-
-
-def batch(program: str, lines: Sequence[str]) -> None:
-    """Run `ip` or `tc` commands in the namespace of the calling thread.
-
-    Raises
-    ------
-    GuestFailure
-        If a command failed.
-    """
-    done = subprocess.run(
-        [program, "-batch", "-"],
-        input="".join(f"{line}\n" for line in lines),
-        check=False,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    if done.returncode == 0:
-        return
-    said = done.stdout.strip()
-    # "Command failed -:3": the third input line.
-    number = re.search(r"-:(\d+)", said)
-    line = lines[int(number[1]) - 1] if number else "; ".join(lines)
-    if "kind is unknown" in said:
-        raise GuestFailure(f"this kernel lacks the queueing discipline of `{program} {line}`")
-    raise GuestFailure(f"`{program} {line}` failed: {said}")
+            done = subprocess.run(
+                ["tc", "-batch", "-"],
+                input="".join(f"{line}\n" for line in lines),
+                check=False,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        if done.returncode == 0:
+            return
+        said = done.stdout.strip()
+        # "Command failed -:3": the third input line.
+        number = re.search(r"-:(\d+)", said)
+        line = lines[int(number[1]) - 1] if number else "; ".join(lines)
+        if "kind is unknown" in said:
+            raise GuestFailure(f"this kernel lacks the queueing discipline of `tc {line}`")
+        raise GuestFailure(f"`tc {line}` failed: {said}")
 
 
 def _enter(descriptor: int) -> None:

@@ -17,12 +17,12 @@ from typing import Any
 from . import link_qdiscs
 from .clock import libc, sleep_until
 from .failure import GuestFailure
-from .namespaces import Host, batch
-from .netlink import Device
+from .namespaces import Host
+from .netlink import Device, Netlink
 
 # One MAC address for both ends of every veth pair. Without ARP, a device sends frames to its own
 # address, which the other end accepts as its own. No packet waits for address resolution.
-_MAC = "02:00:00:00:00:01"
+_MAC = bytes.fromhex("020000000001")
 
 # Number of the system call on x86-64, the only machine that User-Mode Linux supports. (`insmod` is
 # not installed everywhere.)
@@ -202,14 +202,10 @@ def build(job: Mapping[str, Any], folder: Path) -> dict[str, Host]:
     for host in job["hosts"]:
         with hosts[host["name"]].entered():
             _set_sysctls(host["sysctls"])
-    batch(
-        "ip",
-        [
-            f"link add {a_device} address {_MAC} netns {hosts[a].path} type veth "
-            f"peer name {b_device} address {_MAC} netns {hosts[b].path}"
-            for a, a_device, b, b_device in job["wires"]
-        ],
-    )
+    netlink = Netlink()
+    for a, a_device, b, b_device in job["wires"]:
+        netlink.add_veth(a_device, hosts[a].descriptor, b_device, hosts[b].descriptor, _MAC)
+    netlink.close()
     devices: dict[str, list[str]] = {name: [] for name in hosts}
     for a, a_device, b, b_device in job["wires"]:
         devices[a].append(a_device)
@@ -218,12 +214,10 @@ def build(job: Mapping[str, Any], folder: Path) -> dict[str, Host]:
         name = host["name"]
         with hosts[name].entered():
             _set_offloads(devices[name], host["merging"])
-            settings = f"mtu {host['mtu_bytes']} arp off up"
-            up = [f"link set dev {device} {settings}" for device in devices[name]]
-            batch("ip", ["link set dev lo up", *up, *host["ip"]])
+            _set_devices(host, devices[name])
             link_qdiscs.make(host["disciplines"], folder)
-            if host["tc"]:
-                batch("tc", host["tc"])
+        if host["tc"]:
+            hosts[name].change_queues(host["tc"])
     return hosts
 
 
@@ -236,6 +230,24 @@ def _set_sysctls(values: Mapping[str, str]) -> None:
             path.write_text(value)
         except OSError as error:
             raise GuestFailure(f"cannot set {name} to {value}: {error.strerror}") from error
+
+
+def _set_devices(host: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Enable a host's devices; set its addresses, routes and delays."""
+    loopback = Device("lo")
+    loopback.enable()
+    for address in host["addresses"]:
+        loopback.add_address(address)
+    devices = {name: Device(name) for name in names}
+    for name, device in devices.items():
+        device.enable(host["mtu_bytes"], single_segment=name in host["single_segment"])
+    for route in host["routes"]:
+        settings = {key: route[key] for key in ("source", "initial_window_packets")}
+        devices[route["device"]].route(route["destination"], **settings)
+    for name, delay_us in host["delays_us"].items():
+        devices[name].delay(delay_us)
+    for device in (loopback, *devices.values()):
+        device.close()
 
 
 def _set_offloads(devices: Sequence[str], merging: Sequence[str]) -> None:
@@ -289,14 +301,14 @@ class LinkSchedule:
     Parameters
     ----------
     entries
-        `at_ns`, `host`, and either commands of `tc`, or the address of a `route` and its `device`;
-        in order of time.
+        `at_ns`, `host`, and either commands of `tc`, `delays_us` of devices, or the address of a
+        `route` and its `device`; in order of time.
     """
 
     def __init__(self, entries: Sequence[Mapping[str, Any]], hosts: Mapping[str, Host]) -> None:
         self._entries = entries
         self._hosts = hosts
-        self._devices = self._routed_devices()
+        self._devices = self._changed_devices()
         self.failure: str | None = None
 
     def start(self, start_ns: int) -> None:
@@ -304,9 +316,12 @@ class LinkSchedule:
         if self._entries:
             threading.Thread(target=self._follow, args=(start_ns,), daemon=True).start()
 
-    def _routed_devices(self) -> dict[tuple[str, str], Device]:
-        """Open the devices of routes: a command of `ip` would take a millisecond of the run."""
-        names = {(it["host"], it["device"]): None for it in self._entries if "route" in it}
+    def _changed_devices(self) -> dict[tuple[str, str], Device]:
+        """Open the devices of routes and delays."""
+        names: dict[tuple[str, str], None] = {}
+        for entry in self._entries:
+            used = [entry["device"]] if "route" in entry else entry.get("delays_us", ())
+            names |= {(entry["host"], device): None for device in used}
         devices = {}
         for host, device in names:
             with self._hosts[host].entered():
@@ -316,8 +331,11 @@ class LinkSchedule:
     def _change(self, entry: Mapping[str, Any]) -> None:
         if "route" in entry:
             self._devices[entry["host"], entry["device"]].route(entry["route"])
+        elif "delays_us" in entry:
+            for device, delay_us in entry["delays_us"].items():
+                self._devices[entry["host"], device].delay(delay_us, change=True)
         else:
-            self._hosts[entry["host"]].batch("tc", entry["tc"])
+            self._hosts[entry["host"]].change_queues(entry["tc"])
 
     def _follow(self, start_ns: int) -> None:
         for entry in self._entries:

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import re
-import socket
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .failure import GuestFailure
 from .namespaces import Host
-from .netlink import ROOT
-
-# linux/netlink.h, linux/rtnetlink.h
-_RTM_NEWQDISC = 36
-_REQUEST, _ACKNOWLEDGE, _REPLACE, _CREATE = 1, 4, 0x100, 0x400
-_TCA_KIND = 1
-_LOOPBACK = 1
+from .netlink import Device
 
 # FIFOs are part of the traffic control core.
 _BUILT_IN = {"pfifo", "bfifo"}
@@ -35,8 +26,12 @@ def check(hosts: Sequence[Mapping[str, Any]]) -> None:
     """
     lines = (line for host in hosts for line in host["tc"])
     kinds = {kind for line in lines for kind in re.findall(r"^qdisc .* handle \w+: (\w+)", line)}
+    if any(host["delays_us"] for host in hosts):
+        kinds.add("netem")
     with Host("probe").entered():
-        lacking = [kind for kind in sorted(kinds - _BUILT_IN) if not _is_there(kind)]
+        loopback = Device("lo")
+    lacking = [kind for kind in sorted(kinds - _BUILT_IN) if not loopback.knows(kind)]
+    loopback.close()
     if lacking:
         modules = ", ".join(f"sch_{kind}" for kind in lacking)
         plural = "s" if len(lacking) > 1 else ""
@@ -45,17 +40,3 @@ def check(hosts: Sequence[Mapping[str, Any]]) -> None:
             f"(module{plural} {modules}), which the scenario's delays and queues need: "
             "use a kernel that has them, such as --backend kernel"
         )
-
-
-def _is_there(kind: str) -> bool:
-    """Request a discipline on the loopback device, without its options."""
-    name = kind.encode() + b"\0"
-    attribute = struct.pack("=HH", 4 + len(name), _TCA_KIND) + name + bytes(-len(name) % 4)
-    # struct tcmsg
-    body = struct.pack("=BxxxiIII", socket.AF_UNSPEC, _LOOPBACK, 0, ROOT, 0) + attribute
-    flags = _REQUEST | _ACKNOWLEDGE | _CREATE | _REPLACE
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
-        netlink.bind((0, 0))
-        netlink.send(struct.pack("=IHHII", 16 + len(body), _RTM_NEWQDISC, flags, 0, 0) + body)
-        (number,) = struct.unpack_from("=i", netlink.recv(1 << 16), 16)
-    return bool(-number != errno.ENOENT)
