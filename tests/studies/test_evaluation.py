@@ -20,6 +20,7 @@ from jostle.studies.models import Claim, ClaimPart, FigureSpec, Number, Value
 from jostle.studies.models import Curve as CurveSpec
 from jostle.studies.run_study import run_study, work_of
 from jostle.studies.time_windows import MeasureArguments, TimeWindow
+from matplotlib.text import Text
 
 
 @pytest.fixture
@@ -165,6 +166,35 @@ def test_every_figure_is_drawn(runs):
         data = figure_data(runs, spec)
         assert data is not None, spec.id
         assert render_figure(data).axes, spec.id
+
+
+def test_figures_show_published_values(runs):
+    found = {one.id: figure_data(runs, one) for one in runs.study.file.figures}
+    rate, rtt, jain = (panel.lines[0].published for panel in found["1-series"].panels)
+    assert [(from_s, round(to_s), value) for from_s, to_s, value in rate] == [(2.0, 4, 10.0)]
+    assert [(from_s, round(to_s), value) for from_s, to_s, value in rtt] == [(0.0, 4, 30.0)]
+    assert jain == ()
+    assert found["2-boxes"].published == ((None, None),)
+    assert found["4-bars"].published == ((None,), (10.0,))
+    # The claim about Reno has the same number; Vivace has none.
+    assert found["5-heat"].published[:2, 1].tolist() == [10.0, 1000.0]
+    assert np.isnan(found["5-heat"].published).sum() == 4
+    drawn = {name: render_figure(data) for name, data in found.items()}
+    texts = {name: [one.get_text() for one in figure.findobj(Text)] for name, figure in
+             drawn.items()}  # fmt: skip
+    assert {name for name, all_of_it in texts.items() if "published" in all_of_it} == {
+        "1-series",
+        "4-bars",
+    }
+    assert any(text.endswith("\n(1000)") for text in texts["5-heat"])
+    lines = FigureSpec(
+        id="lines", caption="", kind="lines", x="controller", x_scale="even",
+        curves=[CurveSpec(label="a", experiment="flow", flow="download", measure="throughput",
+                          window="late")],
+    )  # fmt: skip
+    (curve,) = figure_data(runs, lines).curves
+    assert curve.published[:2].tolist() == [10.0, 1000.0]
+    assert np.isnan(curve.published[2])
 
 
 def test_the_run_of_median_represents_a_curve(runs):

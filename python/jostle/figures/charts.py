@@ -27,6 +27,8 @@ from jostle.figures.style import (
     DASHES,
     GREY,
     PAGE_WIDTH_IN,
+    PUBLISHED,
+    PUBLISHED_MARK,
     add_caption,
     legend_columns,
     look,
@@ -128,7 +130,20 @@ def _labels(parts: Sequence[tuple[str, Drawn]]) -> list[str]:
                 found |= dict.fromkeys(() if len(part.groups) == 1 else part.labels)
             case ScatterData():
                 found |= dict.fromkeys(cloud.label for cloud in part.clouds)
+    if any(_is_published(part) for _, part in parts):
+        found[PUBLISHED] = None
     return [] if set(found) == {""} else list(found)
+
+
+def _is_published(part: Drawn) -> bool:
+    """Return whether a chart has values that a paper publishes."""
+    match part:
+        case CurvesData():
+            return any(curve.published is not None for curve in part.curves)
+        case GroupsData():
+            return any(value is not None for row in part.published for value in row)
+        case ScatterData():
+            return False
 
 
 def _outer_labels(axes: Any, shown: int) -> None:
@@ -177,6 +192,9 @@ def _curves(axis: Axes, data: CurvesData, places: Mapping[str, int]) -> None:
             markersize=2.6,
             label=curve.label,
         )
+        if curve.published is not None:
+            axis.plot(curve.x, curve.published, label=PUBLISHED,
+                      **PUBLISHED_MARK | {"markeredgecolor": colour})  # fmt: skip
     if data.log_x:
         _log_ticks(axis, data)
     if data.x_names:
@@ -204,9 +222,12 @@ def _groups(axis: Axes, data: GroupsData, places: Mapping[str, int]) -> None:
     width = _GROUP / (1 if alone else len(data.labels))
     for at, row in enumerate(data.boxes):
         for index, box in enumerate(row):
+            x = index if alone else at + (index - (len(row) - 1) / 2) * width
+            published = data.published[at][index] if data.published else None
+            if published is not None:
+                axis.plot([x], [published], label=PUBLISHED, **PUBLISHED_MARK)
             if box is None:
                 continue
-            x = index if alone else at + (index - (len(row) - 1) / 2) * width
             colour = COLOURS[places.get(data.labels[index], index) % len(COLOURS)]
             label = data.labels[index] if at == 0 and not alone else None
             place = _BoxLayout(x, width, colour, label)

@@ -40,6 +40,8 @@ class Line:
     extremes
         Whether `low` and `high` are the smallest and largest values, which a figure shows
         completely, instead of an interval of the mean.
+    published
+        Means that a paper publishes: from and to, in s, and the value.
     """
 
     label: str
@@ -50,6 +52,7 @@ class Line:
     style: tuple[int, int] | None = None
     few: Bools | None = None
     extremes: bool = False
+    published: tuple[tuple[float, float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,8 @@ class HeatMapData:
         Meaning of the lowest and the highest end of the scale.
     row_label, column_label
         Labels of the axes; empty if the names explain themselves.
+    published
+        Shape (rows, columns): values that a paper publishes; NaN if it has none.
     """
 
     quantity: str
@@ -147,6 +152,7 @@ class HeatMapData:
     row_label: str = ""
     column_label: str = ""
     caption: str = ""
+    published: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -351,6 +357,8 @@ class Curve:
         Shape (points,).
     low, high
         Shape (points,): ends of the interval; NaN if there is none.
+    published
+        Shape (points,): values that a paper publishes; NaN if it has none.
     """
 
     label: str
@@ -358,6 +366,7 @@ class Curve:
     y: Floats
     low: Floats
     high: Floats
+    published: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -418,6 +427,8 @@ class GroupsData:
         Whether the y axis begins at 0.
     y_limits
         Ends of the y axis if the scale of the measure gives them.
+    published
+        Shape (groups, labels): values that a paper publishes; None if it has none.
     """
 
     y_label: str
@@ -428,6 +439,7 @@ class GroupsData:
     caption: str = ""
     from_zero: bool = True
     y_limits: tuple[float, float] | None = None
+    published: tuple[tuple[float | None, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from jostle.figures.style import (
     DASHES,
     GREY,
     LETTER_IN,
+    PUBLISHED,
     add_caption,
     legend_columns,
     look,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _PANEL_IN = 1.05
 # Above this number of lines and points, lines are thinner, so that they do not cover each other.
 _FEW_LINES, _FEW_POINTS, _THIN = 3, 250, 0.5
+_PUBLISHED_DASH = (0, (0.8, 1.4))
 _GROUP_IN = 1.75
 _MEMBER_IN = 0.27
 # Width of a name's box, as a share of the column width.
@@ -200,12 +202,17 @@ def _panel(axis: Axes, panel: PanelData) -> None:
         crowded = len(panel.lines) > _FEW_LINES and mean.size > _FEW_POINTS
         axis.plot(line.time_s, mean, color=colour, linestyle=dash, label=line.label,
                   linewidth=_THIN if crowded and line.style != DARK else None)  # fmt: skip
+        for from_s, to_s, value in line.published:
+            axis.plot([from_s, to_s], [value, value], color=colour, linewidth=1.6, alpha=0.8,
+                      linestyle=_PUBLISHED_DASH)  # fmt: skip
         alone = _alone(line.mean)
         if not alone.any():
             continue
         # A line through a single point is invisible, so draw a marker.
         axis.plot(line.time_s[alone], line.mean[alone], color=colour, linestyle="", marker="o",
                   markersize=2.2)  # fmt: skip
+    if any(line.published for line in panel.lines):
+        axis.plot([], [], color=GREY, linewidth=1.6, linestyle=_PUBLISHED_DASH, label=PUBLISHED)
     quantity = wrapped(panel.quantity, _PANEL_IN)
     unit = f"\n({panel.unit})" if panel.unit else ""
     axis.set_ylabel(quantity + unit, linespacing=1.1)
@@ -229,6 +236,7 @@ def _limits(panel: PanelData) -> tuple[float, float]:
     """Return limits from 0 to slightly above all values; wide intervals of a mean are cut."""
     means = [line.mean for line in panel.lines]
     means += [line.high for line in panel.lines if line.extremes]
+    means += [np.array([value for *_, value in line.published]) for line in panel.lines]
     highs = [line.high for line in panel.lines]
     tops = [area.top for area in panel.areas]
     peak = max(_largest(means), _largest(tops))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from jostle.figures.data import HeatMapData
 
 _ROW_IN = 0.3
+# Height of a row with a number and the published one below it, in rows with one number.
+_TWO_LINES = 1.25
 _LEAST_ROW_IN = 0.095
 # Height of title, column names and colour scale.
 _BESIDE_IN = 1.15
@@ -88,8 +90,9 @@ def _blocks(title: str, data: HeatMapData) -> list[tuple[str, HeatMapData]]:
 def _row_height(parts: Sequence[tuple[str, HeatMapData]], *, alone: bool) -> tuple[float, bool]:
     """Return the row height with which all rows fit, and whether names can be wrapped."""
     lines = max(
-        sum(max(1.0, (_wrapped(name).count("\n") + 1) * 0.45) for name in part.rows)
+        sum(max(least, (_wrapped(name).count("\n") + 1) * 0.45) for name in part.rows)
         for _, part in parts
+        for least in (1.0 if part.published is None else _TWO_LINES,)
     )
     rows = max(len(part.rows) for _, part in parts)
     down = -(-len(parts) // 2) if len(parts) > 3 and not alone else 1
@@ -190,4 +193,6 @@ def _number(
         # Relative luminance (WCAG 2): black ink on light cells, white on dark ones.
         light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 > 0.2
         ink = "#000000" if light else "#ffffff"
+    if data.published is not None and not np.isnan(data.published[row, column]):
+        text += f"\n({data.published[row, column]:g})"
     axis.text(column + 0.5, row + 0.5, text, ha="center", va="center", color=ink, fontsize=size)

@@ -26,6 +26,13 @@ DARK = (6, 0)
 
 GREY = "#555555"
 
+PUBLISHED = "published"
+"""Name of values of a paper in legends."""
+PUBLISHED_MARK: dict[str, Any] = {
+    "linestyle": "", "marker": "D", "markersize": 4, "markerfacecolor": "white",
+    "markeredgecolor": "black", "markeredgewidth": 0.8, "zorder": 5,
+}  # fmt: skip
+
 RC: dict[str, Any] = {
     "font.family": ["DejaVu Sans"],  # bundled with Matplotlib
     # Names of flows may contain dollar signs.

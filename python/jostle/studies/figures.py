@@ -119,9 +119,30 @@ def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
     }
     series = _while_anything_moves(results.condition_series(at))
     wanted = figure.panels or FLOW_PANELS
-    data = stacked(series, labels, panels([name for name in wanted if name not in ALL_FLOWS]))
+    of_flows = [name for name in wanted if name not in ALL_FLOWS]
+    data = stacked(series, labels, panels(of_flows))
     shown_s = series["time_s"].to_numpy()
     views = runs.views(name, condition)
+
+    def published(panel: PanelData, shown: str) -> PanelData:
+        """Add the published values of a measure to the lines of its panel."""
+        # Windows of a megabyte and more are in MB.
+        factor = 1e-3 if (panel.unit, measure(shown).display_unit) == ("MB", "kB") else 1.0
+        end_s = float(shown_s.max(initial=0.0))
+        whose = labels if shown not in ALL_FLOWS else ("",)
+        found = [
+            tuple(
+                (from_s, min(to_s, end_s), factor * number)
+                for from_s, to_s, number in runs.published_spans(
+                    chosen.model_copy(update={"flow": flow, "measure": shown}), views[0]
+                )
+                if from_s < end_s
+            )
+            for flow in whose
+        ]
+        lines = zip(panel.lines, found, strict=True)
+        return replace(panel, lines=tuple(replace(line, published=spans) for line, spans in lines))
+
     together = tuple(
         PanelData(
             measure(one).heading, measure(one).display_unit or "1", (_line_of(one, views, shown_s),)
@@ -129,7 +150,10 @@ def _series(runs: Runs, figure: FigureSpec) -> StackedData | None:
         for one in wanted
         if one in ALL_FLOWS
     )
-    return StackedData(data.title, (*data.panels, *together), data.phases, data.runs)
+    names = [*of_flows, *(one for one in wanted if one in ALL_FLOWS)]
+    rows = zip((*data.panels, *together), names, strict=True)
+    shown = tuple(published(panel, one) for panel, one in rows)
+    return StackedData(data.title, shown, data.phases, data.runs)
 
 
 def _representative(runs: Runs, figure: FigureSpec) -> StackedData | None:
@@ -211,7 +235,7 @@ def _lines(runs: Runs, figure: FigureSpec) -> CurvesData | None:
         ]
         if points:
             points.sort(key=lambda point: point[0])
-            found.append(_curve(curve.label, points))
+            found.append(_with_published(runs, figure, curve, _curve(curve.label, points)))
     if not found:
         return None
     # Draw formulas only together with runs.
@@ -248,6 +272,15 @@ def _along(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> list[tuple[float
             curve.model_copy(update={"where": (where := {**curve.where, figure.x: label})})
         )
     ]
+
+
+def _with_published(runs: Runs, figure: FigureSpec, curve: CurveSpec, drawn: Curve) -> Curve:
+    """Add the published values at the points of a curve."""
+    found = {x: runs.published.of(value) for x, value in _along(runs, figure, curve)}
+    at = [found.get(float(x)) for x in drawn.x]
+    if all(one is None for one in at):
+        return drawn
+    return replace(drawn, published=np.array([np.nan if one is None else one for one in at]))
 
 
 def leading_number(label: str) -> float:
@@ -293,7 +326,18 @@ def _groups(runs: Runs, figure: FigureSpec) -> GroupsData | None:
     rows = tuple(tuple(found[at * per_group : (at + 1) * per_group]) for at in range(len(names)))
     labels = tuple(curve.label for curve in figure.curves[:per_group])
     shown = measure(figure.curves[0].measure)
-    return GroupsData(shown.axis, names, labels, rows, bars, y_limits=shown.axis_limits)
+    published = [runs.published.of(curve) for curve in figure.curves]
+    return GroupsData(
+        shown.axis,
+        names,
+        labels,
+        rows,
+        bars,
+        y_limits=shown.axis_limits,
+        published=tuple(
+            tuple(published[at * per_group : (at + 1) * per_group]) for at in range(len(names))
+        ),
+    )
 
 
 def _envelopes(runs: Runs, figure: FigureSpec) -> Multiples | None:
@@ -348,22 +392,27 @@ def _heat(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> HeatMapData | Non
     by_window = figure.columns == "window"
     columns = figure.windows if by_window else runs.study.labels_of(name, figure.columns)
 
-    def value(row: str, column: str) -> float:
+    def cell(row: str, column: str) -> Value:
         where = {**curve.where, figure.rows: row}
         change: dict[str, object] = {
             "where": where if by_window else {**where, figure.columns: column}
         }
         if by_window:
             change["window"] = column
-        found = value_estimate(runs, curve.model_copy(update=change)).finite
-        return float("nan") if found is None else found
+        return curve.model_copy(update=change)
 
-    values = np.array([[value(row, column) for column in columns] for row in rows])
-    ran = ~np.isnan(values).all(axis=1)
+    def table(number: Callable[[Value], float | None]) -> Floats:
+        found = [[number(cell(row, column)) for column in columns] for row in rows]
+        return np.array(found, dtype=np.float64)
+
+    values = table(lambda one: value_estimate(runs, one).finite)
+    ran = ~np.all(np.isnan(values), axis=1)
     if not ran.any():
         return None
+    published = table(runs.published.of)
     # Omit rows without any runs.
-    rows, values = tuple(row for row, there in zip(rows, ran, strict=True) if there), values[ran]
+    rows = tuple(row for row, there in zip(rows, ran.tolist(), strict=True) if there)
+    values, published = values[ran], published[ran]
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     if measure(curve.measure).place == "pairs" and measure(curve.measure).bounds == (0.0, 1.0):
         # Use the same colour scale for conformance in every figure.
@@ -385,6 +434,8 @@ def _heat(runs: Runs, figure: FigureSpec, curve: CurveSpec) -> HeatMapData | Non
         ends=("less", "more"),
         row_label=figure.row_label,
         column_label=figure.column_label,
+        published=None if np.isnan(published).all() else published,
+        caption="" if np.isnan(published).all() else "In brackets: published.",
     )
 
 

@@ -464,7 +464,7 @@ class ModelCurve(DataTable):
 
 
 class FigureSpec(DataTable):
-    """A figure in the paper's layout.
+    """A figure in the paper's layout, with the published values of what it shows.
 
     Attributes
     ----------

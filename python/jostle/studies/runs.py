@@ -16,6 +16,7 @@ from jostle.scenario.parsing.quantities import parse_size, parse_span
 from jostle.stats.descriptive import Floats, drop_missing
 from jostle.studies.models import EACH_ACK
 from jostle.studies.operating_points_archive import BACKEND as KEPT_BACKEND
+from jostle.studies.published_values import PublishedValues
 from jostle.studies.study import Study
 from jostle.studies.time_windows import MeasureArguments, RunView, TimeWindow
 
@@ -62,6 +63,18 @@ class Runs:
         self.results = results
         self._elsewhere = elsewhere or {}
         self._views: dict[tuple[str, str, int], list[RunView]] = {}
+
+    @cached_property
+    def published(self) -> PublishedValues:
+        """Values that the paper publishes."""
+        return PublishedValues(self.study)
+
+    def published_spans(self, value: Value, run: RunView) -> Iterator[tuple[float, float, float]]:
+        """Yield from and to in s of each time window with a published value, and the value."""
+        _, experiment = self.study.experiment_of(value)
+        for window, published in self.published.by_window(value).items():
+            span = run.span(window, experiment.windows.get(window), value.flow)
+            yield span.from_s, span.to_s, published
 
     def per_run(self, value: Value) -> list[float | None]:
         """Return the number of a value in each run of its conditions.
