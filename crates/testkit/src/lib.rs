@@ -71,6 +71,7 @@
 //!
 //! # Results
 //! [`Simulation::measures`] returns throughput, delays, drops and marks.
+//! [`Estimate`] is their mean over seeds, and judges it as jostle's suites do.
 //! [`Simulation::run_until`] returns the time of a condition, or the reason why it did not occur.
 //! [`Simulation::capture`] writes the packets of a host for Wireshark. [`Simulation::qlog`] writes
 //! its QUIC packets, and the window and RTT that it reports, for qvis and `jostle analyze`.
@@ -84,6 +85,7 @@ mod pair;
 mod quic_packets;
 mod seeds;
 mod simulation;
+mod verdict;
 
 pub use endpoint::{Datagram, Endpoint, Host, Transmit, UdpHost};
 pub use jostle_forwarding::{DirectionSummary, LinkSummary, PacketCount};
@@ -97,6 +99,7 @@ pub use network::{Network, NetworkError};
 pub use pair::{CLIENT, Outcome, SERVER, simulate};
 pub use seeds::{SEED_VARIABLE, for_each_seed};
 pub use simulation::{HostCounts, HostId, Side, Simulation, Unfinished};
+pub use verdict::{Estimate, Verdict};
 
 /// The example of the README is tested.
 #[cfg(doctest)]
