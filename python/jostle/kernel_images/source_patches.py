@@ -210,6 +210,26 @@ EDITS: tuple[SourcePatch, ...] = (
         "\tdefault 2 if 64BIT\n",
         "\tdefault 4 if 64BIT\n",
     ),
+    # The handler of timers, which run most of the time in virtual time, reads no such register.
+    SourcePatch(
+        "arch/um/os-Linux/signal.c",
+        "no clearing of those registers at each timer",
+        "\telse\n\t\tmemset(&regs, 0, sizeof(regs));\n",
+        "\telse {\n\t\tmemset(regs.gp, 0, sizeof(regs.gp));\n"
+        "\t\tmemset(&regs.faultinfo, 0,\n"
+        "\t\t       sizeof(regs) - __builtin_offsetof(struct uml_pt_regs, faultinfo));\n\t}\n",
+    ),
+    # Linux sets the entries of up to 16 pages around one that is read. Each of them otherwise takes
+    # a fault, which is four changes between processes of the host.
+    SourcePatch(
+        "arch/um/kernel/trap.c",
+        "pages around a fault are mapped with it",
+        "\terr = 0;\n\t/*\n\t * The below warning",
+        "\terr = 0;\n\tif (is_user)\n"
+        "\t\tflush_tlb_range(vma, max(vma->vm_start, address & ~0xffffUL),\n"
+        "\t\t\t\tmin(vma->vm_end, (address | 0xffffUL) + 1));\n"
+        "\t/*\n\t * The below warning",
+    ),
     SourcePatch(
         "arch/um/os-Linux/util.c",
         "random numbers from a seed",
