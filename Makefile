@@ -78,9 +78,8 @@ demo: $(STAMPS)/package
 	$(call say,Two flows share a satellite link: five pairs of controllers)
 	@$(BIN)/jostle run scenarios/geo-shared.toml -o demo/
 
-# The engine is compiled with profile-guided optimization if the compiler's llvm-profdata is installed.
-# Otherwise the engine of the installation above is used. The environment is made with the versions
-# that were tested.
+# The engine is compiled with profile-guided optimization, and compared with that of the installation
+# above. The environment is made with the versions that were tested.
 wheel: $(STAMPS)/package
 	$(call say,A wheel, and the demo from it in an empty environment)
 	@rm -rf dist
