@@ -68,6 +68,8 @@ pub struct Link<B> {
     waiting: Backlog,
     /// Service rate, if it is not the capacity, and the packets sent, on which it depends.
     service: Option<Box<(ServiceRate, SentTotals)>>,
+    /// Bytes sent so far, if another component takes the packets instead of the capacity.
+    taken_bytes: Option<u64>,
 }
 
 impl<B: TransportHeader + Copy> Link<B> {
@@ -96,6 +98,7 @@ impl<B: TransportHeader + Copy> Link<B> {
             idle: true,
             waiting: Backlog::default(),
             service: None,
+            taken_bytes: None,
         }
     }
 
@@ -117,6 +120,32 @@ impl<B: TransportHeader + Copy> Link<B> {
     #[must_use]
     pub fn with_framing(self, framing: Framing) -> Self {
         Self { capacity: self.capacity.framed(framing), queue: self.queue.apart(), ..self }
+    }
+
+    /// Lets another component, such as the connection of a tunnel, take the packets from the queue
+    /// with [`take_next`](Self::take_next) and deliver them at the far end with
+    /// [`deliver`](Self::deliver). The capacity is not used.
+    #[must_use]
+    pub fn served_on_demand(self) -> Self {
+        // Neither idle nor free: no arrival starts a service.
+        Self { taken_bytes: Some(0), idle: false, queue: self.queue.apart(), ..self }
+    }
+
+    /// Takes the next packet from the queue of a link that is served on demand.
+    pub fn take_next<P: LinkObserver<B>>(&mut self, now: Time, probe: &mut P) -> Option<Packet<B>> {
+        let packet = self.take(now, probe);
+        (self.idle, self.free_at) = (false, Time::NEVER);
+        let mut packet = packet?;
+        if let Some(bytes) = &mut self.taken_bytes {
+            *bytes += u64::from(packet.size_bytes);
+        }
+        probe.sent(now, now, &mut packet);
+        Some(packet)
+    }
+
+    /// Delivers a packet at the far end of a link that is served on demand, after the delay.
+    pub fn deliver<P: LinkObserver<B>>(&mut self, now: Time, packet: Packet<B>, probe: &mut P) {
+        self.travel(now, packet, probe);
     }
 
     /// Passes the hosts of each flow, by flow number, to the queue. Call it before the first
@@ -258,6 +287,9 @@ impl<B: TransportHeader + Copy> Link<B> {
     /// Returns the bytes that the service rate allowed until `now`, from which the utilisation is
     /// computed. `now` must not be earlier than in any other call.
     pub fn service(&mut self, now: Time) -> Service {
+        if let Some(bytes) = self.taken_bytes {
+            return Service { throughput_bytes: 0.0, drain_bytes: bytes as f64 };
+        }
         match &mut self.service {
             None => self.capacity.offered_bytes(now).into(),
             Some(service) => {

@@ -352,10 +352,11 @@ impl CongestionState {
     pub fn on_sealing(&mut self, level: EncryptionLevel, packet: u64, payload: &[u8]) {
         let (mut stream_bytes, mut repeated_bytes) = (0, 0);
         if level == EncryptionLevel::Data {
-            frames::read(payload, |frame| {
+            let others = frames::read(payload, |frame| {
                 stream_bytes += frame.length as u32;
                 repeated_bytes += self.offsets.note(frame) as u32;
             });
+            stream_bytes += others.datagram_bytes as u32;
             self.totals.stream_bytes += u64::from(stream_bytes - repeated_bytes);
             self.totals.repeated_bytes += u64::from(repeated_bytes);
             self.repeated_in_datagram += repeated_bytes;
@@ -367,7 +368,7 @@ impl CongestionState {
     pub fn on_opened(&mut self, level: EncryptionLevel, payload: &[u8]) {
         self.opened = level;
         if level == EncryptionLevel::Data
-            && let Some(ack) = frames::read(payload, |_| ())
+            && let Some(ack) = frames::read(payload, |_| ()).ack
         {
             self.news.ack = Some(ack);
         }

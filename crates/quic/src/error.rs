@@ -19,4 +19,12 @@ pub enum Error {
     /// The connection ended unexpectedly.
     #[error("the connection was lost: {0}")]
     Lost(String),
+    /// A datagram cannot be sent.
+    #[error("a datagram of {bytes} bytes: {why}")]
+    Datagram {
+        /// Size of the datagram.
+        bytes: usize,
+        /// Reason of the QUIC stack.
+        why: String,
+    },
 }

@@ -1,4 +1,4 @@
-//! Parser for the frames of an unencrypted packet (RFC 9000 §19), limited to stream data and ACKs.
+//! Parser for the frames of an unencrypted packet (RFC 9000 §19), limited to data and ACKs.
 
 /// Fields of an ACK frame without its ranges (RFC 9000 §19.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,22 +96,31 @@ pub(crate) struct StreamFrame {
     pub is_last: bool,
 }
 
+/// Frames of a packet other than STREAM frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OtherFrames {
+    /// Last ACK frame.
+    pub ack: Option<AckFrame>,
+    /// Data in DATAGRAM frames (RFC 9221 §4).
+    pub datagram_bytes: u64,
+}
+
 /// Reads the frames of a packet up to the first unknown one, and calls `on_stream` with each STREAM
-/// frame. Known are the frames of RFC 9000 and of the extensions in use. Returns the last ACK frame.
-pub(crate) fn read(payload: &[u8], mut on_stream: impl FnMut(StreamFrame)) -> Option<AckFrame> {
-    let mut ack = None;
+/// frame. Known are the frames of RFC 9000 and of the extensions in use.
+pub(crate) fn read(payload: &[u8], mut on_stream: impl FnMut(StreamFrame)) -> OtherFrames {
+    let mut others = OtherFrames::default();
     let mut reader = Reader::new(payload);
     while !reader.rest.is_empty() {
-        if read_frame(&mut reader, &mut ack, &mut on_stream).is_none() {
+        if read_frame(&mut reader, &mut others, &mut on_stream).is_none() {
             break;
         }
     }
-    ack
+    others
 }
 
 fn read_frame(
     reader: &mut Reader<'_>,
-    ack: &mut Option<AckFrame>,
+    others: &mut OtherFrames,
     on_stream: &mut impl FnMut(StreamFrame),
 ) -> Option<()> {
     match reader.varint()? {
@@ -121,7 +130,7 @@ fn read_frame(
         }
         // PING, HANDSHAKE_DONE, IMMEDIATE_ACK
         0x01 | 0x1e | 0x1f => {}
-        kind @ (0x02 | 0x03) => *ack = Some(read_ack(reader, kind == 0x03)?),
+        kind @ (0x02 | 0x03) => others.ack = Some(read_ack(reader, kind == 0x03)?),
         // RESET_STREAM
         0x04 => reader.varints(3)?,
         // STOP_SENDING, MAX_STREAM_DATA, STREAM_DATA_BLOCKED
@@ -148,6 +157,13 @@ fn read_frame(
         }
         // PATH_CHALLENGE, PATH_RESPONSE
         0x1a | 0x1b => reader.skip(8)?,
+        // DATAGRAM, to the end of the packet or with a length
+        kind @ (0x30 | 0x31) => {
+            let length =
+                if kind == 0x31 { reader.varint()? } else { reader.rest.len() as u64 };
+            reader.skip(length)?;
+            others.datagram_bytes += length;
+        }
         // ACK_FREQUENCY
         0xaf => reader.varints(4)?,
         _ => return None,
@@ -204,8 +220,8 @@ mod tests {
         // PING, ACK_ECN (largest 9, delay 5, one more range, counts 7, 0, 2), a stream to the end.
         let payload = [1, 3, 9, 5, 1, 0, 2, 1, 7, 0, 2, 0x08 | 0x04, 2, 40, 1, 1, 1];
         let mut frames = Vec::new();
-        let ack = read(&payload, |frame| frames.push(frame));
-        assert_eq!(ack, Some(AckFrame { largest: 9, delay: 5, marked: Some(2) }));
+        let others = read(&payload, |frame| frames.push(frame));
+        assert_eq!(others.ack, Some(AckFrame { largest: 9, delay: 5, marked: Some(2) }));
         assert_eq!(frames, [StreamFrame { stream: 2, offset: 40, length: 3, is_last: false }]);
         let mut sent = SentOffsets::default();
         assert_eq!(sent.note(frames[0]), 0);
@@ -220,6 +236,15 @@ mod tests {
             let payload: Vec<u8> = (0..length).map(|i| (i as u8).wrapping_mul(37) ^ 0x1c).collect();
             read(&payload, |_| ());
         }
-        assert_eq!(read(&[0, 0, 0, 0xff], |_| panic!("a STREAM frame")), None);
+        let nothing = read(&[0, 0, 0, 0xff], |_| panic!("a STREAM frame"));
+        assert_eq!(nothing, OtherFrames::default());
+    }
+
+    #[test]
+    fn datagrams_are_read_with_and_without_a_length() {
+        // Two bytes with a length, PING, then three bytes to the end of the packet.
+        let payload = [0x31, 2, 7, 7, 0x01, 0x30, 1, 1, 1];
+        let others = read(&payload, |_| panic!("a STREAM frame"));
+        assert_eq!(others, OtherFrames { ack: None, datagram_bytes: 5 });
     }
 }

@@ -144,6 +144,9 @@ pub struct Settings {
     /// Time without received packets after which a connection is closed; `None` disables the
     /// timeout.
     pub idle_timeout: Option<Span>,
+    /// Whether the peers exchange DATAGRAM frames (RFC 9221), with
+    /// [`QuicEndpoint::send_datagram`](crate::QuicEndpoint::send_datagram).
+    pub datagrams: bool,
     /// Title of a qlog of the endpoint; `None` disables the log.
     pub log: Option<String>,
     /// Address of the receiver in the peer cache.
@@ -176,6 +179,7 @@ impl Default for Settings {
             initial_rtt: Span::from_ms(333),
             packet_threshold: 3,
             idle_timeout: None,
+            datagrams: false,
             log: None,
             peer: PeerAddress::default(),
         }

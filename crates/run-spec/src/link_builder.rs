@@ -73,6 +73,9 @@ impl LinkSpec {
             losses,
         );
         let link = link.with_service_rate(self.service_rate(seed)?);
+        if let CapacitySpec::Tunnel { .. } = self.capacity {
+            return Ok(link.served_on_demand());
+        }
         let mut link = self.with_faults_and_grants(link, &random);
         let framing = self.framing.map_or(Framing::NONE, Framing::from);
         if framing != Framing::NONE {
@@ -115,6 +118,9 @@ impl LinkSpec {
     /// Returns the service of the link for full-sized packets, if its rate never changes: the
     /// capacity is constant, or always above the rate of the shapers.
     pub fn constant_service(&self) -> Option<ConstantService> {
+        if let CapacitySpec::Tunnel { .. } = self.capacity {
+            return None;
+        }
         let (least_bps, peak_bps) = self.capacity.bounds_bps();
         let rate = self.service_rate_of(Box::new(capacity::Constant::new(Rate::ZERO))).ok()?;
         let bps = |capacity_bps: u64| rate.of_capacity(capacity_bps as f64).round() as u64;
@@ -187,6 +193,8 @@ fn capacity_of(spec: &CapacitySpec, random: RandomStream) -> Result<Box<dyn Capa
         CapacitySpec::Autoregressive(spec) => {
             Box::new(capacity::Autoregressive::new(spec.process(), random)?)
         }
+        // The connection takes the packets.
+        CapacitySpec::Tunnel { .. } => Box::new(capacity::Constant::new(Rate::ZERO)),
     })
 }
 
@@ -206,6 +214,8 @@ impl CapacitySpec {
                 (0, u64::try_from((bits * 1_000).div_ceil(period_ms)).unwrap_or(u64::MAX))
             }
             Self::Autoregressive(spec) => (spec.min_bps, spec.max_bps),
+            // It depends on links that are not known here: see `RunSpec::bounds_bps`.
+            Self::Tunnel { .. } => (0, 0),
         }
     }
 }

@@ -14,6 +14,7 @@ mod reader;
 mod receivers;
 mod routes;
 mod timers;
+mod tunnels;
 mod video;
 mod web;
 
@@ -37,6 +38,7 @@ pub use routes::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use timers::*;
+pub use tunnels::*;
 pub use video::*;
 pub use web::*;
 
@@ -217,6 +219,12 @@ pub enum CapacitySpec {
     },
     /// Normally distributed steps, each correlated with the previous one.
     Autoregressive(AutoregressiveSpec),
+    /// What the connection of a tunnel accepts.
+    Tunnel {
+        /// Flow of the connection, as a position in `flows`.
+        #[schemars(with = "u32")]
+        flow: FlowId,
+    },
 }
 
 /// A rate with random steps: a stationary AR(1) process, limited to bounds.
@@ -523,6 +531,8 @@ pub enum SourceSpec {
         /// Maximum data that the proxy has read and the receiver of this flow has not acknowledged.
         buffer_bytes: u64,
     },
+    /// Packets of other flows.
+    Tunnel(TunnelSpec),
 }
 
 impl SourceSpec {
@@ -530,6 +540,14 @@ impl SourceSpec {
     pub const fn relays(&self) -> Option<FlowId> {
         match *self {
             Self::Relay { from, .. } => Some(from),
+            _ => None,
+        }
+    }
+
+    /// Returns the tunnel whose packets the source sends, if it is one.
+    pub const fn tunnel(&self) -> Option<&TunnelSpec> {
+        match self {
+            Self::Tunnel(tunnel) => Some(tunnel),
             _ => None,
         }
     }

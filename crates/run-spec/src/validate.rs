@@ -14,6 +14,7 @@ mod reader;
 mod receivers;
 mod resource_limits;
 mod routes;
+mod tunnels;
 mod video;
 mod web;
 
@@ -102,6 +103,7 @@ impl RunSpec {
         for (i, link) in self.links.iter().enumerate() {
             link::check(format_args!("links[{i}]"), link)?;
         }
+        tunnels::check_links(self)?;
         let continuations = self.continuations();
         for (i, flow) in self.flows.iter().enumerate() {
             flow::check(i, flow, continuations[i].is_some(), self)?;

@@ -31,6 +31,7 @@ use crate::proxy::ProxyLeg;
 use crate::quic_connection::{QuicConnection, QuicEndpoints};
 use crate::slow_reader::SlowReader;
 use crate::transport::FlowTimes;
+use crate::tunnel::{TunnelDatagrams, TunnelStream, UdpTunnel};
 use jostle_traffic::ApplicationModel;
 
 /// Creates controllers that are not in the registry
@@ -124,6 +125,7 @@ pub(crate) fn flows(
         }
     }
     split(&mut flows, run);
+    set_tunnels(&mut flows, run);
     Ok(flows)
 }
 
@@ -145,6 +147,25 @@ fn split(flows: &mut [BuiltFlow], run: &RunSpec) {
                 leg.buffer_bytes = buffer_bytes;
             }
             connection.set_proxy_leg(leg);
+        }
+    }
+}
+
+/// Makes the connections of tunnels carry packets.
+fn set_tunnels(flows: &mut [BuiltFlow], run: &RunSpec) {
+    for (at, (flow, spec)) in (0..).map(FlowId).zip(flows.iter_mut().zip(&run.flows)) {
+        let Some(tunnel) = spec.source.tunnel() else { continue };
+        match &mut flow.endpoints {
+            EndpointKind::Connection(connection) => {
+                let mut leg = ProxyLeg::new(at.into(), None, None);
+                leg.buffer_bytes = tunnel.send_buffer_bytes;
+                leg.tunnel = Some(TunnelStream::new(tunnel));
+                connection.set_proxy_leg(leg);
+            }
+            EndpointKind::Quic(connection) => {
+                connection.set_tunnel(TunnelDatagrams::new(tunnel));
+            }
+            _ => {}
         }
     }
 }
@@ -182,6 +203,9 @@ fn endpoints<'a>(
         }
         (Transport::Udp, SourceSpec::Cbr(source)) => {
             Ok(EndpointKind::Datagrams(Datagrams::new(source)))
+        }
+        (Transport::Udp, SourceSpec::Tunnel(tunnel)) => {
+            Ok(EndpointKind::UdpTunnel(UdpTunnel::new(tunnel, spec.ecn)))
         }
         (Transport::Udp, _) => Err(Error::unbuildable(&spec.name, "it is not sent in datagrams")),
     }
@@ -276,6 +300,7 @@ fn quic_settings(spec: &FlowSpec, run: &RunSpec, has_messages: bool) -> Result<S
             QuicCrypto::Tls => Crypto::Tls,
         },
         ecn: spec.ecn,
+        datagrams: spec.source.tunnel().is_some(),
         log: log_title(run, spec),
         peer: spec.peer,
         ..default

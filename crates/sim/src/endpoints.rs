@@ -13,6 +13,7 @@ use crate::ping::Pinger;
 use crate::quic_connection::QuicConnection;
 use crate::tcp_connection::TcpConnection;
 use crate::transport::{EndpointContext, Endpoints, FlowStatus};
+use crate::tunnel::UdpTunnel;
 
 /// Declares the kinds with the packet bodies of each, and dispatches every call to the flow's kind.
 /// A `match` is faster than dynamic dispatch, and every packet causes two calls.
@@ -111,4 +112,6 @@ endpoints! {
     Datagrams(Datagrams) = OneWay,
     /// A QUIC connection. Boxed, because the cost of a pointer is negligible compared with QUIC's.
     Quic(Box<QuicConnection>) = Quic | QuicBack,
+    /// A tunnel over UDP.
+    UdpTunnel(UdpTunnel) = Tunnelled,
 }

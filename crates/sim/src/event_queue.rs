@@ -46,6 +46,8 @@ pub(crate) enum Event {
     ZeroLinkPath,
     /// Change of routes.
     RouteChange,
+    /// Packets wait at the entrance of a tunnel with this connection.
+    Tunnel(ConnectionId),
     /// End of a sampling interval, or phase boundary.
     Observe,
 }
@@ -79,6 +81,7 @@ impl Event {
             Self::ZeroLinkPath => (9, 0),
             Self::RouteChange => (10, 0),
             Self::Observe => (11, 0),
+            Self::Tunnel(connection) => (12, connection.0),
         };
         debug_assert!(position < POSITIONS);
         kind << POSITION_BITS | u64::from(position)
@@ -99,6 +102,7 @@ impl Event {
             8 => Self::Source(ConnectionId(position)),
             9 => Self::ZeroLinkPath,
             10 => Self::RouteChange,
+            12 => Self::Tunnel(ConnectionId(position)),
             _ => Self::Observe,
         }
     }
@@ -393,6 +397,7 @@ mod tests {
                 Event::Acknowledgement(ConnectionId(position)),
                 Event::Wakeup(ConnectionId(position)),
                 Event::Source(ConnectionId(position)),
+                Event::Tunnel(ConnectionId(position)),
                 Event::ZeroLinkPath,
                 Event::RouteChange,
                 Event::Observe,

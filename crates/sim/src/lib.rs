@@ -24,6 +24,7 @@ mod slow_reader;
 mod stepper;
 mod tcp_connection;
 mod transport;
+mod tunnel;
 
 pub use build::{PythonControllers, quic_ends};
 pub use episode::{Episode, LearningFlow};

@@ -5,21 +5,33 @@ use std::collections::VecDeque;
 use jostle_congestion::QuickStartRate;
 use jostle_link::{DropReason, Ecn, Link, LinkObserver, Packet, Service};
 use jostle_metrics::{Datagram, EndpointRole, EventSink};
-use jostle_run_spec::{FlowSpec, LinkSpec};
+use jostle_run_spec::{CapacitySpec, FlowSpec, LinkSpec};
 use jostle_units::{ConnectionId, FlowId, LinkId, RingBuffer, Span, Time};
 
 use crate::event_queue::{Event, EventQueue};
 use crate::packet::{Body, SimPacket, header};
-use crate::payload_pool::PayloadPool;
+use crate::payload_pool::{CarriedPacket, PayloadPool};
 use crate::quick_start_router::QuickStartRouter;
 use crate::routes::Routes;
 
-/// A link with its Quick-Start router and the time of its scheduled event.
+/// A link with its entrance and the time of its scheduled event.
 struct Hop {
     link: Link<Body>,
     due: Time,
-    /// Quick-Start router, if the link supports Quick-Start.
-    router: Option<Box<QuickStartRouter>>,
+    entrance: Entrance,
+}
+
+/// Actions on packets that arrive at a link.
+enum Entrance {
+    Plain,
+    /// The link supports Quick-Start.
+    QuickStart(Box<QuickStartRouter>),
+    /// The connection of a tunnel takes the packets.
+    Tunnel {
+        connection: ConnectionId,
+        /// Whether the connection will be called.
+        is_scheduled: bool,
+    },
 }
 
 impl Hop {
@@ -102,9 +114,7 @@ impl<S: EventSink> LinkObserver<Body> for LinkProbe<'_, S> {
         if !packet.is_corrupted {
             self.sink.dropped(now, self.link, packet.connection, reason, queued_bytes);
         }
-        if let Some(place) = packet.transport.payload_place() {
-            self.payloads.give_back(place);
-        }
+        drop_payload(self.sink, self.payloads, now, packet);
     }
 
     #[inline]
@@ -120,6 +130,10 @@ impl<S: EventSink> LinkObserver<Body> for LinkProbe<'_, S> {
     #[cold]
     fn duplicated(&mut self, now: Time, copy: &mut SimPacket) {
         copy.transport.copy_payload(self.payloads);
+        let place = copy.transport.payload_place();
+        if let Some(carried) = place.and_then(|place| self.payloads.carried(place)) {
+            self.sink.duplicated(now, carried.link, carried.packet.connection);
+        }
         if !copy.is_corrupted {
             self.sink.duplicated(now, self.link, copy.connection);
         }
@@ -129,9 +143,14 @@ impl<S: EventSink> LinkObserver<Body> for LinkProbe<'_, S> {
 impl Network {
     pub fn new(links: Vec<Link<Body>>, specs: &[LinkSpec], flows: &[FlowSpec]) -> Self {
         let hop = |(link, spec): (_, &LinkSpec)| {
-            let router =
-                spec.quick_start.as_ref().map(|spec| Box::new(QuickStartRouter::new(spec)));
-            Hop { link, due: Time::NEVER, router }
+            let entrance = match (&spec.quick_start, &spec.capacity) {
+                (Some(spec), _) => Entrance::QuickStart(Box::new(QuickStartRouter::new(spec))),
+                (None, CapacitySpec::Tunnel { flow }) => {
+                    Entrance::Tunnel { connection: (*flow).into(), is_scheduled: false }
+                }
+                (None, _) => Entrance::Plain,
+            };
+            Hop { link, due: Time::NEVER, entrance }
         };
         let hops = links.into_iter().zip(specs).map(hop).collect();
         let mut delays: Vec<_> = flows.iter().map(|flow| flow.base_delay_ns).collect();
@@ -194,17 +213,21 @@ impl Network {
     ) {
         let Self { hops, agenda, payloads, .. } = self;
         let hop = &mut hops[link.index()];
-        match &mut hop.router {
-            Some(router) => {
+        match &mut hop.entrance {
+            Entrance::QuickStart(router) => {
                 let mut passing = packet;
                 router.pass(now, &mut passing);
                 packet = passing;
             }
             // RFC 4782: a router that does not decrement the TTL of the option has not approved the
             // request.
-            None => {
+            other => {
                 if let Some(syn) = packet.transport.as_syn_mut() {
                     syn.rate = QuickStartRate::NONE;
+                }
+                if let Entrance::Tunnel { connection, is_scheduled: is_scheduled @ false } = other {
+                    *is_scheduled = true;
+                    agenda.schedule(now, Event::Tunnel(*connection));
                 }
             }
         }
@@ -260,9 +283,7 @@ impl Network {
         let next = path.after(first.hop);
         if first.is_corrupted && next.is_none() {
             // The checksum at the receiver is wrong.
-            if let Some(place) = first.transport.payload_place() {
-                payloads.give_back(place);
-            }
+            drop_payload(sink, payloads, now, first);
             hop.link.forget_first();
             return Some(false);
         }
@@ -383,6 +404,40 @@ impl Network {
         }
     }
 
+    /// Begins to take packets at the entrance of a tunnel; [`take_next`](Self::take_next) then
+    /// returns them. Later arrivals call the connection again.
+    pub fn begin_taking(&mut self, link: LinkId) {
+        if let Entrance::Tunnel { is_scheduled, .. } = &mut self.hops[link.index()].entrance {
+            *is_scheduled = false;
+        }
+    }
+
+    /// Takes the next packet that waits at the entrance of a tunnel.
+    pub fn take_next<S: EventSink>(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        sink: &mut S,
+    ) -> Option<SimPacket> {
+        let Self { hops, payloads, .. } = self;
+        hops[link.index()].link.take_next(now, &mut LinkProbe { sink, payloads, link })
+    }
+
+    /// Delivers a packet that a tunnel has carried.
+    pub fn deliver<S: EventSink>(&mut self, now: Time, carried: CarriedPacket, sink: &mut S) {
+        let Self { hops, agenda, payloads, .. } = self;
+        let CarriedPacket { link, packet } = carried;
+        let hop = &mut hops[link.index()];
+        hop.link.deliver(now, packet, &mut LinkProbe { sink, payloads, link });
+        hop.arrange(link, agenda);
+    }
+
+    /// Reports a packet that was lost in a tunnel.
+    #[cold]
+    pub fn lose<S: EventSink>(&mut self, now: Time, carried: &CarriedPacket, sink: &mut S) {
+        lose_carried(sink, &mut self.payloads, now, carried);
+    }
+
     /// Advances all links to `now`, so that all their events before `now` are reported.
     pub fn advance<S: EventSink>(&mut self, now: Time, sink: &mut S) {
         for link in self.links() {
@@ -425,9 +480,44 @@ pub(crate) fn emit_packet_event<S: EventSink>(
         }
         Body::Quic(datagram) => (EndpointRole::Sender, datagram.place),
         Body::QuicBack(datagram) => (EndpointRole::Receiver, datagram.place),
-        Body::Ping(_) | Body::Echo(_) | Body::OneWay(_) | Body::Request(_) => return,
+        Body::Ping(_)
+        | Body::Echo(_)
+        | Body::OneWay(_)
+        | Body::Tunnelled(_)
+        | Body::Request(_) => return,
     };
     sink.datagram(now, connection, end, &Datagram { from, ecn, payload: payloads.get(place) });
+}
+
+/// Frees the payload of a packet that was dropped. A packet that a datagram of a tunnel carries is
+/// lost with it.
+#[inline(always)]
+fn drop_payload<S: EventSink>(
+    sink: &mut S,
+    payloads: &mut PayloadPool,
+    now: Time,
+    packet: &SimPacket,
+) {
+    if let Some(place) = packet.transport.payload_place()
+        && let Some(carried) = payloads.release(place)
+    {
+        lose_carried(sink, payloads, now, &carried);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn lose_carried<S: EventSink>(
+    sink: &mut S,
+    payloads: &mut PayloadPool,
+    now: Time,
+    carried: &CarriedPacket,
+) {
+    let CarriedPacket { link, packet } = carried;
+    sink.dropped(now, *link, packet.connection, DropReason::Loss, 0);
+    if let Some(place) = packet.transport.payload_place() {
+        payloads.give_back(place);
+    }
 }
 
 /// Reports a packet that leaves the sender's host. Always inlined and reports a copy, so that the

@@ -19,7 +19,7 @@ pub(crate) struct Datagram {
     pub trip: TransitTimes,
 }
 
-/// A QUIC datagram in either direction.
+/// A QUIC datagram in either direction, or a UDP datagram of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QuicDatagram {
     /// Index of its payload in the [`PayloadPool`].
@@ -62,6 +62,8 @@ pub(crate) enum Body {
     Quic(QuicDatagram),
     /// A QUIC datagram from the receiver.
     QuicBack(QuicDatagram),
+    /// A UDP datagram of a tunnel.
+    Tunnelled(QuicDatagram),
     /// A browser's request.
     Request(Request),
 }
@@ -79,6 +81,7 @@ impl Body {
                 | Self::Ping(_)
                 | Self::OneWay(_)
                 | Self::Quic(_)
+                | Self::Tunnelled(_)
         )
     }
 
@@ -100,7 +103,8 @@ impl Body {
         match self {
             Self::Ping(Datagram { trip, .. })
             | Self::OneWay(Datagram { trip, .. })
-            | Self::Quic(QuicDatagram { trip, .. }) => Some(trip),
+            | Self::Quic(QuicDatagram { trip, .. })
+            | Self::Tunnelled(QuicDatagram { trip, .. }) => Some(trip),
             _ => None,
         }
     }
@@ -115,7 +119,23 @@ impl Body {
             | Self::Echo(Datagram { payload_bytes, .. })
             | Self::OneWay(Datagram { payload_bytes, .. })
             | Self::Quic(QuicDatagram { payload_bytes, .. })
-            | Self::QuicBack(QuicDatagram { payload_bytes, .. }) => frame_bytes(*payload_bytes),
+            | Self::QuicBack(QuicDatagram { payload_bytes, .. })
+            | Self::Tunnelled(QuicDatagram { payload_bytes, .. }) => frame_bytes(*payload_bytes),
+        }
+    }
+
+    /// Returns the size of the IP packet. It has no padding of a link.
+    pub const fn ip_bytes(&self) -> u32 {
+        match self {
+            Self::Tcp(_) | Self::Request(_) => self.wire_bytes() - LINK_HEADER_BYTES,
+            Self::Ping(Datagram { payload_bytes, .. })
+            | Self::Echo(Datagram { payload_bytes, .. })
+            | Self::OneWay(Datagram { payload_bytes, .. })
+            | Self::Quic(QuicDatagram { payload_bytes, .. })
+            | Self::QuicBack(QuicDatagram { payload_bytes, .. })
+            | Self::Tunnelled(QuicDatagram { payload_bytes, .. }) => {
+                DATAGRAM_HEADER_BYTES + *payload_bytes as u32
+            }
         }
     }
 
@@ -129,8 +149,8 @@ impl Body {
 
     /// Stores its payload once more, for a duplicate.
     pub fn copy_payload(&mut self, payloads: &mut PayloadPool) {
-        if let Self::Quic(datagram) | Self::QuicBack(datagram) = self {
-            datagram.place = payloads.copy(datagram.place);
+        if let Some(place) = self.payload_place_mut() {
+            *place = payloads.copy(*place);
         }
     }
 
@@ -138,7 +158,19 @@ impl Body {
     #[inline]
     pub const fn payload_place(&self) -> Option<u32> {
         match self {
-            Self::Quic(datagram) | Self::QuicBack(datagram) => Some(datagram.place),
+            Self::Quic(datagram) | Self::QuicBack(datagram) | Self::Tunnelled(datagram) => {
+                Some(datagram.place)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the index of its payload.
+    pub const fn payload_place_mut(&mut self) -> Option<&mut u32> {
+        match self {
+            Self::Quic(datagram) | Self::QuicBack(datagram) | Self::Tunnelled(datagram) => {
+                Some(&mut datagram.place)
+            }
             _ => None,
         }
     }

@@ -1,11 +1,27 @@
 //! Payloads of datagrams in transit. Packets are copied often, so they contain only an index into
 //! this pool.
 
+use std::collections::BTreeMap;
+
+use jostle_units::LinkId;
+
+use crate::packet::SimPacket;
+
 /// A pool of payload buffers. Buffers are reused after the datagram has arrived or was dropped.
 #[derive(Debug, Default)]
 pub(crate) struct PayloadPool {
     places: Vec<Vec<u8>>,
     free: Vec<u32>,
+    /// Packets in the datagrams of tunnels, by the index of the datagram's payload.
+    carried: BTreeMap<u32, CarriedPacket>,
+}
+
+/// A packet inside a datagram of a tunnel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CarriedPacket {
+    /// Link that the tunnel serves.
+    pub link: LinkId,
+    pub packet: SimPacket,
 }
 
 impl PayloadPool {
@@ -27,10 +43,35 @@ impl PayloadPool {
         self.places.get(place as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// Stores a copy of the payload at an index. Returns its index.
+    /// Stores a copy of the payload at an index, and of the packet that its datagram carries. Returns
+    /// its index.
     pub fn copy(&mut self, place: u32) -> u32 {
         let payload = self.get(place).to_vec();
-        self.keep(&payload)
+        let copy = self.keep(&payload);
+        if let Some(mut carried) = self.carried.get(&place).copied() {
+            if let Some(place) = carried.packet.transport.payload_place_mut() {
+                *place = self.copy(*place);
+            }
+            self.carried.insert(copy, carried);
+        }
+        copy
+    }
+
+    /// Puts a packet into the datagram whose payload has an index.
+    pub fn carry(&mut self, place: u32, carried: CarriedPacket) {
+        self.carried.insert(place, carried);
+    }
+
+    /// Returns the packet that a datagram carries.
+    pub fn carried(&self, place: u32) -> Option<&CarriedPacket> {
+        self.carried.get(&place)
+    }
+
+    /// Frees the payload of a datagram. Returns the packet that it carries.
+    #[inline]
+    pub fn release(&mut self, place: u32) -> Option<CarriedPacket> {
+        self.give_back(place);
+        if self.carried.is_empty() { None } else { self.carried.remove(&place) }
     }
 
     /// Frees the payload at an index.

@@ -9,7 +9,10 @@
 use jostle_traffic::MessageTracker;
 use jostle_units::ConnectionId;
 
-/// Role of a connection in a flow that proxies split.
+use crate::tunnel::TunnelStream;
+
+/// Role of a connection in a flow that proxies split, or in a tunnel: its data come from elsewhere in
+/// the network and go there.
 #[derive(Debug)]
 pub(crate) struct ProxyLeg {
     /// First leg of the flow, which starts at the flow's sender.
@@ -24,6 +27,8 @@ pub(crate) struct ProxyLeg {
     pub written_bytes: u64,
     /// Bytes that arrived at the receiver of this leg since the last call of `relay_at`.
     pub arrived_bytes: u64,
+    /// Packets in the byte stream, if the connection is a tunnel and no proxy is involved.
+    pub tunnel: Option<TunnelStream>,
     /// First leg only: messages whose completion time at the flow's receiver is measured.
     pub messages: MessageTracker,
     /// First leg only: whether the completion of all written data was reported.
@@ -43,6 +48,7 @@ impl ProxyLeg {
             buffer_bytes: 0,
             written_bytes: 0,
             arrived_bytes: 0,
+            tunnel: None,
             messages: MessageTracker::default(),
             is_completion_reported: false,
         }

@@ -10,7 +10,9 @@ use jostle_units::{ConnectionId, SendLimit, Span, Time};
 use crate::event_queue::{Deadline, Event, Timer};
 use crate::packet::{Body, QuicDatagram, frame_bytes};
 use crate::slow_reader::SlowReader;
+use crate::payload_pool::CarriedPacket;
 use crate::transport::{EndpointContext, Endpoints, FlowStatus};
+use crate::tunnel::TunnelDatagrams;
 use jostle_traffic::MessageTracker;
 use jostle_traffic::{Action, ApplicationInstance};
 
@@ -51,6 +53,10 @@ pub(crate) struct QuicConnection {
     /// Messages whose completion time is measured.
     messages: MessageTracker,
     failure: Option<Error>,
+    /// Entrance of the tunnel, if the connection is one.
+    tunnel: Option<TunnelDatagrams>,
+    /// Packet of the tunnel in the datagram that the client has not sent yet.
+    unsent: Option<CarriedPacket>,
 }
 
 /// Forwards the events of an endpoint to a sink.
@@ -91,6 +97,32 @@ impl QuicConnection {
             limit: None,
             messages: MessageTracker::default(),
             failure: None,
+            tunnel: None,
+            unsent: None,
+        }
+    }
+
+    /// Makes the connection a tunnel, whose datagrams (RFC 9221) carry packets.
+    pub fn set_tunnel(&mut self, tunnel: TunnelDatagrams) {
+        self.tunnel = Some(tunnel);
+    }
+
+    /// Sends the packets that wait at the entrance of the tunnel. One packet at a time is passed to
+    /// the stack, so that the others wait in the queue of the entrance when congestion control or
+    /// pacing delays it (RFC 9221 §5.4: "MUST delay sending", or drop).
+    pub fn carry_packets<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
+        while self.unsent.is_none()
+            && self.client.is_established()
+            && let Some(tunnel) = &self.tunnel
+        {
+            tunnel.begin_taking(host);
+            let Some((carried, payload_bytes)) = tunnel.take_next(host) else { return };
+            self.unsent = Some(carried);
+            if let Err(error) = self.client.send_datagram(usize::from(payload_bytes)) {
+                self.failure.get_or_insert(error);
+                return;
+            }
+            self.send_datagrams(host);
         }
     }
 
@@ -102,15 +134,24 @@ impl QuicConnection {
         }
     }
 
-    /// Sends the client's pending datagrams and arms its timer.
+    /// Sends the client's pending datagrams and those of the tunnel, and arms its timer.
     fn flush_client<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
+        self.send_datagrams(host);
+        if self.tunnel.is_some() {
+            self.carry_packets(host);
+        }
+    }
+
+    fn send_datagrams<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
         let now = host.now;
         while let Some(sent) = self.client.transmit(now, &mut self.buffer) {
             self.note_sent(&sent, host);
             for payload in sent.datagrams(&self.buffer) {
-                let body =
-                    Body::Quic(QuicDatagram::new(&mut host.network.payloads, payload, sent.ecn));
-                host.port().send(now, body, sent.ecn);
+                let datagram = QuicDatagram::new(&mut host.network.payloads, payload, sent.ecn);
+                if let Some(carried) = self.unsent.take_if(|_| !self.client.has_unsent_datagram()) {
+                    host.network.payloads.carry(datagram.place, carried);
+                }
+                host.port().send(now, Body::Quic(datagram), sent.ecn);
             }
         }
         let limit = self.client.send_limit();
@@ -215,6 +256,21 @@ impl QuicConnection {
         }
     }
 
+    /// Lets a packet leave the tunnel, unless the server has discarded its datagram: a duplicate, or
+    /// a datagram before the end of the handshake.
+    fn leave_tunnel<S: EventSink>(
+        &mut self,
+        carried: &CarriedPacket,
+        host: &mut EndpointContext<'_, S>,
+    ) {
+        let bytes = self.server.take_datagram_bytes();
+        if bytes == 0 {
+            return host.network.lose(host.now, carried, host.sink);
+        }
+        host.sink.delivered(host.now, host.connection, bytes);
+        host.network.deliver(host.now, *carried, host.sink);
+    }
+
     /// Closes the connection, and stores its path properties in the peer cache.
     fn close<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
         if self.closed {
@@ -290,7 +346,9 @@ impl Endpoints for QuicConnection {
         let &mut EndpointContext { now, connection, .. } = host;
         let payload = host.network.payloads.get(datagram.place);
         self.server.receive(now, ecn, payload, &mut ());
-        host.network.payloads.give_back(datagram.place);
+        if let Some(carried) = host.network.payloads.release(datagram.place) {
+            self.leave_tunnel(&carried, host);
+        }
         if host.sink.wants_segments()
             && let Some(secrets) = self.server.take_secrets()
         {

@@ -208,6 +208,7 @@ impl<S: EventSink> Simulation<'_, S> {
             }
             Event::Source(connection) => self.act(now, connection),
             Event::RouteChange => self.world.network.change_routes(now),
+            Event::Tunnel(connection) => self.enter_tunnel(now, connection),
             Event::Observe => {}
         }
     }

@@ -11,6 +11,7 @@ use jostle_units::{ConnectionId, Time};
 
 use crate::event_queue::{Deadline, Event, EventQueue, Timer};
 use crate::packet::Body;
+use crate::payload_pool::CarriedPacket;
 use crate::proxy::ProxyLeg;
 use crate::sender_port::SenderPort;
 use crate::slow_reader::SlowReader;
@@ -76,7 +77,7 @@ impl TcpConnection {
         self
     }
 
-    /// Makes the connection a leg of a split flow.
+    /// Makes the connection a leg of a split flow, or a tunnel.
     pub fn set_proxy_leg(&mut self, part: ProxyLeg) {
         self.messages.write(u64::MAX, Time::NEVER);
         if part.next.is_some() {
@@ -119,6 +120,31 @@ impl TcpConnection {
         }
         let now = host.now;
         self.with_sender(host, |sender, port| sender.supply(now, Some(bytes), port));
+    }
+
+    /// Lets the packets that have arrived leave the tunnel, and writes waiting packets as long as the
+    /// send buffer has room (`sock.h::sk_stream_memory_free`).
+    #[cold]
+    pub fn carry_packets<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
+        let Some(part) = &mut self.part else { return };
+        let (acked_bytes, arrived_bytes) =
+            (self.sender.acked_bytes(), std::mem::take(&mut part.arrived_bytes));
+        let Some(tunnel) = &mut part.tunnel else { return };
+        let link = tunnel.link;
+        tunnel.read(arrived_bytes);
+        while let Some(packet) = tunnel.next_complete() {
+            host.network.deliver(host.now, CarriedPacket { link, packet }, host.sink);
+        }
+        let mut bytes = 0;
+        host.network.begin_taking(link);
+        while part.written_bytes + bytes < acked_bytes + part.buffer_bytes
+            && let Some(packet) = host.network.take_next(host.now, link, host.sink)
+        {
+            bytes += tunnel.write(packet);
+        }
+        if bytes > 0 {
+            self.write(bytes, host);
+        }
     }
 
     /// Returns whether all written data is acknowledged and read.

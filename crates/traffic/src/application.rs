@@ -69,7 +69,7 @@ enum Kind {
         /// Number of responses completed at the receiver since the last query.
         whole: u32,
     },
-    /// Forwards received data; see `relay`.
+    /// Forwards data of a proxy, or packets of a tunnel.
     Relay,
     /// Datagrams have no connection; see `pings` and `datagrams`.
     Datagrams,
@@ -99,7 +99,7 @@ pub enum ApplicationModel {
     Timed(Box<SourceSpec>),
     /// Responses to a browser.
     Pages,
-    /// Data of another connection, forwarded by a proxy.
+    /// Data of another connection that a proxy forwards, or packets that a tunnel carries.
     Relay,
     /// Datagrams.
     Datagrams,
@@ -123,7 +123,7 @@ impl ApplicationModel {
             SourceSpec::Video(video) => Self::Video(video.clone()),
             SourceSpec::Media(_) | SourceSpec::Trace(_) => Self::Timed(Box::new(spec.clone())),
             SourceSpec::Web(_) => Self::Pages,
-            SourceSpec::Relay { .. } => Self::Relay,
+            SourceSpec::Relay { .. } | SourceSpec::Tunnel(_) => Self::Relay,
             SourceSpec::Ping { .. } | SourceSpec::Cbr(_) => Self::Datagrams,
         }
     }

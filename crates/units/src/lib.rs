@@ -48,6 +48,10 @@ pub const MIN_MTU_BYTES: u32 = 576;
 /// Headers of a datagram within the MTU: IPv4 and UDP.
 pub const DATAGRAM_HEADER_BYTES: u32 = 20 + 8;
 
+/// Most bytes of a UDP payload that are not data of the only DATAGRAM frame in it: first byte,
+/// connection ID, packet number, frame (RFC 9221 §4), and the tag of packet protection.
+pub const QUIC_DATAGRAM_OVERHEAD_BYTES: u32 = 1 + 8 + 4 + 9 + 16;
+
 /// UDP payload that every path must support for QUIC (RFC 9000 §14).
 pub const MIN_QUIC_PAYLOAD_BYTES: u32 = 1_200;
 

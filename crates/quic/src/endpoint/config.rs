@@ -30,6 +30,9 @@ use crate::settings::{Crypto, Handshake, Settings, StackController};
 pub(super) const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 4433);
 pub(super) const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 443);
 
+/// Receive buffer for DATAGRAM frames. They are read at once.
+const DATAGRAM_BUFFER_BYTES: usize = 1 << 20;
+
 fn duration(span: Span) -> Duration {
     Duration::from_nanos(span.as_ns())
 }
@@ -79,7 +82,7 @@ fn transport(settings: &Settings) -> Result<TransportConfig, Error> {
         .send_window(settings.send_buffer_bytes)
         .stream_receive_window(varint("stream_window_bytes", settings.stream_window_bytes)?)
         .receive_window(varint("connection_window_bytes", settings.connection_window_bytes)?)
-        .datagram_receive_buffer_size(None);
+        .datagram_receive_buffer_size(settings.datagrams.then_some(DATAGRAM_BUFFER_BYTES));
     if let Some(frequency) = settings.ack_frequency {
         let mut wanted = AckFrequencyConfig::default();
         wanted

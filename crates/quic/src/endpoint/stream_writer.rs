@@ -112,6 +112,11 @@ impl StreamWriter {
         complete
     }
 
+    /// Records a datagram that the stack has accepted.
+    pub const fn note_datagram(&mut self, bytes: u64) {
+        self.taken += bytes;
+    }
+
     /// Handles a stream that was acknowledged completely.
     pub const fn on_finished(&mut self) {
         self.unfinished = self.unfinished.saturating_sub(1);

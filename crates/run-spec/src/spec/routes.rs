@@ -4,7 +4,7 @@ use jostle_units::{LinkId, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{FlowSpec, RunSpec};
+use super::{CapacitySpec, FlowSpec, RunSpec};
 
 /// A change of a flow's route. Every router forwards by the new route from `at_ns` on: packets that
 /// are on a link of the old route stay there, and continue on the new route if they meet a link of
@@ -42,10 +42,28 @@ impl FlowSpec {
 }
 
 impl RunSpec {
-    /// Returns the propagation delay of some links at the start of the run.
+    /// Returns the propagation delay of some links at the start of the run. The delay of a tunnel
+    /// includes the links below.
     pub fn propagation(&self, links: &[LinkId]) -> Span {
-        let ns = |link: &LinkId| self.links[link.index()].delay.steps[0].delay_ns;
+        let own_ns = |link: &LinkId| self.links[link.index()].delay.steps[0].delay_ns;
+        let ns = |link: &LinkId| {
+            let below = match self.links[link.index()].capacity {
+                CapacitySpec::Tunnel { flow } => self.flows[flow.index()].path.as_slice(),
+                _ => &[],
+            };
+            own_ns(link) + below.iter().map(own_ns).sum::<u64>()
+        };
         Span::from_ns(links.iter().map(ns).sum())
+    }
+
+    /// Returns the lowest and the highest long-term rate of a link; of a tunnel, 0 and the highest
+    /// rate of the links below.
+    pub(crate) fn bounds_bps(&self, link: LinkId) -> (u64, u64) {
+        let Some(spec) = self.links.get(link.index()) else { return (0, 0) };
+        let CapacitySpec::Tunnel { flow } = spec.capacity else { return spec.capacity.bounds_bps() };
+        let below = self.flows.get(flow.index()).into_iter().flat_map(FlowSpec::paths).flatten();
+        let rates = below.filter_map(|link| Some(self.links.get(link.index())?.capacity.bounds_bps().1));
+        (0, rates.max().unwrap_or(0))
     }
 
     /// Returns the propagation delay from the receiver of a flow to its sender, on its first route.

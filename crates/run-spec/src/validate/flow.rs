@@ -2,15 +2,15 @@
 
 use jostle_link::delay::CONSTANT as DELAY;
 use jostle_units::{
-    DATAGRAM_HEADER_BYTES, FlowId, LINK_HEADER_BYTES, MAX_MTU_BYTES, MIN_MTU_BYTES, mss_of,
+    DATAGRAM_HEADER_BYTES, FlowId, LINK_HEADER_BYTES, LinkId, MAX_MTU_BYTES, MIN_MTU_BYTES, mss_of,
 };
 
 use super::algorithms::{controller, memory};
 use super::{
     MAX_BPS, MAX_BYTES, MAX_DSCP, MAX_NS, MIN_EVERY_NS, SpecError, SpecPath, arrivals, datagrams,
-    media, quantity, quic, reader, receivers, routes, video, web, within,
+    media, quantity, quic, reader, receivers, routes, tunnels, video, web, within,
 };
-use crate::{Algorithm, FlowSpec, RunSpec, SourceSpec, TimersSpec, Transport};
+use crate::{Algorithm, CapacitySpec, FlowSpec, RunSpec, SourceSpec, TimersSpec, Transport};
 
 /// Maximum initial window, above any useful bandwidth-delay product.
 const MAX_INITIAL_WINDOW_PACKETS: u32 = 1 << 20;
@@ -27,7 +27,8 @@ pub(super) fn check(
     spec: &RunSpec,
 ) -> Result<(), SpecError> {
     let at = format_args!("flows[{position}]");
-    if flow.path.is_empty() && !is_relayed {
+    let may_have_no_links = is_relayed || flow.source.tunnel().is_some();
+    if flow.path.is_empty() && !may_have_no_links {
         return Err(SpecError::unfit(format_args!("{at}.path"), "empty", "at least one link"));
     }
     routes::check(at, flow, is_relayed || flow.source.relays().is_some(), spec)?;
@@ -55,7 +56,7 @@ pub(super) fn check(
     transport(at, flow)?;
     arrivals::check(at, flow, spec)?;
     web::fits(at, flow, spec)?;
-    relay(at, position, flow, &spec.flows)?;
+    relay(at, position, flow, spec)?;
     receivers::check(at, flow, is_relayed || flow.source.relays().is_some())?;
     reader::check(at, flow, is_relayed, spec.duration_ns)?;
     timers(at, flow)?;
@@ -81,6 +82,7 @@ pub(super) fn check(
         Transport::Udp => ungoverned(at, flow)?,
         Transport::Quic => quic::check(at, flow)?,
     }
+    tunnels::check(at, flow, FlowId::at(position), spec)?;
     packets(flow, spec)
 }
 
@@ -136,8 +138,8 @@ fn transport(at: SpecPath<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
         (Transport::Quic, Some(expected)) => {
             return Err(SpecError::unfit(place, "`quic`", expected));
         }
-        (Transport::Udp, None) => {
-            let expected = "`tcp`: only pings and constant rates have it";
+        (Transport::Udp, None) if flow.source.tunnel().is_none() => {
+            let expected = "`tcp`: only pings, constant rates and tunnels have it";
             return Err(SpecError::unfit(place, "`udp`", expected));
         }
         _ => {}
@@ -181,6 +183,7 @@ fn source(at: SpecPath<'_>, source: &SourceSpec, most_bytes: u32) -> Result<(), 
             within(format_args!("{at}.every_ns"), every_ns, MIN_EVERY_NS..=MAX_NS)?;
             within(format_args!("{at}.timeout_ns"), timeout_ns, 1..=MAX_NS)
         }
+        SourceSpec::Tunnel(_) => Ok(()),
         SourceSpec::Relay { from: _, buffer_bytes } => {
             let segment_bytes = u64::from(mss_of(most_bytes + DATAGRAM_HEADER_BYTES));
             within(format_args!("{at}.buffer_bytes"), *buffer_bytes, segment_bytes..=MAX_BYTES)
@@ -194,11 +197,11 @@ fn relay(
     at: SpecPath<'_>,
     position: usize,
     flow: &FlowSpec,
-    flows: &[FlowSpec],
+    spec: &RunSpec,
 ) -> Result<(), SpecError> {
     let Some(from) = flow.source.relays() else { return Ok(()) };
     let place = format_args!("{at}.source.from");
-    let Some(before) = flows.iter().take(position).nth(from.index()) else {
+    let Some(before) = spec.flows.iter().take(position).nth(from.index()) else {
         return Err(SpecError::unfit(place, from, "the position of a flow before this one"));
     };
     if flow.transport != Transport::Tcp || before.transport != Transport::Tcp {
@@ -208,6 +211,13 @@ fn relay(
     if flow.mtu_bytes != before.mtu_bytes {
         let expected = format!("{}, like the flow whose data it passes on", before.mtu_bytes);
         return Err(SpecError::unfit(format_args!("{at}.mtu_bytes"), flow.mtu_bytes, expected));
+    }
+    let in_tunnel = |link: &LinkId| {
+        matches!(spec.links[link.index()].capacity, CapacitySpec::Tunnel { .. })
+    };
+    if before.source.tunnel().is_some() || flow.path.iter().chain(&before.path).any(in_tunnel) {
+        let expected = "a flow that no tunnel carries: what it sends is encrypted there";
+        return Err(SpecError::unfit(place, from, expected));
     }
     if matches!(before.source, SourceSpec::Video(_)) {
         let expected =
@@ -264,7 +274,7 @@ fn packets(flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
     let fastest_bps = flow
         .paths()
         .flatten()
-        .map(|link| spec.links[link.index()].capacity.bounds_bps().1)
+        .map(|link| spec.bounds_bps(*link).1)
         .max()
         .unwrap_or(0);
     let bits = u128::from(fastest_bps) * u128::from(spec.duration_ns) / 1_000_000_000;

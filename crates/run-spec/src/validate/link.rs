@@ -229,6 +229,8 @@ fn check_capacity(at: SpecPath<'_>, spec: &CapacitySpec) -> Result<(), SpecError
             within(format_args!("{at} (mean rate in bit/s)"), spec.bounds_bps().1, 1..=MAX_BPS)
         }
         CapacitySpec::Autoregressive(spec) => check_autoregressive(at, spec),
+        // See `tunnels::check_links`.
+        CapacitySpec::Tunnel { .. } => Ok(()),
     }
 }
 

@@ -215,9 +215,9 @@ fn check_packets(spec: &RunSpec) -> Result<(), SpecError> {
     let mut held = 0u128;
     let mut sent: u128 =
         senders().map(|flow| u128::from(flow.initial_window_packets)).sum::<u128>();
-    for link in &spec.links {
-        let bytes_in =
-            |ns: u64| u128::from(link.capacity.bounds_bps().1) * u128::from(ns) / 8_000_000_000;
+    for (at, link) in spec.links.iter().enumerate() {
+        let rate_bps = u128::from(peak_bps(spec, LinkId::at(at)));
+        let bytes_in = |ns: u64| rate_bps * u128::from(ns) / 8_000_000_000;
         let delay_ns = longest_delay_ns(link).saturating_add(longest_way_ns);
         held += packets(limit_bytes(link, spec.flows.len()) + bytes_in(delay_ns));
         // A sender may send twice the data that arrive while it doubles cwnd, and so may a paced
@@ -258,7 +258,7 @@ fn sends_datagrams(flow: &FlowSpec) -> bool {
 }
 
 fn peak_bps(spec: &RunSpec, link: LinkId) -> u64 {
-    spec.links.get(link.index()).map_or(0, |link| link.capacity.bounds_bps().1)
+    spec.bounds_bps(link).1
 }
 
 fn longest_delay_ns(link: &LinkSpec) -> u64 {

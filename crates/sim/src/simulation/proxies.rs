@@ -1,4 +1,5 @@
-//! Forwards data between the legs of split flows; see `proxy.rs`.
+//! Forwards data between the legs of split flows, and packets through tunnels; see `proxy.rs` and
+//! `tunnel.rs`.
 
 use jostle_metrics::EventSink;
 use jostle_units::{ConnectionId, Time};
@@ -22,8 +23,11 @@ impl<S: EventSink> Simulation<'_, S> {
     /// Handles a packet that reached an end of a proxy leg: a SYN or data at its receiver, an
     /// ACK at its sender.
     fn relay_at(&mut self, now: Time, leg: ConnectionId) {
-        let Some((connection, _)) = self.connection(now, leg) else { return };
+        let Some((connection, mut host)) = self.connection(now, leg) else { return };
         let Some(part) = connection.proxy_leg_mut() else { return };
+        if part.tunnel.is_some() {
+            return connection.carry_packets(&mut host);
+        }
         let ProxyLeg { origin, previous_leg: before, next, .. } = *part;
         let arrived_bytes = std::mem::take(&mut part.arrived_bytes);
         match next {
@@ -44,6 +48,17 @@ impl<S: EventSink> Simulation<'_, S> {
             self.pass_on(now, before, leg);
         }
         self.complete_if_empty(now, origin);
+    }
+
+    /// Passes the packets that wait at the entrance of a tunnel to its connection.
+    #[cold]
+    pub(super) fn enter_tunnel(&mut self, now: Time, connection: ConnectionId) {
+        match self.endpoints(now, connection) {
+            Some((EndpointKind::Connection(end), mut host)) => end.carry_packets(&mut host),
+            Some((EndpointKind::Quic(end), mut host)) => end.carry_packets(&mut host),
+            Some((EndpointKind::UdpTunnel(end), mut host)) => end.send_waiting(&mut host),
+            _ => debug_assert!(false, "an entrance without a tunnel"),
+        }
     }
 
     /// Moves data from one leg to the next, as far as the proxy may read and write.
