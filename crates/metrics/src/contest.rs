@@ -6,10 +6,10 @@ use jostle_units::{FlowId, LinkId};
 /// Returns for each flow the number of its contest: flows whose data cross a common link, directly
 /// or through other flows, are in the same one. So an upload does not compete with a download,
 /// whose ACKs alone use its links. Flows without links, as in captures, are in one contest, and all
-/// legs of a split flow are in the same.
+/// legs of a split flow are in the same. A tunnel and the flows inside are in one contest, too.
 pub(crate) fn contests(spec: &RunSpec, continuations: &[Option<FlowId>]) -> Vec<usize> {
     let paths: Vec<Vec<LinkId>> =
-        spec.flows.iter().map(|flow| flow.paths().flatten().copied().collect()).collect();
+        spec.flows.iter().map(|flow| spec.links_with_tunnels(flow.paths())).collect();
     let paths: Vec<&[LinkId]> = paths.iter().map(Vec::as_slice).collect();
     contests_of(spec.links.len(), &paths, continuations)
 }

@@ -83,6 +83,8 @@ pub(crate) struct FlowIdentity {
     pub last: Option<usize>,
     /// The flow is a later proxy leg.
     is_relay: bool,
+    /// The flow is a connection of a tunnel.
+    is_tunnel: bool,
     /// Source of a flow that writes frames on a schedule, if it does.
     pub frames: Option<SourceSpec>,
     /// Type of the datagrams, if the flow sends any.
@@ -158,6 +160,7 @@ impl FlowIdentity {
             shows_itself: foreign.is_none_or(QuicImplementation::shows_itself) && !is_sealed,
             last,
             is_relay,
+            is_tunnel: flow.source.tunnel().is_some(),
             frames: flow.source.is_timed().then(|| flow.source.clone()),
             datagrams: Datagrams::of(&flow.source),
             is_many,
@@ -192,9 +195,10 @@ impl FlowIdentity {
         time_s.filter(|_| self.responds)
     }
 
-    /// Returns whether the flow counts in shares. Pings and later proxy legs do not.
+    /// Returns whether the flow counts in shares. Pings, later proxy legs and tunnels, whose data
+    /// are those of the flows inside, do not.
     pub(crate) fn competes(&self) -> bool {
-        self.transport != Transport::Udp && !self.is_relay
+        self.transport != Transport::Udp && !self.is_relay && !self.is_tunnel
     }
 
     /// Returns whether a flow that completed at `completed` was active in part of the interval.
@@ -204,11 +208,12 @@ impl FlowIdentity {
 }
 
 fn propagation(spec: &RunSpec, flow: &FlowSpec) -> Span {
-    let least_ns = |link: &LinkId| {
+    let least_ns = |link: LinkId| {
         let steps = &spec.links[link.index()].delay.steps;
         steps.iter().map(|step| step.delay_ns).min().unwrap_or(0)
     };
-    let shortest_ns = flow.paths().map(|path| path.iter().map(least_ns).sum()).min();
+    let with_tunnels = |path| spec.links_with_tunnels(std::iter::once(path)).into_iter();
+    let shortest_ns = flow.paths().map(|path| with_tunnels(path).map(least_ns).sum()).min();
     Span::from_ns(shortest_ns.unwrap_or(0))
 }
 

@@ -33,5 +33,6 @@ mod routes;
 mod scenarios;
 mod slow_readers;
 mod slow_starts;
+mod tunnels;
 mod video;
 mod web;

@@ -176,6 +176,8 @@ def _rate(link: LinkSpec) -> str:
             rates = [capacity["rate_bps"]]
         case "steps":
             rates = [step["rate_bps"] for step in capacity["steps"]]
+        case "tunnel":
+            return "tunnel"
         case other:
             words = "rate of a trace" if other == "trace" else str(other)
             most = service_bps(link, _FASTEST_BPS)

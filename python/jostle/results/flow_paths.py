@@ -41,15 +41,30 @@ def connections_of(spec: Spec, name: str) -> list[FlowSpec]:
 
 
 def path_of(spec: Spec, name: str) -> list[int]:
-    """Return the links that a flow's data cross, over all its connections."""
-    return [at for flow in connections_of(spec, name) for at in flow["path"]]
+    """Return the links that a flow's data cross, over all its connections and below tunnels."""
+    return [
+        below
+        for flow in connections_of(spec, name)
+        for at in flow["path"]
+        for below in _below(spec, at)
+    ]
+
+
+def _below(spec: Spec, at: int) -> list[int]:
+    """Return the links below a tunnel, or the link itself."""
+    capacity = spec["links"][at]["capacity"]
+    return spec["flows"][capacity["flow"]]["path"] if capacity["kind"] == "tunnel" else [at]
 
 
 def base_rtt_s(spec: Spec, name: str) -> float:
     """Return the base RTT of a flow, from initial delays and the median of jitter."""
     total_ns = 0
     for flow in connections_of(spec, name):
-        links = [spec["links"][at] for at in (*flow["path"], *flow["reverse_path"])]
+        crossed = (*flow["path"], *flow["reverse_path"])
+        # A tunnel's link has the delay that its path has in addition to that of its links.
+        tunnels = [at for at in crossed if _below(spec, at) != [at]]
+        below = [link for at in crossed for link in _below(spec, at)]
+        links = [spec["links"][at] for at in (*tunnels, *below)]
         total_ns += flow["base_delay_ns"] + sum(_delay_ns(link) for link in links)
     return total_ns / 1e9
 

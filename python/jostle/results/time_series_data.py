@@ -314,7 +314,7 @@ def _capacities(results: FinishedRuns, condition: int, links: pl.DataFrame) -> t
     areas = []
     crossed = {at for flow in results.spec_of(condition)["flows"] for at in forward_links(flow)}
     for at, link in enumerate(results.spec_of(condition)["links"]):
-        if at in crossed and link["capacity"]["kind"] != "constant":
+        if at in crossed and link["capacity"]["kind"] not in ("constant", "tunnel"):
             end_s, values = _by_link(links, link["name"], "capacity_bps")
             top = series_band(values * rate.factor).mean
             areas.append(Area(f"capacity of {link['name']}", _middles(end_s), top))

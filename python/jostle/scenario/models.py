@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, Tag
 
 from jostle.scenario import fields
 from jostle.scenario.base_model import ScenarioTable
-from jostle.scenario.dscp import Codepoint, Codepoints
+from jostle.scenario.dscp import Codepoint
 from jostle.scenario.framing import Framing, framing_table
 from jostle.scenario.link_extras import (
     Contention,
@@ -25,6 +25,7 @@ from jostle.scenario.link_extras import (
     Reordering,
 )
 from jostle.scenario.receivers import Reader, Receiver
+from jostle.scenario.registry_choices import Algorithm, Queue, QueueClass, RegistryChoice
 from jostle.scenario.sources import Arrivals, Source
 from jostle.scenario.transports import AckFrequency, Implementation, Quic, Tcp, Transport, Udp
 
@@ -73,51 +74,6 @@ __all__ = [
 def keys_of(model: type[BaseModel]) -> list[str]:
     """Return the keys of a table in the spelling of a scenario file."""
     return [field.alias or name for name, field in model.model_fields.items()]
-
-
-class Algorithm(BaseModel):
-    """A controller or slow start: a name, or a table with the name and parameters."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
-
-    name: str
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """All keys except `name`."""
-        return dict(self.model_extra or {})
-
-
-class RegistryChoice(BaseModel):
-    """A queue discipline or loss model: its kind, or a table with the kind and parameters."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
-
-    kind: str
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """All keys except `kind`."""
-        return dict(self.model_extra or {})
-
-
-class QueueClass(ScenarioTable):
-    """A class of flows with its own queue, and a weight or a priority."""
-
-    weight: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
-    """Weight of the class, with `drr`. Classes with packets waiting share the link in proportion to
-    it. With `prio`, classes have priority in the order in which they are written."""
-    dscp: Codepoints = ()
-    """Codepoints of the class: `["EF", "CS6"]`, for flows that name no class."""
-    queue: Annotated[RegistryChoice, BeforeValidator(fields.named("kind"))] | None = None
-    """Queue of the class; by default `drop_tail` with the `limit` of the enclosing queue."""
-
-
-class Queue(RegistryChoice):
-    """A queue discipline: its kind, or a table with the kind, its parameters and its classes."""
-
-    classes: dict[fields.Name, QueueClass] | None = None
-    """Classes by name: `{ calls = { weight = 3, queue = "codel" }, default = {} }`."""
 
 
 class Jitter(ScenarioTable):
@@ -431,6 +387,9 @@ class Flow(ScenarioTable):
     start: fields.Span = 0
     start_jitter: fields.Span = 0
     """Random delay of the start: the flow starts uniformly in `start` … `start + start_jitter`."""
+    tunnel: Annotated[fields.Name | None, BeforeValidator(fields.absent)] = None
+    """Name of a flow with `source = { kind = "tunnel" }` that carries the packets of this flow, or
+    `"none"`. It replaces its links in this flow's `path`, which by default is the tunnel's."""
     after: fields.Name | None = None
     """Name of a flow. This flow opens `start` after that flow is complete."""
     stop: fields.PositiveSpan | None = None

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from jostle.scenario import fields
 from jostle.scenario.base_model import ScenarioTable
+from jostle.scenario.registry_choices import Queue
 
 __all__ = [
     "Arrivals",
@@ -23,6 +24,7 @@ __all__ = [
     "Source",
     "ThroughputBasedAbr",
     "Trace",
+    "Tunnel",
     "Video",
     "Web",
 ]
@@ -218,6 +220,21 @@ class Trace(ScenarioTable):
     """Time after the write by which a message must be complete; else it is late."""
 
 
+class Tunnel(ScenarioTable):
+    """Packets of the flows that name this flow in `tunnel`, as the data of two connections."""
+
+    kind: Literal["tunnel"]
+    queue: Annotated[Queue, BeforeValidator(fields.named("kind"))] | None = None
+    """Queue at both entrances, where packets wait for the connection; by default `drop_tail` with
+    500 packets, as in a TUN device of Linux."""
+    send_buffer: fields.PositiveAmount | None = None
+    """Unacknowledged data of TCP from which on packets wait in the queue; by default 2 BDP, at
+    least 65,536 bytes."""
+    header: fields.PositiveSize | None = None
+    """Bytes added to every inner IP packet, without headers of the transport; by default 26 over
+    TCP (OpenVPN), 2 over QUIC (RFC 9484), 32 over UDP (WireGuard)."""
+
+
 Source = Annotated[
     Annotated[
         Bulk
@@ -229,6 +246,7 @@ Source = Annotated[
         | Cbr
         | Media
         | Trace
+        | Tunnel
         | Video
         | Web,
         Field(discriminator="kind"),

@@ -83,6 +83,10 @@ fn transport(settings: &Settings) -> Result<TransportConfig, Error> {
         .stream_receive_window(varint("stream_window_bytes", settings.stream_window_bytes)?)
         .receive_window(varint("connection_window_bytes", settings.connection_window_bytes)?)
         .datagram_receive_buffer_size(settings.datagrams.then_some(DATAGRAM_BUFFER_BYTES));
+    if settings.datagrams {
+        // Losses do not reduce the size of datagrams, which cannot be fragmented.
+        config.min_mtu(settings.datagram_bytes);
+    }
     if let Some(frequency) = settings.ack_frequency {
         let mut wanted = AckFrequencyConfig::default();
         wanted

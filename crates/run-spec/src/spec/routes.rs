@@ -42,18 +42,29 @@ impl FlowSpec {
 }
 
 impl RunSpec {
-    /// Returns the propagation delay of some links at the start of the run. The delay of a tunnel
-    /// includes the links below.
+    /// Returns the links of some paths, and after each tunnel the links below it.
+    pub fn links_with_tunnels<'a>(
+        &self,
+        paths: impl Iterator<Item = &'a [LinkId]>,
+    ) -> Vec<LinkId> {
+        let mut links = Vec::new();
+        for link in paths.flatten() {
+            links.push(*link);
+            if let Some(CapacitySpec::Tunnel { flow }) =
+                self.links.get(link.index()).map(|it| &it.capacity)
+                && let Some(carrier) = self.flows.get(flow.index())
+            {
+                links.extend(&carrier.path);
+            }
+        }
+        links
+    }
+
+    /// Returns the propagation delay of some links at the start of the run.
     pub fn propagation(&self, links: &[LinkId]) -> Span {
-        let own_ns = |link: &LinkId| self.links[link.index()].delay.steps[0].delay_ns;
-        let ns = |link: &LinkId| {
-            let below = match self.links[link.index()].capacity {
-                CapacitySpec::Tunnel { flow } => self.flows[flow.index()].path.as_slice(),
-                _ => &[],
-            };
-            own_ns(link) + below.iter().map(own_ns).sum::<u64>()
-        };
-        Span::from_ns(links.iter().map(ns).sum())
+        let ns = |link: LinkId| self.links[link.index()].delay.steps[0].delay_ns;
+        let links = self.links_with_tunnels(std::iter::once(links));
+        Span::from_ns(links.into_iter().map(ns).sum())
     }
 
     /// Returns the lowest and the highest long-term rate of a link; of a tunnel, 0 and the highest

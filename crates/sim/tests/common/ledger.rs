@@ -10,6 +10,7 @@ use jostle_metrics::{AckEvent, EventSink, FlowState};
 use jostle_registry::ParameterType;
 use jostle_run_spec::{
     FlowSpec, LinkPart, LinkSpec, Quantity, QueueLimit, ReceiverSpec, RunSpec, SourceSpec,
+    Transport,
 };
 use jostle_units::{
     ConnectionId, DATAGRAM_HEADER_BYTES, FlowId, HEADER_BYTES, LINK_HEADER_BYTES, LinkId,
@@ -119,25 +120,28 @@ impl Ledger {
             after: flow.after,
             wait: Span::from_ns(flow.start_ns),
             forward: flow.paths().flatten().copied().collect(),
-            mss_bytes: match &flow.quic {
-                None => u64::from(mss_of(flow.mtu_bytes)),
-                Some(quic) => u64::from(quic.initial_mtu_bytes),
+            mss_bytes: match (&flow.quic, flow.transport) {
+                (_, Transport::Udp) => 0,
+                (None, _) => u64::from(mss_of(flow.mtu_bytes)),
+                (Some(quic), _) => u64::from(quic.initial_mtu_bytes),
             },
             // A TCP's window probe is empty, and of the first packets of a burst none is.
             wire_bytes: (
                 u64::from(if flow.quic.is_some() { 60 } else { HEADER_BYTES + 1 }),
                 u64::from(flow.mtu_bytes + LINK_HEADER_BYTES),
             ),
-            header_bytes: match &flow.quic {
-                None => u64::from(HEADER_BYTES),
-                Some(_) => u64::from(LINK_HEADER_BYTES + DATAGRAM_HEADER_BYTES),
+            header_bytes: match flow.transport {
+                Transport::Tcp => u64::from(HEADER_BYTES),
+                Transport::Quic | Transport::Udp => {
+                    u64::from(LINK_HEADER_BYTES + DATAGRAM_HEADER_BYTES)
+                }
             },
             acks_packets: flow.quic.is_some(),
             acks_anything: matches!(flow.receiver, Some(ReceiverSpec::OptimisticAcking { .. })),
             size_bytes: size(&flow.source),
             // RFC 9002 §7.5: "Probe packets MUST NOT be blocked by the congestion controller", and they
             // count as in flight: after some timeouts there may be many.
-            window_based: flow.quic.is_none() && window_based(flow),
+            window_based: flow.transport == Transport::Tcp && window_based(flow),
             ..Flow::default()
         });
         let links = spec

@@ -70,6 +70,10 @@ def problems(
     spec: Spec, defaults: controllers.Defaults, kind: Kind, offer: KernelOffer | None = None
 ) -> list[Problem]:
     """Return all unsupported settings of a run."""
+    # Links of tunnels have no counterpart, so nothing else is checked.
+    tunnels = list(_tunnel_problems(spec))
+    if tunnels:
+        return tunnels
     found = list(_run_problems(spec))
     for number, link in enumerate(spec["links"]):
         sizes_bytes = packet_sizes.sizes_on(number, spec["flows"])
@@ -91,6 +95,14 @@ def problems(
     connections = [flow for flow in spec["flows"] if flow["transport"] == "tcp"]
     found.extend(controllers.plan(connections, defaults, kind, offer).problems)
     return list(dict.fromkeys(found))
+
+
+def _tunnel_problems(spec: Spec) -> Iterator[Problem]:
+    tunnels = [flow for flow in spec["flows"] if flow["source"]["kind"] == "tunnel"]
+    # The second connection of each tunnel has the same source.
+    for flow in tunnels[: len(tunnels) // 2]:
+        text = "no program of the guest carries the packets of other flows; "
+        yield Problem(flow_key(flow, "source"), f"{text}{_SIMULATOR}")
 
 
 def _run_problems(spec: Spec) -> Iterator[Problem]:

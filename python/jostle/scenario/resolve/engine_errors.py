@@ -19,7 +19,8 @@ from jostle.scenario.parsing.renamed_keys import with_new_names
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolve.links import topology
 from jostle.scenario.resolve.sampling import MOST_ROWS
-from jostle.scenario.resolve.sources import owner
+from jostle.scenario.resolve.sources import BACK, owner
+from jostle.scenario.sources import Tunnel
 
 __all__ = ["translate_engine_error"]
 
@@ -106,7 +107,10 @@ def _key(place: str, file: ScenarioFile, flows: Sequence[Mapping[str, Any]]) -> 
     steps = [int(word) if word.isdigit() else word for word in words]
     match steps:
         case ["links", int(index), *rest]:
-            _, above, link = topology(file, Report())[index]
+            links = topology(file, Report())
+            if index >= len(links):
+                return _tunnel_key(file, index - len(links), rest)
+            _, above, link = links[index]
             match rest:
                 case ["classes", int(number), *within] if (
                     link and link.queue and link.queue.classes
@@ -117,7 +121,10 @@ def _key(place: str, file: ScenarioFile, flows: Sequence[Mapping[str, Any]]) -> 
         case ["flows", int(index), *rest]:
             positions = [i for i, flow in enumerate(file.flows) for _ in range(flow.count)]
             below = _below(rest)
-            if index >= len(positions):
+            if index >= len(positions) and flows[index]["source"]["kind"] == "tunnel":
+                name = flows[index]["name"].removesuffix(BACK)
+                index = next(i for i, flow in enumerate(flows) if flow["name"] == name)
+            elif index >= len(positions):
                 below = ("proxy", *below[1 if below[:1] == ("source",) else 0 :])
                 index = owner(flows, index)
             if below[:2] == ("source", "bytes") and file.flows[positions[index]].size is not None:
@@ -128,6 +135,12 @@ def _key(place: str, file: ScenarioFile, flows: Sequence[Mapping[str, Any]]) -> 
             return ("phases", list(file.phases)[index - 1]) if index else ("duration",)
         case _:
             return _below(steps)
+
+
+def _tunnel_key(file: ScenarioFile, number: int, steps: Sequence[int | str]) -> KeyPath:
+    """Return the key path of a value of a tunnel's link; each tunnel has two links."""
+    tunnels = [i for i, flow in enumerate(file.flows) if isinstance(flow.source, Tunnel)]
+    return ("flows", tunnels[number // 2], "source", *_below(steps))
 
 
 def _below(steps: Sequence[int | str]) -> KeyPath:

@@ -15,7 +15,7 @@ from jostle.scenario.parsing.problems import Report, did_you_mean
 from jostle.scenario.parsing.quantities import PACKET_BYTES
 from jostle.scenario.registry import Registry, Row
 from jostle.scenario.resolve.algorithms import whole_number
-from jostle.scenario.resolve.sources import owner
+from jostle.scenario.resolve.sources import BACK, owner
 
 __all__ = ["PRIO", "Resolver", "assign_flows", "by_dscp", "class_specs", "queue_disciplines"]
 
@@ -186,7 +186,8 @@ def assign_flows(
         for position, spec in enumerate(flows):
             if number not in crossed_links(spec):
                 continue
-            index, flow = entries[flows[owner(flows, position)]["group"]]
+            group = flows[owner(flows, position)]["group"]
+            index, flow = entries[group if group in entries else group.removesuffix(BACK)]
             wanted = flow.class_ or flow.name
             asked.add(index)
             if wanted in classes:

@@ -63,6 +63,8 @@ from jostle.scenario.resolve.transports import (
     timers_spec,
     transport_spec,
 )
+from jostle.scenario.resolve.tunnels import Tunnels, prepared, tunnel_source
+from jostle.scenario.sources import Tunnel
 
 __all__ = ["RunSpecTemplate", "resolve"]
 
@@ -183,7 +185,8 @@ def resolve(
     RunSpecTemplate or None
         None if a problem was reported.
     """
-    with_ways = routed(file, files, report) if limit_flow_count(file, report) else None
+    with_tunnels = prepared(file, report)
+    with_ways = routed(with_tunnels, files, report) if limit_flow_count(file, report) else None
     if with_ways is None or not limit_hop_count(with_ways, report):
         return None
     file = with_ways
@@ -207,9 +210,12 @@ def resolve(
         _split(index, rtt, spec, asked)
         for (index, rtt), spec in zip(enumerate(rtts), specified, strict=True)
     ]
-    own = with_first(specified, splits)
+    tunnels = Tunnels(file, links, report)
+    own = with_first(tunnels.enter(specified), splits)
+    specs += tunnels.link_specs(largest, registry, files)
     flows = with_proxies(_in_order(file, own, report), list(map(_copies, file.flows)), splits)
-    _assign_flows(file, [link.path for link in links], specs, flows, report)
+    flows = tunnels.with_back(flows, specs[len(links) :])
+    _assign_flows(file, [*(link.path for link in links), *tunnels.paths], specs, flows, report)
     complete = [spec for spec in specs if spec is not None]
     if report.found or report.hidden or len(complete) < len(specs):
         return None
@@ -407,6 +413,9 @@ class _RequestedParts:
         """Return whether the flow uses ECN: as configured, else if the controller needs it."""
         if flow.ecn is not None:
             return flow.ecn
+        if isinstance(flow.source, Tunnel) and datagrams(flow) is not None:
+            # The normal mode of RFC 6040 §4.1.
+            return True
         row = self.registry.controllers.get(controller)
         return row is not None and row.needs_ecn
 
@@ -434,8 +443,9 @@ def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> FlowSpec:
     ]
     receive_window, initial_receive_window = receive_windows(flow, rtt or 0, there, later)
     knows_ecn = asked.knows_ecn(flow, flow.controller.name)
+    bdp = path_bdp(rtt or 0, there)
     transport, quic, tcp = transport_spec(
-        flow, path, receive_window, path_bdp(rtt or 0, there), report, allow_code=asked.allow_code
+        flow, path, receive_window, bdp, report, allow_code=asked.allow_code
     )
     spec: FlowSpec = {
         "name": flow.name,
@@ -452,7 +462,11 @@ def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> FlowSpec:
         "after": None,
         "start_ns": flow.start,
         "stop_ns": flow.stop,
-        "source": source_spec(flow, path, folder, report),
+        "source": (
+            tunnel_source(flow, flow.source, bdp)
+            if isinstance(flow.source, Tunnel)
+            else source_spec(flow, path, folder, report)
+        ),
         "pacing": flow.pacing == "fq",
         "ecn": knows_ecn,
         "mtu_bytes": flow.mtu,

@@ -103,7 +103,9 @@ def _period_ns(source: Mapping[str, Any]) -> int:
 
 def _packet_ns(flows: Sequence[Mapping[str, Any]], peaks: Sequence[int]) -> int:
     """Return the mean time between full-sized packets on the slowest links of all flows."""
-    slowest = {min(flow["path"], key=lambda at: peaks[at]) for flow in flows if flow["path"]}
+    # Tunnels come after the links, and their connections cross the links below.
+    paths = ([at for at in flow["path"] if at < len(peaks)] for flow in flows)
+    slowest = {min(path, key=lambda at: peaks[at]) for path in paths if path}
     rate_bps: int = sum(peaks[at] for at in slowest)
     return _PACKET_BITS * 10**9 // rate_bps if rate_bps else 0
 

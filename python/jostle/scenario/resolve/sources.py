@@ -34,11 +34,13 @@ from jostle.scenario.sources import (
     RequestResponse,
     RequestSessions,
     Trace,
+    Tunnel,
     Video,
     Web,
 )
 
 __all__ = [
+    "BACK",
     "DATAGRAM_HEADER_BYTES",
     "NO_CONTROLLER",
     "datagrams",
@@ -46,6 +48,9 @@ __all__ = [
     "owner",
     "source_spec",
 ]
+
+BACK: Final = "-back"
+"""Suffix of the name of a tunnel's second connection."""
 
 NO_CONTROLLER: Final = "none"
 """Value of `controller` in a scenario for flows of datagrams."""
@@ -121,7 +126,7 @@ def source_spec(flow: Flow, path: KeyPath, folder: Path, report: Report) -> Sour
 
 
 def _undrawn(
-    source: Bulk | Media | Trace | Ping | Cbr | Video | None,
+    source: Bulk | Media | Trace | Tunnel | Ping | Cbr | Video | None,
     flow: Flow,
     path: KeyPath,
     folder: Path,
@@ -171,6 +176,8 @@ def datagrams(flow: Flow) -> str | None:
             return "pings"
         case Cbr():
             return "datagrams"
+        case Tunnel() if flow.transport is not None and flow.transport.kind == "udp":
+            return "tunnels over UDP"
     return None
 
 
