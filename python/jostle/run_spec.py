@@ -76,6 +76,13 @@ class AutoregressiveCapacity(TypedDict):
     step_ns: int
 
 
+class TunnelCapacity(TypedDict):
+    """What the connection of a tunnel accepts."""
+
+    flow: int
+    kind: Literal["tunnel"]
+
+
 class CaptureSpec(TypedDict):
     """Content of capture files in addition to the packets."""
 
@@ -481,6 +488,15 @@ RelaySource = TypedDict(
 )
 
 
+class TunnelSource(TypedDict):
+    """Packets of other flows."""
+
+    header_bytes: int
+    kind: Literal["tunnel"]
+    link: int
+    send_buffer_bytes: int
+
+
 class TcpSpec(TypedDict):
     """Properties of a TCP connection that differ from Linux's."""
 
@@ -544,7 +560,9 @@ class StepsCapacity(TypedDict):
     steps: list[RateStep]
 
 
-CapacitySpec: TypeAlias = ConstantCapacity | StepsCapacity | TraceCapacity | AutoregressiveCapacity
+CapacitySpec: TypeAlias = (
+    ConstantCapacity | StepsCapacity | TraceCapacity | AutoregressiveCapacity | TunnelCapacity
+)
 
 
 class Distribution(TypedDict):
@@ -700,6 +718,7 @@ SourceSpec: TypeAlias = (
     | VideoSource
     | WebSource
     | RelaySource
+    | TunnelSource
 )
 
 

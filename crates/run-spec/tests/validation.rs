@@ -3,12 +3,15 @@
 use crate::common;
 use crate::common::{
     S, dumbbell, everything, faulty, hosts, many, measured, pings, quic, receivers, routes,
+    tunnels,
 };
 use jostle_run_spec::RunSpec;
 use serde_json::{Value, json};
 
 mod limits;
 mod traffic;
+#[path = "validation/tunnels.rs"]
+mod tunnel_rules;
 
 /// The message that a spec is refused with.
 pub(crate) fn refusal(spec: &Value) -> String {
@@ -34,6 +37,7 @@ fn examples_are_accepted_and_survive_json() {
         hosts(),
         faulty(),
         routes(),
+        tunnels(),
     ] {
         let spec = RunSpec::from_json(&example.to_string()).unwrap();
         let again = serde_json::to_string(&spec).unwrap();

@@ -121,13 +121,16 @@ class AdviceSetup:
 
     def links(self) -> tuple[list[str], str]:
         """Return the links whose queues can be changed, and a sentence about the others."""
-        every = [link["name"] for link in self.spec["links"]]
+        # Links of tunnels, whose queue is a part of a flow, follow the others.
+        real = (link for link in self.spec["links"] if link["capacity"]["kind"] != "tunnel")
+        every = [link["name"] for link in real]
         if "graph" in self.network.tables:
             return [], "Left out: queues of a graph's links."
         if "links" not in self.network.tables:
             return every, ""
         # Queues are at links that are slower than the one before.
-        used = dict.fromkeys(at for flow in self.spec["flows"] for at in forward_links(flow))
+        crossed = (at for flow in self.spec["flows"] for at in forward_links(flow))
+        used = dict.fromkeys(at for at in crossed if at < len(every))
         slowest = sorted(used, key=lambda at: _least_rate(self.spec, at))[:_LINKS]
         names = [every[at] for at in sorted(slowest)]
         rest = [name for name in every if name not in names]

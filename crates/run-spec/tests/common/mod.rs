@@ -259,6 +259,37 @@ pub fn routes() -> Value {
     spec
 }
 
+/// A flow in a tunnel over QUIC, beside a flow outside: the connections are the flows 2 and 3, and the
+/// entrances the links 1 and 2.
+pub fn tunnels() -> Value {
+    let mut spec = dumbbell();
+    for (number, name) in ["vpn", "vpn-back"].into_iter().enumerate() {
+        let mut entrance = link(name, part("drop_tail", json!({"limit": {"packets": 500}})));
+        entrance["capacity"] = json!({"kind": "tunnel", "flow": 2 + number});
+        entrance["delay"]["steps"][0]["delay_ns"] = json!(0);
+        spec["links"].as_array_mut().unwrap().push(entrance);
+        let mut carrier = quic()["flows"][0].clone();
+        carrier["name"] = json!(name);
+        carrier["source"] = json!({
+            "kind": "tunnel", "link": 1 + number, "header_bytes": 2, "send_buffer_bytes": 65_536,
+        });
+        carrier["quic"]["initial_mtu_bytes"] = json!(1_472);
+        carrier["quic"]["mtu_discovery"] = json!(false);
+        carrier["quic"]["gso_packets"] = json!(1);
+        carrier["quic"]["handshake"] = json!("1rtt");
+        carrier["stop_ns"] = json!(null);
+        spec["flows"].as_array_mut().unwrap().push(carrier);
+    }
+    spec["flows"][2]["path"] = json!([0]);
+    spec["flows"][2]["reverse_path"] = json!([]);
+    spec["flows"][3]["path"] = json!([]);
+    spec["flows"][3]["reverse_path"] = json!([0]);
+    spec["flows"][0]["path"] = json!([1]);
+    spec["flows"][0]["reverse_path"] = json!([2]);
+    spec["flows"][0]["mtu_bytes"] = json!(1_400);
+    spec
+}
+
 /// What stands for a run where somebody else's packets were measured.
 pub fn measured() -> Value {
     let mut spec = dumbbell();

@@ -1,0 +1,191 @@
+"""Tunnels: the connections and links of a tunnel, and the paths of the flows inside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jostle import api
+from jostle.backends.kernel import capabilities
+from jostle.scenario import load_text
+
+LINE = """
+duration = "10 s"
+[downlink]
+rate = "20 Mbit/s"
+queue = { kind = "drop_tail", limit = "1 BDP" }
+[uplink]
+rate = "5 Mbit/s"
+queue = { kind = "drop_tail", limit = "1 BDP" }
+"""
+TUNNEL = """
+[[flows]]
+name = "vpn"
+controller = "cubic"
+rtt = "60 ms"
+source = {source}
+transport = {transport}
+"""
+INSIDE = """
+[[flows]]
+name = "web"
+controller = "reno"
+tunnel = "vpn"
+"""
+LINKS = """
+duration = "10 s"
+[[links]]
+name = "lan"
+rate = "100 Mbit/s"
+delay = "1 ms"
+queue = { kind = "drop_tail", limit = "1 MB" }
+[[links]]
+name = "wan"
+rate = "20 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop_tail", limit = "1 MB" }
+[[links]]
+name = "back"
+rate = "20 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop_tail", limit = "1 MB" }
+[[flows]]
+name = "vpn"
+controller = "cubic"
+rtt = "30 ms"
+path = ["wan"]
+reverse_path = ["back"]
+source = { kind = "tunnel", queue = "fq_codel" }
+"""
+
+
+def tunnel(transport: str = '"tcp"', source: str = '"tunnel"') -> str:
+    return TUNNEL.replace("{source}", source).replace("{transport}", transport)
+
+
+def spec_of(text: str) -> dict[str, Any]:
+    return dict(load_text(text).plan(repeats=1).runs[0].spec)
+
+
+def ways(spec: dict[str, Any]) -> list[tuple[str, list[int], list[int], int]]:
+    keys = ("name", "path", "reverse_path", "base_delay_ns")
+    return [tuple(flow[key] for key in keys) for flow in spec["flows"]]
+
+
+def test_a_tunnel_is_two_connections_and_two_links() -> None:
+    spec = spec_of(LINE + tunnel() + INSIDE)
+    assert ways(spec) == [
+        ("vpn", [0], [1], 60_000_000),
+        ("web", [2], [3], 0),
+        ("vpn-back", [1], [0], 60_000_000),
+    ]
+    names = [(link["name"], link["capacity"]) for link in spec["links"][2:]]
+    assert names == [
+        ("vpn", {"kind": "tunnel", "flow": 0}),
+        ("vpn-back", {"kind": "tunnel", "flow": 2}),
+    ]
+    # The fixed delay of the path is on the way back, for the inner packets, too.
+    delays = [link["delay"]["steps"] for link in spec["links"][2:]]
+    assert [steps[0]["delay_ns"] for steps in delays] == [0, 60_000_000]
+    sources = [flow["source"] for flow in spec["flows"]]
+    # 2 BDP of 20 Mbit/s and 60 ms.
+    common = {"kind": "tunnel", "header_bytes": 26, "send_buffer_bytes": 300_000}
+    assert sources == [{**common, "link": 2}, {"kind": "bulk"}, {**common, "link": 3}]
+
+
+@pytest.mark.parametrize(
+    ("transport", "source", "mtu"),
+    [
+        ('"tcp"', '"tunnel"', 1500 - 52 - 26),
+        ('"quic"', '"tunnel"', 1500 - 28 - 38 - 2),
+        ('"udp"', '"tunnel"', 1500 - 28 - 32),
+        ('"udp"', '{ kind = "tunnel", header = "8 B" }', 1500 - 28 - 8),
+    ],
+)
+def test_the_inner_mtu_follows_from_the_headers(transport: str, source: str, mtu: int) -> None:
+    text = LINE + tunnel(transport, source) + INSIDE
+    if transport == '"udp"':
+        text = text.replace('controller = "cubic"', 'controller = "none"')
+    flows = spec_of(text)["flows"]
+    assert flows[1]["mtu_bytes"] == mtu
+    # RFC 6040: a tunnel of datagrams copies the ECN field.
+    assert flows[0]["ecn"] is (transport == '"udp"')
+    if transport == '"quic"':
+        quic = flows[0]["quic"]
+        assert (quic["initial_mtu_bytes"], quic["mtu_discovery"]) == (1472, False)
+        assert quic["gso_packets"] == 1
+
+
+def test_a_tunnel_replaces_its_links_in_a_longer_path() -> None:
+    inside = INSIDE + 'rtt = "50 ms"\npath = ["lan", "wan"]\nreverse_path = ["back"]\n'
+    spec = spec_of(LINKS + inside)
+    # 50 ms without 21 ms of links, and without the 10 ms that the tunnel has besides its links.
+    assert ways(spec)[1] == ("web", [0, 3], [4], 19_000_000)
+    assert spec["links"][3]["queue"]["kind"] == "fq_codel"
+
+
+def test_an_upload_crosses_the_tunnel_in_the_other_direction() -> None:
+    spec = spec_of(LINE + tunnel() + INSIDE + 'direction = "up"\n')
+    assert ways(spec)[1] == ("web", [3], [2], 0)
+    named = spec_of(LINKS + INSIDE + 'direction = "up"\n')
+    assert ways(named)[1] == ("web", [4], [3], 0)
+
+
+def test_a_bottleneck_has_a_way_back_without_links() -> None:
+    text = LINE.replace("[downlink]", "[bottleneck]").split("[uplink]")[0]
+    spec = spec_of(text + tunnel() + INSIDE)
+    assert ways(spec) == [
+        ("vpn", [0], [], 60_000_000),
+        ("web", [1], [2], 0),
+        ("vpn-back", [], [0], 60_000_000),
+    ]
+
+
+def test_copies_share_a_tunnel_and_routes_change_with_it() -> None:
+    changed = LINKS.replace(
+        'source = {', 'routes = [{ at = "5 s", path = ["lan"] }]\nsource = {'
+    )
+    spec = spec_of(changed + INSIDE + "count = 2\n")
+    assert [flow["path"] for flow in spec["flows"]] == [[1], [3], [3], [2]]
+    assert spec["flows"][0]["routes"] == [{"at_ns": 5 * 10**9, "path": [0], "reverse_path": [2]}]
+    assert spec["flows"][3]["routes"] == [{"at_ns": 5 * 10**9, "path": [2], "reverse_path": [0]}]
+
+
+def test_a_flow_can_leave_the_tunnel_in_a_grid() -> None:
+    text = LINE + tunnel() + INSIDE + 'rtt = "60 ms"\n'
+    grid = '[grid."flows.web.tunnel"]\ninside = "vpn"\noutside = "none"\n'
+    runs = load_text(text + grid).plan(repeats=1).runs
+    assert [run.spec["flows"][1]["path"] for run in runs] == [[2], [0]]
+
+
+def test_classes_of_an_entrance_know_the_flows_inside() -> None:
+    queue = '{ kind = "drr", limit = "100 kB", classes = { web = {}, default = {} } }'
+    source = f'{{ kind = "tunnel", queue = {queue} }}'
+    spec = spec_of(LINE + tunnel(source=source) + INSIDE + INSIDE.replace('"web"', '"other"'))
+    assert [[it["flows"] for it in link["classes"]] for link in spec["links"][2:]] == [
+        [[1], [2]],
+        [[1], [2]],
+    ]
+
+
+def test_the_kernel_backend_refuses_tunnels_with_the_reason() -> None:
+    spec = load_text(LINE + tunnel() + INSIDE).plan(repeats=1).runs[0].spec
+    found = [str(problem) for problem in capabilities.problems(spec, {}, "virtual")]
+    assert found == [
+        "flows.vpn.source: no program of the guest carries the packets of other flows; "
+        "the simulator can"
+    ]
+
+
+@pytest.mark.parametrize("transport", ['"tcp"', '"quic"', '"udp"'])
+def test_tunnels_and_the_flows_inside_have_measures(transport: str, tmp_path: Path) -> None:
+    text = LINE + tunnel(transport) + INSIDE + INSIDE.replace('"web"', '"second"')
+    if transport == '"udp"':
+        text = text.replace('controller = "cubic"', 'controller = "none"')
+    file = tmp_path / "tunnel.toml"
+    file.write_text(text)
+    results = api.run(file)
+    summary = results.summary()
+    flows = {row["flow"]: row for row in summary.iter_rows(named=True)}
+    assert set(flows) >= {"vpn", "web", "second", "vpn-back"}
