@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jostle.run_spec import FlowSpec
 
 TrafficKind = Literal[
-    "bulk", "transfers", "requests", "media", "pings", "datagrams", "videos", "pages"
+    "bulk", "transfers", "requests", "media", "pings", "datagrams", "videos", "pages", "tunnels"
 ]
 """Kind of traffic. Each kind has its own table, because its measures differ."""
 
@@ -29,6 +29,7 @@ _TRAFFIC_KINDS: Final[Mapping[str, TrafficKind]] = {
     "cbr": "datagrams",
     "media": "media",
     "trace": "media",
+    "tunnel": "tunnels",
 }
 """Traffic kind by the `kind` of a flow's source. Other sources have the measures of bulk data."""
 

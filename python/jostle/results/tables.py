@@ -87,6 +87,7 @@ _SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
         "starvation",
     ),
     "pings": ("rtt", "pings_lost", "rtt_p50", "rtt_p95", "rtt_min", "rtt_sd"),
+    "tunnels": ("throughput", "rtt", "retransmission_ratio", "cwnd", "goodput", "rtt_p95"),
     "link": (
         "utilisation", "queueing_delay", "queueing_delay_p95", "queue_length",
         "queue_length_p95", "dropped", "marked",
@@ -105,7 +106,7 @@ LINKS: Final = "links"
 _TITLES: Final = {
     "bulk": "bulk flows", "transfers": "flows that end", "requests": "requests", "pings": "pings",
     "media": "frames", "datagrams": "datagrams", "videos": "videos", "pages": "pages",
-    "link": LINKS,
+    "tunnels": "tunnels", "link": LINKS,
 }  # fmt: skip
 _ALIKE: Final = {"jain": 2, "starvation": 3}
 """Smallest number of bulk flows for which a measure is shown by default."""

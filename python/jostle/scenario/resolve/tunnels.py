@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Final, cast
 
 from jostle.run_spec import FlowSpec, LinkSpec, TunnelSource
-from jostle.scenario.fields import named
 from jostle.scenario.models import Flow, Link, Queue, Quic, ScenarioFile
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report, did_you_mean
@@ -285,9 +284,10 @@ class Tunnels:
             rate = min((self.links[at].initial_bps for at in tunnel.spec["path"]), default=0)
             delays = (0, tunnel.spec["base_delay_ns"])
             for suffix, delay_ns in zip(("", BACK), delays, strict=True):
-                queue = source.queue or Queue.model_validate(named("kind")(_QUEUE))
-                # Each direction has its own copy: classes are assigned to it.
-                link = Link(queue=queue, rate=((0, max(1, rate)),), delay=((0, delay_ns),))
+                queue = source.queue or Queue.model_validate(_QUEUE)
+                # Of the link, only the queue and the delay stay; the rate converts limits in BDP.
+                keys = {"rate": f"{max(1, rate)} bit/s", "delay": f"{delay_ns} ns"}
+                link = Link.model_validate({**keys, "queue": queue})
                 path = ("flows", tunnel.index, "source")
                 length_ns = self.file.duration
                 facts = link_facts(
@@ -304,6 +304,9 @@ class Tunnels:
         positions = {flow["name"]: position for position, flow in enumerate(flows)}
         opened: list[FlowSpec] = []
         for number, (name, tunnel) in enumerate(self.found.items()):
+            if name not in positions:
+                # It has several copies or none, which was reported.
+                continue
             spec = flows[positions[name]]
             source = cast("TunnelSource", spec["source"])
             back: FlowSpec = {
