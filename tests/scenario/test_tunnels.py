@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import jostle
 import pytest
 from jostle import api
+from jostle.backends import SimBackend
 from jostle.backends.kernel import capabilities
-from jostle.scenario import load_text
+from jostle.scenario import ScenarioError, load_text
 
 LINE = """
 duration = "10 s"
@@ -186,6 +188,79 @@ def test_tunnels_and_the_flows_inside_have_measures(transport: str, tmp_path: Pa
     file = tmp_path / "tunnel.toml"
     file.write_text(text)
     results = api.run(file)
-    summary = results.summary()
-    flows = {row["flow"]: row for row in summary.iter_rows(named=True)}
-    assert set(flows) >= {"vpn", "web", "second", "vpn-back"}
+    flows = {row["flow"]: row for row in results.flows.iter_rows(named=True)}
+    links = {row["link"]: row for row in results.links.iter_rows(named=True)}
+    assert set(flows) == {"vpn", "web", "second", "vpn-back"}
+    assert set(links) == {"downlink", "uplink", "vpn", "vpn-back"}
+    # The shares are of the flows inside, and the tunnel has the bytes of both and their headers.
+    shares = [flows[name]["share"] for name in ("web", "second")]
+    assert sum(shares) == pytest.approx(1)
+    assert flows["vpn"]["share"] is None
+    inside = sum(flows[name]["goodput_bps"] for name in ("web", "second"))
+    assert 1.02 < flows["vpn"]["goodput_bps"] / inside < 1.1
+    assert flows["web"]["rtt_min_s"] >= 0.060
+    assert links["vpn"]["utilisation"] is None
+    assert 0.9 < links["downlink"]["utilisation"] <= 1
+
+
+@pytest.mark.parametrize("transport", ["tcp", "quic", "udp"])
+@pytest.mark.parametrize(
+    "inside",
+    [
+        'source = { kind = "web", think_time = "100 ms" }',
+        'source = { kind = "video", segment = "1 s" }',
+        'source = { kind = "media", fps = 30, key_frame_size = "9 kB", deadline = "1 s" }',
+        'source = { kind = "request_response", size = "20 kB", think_time = "50 ms" }',
+        'arrivals = { rate = "5 /s" }\nsize = "20 kB"',
+        'size = "200 kB"\nreader = { rate = "2 Mbit/s" }',
+        'transport = "quic"',
+        'pacing = "fq"\nnic_rate = "50 Mbit/s"\nreceiver_gro = true\nrtt = "80 ms"',
+        'controller = "none"\nsource = { kind = "ping", size = "20 B", period = "50 ms" }',
+        'controller = "none"\nsource = { kind = "cbr", codec = "g711" }',
+        "receiver = \"optimistic_acking\"",
+        'direction = "up"\ncount = 2\nafter = "first"',
+    ],
+)
+def test_every_kind_of_flow_runs_inside(inside: str, transport: str, tmp_path: Path) -> None:
+    """With losses, duplicates and reordering below, each flow delivers data."""
+    line = LINE.replace('"10 s"', '"5 s"').replace(
+        "[uplink]",
+        'loss = "1 %"\nfaults = { duplicate = "1 %", reorder = { probability = "2 %", late = "5 ms" }, corrupt = "1 %" }\n[uplink]',
+    )
+    carrier = tunnel(f'"{transport}"')
+    if transport == "udp":
+        carrier = carrier.replace('controller = "cubic"', 'controller = "none"')
+    own = INSIDE if "controller" not in inside else INSIDE.replace('controller = "reno"\n', "")
+    first = INSIDE.replace('"web"', '"first"') + 'size = "20 kB"\n'
+    file = tmp_path / "inside.toml"
+    file.write_text(line + carrier + first + own + inside + "\n")
+    flows = {row["flow"]: row for row in api.run(file).flows.iter_rows(named=True)}
+    delivered = [row["throughput_bps"] for name, row in flows.items() if name.startswith("web")]
+    assert delivered and all(delivered)
+    assert flows["first"]["completion_time_s"] is not None
+
+
+@pytest.mark.parametrize("transport", ["tcp", "quic"])
+def test_captures_show_outer_and_inner_packets(transport: str) -> None:
+    text = LINE.replace("[uplink]", 'loss = "1 %"\n[uplink]') + tunnel(f'"{transport}"') + INSIDE
+    spec = load_text("capture = true\n" + text).plan(repeats=1).runs[0].spec
+    record = SimBackend().run(spec)
+    truth = {flow["name"]: flow["phases"]["overall"] for flow in record.summary["flows"]}
+    assert set(record.captures) == {
+        f"{flow}.{end}" for flow in truth for end in ("sender", "receiver")
+    }
+    for flow in ("vpn", "web") if transport == "tcp" else ("web",):
+        seen = jostle.analyze(record.captures[f"{flow}.sender"]).results[0].run.summary["flows"]
+        (measured,) = [it["phases"]["overall"] for it in seen if it["name"] == flow]
+        sent = truth[flow]["sent_packets"]
+        assert measured["sent_packets"] == pytest.approx(sent, abs=3)
+
+
+def test_a_shaper_at_the_entrance_is_refused() -> None:
+    queue = '{ kind = "tbf", rate = "5 Mbit/s", burst = "10 kB", limit = "100 kB" }'
+    with pytest.raises(ScenarioError) as caught:
+        load_text(LINE + tunnel(source=f'{{ kind = "tunnel", queue = {queue} }}') + INSIDE)
+    assert str(caught.value) == (
+        "scenario:14: flows.vpn.source.queue.kind: cannot be `tbf` — expected a queue without a "
+        "rate of its own: the connection sets the rate"
+    )
