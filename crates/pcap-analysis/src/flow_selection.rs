@@ -438,6 +438,7 @@ fn flow_spec(flow: &Flow) -> FlowSpec {
         reverse_path: Vec::new(),
         routes: Vec::new(),
         base_delay_ns: 0,
+        connection_of: None,
         after: None,
         start_ns: flow.start_ns,
         stop_ns: Some(flow.stop_ns),

@@ -390,6 +390,11 @@ pub struct FlowSpec {
     /// Delay of this flow in addition to the delays of its links. It is part of the reverse path,
     /// after all queues of `path`.
     pub base_delay_ns: u64,
+    /// Flow over TCP whose connection this flow shares, as a position lower than this flow's: it
+    /// sends data from that flow's receiver to its sender (absent: it has its own connection).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u32>")]
+    pub connection_of: Option<FlowId>,
     /// Flow that has to complete before this one opens, as a position lower than this flow's.
     #[schemars(with = "Option<u32>")]
     pub after: Option<FlowId>,
@@ -566,6 +571,18 @@ impl RunSpec {
         next
     }
 
+    /// Returns, for each flow, the flow that sends data in the opposite direction of its connection,
+    /// if there is one.
+    pub fn opposites(&self) -> Vec<Option<FlowId>> {
+        let mut opposites = vec![None; self.flows.len()];
+        for (position, flow) in self.flows.iter().enumerate() {
+            let Some(of) = flow.connection_of.filter(|of| of.index() < position) else { continue };
+            opposites[of.index()] = Some(FlowId::at(position));
+            opposites[position] = Some(of);
+        }
+        opposites
+    }
+
     /// Returns the hosts at both ends of each flow. Hosts of the same name have the same number.
     pub fn hosts(&self) -> Vec<FlowHosts> {
         let ends = self.flows.iter().flat_map(|flow| [&flow.sender_host, &flow.receiver_host]);
@@ -580,7 +597,13 @@ impl RunSpec {
             }
         };
         let of = |(flow, spec): (usize, &FlowSpec)| {
-            let own = FlowHosts::dedicated(FlowId::at(flow).into());
+            let own = match spec.connection_of {
+                None => FlowHosts::dedicated(FlowId::at(flow).into()),
+                Some(of) => {
+                    let FlowHosts { sender, receiver } = FlowHosts::dedicated(of.into());
+                    FlowHosts { sender: receiver, receiver: sender }
+                }
+            };
             FlowHosts {
                 sender: number(&spec.sender_host, own.sender),
                 receiver: number(&spec.receiver_host, own.receiver),

@@ -2,6 +2,7 @@
 
 mod algorithms;
 mod arrivals;
+mod connections;
 mod datagrams;
 mod error;
 mod faults;
@@ -107,6 +108,7 @@ impl RunSpec {
         let continuations = self.continuations();
         for (i, flow) in self.flows.iter().enumerate() {
             flow::check(i, flow, continuations[i].is_some(), self)?;
+            connections::check(format_args!("flows[{i}]"), i, self)?;
         }
         self.check_relays(&continuations)?;
         for i in 0..self.links.len() {
@@ -146,6 +148,11 @@ impl RunSpec {
                 given,
                 "TCP and QUIC flows alone, and no pings",
             ));
+        }
+        if let Some(shared) = self.flows.iter().find(|flow| flow.connection_of.is_some()) {
+            let given = format!("set with `{}`, which shares a connection", shared.name);
+            let expected = "flows that have their own connections";
+            return Err(SpecError::unfit("capture", given, expected));
         }
         let names_no_file = |flow: &crate::FlowSpec| {
             let name = &flow.name;

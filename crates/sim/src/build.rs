@@ -5,6 +5,7 @@ mod host_timers;
 mod receivers;
 mod tcp;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jostle_congestion::CongestionController;
@@ -30,6 +31,7 @@ use crate::ping::Pinger;
 use crate::proxy::ProxyLeg;
 use crate::quic_connection::{QuicConnection, QuicEndpoints};
 use crate::slow_reader::SlowReader;
+use crate::tcp_connection::{SharedConnection, TcpConnection};
 use crate::transport::FlowTimes;
 use crate::tunnel::{TunnelDatagrams, TunnelStream, UdpTunnel};
 use jostle_traffic::ApplicationModel;
@@ -114,8 +116,21 @@ pub(crate) fn flows(
     // Allocated once, because growing would copy the endpoints, about 1 kB each.
     let mut flows = Vec::with_capacity(run.flows.len());
     let mut recipes = ControllerFactories::default();
-    for spec in &run.flows {
-        let endpoints = endpoints(spec, run, &mut recipes, python_controllers)?;
+    let mut shares = BTreeMap::new();
+    for (position, (spec, opposite)) in run.flows.iter().zip(run.opposites()).enumerate() {
+        let endpoints = match (shares.remove(&position), opposite) {
+            (Some(share), _) => EndpointKind::Shared(share),
+            (None, Some(opposite)) => {
+                let other = &run.flows[opposite.index()];
+                let mut build = |spec| tcp(spec, run, &mut recipes, python_controllers);
+                let connections = [build(spec)?, build(other)?];
+                let ids = [FlowId::at(position).into(), opposite.into()];
+                let [own, others] = SharedConnection::join(connections, ids);
+                shares.insert(opposite.index(), others);
+                EndpointKind::Shared(own)
+            }
+            (None, None) => endpoints(spec, run, &mut recipes, python_controllers)?,
+        };
         flows.push(BuiltFlow { endpoints, times: times(spec), followers: Vec::new() });
     }
     // One pass over all flows, instead of a search per flow.
@@ -187,10 +202,7 @@ fn endpoints<'a>(
 ) -> Result<EndpointKind, Error> {
     match (spec.transport, &spec.source) {
         (Transport::Tcp, _) => {
-            let application = ApplicationModel::new(&spec.source);
-            let python = from_python(spec, python_controllers);
-            let plan = TcpPlan::of(spec, recipes.of(spec)?, run)?;
-            plan.only(application, python).map(EndpointKind::Connection)
+            tcp(spec, run, recipes, python_controllers).map(EndpointKind::Connection)
         }
         (Transport::Udp, &SourceSpec::Ping { bytes, every_ns, timeout_ns }) => {
             let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));
@@ -209,6 +221,17 @@ fn endpoints<'a>(
         }
         (Transport::Udp, _) => Err(Error::unbuildable(&spec.name, "it is not sent in datagrams")),
     }
+}
+
+fn tcp<'a>(
+    spec: &'a FlowSpec,
+    run: &RunSpec,
+    recipes: &mut ControllerFactories<'a>,
+    python_controllers: PythonControllers<'_>,
+) -> Result<TcpConnection, Error> {
+    let application = ApplicationModel::new(&spec.source);
+    let python = from_python(spec, python_controllers);
+    TcpPlan::of(spec, recipes.of(spec)?, run)?.only(application, python)
 }
 
 /// Builds the QUIC endpoints of a flow of `run` for use outside the simulator.

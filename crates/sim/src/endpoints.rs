@@ -11,7 +11,7 @@ use crate::event_queue::Deadline;
 use crate::packet::Body;
 use crate::ping::Pinger;
 use crate::quic_connection::QuicConnection;
-use crate::tcp_connection::TcpConnection;
+use crate::tcp_connection::{SharedConnection, TcpConnection};
 use crate::transport::{EndpointContext, Endpoints, FlowStatus};
 use crate::tunnel::UdpTunnel;
 
@@ -106,6 +106,8 @@ macro_rules! endpoints {
 endpoints! {
     /// A TCP connection.
     Connection(TcpConnection) = Tcp,
+    /// One direction of a TCP connection whose both ends send data.
+    Shared(SharedConnection) = Tcp,
     /// Pings and their echoes.
     Pings(Pinger) = Ping | Echo,
     /// CBR datagrams without replies.

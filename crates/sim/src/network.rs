@@ -70,7 +70,8 @@ pub(crate) struct Network {
     /// Packets whose path has no link. They arrive at the time of sending, but after the sender has
     /// finished its event.
     wire: VecDeque<SimPacket>,
-    /// Proxy legs that received a packet; see `proxy.rs`.
+    /// Proxy legs that received a packet (see `proxy.rs`), and flows of shared connections that are
+    /// complete.
     pub relayed: Vec<ConnectionId>,
     pub agenda: EventQueue,
     /// Payloads of the datagrams in transit.
@@ -130,7 +131,7 @@ impl<S: EventSink> LinkObserver<Body> for LinkProbe<'_, S> {
     #[cold]
     fn duplicated(&mut self, now: Time, copy: &mut SimPacket) {
         copy.transport.copy_payload(self.payloads);
-        let place = copy.transport.payload_place();
+        let place = copy.transport.datagram_place();
         if let Some(carried) = place.and_then(|place| self.payloads.carried(place)) {
             self.sink.duplicated(now, carried.link, carried.packet.connection);
         }
@@ -287,7 +288,7 @@ impl Network {
             hop.link.forget_first();
             return Some(false);
         }
-        if forward && next.is_none() {
+        if next.is_none() && forward != route.delays_data {
             return Some(true);
         }
         let line = route.line;
@@ -298,7 +299,12 @@ impl Network {
                 packet.hop = hop;
                 self.push(now, next, packet, sink);
             }
-            None => self.enter_access(now, line, packet.connection, packet.transport),
+            None => {
+                if forward {
+                    packet.transport.keep_ecn(packet.ecn);
+                }
+                self.enter_access(now, line, packet.connection, packet.transport);
+            }
         }
         Some(false)
     }
@@ -498,10 +504,13 @@ fn drop_payload<S: EventSink>(
     now: Time,
     packet: &SimPacket,
 ) {
-    if let Some(place) = packet.transport.payload_place()
-        && let Some(carried) = payloads.release(place)
-    {
-        lose_carried(sink, payloads, now, &carried);
+    match packet.transport.datagram_place() {
+        Some(place) => {
+            if let Some(carried) = payloads.release(place) {
+                lose_carried(sink, payloads, now, &carried);
+            }
+        }
+        None => packet.transport.free_payload(payloads),
     }
 }
 
@@ -515,9 +524,7 @@ fn lose_carried<S: EventSink>(
 ) {
     let CarriedPacket { link, packet } = carried;
     sink.dropped(now, *link, packet.connection, DropReason::Loss, 0);
-    if let Some(place) = packet.transport.payload_place() {
-        payloads.give_back(place);
-    }
+    packet.transport.free_payload(payloads);
 }
 
 /// Reports a packet that leaves the sender's host. Always inlined and reports a copy, so that the

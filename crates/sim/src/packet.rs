@@ -2,7 +2,7 @@
 
 use jostle_link::{Ecn, Packet, PacketClass, PureAck, TransportHeader};
 use jostle_metrics::{HeaderKind, SegmentHeader};
-use jostle_tcp::{Ack, Data, Segment, Syn, SynAck, TransitTimes};
+use jostle_tcp::{Ack, AckTag, Data, DataWithAck, Segment, Syn, SynAck, TransitTimes};
 use jostle_units::{DATAGRAM_HEADER_BYTES, HEADER_BYTES, LINK_HEADER_BYTES, Time};
 
 use crate::payload_pool::PayloadPool;
@@ -77,8 +77,12 @@ impl Body {
     pub const fn is_forward(&self) -> bool {
         matches!(
             self,
-            Self::Tcp(Segment::Syn(_) | Segment::Data(_))
-                | Self::Ping(_)
+            Self::Tcp(
+                Segment::Syn(_)
+                    | Segment::Data(_)
+                    | Segment::DataWithAck(_)
+                    | Segment::Ack(Ack { tag: AckTag::OfSender, .. })
+            ) | Self::Ping(_)
                 | Self::OneWay(_)
                 | Self::Quic(_)
                 | Self::Tunnelled(_)
@@ -101,7 +105,8 @@ impl Body {
             return Some(&mut data.trip);
         }
         match self {
-            Self::Ping(Datagram { trip, .. })
+            Self::Tcp(Segment::DataWithAck(DataWithAck { data: Data { trip, .. }, .. }))
+            | Self::Ping(Datagram { trip, .. })
             | Self::OneWay(Datagram { trip, .. })
             | Self::Quic(QuicDatagram { trip, .. })
             | Self::Tunnelled(QuicDatagram { trip, .. }) => Some(trip),
@@ -149,14 +154,32 @@ impl Body {
 
     /// Stores its payload once more, for a duplicate.
     pub fn copy_payload(&mut self, payloads: &mut PayloadPool) {
-        if let Some(place) = self.payload_place_mut() {
-            *place = payloads.copy(*place);
+        match self {
+            Self::Quic(datagram) | Self::QuicBack(datagram) | Self::Tunnelled(datagram) => {
+                datagram.place = payloads.copy(datagram.place);
+            }
+            Self::Tcp(Segment::DataWithAck(segment)) => {
+                segment.place = payloads.keep_ack(payloads.ack(segment.place));
+            }
+            _ => {}
         }
     }
 
-    /// Returns the index of its payload, which must be freed.
+    /// Frees the payload of a packet that does not arrive.
     #[inline]
-    pub const fn payload_place(&self) -> Option<u32> {
+    pub fn free_payload(&self, payloads: &mut PayloadPool) {
+        match self {
+            Self::Quic(datagram) | Self::QuicBack(datagram) | Self::Tunnelled(datagram) => {
+                payloads.give_back(datagram.place);
+            }
+            Self::Tcp(Segment::DataWithAck(segment)) => payloads.give_back_ack(segment.place),
+            _ => {}
+        }
+    }
+
+    /// Returns the index of the payload of a datagram, which may carry a packet of a tunnel.
+    #[inline]
+    pub const fn datagram_place(&self) -> Option<u32> {
         match self {
             Self::Quic(datagram) | Self::QuicBack(datagram) | Self::Tunnelled(datagram) => {
                 Some(datagram.place)
@@ -165,13 +188,11 @@ impl Body {
         }
     }
 
-    /// Returns the index of its payload.
-    pub const fn payload_place_mut(&mut self) -> Option<&mut u32> {
-        match self {
-            Self::Quic(datagram) | Self::QuicBack(datagram) | Self::Tunnelled(datagram) => {
-                Some(&mut datagram.place)
-            }
-            _ => None,
+    /// Stores the ECN field of the IP header in a segment that leaves its packet.
+    #[cold]
+    pub const fn keep_ecn(&mut self, ecn: Ecn) {
+        if let Self::Tcp(Segment::DataWithAck(segment)) = self {
+            segment.ecn = ecn;
         }
     }
 }
@@ -237,7 +258,8 @@ pub(crate) fn header(segment: &Segment, now: Time, ecn: Ecn) -> SegmentHeader {
             window_packets: window,
             ..none
         },
-        Segment::Data(Data { cwr, payload_bytes, number, tsval_ms, tsecr_ms, .. }) => {
+        Segment::Data(data) | Segment::DataWithAck(DataWithAck { data, .. }) => {
+            let Data { cwr, payload_bytes, number, tsval_ms, tsecr_ms, .. } = data;
             SegmentHeader {
                 kind: HeaderKind::Data,
                 number,

@@ -1,20 +1,12 @@
-//! Payloads of datagrams in transit. Packets are copied often, so they contain only an index into
-//! this pool.
+//! Contents of packets in transit that would not fit into a cache line. Packets are copied often, so
+//! they contain only an index into these pools.
 
 use std::collections::BTreeMap;
 
+use jostle_tcp::Ack;
 use jostle_units::LinkId;
 
 use crate::packet::SimPacket;
-
-/// A pool of payload buffers. Buffers are reused after the datagram has arrived or was dropped.
-#[derive(Debug, Default)]
-pub(crate) struct PayloadPool {
-    places: Vec<Vec<u8>>,
-    free: Vec<u32>,
-    /// Packets in the datagrams of tunnels, by the index of the datagram's payload.
-    carried: BTreeMap<u32, CarriedPacket>,
-}
 
 /// A packet inside a datagram of a tunnel.
 #[derive(Clone, Copy, Debug)]
@@ -24,23 +16,56 @@ pub(crate) struct CarriedPacket {
     pub packet: SimPacket,
 }
 
+/// Values at reusable places.
+#[derive(Debug, Default)]
+struct Pool<T> {
+    places: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T: Default> Pool<T> {
+    /// Returns a free place, and its old value.
+    fn vacant(&mut self) -> (u32, &mut T) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(T::default());
+            self.places.len() as u32 - 1
+        });
+        (place, &mut self.places[place as usize])
+    }
+
+    fn give_back(&mut self, place: u32) {
+        debug_assert!(!self.free.contains(&place) || self.free.len() > 64, "given back twice");
+        self.free.push(place);
+    }
+
+    #[cfg(test)]
+    fn in_use(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+}
+
+/// Payloads of datagrams, and ACKs of data segments. Places are reused after the packet has arrived or
+/// was dropped.
+#[derive(Debug, Default)]
+pub(crate) struct PayloadPool {
+    datagrams: Pool<Vec<u8>>,
+    acks: Pool<Ack>,
+    /// Packets in the datagrams of tunnels, by the index of the datagram's payload.
+    carried: BTreeMap<u32, CarriedPacket>,
+}
+
 impl PayloadPool {
     /// Stores a copy of `payload`. Returns its index.
     pub fn keep(&mut self, payload: &[u8]) -> u32 {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Vec::new());
-            self.places.len() as u32 - 1
-        });
-        if let Some(kept) = self.places.get_mut(place as usize) {
-            kept.clear();
-            kept.extend_from_slice(payload);
-        }
+        let (place, kept) = self.datagrams.vacant();
+        kept.clear();
+        kept.extend_from_slice(payload);
         place
     }
 
     /// Returns the payload at an index.
     pub fn get(&self, place: u32) -> &[u8] {
-        self.places.get(place as usize).map_or(&[], Vec::as_slice)
+        self.datagrams.places.get(place as usize).map_or(&[], Vec::as_slice)
     }
 
     /// Stores a copy of the payload at an index, and of the packet that its datagram carries. Returns
@@ -49,9 +74,7 @@ impl PayloadPool {
         let payload = self.get(place).to_vec();
         let copy = self.keep(&payload);
         if let Some(mut carried) = self.carried.get(&place).copied() {
-            if let Some(place) = carried.packet.transport.payload_place_mut() {
-                *place = self.copy(*place);
-            }
+            carried.packet.transport.copy_payload(self);
             self.carried.insert(copy, carried);
         }
         copy
@@ -76,14 +99,30 @@ impl PayloadPool {
 
     /// Frees the payload at an index.
     pub fn give_back(&mut self, place: u32) {
-        debug_assert!(!self.free.contains(&place) || self.free.len() > 64, "given back twice");
-        self.free.push(place);
+        self.datagrams.give_back(place);
     }
 
-    /// Returns the number of stored payloads.
+    /// Stores an ACK. Returns its index.
+    pub fn keep_ack(&mut self, ack: Ack) -> u32 {
+        let (place, kept) = self.acks.vacant();
+        *kept = ack;
+        place
+    }
+
+    /// Returns the ACK at an index.
+    pub fn ack(&self, place: u32) -> Ack {
+        self.acks.places[place as usize]
+    }
+
+    /// Frees the ACK at an index.
+    pub fn give_back_ack(&mut self, place: u32) {
+        self.acks.give_back(place);
+    }
+
+    /// Returns the number of stored payloads and ACKs.
     #[cfg(test)]
     pub fn in_use(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.datagrams.in_use() + self.acks.in_use()
     }
 }
 
@@ -102,5 +141,16 @@ mod tests {
         assert_eq!(payloads.keep(b"3"), one);
         assert_eq!(payloads.get(one), b"3");
         assert_eq!(payloads.in_use(), 2);
+    }
+
+    #[test]
+    fn an_ack_is_kept_until_it_is_given_back() {
+        let mut payloads = PayloadPool::default();
+        let place = payloads.keep_ack(Ack { number: 7, ..Ack::default() });
+        assert_eq!(payloads.keep_ack(Ack::default()), place + 1);
+        assert_eq!(payloads.ack(place).number, 7);
+        payloads.give_back_ack(place);
+        assert_eq!(payloads.in_use(), 1);
+        assert_eq!(payloads.keep_ack(Ack::default()), place);
     }
 }

@@ -106,6 +106,9 @@ pub(crate) struct FlowRoute {
     pub reverse_path: LinkSequence,
     /// The delay line after the last link of `reverse_path`.
     pub line: u32,
+    /// Whether the delay line is after the last link of `path` instead: the flow sends data from the
+    /// receiver of another flow.
+    pub delays_data: bool,
     pub nic: Option<Box<NetworkCard>>,
     /// Differentiated services codepoint of its packets.
     pub dscp: u8,
@@ -149,6 +152,7 @@ impl Routes {
                         (&flow.path, &flow.reverse_path, &flow.routes),
                         line,
                         flow.dscp,
+                        flow.connection_of.is_some(),
                         merged_mss_bytes,
                     ))
                     .or_insert(next),
@@ -161,6 +165,7 @@ impl Routes {
                     path: LinkSequence::new(flow.paths()),
                     reverse_path: LinkSequence::new(flow.reverse_paths()),
                     line,
+                    delays_data: flow.connection_of.is_some(),
                     nic: flow
                         .nic_rate_bps
                         .map(|bps| Box::new(NetworkCard::new(Rate::from_bps(bps)))),

@@ -252,9 +252,7 @@ impl<S: EventSink> Simulation<'_, S> {
     /// Frees the payload of a packet for a closed connection.
     #[cold]
     fn discard(&mut self, body: &Body) {
-        if let Some(place) = body.payload_place() {
-            self.world.network.payloads.give_back(place);
-        }
+        body.free_payload(&mut self.world.network.payloads);
     }
 
     /// Handles a packet that reaches the receiver's NIC. With GRO, a packet is held until the next
@@ -310,14 +308,9 @@ impl<S: EventSink> Simulation<'_, S> {
         if self.sink.wants_segments() {
             // Only of a datagram the ECN field at departure is known.
             let ecn = body.sent_ecn().unwrap_or(Ecn::NotCapable);
-            emit_packet_event(
-                self.sink,
-                &self.world.network.payloads,
-                now,
-                connection,
-                EndpointRole::Sender,
-                (body, ecn),
-            );
+            let end = if body.is_forward() { EndpointRole::Receiver } else { EndpointRole::Sender };
+            let payloads = &self.world.network.payloads;
+            emit_packet_event(self.sink, payloads, now, connection, end, (body, ecn));
         }
         if let Body::Request(request) = body {
             return self.on_request(now, connection, request.number);

@@ -4,8 +4,8 @@ use jostle_congestion::StateObserver;
 use jostle_link::Ecn;
 use jostle_metrics::{AckEvent, EventSink, FlowState};
 use jostle_tcp::{
-    Ack, AckOutcome, Data, Receiver, ReceiverBehaviour, Segment, SegmentArrival, Sender,
-    SenderTimers,
+    Ack, AckOutcome, Data, Receiver, ReceiverBehaviour, Segment, SegmentArrival, SegmentSink,
+    Sender, SenderTimers,
 };
 use jostle_units::{ConnectionId, Time};
 
@@ -18,6 +18,9 @@ use crate::slow_reader::SlowReader;
 use crate::transport::{EndpointContext, Endpoints, FlowStatus};
 use jostle_traffic::MessageTracker;
 use jostle_traffic::{Action, ApplicationInstance};
+
+mod shared;
+pub(crate) use shared::SharedConnection;
 
 /// Both endpoints of a TCP connection.
 pub(crate) struct TcpConnection {
@@ -266,17 +269,26 @@ impl TcpConnection {
     #[cold]
     #[inline(never)]
     fn read_slowly<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
-        while let Some(reader) = &mut self.reader {
-            let unread_bytes = self.receiver.unread_bytes();
-            let agenda = &mut host.network.agenda;
-            let Some(bytes) = reader.read(host.now, unread_bytes, host.connection, agenda) else {
-                return;
-            };
-            self.read(bytes, &mut host.reborrow());
-            if self.messages.are_awaited() {
-                self.on_messages_read(bytes, host);
-            }
+        while let Some(update) = self.read_next(host) {
+            self.acknowledge(update, &mut host.reborrow());
         }
+    }
+
+    /// Lets a slow application make the next read, if it is due. Returns the ACK that it causes, if any.
+    fn read_next<S: EventSink>(
+        &mut self,
+        host: &mut EndpointContext<'_, S>,
+    ) -> Option<Option<Ack>> {
+        let unread_bytes = self.receiver.unread_bytes();
+        let agenda = &mut host.network.agenda;
+        let reader = self.reader.as_mut()?;
+        let bytes = reader.read(host.now, unread_bytes, host.connection, agenda)?;
+        let update = self.receiver.read(host.now, bytes);
+        self.arm_receiver(host.connection, &mut host.network.agenda);
+        if self.messages.are_awaited() {
+            self.on_messages_read(bytes, host);
+        }
+        Some(update)
     }
 
     /// Applies the result of a segment: delivered data, ACKs and window updates.
@@ -404,16 +416,7 @@ impl Endpoints for TcpConnection {
             part.is_completion_reported = false;
         }
         self.with_sender(host, |sender, port| {
-            match action {
-                Action::Write(bytes) | Action::Append { bytes, .. } => {
-                    sender.supply(now, Some(bytes), port);
-                }
-                Action::WriteForever => sender.supply(now, None, port),
-                Action::Pause | Action::Finish | Action::Wait => {
-                    sender.withdraw();
-                }
-                Action::Nothing => {}
-            }
+            apply(action, sender, now, port);
             sender.open(now, port);
         });
     }
@@ -536,6 +539,20 @@ impl Endpoints for TcpConnection {
 
     fn observe(&self, observer: &mut dyn StateObserver) {
         self.sender.controller().observe(observer);
+    }
+}
+
+/// Applies an action of the application to its sender.
+fn apply(action: Action, sender: &mut Sender, now: Time, port: &mut impl SegmentSink) {
+    match action {
+        Action::Write(bytes) | Action::Append { bytes, .. } => {
+            sender.supply(now, Some(bytes), port);
+        }
+        Action::WriteForever => sender.supply(now, None, port),
+        Action::Pause | Action::Finish | Action::Wait => {
+            sender.withdraw();
+        }
+        Action::Nothing => {}
     }
 }
 

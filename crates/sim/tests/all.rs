@@ -31,6 +31,7 @@ mod quic;
 mod receivers;
 mod routes;
 mod scenarios;
+mod shared_connections;
 mod slow_readers;
 mod slow_starts;
 mod tunnels;

@@ -16,7 +16,7 @@ mod sender;
 pub use receiver::{Receiver, SegmentArrival};
 pub use receiver_behaviour::{ForgedAcks, ReceiverBehaviour};
 pub use segment::{
-    AccEcnFeedback, Ack, AckTag, Data, MAX_BLOCKS, SYN_BYTES, SackBlock, Segment, Syn, SynAck,
-    TimestampClock, TransitTimes, timestamp_ms,
+    AccEcnFeedback, Ack, AckTag, Data, DataWithAck, MAX_BLOCKS, SYN_BYTES, SackBlock, Segment, Syn,
+    SynAck, TimestampClock, TransitTimes, timestamp_ms,
 };
 pub use sender::{AckOutcome, SegmentSink, Sender, SenderConfig, SenderTimers};

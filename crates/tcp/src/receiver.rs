@@ -11,7 +11,9 @@ use crate::segment::{Ack, Data, SackBlock, Syn, SynAck, TimestampClock};
 mod ack;
 mod autotuning;
 mod ecn;
+mod piggyback;
 mod receive_window;
+use piggyback::Piggybacking;
 use receive_window::ReceiveWindow;
 
 /// `TCP_MAX_QUICKACKS`.
@@ -93,6 +95,8 @@ pub struct Receiver {
     at_once: bool,
     /// RTT of the handshake, as measured by the receiver.
     rtt: Span,
+    /// State of an end that also sends data.
+    piggybacking: Piggybacking,
     /// Timers of the receiving host.
     timers: HostTimers,
 }
@@ -169,6 +173,7 @@ impl Receiver {
             compresses: true,
             at_once: false,
             rtt,
+            piggybacking: Piggybacking::default(),
             timers: HostTimers::EXACT,
         }
     }
@@ -315,7 +320,7 @@ impl Receiver {
             // RFC 5681 §4.2: "a TCP receiver SHOULD send an immediate ACK when the incoming segment
             // fills in all or part of a gap"; Linux does so when the last gap closes. The end of a
             // message is acknowledged immediately after it was read (`ICSK_ACK_PUSHED`).
-            self.at_once |= had_gap || (is_short && !is_slow);
+            self.at_once |= had_gap || (is_short && !is_slow && self.acknowledges_message());
         }
         if is_slow {
             self.pushed |= is_short;
@@ -442,8 +447,9 @@ impl Receiver {
             // Like Linux (`|= 1`): an even number of quick ACKs does not decrease, either. A branch
             // instead of `|=`, because the compiler would write a single byte, which delays the
             // next read of the number.
-            if self.quick.is_multiple_of(2) {
-                self.quick += 1;
+            let quick = self.quick_mut();
+            if quick.is_multiple_of(2) {
+                *quick += 1;
             }
         }
     }

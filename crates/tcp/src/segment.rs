@@ -4,7 +4,7 @@
 //! full-sized. 2³² segments are 6 TB. A run that could exceed this is rejected before it starts.
 
 use jostle_congestion::QuickStartRate;
-use jostle_units::{HEADER_BYTES, Span, Time};
+use jostle_units::{Ecn, HEADER_BYTES, Span, Time};
 
 /// SACK blocks that fit in the header together with the timestamps option (RFC 2018).
 pub const MAX_BLOCKS: usize = 3;
@@ -148,17 +148,32 @@ pub struct Data {
     pub trip: TransitTimes,
 }
 
+/// Data of an end that also receives data, with the ACK of the data that it received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataWithAck {
+    /// The data. Without payload, a window probe.
+    pub data: Data,
+    /// Where the carrier of the segment keeps its [`Ack`], which would not fit into a cache line.
+    pub place: u32,
+    /// Size of the options of the ACK, in addition to the timestamps option.
+    pub option_bytes: u8,
+    /// ECN field of the IP header at arrival, for a carrier that does not keep the header.
+    pub ecn: Ecn,
+}
+
 /// The byte that distinguishes an ACK from other segments. The tag of [`Segment`] must be within
 /// its largest variant, because a packet would otherwise exceed a cache line. If the compiler
 /// stored it in the unused values of a `bool`, it would be mixed with that flag, which costs 0.5 %
-/// per packet. This enum has one value, the number of [`Segment::Ack`] among the variants. The
-/// other values of the byte are free, so that the byte is a plain tag.
+/// per packet. The first value of this enum is the number of [`Segment::Ack`] among the variants.
+/// The values below and above are free, so that the byte is a plain tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AckTag {
-    /// The only value.
+    /// The end that sends it only receives data.
     #[default]
-    Ack = 3,
+    Ack = 4,
+    /// The end that sends it also sends data: its ACKs take the path of its data.
+    OfSender = 5,
 }
 
 /// AccECN feedback of an ACK (RFC 9768): the ACE field of the header, which counts marked packets
@@ -244,7 +259,7 @@ impl AccEcnFeedback {
 }
 
 /// An ACK from the receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ack {
     /// The tag of [`Segment`].
     pub tag: AckTag,
@@ -274,6 +289,18 @@ impl Ack {
     pub fn blocks(&self) -> &[SackBlock] {
         &self.blocks[..usize::from(self.block_count)]
     }
+
+    /// Returns the size of its options in addition to the timestamps option. A SACK option of n blocks
+    /// takes 2 + 8·n bytes, padded to a multiple of 4.
+    #[inline]
+    pub const fn option_bytes(&self) -> u32 {
+        let option_bytes = self.accecn.option_bytes(self.block_count);
+        if self.block_count == 0 {
+            option_bytes
+        } else {
+            4 + 8 * self.block_count as u32 + option_bytes
+        }
+    }
 }
 
 /// The header of a TCP segment.
@@ -285,6 +312,8 @@ pub enum Segment {
     SynAck(SynAck),
     /// Data.
     Data(Data),
+    /// Data with an acknowledgement.
+    DataWithAck(DataWithAck),
     /// An acknowledgement.
     Ack(Ack),
 }
@@ -302,12 +331,10 @@ impl Segment {
                 }
             }
             Self::Data(data) => HEADER_BYTES + data.payload_bytes as u32,
-            // A SACK option of n blocks takes 2 + 8·n bytes, padded to a multiple of 4.
-            Self::Ack(Ack { block_count: 0, accecn, .. }) => HEADER_BYTES + accecn.option_bytes(0),
-            Self::Ack(ack) => {
-                let option_bytes = ack.accecn.option_bytes(ack.block_count);
-                HEADER_BYTES + 4 + 8 * ack.block_count as u32 + option_bytes
+            Self::DataWithAck(DataWithAck { data, option_bytes, .. }) => {
+                HEADER_BYTES + data.payload_bytes as u32 + *option_bytes as u32
             }
+            Self::Ack(ack) => HEADER_BYTES + ack.option_bytes(),
         }
     }
 }

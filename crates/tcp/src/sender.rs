@@ -135,6 +135,8 @@ pub struct AckOutcome {
 enum Connection {
     Closed,
     SynSent,
+    /// The SYN-ACK of this end is not yet acknowledged.
+    SynReceived,
     Established,
 }
 
@@ -262,6 +264,11 @@ impl Sender {
             && self.board.outstanding() == 0
     }
 
+    /// Returns the first segment that was never sent (`snd_nxt`).
+    pub fn next_to_send(&self) -> u32 {
+        self.board.next()
+    }
+
     /// Returns the payload acknowledged since the connection began, in order.
     pub const fn acked_bytes(&self) -> u64 {
         self.acked_bytes
@@ -302,7 +309,7 @@ impl Sender {
     /// mode.
     pub fn mode(&self) -> &'static str {
         match (self.connection, self.recovery.state(), self.owner) {
-            (Connection::Closed | Connection::SynSent, ..) => "handshake",
+            (Connection::Closed | Connection::SynSent | Connection::SynReceived, ..) => "handshake",
             (_, RecoveryState::Loss, _) => "timeout",
             (_, RecoveryState::Recovery, CwndReductionBy::Transport) => "recovery",
             (_, RecoveryState::Cwr, CwndReductionBy::Transport) => "cwr",

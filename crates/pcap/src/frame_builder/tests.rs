@@ -35,6 +35,7 @@ fn framer() -> FrameBuilder {
         peer: 0,
         sender_host: None,
         receiver_host: None,
+        connection_of: None,
         after: None,
         initial_receive_window_bytes: 65_535,
         receive_window_autotuning: false,

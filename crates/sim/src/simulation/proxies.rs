@@ -11,12 +11,15 @@ use crate::tcp_connection::TcpConnection;
 use crate::transport::{EndpointContext, FlowStatus};
 
 impl<S: EventSink> Simulation<'_, S> {
-    /// Handles the proxy legs that received packets.
+    /// Handles the proxy legs that received packets, and completes flows of shared connections.
     #[cold]
     #[inline(never)]
     pub(super) fn relay(&mut self, now: Time) {
         while let Some(leg) = self.world.network.relayed.pop() {
-            self.relay_at(now, leg);
+            match self.endpoints(now, leg) {
+                Some((EndpointKind::Shared(_), _)) => self.complete(now, leg),
+                _ => self.relay_at(now, leg),
+            }
         }
     }
 

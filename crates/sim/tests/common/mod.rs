@@ -112,6 +112,7 @@ pub fn flow(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
         reverse_path: vec![],
         routes: Vec::new(),
         base_delay_ns: rtt_ns,
+        connection_of: None,
         after: None,
         start_ns: 0,
         stop_ns: None,

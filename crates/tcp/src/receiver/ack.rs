@@ -7,7 +7,7 @@ use super::{QUICK_ACKS_MAX, Reading, Receiver};
 use crate::segment::{AccEcnFeedback, Ack, AckTag, MAX_BLOCKS, SackBlock, TimestampClock};
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
-const DELAYED_ACK_MIN: Span = Span::from_ms(40);
+pub(super) const DELAYED_ACK_MIN: Span = Span::from_ms(40);
 /// `TCP_DELACK_MAX`.
 const DELAYED_ACK_MAX: Span = Span::from_ms(200);
 /// `tcp_comp_sack_nr`: maximum number of ACKs that are compressed into one.
@@ -41,7 +41,7 @@ impl Receiver {
         self.last_arrival = now;
     }
 
-    /// `icsk_rto` of a receiver, which sends no data.
+    /// `icsk_rto`, nearly.
     fn retransmission_timeout(&self) -> Span {
         Span::from_ms(200) + self.rtt
     }
@@ -49,12 +49,14 @@ impl Receiver {
     /// `tcp_input.c::tcp_incr_quickack`.
     pub(super) fn quicken(&mut self, most: u32) {
         let fitting = (self.window.segments() / 2).max(2);
-        self.quick = self.quick.max(most.min(fitting));
+        let quick = self.quick_mut();
+        *quick = (*quick).max(most.min(fitting));
     }
 
     /// `tcp_input.c::tcp_enter_quickack_mode`.
     pub(super) fn enter_quick_mode(&mut self, most: u32) {
         self.quicken(most);
+        self.leave_interactive_mode();
         self.patience = DELAYED_ACK_MIN;
     }
 
@@ -117,7 +119,8 @@ impl Receiver {
         }
         self.leave_quick_mode_if_narrow();
         let unacked = self.next - self.acked;
-        unacked > 1 || (unacked > 0 && self.pushed && self.unread_bytes() == 0)
+        let is_end = self.pushed && self.unread_bytes() == 0 && !self.is_interactive();
+        unacked > 1 || (unacked > 0 && is_end)
     }
 
     /// Ends the immediate ACKs if more than half of the buffer is occupied
@@ -161,7 +164,7 @@ impl Receiver {
             return None;
         }
         self.unread = 0;
-        if self.compression > now && self.delayed <= now {
+        if self.compression > now && self.delayed <= now && !self.leave_interactive_mode_late() {
             // The delayed-ACK timer expired: the application is slow, so increase the delay.
             self.patience = (self.patience + self.patience).min(self.retransmission_timeout());
         }

@@ -35,11 +35,47 @@ struct StateBeforeAck {
 }
 
 impl Sender {
-    /// Processes an ACK. Returns the state to record.
+    /// Processes an ACK without data. Returns the state to record.
     pub fn on_ack(
         &mut self,
         now: Time,
         ack: &Ack,
+        out: &mut impl SegmentSink,
+    ) -> Option<AckOutcome> {
+        self.process(now, ack, false, out)
+    }
+
+    /// Processes the ACK of a data segment. Returns the state to record.
+    #[cold]
+    pub fn on_ack_with_data(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        out: &mut impl SegmentSink,
+    ) -> Option<AckOutcome> {
+        if self.is_predicted(ack) {
+            return None;
+        }
+        self.process(now, ack, true, out)
+    }
+
+    /// Returns whether the ACK of a data segment contains no news. Header prediction then does not
+    /// process it (`tcp_input.c::tcp_rcv_established`).
+    fn is_predicted(&self, ack: &Ack) -> bool {
+        ack.number == self.board.first()
+            && ack.block_count == 0
+            && !ack.ece
+            && !ack.accecn.is_used()
+            && !self.peer_window.is_other(ack.window)
+    }
+
+    /// Processes an ACK. Always inlined, because `has_data` is known to the caller.
+    #[inline(always)]
+    fn process(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        has_data: bool,
         out: &mut impl SegmentSink,
     ) -> Option<AckOutcome> {
         if self.connection != Connection::Established || ack.number > self.board.next() {
@@ -48,6 +84,7 @@ impl Sender {
         let before = self.before();
         self.recovery.delivered_before_ack = before.delivered;
         let mut findings = self.read_header(now, ack, &before);
+        findings.window_update |= has_data;
         let mut sack_ends = FirstTransmissions::NONE;
         if ack.block_count > 0 {
             sack_ends = self.process_blocks(now, ack, before.first, &mut findings);

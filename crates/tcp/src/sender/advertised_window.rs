@@ -34,11 +34,16 @@ impl AdvertisedWindow {
     /// (`tcp_input.c::tcp_may_update_window`).
     #[inline]
     pub const fn differs(&mut self, window: u32, advanced: bool) -> bool {
-        let differs = window != self.offered;
+        let differs = self.is_other(window);
         if advanced || window > self.offered {
             self.offered = window;
         }
         differs
+    }
+
+    /// Returns whether `window` is another one than that of the previous ACK.
+    pub const fn is_other(&self, window: u32) -> bool {
+        window != self.offered
     }
 
     /// Returns how many segments from `number` on the window allows.

@@ -1,4 +1,5 @@
-//! Opening and closing of a connection: SYN, SYN-ACK and the peer cache.
+//! Opening and closing of a connection: SYN, SYN-ACK and the peer cache. The sender of the end that
+//! does not open the connection waits for the ACK of its SYN-ACK.
 
 use jostle_congestion::peer_cache::{PeerCache, PeerCacheContext};
 use jostle_congestion::{
@@ -7,8 +8,8 @@ use jostle_congestion::{
 use jostle_units::{Rate, Span, Time};
 
 use super::advertised_window::AdvertisedWindow;
-use super::{Connection, SegmentSink, Sender};
-use crate::segment::{Segment, Syn, SynAck, timestamp_ms};
+use super::{Connection, SegmentSink, Sender, take_expired};
+use crate::segment::{Ack, Segment, Syn, SynAck, timestamp_ms};
 
 impl Sender {
     /// Opens the connection.
@@ -60,25 +61,75 @@ impl Sender {
     /// Processes a SYN-ACK.
     #[cold]
     pub fn on_syn_ack(&mut self, now: Time, answer: &SynAck, out: &mut impl SegmentSink) {
-        if self.connection != Connection::SynSent {
-            return;
+        if self.connection == Connection::SynSent {
+            let SynAck { ecn, rate, clock, tsecr_ms, window } = *answer;
+            self.echo_ms = clock.tsval_ms(now);
+            self.establish(now, ecn, tsecr_ms, window, rate.rate(), out);
         }
+    }
+
+    /// Accepts the connection that the SYN of the peer opens: the caller sends a SYN-ACK.
+    #[cold]
+    pub fn on_syn(&mut self, now: Time) {
+        if self.connection == Connection::Closed {
+            self.connection = Connection::SynReceived;
+            self.syn_sent_at = now;
+            self.restart_rto(now);
+        }
+    }
+
+    /// Returns whether the SYN-ACK is not yet acknowledged.
+    #[inline]
+    pub fn awaits_ack_of_syn(&self) -> bool {
+        self.connection == Connection::SynReceived
+    }
+
+    /// Returns whether to retransmit the SYN-ACK, because its timer has expired.
+    #[cold]
+    pub fn on_syn_ack_timer(&mut self, now: Time) -> bool {
+        let expired = take_expired(&mut self.deadlines.retransmission, now);
+        if expired {
+            self.rto.back_off();
+            self.restart_rto(now);
+        }
+        expired
+    }
+
+    /// Processes the first ACK of an accepted connection. `ecn`: whether both ends support ECN.
+    #[cold]
+    pub fn on_ack_of_syn(&mut self, now: Time, ecn: bool, ack: &Ack, out: &mut impl SegmentSink) {
+        if self.connection == Connection::SynReceived {
+            self.echo_ms = ack.clock.tsval_ms(now);
+            self.establish(now, ecn, ack.tsecr_ms, ack.window, None, out);
+        }
+    }
+
+    /// Begins to send. `tsecr_ms` and `window` are those of the segment that completes the handshake at
+    /// this end.
+    fn establish(
+        &mut self,
+        now: Time,
+        ecn: bool,
+        tsecr_ms: u32,
+        window: u32,
+        quick_start_rate: Option<Rate>,
+        out: &mut impl SegmentSink,
+    ) {
         self.connection = Connection::Established;
         self.stop_timer();
-        self.ecn.agree(self.wants_ecn() && answer.ecn);
+        self.ecn.agree(self.wants_ecn() && ecn);
         self.controller.on_ecn_negotiated(self.ecn.feedback());
         // If the controller falls back to another algorithm, it does so from here on.
         self.owner = self.controller.recovery_owner();
         self.wants_ack_events =
             self.controller.tcp_extension().is_some_and(TcpExtension::wants_ack_events);
         self.pacer.on = self.options.pacing || self.controller.pacing_rate().is_some();
-        self.peer_window = AdvertisedWindow::of_handshake(answer.window);
-        self.echo_ms = answer.clock.tsval_ms(now);
+        self.peer_window = AdvertisedWindow::of_handshake(window);
         let rtt = if self.rto.expiries() == 0 {
             now.since(self.syn_sent_at)
         } else {
             // Karn's algorithm: the RTT of a retransmitted SYN is ambiguous, so use its timestamp.
-            let elapsed_ms = timestamp_ms(now).saturating_sub(answer.tsecr_ms).max(1);
+            let elapsed_ms = timestamp_ms(now).saturating_sub(tsecr_ms).max(1);
             Span::from_ms(u64::from(elapsed_ms))
         };
         self.rtt.on_sample(rtt, 0, 1);
@@ -97,7 +148,7 @@ impl Sender {
             prospect: FirstFlightLimits {
                 send_backlog_packets: self.queue.limit().map(u64::from),
                 receive_window: self.peer_window.end,
-                quick_start_rate: answer.rate.rate(),
+                quick_start_rate,
             },
         });
         if self.options.initial_pacing {

@@ -40,7 +40,8 @@ pub(super) struct AckFindings {
     pub probe_duplicate: bool,
     /// Whether packets were reported as marked.
     pub ecn_echo: bool,
-    /// Whether the receive window has grown.
+    /// Whether the receive window has grown, or the ACK came with data: RFC 5681 §2
+    /// counts neither as a duplicate.
     pub window_update: bool,
     /// Whether a retransmission was found to be lost.
     pub lost_retransmission: bool,

@@ -1,0 +1,373 @@
+//! A TCP connection whose both ends send data: two flows share it, each with the data of one
+//! direction.
+//!
+//! Every packet of an end belongs to the flow whose data that end sends, also its ACKs without data.
+//! Data carry ACKs, and an ACK is sent alone only if no data carried it (RFC 9293 §3.8.6.3).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jostle_congestion::StateObserver;
+use jostle_link::Ecn;
+use jostle_metrics::{EventSink, FlowState};
+use jostle_tcp::{Ack, AckTag, DataWithAck, Receiver, Segment, SegmentSink, Sender, SynAck};
+use jostle_units::{ConnectionId, SendLimit, Time};
+
+use super::{TcpConnection, apply, row_of};
+use crate::event_queue::Deadline;
+use crate::packet::Body;
+use crate::sender_port::SenderPort;
+use crate::transport::{EndpointContext, Endpoints, FlowStatus};
+
+/// The flow whose sender opens the connection, and the flow in the opposite direction.
+const OPENING: usize = 0;
+const ACCEPTING: usize = 1;
+
+/// Returns the opposite direction.
+const fn opposite(direction: usize) -> usize {
+    1 - direction
+}
+
+/// Both directions of a connection.
+struct Directions {
+    /// Sender, receiver and application of the data of each direction. The sender of one and the
+    /// receiver of the other are one end.
+    connections: [TcpConnection; 2],
+    ids: [ConnectionId; 2],
+}
+
+/// The share of a flow in a connection.
+pub(crate) struct SharedConnection {
+    directions: Arc<Mutex<Directions>>,
+    direction: usize,
+}
+
+/// The sender of an end, whose segments carry the ACKs of the receiver of the end.
+struct PiggybackingPort<'a, S> {
+    port: SenderPort<'a, S>,
+    receiver: &'a mut Receiver,
+}
+
+impl<S: EventSink> SegmentSink for PiggybackingPort<'_, S> {
+    fn transmit(&mut self, now: Time, segment: Segment, ecn: Ecn) {
+        let Segment::Data(mut data) = segment else { return self.port.transmit(now, segment, ecn) };
+        let ack = self.receiver.build_piggybacked_ack(now, data.payload_bytes > 0);
+        data.tsecr_ms = ack.tsecr_ms;
+        let option_bytes = ack.option_bytes() as u8;
+        let place = self.port.network.payloads.keep_ack(ack);
+        let segment = DataWithAck { data, place, option_bytes, ecn };
+        self.port.transmit(now, Segment::DataWithAck(segment), ecn);
+    }
+
+    fn host_queue_bytes(&self) -> u64 {
+        self.port.host_queue_bytes()
+    }
+
+    fn note_sent(&mut self, now: Time, packets: u32, wire_bytes: u64, retransmission: bool) {
+        self.port.note_sent(now, packets, wire_bytes, retransmission);
+    }
+
+    fn note_limit(&mut self, now: Time, limit: SendLimit) {
+        self.port.note_limit(now, limit);
+    }
+}
+
+impl SharedConnection {
+    /// Joins two connections, of which the first one is opened. Returns the shares of both flows.
+    pub fn join(connections: [TcpConnection; 2], ids: [ConnectionId; 2]) -> [Self; 2] {
+        let directions = Arc::new(Mutex::new(Directions { connections, ids }));
+        [OPENING, ACCEPTING]
+            .map(|direction| Self { directions: Arc::clone(&directions), direction })
+    }
+
+    /// Never waits: one thread runs the simulator.
+    fn lock(&self) -> MutexGuard<'_, Directions> {
+        self.directions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Directions {
+    /// Returns the context of a direction.
+    fn host<'b, S: EventSink>(
+        &self,
+        direction: usize,
+        host: &'b mut EndpointContext<'_, S>,
+    ) -> EndpointContext<'b, S> {
+        let mut host = host.reborrow();
+        host.connection = self.ids[direction];
+        host
+    }
+
+    /// Runs `action` on the sender of a direction, then arms the timers of its end.
+    fn with_sender<S: EventSink, T>(
+        &mut self,
+        direction: usize,
+        host: &mut EndpointContext<'_, S>,
+        action: impl FnOnce(&mut Sender, &mut PiggybackingPort<'_, S>) -> T,
+    ) -> T {
+        let mut host = self.host(direction, host);
+        let [opening, accepting] = &mut self.connections;
+        let (own, other) =
+            if direction == OPENING { (opening, accepting) } else { (accepting, opening) };
+        let mut port = PiggybackingPort { port: host.port(), receiver: &mut other.receiver };
+        let result = action(&mut own.sender, &mut port);
+        let agenda = &mut host.network.agenda;
+        own.arm_sender(self.ids[direction], agenda);
+        other.arm_receiver(self.ids[opposite(direction)], agenda);
+        result
+    }
+
+    fn run_application<S: EventSink>(
+        &mut self,
+        direction: usize,
+        stop: Time,
+        host: &mut EndpointContext<'_, S>,
+    ) {
+        let now = host.now;
+        let mut own = self.host(direction, host);
+        let TcpConnection { source, messages, .. } = &mut self.connections[direction];
+        let Some(action) = own.application_acts(source, messages, stop) else { return };
+        self.with_sender(direction, host, |sender, port| {
+            apply(action, sender, now, port);
+            if direction == OPENING {
+                sender.open(now, port);
+            }
+        });
+    }
+
+    /// Sends an ACK without data, of the data of a direction.
+    fn acknowledge<S: EventSink>(
+        &mut self,
+        direction: usize,
+        ack: Option<Ack>,
+        host: &mut EndpointContext<'_, S>,
+    ) {
+        let mut host = self.host(opposite(direction), host);
+        let connection = &mut self.connections[direction];
+        connection.arm_receiver(self.ids[direction], &mut host.network.agenda);
+        if let Some(mut ack) = ack {
+            ack.tag = AckTag::OfSender;
+            let body = Body::Tcp(Segment::Ack(ack));
+            let now = host.now;
+            host.port().send(now, body, connection.receiver.ecn());
+        }
+    }
+
+    fn send_syn_ack<S: EventSink>(&self, syn_ack: SynAck, host: &mut EndpointContext<'_, S>) {
+        let ecn = self.connections[OPENING].receiver.ecn();
+        self.host(OPENING, host).send_back(Body::Tcp(Segment::SynAck(syn_ack)), ecn);
+    }
+
+    /// Handles a packet that the sender of a direction has sent, at the other end.
+    fn receive<S: EventSink>(
+        &mut self,
+        direction: usize,
+        segment: &Segment,
+        ecn: Ecn,
+        host: &mut EndpointContext<'_, S>,
+    ) {
+        let now = host.now;
+        match segment {
+            Segment::Syn(syn) => {
+                let syn_ack = self.connections[OPENING].receiver.on_syn(now, syn);
+                self.connections[ACCEPTING].sender.on_syn(now);
+                let agenda = &mut host.network.agenda;
+                self.connections[ACCEPTING].arm_sender(self.ids[ACCEPTING], agenda);
+                self.send_syn_ack(syn_ack, host);
+            }
+            Segment::SynAck(syn_ack) => {
+                self.connections[ACCEPTING].receiver.on_syn_ack(now, syn_ack);
+                let ack = self.connections[ACCEPTING].receiver.build_ack(now);
+                self.acknowledge(ACCEPTING, Some(ack), host);
+                self.with_sender(OPENING, host, |sender, port| {
+                    sender.on_syn_ack(now, syn_ack, port);
+                });
+            }
+            Segment::Ack(ack) => {
+                let TcpConnection { sender, receiver, .. } = &mut self.connections[direction];
+                receiver.on_ack_timestamp(now, ack, sender.next_to_send());
+                self.process_ack(opposite(direction), ack, false, host);
+            }
+            Segment::DataWithAck(segment) => {
+                let wire_bytes = Segment::DataWithAck(*segment).wire_bytes();
+                let mut own = self.host(direction, host);
+                own.received(wire_bytes, &segment.data.trip);
+                self.receive_data(direction, segment, ecn, host);
+            }
+            Segment::Data(_) => debug_assert!(false, "data without an ACK"),
+        }
+    }
+
+    /// Handles data with an ACK: the data first, then the ACK, after which the sender of this end may
+    /// send data, then the decision on an ACK of its own (`tcp_input.c::tcp_rcv_established`).
+    fn receive_data<S: EventSink>(
+        &mut self,
+        direction: usize,
+        segment: &DataWithAck,
+        ecn: Ecn,
+        host: &mut EndpointContext<'_, S>,
+    ) {
+        let now = host.now;
+        let &DataWithAck { ref data, place, .. } = segment;
+        let ack = host.network.payloads.ack(place);
+        host.network.payloads.give_back_ack(place);
+        let connection = &mut self.connections[direction];
+        let arrival = connection.receiver.on_data_before_ack(now, data, ecn);
+        let early = if arrival.early { connection.receiver.take_immediate_ack() } else { None };
+        let answer = arrival.answers.then(|| connection.receiver.build_ack(now));
+        let mut own = self.host(direction, host);
+        self.connections[direction].deliver(arrival.bytes, &mut own);
+        self.acknowledge(direction, early, host);
+        self.acknowledge(direction, answer, host);
+        let has_data = data.payload_bytes > 0;
+        self.process_ack(opposite(direction), &ack, has_data, host);
+        let srtt = self.connections[opposite(direction)].sender.srtt();
+        let receiver = &mut self.connections[direction].receiver;
+        let arrival = receiver.conclude(now, srtt);
+        let answer = arrival.answers.then(|| receiver.build_ack(now));
+        let update = arrival.reopens.then(|| receiver.build_window_update(now));
+        self.acknowledge(direction, answer, host);
+        self.acknowledge(direction, update, host);
+        self.read_slowly(direction, host);
+    }
+
+    /// Passes an ACK to the sender of a direction.
+    fn process_ack<S: EventSink>(
+        &mut self,
+        direction: usize,
+        ack: &Ack,
+        has_data: bool,
+        host: &mut EndpointContext<'_, S>,
+    ) {
+        let now = host.now;
+        let sender = &self.connections[direction].sender;
+        let was_drained = sender.is_drained();
+        let awaits_ack = sender.awaits_ack_of_syn();
+        let ecn = self.connections[opposite(direction)].receiver.supports_ecn();
+        let done = self.with_sender(direction, host, |sender, port| {
+            if awaits_ack {
+                sender.on_ack_of_syn(now, ecn, ack, port);
+            }
+            match has_data {
+                true => sender.on_ack_with_data(now, ack, port),
+                false => sender.on_ack(now, ack, port),
+            }
+        });
+        let mut own = self.host(direction, host);
+        if let Some(done) = done {
+            own.sink.acked(now, own.connection, &row_of(&done));
+        }
+        let connection = &mut self.connections[direction];
+        if connection.sender.is_drained()
+            && !(was_drained || awaits_ack)
+            && connection.on_drained(&mut own) == FlowStatus::Complete
+        {
+            // The packet may belong to the flow of the other direction.
+            own.network.relayed.push(own.connection);
+        }
+    }
+
+    /// Lets a slow application of a direction read the data that are due.
+    fn read_slowly<S: EventSink>(&mut self, direction: usize, host: &mut EndpointContext<'_, S>) {
+        loop {
+            let mut own = self.host(direction, host);
+            let Some(update) = self.connections[direction].read_next(&mut own) else { return };
+            self.acknowledge(direction, update, host);
+        }
+    }
+
+    fn on_deadline<S: EventSink>(
+        &mut self,
+        direction: usize,
+        deadline: Deadline,
+        host: &mut EndpointContext<'_, S>,
+    ) {
+        let now = host.now;
+        let TcpConnection { timers, reader, sender, receiver, .. } =
+            &mut self.connections[direction];
+        match deadline {
+            Deadline::Retransmission if timers.retransmission.expires(now) => {
+                if sender.awaits_ack_of_syn() {
+                    return self.on_syn_ack_timer(host);
+                }
+                self.with_sender(direction, host, |sender, port| sender.on_timer(now, port));
+            }
+            Deadline::Pacing if timers.pacing.expires(now) => {
+                self.with_sender(direction, host, |sender, port| sender.on_pacing_timer(now, port));
+            }
+            Deadline::Wakeup if timers.wakeup.expires(now) => {
+                self.with_sender(direction, host, |sender, port| sender.on_wakeup(now, port));
+            }
+            Deadline::Acknowledgement if timers.acknowledgement.expires(now) => {
+                let ack = receiver.on_timer(now);
+                self.acknowledge(direction, ack, host);
+            }
+            Deadline::Reading if reader.as_mut().is_some_and(|reader| reader.expires(now)) => {
+                self.read_slowly(direction, host);
+            }
+            _ => {}
+        }
+    }
+
+    /// Retransmits the SYN-ACK if its timer has expired.
+    #[cold]
+    fn on_syn_ack_timer<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
+        let is_due = self.connections[ACCEPTING].sender.on_syn_ack_timer(host.now);
+        let agenda = &mut host.network.agenda;
+        self.connections[ACCEPTING].arm_sender(self.ids[ACCEPTING], agenda);
+        if is_due {
+            let syn_ack = self.connections[OPENING].receiver.rebuild_syn_ack(host.now);
+            self.send_syn_ack(syn_ack, host);
+        }
+    }
+}
+
+impl Endpoints for SharedConnection {
+    type Message = Segment;
+
+    #[cold]
+    fn run_application<S: EventSink>(&mut self, stop: Time, host: &mut EndpointContext<'_, S>) {
+        self.lock().run_application(self.direction, stop, host);
+    }
+
+    fn stop(&mut self) {
+        self.lock().connections[self.direction].stop();
+    }
+
+    /// Handles a packet of the end that opens the connection.
+    fn receive<S: EventSink>(
+        &mut self,
+        segment: &Segment,
+        _wire_bytes: u32,
+        ecn: Ecn,
+        _part: bool,
+        host: &mut EndpointContext<'_, S>,
+    ) {
+        self.lock().receive(self.direction, segment, ecn, host);
+    }
+
+    /// Handles a packet of the end that accepts the connection.
+    fn receive_return<S: EventSink>(
+        &mut self,
+        segment: &Segment,
+        host: &mut EndpointContext<'_, S>,
+    ) -> FlowStatus {
+        let ecn = match segment {
+            Segment::DataWithAck(segment) => segment.ecn,
+            _ => Ecn::NotCapable,
+        };
+        self.lock().receive(self.direction, segment, ecn, host);
+        FlowStatus::Open
+    }
+
+    fn on_deadline<S: EventSink>(&mut self, deadline: Deadline, host: &mut EndpointContext<'_, S>) {
+        self.lock().on_deadline(self.direction, deadline, host);
+    }
+
+    fn state(&self) -> FlowState {
+        self.lock().connections[self.direction].state()
+    }
+
+    fn observe(&self, observer: &mut dyn StateObserver) {
+        self.lock().connections[self.direction].observe(observer);
+    }
+}
