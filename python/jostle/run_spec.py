@@ -751,6 +751,7 @@ class FlowSpec(TypedDict):
     after: NotRequired[int | None]
     arrivals: NotRequired[ArrivalsSpec | None]
     base_delay_ns: int
+    connection_of: NotRequired[int | None]
     controller: Algorithm
     dscp: NotRequired[int | None]
     ecn: bool

@@ -81,6 +81,7 @@ impl Body {
                 Segment::Syn(_)
                     | Segment::Data(_)
                     | Segment::DataWithAck(_)
+                    | Segment::SynAck(SynAck { tag: AckTag::OfSender, .. })
                     | Segment::Ack(Ack { tag: AckTag::OfSender, .. })
             ) | Self::Ping(_)
                 | Self::OneWay(_)

@@ -6,7 +6,7 @@ use jostle_congestion::transport::HostTimers;
 use jostle_units::{Ecn, Span, Time};
 
 use crate::out_of_order::OutOfOrderSegments;
-use crate::segment::{Ack, Data, SackBlock, Syn, SynAck, TimestampClock};
+use crate::segment::{Ack, AckTag, Data, SackBlock, Syn, SynAck, TimestampClock};
 
 mod ack;
 mod autotuning;
@@ -228,6 +228,7 @@ impl Receiver {
         }
         self.echo_ms = syn.tsval_ms;
         SynAck {
+            tag: AckTag::Ack,
             ecn: self.feedback != EcnFeedback::None,
             rate: syn.rate,
             clock: TimestampClock::at(now),

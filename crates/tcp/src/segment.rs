@@ -80,6 +80,8 @@ pub struct Syn {
 /// A SYN-ACK from the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SynAck {
+    /// Whether the end that sends it also sends data.
+    pub tag: AckTag,
     /// Whether both ends support ECN.
     pub ecn: bool,
     /// Granted rate (RFC 4782).

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["crossed_links", "forward_links", "paths", "reverse_links", "reverse_paths"]
+__all__ = [
+    "crossed_links",
+    "forward_links",
+    "opposites",
+    "paths",
+    "reverse_links",
+    "reverse_paths",
+]
 
 
 def paths(flow: Mapping[str, Any]) -> list[list[int]]:
@@ -31,3 +38,13 @@ def reverse_links(flow: Mapping[str, Any]) -> list[int]:
 def crossed_links(flow: Mapping[str, Any]) -> list[int]:
     """Return the links that a flow crosses in either direction."""
     return list(dict.fromkeys((*forward_links(flow), *reverse_links(flow))))
+
+
+def opposites(flows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+    """Return, for flows that share a connection, the flow in the opposite direction."""
+    found: dict[int, int] = {}
+    for position, flow in enumerate(flows):
+        of = flow.get("connection_of")
+        if of is not None:
+            found |= {of: position, position: of}
+    return found

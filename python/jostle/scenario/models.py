@@ -390,6 +390,9 @@ class Flow(ScenarioTable):
     tunnel: Annotated[fields.Name | None, BeforeValidator(fields.absent)] = None
     """Name of a flow with `source = { kind = "tunnel" }` that carries the packets of this flow, or
     `"none"`. It replaces its links in this flow's `path`, which by default is the tunnel's."""
+    connection_of: fields.Name | None = None
+    """Name of an earlier flow over TCP. This flow sends data over that flow's connection, from its
+    receiver to its sender."""
     after: fields.Name | None = None
     """Name of a flow. This flow opens `start` after that flow is complete."""
     stop: fields.PositiveSpan | None = None

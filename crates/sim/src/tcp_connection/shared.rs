@@ -152,9 +152,10 @@ impl Directions {
         }
     }
 
-    fn send_syn_ack<S: EventSink>(&self, syn_ack: SynAck, host: &mut EndpointContext<'_, S>) {
-        let ecn = self.connections[OPENING].receiver.ecn();
-        self.host(OPENING, host).send_back(Body::Tcp(Segment::SynAck(syn_ack)), ecn);
+    fn send_syn_ack<S: EventSink>(&self, mut syn_ack: SynAck, host: &mut EndpointContext<'_, S>) {
+        syn_ack.tag = AckTag::OfSender;
+        let (now, ecn) = (host.now, self.connections[OPENING].receiver.ecn());
+        self.host(ACCEPTING, host).port().send(now, Body::Tcp(Segment::SynAck(syn_ack)), ecn);
     }
 
     /// Handles a packet that the sender of a direction has sent, at the other end.

@@ -5,7 +5,7 @@ use jostle_units::{Ecn, Span, Time};
 
 use super::ack::DELAYED_ACK_MIN;
 use super::{Reading, Receiver, SegmentArrival};
-use crate::segment::{Ack, Data, SynAck, TimestampClock};
+use crate::segment::{Ack, AckTag, Data, SynAck, TimestampClock};
 
 /// State of an end that also sends data.
 #[derive(Debug, Default)]
@@ -33,6 +33,7 @@ impl Receiver {
     #[cold]
     pub fn rebuild_syn_ack(&self, now: Time) -> SynAck {
         SynAck {
+            tag: AckTag::OfSender,
             ecn: self.feedback != EcnFeedback::None,
             rate: QuickStartRate::NONE,
             clock: TimestampClock::at(now),

@@ -62,7 +62,7 @@ impl Sender {
     #[cold]
     pub fn on_syn_ack(&mut self, now: Time, answer: &SynAck, out: &mut impl SegmentSink) {
         if self.connection == Connection::SynSent {
-            let SynAck { ecn, rate, clock, tsecr_ms, window } = *answer;
+            let SynAck { ecn, rate, clock, tsecr_ms, window, .. } = *answer;
             self.echo_ms = clock.tsval_ms(now);
             self.establish(now, ecn, tsecr_ms, window, rate.rate(), out);
         }

@@ -300,7 +300,8 @@ impl Script {
 
 /// The answer to a SYN with the timestamp `tsecr_ms`, on the SYN's own path of no length.
 fn syn_ack(ecn: bool, tsecr_ms: u32, window: u32) -> SynAck {
-    SynAck { ecn, rate: QuickStartRate::NONE, clock: TimestampClock::default(), tsecr_ms, window }
+    let (rate, clock) = (QuickStartRate::NONE, TimestampClock::default());
+    SynAck { tag: AckTag::Ack, ecn, rate, clock, tsecr_ms, window }
 }
 
 fn range(start: u32, end: u32) -> Vec<u32> {

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from jostle.backends.base import Spec
 from jostle.backends.kernel.unsupported import Problem, flow_key
 from jostle.run_spec import LinkPart
-from jostle.scenario.flow_links import forward_links, reverse_links
+from jostle.scenario.flow_links import forward_links, opposites, reverse_links
 
 _MOST_HOSTS = 1024
 # Ends of a packet's path that an isolation mode considers: 0 is the source, 1 the destination.
@@ -53,11 +53,12 @@ def _mode(queue: LinkPart) -> str:
 
 def _flow_paths(number: int, spec: Spec) -> list[_FlowPath]:
     found = []
+    shared_flows = opposites(spec["flows"])
     for position, flow in enumerate(spec["flows"]):
         ends = (flow.get("sender_host"), flow.get("receiver_host"))
         if number in forward_links(flow):
             found.append(_FlowPath(position, backward=False, hosts=ends))
-        if number in reverse_links(flow):
+        if number in reverse_links(flow) and position not in shared_flows:
             found.append(_FlowPath(position, backward=True, hosts=ends[::-1]))
     shared = [Counter(path.hosts[end] for path in found) for end in (0, 1)]
 

@@ -22,7 +22,7 @@ from jostle.errors import InputError
 from jostle.kernel_images import Kind
 from jostle.kernel_images.source_patches import VIRTUAL_HZ
 from jostle.run_spec import FlowSpec, LinkPart, LinkSpec
-from jostle.scenario.flow_links import paths, reverse_paths
+from jostle.scenario.flow_links import opposites, paths, reverse_paths
 
 _SIMULATOR = "the simulator can"
 _VIRTUAL = "the virtual-time kernel has: run it with --backend kernel"
@@ -74,7 +74,7 @@ def problems(
     tunnels = list(_tunnel_problems(spec))
     if tunnels:
         return tunnels
-    found = list(_run_problems(spec))
+    found = [*_run_problems(spec), *_shared_problems(spec)]
     for number, link in enumerate(spec["links"]):
         sizes_bytes = packet_sizes.sizes_on(number, spec["flows"])
         queues = tc_classes.queues_of(number, spec).values()
@@ -115,6 +115,15 @@ def _run_problems(spec: Spec) -> Iterator[Problem]:
         yield Problem(flow_key(merging, "receiver_gro"), text)
     if len(spec["flows"]) > _MAX_FLOWS:
         yield Problem("flows", f"{len(spec['flows'])} flows: at most {_MAX_FLOWS}; {_SIMULATOR}")
+
+
+def _shared_problems(spec: Spec) -> Iterator[Problem]:
+    shared = opposites(spec["flows"])
+    for link in spec["links"]:
+        for rule in (link.get("faults") or {}).get("packets", ()):
+            if rule.get("flow") in shared:
+                text = "both flows of a connection have the same addresses here; "
+                yield Problem(link_key(link, "faults.packets"), f"{text}{_SIMULATOR}")
 
 
 def _link_problems(

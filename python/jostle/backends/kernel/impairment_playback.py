@@ -62,6 +62,8 @@ def own_links(spec: Spec) -> frozenset[int]:
         if flow["source"]["kind"] in ("media", "trace") or is_many(flow)
     ]
     moving = [flow for flow in spec["flows"] if flow.get("routes")]
+    # Data and ACKs of different sizes cross the same link.
+    moving += [flow for flow in spec["flows"] if flow.get("connection_of") is not None]
     web_flows = [flow for flow in spec["flows"] if flow["source"]["kind"] == "web"]
     return frozenset(
         number

@@ -27,13 +27,14 @@ from jostle.backends.kernel.topology import (
     Burst,
     Machine,
     Topology,
+    ends,
     topology,
 )
 from jostle.kernel_images import Image, Kind
 from jostle.kernel_images.controller_modules import is_kernel_controller
 from jostle.kernel_images.source_patches import VIRTUAL_HZ
 from jostle.run_spec import DelaySpec, FlowSpec, LinkPart
-from jostle.scenario.flow_links import paths, reverse_paths
+from jostle.scenario.flow_links import opposites, paths, reverse_paths
 from jostle.scenario.resolve.algorithms import queue_limit_bytes
 
 WITH_DETAILS = ("bbr", "dctcp", "illinois", "nv", "vegas", "yeah")
@@ -109,7 +110,8 @@ def build(
     network = topology(spec, MACHINES[image.kind])
     offer = kernel_controllers.KernelOffer(image) if offer is None else offer
     chosen = plan(spec, offer, defaults, image.kind)
-    names = iter(chosen.names)
+    tcp_flows = [at for at, flow in enumerate(spec["flows"]) if flow["transport"] == "tcp"]
+    names = dict(zip(tcp_flows, chosen.names, strict=True))
     return {
         "duration_ns": spec["duration_ns"],
         "interval_ns": spec["interval_ns"],
@@ -138,7 +140,7 @@ def build(
             if flow["transport"] == "quic"
             else _datagram_flow(spec, number)
             if flow["transport"] == "udp"
-            else _flow(spec, number, next(names))
+            else _flow(spec, number, names)
             for number, flow in enumerate(spec["flows"])
         ],
     }
@@ -309,8 +311,12 @@ def continuations(spec: Spec) -> dict[int, int]:
     return found
 
 
-def _receiver_controller(flow: FlowSpec, controller: str) -> str | None:
-    """Return the controller that the receiver needs to echo marks; None without ECN."""
+def _receiver_controller(
+    flow: FlowSpec, controller: str, opposite_controller: str | None
+) -> str | None:
+    """Return the controller of the receiver: for its own data, or to echo marks; None for any."""
+    if opposite_controller is not None:
+        return opposite_controller
     name: str = flow["controller"]["name"]
     # The user's may be one that echoes marks, as dctcp does (`TCP_CONG_NEEDS_ECN`).
     needed = name in controllers.NEEDS_ECN or is_kernel_controller(name)
@@ -326,21 +332,25 @@ def _read_bytes(flow: FlowSpec) -> int:
     return max(1, min(_READ_BYTES, window_bytes // _READ_PARTS))
 
 
-def _flow(spec: Spec, number: int, controller: str) -> dict[str, Any]:
-    flow = spec["flows"][number]
+def _flow(spec: Spec, number: int, names: Mapping[int, str]) -> dict[str, Any]:
+    flow, controller = spec["flows"][number], names[number]
+    sender, receiver = ends(spec, number)
+    opposite = opposites(spec["flows"]).get(number)
+    opposite_controller = None if opposite is None else names[opposite]
     source = flow["source"]
     portion = _read_bytes(flow)
     sparing = portion == _READ_BYTES or flow["receive_window_autotuning"]
     return {
         "transport": "tcp",
-        "sender": f"s{number}",
-        "receiver": f"r{number}",
+        "sender": sender,
+        "receiver": receiver,
         "sender_address": sender_address(number),
         # Any free port.
         "sender_port": 0,
         "receiver_address": receiver_address(number),
         "controller": controller,
-        "receiver_controller": _receiver_controller(flow, controller),
+        "receiver_controller": _receiver_controller(flow, controller, opposite_controller),
+        "connection_of": flow.get("connection_of"),
         "details": flow["controller"]["name"] in WITH_DETAILS
         and not controller.startswith(bridged_controllers.PREFIX),
         "read_bytes": portion,

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -43,6 +44,7 @@ from jostle.run_spec import FlowSpec, LinkSpec
 from jostle.scenario.flow_links import (
     crossed_links,
     forward_links,
+    opposites,
     paths,
     reverse_links,
     reverse_paths,
@@ -198,7 +200,17 @@ class Topology:
             self.wires.append(wire)
 
 
-def _destination_address(flow: int, backward: bool) -> str:
+def ends(spec: Spec, flow: int) -> tuple[str, str]:
+    """Return the hosts of a flow's sender and receiver."""
+    of = spec["flows"][flow].get("connection_of")
+    return (f"s{flow}", f"r{flow}") if of is None else (f"r{of}", f"s{of}")
+
+
+def _destination_address(spec: Spec, flow: int, backward: bool) -> str:
+    """Return the destination of a flow's data, or of its ACKs if `backward`."""
+    of: int | None = spec["flows"][flow].get("connection_of")
+    if of is not None:
+        flow, backward = of, not backward
     return sender_address(flow) if backward else receiver_address(flow)
 
 
@@ -216,7 +228,7 @@ def topology(spec: Spec, machine: Machine) -> Topology:
         for handle, queue in tc_classes.queues_of(number, spec).items():
             device = f"dev {_QUEUE} parent {handle}"
             made.host(f"a{number}").tc += cake_hosts.filters(
-                number, spec, queue, device, _destination_address
+                number, spec, queue, device, partial(_destination_address, spec)
             )
     for number, flow in enumerate(spec["flows"]):
         _lay_flow(made, number, flow, spec, machine, own_links=own_links)
@@ -279,15 +291,15 @@ def _lay_classes(
     )
     found = tc_classes.classes_of(number, spec)
     words = [tc_queues.command(entry["queue"], place) for entry in found]
+    # All packets of an end of a shared connection belong to the flow whose data it sends.
+    shared = opposites(spec["flows"])
     addresses = [
         [
-            address_of(flow)
+            _destination_address(spec, flow, backward)
             for flow in entry["flows"]
-            for direction, address_of in (
-                (forward_links, receiver_address),
-                (reverse_links, sender_address),
-            )
+            for backward, direction in ((False, forward_links), (True, reverse_links))
             if number in direction(spec["flows"][flow])
+            and not (backward and flow in shared)
             and not tc_classes.is_by_dscp(spec["flows"][flow], entry)
         ]
         for entry in found
@@ -370,18 +382,24 @@ def _lay_flow(
     *,
     own_links: Set[int],
 ) -> None:
-    sender, receiver = made.host(f"s{number}"), made.host(f"r{number}")
-    for end in (sender, receiver):
-        end.mtu_bytes = flow["mtu_bytes"]
-        end.sysctls |= _end_sysctls(flow)
     for router in (f"{kind}{link}" for link in forward_links(flow) for kind in _ROUTERS):
         if router in made.hosts:
             made.hosts[router].mtu_bytes = max(made.hosts[router].mtu_bytes, flow["mtu_bytes"])
+    if flow.get("connection_of") is not None:
+        # It has the hosts and routes of the flow that opens the connection.
+        return
+    opposite = opposites(spec["flows"]).get(number)
+    back = flow if opposite is None else spec["flows"][opposite]
+    sender, receiver = made.host(f"s{number}"), made.host(f"r{number}")
+    for end, sends, receives in ((sender, flow, back), (receiver, back, flow)):
+        end.mtu_bytes = flow["mtu_bytes"]
+        end.sysctls |= _end_sysctls(sends, receives)
     here, there = sender_address(number), receiver_address(number)
     sender.addresses.append(here)
     sender.routes.append(Route(None, "out", here, flow["initial_window_packets"]))
     receiver.addresses.append(there)
-    receiver.routes.append(Route(None, "back", there))
+    back_window = None if opposite is None else back["initial_window_packets"]
+    receiver.routes.append(Route(None, "back", there, back_window))
     if flow["transport"] == "quic":
         # UDP_SEGMENT bursts of a program leave the host as packets. The older ioctls cannot disable
         # segmentation offload of datagrams.
@@ -389,10 +407,13 @@ def _lay_flow(
         receiver.single_segment.append("back")
     receiver.merging += ["in"] if flow["gro"] else []
     sender.tc += list(_nic_qdiscs(flow, machine.burst))
+    if opposite is not None and back["pacing"]:
+        receiver.tc.append(f"qdisc add dev back root handle 1: {_PACED}")
     delay_ns = _return_delay_ns(flow, spec, own_links, 0)
     delayer = made.host(_delayer(spec, number))
     if delayer is not receiver:
         delayer.sysctls |= ROUTER
+        delayer.mtu_bytes = flow["mtu_bytes"]
         delayer.route(None, "back")
         made.wire(receiver.name, "back", delayer.name, "in")
     delayer.delays_us["back"] = _microseconds(delay_ns)
@@ -465,7 +486,9 @@ def _dscp(device: str, dscp: int) -> list[str]:
 
 def _delayer(spec: Spec, flow: int) -> str:
     """Return the host whose device `back` applies the flow's access delay."""
-    return f"r{flow}" if spec.get("capture") is None else f"h{flow}"
+    # A receiver that also sends has its own qdisc, and TCP small queues.
+    is_shared = flow in opposites(spec["flows"])
+    return f"h{flow}" if is_shared or spec.get("capture") is not None else f"r{flow}"
 
 
 def _nic_qdiscs(flow: FlowSpec, burst: Burst) -> Iterator[str]:
@@ -527,7 +550,9 @@ def _return_delay_ns(flow: FlowSpec, spec: Spec, own_links: Set[int], at_ns: int
     delay_ns: int = flow["base_delay_ns"]
     full_bytes = packet_sizes.packet_bytes(flow)
     sent = [(link, full_bytes) for link in flow["path"]]
-    sent += [(link, packet_sizes.HEADER_BYTES) for link in flow["reverse_path"]]
+    is_shared = any(other.get("connection_of") is not None for other in spec["flows"])
+    back_bytes = full_bytes if is_shared else packet_sizes.HEADER_BYTES
+    sent += [(link, back_bytes) for link in flow["reverse_path"]]
     for link, size_bytes in sent:
         if link not in own_links:
             delay_ns += _sending_ns(size_bytes, _rate_at(spec["links"][link], at_ns))
@@ -572,7 +597,7 @@ def _timetable(spec: Spec, machine: Machine, own_links: Set[int]) -> list[dict[s
             )
             entries.append({"at_ns": at_ns, "host": f"a{number}", "tc": [change]})
             for position, flow in enumerate(spec["flows"]):
-                if number in crossed_links(flow):
+                if number in crossed_links(flow) and flow.get("connection_of") is None:
                     delay_us = _microseconds(_return_delay_ns(flow, spec, own_links, at_ns))
                     host = _delayer(spec, position)
                     delays_us = {"back": delay_us}
@@ -595,14 +620,25 @@ ROUTER = {**EVERYWHERE, "net.ipv4.ip_forward": "1"}
 _AS_IN_4_15 = {"net.ipv4.tcp_tso_rtt_log": "0", "net.ipv4.tcp_comp_sack_nr": "0"}
 
 
-def _end_sysctls(flow: FlowSpec) -> dict[str, str]:
-    window_bytes, first_bytes = flow["receive_window_bytes"], flow["initial_receive_window_bytes"]
+def _end_sysctls(flow: FlowSpec, received: FlowSpec) -> dict[str, str]:
+    """Return the settings of a host that is an end of a flow.
+
+    Parameters
+    ----------
+    flow
+        The flow whose data it sends; for a host that only receives data, the flow itself.
+    received
+        The flow whose data it receives.
+    """
+    window_bytes = received["receive_window_bytes"]
+    first_bytes = received["initial_receive_window_bytes"]
     # Half of a socket's memory is receive window (tcp_adv_win_scale 1). Equal default and maximum
     # disable autotuning.
     receive_bytes = min(2 * window_bytes, 2**31 - 1)
-    default_bytes = 2 * first_bytes if flow["receive_window_autotuning"] else receive_bytes
+    default_bytes = 2 * first_bytes if received["receive_window_autotuning"] else receive_bytes
     # Never the limit: unsent data is limited per socket.
     source = flow["source"]
+    window_bytes = flow["receive_window_bytes"]
     largest_bytes = source["buffer_bytes"] if source["kind"] == "relay" else window_bytes
     send_bytes = min(4 * max(window_bytes, largest_bytes) + (16 << 20), 2**31 - 1)
     return {

@@ -52,6 +52,7 @@ from jostle.scenario.resolve.receivers import (
 from jostle.scenario.resolve.routes import check_route, later_routes, route, route_specs
 from jostle.scenario.resolve.sampling import check_interval, interval_ns
 from jostle.scenario.resolve.satellite_slots import ReassignmentDraws
+from jostle.scenario.resolve.shared_connections import with_connections
 from jostle.scenario.resolve.size_limits import limit_flow_count, limit_hop_count
 from jostle.scenario.resolve.sources import datagrams, no_controller, source_spec
 from jostle.scenario.resolve.topology_graph import routed
@@ -185,8 +186,8 @@ def resolve(
     RunSpecTemplate or None
         None if a problem was reported.
     """
-    with_tunnels = prepared(file, report)
-    with_ways = routed(with_tunnels, files, report) if limit_flow_count(file, report) else None
+    file = with_connections(prepared(file, report), report)
+    with_ways = routed(file, files, report) if limit_flow_count(file, report) else None
     if with_ways is None or not limit_hop_count(with_ways, report):
         return None
     file = with_ways
@@ -293,11 +294,16 @@ def _in_order(file: ScenarioFile, specified: Sequence[FlowSpec], report: Report)
     """Return every copy of every flow, with its start conditions."""
     flows: list[FlowSpec] = []
     before: dict[str, int] = {}
+    firsts: dict[str | None, int] = {}
     for index, (flow, spec) in enumerate(zip(file.flows, specified, strict=True)):
         copies = _copies(flow)
         for number, name in enumerate(copies):
             after, start_ns = _order(file, index, number, flows, report, before=before)
-            flows.append({**spec, "name": name, "after": after, "start_ns": start_ns})
+            copy: FlowSpec = {**spec, "name": name, "after": after, "start_ns": start_ns}
+            if flow.connection_of in firsts:
+                copy["connection_of"] = firsts[flow.connection_of] + number
+            flows.append(copy)
+        firsts[flow.name] = len(flows) - len(copies)
         before |= zip(copies, range(len(flows) - len(copies), len(flows)), strict=True)
         if flow.one_at_a_time is not None and flow.count > 1:
             before[flow.name] = before[copies[-1]]

@@ -22,6 +22,7 @@ from .namespaces import Host
 from .proxy import RelayFlow
 from .quic_flow import QuicFlow
 from .quic_programs import ProgramFlow, make_programs_folder
+from .shared_connection import OppositeFlow
 from .tcp_flow import TcpFlow
 from .web_browser import BrowserFlow
 
@@ -107,7 +108,8 @@ def _tcp_flow(
         case "web":
             return BrowserFlow(number, flow_job, hosts, traffic.browser(number))
     application, reader = traffic.application(number), traffic.reader(number)
-    return TcpFlow(number, flow_job, hosts, application, reader)
+    kind = TcpFlow if flow_job["connection_of"] is None else OppositeFlow
+    return kind(number, flow_job, hosts, application, reader)
 
 
 if __name__ == "__main__":

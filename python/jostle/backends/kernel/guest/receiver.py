@@ -19,6 +19,8 @@ from typing import Any
 
 from .clock import sleep_until
 
+_REPORT_S = 1e-6
+
 
 @dataclass
 class _Messages:
@@ -36,6 +38,13 @@ class _Messages:
             return False
         self.left_bytes = self.take()
         return self.left_bytes is None
+
+
+def wait_readable(readable: select.poll) -> None:
+    """Wait until the polled socket can be read, also while its sender has reports to read."""
+    while all(happened == select.POLLERR for _, happened in readable.poll()):
+        # The sender's thread takes the report. In virtual time only a sleep lets it run.
+        time.sleep(_REPORT_S)
 
 
 def read_slowly(
@@ -61,7 +70,7 @@ def read_slowly(
     buffer = bytearray(1)
     messages = _Messages(left_bytes, take)
     while True:
-        readable.poll()
+        wait_readable(readable)
         now_ns = time.monotonic_ns() - start_ns
         next_ns = reader.next_read_ns(now_ns)
         if next_ns > now_ns:
@@ -119,7 +128,7 @@ def read_messages(
         if awaited_bytes != wanted_bytes:
             awaited_bytes = wanted_bytes
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, awaited_bytes)
-        readable.poll()
+        wait_readable(readable)
         taken_bytes = connection.recv_into(buffer, limit_bytes, socket.MSG_TRUNC)
         if not taken_bytes or messages.end_with(taken_bytes):
             return

@@ -86,6 +86,7 @@ class TcpFlow(ThreadedFlow):
         # The connection by which a proxy continues this one.
         self._next: TcpFlow | None = None
         self._is_accepted = threading.Event()
+        self._is_connected = threading.Event()
 
     def start(self, start_ns: int, flows: Sequence[Flow]) -> None:
         """Start the sender, with the run's time 0 at `start_ns`; it may wait for one of `flows`."""
@@ -118,10 +119,16 @@ class TcpFlow(ThreadedFlow):
         return self._hosts[self._job["receiver"]]
 
     def accepted(self) -> socket.socket:
-        """Wait for the receiver's socket, from which a proxy reads."""
+        """Wait for the receiver's socket, for a proxy or the flow in the opposite direction."""
         self._is_accepted.wait()
         assert self._receiver is not None
         return self._receiver
+
+    def connected(self) -> socket.socket:
+        """Wait for the sender's socket, from which the flow in the opposite direction is read."""
+        self._is_connected.wait()
+        assert self._sender is not None
+        return self._sender
 
     def wait_acknowledged(self, total_bytes: int) -> None:
         """Wait until this connection's receiver has acknowledged the first `total_bytes`."""
@@ -179,10 +186,7 @@ class TcpFlow(ThreadedFlow):
 
     def _send(self) -> None:
         self._hosts[self._job["sender"]].enter()
-        sender = socket.socket()
-        set_controller(sender, self._job["controller"])
-        end_abruptly(sender)
-        sender.bind((self._job["sender_address"], self._job["sender_port"]))
+        sender = self._sender_socket()
         due_ns = self._begin_ns() + self._job["start_ns"]
         if self._stop_ns is not None and due_ns >= self._stop_ns:
             return
@@ -196,12 +200,23 @@ class TcpFlow(ThreadedFlow):
             sleep_until(self._start_ns + step.next_ns)
             step = self._act(self._start_ns + step.next_ns)
         try:
-            sender.connect((self._job["receiver_address"], PORT))
+            self._connect(sender)
             self._feed(sender, step)
         except (ConnectionError, TimeoutError) as error:
             # A connection that fails, for example on a link that loses all packets, is a valid
             # result.
             self._broken = error.strerror or str(error)
+
+    def _sender_socket(self) -> socket.socket:
+        sender = socket.socket()
+        set_controller(sender, self._job["controller"])
+        end_abruptly(sender)
+        sender.bind((self._job["sender_address"], self._job["sender_port"]))
+        return sender
+
+    def _connect(self, sender: socket.socket) -> None:
+        sender.connect((self._job["receiver_address"], PORT))
+        self._is_connected.set()
 
     def _connecting(self, sender: socket.socket) -> None:
         """Prepare for the opening of the connection; overridden in subclasses."""
