@@ -517,6 +517,8 @@ impl Receiver {
 #[cfg(test)]
 mod ecn_tests;
 #[cfg(test)]
+mod piggyback_tests;
+#[cfg(test)]
 pub(crate) mod test_support;
 #[cfg(test)]
 mod tests;

@@ -23,8 +23,8 @@ pub(super) fn check(at: SpecPath<'_>, position: usize, spec: &RunSpec) -> Result
     for (position, end) in [(of.index(), other), (position, flow)] {
         supported(position, end, spec)?;
     }
-    mirrored(at, flow, other)?;
-    feedback(format_args!("{at}.controller"), flow, other)
+    feedback(format_args!("{at}.controller"), flow, other)?;
+    mirrored(at, flow, other)
 }
 
 /// Checks that a flow has none of the properties that only connections with data in one direction have.

@@ -5,6 +5,7 @@ mod ecn;
 mod forged_acks;
 mod invariants;
 mod limits;
+mod piggybacked_acks;
 mod recovery;
 mod reductions;
 mod rtt_samples;
@@ -32,7 +33,9 @@ use super::{SegmentSink, Sender, SenderConfig, SenderTimers, timestamp_ms};
 use crate::receiver::Receiver;
 use crate::receiver::test_support::take;
 use crate::segment::test_support::{ack, syn};
-use crate::segment::{AccEcnFeedback, Ack, Data, SackBlock, Segment, SynAck, TimestampClock};
+use crate::segment::{
+    AccEcnFeedback, Ack, AckTag, Data, SackBlock, Segment, SynAck, TimestampClock,
+};
 
 const RTT: Span = Span::from_ms(40);
 const OPTIONS: SenderConfig = SenderConfig {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from jostle.scenario.models import Flow, ScenarioFile, Tcp
@@ -33,6 +34,7 @@ _SWAPPED: Final = {
     "receiver_host": "sender_host",
 }
 _OPPOSITE: Final = {"down": "up", "up": "down"}
+_ANY_RTT_NS: Final = 1_000_000_000
 _ONLY_ONCE: Final = ("direction", "one_at_a_time", "peer")
 """Keys that a flow with `connection_of` does not have, either."""
 
@@ -51,12 +53,18 @@ def with_connections(file: ScenarioFile, report: Report) -> ScenarioFile:
     if all(flow.connection_of is None for flow in file.flows):
         return file
     flows: list[Flow] = []
+    opposites: dict[str, str] = {}
     for index, flow in enumerate(file.flows):
         path = ("flows", index)
-        other = None if flow.connection_of is None else _other(file, index, report)
-        if other is None:
+        if flow.connection_of is None:
             flows.append(flow)
             continue
+        other = _other(file, index, opposites, report)
+        if other is None:
+            # Report no missing RTT in addition.
+            flows.append(flow.model_copy(update={"rtt": flow.rtt or _ANY_RTT_NS}))
+            continue
+        opposites[flow.connection_of] = flow.name
         opened = file.flows[other]
         _check_keys(flow, opened, path, report)
         for end, end_path in ((opened, ("flows", other)), (flow, path)):
@@ -73,23 +81,27 @@ def with_connections(file: ScenarioFile, report: Report) -> ScenarioFile:
     return file.model_copy(update={"flows": flows})
 
 
-def _other(file: ScenarioFile, index: int, report: Report) -> int | None:
-    """Return the position of the flow whose connection another one shares; None with a problem."""
+def _other(
+    file: ScenarioFile, index: int, opposites: Mapping[str, str], report: Report
+) -> int | None:
+    """Return the position of the flow whose connection another one shares; None with a problem.
+
+    `opposites` are the names of the flows that share the connection of another one, by its name.
+    """
     at = ("flows", index, "connection_of")
-    name = file.flows[index].connection_of
+    name = file.flows[index].connection_of or ""
     before = {flow.name: position for position, flow in enumerate(file.flows[:index])}
-    other = before.get(name or "")
+    other = before.get(name)
     if other is None:
-        known = did_you_mean(name or "", tuple(before))
+        known = did_you_mean(name, tuple(before))
         report.add(at, f'there is no flow "{name}" before this one — {known}')
         return None
     of = file.flows[other].connection_of
     if of is not None:
         report.add(at, f'"{name}" has no connection of its own, but that of "{of}"')
         return None
-    third = next((flow.name for flow in file.flows[:index] if flow.connection_of == name), None)
-    if third is not None:
-        report.add(at, f'"{third}" sends in the opposite direction of "{name}" already')
+    if name in opposites:
+        report.add(at, f'"{opposites[name]}" sends in the opposite direction of "{name}" already')
         return None
     return other
 

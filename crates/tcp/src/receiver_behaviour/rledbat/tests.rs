@@ -20,8 +20,14 @@ fn greeted(most_bytes: u64) -> (Rledbat, u32) {
     let controller = row.create(&BTreeMap::new(), Box::new(Standard), random).unwrap();
     let mut rledbat = Rledbat::new(controller, 1448, most_bytes);
     let clock = TimestampClock::at(at_ms(0));
-    let mut syn_ack =
-        SynAck { tag: AckTag::Ack, ecn: false, rate: QuickStartRate::NONE, clock, tsecr_ms: 1, window: 45 };
+    let mut syn_ack = SynAck {
+        tag: AckTag::Ack,
+        ecn: false,
+        rate: QuickStartRate::NONE,
+        clock,
+        tsecr_ms: 1,
+        window: 45,
+    };
     rledbat.on_syn(at_ms(0), &mut syn_ack);
     (rledbat, syn_ack.window)
 }
