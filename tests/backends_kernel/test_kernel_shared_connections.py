@@ -48,8 +48,8 @@ CONDITIONS: dict[str, tuple[dict[str, str], tuple[float, float, float]]] = {
     # The random first phase of ProbeBW (`tcp_bbr.c::bbr_reset_probe_bw_mode`) decides which
     # packets a full queue drops.
     "bbr": (BBR, (0.03, 0.03, 500)),
-    # Linux shortens segments by their SACK blocks (`tcp_output.c::tcp_current_mss`), and the rest of
-    # a socket buffer is a short segment. In a full uplink, it changes which packets are dropped.
+    # Linux shortens segments by their SACK blocks (`tcp_output.c::tcp_current_mss`), and the rest
+    # of a socket buffer is a short segment. In a full uplink, other packets are dropped then.
     "uplink of a tenth": (slow_uplink("2 Mbit/s", "30 kB"), (0.25, 0.08, 90)),
     "uplink of a fiftieth": (
         {"downlink.rate": '"50 Mbit/s"', **slow_uplink("1 Mbit/s", "15 kB")},

@@ -6,7 +6,7 @@ use jostle_controllers::slow_start::Standard;
 use jostle_units::RandomStream;
 
 use super::*;
-use crate::segment::TimestampClock;
+use crate::segment::{AckTag, TimestampClock};
 use crate::segment::test_support::{ack, data};
 
 fn at_ms(ms: u64) -> Time {
