@@ -20,7 +20,7 @@ class CancelledError(Exception):
     """A run was cancelled before its end."""
 
 class ControllerError(Exception):
-    """A controller written in Python failed; the text names the file and the line."""
+    """A controller of the user failed; the text names the file and the line."""
 
 @final
 class RunRecord:
@@ -506,6 +506,7 @@ def run(
     cancelled: Callable[[], Any] | None = None,
     capture_folder: str | PathLike[str] | None = None,
     make_controller: Callable[[str, Mapping[str, Any], int], object] | None = None,
+    libraries: Mapping[str, str | PathLike[str]] | None = None,
 ) -> RunRecord:
     """Run a RunSpec given as JSON, without holding the interpreter's lock.
 
@@ -726,6 +727,26 @@ def host_capture_from_ring(
 
 def registry() -> str:
     """Return all registries as a JSON document: lists of entries by kind."""
+
+def describe_library(path: str | PathLike[str]) -> str:
+    """Load the shared library of a crate, and return the rows of its controllers as JSON.
+
+    Loading executes code of the crate.
+
+    Raises
+    ------
+    ValueError
+        If it is no such library, or one of its controllers panicked.
+    """
+
+def kernel_registration(flow_json: str, seed: int) -> str:
+    """Return the line that registers the controller of a flow, given as JSON, in the kernel module.
+
+    Raises
+    ------
+    ValueError
+        If it is no flow of a RunSpec.
+    """
 
 def run_spec_schema() -> str:
     """Return the JSON Schema of a RunSpec."""

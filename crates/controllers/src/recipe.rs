@@ -11,7 +11,8 @@ use jostle_registry::{ParameterValue, ParameterValues};
 use jostle_units::RandomStream;
 
 use crate::registry::{
-    self, ControllerEntry, ControllerInputs, PeerCacheEntry, SlowStartChoice, SlowStartEntry,
+    self, CONTROLLERS, ControllerEntry, ControllerInputs, PeerCacheEntry, SlowStartChoice,
+    SlowStartEntry,
 };
 use crate::slow_start::Standard;
 
@@ -31,10 +32,25 @@ impl ControllerRecipe {
     /// # Errors
     /// If the registry has no such entry or parameter, or the controller has its own slow start.
     pub fn of(
+        controller: NamedAlgorithm<'_>,
+        slow_start: Option<NamedAlgorithm<'_>>,
+    ) -> Result<Self, String> {
+        Self::among(CONTROLLERS, controller, slow_start)
+    }
+
+    /// Like [`of`](Self::of), with the controllers of a user's crate instead of the registry's.
+    ///
+    /// # Errors
+    /// See [`of`](Self::of).
+    pub fn among(
+        controllers: &'static [ControllerEntry],
         (name, parameters): NamedAlgorithm<'_>,
         slow_start: Option<NamedAlgorithm<'_>>,
     ) -> Result<Self, String> {
-        let row = registry::controller(name).ok_or_else(|| missing("controller", name))?;
+        let row = controllers
+            .iter()
+            .find(|row| row.entry.name == name)
+            .ok_or_else(|| missing("controller", name))?;
         if row.start == SlowStartChoice::BuiltIn && slow_start.is_some() {
             return Err(format!("`{name}` contains its slow start"));
         }

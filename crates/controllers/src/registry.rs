@@ -5,8 +5,9 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 
-use jostle_registry::{ParameterError, ParameterValue};
+use jostle_registry::{ParameterError, ParameterValue, RegistryEntry};
 use jostle_units::RandomStream;
+use serde::{Serialize, Serializer};
 
 use crate::algorithms;
 use crate::peer_cache;
@@ -105,6 +106,31 @@ pub fn slow_start(name: &str) -> Option<&'static SlowStartEntry> {
 /// Returns the peer-cache layer called `name`.
 pub fn memory(name: &str) -> Option<&'static PeerCacheEntry> {
     MEMORIES.iter().find(|row| row.entry.name == name)
+}
+
+/// The entry of listings, with the slow start that it has by default, null for a built-in one.
+impl Serialize for ControllerEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Listed<'a> {
+            #[serde(flatten)]
+            entry: &'a RegistryEntry,
+            slow_start: Option<&'a str>,
+            needs_ecn: bool,
+            needs_accecn: bool,
+        }
+        let feedback = self.required_ecn_feedback();
+        let listed = Listed {
+            entry: &self.entry,
+            slow_start: match self.start {
+                SlowStartChoice::Composed(name) => Some(name),
+                SlowStartChoice::BuiltIn => None,
+            },
+            needs_ecn: feedback != EcnFeedback::None,
+            needs_accecn: feedback == EcnFeedback::AccEcn,
+        };
+        listed.serialize(serializer)
+    }
 }
 
 impl ControllerEntry {

@@ -7,20 +7,59 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use core::ffi::c_void;
 use core::{ptr, slice, str};
 
-use jostle_congestion::CongestionController;
 use jostle_congestion::peer_cache::{PeerCache, PeerCacheContext};
+use jostle_congestion::{CongestionController, StateObserver};
+use jostle_controllers::registry::ControllerEntry;
 use jostle_units::Time;
 
+use crate::RecordValue;
+use crate::conversion::{ecn_feedback, recovery_state};
 use crate::events::{
     AckEvent, CongestionCall, ControllerState, EstablishedCall, LostCall, MarksCall, Properties,
-    RawAckEvent, SendCall, ecn_feedback, recovery_state,
+    RawAckEvent, SendCall,
 };
+#[cfg(feature = "library")]
+use crate::library::guarded;
 use crate::registration::Registration;
+
+/// Calls a function of a controller. Its panic stops the kernel.
+#[cfg(not(feature = "library"))]
+fn guarded<T>(call: impl FnOnce() -> T) -> Option<T> {
+    Some(call())
+}
+
+/// Returns the controllers that can be registered.
+#[cfg(feature = "exported")]
+pub(crate) fn controllers() -> &'static [ControllerEntry] {
+    unsafe extern "Rust" {
+        /// Defined by [`export!`](crate::export).
+        safe fn jostle_exported_controllers() -> &'static [ControllerEntry];
+    }
+    jostle_exported_controllers()
+}
+
+/// Returns the controllers that can be registered.
+#[cfg(not(feature = "exported"))]
+pub(crate) fn controllers() -> &'static [ControllerEntry] {
+    jostle_controllers::registry::CONTROLLERS
+}
 
 /// The controller of a connection.
 pub struct Connection(Box<dyn CongestionController>);
+
+impl Connection {
+    /// Returns the state after a call. If the controller panicked, cwnd is 0.
+    fn after(&mut self, call: impl FnOnce(&mut dyn CongestionController)) -> ControllerState {
+        guarded(|| {
+            call(self.0.as_mut());
+            ControllerState::of(self.0.as_ref())
+        })
+        .unwrap_or_default()
+    }
+}
 
 /// Reads the line of a registration. Returns null if it is malformed, and writes the reason, which
 /// ends with a NUL, to `error`.
@@ -38,7 +77,7 @@ pub unsafe extern "C" fn jk_register(
     let line = unsafe { slice::from_raw_parts(line, length) };
     let registration = str::from_utf8(line)
         .map_err(|_| String::from("it is not UTF-8"))
-        .and_then(Registration::read);
+        .and_then(|line| Registration::read(line, controllers()));
     match registration {
         Ok(registration) => Box::into_raw(Box::new(registration)),
         Err(reason) => {
@@ -70,18 +109,19 @@ pub unsafe extern "C" fn jk_unregister(registration: *mut Registration) {
 /// See the module.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jk_properties(registration: &Registration) -> Properties {
-    Properties::of(registration.create(None).as_mut())
+    guarded(|| Properties::of(registration.create(None).as_mut())).unwrap_or_default()
 }
 
 /// Creates a connection with the random stream of the flow, or of its connection `number` unless
-/// that is `u32::MAX`.
+/// that is `u32::MAX`. Returns null if the controller panicked.
 ///
 /// # Safety
 /// See the module.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jk_connect(registration: &Registration, number: u32) -> *mut Connection {
     let number = (number != u32::MAX).then_some(number);
-    Box::into_raw(Box::new(Connection(registration.create(number))))
+    let connection = guarded(|| Box::new(Connection(registration.create(number))));
+    connection.map_or(ptr::null_mut(), Box::into_raw)
 }
 
 /// Deletes a connection.
@@ -91,7 +131,8 @@ pub unsafe extern "C" fn jk_connect(registration: &Registration, number: u32) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn jk_disconnect(connection: *mut Connection) {
     // SAFETY: the pointer is from `jk_connect`.
-    drop(unsafe { Box::from_raw(connection) });
+    let connection = unsafe { Box::from_raw(connection) };
+    guarded(|| drop(connection));
 }
 
 /// Creates the peer cache of a host.
@@ -121,10 +162,12 @@ pub unsafe extern "C" fn jk_on_open(
     now_ns: u64,
     peer: u32,
 ) {
-    if let Some(host) = connection.0.host_extension() {
-        let now = Time::from_ns(now_ns);
-        host.on_connection_open(&mut PeerCacheContext { now, peer, memory: cache });
-    }
+    guarded(|| {
+        if let Some(host) = connection.0.host_extension() {
+            let now = Time::from_ns(now_ns);
+            host.on_connection_open(&mut PeerCacheContext { now, peer, memory: cache });
+        }
+    });
 }
 
 /// Reports that a connection closes.
@@ -138,10 +181,12 @@ pub unsafe extern "C" fn jk_on_close(
     now_ns: u64,
     peer: u32,
 ) {
-    if let Some(host) = connection.0.host_extension() {
-        let now = Time::from_ns(now_ns);
-        host.on_connection_close(&mut PeerCacheContext { now, peer, memory: cache });
-    }
+    guarded(|| {
+        if let Some(host) = connection.0.host_extension() {
+            let now = Time::from_ns(now_ns);
+            host.on_connection_close(&mut PeerCacheContext { now, peer, memory: cache });
+        }
+    });
 }
 
 /// Reports an ACK before loss detection, to a controller that wants such reports.
@@ -155,10 +200,11 @@ pub unsafe extern "C" fn jk_on_ack_event(
     slow_path: u32,
     result: &mut ControllerState,
 ) {
-    if let Some(tcp) = connection.0.tcp_extension_mut() {
-        tcp.on_ack_event(Time::from_ns(now_ns), slow_path != 0);
-    }
-    *result = ControllerState::of(connection.0.as_ref());
+    *result = connection.after(|controller| {
+        if let Some(tcp) = controller.tcp_extension_mut() {
+            tcp.on_ack_event(Time::from_ns(now_ns), slow_path != 0);
+        }
+    });
 }
 
 /// Reports an ACK after it was processed, and takes the request for a reduction.
@@ -171,9 +217,12 @@ pub unsafe extern "C" fn jk_on_ack(
     ack: &AckEvent,
     result: &mut ControllerState,
 ) {
-    connection.0.on_ack(&ack.into());
-    let requests_cwr = u32::from(connection.0.take_cwr_request());
-    *result = ControllerState { requests_cwr, ..ControllerState::of(connection.0.as_ref()) };
+    let mut requests = false;
+    let state = connection.after(|controller| {
+        controller.on_ack(&ack.into());
+        requests = controller.take_cwr_request();
+    });
+    *result = ControllerState { requests_cwr: requests.into(), ..state };
 }
 
 /// Defines functions that pass one event to a controller and return its result.
@@ -190,8 +239,7 @@ macro_rules! calls {
                 $value: $type,
                 result: &mut ControllerState,
             ) {
-                connection.0.$method($($argument),+);
-                *result = ControllerState::of(connection.0.as_ref());
+                *result = connection.after(|controller| controller.$method($($argument),+));
             }
         )+
     };
@@ -239,6 +287,38 @@ pub unsafe extern "C" fn jk_on_recovery_state(
     state: u32,
     result: &mut ControllerState,
 ) {
-    connection.0.on_recovery_state(Time::from_ns(now_ns), recovery_state(state));
-    *result = ControllerState::of(connection.0.as_ref());
+    *result = connection.after(|controller| {
+        controller.on_recovery_state(Time::from_ns(now_ns), recovery_state(state));
+    });
+}
+
+/// Returns the name of the current mode, which has `length` bytes and is valid as long as the code.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jk_mode(connection: &Connection, length: &mut usize) -> *const u8 {
+    let mode = guarded(|| connection.0.mode()).unwrap_or_default();
+    *length = mode.len();
+    mode.as_ptr()
+}
+
+/// Passes all internal values to `record`, with `context`. Their names are valid as long as the code.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn jk_observe(
+    connection: &Connection,
+    record: RecordValue,
+    context: *mut c_void,
+) {
+    struct Observer(RecordValue, *mut c_void);
+    impl StateObserver for Observer {
+        fn record_value(&mut self, name: &'static str, value: f64) {
+            // SAFETY: the caller passes a function for such arguments, and its context.
+            unsafe { (self.0)(self.1, name.as_ptr(), name.len(), value.to_bits()) }
+        }
+    }
+    guarded(|| connection.0.observe(&mut Observer(record, context)));
 }

@@ -3,13 +3,13 @@
 //! fields mean.
 
 use jostle_congestion::{
-    AckSample, CongestionController, CongestionEvent, CongestionSignal, CwndReductionBy,
-    EcnFeedback, EcnMarks, EstablishedEvent, FirstFlightLimits, LostPacket, RateSample,
-    RawAckSample, RecoveryState, SendEvent, TcpExtension, Timestamps,
+    AckSample, CongestionController, CongestionEvent, CwndReductionBy, EcnMarks, EstablishedEvent,
+    FirstFlightLimits, LostPacket, RateSample, RawAckSample, SendEvent, TcpExtension, Timestamps,
 };
 use jostle_units::{Rate, Span, Time};
 
 use crate::NO_SSTHRESH;
+use crate::conversion::{SIGNALS, ecn_feedback_number, recovery_state};
 
 /// Properties of a controller that do not change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,12 +34,7 @@ impl Properties {
         let tcp = controller.tcp_extension();
         Self {
             controls_cwnd: u8::from(controller.recovery_owner() == CwndReductionBy::Controller),
-            ecn_feedback: match controller.required_ecn_feedback() {
-                EcnFeedback::None => 0,
-                EcnFeedback::Classic => 1,
-                EcnFeedback::DctcpEcho => 2,
-                EcnFeedback::AccEcn => 3,
-            },
+            ecn_feedback: ecn_feedback_number(controller.required_ecn_feedback()) as u8,
             wants_ack_events: u8::from(tcp.is_some_and(TcpExtension::wants_ack_events)),
             ignores_receive_window: u8::from(tcp.is_some_and(TcpExtension::ignores_receive_window)),
             quick_start_request: tcp.map_or(0, |tcp| tcp.quick_start_request().to_bits()),
@@ -87,40 +82,6 @@ impl ControllerState {
             requests_cwr: 0,
         }
     }
-}
-
-const RECOVERY_STATES: [RecoveryState; 5] = [
-    RecoveryState::Open,
-    RecoveryState::Disorder,
-    RecoveryState::Cwr,
-    RecoveryState::Recovery,
-    RecoveryState::Loss,
-];
-
-const SIGNALS: [CongestionSignal; 4] = [
-    CongestionSignal::Loss,
-    CongestionSignal::Ecn,
-    CongestionSignal::Request,
-    CongestionSignal::Timeout,
-];
-
-const FEEDBACKS: [EcnFeedback; 4] =
-    [EcnFeedback::None, EcnFeedback::Classic, EcnFeedback::DctcpEcho, EcnFeedback::AccEcn];
-
-/// Returns the recovery state with a number (`tcp_ca_state` in Linux).
-///
-/// # Panics
-/// If there is none.
-pub(crate) fn recovery_state(number: u32) -> RecoveryState {
-    RECOVERY_STATES[number as usize]
-}
-
-/// Returns the ECN feedback with a number.
-///
-/// # Panics
-/// If there is none.
-pub(crate) fn ecn_feedback(number: u32) -> EcnFeedback {
-    FEEDBACKS[number as usize]
 }
 
 fn time(ns: u64) -> Time {

@@ -7,6 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use jostle_congestion::CongestionController;
+use jostle_controllers::registry::ControllerEntry;
 use jostle_controllers::{ControllerRecipe, NamedAlgorithm, PeerCacheRecipe};
 use jostle_registry::ParameterValue;
 use jostle_units::{RandomStream, RandomStreamName};
@@ -56,11 +57,11 @@ impl Named {
 }
 
 impl Registration {
-    /// Reads a line.
+    /// Reads a line that names one of `controllers`.
     ///
     /// # Errors
-    /// If the line is malformed, or the registry has no such entry or parameter.
-    pub fn read(line: &str) -> Result<Self, String> {
+    /// If the line is malformed, or there is no such controller, registry entry or parameter.
+    pub fn read(line: &str, controllers: &'static [ControllerEntry]) -> Result<Self, String> {
         let (mut controller, mut slow_start, mut memory) =
             (Named::default(), Named::default(), Named::default());
         let mut seed = 0;
@@ -84,7 +85,7 @@ impl Registration {
         }
         let controller = controller.named().ok_or("`controller` is missing")?;
         Ok(Self {
-            recipe: ControllerRecipe::of(controller, slow_start.named())?,
+            recipe: ControllerRecipe::among(controllers, controller, slow_start.named())?,
             memory: memory.named().map(PeerCacheRecipe::of).transpose()?,
             seed,
             stream,
@@ -138,17 +139,19 @@ fn unescape(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use jostle_controllers::registry::CONTROLLERS;
+
     use super::*;
 
     fn message(line: &str) -> String {
-        Registration::read(line).err().unwrap()
+        Registration::read(line, CONTROLLERS).err().unwrap()
     }
 
     #[test]
     fn a_line_names_an_algorithm_with_its_parameters() {
         let line = "controller=cubic controller.beta=i700 controller.hystart=b0 \
                     controller.linux=t4%2e15 seed=7 stream=flow/a%20b";
-        let registration = Registration::read(line).unwrap();
+        let registration = Registration::read(line, CONTROLLERS).unwrap();
         let (row, values) = registration.recipe.controller();
         assert_eq!(row.entry.name, "cubic");
         let given = BTreeMap::from([
@@ -159,6 +162,15 @@ mod tests {
         assert_eq!(*values, row.entry.resolve(&given).unwrap());
         assert_eq!(registration.seed, 7);
         assert_eq!(registration.stream, RandomStreamName::of("flow/a b"));
+    }
+
+    #[test]
+    fn a_line_names_one_of_the_given_controllers() {
+        let reason = Registration::read("controller=cubic", &CONTROLLERS[..1]).err().unwrap();
+        assert_eq!(reason, "there is no controller `cubic`");
+        assert!(
+            Registration::read("controller=reno slow_start=hystart", &CONTROLLERS[..1]).is_ok()
+        );
     }
 
     #[test]

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use jostle_congestion::peer_cache::PeerCacheContext;
 use jostle_congestion::{
-    AckSample, CongestionController, CongestionEvent, CongestionSignal, CwndReductionBy,
-    EcnFeedback, EcnMarks, EstablishedEvent, HostExtension, LostPacket, QuickStartRate,
-    RawAckSample, RecoveryState, SendEvent, TcpExtension,
+    AckSample, CongestionController, CongestionEvent, CwndReductionBy, EcnFeedback, EcnMarks,
+    EstablishedEvent, HostExtension, LostPacket, QuickStartRate, RawAckSample, RecoveryState,
+    SendEvent, TcpExtension,
 };
 use jostle_kernel_bridge::{
     AckEvent, CongestionCall, ControllerState, EstablishedCall, LostCall, MarksCall, RawAckEvent,
-    SendCall,
+    SendCall, ecn_feedback_number, recovery_state_number,
 };
 use jostle_units::{Rate, Span, Time};
 
@@ -116,93 +116,23 @@ impl Recorder {
     }
 }
 
-fn signed(span: Option<Span>) -> i64 {
-    span.map_or(-1, |span| span.as_ns() as i64)
-}
-
-fn bps(rate: Option<Rate>) -> u64 {
-    rate.map_or(0, Rate::as_bps)
-}
-
-const fn state_number(state: RecoveryState) -> u32 {
-    match state {
-        RecoveryState::Open => 0,
-        RecoveryState::Disorder => 1,
-        RecoveryState::Cwr => 2,
-        RecoveryState::Recovery => 3,
-        RecoveryState::Loss => 4,
-    }
-}
-
 impl CongestionController for Recorder {
     fn on_established(&mut self, event: &EstablishedEvent) {
         self.inner.on_established(event);
-        let call = EstablishedCall {
-            now_ns: event.now.as_ns(),
-            rtt_ns: signed(event.rtt),
-            backlog_packets: event.prospect.send_backlog_packets.unwrap_or(u64::MAX),
-            quick_start_bps: bps(event.prospect.quick_start_rate),
-            mss_bytes: event.mss_bytes,
-            initial_window: event.initial_window,
-            receive_window: event.prospect.receive_window,
-            padding: 0,
-        };
-        self.record(Kind::Established, &call);
+        self.record(Kind::Established, &EstablishedCall::from(event));
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
         self.inner.on_ack(ack);
         self.requests_cwr = self.inner.take_cwr_request();
-        let call = AckEvent {
-            now_ns: ack.now.as_ns(),
-            rtt_ns: signed(ack.rtt),
-            srtt_ns: ack.srtt.as_ns(),
-            min_rtt_ns: ack.min_rtt.as_ns(),
-            rate_interval_ns: ack.rate.map_or(0, |rate| rate.interval.as_ns()),
-            prior_delivered: ack.prior_delivered,
-            sent_at_ns: ack.sent_at.as_ns(),
-            delivered: ack.delivered,
-            total_lost: ack.total_lost,
-            total_sent: ack.total_sent,
-            first_unacked: ack.first_unacked,
-            next_to_send: ack.next_to_send,
-            next_departure_ns: ack.next_departure.as_ns(),
-            acked: ack.acked,
-            lost: ack.lost,
-            rate_delivered: ack.rate.map_or(0, |rate| rate.delivered),
-            in_flight_at_send: ack.in_flight_at_send,
-            lost_since_send: ack.lost_since_send,
-            prior_in_flight: ack.prior_in_flight,
-            in_flight: ack.in_flight,
-            ce_marked: ack.ce_marked,
-            state: state_number(ack.state),
-            app_limited: ack.app_limited.into(),
-            ack_delayed: ack.ack_delayed.into(),
-            cwnd_limited: ack.cwnd_limited.into(),
-            pacing_limited: ack.pacing_limited.into(),
-            can_increase_cwnd: ack.can_increase_cwnd.into(),
-            recovery_ended: ack.recovery_ended.into(),
-            padding: [0; 6],
-        };
         let result = ControllerState::of(self.inner.as_ref());
         let result = ControllerState { requests_cwr: self.requests_cwr.into(), ..result };
-        self.log.event(Kind::Ack, &call, result);
+        self.log.event(Kind::Ack, &AckEvent::from(ack), result);
     }
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         self.inner.on_congestion_event(event);
-        let call = CongestionCall {
-            now_ns: event.now.as_ns(),
-            next_to_send: event.next_to_send,
-            in_flight: event.in_flight,
-            signal: match event.signal {
-                CongestionSignal::Loss => 0,
-                CongestionSignal::Ecn => 1,
-                CongestionSignal::Request => 2,
-                CongestionSignal::Timeout => 3,
-            },
-        };
-        self.record(Kind::Congestion, &call);
+        self.record(Kind::Congestion, &CongestionCall::from(event));
     }
 
     fn on_undo(&mut self, now: Time) {
@@ -233,13 +163,7 @@ impl CongestionController for Recorder {
 
     fn on_ecn_negotiated(&mut self, feedback: EcnFeedback) {
         self.inner.on_ecn_negotiated(feedback);
-        let number = match feedback {
-            EcnFeedback::None => 0,
-            EcnFeedback::Classic => 1,
-            EcnFeedback::DctcpEcho => 2,
-            EcnFeedback::AccEcn => 3,
-        };
-        self.record_plain(Kind::EcnNegotiated, Time::ZERO, number);
+        self.record_plain(Kind::EcnNegotiated, Time::ZERO, ecn_feedback_number(feedback));
     }
 
     fn on_mss_change(&mut self, mss_bytes: u32) {
@@ -249,62 +173,22 @@ impl CongestionController for Recorder {
 
     fn on_send(&mut self, event: &SendEvent) {
         self.inner.on_send(event);
-        let call = SendCall {
-            now_ns: event.now.as_ns(),
-            total_sent: event.total_sent,
-            next_to_send: event.next_to_send,
-            packets: event.packets,
-            prior_in_flight: event.prior_in_flight,
-            after_idle: event.after_idle.into(),
-            padding: 0,
-        };
-        self.record(Kind::Send, &call);
+        self.record(Kind::Send, &SendCall::from(event));
     }
 
     fn on_ack_before_loss_detection(&mut self, sample: &RawAckSample) {
         self.inner.on_ack_before_loss_detection(sample);
-        let call = RawAckEvent {
-            now_ns: sample.now.as_ns(),
-            rtt_ns: signed(sample.rtt),
-            first_unacked: sample.first_unacked,
-            next_to_send: sample.next_to_send,
-            pacing_bps: bps(sample.pacing_rate),
-            packets: sample.packets,
-            delivered: sample.delivered,
-            sacked: sample.sacked,
-            state: state_number(sample.state),
-            has_timestamps: sample.timestamps.is_some().into(),
-            timestamp_ms: sample.timestamps.map_or(0, |it| it.value_ms),
-            echo_ms: sample.timestamps.map_or(0, |it| it.echo_ms),
-            clock_ms: sample.timestamps.map_or(0, |it| it.now_ms),
-        };
-        self.record(Kind::RawAck, &call);
+        self.record(Kind::RawAck, &RawAckEvent::from(sample));
     }
 
     fn on_ecn_feedback(&mut self, marks: &EcnMarks) {
         self.inner.on_ecn_feedback(marks);
-        let call = MarksCall {
-            now_ns: marks.now.as_ns(),
-            delivered: marks.delivered,
-            marked: marks.marked,
-            first_unacked: marks.first_unacked,
-            next_to_send: marks.next_to_send,
-        };
-        self.record(Kind::EcnMarks, &call);
+        self.record(Kind::EcnMarks, &MarksCall::from(marks));
     }
 
     fn on_packet_lost(&mut self, lost: &LostPacket) {
         self.inner.on_packet_lost(lost);
-        let call = LostCall {
-            now_ns: lost.now.as_ns(),
-            number: lost.number,
-            delivered: lost.delivered,
-            in_flight_at_send: lost.in_flight_at_send,
-            lost_since_send: lost.lost_since_send,
-            app_limited: lost.app_limited.into(),
-            padding: 0,
-        };
-        self.record(Kind::PacketLost, &call);
+        self.record(Kind::PacketLost, &LostCall::from(lost));
     }
 
     fn take_cwr_request(&mut self) -> bool {
@@ -323,7 +207,7 @@ impl CongestionController for Recorder {
 
     fn on_recovery_state(&mut self, now: Time, state: RecoveryState) {
         self.inner.on_recovery_state(now, state);
-        self.record_plain(Kind::RecoveryState, now, state_number(state));
+        self.record_plain(Kind::RecoveryState, now, recovery_state_number(state));
     }
 
     fn set_ssthresh(&mut self, ssthresh: u32) {

@@ -2,6 +2,7 @@
 //! NumPy without copying, and exposes the registries.
 
 mod controller;
+mod controller_library;
 #[cfg(target_os = "linux")]
 mod emulator;
 mod episodes;
@@ -52,6 +53,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::registry, module)?)?;
     module.add_function(wrap_pyfunction!(registry::run_spec_schema, module)?)?;
     module.add_function(wrap_pyfunction!(registry::check_file, module)?)?;
+    module.add_function(wrap_pyfunction!(controller_library::describe_library, module)?)?;
+    module.add_function(wrap_pyfunction!(controller_library::kernel_registration, module)?)?;
     module.add_function(wrap_pyfunction!(packet_ring::capture_from_ring, module)?)?;
     module.add_function(wrap_pyfunction!(packet_ring::host_capture_from_ring, module)?)?;
     module.add_function(wrap_pyfunction!(pcap_analysis::analyze_captures, module)?)?;

@@ -1,9 +1,6 @@
 //! Registries as JSON, from which Python derives help, documentation and validation.
 
-use jostle_congestion::EcnFeedback;
-use jostle_controllers::registry::{
-    CONTROLLERS, ControllerEntry, MEMORIES, SLOW_STARTS, SlowStartChoice,
-};
+use jostle_controllers::registry::{CONTROLLERS, MEMORIES, SLOW_STARTS};
 use jostle_link::registry::{CAPACITIES, DELAYS, LOSSES, OUTAGES, queues};
 use jostle_registry::RegistryEntry;
 use jostle_run_spec::{QUIC_CONTROLLERS, RunSpec};
@@ -19,9 +16,8 @@ use crate::time_series;
 /// for QUIC flows only.
 #[pyfunction]
 pub fn registry() -> String {
-    let controllers: Vec<_> = CONTROLLERS.iter().map(controller).collect();
     json!({
-        "controllers": controllers,
+        "controllers": CONTROLLERS,
         "quic_controllers": rows(QUIC_CONTROLLERS.iter()),
         "slow_starts": rows(SLOW_STARTS.iter().map(|row| &row.entry)),
         "peer_caches": rows(MEMORIES.iter().map(|row| &row.entry)),
@@ -37,18 +33,6 @@ pub fn registry() -> String {
 
 fn rows<'a>(entries: impl Iterator<Item = &'a RegistryEntry>) -> Vec<Value> {
     entries.map(|entry| json!(entry)).collect()
-}
-
-fn controller(row: &ControllerEntry) -> Value {
-    let mut entry = json!(row.entry);
-    entry["slow_start"] = match row.start {
-        SlowStartChoice::Composed(name) => name.into(),
-        SlowStartChoice::BuiltIn => Value::Null,
-    };
-    let feedback = row.required_ecn_feedback();
-    entry["needs_ecn"] = (feedback != EcnFeedback::None).into();
-    entry["needs_accecn"] = (feedback == EcnFeedback::AccEcn).into();
-    entry
 }
 
 /// Validates the content of a file to which a parameter refers.

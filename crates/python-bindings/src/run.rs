@@ -2,21 +2,23 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use jostle_controller_library::Libraries;
 use jostle_metrics::{OutOfMemory, Recorder};
 use jostle_pcap::CaptureSink;
 use jostle_registry::ParameterError;
-use jostle_run_spec::{LinkSpec, RunSpec, SpecError};
+use jostle_run_spec::{FlowSpec, LinkSpec, RunSpec, SpecError};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::controller::{self, ControllerFailure};
+use crate::controller::{self, ControllerError, ControllerFailure};
 use crate::run_record::RunRecord;
 
 create_exception!(jostle._core, CancelledError, PyException, "A run was cancelled before its end.");
@@ -103,6 +105,8 @@ pub fn constant_service(link_json: &str) -> PyResult<Option<(u64, u64, u64)>> {
 /// make_controller : callable, optional
 ///     Creates a controller that is not in the registry. Called with its name (`module:Class`), its
 ///     parameters as a dict, and a seed; returns the object with the callbacks.
+/// libraries : dict, optional
+///     Files of the shared libraries of controllers `crate:NAME`, by the digest of their source.
 ///
 /// Returns
 /// -------
@@ -120,19 +124,21 @@ pub fn constant_service(link_json: &str) -> PyResult<Option<(u64, u64, u64)>> {
 /// MemoryError
 ///     If there is not enough memory for the record of the run.
 /// ControllerError
-///     If a controller written in Python failed. The message names the file and the line.
+///     If a user's controller failed. The message names the file and the line.
 /// RuntimeError
 ///     If the simulator failed because of a bug. The message contains all data to reproduce it.
 #[pyfunction]
-#[pyo3(signature = (spec_json, cancelled=None, capture_folder=None, make_controller=None))]
+#[pyo3(signature = (spec_json, cancelled=None, capture_folder=None, make_controller=None, libraries=None))]
 pub fn run(
     py: Python<'_>,
     spec_json: &str,
     cancelled: Option<Py<PyAny>>,
     capture_folder: Option<PathBuf>,
     make_controller: Option<Py<PyAny>>,
+    libraries: Option<BTreeMap<String, PathBuf>>,
 ) -> PyResult<RunRecord> {
     let spec = parse(spec_json)?;
+    let libraries = Libraries::new(libraries.unwrap_or_default());
     // Ignored if the spec does not request a capture.
     let capture_folder = capture_folder.filter(|_| spec.capture.is_some());
     if spec.capture.is_some() && capture_folder.is_none() {
@@ -141,12 +147,14 @@ pub fn run(
     let record = py.detach(|| {
         let watch = CancellationCheck::new(cancelled);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            simulate(&spec, capture_folder.as_deref(), &watch, make_controller.as_ref())
+            let own = UserControllers { make: make_controller.as_ref(), libraries: &libraries };
+            simulate(&spec, capture_folder.as_deref(), &watch, &own)
         }));
         match outcome {
             Ok(Ok(record)) => Ok(record),
             Ok(Err(Failure::Run(error))) => Err(watch.explain(&error)),
             Ok(Err(Failure::Capture(error))) => Err(error.into()),
+            Ok(Err(Failure::Controller(text))) => Err(ControllerError::new_err(text)),
             Ok(Err(Failure::Room(error))) => Err(PyMemoryError::new_err(error.to_string())),
             Err(panic) => Err(bug(&spec, spec_json, panic.as_ref())),
         }
@@ -169,6 +177,8 @@ pub(crate) fn parse(spec_json: &str) -> PyResult<RunSpec> {
 enum Failure {
     Run(jostle_sim::Error),
     Capture(io::Error),
+    /// A controller of a library failed.
+    Controller(String),
     Room(OutOfMemory),
 }
 
@@ -190,11 +200,17 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// Where the controllers that are not in the registry come from.
+struct UserControllers<'a> {
+    make: Option<&'a Py<PyAny>>,
+    libraries: &'a Libraries,
+}
+
 fn simulate(
     spec: &RunSpec,
     folder: Option<&Path>,
     watch: &CancellationCheck,
-    make_controller: Option<&Py<PyAny>>,
+    own: &UserControllers<'_>,
 ) -> Result<jostle_metrics::RunRecord, Failure> {
     let capture = folder.map(|folder| CaptureSink::create(spec, folder)).transpose()?;
     let broken = capture.as_ref().map(CaptureSink::broken);
@@ -202,10 +218,15 @@ fn simulate(
     let recorder = Recorder::try_new(spec)?;
     let shortage = recorder.shortage();
     let mut sinks = (recorder, capture);
-    let python_controllers =
-        |flow: &_, random| controller::create(make_controller, flow, random, &watch.fault);
-    let give_up = || is_broken() || shortage.get().is_some() || watch.is_cancelled();
-    let ran = jostle_sim::run_with(spec, &mut sinks, &give_up, &python_controllers);
+    let user_controllers =
+        |flow: &FlowSpec, random| match flow.controller.crate_controller().is_some() {
+            true => own.libraries.create(flow, spec.seed),
+            false => controller::create(own.make, flow, random, &watch.fault),
+        };
+    let failure = own.libraries.failure();
+    let give_up =
+        || is_broken() || shortage.get().is_some() || failure.is_set() || watch.is_cancelled();
+    let ran = jostle_sim::run_with(spec, &mut sinks, &give_up, &user_controllers);
     let (recorder, capture) = sinks;
     // If the run was stopped because of the capture, `finish` returns the I/O error.
     if let Some(capture) = capture.filter(|_| ran.is_ok() || is_broken()) {
@@ -213,6 +234,9 @@ fn simulate(
     }
     if let Some(shortage) = shortage.get() {
         return Err(shortage.into());
+    }
+    if let Some(text) = failure.take() {
+        return Err(Failure::Controller(text));
     }
     ran?;
     if watch.fault.is_set() {

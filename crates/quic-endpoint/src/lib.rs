@@ -16,11 +16,14 @@ mod samples;
 mod sender;
 mod socket;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
 
-use jostle_run_spec::RunSpec;
+use jostle_controller_library::Libraries;
+use jostle_run_spec::{FlowSpec, RunSpec};
+use jostle_sim::QuicEndpoints;
 use jostle_units::FlowId;
 use serde::Deserialize;
 
@@ -57,6 +60,20 @@ pub struct Job {
     /// Output file for samples; it must not exist. The endpoint's secrets (`.keys`) and qlog
     /// (`.sqlog`), if any, are written next to it.
     pub samples: PathBuf,
+    /// Libraries of a user's controllers, by the digest of the crate.
+    pub libraries: BTreeMap<String, PathBuf>,
+}
+
+impl Job {
+    /// Builds the endpoints of the flow.
+    pub(crate) fn ends(
+        &self,
+        flow: &FlowSpec,
+        libraries: &Libraries,
+    ) -> Result<QuicEndpoints, HostError> {
+        let own = |flow: &FlowSpec, _| libraries.create(flow, self.spec.seed);
+        Ok(jostle_sim::quic_ends(flow, &self.spec, &own)?)
+    }
 }
 
 /// Error of an endpoint process.
@@ -96,8 +113,10 @@ pub fn carry_out(job: &Job, completed: impl Fn(u64)) -> Result<(), HostError> {
     let Some(flow) = job.spec.flows.get(job.flow.index()) else {
         return Err(HostError::Job(format!("there is no flow {}", job.flow)));
     };
+    let libraries = Libraries::new(job.libraries.clone());
+    let ends = job.ends(flow, &libraries)?;
     match job.role {
-        EndpointRole::Sender => sender::run(job, flow, completed),
-        EndpointRole::Receiver => receiver::run(job, flow),
+        EndpointRole::Sender => sender::run(job, flow, ends, libraries.failure(), completed),
+        EndpointRole::Receiver => receiver::run(job, flow, ends),
     }
 }

@@ -2,6 +2,7 @@
 
 use jostle_quic::QuicEndpoint;
 use jostle_run_spec::{FlowRandomStreams, FlowSpec};
+use jostle_sim::QuicEndpoints;
 use jostle_traffic::{MessageSizes, Reader};
 use jostle_units::Time;
 
@@ -12,8 +13,7 @@ use crate::samples::{ReceiverSample, Samples};
 use crate::socket::Socket;
 use crate::{HostError, Job};
 
-pub(crate) fn run(job: &Job, flow: &FlowSpec) -> Result<(), HostError> {
-    let ends = jostle_sim::quic_ends(flow, &job.spec)?;
+pub(crate) fn run(job: &Job, flow: &FlowSpec, ends: QuicEndpoints) -> Result<(), HostError> {
     let clock = Clock::new(job.start_ns);
     let mut wired = SocketEndpoint::waiting(ends.server, clock, Socket::bind(job.local)?);
     let mut samples = Samples::create(&job.samples, &job.moments_ns)?;

@@ -1,7 +1,9 @@
 //! Sending endpoint, which opens the connection.
 
+use jostle_controller_library::Failure;
 use jostle_quic::{AckOutcome, QuicEndpoint, SenderObserver, Transmission};
 use jostle_run_spec::FlowSpec;
+use jostle_sim::QuicEndpoints;
 use jostle_traffic::{Action, ApplicationInstance};
 use jostle_units::{Rate, Span, Time};
 
@@ -12,8 +14,13 @@ use crate::samples::{Internals, Samples, SenderSample};
 use crate::socket::Socket;
 use crate::{HostError, Job};
 
-pub(crate) fn run(job: &Job, flow: &FlowSpec, completed: impl Fn(u64)) -> Result<(), HostError> {
-    let ends = jostle_sim::quic_ends(flow, &job.spec)?;
+pub(crate) fn run(
+    job: &Job,
+    flow: &FlowSpec,
+    ends: QuicEndpoints,
+    failure: &Failure,
+    completed: impl Fn(u64),
+) -> Result<(), HostError> {
     let clock = Clock::new(job.start_ns);
     let mut wired = SocketEndpoint::new(ends.client, clock, Socket::bind(job.local)?, job.peer);
     let mut samples = Samples::create(&job.samples, &job.moments_ns)?;
@@ -28,6 +35,9 @@ pub(crate) fn run(job: &Job, flow: &FlowSpec, completed: impl Fn(u64)) -> Result
         wired.flush(now, |sent| counted.sent(sent))?;
         notes.take(&mut wired.end)?;
         samples.take(now, || counted.sample(&wired.end, &mut application.requested))?;
+        if let Some(text) = failure.take() {
+            return Err(HostError::Job(text));
+        }
     }
     notes.finish(&mut wired.end)?;
     samples.finish()

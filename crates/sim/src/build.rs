@@ -37,9 +37,9 @@ use crate::tunnel::{TunnelDatagrams, TunnelStream, UdpTunnel};
 use jostle_traffic::ApplicationModel;
 
 /// Creates controllers that are not in the registry
-/// ([`jostle_run_spec::Algorithm::is_python_controller`]) from the flow and a random stream.
+/// ([`jostle_run_spec::Algorithm::is_user_defined`]) from the flow and a random stream.
 /// Returns an error message on failure.
-pub type PythonControllers<'a> =
+pub type UserControllers<'a> =
     &'a dyn Fn(&FlowSpec, RandomStream) -> Result<Box<dyn CongestionController>, String>;
 
 /// The endpoints and times of a flow.
@@ -56,26 +56,26 @@ pub(crate) fn link(spec: &LinkSpec, seed: u64, hosts: &[FlowHosts]) -> Result<Li
     Ok(link)
 }
 
-fn from_python(
+fn from_user(
     spec: &FlowSpec,
-    python_controllers: PythonControllers<'_>,
+    user_controllers: UserControllers<'_>,
 ) -> impl FnOnce(RandomStream) -> Result<Box<dyn CongestionController>, Error> {
-    |random| python_controllers(spec, random).map_err(|e| Error::unbuildable(&spec.name, e))
+    |random| user_controllers(spec, random).map_err(|e| Error::unbuildable(&spec.name, e))
 }
 
 /// Recipe for the connections of a multi-connection flow.
 pub(crate) enum ConnectionPlan {
     /// Built from shared settings.
     Tcp(Box<TcpPlan>, ApplicationModel),
-    /// Each connection is built from its own specification: QUIC connections, and those with Python
-    /// controllers.
+    /// Each connection is built from its own specification: QUIC connections, and those with a
+    /// user's controllers.
     Each,
 }
 
 impl ConnectionPlan {
     /// Returns the recipe for a flow of `run`.
     pub(crate) fn of(spec: &FlowSpec, run: &RunSpec) -> Result<Self, Error> {
-        if spec.transport != Transport::Tcp || spec.controller.is_python_controller() {
+        if spec.transport != Transport::Tcp || spec.controller.is_user_defined() {
             return Ok(Self::Each);
         }
         let plan = TcpPlan::of(spec, Arc::new(ControllerFactory::of(spec)?), run)?;
@@ -88,7 +88,7 @@ impl ConnectionPlan {
         number: u32,
         flow: &FlowSpec,
         run: &RunSpec,
-        python_controllers: PythonControllers<'_>,
+        user_controllers: UserControllers<'_>,
     ) -> Result<EndpointKind, Error> {
         match self {
             Self::Tcp(plan, application) => {
@@ -102,7 +102,7 @@ impl ConnectionPlan {
             }
             Self::Each => {
                 let connection = nth_connection(flow, number);
-                endpoints(&connection, run, &mut ControllerFactories::default(), python_controllers)
+                endpoints(&connection, run, &mut ControllerFactories::default(), user_controllers)
             }
         }
     }
@@ -111,7 +111,7 @@ impl ConnectionPlan {
 /// Builds all flows of `run`.
 pub(crate) fn flows(
     run: &RunSpec,
-    python_controllers: PythonControllers<'_>,
+    user_controllers: UserControllers<'_>,
 ) -> Result<Vec<BuiltFlow>, Error> {
     // Allocated once, because growing would copy the endpoints, about 1 kB each.
     let mut flows = Vec::with_capacity(run.flows.len());
@@ -122,14 +122,14 @@ pub(crate) fn flows(
             (Some(share), _) => EndpointKind::Shared(share),
             (None, Some(opposite)) => {
                 let other = &run.flows[opposite.index()];
-                let mut build = |spec| tcp(spec, run, &mut recipes, python_controllers);
+                let mut build = |spec| tcp(spec, run, &mut recipes, user_controllers);
                 let connections = [build(spec)?, build(other)?];
                 let ids = [FlowId::at(position).into(), opposite.into()];
                 let [own, others] = SharedConnection::join(connections, ids);
                 shares.insert(opposite.index(), others);
                 EndpointKind::Shared(own)
             }
-            (None, None) => endpoints(spec, run, &mut recipes, python_controllers)?,
+            (None, None) => endpoints(spec, run, &mut recipes, user_controllers)?,
         };
         flows.push(BuiltFlow { endpoints, times: times(spec), followers: Vec::new() });
     }
@@ -198,18 +198,18 @@ fn endpoints<'a>(
     spec: &'a FlowSpec,
     run: &RunSpec,
     recipes: &mut ControllerFactories<'a>,
-    python_controllers: PythonControllers<'_>,
+    user_controllers: UserControllers<'_>,
 ) -> Result<EndpointKind, Error> {
     match (spec.transport, &spec.source) {
         (Transport::Tcp, _) => {
-            tcp(spec, run, recipes, python_controllers).map(EndpointKind::Connection)
+            tcp(spec, run, recipes, user_controllers).map(EndpointKind::Connection)
         }
         (Transport::Udp, &SourceSpec::Ping { bytes, every_ns, timeout_ns }) => {
             let (every, timeout) = (Span::from_ns(every_ns), Span::from_ns(timeout_ns));
             Ok(EndpointKind::Pings(Pinger::new(bytes as u16, every, timeout)))
         }
         (Transport::Quic, _) => {
-            let ends = quic_ends_with(spec, run, python_controllers)?;
+            let ends = quic_ends(spec, run, user_controllers)?;
             let reader = spec.reader.as_ref().map(SlowReader::new);
             Ok(EndpointKind::Quic(Box::new(QuicConnection::new(ends, reader))))
         }
@@ -227,25 +227,21 @@ fn tcp<'a>(
     spec: &'a FlowSpec,
     run: &RunSpec,
     recipes: &mut ControllerFactories<'a>,
-    python_controllers: PythonControllers<'_>,
+    user_controllers: UserControllers<'_>,
 ) -> Result<TcpConnection, Error> {
     let application = ApplicationModel::new(&spec.source);
-    let python = from_python(spec, python_controllers);
-    TcpPlan::of(spec, recipes.of(spec)?, run)?.only(application, python)
+    let own = from_user(spec, user_controllers);
+    TcpPlan::of(spec, recipes.of(spec)?, run)?.only(application, own)
 }
 
-/// Builds the QUIC endpoints of a flow of `run` for use outside the simulator.
+/// Builds the QUIC endpoints of a flow of `run`, also for use outside the simulator.
 ///
 /// # Errors
-/// Returns an error if it is not a QUIC flow, or if its controller is written in Python.
-pub fn quic_ends(spec: &FlowSpec, run: &RunSpec) -> Result<QuicEndpoints, Error> {
-    quic_ends_with(spec, run, &|_, _| Err("it is written in Python".to_owned()))
-}
-
-fn quic_ends_with(
+/// Returns an error if it is not a QUIC flow, or if its controller cannot be created.
+pub fn quic_ends(
     spec: &FlowSpec,
     run: &RunSpec,
-    python_controllers: PythonControllers<'_>,
+    user_controllers: UserControllers<'_>,
 ) -> Result<QuicEndpoints, Error> {
     let streams = FlowRandomStreams::of(run.seed, &spec.name);
     let source = ApplicationModel::new(&spec.source)
@@ -266,8 +262,8 @@ fn quic_ends_with(
         };
         Congestion::Stack(stack)
     } else {
-        let python = from_python(spec, python_controllers);
-        Congestion::Ours(ControllerFactory::of(spec)?.make(streams, python)?)
+        let own = from_user(spec, user_controllers);
+        Congestion::Ours(ControllerFactory::of(spec)?.make(streams, own)?)
     };
     let client = QuicEndpoint::client(&settings, streams.stream("quic/client").bits(), congestion)
         .map_err(|e| Error::unbuildable(&spec.name, e))?;

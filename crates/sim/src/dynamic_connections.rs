@@ -7,7 +7,7 @@ use jostle_run_spec::{Arrivals, FlowSpec, RunSpec};
 use jostle_units::{ConnectionId, FlowId, Time};
 
 use crate::Error;
-use crate::build::{ConnectionPlan, PythonControllers};
+use crate::build::{ConnectionPlan, UserControllers};
 use crate::endpoints::EndpointKind;
 use crate::transport::Endpoints;
 
@@ -96,11 +96,11 @@ impl DynamicConnections {
         now: Time,
         flow: FlowId,
         run: &RunSpec,
-        python_controllers: PythonControllers<'_>,
+        user_controllers: UserControllers<'_>,
     ) -> Result<(), Error> {
         let Some(many) = self.many(flow) else { return Ok(()) };
         let spec = &run.flows[flow.index()];
-        let endpoints = many.plan.endpoints(many.came, spec, run, python_controllers)?;
+        let endpoints = many.plan.endpoints(many.came, spec, run, user_controllers)?;
         let opened = many.due.min(now);
         debug_assert!(many.arrivals.is_none() || many.due <= now, "opened before its arrival");
         many.came += 1;

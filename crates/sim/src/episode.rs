@@ -63,7 +63,7 @@ pub struct Episode<S> {
 impl<S: EventSink> Episode<S> {
     /// Creates an episode at time 0. The controllers of learning flows in `spec` are replaced.
     /// Their names must not be in a registry
-    /// ([`jostle_run_spec::Algorithm::is_python_controller`]).
+    /// ([`jostle_run_spec::Algorithm::is_user_defined`]).
     ///
     /// # Errors
     /// Returns an error if the spec cannot be built.
@@ -91,10 +91,7 @@ impl<S: EventSink> Episode<S> {
             sink,
             Box::new(move |flow, random| {
                 let (design, action_slot) = minds.get(&flow.name).ok_or_else(|| {
-                    format!(
-                        "`{}` is written in Python, and decides nothing here",
-                        flow.controller.name
-                    )
+                    format!("`{}` is a user's, and decides nothing here", flow.controller.name)
                 })?;
                 Ok(learned(design.clone(), Arc::clone(action_slot), || cubic_below(random)))
             }),

@@ -26,7 +26,7 @@ mod tcp_connection;
 mod transport;
 mod tunnel;
 
-pub use build::{PythonControllers, quic_ends};
+pub use build::{UserControllers, quic_ends};
 pub use episode::{Episode, LearningFlow};
 pub use quic_connection::QuicEndpoints;
 pub use simulation::{RunCounts, run, run_with};

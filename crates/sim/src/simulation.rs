@@ -13,7 +13,7 @@ use jostle_tcp::gro::merges;
 use jostle_units::{ConnectionId, FlowId, LinkId, Span, Time};
 
 use crate::Error;
-use crate::build::{BuiltFlow, PythonControllers};
+use crate::build::{BuiltFlow, UserControllers};
 use crate::endpoints::EndpointKind;
 use crate::event_queue::{Deadline, Event, POSITIONS};
 use crate::network::emit_packet_event;
@@ -41,18 +41,18 @@ pub fn run(
     })
 }
 
-/// Like [`run`], with `python_controllers` to create controllers that are not in the registry.
+/// Like [`run`], with `user_controllers` to create controllers that are not in the registry.
 ///
 /// # Errors
-/// See [`run`]. Also returns an error if `python_controllers` cannot create a controller.
+/// See [`run`]. Also returns an error if `user_controllers` cannot create a controller.
 pub fn run_with(
     spec: &RunSpec,
     sink: &mut impl EventSink,
     cancelled: &dyn Fn() -> bool,
-    python_controllers: PythonControllers<'_>,
+    user_controllers: UserControllers<'_>,
 ) -> Result<RunCounts, Error> {
-    let world = SimulationState::new(spec, python_controllers)?;
-    let mut simulation = Simulation { world, spec, python_controllers, sink };
+    let world = SimulationState::new(spec, user_controllers)?;
+    let mut simulation = Simulation { world, spec, user_controllers, sink };
     simulation.run_until(Time::NEVER, cancelled)?;
     simulation.world.outcome(spec)
 }
@@ -74,7 +74,7 @@ pub(crate) struct Simulation<'a, S> {
     /// Stored by value to avoid another pointer indirection.
     pub(crate) world: SimulationState,
     pub(crate) spec: &'a RunSpec,
-    pub(crate) python_controllers: PythonControllers<'a>,
+    pub(crate) user_controllers: UserControllers<'a>,
     pub(crate) sink: &'a mut S,
 }
 
@@ -397,8 +397,7 @@ impl<S: EventSink> Simulation<'_, S> {
             self.world.broken = Some(Error::TooMany { most: POSITIONS });
             return None;
         }
-        if let Err(error) =
-            self.world.connections.open(now, flow, self.spec, self.python_controllers)
+        if let Err(error) = self.world.connections.open(now, flow, self.spec, self.user_controllers)
         {
             self.world.broken = Some(error);
             return None;

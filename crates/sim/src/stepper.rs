@@ -9,7 +9,7 @@ use crate::Error;
 use crate::simulation::{RunCounts, Simulation, SimulationState};
 use crate::transport::Endpoints;
 
-/// Creates controllers that are not in the registry, like [`crate::PythonControllers`], but owned.
+/// Creates controllers that are not in the registry, like [`crate::UserControllers`], but owned.
 pub type Controllers = Box<
     dyn Fn(&FlowSpec, RandomStream) -> Result<Box<dyn CongestionController>, String> + Send + Sync,
 >;
@@ -45,7 +45,7 @@ impl<S: EventSink> Stepper<S> {
             return Ok(());
         }
         let Self { spec, sink, controllers, .. } = self;
-        let mut simulation = Simulation { world, spec, python_controllers: &**controllers, sink };
+        let mut simulation = Simulation { world, spec, user_controllers: &**controllers, sink };
         simulation.run_until(time, cancelled)?;
         self.world = Some(simulation.world);
         Ok(())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.capture_files import Captures
+from jostle.backends.crate_libraries import libraries
 from jostle.backends.engine_record import EngineRecord, run_record
 from jostle.errors import EngineError, InputError, RunCancelledError
 from jostle.kernel_images.controller_modules import refuse_in_simulator
@@ -46,6 +47,7 @@ class Engine(Protocol):
         cancelled: Cancelled | None = None,
         capture_folder: Path | None = None,
         make_controller: MakeController | None = None,
+        libraries: Mapping[str, Path] | None = None,
     ) -> EngineRecord:
         """Run one spec without holding the GIL."""
 
@@ -220,8 +222,11 @@ class SimBackend:
         refuse_in_simulator(spec["flows"])
         text = canonical_json(spec)
         folder = folders[0] if folders else None
-        if any(is_python_controller(flow["controller"]["name"]) for flow in spec["flows"]):
-            return self._engine.run(text, cancelled, folder, create_controller)
+        python = any(is_python_controller(flow["controller"]["name"]) for flow in spec["flows"])
+        crates = libraries(spec)
+        if python or crates:
+            make = create_controller if python else None
+            return self._engine.run(text, cancelled, folder, make, crates)
         if folder is not None:
             return self._engine.run(text, cancelled, folder)
         return self._engine.run(text, cancelled)

@@ -31,6 +31,9 @@ _HOME = "home-router"
               help="home-router: include this application: upload, download, call, web or film; "
               "several are possible.")  # fmt: skip
 @click.option("--rtt", metavar="TIME", help="Set the base RTT, such as '30 ms'.")
+@click.option("--crate", "crate", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
+              help="Write a congestion controller in Rust, instead of a scenario: a crate that runs "
+              "in the simulator, over QUIC and in Linux.")  # fmt: skip
 @click.option(
     "-o",
     "output",
@@ -47,6 +50,7 @@ def new(
     up: str | None,
     modem_queue: str | None,
     applications: tuple[str, ...],
+    crate: Path | None,
     output: str | None,
     force: bool,
 ) -> int:
@@ -55,11 +59,17 @@ def new(
     Each is a complete file with comments, which you can change and run. Without NAME, the command
     asks questions. At a terminal, it asks for the line and the applications of a home-router.
 
+    With --crate it writes a congestion controller in Rust instead, for all stacks.
+
     Example: jostle new home-router --rate '100 Mbit/s' --up '20 Mbit/s' --application call
     """
     from jostle import scenario
     from jostle.scenario import templates
 
+    if crate is not None:
+        if any((name, controllers, rate, rtt, up, modem_queue, applications, output, force)):
+            raise InputError("--crate writes no scenario: give no other option and no NAME")
+        return _new_crate(crate)
     if name is None:
         name, controllers = _ask(controllers)
     options = {"rate": rate, "rtt": rtt, "up": up, "modem_queue": modem_queue}
@@ -79,6 +89,17 @@ def new(
     _write(path, text, force=force)
     echo(f"{path}: {templates.summary(name)}")
     echo(f"next: jostle run {path}")
+    return 0
+
+
+def _new_crate(folder: Path) -> int:
+    from jostle.controller_crates.new_crate import new_crate
+
+    if not new_crate(folder):
+        echo(f"{folder}: a crate, which now finds the crates of this jostle (.cargo/config.toml)")
+        return 0
+    echo(f"{folder}: a congestion controller; {folder / 'src' / 'lib.rs'} is the place to begin")
+    echo(f"next: jostle run {folder / 'compare.toml'} --allow-code")
     return 0
 
 

@@ -84,6 +84,8 @@ class BridgeModule:
 
     Attributes
     ----------
+    name
+        Name in the kernel.
     content
         All bytes of the module.
     object_sha256
@@ -92,6 +94,7 @@ class BridgeModule:
         Hash of the kernel for which it was compiled.
     """
 
+    name: str
     content: bytes
     object_sha256: str
     kernel_sha256: str
@@ -99,12 +102,23 @@ class BridgeModule:
     @functools.cached_property
     def identity(self) -> str:
         """Hashes of the object and the module, on which results depend."""
-        return f"jostle-{self.object_sha256[:12]}-{hashlib.sha256(self.content).hexdigest()[:12]}"
+        return (
+            f"{self.name}-{self.object_sha256[:12]}-{hashlib.sha256(self.content).hexdigest()[:12]}"
+        )
 
 
 @functools.cache
-def bridge_module(image: Image) -> BridgeModule:
+def bridge_module(
+    image: Image, name: str = MODULE_NAME, content: bytes | None = None
+) -> BridgeModule:
     """Return the module for a kernel, which is compiled at the first use.
+
+    Parameters
+    ----------
+    name
+        Name of the module in the kernel.
+    content
+        Object with the controllers of a user's crate. Default: jostle's.
 
     Raises
     ------
@@ -113,32 +127,36 @@ def bridge_module(image: Image) -> BridgeModule:
     InputError
         If the module cannot be compiled. The message says what is missing.
     """
-    content = bridge_object()
+    if content is None:
+        content = bridge_object()
     object_sha256 = hashlib.sha256(content).hexdigest()
     key = hashlib.sha256()
-    for part in (object_sha256, image.digest):
+    for part in (name, object_sha256, image.digest):
         key.update(f"{part}\n".encode())
     for path in _sources():
         key.update(path.name.encode() + b"\0" + path.read_bytes())
-    name = f"{image.version}-{key.hexdigest()[:12]}"
+    place = f"{image.version}-{key.hexdigest()[:12]}"
     folder = cache_folder().with_name("bridges")
     try:
-        module = read_bytes(folder / name / _FILE, TABLE_BYTES)
+        module = read_bytes(folder / place / _FILE, TABLE_BYTES)
     except OSError:
-        module = _compiled(content, image)
-        _publish(folder, name, module)
-    return BridgeModule(module, object_sha256, image.digest)
+        module = _compiled(name, content, image)
+        _publish(folder, place, module)
+    return BridgeModule(name, module, object_sha256, image.digest)
 
 
 def _sources() -> list[Path]:
     return sorted(path for path in _SOURCES.iterdir() if path.is_file())
 
 
-def _compiled(content: bytes, image: Image) -> bytes:
+def _compiled(name: str, content: bytes, image: Image) -> bytes:
     with temporary_folder("bridge") as folder:
         for path in _sources():
             shutil.copyfile(path, folder / path.name)
         (folder / "bridge.o_shipped").write_bytes(content)
+        build = folder / "Kbuild"
+        named = build.read_text().replace(f"module := {MODULE_NAME}\n", f"module := {name}\n")
+        build.write_text(named)
         return compile_module(folder, image, lambda _line: None).content
 
 

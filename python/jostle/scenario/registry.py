@@ -26,7 +26,7 @@ from jostle.scenario.parsing.quantities import (
     parse_span,
 )
 
-__all__ = ["Parameter", "Registry", "Row", "Rows", "engine_rows"]
+__all__ = ["Parameter", "Registry", "Row", "Rows", "engine_rows", "row_of"]
 
 Rows = Mapping[str, list[dict[str, Any]]]
 """Rows of the registries by kind, such as `controllers`."""
@@ -350,20 +350,28 @@ def _of_engine() -> Registry:
 
 def _rows(registries: Rows, kind: str, check: Check | None) -> dict[str, Row]:
     return {
-        row["name"]: Row(
-            name=row["name"],
-            summary=row["summary"],
-            group=row["class"],
-            source=row["source"],
-            parameters={
-                p["name"]: _parameter(p, check and functools.partial(check, kind, row["name"]))
-                for p in row["parameters"]
-            },
-            slow_start=row.get("slow_start"),
-            needs_ecn=row.get("needs_ecn", False),
-        )
+        row["name"]: row_of(row, check and functools.partial(check, kind, row["name"]))
         for row in registries[kind]
     }
+
+
+def row_of(row: Mapping[str, Any], check: Callable[[str, bytes], None] | None = None) -> Row:
+    """Return an entry of a registry from its JSON form.
+
+    Parameters
+    ----------
+    check
+        Raises `ValueError` if the content of a file does not fit a parameter.
+    """
+    return Row(
+        name=row["name"],
+        summary=row["summary"],
+        group=row["class"],
+        source=row["source"],
+        parameters={p["name"]: _parameter(p, check) for p in row["parameters"]},
+        slow_start=row.get("slow_start"),
+        needs_ecn=row.get("needs_ecn", False),
+    )
 
 
 def _parameter(entry: dict[str, Any], check: Callable[[str, bytes], None] | None) -> Parameter:

@@ -194,7 +194,7 @@ pub struct LostPacket {
 }
 
 /// Measurements and state that an ACK provides to a controller.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AckSample {
     /// Time at which the ACK arrived.
     pub now: Time,

@@ -10,7 +10,7 @@ create_exception!(
     jostle._core,
     ControllerError,
     PyException,
-    "A controller written in Python failed; the text names the file and the line."
+    "A controller of the user failed; the text names the file and the line."
 );
 
 /// The first failure of any controller of a run, shared with the owner of the run.

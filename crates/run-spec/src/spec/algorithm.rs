@@ -27,9 +27,17 @@ impl Algorithm {
         (&self.name, &self.parameters)
     }
 
-    /// Returns whether the algorithm is a user-defined Python class, named `module:Class`, instead
-    /// of a registry entry.
-    pub fn is_python_controller(&self) -> bool {
+    /// Name of the parameter of user-defined controllers that identifies their code.
+    pub const SOURCE_DIGEST: &'static str = "source_sha256";
+
+    /// Returns the name of a controller of a user's crate, `crate:NAME`.
+    pub fn crate_controller(&self) -> Option<&str> {
+        self.name.strip_prefix("crate:")
+    }
+
+    /// Returns whether the algorithm is a user's instead of a registry entry: a Python class, named
+    /// `module:Class`, or a controller of a crate.
+    pub fn is_user_defined(&self) -> bool {
         self.name.contains(':') && !self.is_of_stack()
     }
 

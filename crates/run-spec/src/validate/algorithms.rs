@@ -6,13 +6,17 @@ use jostle_controllers::registry::{self, CONTROLLERS, MEMORIES, SLOW_STARTS, Slo
 use jostle_registry::{ParameterValue, RegistryEntry};
 
 use super::{SpecError, SpecPath};
-use crate::FlowSpec;
+use crate::{Algorithm, FlowSpec};
 
 pub(super) fn controller(at: SpecPath<'_>, flow: &FlowSpec) -> Result<(), SpecError> {
     let at_controller = format_args!("{at}.controller");
     let at_start = format_args!("{at}.slow_start");
-    if flow.controller.is_python_controller() {
+    if flow.controller.is_user_defined() {
         let Some(given) = &flow.slow_start else { return Ok(()) };
+        if flow.controller.crate_controller().is_some() {
+            // Whether the controller has its own, the crate's library checks.
+            return slow_start(at_start, given);
+        }
         let expected = format!("none: `{}` has its own", flow.controller.name);
         return Err(SpecError::unfit(at_start, format_args!("\"{}\"", given.name), expected));
     }
@@ -27,13 +31,9 @@ pub(super) fn controller(at: SpecPath<'_>, flow: &FlowSpec) -> Result<(), SpecEr
     };
     parameters(at_controller, &row.entry, &flow.controller.parameters)?;
 
-    let starts = || SLOW_STARTS.iter().map(|row| row.entry.name).collect::<Vec<_>>();
     match (&flow.slow_start, row.start) {
         (None, SlowStartChoice::BuiltIn) => Ok(()),
-        (Some(given), SlowStartChoice::Composed(_)) => match registry::slow_start(&given.name) {
-            Some(method) => parameters(at_start, &method.entry, &given.parameters),
-            None => Err(SpecError::unknown(at_start, &given.name, &starts())),
-        },
+        (Some(given), SlowStartChoice::Composed(_)) => slow_start(at_start, given),
         (Some(given), SlowStartChoice::BuiltIn) => Err(SpecError::unfit(
             at_start,
             format_args!("\"{}\"", given.name),
@@ -42,6 +42,17 @@ pub(super) fn controller(at: SpecPath<'_>, flow: &FlowSpec) -> Result<(), SpecEr
         (None, SlowStartChoice::Composed(_)) => {
             Err(SpecError::unfit(at_start, "absent", format!("one of {}", starts().join(", "))))
         }
+    }
+}
+
+fn starts() -> Vec<&'static str> {
+    SLOW_STARTS.iter().map(|row| row.entry.name).collect()
+}
+
+fn slow_start(at: SpecPath<'_>, given: &Algorithm) -> Result<(), SpecError> {
+    match registry::slow_start(&given.name) {
+        Some(method) => parameters(at, &method.entry, &given.parameters),
+        None => Err(SpecError::unknown(at, &given.name, &starts())),
     }
 }
 

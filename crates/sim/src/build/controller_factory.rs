@@ -36,7 +36,7 @@ impl<'a> ControllerFactories<'a> {
 
 /// Factory for a flow's controllers: registry entries with values for all parameters.
 pub(super) struct ControllerFactory {
-    /// `None` if the controller is written in Python.
+    /// `None` if the controller is a user's.
     recipe: Option<ControllerRecipe>,
     memory: Option<PeerCacheRecipe>,
 }
@@ -46,7 +46,7 @@ impl ControllerFactory {
     pub(super) fn of(spec: &FlowSpec) -> Result<Self, Error> {
         let unbuildable = |why| Error::unbuildable(&spec.name, why);
         let slow_start = spec.slow_start.as_ref().map(Algorithm::named);
-        let recipe = match spec.controller.is_python_controller() {
+        let recipe = match spec.controller.is_user_defined() {
             true => None,
             false => Some(ControllerRecipe::of(spec.controller.named(), slow_start)),
         };
@@ -57,16 +57,16 @@ impl ControllerFactory {
         })
     }
 
-    /// Creates a controller with random numbers from `streams`. `python` creates a controller that
-    /// is not in the registry.
+    /// Creates a controller with random numbers from `streams`. `own` creates a controller that is
+    /// not in the registry.
     pub(super) fn make(
         &self,
         streams: FlowRandomStreams,
-        python: impl FnOnce(RandomStream) -> Result<Box<dyn CongestionController>, Error>,
+        own: impl FnOnce(RandomStream) -> Result<Box<dyn CongestionController>, Error>,
     ) -> Result<Box<dyn CongestionController>, Error> {
         let random = streams.stream("controller");
         let controller = match &self.recipe {
-            None => python(random)?,
+            None => own(random)?,
             Some(recipe) => recipe.create(random),
         };
         Ok(match &self.memory {

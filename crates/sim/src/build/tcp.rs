@@ -85,9 +85,9 @@ impl TcpPlan {
     pub(super) fn only(
         &self,
         application: ApplicationModel,
-        python: impl FnOnce(RandomStream) -> Result<Box<dyn CongestionController>, Error>,
+        own: impl FnOnce(RandomStream) -> Result<Box<dyn CongestionController>, Error>,
     ) -> Result<TcpConnection, Error> {
-        self.connection(self.streams, application, python)
+        self.connection(self.streams, application, own)
     }
 
     /// Builds the `number`-th connection of a multi-connection flow, with a controller of the
@@ -105,11 +105,11 @@ impl TcpPlan {
         &self,
         streams: FlowRandomStreams,
         application: ApplicationModel,
-        python: impl FnOnce(RandomStream) -> Result<Box<dyn CongestionController>, Error>,
+        own: impl FnOnce(RandomStream) -> Result<Box<dyn CongestionController>, Error>,
     ) -> Result<TcpConnection, Error> {
         let timestamp_offset = streams.stream("timestamps").bits() as u32;
         let options = SenderConfig { timestamp_offset, ..self.options };
-        let controller = self.recipe.make(streams, python)?;
+        let controller = self.recipe.make(streams, own)?;
         // In Linux, the receiver's controller determines the ECN feedback. Both ends use the same
         // controller.
         let feedback = match (options.ecn, controller.required_ecn_feedback()) {

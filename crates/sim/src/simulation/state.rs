@@ -6,7 +6,7 @@ use jostle_run_spec::RunSpec;
 use jostle_units::{FlowId, Span, Time};
 
 use crate::Error;
-use crate::build::{self, BuiltFlow, PythonControllers};
+use crate::build::{self, BuiltFlow, UserControllers};
 use crate::dynamic_connections::DynamicConnections;
 use crate::event_queue::{Event, POSITIONS};
 use crate::network::Network;
@@ -55,7 +55,7 @@ impl SimulationState {
     /// Builds the state at time 0.
     pub(crate) fn new(
         spec: &RunSpec,
-        python_controllers: PythonControllers<'_>,
+        user_controllers: UserControllers<'_>,
     ) -> Result<Self, Error> {
         if spec.flows.len().max(spec.links.len()) >= POSITIONS as usize {
             return Err(Error::TooMany { most: POSITIONS });
@@ -65,7 +65,7 @@ impl SimulationState {
         let links = spec.links.iter().map(link).collect::<Result<_, _>>()?;
         let mut world = Self {
             network: Network::new(links, &spec.links, &spec.flows),
-            flows: build::flows(spec, python_controllers)?,
+            flows: build::flows(spec, user_controllers)?,
             connections: DynamicConnections::new(spec)?,
             browsers: (0..)
                 .zip(&spec.flows)

@@ -7,8 +7,10 @@ import functools
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
+from jostle.backends import crate_libraries
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.kernel import (
     bridged_controllers,
@@ -26,10 +28,12 @@ from jostle.backends.kernel.remote_workers import KernelNeeds
 from jostle.backends.kernel.run_record import record
 from jostle.backends.kernel.runner import PROGRAM, KernelRunError, run_job
 from jostle.backends.sim import Engine, load_engine
+from jostle.controller_crates.build import kernel_object
 from jostle.errors import RunCancelledError
 from jostle.kernel_images import Image, Kind, find
 from jostle.kernel_images.bridge import BridgeModule, bridge_module
 from jostle.kernel_images.kinds import OWN_CONTROLLERS
+from jostle.run_spec import FlowSpec
 
 # A guest at a tenth of its usual packet rate is not considered stuck.
 _PATIENCE_S = 120.0
@@ -58,8 +62,9 @@ class KernelBackend:
         Kernel to use, instead of a search by version.
     engine
         Engine for controller defaults and random impairments. Default: the compiled one.
-    bridge
-        The controllers of jostle for this kernel. Default: compiled when a run needs them.
+    bridges
+        Modules with controllers of jostle and of crates for this kernel, by name. Default:
+        compiled when a run needs them.
 
     Raises
     ------
@@ -77,16 +82,16 @@ class KernelBackend:
         *,
         image: Image | None = None,
         engine: Engine | None = None,
-        bridge: BridgeModule | None = None,
+        bridges: Mapping[str, BridgeModule] | None = None,
     ) -> None:
         self.image = find(kernel, kernel_version) if image is None else image
         self._engine = engine
         self._controllers = controllers
-        self._bridge = bridge
+        self._bridges = dict(bridges or {})
         self._offer = KernelOffer(
             self.image,
             prefers_jostle=controllers == OWN_CONTROLLERS,
-            has_bridge=bridge is not None,
+            has_bridge=bool(bridges),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -97,7 +102,7 @@ class KernelBackend:
             controllers=self._controllers,
             image=self.image,
             engine=self._engine,
-            bridge=self._bridge,
+            bridges=self._bridges,
         ), ()
 
     @functools.cached_property
@@ -117,10 +122,10 @@ class KernelBackend:
             carried.add(self._loaded.ENGINE_VERSION)
         for loaded in modules_of(spec, self.image):
             carried.add(f"{loaded.module.name}-{loaded.module.facts['sha256'][:12]}")
-        if job.plan(spec, self._offer, self._defaults, self.image.kind).bridged:
-            carried.add(self._compiled_bridge().identity)
-            if self._offer.prefers_jostle:
-                carried.add(OWN_CONTROLLERS)
+        modules = self._modules(spec)
+        carried.update(module.identity for module in modules)
+        if modules and self._offer.prefers_jostle:
+            carried.add(OWN_CONTROLLERS)
         return "+".join([self.version, *sorted(carried)])
 
     @functools.cached_property
@@ -131,10 +136,18 @@ class KernelBackend:
     def _defaults(self) -> Defaults:
         return defaults_of(json.loads(self._loaded.registry()))
 
-    def _compiled_bridge(self) -> BridgeModule:
-        if self._bridge is None or self._bridge.kernel_sha256 != self.image.digest:
-            self._bridge = bridge_module(self.image)
-        return self._bridge
+    def _modules(self, spec: Spec) -> list[BridgeModule]:
+        """Return the modules with the controllers of a run that the kernel lacks."""
+        bridged = job.plan(spec, self._offer, self._defaults, self.image.kind).bridged
+        return [self._module(name, flows[0]) for name, flows in bridged.items()]
+
+    def _module(self, name: str, flow: FlowSpec) -> BridgeModule:
+        known = self._bridges.get(name)
+        if known is None or known.kernel_sha256 != self.image.digest:
+            own = name == bridged_controllers.MODULE_NAME
+            content = None if own else kernel_object(crate_libraries.crate_of(flow))
+            known = self._bridges[name] = bridge_module(self.image, name, content)
+        return known
 
     def _draw(self, spec_json: str, link: int, cancelled: Cancelled | None) -> DrawnImpairments:
         # Drawing an hour of jitter with a correlation time of microseconds takes minutes.
@@ -176,8 +189,8 @@ class KernelBackend:
         text = canonical_json(spec)
         work = job.build(spec, self.image, self._defaults, self._offer)
         files = job.files(spec, self.image, lambda link: self._draw(text, link, cancelled))
-        if work["registrations"]:
-            files[bridged_controllers.FILE] = self._compiled_bridge().content
+        for module in self._modules(spec):
+            files[bridged_controllers.file_name(module.name)] = module.content
         done = run_job(
             work,
             files,

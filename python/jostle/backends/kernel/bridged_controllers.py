@@ -6,30 +6,59 @@ gives to the flow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
-from urllib.parse import quote
 
 from jostle.backends.kernel.arrivals import is_many
 from jostle.backends.kernel.unsupported import Problem, flow_key
+from jostle.controller_crates.source import is_crate_controller
 from jostle.kernel_images.bridge import MODULE_NAME
 from jostle.run_spec import FlowSpec
+from jostle.scenario.python_controllers.source_files import DIGEST
 
-__all__ = ["ACCECN", "FILE", "MODULE_NAME", "PREFIX", "REGISTER", "problems", "registration"]
-
-FILE: Final = f"{MODULE_NAME}.ko"
-"""File name of the module in the folder of the job."""
-PREFIX: Final = "jostle"
-"""Name of the first registered controller in the kernel without its number, 0."""
-REGISTER: Final = f"/sys/module/{MODULE_NAME}/parameters/register"
-"""File of the guest that takes registrations."""
+__all__ = [
+    "ACCECN", "MODULE_NAME", "file_name", "kernel_name", "module_of", "problems", "registration", "registrations",
+]  # fmt: skip
 
 ACCECN: Final = ("prague",)
 """Controllers that need AccECN."""
 _QUICK_START: Final = "quickstart"
 _SIMULATOR: Final = "the simulator can"
-# `/` is a part of Base64 and of the names of random streams.
-_PLAIN: Final = "/+=:,"
+
+
+def module_of(flow: FlowSpec) -> str:
+    """Return the name of the kernel module with a flow's controller.
+
+    Crates have modules of their own. Linux limits the names of controllers to 15 characters, which
+    begin with the name of the module (`kernel_name`).
+    """
+    controller = flow["controller"]
+    if not is_crate_controller(controller["name"]):
+        return MODULE_NAME
+    return f"jk_{str(controller['parameters'][DIGEST])[:8]}"
+
+
+def kernel_name(module: str, number: int) -> str:
+    """Return the kernel's name of a registered controller of a module.
+
+    No module of a user has such a name, because of the full stop (`controller_modules.NAME`).
+    """
+    return f"{module}.{number}"
+
+
+def file_name(module: str) -> str:
+    """Return the name of a module's file in the folder of the job."""
+    return f"{module}.ko"
+
+
+def registrations(module: str, flows: Sequence[FlowSpec], seed: int) -> dict[str, Any]:
+    """Return a module for the guest, and a line for each of its controllers."""
+    return {
+        "module": {"file": file_name(module), "name": module, "arguments": ""},
+        "register": f"/sys/module/{module}/parameters/register",
+        "lines": [registration(flow, seed) for flow in flows],
+    }
 
 
 def problems(flow: FlowSpec) -> Iterator[Problem]:
@@ -50,31 +79,7 @@ def registration(flow: FlowSpec, seed: int) -> str:
     `kernel_images/controller_module/tcp_jostle.c` and `crates/kernel-bridge/src/registration.rs`
     read it.
     """
-    words = [f"controller={_escaped(flow['controller']['name'])}"]
-    for what, algorithm in (
-        ("controller", flow["controller"]),
-        ("slow_start", flow["slow_start"]),
-        ("memory", flow["memory"]),
-    ):
-        if algorithm is None:
-            continue
-        if what != "controller":
-            words.append(f"{what}={_escaped(algorithm['name'])}")
-        parameters: Mapping[str, Any] = algorithm["parameters"]
-        words += [f"{what}.{name}={_value(value)}" for name, value in parameters.items()]
-    words += [f"seed={seed}", f"stream={_escaped('flow/' + flow['name'])}"]
-    return f"{flow['peer']} {int(is_many(flow))} {' '.join(words)}\n"
+    from jostle import _core
 
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return f"b{int(value)}"
-    if isinstance(value, int):
-        return f"i{value}"
-    if isinstance(value, float):
-        return f"n{value!r}"
-    return f"t{_escaped(value)}"
-
-
-def _escaped(text: str) -> str:
-    return quote(text, safe=_PLAIN)
+    line = _core.kernel_registration(json.dumps(flow), seed)
+    return f"{flow['peer']} {int(is_many(flow))} {line}\n"

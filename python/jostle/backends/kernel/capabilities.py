@@ -23,6 +23,7 @@ from jostle.kernel_images import Kind
 from jostle.kernel_images.source_patches import VIRTUAL_HZ
 from jostle.run_spec import FlowSpec, LinkPart, LinkSpec
 from jostle.scenario.flow_links import opposites, paths, reverse_paths
+from jostle.scenario.python_controllers.source_files import is_python_controller
 
 _SIMULATOR = "the simulator can"
 _VIRTUAL = "the virtual-time kernel has: run it with --backend kernel"
@@ -36,7 +37,6 @@ _MAX_LIMIT = 2**32 - 1
 # Maximum window in a SYN-ACK (RFC 7323 §2.2).
 _SYN_WINDOW = 65_535
 # Name prefix of controllers included in the QUIC stack.
-_OF_STACK = "noq:"
 # Ethernet pads shorter frames, but a virtual device does not (`packet_sizes.py`).
 _LEAST_DATAGRAM_BYTES = 18
 
@@ -279,7 +279,7 @@ def _quic_problems(flow: FlowSpec) -> Iterator[Problem]:
         text = f"`video`: the ends here do not choose; TCP's do, and {_SIMULATOR}"
         yield Problem(flow_key(flow, "source"), text)
     controller = flow["controller"]["name"]
-    if ":" in controller and not controller.startswith(_OF_STACK):
+    if is_python_controller(controller):
         text = f"`{controller}` is Python code, which the ends here do not have; {_SIMULATOR}"
         yield Problem(flow_key(flow, "controller"), text)
     if flow["memory"] is not None:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.backends.kernel import bridged_controllers
-from jostle.backends.kernel.kernel_controllers import KernelOffer
+from jostle.backends.kernel.kernel_controllers import IN_VIRTUAL_TIME, KernelOffer
 from jostle.backends.kernel.unsupported import Problem, flow_key
+from jostle.controller_crates.source import is_crate_controller
 from jostle.kernel_images import Kind
 from jostle.kernel_images.config import CONTROLLERS as MODULES
 from jostle.kernel_images.controller_modules import is_kernel_controller
@@ -113,19 +114,26 @@ class Plan:
     problems
         Settings that the kernel cannot express.
     bridged
-        Flows with a controller of jostle, in the order of their numbers in the kernel.
+        Flows with a controller of jostle or of a crate, by module and in the order of their numbers
+        in the kernel.
     """
 
     names: list[str] = field(default_factory=list)
     parameters: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    bridged: list[Flow] = field(default_factory=list)
+    bridged: dict[str, list[Flow]] = field(default_factory=dict)
 
     def add_bridged(self, flow: Flow) -> None:
-        """Add a flow with a controller of jostle."""
+        """Add a flow with a controller of jostle, or of a crate."""
         self.problems.extend(bridged_controllers.problems(flow))
-        self.names.append(f"{bridged_controllers.PREFIX}{len(self.bridged)}")
-        self.bridged.append(flow)
+        module = bridged_controllers.module_of(flow)
+        flows = self.bridged.setdefault(module, [])
+        self.names.append(bridged_controllers.kernel_name(module, len(flows)))
+        flows.append(flow)
+
+    def has_bridged(self, flow: Flow) -> bool:
+        """Return whether a flow of the run has a controller of jostle, or of a crate."""
+        return any(flow is other for flows in self.bridged.values() for other in flows)
 
 
 def plan(
@@ -147,6 +155,15 @@ def plan(
     for flow in flows:
         if is_kernel_controller(flow["controller"]["name"]):
             only_here.add(flow)
+            continue
+        if is_crate_controller(flow["controller"]["name"]):
+            if offer.without_jostle is not None:
+                text = (
+                    offer.without_jostle
+                    or f"a crate runs inside kernels of jostle: {IN_VIRTUAL_TIME}"
+                )
+                chosen_plan.problems.append(Problem(flow_key(flow, "controller"), text))
+            chosen_plan.add_bridged(flow)
             continue
         problems: list[Problem] = []
         wanted = list(_flow_parameters(flow, defaults, kind, problems))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jostle.backends.kernel import packet_sizes
+from jostle.backends.kernel.controller_states import ControllerState, read_states
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,7 +76,8 @@ class _Flow:
     sender, details, receiver
         The kernel's information about both ends and the controller.
     events
-        Times at which it started and completed, and the log of its application.
+        Times at which it started and completed, the log of its application, and the states of
+        jostle's controller.
     """
 
     spec: FlowSpec
@@ -209,7 +211,10 @@ class _Flow:
         """Pacing rate; NaN if packets are not paced, although the kernel always computes a rate."""
         import numpy as np
 
-        paced = self.spec["pacing"] or self.spec["controller"]["name"] == "bbr"
+        paced: Any = self.spec["pacing"] or self.spec["controller"]["name"] == "bbr"
+        if self.states:
+            required = [state is not None and state.pacing_bps > 0 for state in self.states]
+            paced = np.array(required) | self.spec["pacing"]
         rate = self.sender["pacing_rate"]
         some = self.connected & (rate < 2**63) & paced
         return np.where(some, rate.astype(float) * 8, np.nan)
@@ -223,9 +228,14 @@ class _Flow:
         if not self.connected[number]:
             return "handshake"
         sender = self.sender[number]
-        recovering = {_CA_CWR: "cwr", _CA_RECOVERY: "recovery", _CA_LOSS: "timeout"}
+        own = self.states[number] if self.states else None
+        recovering = {_CA_LOSS: "timeout"}
+        if own is None or not own.owns_cwnd:
+            recovering |= {_CA_CWR: "cwr", _CA_RECOVERY: "recovery"}
         if (state := recovering.get(int(sender["ca_state"]))) is not None:
             return state
+        if own is not None:
+            return own.mode
         if self.spec["controller"]["name"] == "bbr":
             return _bbr_mode(self.details[number])
         return "slow_start" if sender["cwnd"] < sender["ssthresh"] else "avoidance"
@@ -237,6 +247,8 @@ class _Flow:
 
         details = self.details
         found: dict[str, Array] = {}
+        if self.states:
+            return _values_by_name(self.states)
         match self.spec["controller"]["name"]:
             case "bbr":
                 found = {
@@ -256,6 +268,11 @@ class _Flow:
             case "nv":
                 found = {"min_rtt_s": _rtt_s(details["vegas_min_rtt_us"])}
         return {name: np.where(self.connected, values, np.nan) for name, values in found.items()}
+
+    @cached_property
+    def states(self) -> list[ControllerState | None]:
+        """State of jostle's controller at each sample; empty for a controller of Linux."""
+        return read_states(self.events.get("states", []))
 
     @property
     def start_ns(self) -> int | None:
@@ -286,6 +303,18 @@ class _Flow:
             "completed_ns": self.events.get("completed_ns"),
             "messages": self.events.get("messages", []),
         }
+
+
+def _values_by_name(states: Sequence[ControllerState | None]) -> dict[str, Array]:
+    """Return the internal values of all samples; NaN where there is none."""
+    import numpy as np
+
+    known = [{} if state is None else state.values for state in states]
+    names = dict.fromkeys(name for values in known for name in values)
+    return {
+        name: np.array([values.get(name, np.nan) for values in known], dtype=float)
+        for name in names
+    }
 
 
 def _rtt_s(rtt_us: Array) -> Array:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from jostle.backends import crate_libraries
 from jostle.backends.base import Spec, canonical_json
 from jostle.backends.kernel import (
     bridged_controllers,
@@ -112,6 +113,7 @@ def build(
     chosen = plan(spec, offer, defaults, image.kind)
     tcp_flows = [at for at, flow in enumerate(spec["flows"]) if flow["transport"] == "tcp"]
     names = dict(zip(tcp_flows, chosen.names, strict=True))
+    libraries = {digest: str(file) for digest, file in crate_libraries.libraries(spec).items()}
     return {
         "duration_ns": spec["duration_ns"],
         "interval_ns": spec["interval_ns"],
@@ -122,7 +124,10 @@ def build(
         if image.modules is None
         else kernel_modules.files(kernel_modules.needed(spec), image.modules),
         "own_modules": [one.job() for one in kernel_controllers.modules_of(spec, image)],
-        "registrations": _registrations(chosen, spec["seed"]),
+        "registrations": [
+            bridged_controllers.registrations(module, flows, spec["seed"])
+            for module, flows in chosen.bridged.items()
+        ],
         "controllers": sorted(set(chosen.names)),
         "parameters": chosen.parameters,
         # On this machine's kernel, parameters and memory limits are not changed.
@@ -136,28 +141,13 @@ def build(
         "flows": [
             _program_flow(spec, number)
             if quic_programs.is_program(flow)
-            else _quic_flow(spec, number)
+            else _quic_flow(spec, number, libraries)
             if flow["transport"] == "quic"
             else _datagram_flow(spec, number)
             if flow["transport"] == "udp"
-            else _flow(spec, number, names)
+            else _flow(spec, number, names, bridged=chosen.has_bridged(flow))
             for number, flow in enumerate(spec["flows"])
         ],
-    }
-
-
-def _registrations(chosen: controllers.Plan, seed: int) -> dict[str, Any] | None:
-    """Return the module with jostle's controllers, and a line for each of them."""
-    if not chosen.bridged:
-        return None
-    return {
-        "module": {
-            "file": bridged_controllers.FILE,
-            "name": bridged_controllers.MODULE_NAME,
-            "arguments": "",
-        },
-        "register": bridged_controllers.REGISTER,
-        "lines": [bridged_controllers.registration(flow, seed) for flow in chosen.bridged],
     }
 
 
@@ -332,7 +322,7 @@ def _read_bytes(flow: FlowSpec) -> int:
     return max(1, min(_READ_BYTES, window_bytes // _READ_PARTS))
 
 
-def _flow(spec: Spec, number: int, names: Mapping[int, str]) -> dict[str, Any]:
+def _flow(spec: Spec, number: int, names: Mapping[int, str], *, bridged: bool) -> dict[str, Any]:
     flow, controller = spec["flows"][number], names[number]
     sender, receiver = ends(spec, number)
     opposite = opposites(spec["flows"]).get(number)
@@ -351,8 +341,9 @@ def _flow(spec: Spec, number: int, names: Mapping[int, str]) -> dict[str, Any]:
         "controller": controller,
         "receiver_controller": _receiver_controller(flow, controller, opposite_controller),
         "connection_of": flow.get("connection_of"),
-        "details": flow["controller"]["name"] in WITH_DETAILS
-        and not controller.startswith(bridged_controllers.PREFIX),
+        "details": flow["controller"]["name"] in WITH_DETAILS and not bridged,
+        # The module writes more than Linux has in TCP_CC_INFO.
+        "states": bridged,
         "read_bytes": portion,
         # Full segments, so that no segment is short at the end of a write.
         "write_bytes": _WRITE_BYTES - _WRITE_BYTES % packet_sizes.payload_bytes(flow),
@@ -405,7 +396,7 @@ def _program_flow(spec: Spec, number: int) -> dict[str, Any]:
     }
 
 
-def _quic_flow(spec: Spec, number: int) -> dict[str, Any]:
+def _quic_flow(spec: Spec, number: int, libraries: Mapping[str, str]) -> dict[str, Any]:
     """Return a job whose ends are two processes that load the engine."""
     flow = spec["flows"][number]
     return {
@@ -417,6 +408,7 @@ def _quic_flow(spec: Spec, number: int) -> dict[str, Any]:
         "after": flow["after"],
         "start_ns": flow["start_ns"],
         "stop_ns": flow["stop_ns"],
+        "libraries": libraries,
     }
 
 

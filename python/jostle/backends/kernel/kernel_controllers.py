@@ -23,9 +23,9 @@ from jostle.kernel_images.source_patches import WITHOUT_HOOKS
 from jostle.run_spec import FlowSpec, RunSpec
 from jostle.safe_io.code_consent import admitted, require_consent
 
-__all__ = ["KernelOffer", "LoadedModule", "modules_of"]
+__all__ = ["IN_VIRTUAL_TIME", "KernelOffer", "LoadedModule", "modules_of"]
 
-_IN_VIRTUAL_TIME: Final = "run it with --backend kernel, in virtual time"
+IN_VIRTUAL_TIME: Final = "run it with --backend kernel, in virtual time"
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class KernelOffer:
             return module.controller
         key = flow_key(flow, "controller")
         if self._image is None or self._image.kind != "virtual":
-            return Problem(key, f"`{PREFIX}{name}` is for kernels of jostle: {_IN_VIRTUAL_TIME}")
+            return Problem(key, f"`{PREFIX}{name}` is for kernels of jostle: {IN_VIRTUAL_TIME}")
         if self.changed is not None:
             has = self.changed.facts["controllers"]
             if name in has:

@@ -170,6 +170,11 @@ void jk_on_undo(struct jk_connection *connection, u64 now_ns, struct jk_controll
 void jk_on_cwr_complete(struct jk_connection *connection, u64 now_ns, struct jk_controller_state *result);
 void jk_on_idle_restart(struct jk_connection *connection, u64 now_ns, struct jk_controller_state *result);
 void jk_on_wakeup(struct jk_connection *connection, u64 now_ns, struct jk_controller_state *result);
+/* The name of the mode; not terminated. */
+const u8 *jk_mode(const struct jk_connection *connection, size_t *length);
+/* Calls `record` for each internal value with its name, which is not terminated, and its bits. */
+void jk_observe(const struct jk_connection *connection,
+		void (*record)(void *context, const u8 *name, size_t length, u64 bits), void *context);
 void jk_set_cwnd(struct jk_connection *connection, u32 cwnd, struct jk_controller_state *result);
 void jk_set_ssthresh(struct jk_connection *connection, u32 ssthresh, struct jk_controller_state *result);
 

@@ -577,6 +577,7 @@ void jostle_fill_operations(struct controller *controller)
 		.jostle_sent = jostle_sent,
 		.jostle_lost = jostle_lost,
 		.jostle_reason = jostle_reason_of,
+		.get_info = jostle_get_info,
 	};
 	if (properties->controls_cwnd) {
 		ops->cong_control = unused_cong_control;

@@ -8,6 +8,8 @@
 
 #include "jostle_bridge.h"
 
+#define JOSTLE_LONGEST_MODE 64
+
 /* A registered congestion control. */
 struct controller {
 	struct tcp_congestion_ops ops;
@@ -39,6 +41,10 @@ struct connection {
 	u8 signal; /* of the next reduction */
 	u8 state_before; /* recovery state before the ACK */
 	bool owns_cwnd, has_ecn, requests, has_raw_ack, limits_bursts, is_closed;
+	/* The state that is read by TCP_CC_INFO in pieces, see jostle_info.c. */
+	bool info_begun;
+	u16 info_bytes, info_read;
+	u8 info[1024];
 };
 
 struct private {
@@ -51,5 +57,8 @@ extern struct jk_cache *jostle_peer_cache;
 
 /* Sets the functions of a congestion control whose properties are known. */
 void jostle_fill_operations(struct controller *controller);
+
+/* tcp_congestion_ops.get_info */
+size_t jostle_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_info *info);
 
 #endif

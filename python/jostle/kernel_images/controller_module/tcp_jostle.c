@@ -2,8 +2,8 @@
 /*
  * The congestion controllers of jostle as congestion controls of Linux.
  *
- * A line written to the parameter `register` makes one congestion control, jostle0, jostle1, and so
- * on: "PEER MANY TEXT". PEER is the number of the receiving host in the peer cache, MANY is 1 for a
+ * A line written to the parameter `register` makes one congestion control, jostle.0, jostle.1, and so
+ * on (a module of a user's crate has another name): "PEER MANY TEXT". PEER is the number of the receiving host in the peer cache, MANY is 1 for a
  * flow of many connections, and TEXT is for jk_register().
  */
 #include <linux/module.h>
@@ -55,7 +55,8 @@ static int register_line(const char *line, size_t length)
 	}
 	controller->properties = jk_properties(controller->registration);
 	jostle_fill_operations(controller);
-	snprintf(controller->ops.name, sizeof(controller->ops.name), "jostle%u", registered);
+	snprintf(controller->ops.name, sizeof(controller->ops.name), KBUILD_MODNAME ".%u",
+		 registered);
 	error = tcp_register_congestion_control(&controller->ops);
 	if (error) {
 		jk_unregister(controller->registration);

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jostle.kernel_images.controller_modules import PREFIX
+from jostle.controller_crates.source import PREFIX as CRATE
+from jostle.kernel_images.controller_modules import PREFIX as KERNEL
 from jostle.safe_io.untrusted_files import MODULE_BYTES, read_bytes
 
 __all__ = ["DIGEST", "ControllerSource", "Module", "is_python_controller", "locate", "read"]
@@ -86,10 +87,11 @@ class ControllerSource:
 def is_python_controller(name: str) -> bool:
     """Return whether a controller name refers to a Python class: ``module:Class``.
 
-    Names that begin with ``noq:`` refer to controllers of that QUIC implementation, and names that
-    begin with ``kernel:`` to controllers inside a kernel.
+    Names that begin with ``noq:`` refer to controllers of that QUIC implementation, ``kernel:`` to
+    controllers inside a kernel, and ``crate:`` to controllers of a crate.
     """
-    return ":" in name and not name.startswith(("noq:", PREFIX))
+    others = ("noq:", KERNEL, CRATE)
+    return ":" in name and not name.startswith(others)
 
 
 def locate(module: str, folder: Path) -> Path | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, cast
 
+from jostle.controller_crates.source import is_crate_controller
 from jostle.kernel_images.controller_modules import is_kernel_controller
 from jostle.run_spec import Algorithm, DelayStep, FlowSpec, LinkSpec, PhaseSpec, RunSpec
 from jostle.scenario.models import Flow, ScenarioFile
@@ -22,6 +23,7 @@ from jostle.scenario.python_controllers.source_files import is_python_controller
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolve.algorithms import controller_and_slow_start, memory_spec
 from jostle.scenario.resolve.arrivals import arrivals_spec
+from jostle.scenario.resolve.crate_controllers import crate_controller_spec
 from jostle.scenario.resolve.engine_errors import translate_engine_error
 from jostle.scenario.resolve.kernel_controllers import kernel_controller_spec
 from jostle.scenario.resolve.link_extras import assign_fault_flows
@@ -389,7 +391,10 @@ def _rtt(flow: Flow, links: Sequence[LinkFacts]) -> int | None:
 
 @dataclass(frozen=True)
 class _RequestedParts:
-    """Inputs for resolving flows: scenario, links, registry and collector of problems."""
+    """Inputs for resolving flows: scenario, links, registry and collector of problems.
+
+    `crates_with_ecn` is filled with the controllers of crates that need ECN.
+    """
 
     file: ScenarioFile
     links: Sequence[LinkFacts]
@@ -398,12 +403,20 @@ class _RequestedParts:
     folder: Path
     modules: Path
     allow_code: bool
+    crates_with_ecn: set[str] = field(default_factory=set)
 
     def algorithms(self, flow: Flow, path: KeyPath) -> tuple[Algorithm | None, Algorithm | None]:
         """Return controller and slow start of a flow over one of the engine's transports."""
         if is_kernel_controller(flow.controller.name):
             found = kernel_controller_spec(flow, path, self.report, allow_code=self.allow_code)
             return found, None
+        if is_crate_controller(flow.controller.name):
+            controller, slow_start, needs_ecn = crate_controller_spec(
+                flow, path, self.registry, self.report, self.modules, allow_code=self.allow_code
+            )
+            if needs_ecn:
+                self.crates_with_ecn.add(flow.controller.name)
+            return controller, slow_start
         if is_python_controller(flow.controller.name):
             found = controller_spec(
                 flow, path, self.modules, self.report, allow_code=self.allow_code
@@ -421,6 +434,8 @@ class _RequestedParts:
             return flow.ecn
         if isinstance(flow.source, Tunnel) and datagrams(flow) is not None:
             # The normal mode of RFC 6040 §4.1.
+            return True
+        if controller in self.crates_with_ecn:
             return True
         row = self.registry.controllers.get(controller)
         return row is not None and row.needs_ecn

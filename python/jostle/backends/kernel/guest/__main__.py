@@ -34,7 +34,8 @@ def main(folder: Path) -> None:
     many_files()
     network.load_modules(job["modules"])
     network.load_controllers(job["own_modules"], folder)
-    network.register_controllers(job["registrations"], folder)
+    for registrations in job["registrations"]:
+        network.register_controllers(registrations, folder)
     network.check_controllers(job["controllers"])
     network.set_parameters(job["parameters"], job["may_set_parameters"])
     qdisc_check.check(job["hosts"])

@@ -87,21 +87,19 @@ def load_controllers(modules: Sequence[Mapping[str, str]], folder: Path) -> None
         raise GuestFailure(f"cannot load the module `{module['name']}`: {reason}{log}")
 
 
-def register_controllers(registrations: Mapping[str, Any] | None, folder: Path) -> None:
-    """Load the module with jostle's controllers, and register the controllers of a job.
+def register_controllers(registrations: Mapping[str, Any], folder: Path) -> None:
+    """Load a module with jostle's controllers or a crate's, and register those of a job.
 
     Parameters
     ----------
     registrations
-        The `module`, the file to which its `lines` are written, or None.
+        The `module`, and the file to which its `lines` are written.
 
     Raises
     ------
     GuestFailure
         If the kernel refuses the module or a line. The message contains the module's reason.
     """
-    if registrations is None:
-        return
     load_controllers([registrations["module"]], folder)
     for line in registrations["lines"]:
         known = len(_messages())

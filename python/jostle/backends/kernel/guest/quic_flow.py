@@ -124,6 +124,7 @@ class QuicFlow(FlowOfJob):
             "due_ns": due_ns,
             "moments_ns": self._moments_ns,
             "samples": str(self._folder / f"{self.number}.{role}"),
+            "libraries": self._job["libraries"],
         }
         path = self._folder / f"{self.number}.{role}.json"
         path.write_text(json.dumps(job))

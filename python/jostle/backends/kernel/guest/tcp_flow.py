@@ -29,6 +29,8 @@ ZEROS = memoryview(bytes(1 << 20))
 # Constants that Python's socket module lacks: linux/tcp.h, linux/net_tstamp.h, asm/socket.h.
 _TCP_NOTSENT_LOWAT = 25
 _TCP_CC_INFO = 26
+# Size of union tcp_cc_info of linux/inet_diag.h.
+_PIECE_BYTES = 20
 _MSG_ERRQUEUE = 0x2000
 _SO_TIMESTAMPING = 37
 _TX_ACK = 1 << 9
@@ -74,6 +76,8 @@ class TcpFlow(ThreadedFlow):
         self.application = application
         self._reader = reader
         self._has_details = bool(job["details"])
+        # State of jostle's controller at each sample, in hexadecimal digits; None for Linux's.
+        self._states: list[str] | None = [] if job["states"] else None
         self._sender: socket.socket | None = None
         self._receiver: socket.socket | None = None
         self._payload = ZEROS[: job["write_bytes"]]
@@ -105,6 +109,8 @@ class TcpFlow(ThreadedFlow):
         if self._opened_ns is not None:
             found["opened_ns"] = self._opened_ns - start_ns
         found["messages"] = self._messages()
+        if self._states is not None:
+            found["states"] = self._states
         if self._broken is not None:
             found["broken"] = self._broken
         return found
@@ -112,6 +118,8 @@ class TcpFlow(ThreadedFlow):
     def sample(self) -> bytes:
         """Return the record of the flow."""
         details = _details(self._sender) if self._has_details else _NO_DETAILS
+        if self._states is not None:
+            self._states.append(_controller_state(self._sender).hex())
         return _tcp_info(self._sender) + details + _tcp_info(self._receiver)
 
     def receiving_host(self) -> Host:
@@ -403,6 +411,17 @@ def _tcp_info(connection: socket.socket | None) -> bytes:
         return _NO_INFO
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
     return info.ljust(TCP_INFO_BYTES, b"\0")
+
+
+def _controller_state(connection: socket.socket | None) -> bytes:
+    """Return the state of jostle's controller, which the kernel gives in pieces."""
+    state = b""
+    while connection is not None:
+        piece = connection.getsockopt(socket.IPPROTO_TCP, _TCP_CC_INFO, _PIECE_BYTES)
+        state += piece
+        if len(piece) < _PIECE_BYTES:
+            break
+    return state
 
 
 def _details(connection: socket.socket | None) -> bytes:
