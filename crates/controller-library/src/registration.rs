@@ -46,7 +46,18 @@ fn escaped(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' | b'+' | b'=' | b':' | b',' => {
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b'-'
+            | b'_'
+            | b'.'
+            | b'~'
+            | b'/'
+            | b'+'
+            | b'='
+            | b':'
+            | b',' => {
                 line.push(char::from(byte));
             }
             _ => {

@@ -123,8 +123,9 @@ def _paths(folder: Path) -> Iterator[Path]:
         yield folder / "build.rs"
     for place, folders, names in os.walk(folder / "src"):
         folders.sort()
-        for name in sorted(names):
+        for name in (*folders, *sorted(names)):
             path = Path(place) / name
             if path.is_symlink():
                 raise CrateError(f"{path} is a link: a crate consists of its own files")
-            yield path
+            if name not in folders:
+                yield path

@@ -53,7 +53,6 @@ struct DelayAimd {
     beta: f64,
     /// Part of a packet that cwnd has not grown or shrunk by yet.
     credit: f64,
-    /// For plots.
     queueing_delay: Span,
 }
 
@@ -67,24 +66,41 @@ impl DelayAimd {
             queueing_delay: Span::ZERO,
         }
     }
+
+    /// Returns 1 for an empty queue, 0 at the target, and less than 0 above it.
+    fn growth(&self) -> f64 {
+        1.0 - self.queueing_delay.as_secs_f64() / self.target.as_secs_f64()
+    }
+
+    /// Changes cwnd by a part of a packet, as soon as the parts add up to a packet.
+    fn change(&mut self, window: &mut CongestionWindow, packets: f64) {
+        self.credit += packets;
+        let whole = self.credit as i32;
+        self.credit -= f64::from(whole);
+        window.cwnd = window.cwnd.saturating_add_signed(whole).clamp(2, window.clamp);
+    }
 }
 
 /// All other methods are Reno's.
 impl CongestionAvoidance for DelayAimd {
-    /// Called for every ACK after slow start, while the window is in use.
-    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, ack: &AckSample) {
+    /// Called for every ACK.
+    fn on_ack(&mut self, window: &mut CongestionWindow, ack: &AckSample) {
         self.queueing_delay = ack.srtt - ack.min_rtt;
-        let below = 1.0 - self.queueing_delay.as_secs_f64() / self.target.as_secs_f64();
-        let cwnd = f64::from(window.cwnd);
-        let packets_per_round_trip = match below >= 0.0 {
-            true => below * self.gain,
-            false => below.max(-1.0) * MOST_DECREASE * cwnd,
-        };
-        self.credit += packets_per_round_trip * f64::from(acked) / cwnd;
-        // The conversion drops the fraction, which remains in `credit`.
-        let whole = self.credit as i32;
-        self.credit -= f64::from(whole);
-        window.cwnd = window.cwnd.saturating_add_signed(whole).clamp(2, window.clamp);
+        // In slow start, and while the transport reduces cwnd, the delay changes nothing.
+        if self.growth() < 0.0 && ack.can_increase_cwnd && !window.in_slow_start() {
+            let share = self.growth().max(-1.0) * MOST_DECREASE;
+            self.change(window, share * f64::from(ack.acked));
+            // Below ssthresh, slow start would grow it again.
+            window.ssthresh = window.ssthresh.min(window.cwnd);
+        }
+    }
+
+    /// Called after `on_ack`, after slow start, for every ACK that may increase cwnd.
+    fn increase_cwnd(&mut self, window: &mut CongestionWindow, acked: u32, _ack: &AckSample) {
+        if self.growth() >= 0.0 {
+            let part = self.gain * self.growth() / f64::from(window.cwnd);
+            self.change(window, part * f64::from(acked));
+        }
     }
 
     /// Returns the window to which the transport reduces cwnd.

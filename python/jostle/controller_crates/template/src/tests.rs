@@ -12,15 +12,17 @@ fn controller() -> DelayAimd {
 fn round_trip(avoidance: &mut DelayAimd, window: &mut CongestionWindow, queueing_ms: u64) {
     let min_rtt = Span::from_ms(40);
     let srtt = Span::from_ms(40 + queueing_ms);
-    let ack = AckSample { acked: 1, srtt, min_rtt, cwnd_limited: true, ..AckSample::default() };
+    let ack =
+        AckSample { acked: 1, srtt, min_rtt, can_increase_cwnd: true, ..AckSample::default() };
     for _ in 0..window.cwnd {
+        avoidance.on_ack(window, &ack);
         avoidance.increase_cwnd(window, 1, &ack);
     }
 }
 
 fn cwnd_after(rounds: u32, queueing_ms: u64) -> u32 {
     let (mut avoidance, mut window) = (controller(), CongestionWindow::default());
-    window.cwnd = 100;
+    (window.cwnd, window.ssthresh) = (100, 50);
     for _ in 0..rounds {
         round_trip(&mut avoidance, &mut window, queueing_ms);
     }
