@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pickle
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,9 @@ from jostle import _core
 from jostle.backends import SimBackend, crate_libraries
 from jostle.cli import status
 from jostle.cli.environment import Environment
-from jostle.controller_crates import build
+from jostle.controller_crates import build, dependencies
 from jostle.controller_crates.build import ControllerCrate, library_file
+from jostle.controller_crates.dependencies import CratesMissingError
 from jostle.controller_crates.new_crate import new_crate
 from jostle.controller_crates.source import CompilerError, CrateError
 from jostle.runner.job import Job
@@ -26,7 +29,7 @@ from jostle.safe_io.code_consent import ConsentError, admitted
 from jostle.scenario import ScenarioError, load_text
 from jostle.scenario.python_controllers.source_files import DIGEST
 
-from crates import TWIN, compiled_below, write_crate
+from crates import ROOT, TWIN, compiled_below, write_crate
 
 pytestmark = pytest.mark.skipif(shutil.which("cargo") is None, reason="Rust is not installed")
 
@@ -130,6 +133,30 @@ def test_a_new_crate_has_a_name_and_its_own_folder(tmp_path: Path) -> None:
 def test_a_scenario_is_no_crate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("new", "home-router", "--crate", str(tmp_path / "mine")) == 2
     assert "--crate writes no scenario" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_wheel_has_all_that_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Cargo's cache, a network and the checkout."""
+    tool = ROOT / "tools" / "controller_crates.py"
+    subprocess.run([sys.executable, str(tool), str(tmp_path / "sources")], check=True)
+    packaged = functools.partial(dependencies.crate_folders, tmp_path / "sources", tmp_path)
+    monkeypatch.setattr(dependencies, "crate_folders", packaged)
+    with compiled_below(tmp_path):
+        monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path / "target"))
+        monkeypatch.setenv("CARGO_HOME", str(tmp_path / "cargo"))
+        crate = write_crate(tmp_path / "mine")
+        assert str(tmp_path / "sources") in (crate / ".cargo" / "config.toml").read_text()
+        spec = spec_of(tmp_path, '"crate:mine"')
+        assert overall(SimBackend().run(spec))["goodput_bps"] > 7e6
+        if sys.platform == "linux":
+            code = crate_libraries.crate_of(spec["flows"][0])
+            assert b"jk_register" in build.kernel_object(code)
+
+
+def test_a_package_without_sources_says_so(tmp_path: Path) -> None:
+    with pytest.raises(CratesMissingError, match="install a wheel of jostle, or use a source"):
+        dependencies.crate_folders(tmp_path / "sources", tmp_path)
 
 
 # The same calls as in the engine.

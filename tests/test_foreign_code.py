@@ -281,6 +281,17 @@ def by_kernel_module(folder: Path) -> Attack:
     return Attack(words, [f"evil.toml:{LINE}:", "evil inside a kernel"], runs=False)
 
 
+def by_crate(folder: Path) -> Attack:
+    crate = folder / "evil"
+    (crate / "src").mkdir(parents=True)
+    (crate / "src" / "lib.rs").touch()
+    (crate / "Cargo.toml").write_text('[package]\nname = "evil"\n', "utf-8")
+    (crate / "build.rs").write_text('fn main() { std::fs::File::create("ran").unwrap(); }', "utf-8")
+    # It would be compiled for half a minute first; tests/test_controller_crates.py lets one run.
+    words = ["run", write_scenario(folder, '"crate:evil"')]
+    return Attack(words, [f"evil.toml:{LINE}:", "the crate /", "evil, and what"], runs=False)
+
+
 class Pickled:
     """Becomes a call when it is unpickled."""
 

@@ -20,6 +20,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+import controller_crates
+
 ROOT = Path(__file__).parents[1]
 # Two flows behind a drop-tail queue, the most common case; window-based, rate-based and model-based
 # controllers over a long path; queues and their losses; short flows.
@@ -139,15 +141,17 @@ def check_speed(wheel: Path, folder: Path) -> None:
 
 def main(out: Path, options: list[str]) -> None:
     """Build the wheel into `out`, which contains no other; `options` are maturin's."""
-    # User-Mode Linux is for this processor. The object is not left behind: a source checkout links
-    # its own.
-    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        build_best(out.resolve(), options)
-        return
+    # Neither is left behind: a source checkout has its own.
     try:
-        subprocess.run(["sh", ROOT / "crates" / "kernel-bridge" / "link.sh", BRIDGE], check=True)
+        shutil.rmtree(controller_crates.SOURCES, ignore_errors=True)
+        controller_crates.assemble(controller_crates.SOURCES)
+        # User-Mode Linux is for this processor.
+        if (sys.platform, platform.machine()) == ("linux", "x86_64"):
+            link = ROOT / "crates" / "kernel-bridge" / "link.sh"
+            subprocess.run(["sh", link, BRIDGE], check=True)
         build_best(out.resolve(), options)
     finally:
+        shutil.rmtree(controller_crates.SOURCES, ignore_errors=True)
         BRIDGE.unlink(missing_ok=True)
 
 

@@ -6,15 +6,18 @@ import copy
 import dataclasses
 import json
 import pickle
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from jostle import _core
 from jostle.backends import SimBackend
 from jostle.backends.kernel import KernelBackend, bridged_controllers, capabilities
+from jostle.backends.kernel.controller_states import ControllerState, read_states
 from jostle.backends.kernel.controllers import Defaults, plan
 from jostle.backends.kernel.kernel_controllers import KernelOffer
 from jostle.backends.kernel.runner import KernelRunError
@@ -115,7 +118,7 @@ def test_every_value_of_the_registry_can_be_written() -> None:
     flow["controller"] = {"name": "reno", "parameters": parameters}
     line = bridged_controllers.registration(flow, 1)
     written = dict(word.split("=", 1) for word in line.split() if word.startswith("controller."))
-    assert list(written.values()) == ["b1", "i-3", "n1e-07", "t0.5%20Mbit/s", "taGk=+/"]
+    assert list(written.values()) == ["b1", "i-3", "n1e-7", "t0.5%20Mbit/s", "taGk=+/"]
 
 
 # Which code a flow runs.
@@ -133,7 +136,7 @@ def test_every_value_of_the_registry_can_be_written() -> None:
 def test_what_linux_lacks_is_jostles(controller: str, more: str, defaults: Defaults) -> None:
     made = plan([flow_of('"bbr"'), flow_of(controller, more)], defaults, "virtual", VIRTUAL)
     assert made.problems == []
-    assert made.names == ["bbr", "jostle0"]
+    assert made.names == ["bbr", "jostle.0"]
     (problem, *_) = plan([flow_of(controller, more)], defaults, "realtime").problems
     assert "the simulator" in str(problem)
 
@@ -144,13 +147,13 @@ def test_a_third_set_of_parameters_is_jostles(defaults: Defaults) -> None:
         flow["controller"]["parameters"]["tcp_friendliness"] = False
     made = plan(flows, defaults, "virtual", VIRTUAL)
     assert made.problems == []
-    assert made.names == ["cubic", "cubic_2", "jostle0"]
+    assert made.names == ["cubic", "cubic_2", "jostle.0"]
 
 
 def test_jostles_code_on_request(defaults: Defaults) -> None:
     offer = KernelOffer(VIRTUAL._image, prefers_jostle=True, has_bridge=True)
     made = plan([flow_of('"cubic"'), flow_of('"reno"')], defaults, "virtual", offer)
-    assert (made.names, made.problems) == (["jostle0", "jostle1"], [])
+    assert (made.names, made.problems) == (["jostle.0", "jostle.1"], [])
 
 
 @pytest.mark.parametrize(
@@ -254,7 +257,7 @@ def test_the_module_travels_with_the_backend(
     version = backend.version_of(spec)
     there = pickle.loads(pickle.dumps(backend))
 
-    def refuse(_image: Image) -> Any:
+    def refuse(*_: object) -> Any:
         raise AssertionError("compiled again")
 
     monkeypatch.setattr("jostle.backends.kernel.backend.bridge_module", refuse)
@@ -320,6 +323,55 @@ def test_controllers_with_random_numbers(
         for kernel in (jostles, backend)
     ]
     assert means[0] == pytest.approx(means[1], rel=0.05)
+
+
+# Modes and internal values.
+
+
+def states_of(record: Any, flow: str) -> tuple[set[str], dict[str, float]]:
+    """The modes of a flow, and the mean of each internal value."""
+    rows = record.flows.filter(record.flows["flow"] == flow)
+    values = record.internals.filter(record.internals["flow"] == flow)
+    means = values.group_by("name").agg(pl.col("value").mean())
+    return set(rows["mode"]), dict(means.iter_rows())
+
+
+def test_modes_and_internal_values_are_the_simulators(backend: KernelBackend) -> None:
+    spec = spec_of(SCENARIO.replace('"reno"', '"copa"') + SECOND.replace('"cubic"', '"bbr3"'))
+    inside, simulated = (
+        {name: states_of(record, name) for name in ("one", "two")}
+        for record in (backend.run(spec), SimBackend().run(spec))
+    )
+    for name in inside:
+        modes, values = inside[name]
+        other_modes, other_values = simulated[name]
+        assert len(modes & other_modes) >= 2, name
+        assert values.keys() == other_values.keys(), name
+    # 20 Mbit/s, 20 ms.
+    assert inside["two"][1]["min_rtt_s"] == pytest.approx(0.020, rel=0.05)
+
+
+def test_a_pacing_rate_is_only_that_of_the_controller(jostles: KernelBackend) -> None:
+    record = jostles.run(spec_of(SCENARIO.replace('"reno"', '"bbr"') + SECOND))
+    paced, unpaced = (
+        record.flows.filter(record.flows["flow"] == name)["pacing_rate_bps"].drop_nans()
+        for name in ("one", "two")
+    )
+    assert len(unpaced) == 0
+    assert paced.median() == pytest.approx(20e6, rel=0.6)
+
+
+def test_a_state_that_is_damaged_is_refused() -> None:
+    head = struct.pack("=Q?", 8_000_000, True)
+    (state, none) = read_states([(head + b"drain\0rtt_s\0" + struct.pack("=d", 0.5)).hex(), ""])
+    assert none is None
+    assert state == ControllerState(8_000_000, True, "drain", {"rtt_s": 0.5})
+    for damaged in (head[:3], head + b"drain", head + b"drain\0rtt_s\0" + bytes(3)):
+        with pytest.raises(ValueError, match=r"damaged|not found"):
+            read_states([damaged.hex()])
+
+
+# Studies, suites and sweeps.
 
 
 # Peer caches and slow starts, compared with the simulator.

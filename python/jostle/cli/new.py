@@ -31,9 +31,9 @@ _HOME = "home-router"
               help="home-router: include this application: upload, download, call, web or film; "
               "several are possible.")  # fmt: skip
 @click.option("--rtt", metavar="TIME", help="Set the base RTT, such as '30 ms'.")
-@click.option("--crate", "crate", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
-              help="Write a congestion controller in Rust, instead of a scenario: a crate that runs "
-              "in the simulator, over QUIC and in Linux.")  # fmt: skip
+@click.option("--crate", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
+              help="Write a congestion controller in Rust instead: a crate that runs in the "
+              "simulator, over QUIC and in Linux.")  # fmt: skip
 @click.option(
     "-o",
     "output",

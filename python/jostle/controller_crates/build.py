@@ -279,7 +279,9 @@ def _run(
 ) -> None:
     said: list[str] = []
     own = {"CARGO_TERM_COLOR": "never", **environment}
-    status = run_to_end(command, said.append, environment={**os.environ, **own}, cwd=folder / _AROUND)
+    status = run_to_end(
+        command, said.append, environment={**os.environ, **own}, cwd=folder / _AROUND
+    )
     if status == 0:
         return
     # The user knows the source by its own folder.

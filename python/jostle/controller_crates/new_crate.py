@@ -43,11 +43,9 @@ def new_crate(folder: Path) -> bool:
         raise CrateError(f"{folder} is not empty, and has no {MANIFEST}: give a new folder")
     written = {SETTINGS: dependencies.settings()}
     if is_new:
-        names = {"@name@": name, "@version@": dependencies.version()}
         for path, text in _files(resources.files(_TEMPLATE)):
-            for placeholder, value in names.items():
-                text = text.replace(placeholder, value)
-            written[_RENAMED.get(path, path)] = text
+            named = text.replace("@name@", name).replace("@version@", dependencies.version())
+            written[_RENAMED.get(path, path)] = named
     try:
         for path, text in written.items():
             file = folder / path

@@ -19,7 +19,17 @@ from typing import Final
 from jostle.errors import InputError
 from jostle.safe_io.untrusted_files import MODULE_BYTES, read_bytes
 
-__all__ = ["MANIFEST", "NAME", "PREFIX", "CompilerError", "CrateError", "CrateSource", "is_crate_controller", "locate", "read"]
+__all__ = [
+    "MANIFEST",
+    "NAME",
+    "PREFIX",
+    "CompilerError",
+    "CrateError",
+    "CrateSource",
+    "is_crate_controller",
+    "locate",
+    "read",
+]
 
 PREFIX: Final = "crate:"
 """Beginning of the name of a controller that is in a crate."""

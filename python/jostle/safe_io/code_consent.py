@@ -56,6 +56,7 @@ class CodeSource:
 CODE_SOURCES: Final = (
     CodeSource("python-controller", "a scenario", "a class of a Python module", Rule.CONSENT),
     CodeSource("kernel-module", "a scenario", "a controller inside a kernel", Rule.CONSENT),
+    CodeSource("crate", "a scenario", "a crate in Rust, with its build script", Rule.CONSENT),
     CodeSource("quic-programs", "a scenario", "the programs of `implementation`", Rule.CONSENT),
     CodeSource("recipe-words", "a scenario", "a bundled recipe with other arguments", Rule.CONSENT),
     CodeSource("grid", "a scenario", "code that a value of a grid names", Rule.CONSENT),

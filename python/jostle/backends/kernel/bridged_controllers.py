@@ -18,7 +18,8 @@ from jostle.run_spec import FlowSpec
 from jostle.scenario.python_controllers.source_files import DIGEST
 
 __all__ = [
-    "ACCECN", "MODULE_NAME", "file_name", "kernel_name", "module_of", "problems", "registration", "registrations",
+    "ACCECN", "MODULE_NAME", "file_name", "kernel_name", "module_of", "problems", "registration",
+    "registrations",
 ]  # fmt: skip
 
 ACCECN: Final = ("prague",)
