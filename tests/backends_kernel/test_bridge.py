@@ -332,7 +332,7 @@ def states_of(record: Any, flow: str) -> tuple[set[str], dict[str, float]]:
     """The modes of a flow, and the mean of each internal value."""
     rows = record.flows.filter(record.flows["flow"] == flow)
     values = record.internals.filter(record.internals["flow"] == flow)
-    means = values.group_by("name").agg(pl.col("value").mean())
+    means = values.group_by("quantity").agg(pl.col("value").mean())
     return set(rows["mode"]), dict(means.iter_rows())
 
 
@@ -354,7 +354,7 @@ def test_modes_and_internal_values_are_the_simulators(backend: KernelBackend) ->
 def test_a_pacing_rate_is_only_that_of_the_controller(jostles: KernelBackend) -> None:
     record = jostles.run(spec_of(SCENARIO.replace('"reno"', '"bbr"') + SECOND))
     paced, unpaced = (
-        record.flows.filter(record.flows["flow"] == name)["pacing_rate_bps"].drop_nans()
+        record.flows.filter(record.flows["flow"] == name)["pacing_rate_bps"].drop_nulls()
         for name in ("one", "two")
     )
     assert len(unpaced) == 0
@@ -369,9 +369,6 @@ def test_a_state_that_is_damaged_is_refused() -> None:
     for damaged in (head[:3], head + b"drain", head + b"drain\0rtt_s\0" + bytes(3)):
         with pytest.raises(ValueError, match=r"damaged|not found"):
             read_states([damaged.hex()])
-
-
-# Studies, suites and sweeps.
 
 
 # Peer caches and slow starts, compared with the simulator.

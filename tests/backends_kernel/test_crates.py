@@ -111,7 +111,7 @@ def test_the_template_next_to_another_crate(folder: Path, backend: KernelBackend
     # Reno fills the queue, and the template leaves it.
     assert shares[1] > 1.5 * shares[0]
     observed = record.internals.filter(record.internals["flow"] == "one")
-    assert set(observed["name"]) == {"queueing_delay_s"}
+    assert set(observed["quantity"]) == {"queueing_delay_s"}
     assert observed["value"].drop_nans().max() > 5e-3
 
 
