@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from jostle.backends import lateness
 from jostle.errors import InputError, unknown
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from jostle.backends import Run, Spec
+    from jostle.results.measure_columns import MeasureColumns
 
 GridValue = str | float | bool
 """Value of a grid key: a number, or text as in the scenario."""
@@ -250,18 +251,26 @@ class FinishedRuns:
         return {}
 
     @cached_property
+    def measure_columns(self) -> MeasureColumns | None:
+        """Columns of measures; None for few runs, and for runs that are not in segments."""
+        from jostle.results.measure_columns import MeasureColumns, are_many
+
+        return MeasureColumns(self) if are_many(self) else None
+
+    @cached_property
     def _specs(self) -> dict[int, Spec]:
         return {}
 
     def flow_names(self, condition: int) -> list[str]:
         """Names of a condition's flows, in the order of the scenario."""
-        results = self.runs_of(condition)
-        return [f["name"] for f in results[0].run.summary["flows"]] if results else []
+        return [flow["name"] for flow in self._listed(condition, "flows")]
 
     def link_names(self, condition: int) -> list[str]:
         """Names of a condition's links, in the order of the scenario."""
-        results = self.runs_of(condition)
-        return [one["name"] for one in results[0].run.summary["links"]] if results else []
+        return [link["name"] for link in self._listed(condition, "links")]
+
+    def _listed(self, condition: int, kind: Literal["flows", "links"]) -> Sequence[Any]:
+        return self.spec_of(condition)[kind] if self.runs_of(condition) else ()
 
     def condition_series(self, condition: int) -> pl.DataFrame:
         """Series of all flows and runs of a condition: the runs' `flows` frames with `seed`."""
@@ -384,6 +393,12 @@ class FinishedRuns:
 
     def __len__(self) -> int:
         return len(self.results)
+
+
+def have_equal_summaries(run: Run, other: Run) -> bool:
+    """Return whether two runs have the same measures; texts of stored ones are not decoded."""
+    texts = [getattr(one, "summary_text", None) for one in (run, other)]
+    return run.summary == other.summary if None in texts else texts[0] == texts[1]
 
 
 def _named(key: str, value: GridValue, names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from jostle.results.measure_samples import samples
 from jostle.results.measures import measure
+from jostle.results.suitable_measures import LIMITS
 
 if TYPE_CHECKING:
     from jostle.results.finished_runs import FinishedRuns
@@ -19,8 +20,6 @@ MUCH: Final = 0.2
 """Retransmission rate above which a table warns."""
 _MOST: Final = 3
 """Number of notes of one kind; further ones are counted."""
-
-_LIMITS: Final = ("receive_window_limited", "send_buffer_limited", "application_limited")
 
 Place = tuple[int, str]
 """Position of the condition, and name of the flow or group."""
@@ -53,7 +52,7 @@ def flow_notes(
         }
 
     def limits() -> Iterator[str]:
-        for name in _LIMITS if kind == "bulk" else _LIMITS[:2]:
+        for name in LIMITS if kind == "bulk" else LIMITS[:2]:
             shares = means(name)
             for place in flows:
                 if (share := shares.get(place, 0.0)) >= EXPLAINS:

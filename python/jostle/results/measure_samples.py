@@ -61,8 +61,8 @@ class MeasureSample:
     condition: int
     place: Mapping[str, str]
     seeds: tuple[int, ...]
-    values: tuple[float | None, ...]
-    flows: tuple[tuple[float | None, ...], ...]
+    values: Sequence[float | None]
+    flows: Sequence[tuple[float | None, ...]]
     group: str = ""
     bounds: Bounds = (None, None)
     single: bool = False
@@ -83,12 +83,18 @@ class MeasureSample:
     @cached_property
     def missing(self) -> int:
         """Number of a group's flows without a value, in runs in which other flows have one."""
+        if not self._is_of_several:
+            return 0
         return sum(run.count(None) for run in self.flows if any(value is not None for value in run))
 
     @cached_property
     def spread(self) -> tuple[float, float] | None:
         """Smallest and largest flow of a group, as means over runs; None for a single flow."""
-        return spread_of(self.flows)
+        return spread_of(self.flows) if self._is_of_several else None
+
+    @property
+    def _is_of_several(self) -> bool:
+        return bool(self.flows) and len(self.flows[0]) > 1
 
 
 def samples(
@@ -179,18 +185,18 @@ def _samples(
             continue
         cells = cells_of(results, index, phases, each=each)
         incomplete = results.incomplete(index)
-        for cell in cells.of(wanted):
-            flows = cell.flows(wanted)
+        for entity in cells.of(wanted):
+            flows = cells.flows(entity, wanted)
             yield MeasureSample(
                 wanted,
                 index,
-                {**condition, **cell.place},
+                {**condition, **entity.place},
                 cells.seeds,
-                cell.values(wanted, flows),
+                cells.values(entity, wanted, flows),
                 flows,
-                cell.group,
+                entity.group,
                 wanted.bounds_among(cells.senders),
-                cell.single,
+                entity.single,
                 incomplete,
             )
 

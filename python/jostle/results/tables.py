@@ -17,6 +17,7 @@ from jostle.results.flow_notes import flow_notes
 from jostle.results.measure_samples import MeasureSample, full_key, grid_keys, samples
 from jostle.results.measures import Measure, measure, measures
 from jostle.results.number_format import count, decimals, spread, with_interval
+from jostle.results.suitable_measures import SUITABLE
 from jostle.results.text_table import Table
 from jostle.safe_io.terminal_text import wrap_words
 from jostle.stats import Estimate
@@ -55,49 +56,6 @@ class View:
     width: int | None = None
 
 
-_SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
-    "datagrams": (
-        "mos", "r_factor", "one_way_delay", "one_way_delay_p95", "jitter", "datagram_loss",
-        "mouth_to_ear", "throughput",
-    ),
-    "pages": (
-        "page_load_time", "page_load_time_mean", "page_load_time_p95", "pages",
-        "pages_unfinished", "rtt",
-        "throughput",
-    ),
-    "videos": (
-        "bitrate", "rebuffering", "startup_delay", "bitrate_switches", "rebufferings", "rtt",
-        "throughput",
-    ),
-    "media": (
-        "frame_delay", "frame_delay_p95", "frame_delay_max", "late_frames", "frames", "rtt",
-        "throughput", "retransmission_ratio",
-    ),
-    "requests": (
-        "response_time", "response_time_p95", "response_time_p99", "responses", "rtt", "throughput",
-        "retransmission_ratio",
-    ),
-    "transfers": (
-        "completion_time", "completion_time_p50", "completion_time_p95", "unfinished",
-        "completion_rate", "rtt",
-        "retransmission_ratio", "completion_time_p99", "throughput", "efficiency",
-    ),
-    "bulk": (
-        "goodput", "rtt", "retransmission_ratio", "harm", "share", "jain", "throughput", "cwnd",
-        "starvation",
-    ),
-    "pings": ("rtt", "pings_lost", "rtt_p50", "rtt_p95", "rtt_min", "rtt_sd"),
-    "tunnels": ("throughput", "rtt", "retransmission_ratio", "cwnd", "goodput", "rtt_p95"),
-    "link": (
-        "utilisation", "queueing_delay", "queueing_delay_p95", "queue_length",
-        "queue_length_p95", "dropped", "marked",
-        "queue_delay_estimate", "queue_delay_estimate_p95",
-    ),
-}  # fmt: skip
-"""Measures of each kind's table, most important first; later ones are omitted if too wide.
-
-Tables are in this order: users notice the performance of applications, not the cwnd of a download.
-"""
 APPLICATIONS: Final[tuple[TrafficKind, ...]] = ("datagrams", "pages", "videos", "media", "requests")
 """Kinds of traffic with a measure of what a user notices."""
 
@@ -189,7 +147,7 @@ def kinds_of(results: FinishedRuns) -> list[TrafficKind]:
         if results.runs_of(index)
         for group in results.flow_groups(index)
     }
-    return sorted(kinds, key=list(_SUITABLE).index)
+    return sorted(kinds, key=list(SUITABLE).index)
 
 
 def applicable_measures(results: FinishedRuns) -> list[Measure]:
@@ -201,13 +159,13 @@ def applicable_measures(results: FinishedRuns) -> list[Measure]:
 
 def application_measures() -> list[Measure]:
     """Return the first measure of each kind of application."""
-    return [measure(_SUITABLE[kind][0]) for kind in APPLICATIONS]
+    return [measure(SUITABLE[kind][0]) for kind in APPLICATIONS]
 
 
 def columns_of(results: FinishedRuns, kind: str, phase: str) -> list[Measure]:
     """Return the measures that suit flows of a kind (or `link`), most important first."""
     known = measures()
-    names = [name for name in _SUITABLE[kind] if name in known]
+    names = [name for name in SUITABLE[kind] if name in known]
     alike = _most_alike(results)
     # Fairness indices need bulk flows; for two flows the shares are sufficient.
     names = [name for name in names if alike >= _ALIKE.get(name, 0)]

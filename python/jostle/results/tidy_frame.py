@@ -16,7 +16,13 @@ from jostle.results.measure_samples import (
     samples,
 )
 from jostle.results.measures import Measure, measure, measures
-from jostle.results.summary_values import Cells, kind_of, mean_of_present, pool_of, spread_of
+from jostle.results.summary_values import (
+    SummaryCells,
+    kind_of,
+    mean_of_present,
+    pool_of,
+    spread_of,
+)
 from jostle.stats import Estimates, estimates, percentile_estimate
 
 if TYPE_CHECKING:
@@ -107,7 +113,7 @@ def _blocks(
     block = empty()
     for index in range(len(results.conditions)):
         if results.runs_of(index):
-            cells = Cells(results, index, phases, each=each)
+            cells = SummaryCells(results, index, phases, each=each)
             for rows in block.values():
                 rows.take(index, cells)
         advance()
@@ -143,19 +149,20 @@ class _Rows:
         self._pooled: dict[tuple[int, str], Sequence[float | None] | None] = {}
         self._blocks: list[Floats] = []
 
-    def take(self, condition: int, cells: Cells) -> None:
+    def take(self, condition: int, cells: SummaryCells) -> None:
         """Add the values of a condition's summaries."""
         if self._alike[0].place == "conditions":
             return
-        found = cells.of(self._alike[0])
-        for cell in found:
-            number = len(self._places)
-            self._add(condition, cell.place, cell.members, len(cells.seeds), cells.senders)
-            if cell.single:
+        first = self._alike[0]
+        found = cells.of(first)
+        for entity in found:
+            number, runs = len(self._places), len(cells.seeds)
+            self._add(condition, entity.place, len(entity.names), runs, cells.senders)
+            if entity.single:
                 self._singles.append(number)
-            for one in self._pools if cell.pools else ():
-                self._pooled[number, one.name] = cell.pooled(one)
-        entries = [entry for cell in found for entry in cell.entries]
+            for one in self._pools if entity.pool else ():
+                self._pooled[number, one.name] = cells.pooled(entity, one)
+        entries = [entry for entity in found for entry in cells.entries(entity, first)]
         self._blocks.append(_matrix([list(map(entry.get, self._keys)) for entry in entries]))
 
     def take_sample(self, sample: MeasureSample) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from jostle.stats.optional_floats import OptionalFloats
 from jostle.stats.student_t import t_quantile
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def estimate(
     if n == 0:
         return Estimate(None, None, None, 0, unit, "no value in any run")
     if n == 1:
-        return Estimate(sample[0], None, None, 1, unit, "one run, no interval")
+        return Estimate(float(sample[0]), None, None, 1, unit, "one run, no interval")
     value, variance = moments(sample)
     percent = f"{confidence * 100:g} %"
     if method == "t":
@@ -151,15 +152,18 @@ def estimate(
     return Estimate(value, low, high, n, unit, words)
 
 
-def present(values: Iterable[float | None]) -> list[float]:
+def present(values: Iterable[float | None]) -> Sequence[float] | Floats:
     """Return the values without None and NaN."""
+    if isinstance(values, OptionalFloats):
+        return values.present
     return [float(value) for value in values if value is not None and not math.isnan(value)]
 
 
-def moments(sample: Sequence[float]) -> tuple[float, float]:
+def moments(sample: Sequence[float] | Floats) -> tuple[float, float]:
     """Return mean and variance (n − 1, NaN for one value), to the last bit as NumPy does."""
     n = len(sample)
     if n < _FEW:
+        sample = list(map(float, sample))
         mean = _sum(sample) / n
         squares = _sum([(value - mean) * (value - mean) for value in sample])
         return mean, squares / (n - 1) if n > 1 else math.nan
@@ -262,7 +266,9 @@ def half_widths(samples: Floats, confidence: float = 0.95) -> Floats:
     return wide / float(np.sqrt(n))
 
 
-def _bootstrap(values: Sequence[float], confidence: float, seed: int) -> tuple[float, float]:
+def _bootstrap(
+    values: Sequence[float] | Floats, confidence: float, seed: int
+) -> tuple[float, float]:
     import numpy as np
 
     sample = np.array(values)

@@ -26,6 +26,7 @@ __all__ = [
     "checked",
     "content_of",
     "lists",
+    "polars_errors",
     "read",
     "read_content",
     "scan",
@@ -170,7 +171,7 @@ def _types(file: BinaryIO) -> dict[str, pl.DataType]:
     import polars as pl
 
     file.seek(0)
-    with _polars_errors():
+    with polars_errors():
         types = dict(pl.read_parquet_schema(file))
     for name, kind in types.items():
         if not (kind.is_numeric() or kind in {pl.String, pl.Boolean, pl.Null}):
@@ -183,7 +184,7 @@ def _decoded(file: BinaryIO, columns: Sequence[str] | None, content: bytes | mma
 
     _types(file)
     file.seek(0)
-    with _polars_errors():
+    with polars_errors():
         frame = pl.read_parquet(file, columns=None if columns is None else list(columns))
     # Equal texts are one in the frame, and many in Python.
     texts = frame.select(pl.col(pl.String).str.len_bytes().cast(pl.UInt64).sum())
@@ -198,7 +199,8 @@ def _check_texts(length: int, content: bytes | mmap) -> None:
 
 
 @contextmanager
-def _polars_errors() -> Iterator[None]:
+def polars_errors() -> Iterator[None]:
+    """Turn errors of Polars into ValueError."""
     import polars as pl
 
     try:

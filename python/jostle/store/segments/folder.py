@@ -65,6 +65,8 @@ class Segment:
         Table of series → first row of each run, and the end of the last one.
     versions
         Versions of the packages that wrote it.
+    has_measures
+        Whether it has measures with the names of this version.
     """
 
     folder: Path
@@ -72,6 +74,7 @@ class Segment:
     made_by: tuple[tuple[str, str], ...]
     begins: Mapping[str, tuple[int, ...]]
     versions: Mapping[str, str]
+    has_measures: bool
 
     @property
     def name(self) -> str:
@@ -95,6 +98,17 @@ class Segment:
         """Return the specifications (`spec`) and summaries (`summary`) of its runs."""
         rows = range(len(self.runs), len(self.runs) + 1)
         return parquet_files.lists(self.path(RUNS), ("spec", "summary"), rows=rows)
+
+    def measures(self, keys: Sequence[str]) -> pl.DataFrame:
+        """Read some measures, with run, scope, name and phase; those of later versions are null."""
+        import polars as pl
+
+        heads = ("run", "scope", "name", "phase")
+        known = self.schema(MEASURES)
+        found = self.read(MEASURES, [*heads, *(key for key in keys if key in known)])
+        numbers = (pl.col(key) if key in known else pl.lit(None).alias(key) for key in keys)
+        with parquet_files.polars_errors():
+            return found.select(*heads, *(number.cast(pl.Float64) for number in numbers))
 
     def read(self, table: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Read one of its tables; see `parquet_files.read`."""
@@ -251,6 +265,7 @@ def _segment(folder: Path, manifest: Mapping[str, Any]) -> Segment:
         tuple(made_by),
         begins,
         {str(name): str(version) for name, version in manifest["versions"].items()},
+        manifest["format"] == FORMAT and MEASURES in there,
     )
 
 

@@ -17,7 +17,7 @@ from jostle.errors import StoreError, brief
 from jostle.store.disk import DamagedError, store_error
 from jostle.store.segments import folder, index
 from jostle.store.segments.folder import Segment
-from jostle.store.segments.packing import RUNS
+from jostle.store.segments.packing import MEASURES, RUNS
 from jostle.store.summary_check import is_summary_of
 
 if TYPE_CHECKING:
@@ -299,19 +299,17 @@ class Segments:
             lambda found: sum(len(text or "") for text in chain(*found.values())),
         )
 
+    def measures(self, segment: Segment, keys: Sequence[str]) -> pl.DataFrame:
+        """Read some measures of all runs of a segment; see `table`."""
+        return _readable(segment, MEASURES, lambda: segment.measures(keys))
+
     def _cached(
         self, segment: Segment, name: str, read: Callable[[], T], size: Callable[[T], int]
     ) -> T:
         """Return a table from the cache, or else read it."""
         found: T | None = self._tables.get((segment.name, name))
         if found is None:
-            try:
-                found = read()
-            except FileNotFoundError:
-                raise
-            except (OSError, ValueError) as error:
-                text = f"segment {segment.name}: {name}.parquet cannot be read: "
-                raise StoreError(text + brief(str(error))) from error
+            found = _readable(segment, name, read)
             self._tables.keep((segment.name, name), found, size(found))
         return found
 
@@ -358,6 +356,25 @@ class SegmentRun:
     def run_id(self) -> str:
         """Name of the run."""
         return self._segment.runs[self._row]
+
+    @property
+    def segment(self) -> str:
+        """Name of the segment."""
+        return self._segment.name
+
+    @property
+    def has_measures(self) -> bool:
+        """Whether the segment has a table of measures with the names of this version."""
+        return self._segment.has_measures
+
+    def measure_table(self, keys: Sequence[str]) -> pl.DataFrame:
+        """Return run, scope, name, phase and `keys` of all runs of the segment."""
+        return self._read(lambda: self._segments.measures(self._segment, keys))
+
+    @property
+    def summary_text(self) -> str:
+        """The summary as canonical JSON, which is equal for equal summaries."""
+        return self._read(lambda: self._segments.texts(self._segment))["summary"][self._row]
 
     @property
     def summary(self) -> Mapping[str, Any]:
@@ -428,6 +445,17 @@ class SegmentRun:
                 raise StoreError(f"run {run} is no longer in {self._segments.root}") from error
             self._segment, self._row = again._segment, again._row
             return ask()
+
+
+def _readable(segment: Segment, name: str, read: Callable[[], T]) -> T:
+    """Read a table of a segment, and name it in errors."""
+    try:
+        return read()
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        text = f"segment {segment.name}: {name}.parquet cannot be read: "
+        raise StoreError(text + brief(str(error))) from error
 
 
 def _looked_up(root: Path, run: str) -> SegmentRun:
