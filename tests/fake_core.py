@@ -138,6 +138,14 @@ class FakeEngine:
             raise ValueError("link `bottleneck`: the queue is upside down")
         return _core.run(spec_json, cancelled, capture_folder)
 
+    def run_summary(
+        self,
+        spec_json: str,
+        cancelled: Callable[[], bool] | None = None,
+        make_controller: object = None,
+    ) -> str:
+        return self.run(spec_json, cancelled).summary
+
 
 def spec(  # noqa: PLR0917
     seed: int = 1,

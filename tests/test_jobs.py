@@ -23,8 +23,9 @@ from jostle.backends.kernel import KernelBackend
 from jostle.backends.registry import Option
 from jostle.errors import InputError, InterruptedRunError
 from jostle.kernel_images import Image
-from jostle.runner.job import CancelFlag, Job
+from jostle.runner.job import Batch, CancelFlag, Job
 from jostle.runner.session import Session
+from jostle.runner.spec_texts import SingleSpec
 from jostle.store.store import Store
 
 SCENARIO = """
@@ -165,7 +166,8 @@ def test_an_interruption_reaches_other_processes(tmp_path, processes, monkeypatc
 def test_a_job_is_not_run_by_another_engine():
     backend = SimBackend()
     spec = make_plan(1).runs[0].spec
-    job = Job(backend, ["sim-of-yesterday"], None, [spec], CancelFlag(), {})
+    batch = Batch(SingleSpec(spec), "sim-of-yesterday", [spec["seed"]])
+    job = Job(backend, None, [batch], CancelFlag(), [])
     (done,) = job().done
     assert done.record is None
     assert done.error.endswith("sim-of-yesterday where the run was planned")

@@ -31,7 +31,7 @@ class RunRecord:
 
     @property
     def summary(self) -> str:
-        """The measures per phase, as a JSON document."""
+        """The measures per phase, as canonical JSON."""
     @property
     def flows(self) -> dict[str, npt.NDArray[np.generic]]:
         """One row per interval and flow; `flow` is an index into the spec, `mode` is a code."""
@@ -529,6 +529,41 @@ def run(
         If a controller written in Python failed.
     RuntimeError
         If the simulator failed because of a bug. The message contains all data to reproduce it.
+    """
+
+def run_summary(
+    spec_json: str,
+    cancelled: Callable[[], Any] | None = None,
+    make_controller: Callable[[str, Mapping[str, Any], int], object] | None = None,
+    libraries: Mapping[str, str | PathLike[str]] | None = None,
+) -> str:
+    """Run a RunSpec without a capture; return its summary alone, as canonical JSON; see `run`."""
+
+def measure_columns(
+    summaries: Sequence[str], scope: str, within: Sequence[str], beside: Sequence[str]
+) -> tuple[dict[str, npt.NDArray[np.uint32]], list[str | None], dict[str, npt.NDArray[np.float64]]]:
+    """Take the measures of a scope out of summaries.
+
+    Parameters
+    ----------
+    summaries
+        The summaries, one per run.
+    scope
+        `flow`, `group`, `link` or `run`.
+    within, beside
+        Keys of measures per phase, and of measures of the complete run.
+
+    Returns
+    -------
+    tuple
+        A row per run, flow (or group, link, run) and phase: its run, name, controller and phase as
+        numbers; the words to which the last three refer, of which the first is None; and the values
+        of the keys by key, NaN if there is none.
+
+    Raises
+    ------
+    ValueError
+        If a text is no summary.
     """
 
 def check(spec_json: str) -> None:

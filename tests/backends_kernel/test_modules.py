@@ -32,6 +32,7 @@ from jostle.kernel_images.controller_modules import (
 )
 from jostle.kernel_images.module_build import ModuleError
 from jostle.runner.job import CancelFlag, Job
+from jostle.runner.spec_texts import SingleSpec
 from jostle.safe_io import code_consent
 from jostle.safe_io.code_consent import ConsentError, admit
 from jostle.scenario import ScenarioError, load_text
@@ -248,7 +249,7 @@ def test_workers_get_the_module_with_the_job(
 ) -> None:
     stop = CancelFlag()
     sent = tmp_path / "job"
-    sent.write_bytes(pickle.dumps(Job.of(backend, None, [spec_of()], stop)))
+    sent.write_bytes(pickle.dumps(Job.of(backend, None, [(SingleSpec(spec_of()), 1)], stop)))
     program = (
         "import pickle, sys; job = pickle.loads(open(sys.argv[1], 'rb').read()); "
         "(one,) = job().done; assert one.error is None, one.error; "

@@ -145,9 +145,7 @@ def test_a_bottleneck_has_a_way_back_without_links() -> None:
 
 
 def test_copies_share_a_tunnel_and_routes_change_with_it() -> None:
-    changed = LINKS.replace(
-        'source = {', 'routes = [{ at = "5 s", path = ["lan"] }]\nsource = {'
-    )
+    changed = LINKS.replace("source = {", 'routes = [{ at = "5 s", path = ["lan"] }]\nsource = {')
     spec = spec_of(changed + INSIDE + "count = 2\n")
     assert [flow["path"] for flow in spec["flows"]] == [[1], [3], [3], [2]]
     assert spec["flows"][0]["routes"] == [{"at_ns": 5 * 10**9, "path": [0], "reverse_path": [2]}]
@@ -217,7 +215,7 @@ def test_tunnels_and_the_flows_inside_have_measures(transport: str, tmp_path: Pa
         'pacing = "fq"\nnic_rate = "50 Mbit/s"\nreceiver_gro = true\nrtt = "80 ms"',
         'controller = "none"\nsource = { kind = "ping", size = "20 B", period = "50 ms" }',
         'controller = "none"\nsource = { kind = "cbr", codec = "g711" }',
-        "receiver = \"optimistic_acking\"",
+        'receiver = "optimistic_acking"',
         'direction = "up"\ncount = 2\nafter = "first"',
     ],
 )
@@ -236,7 +234,8 @@ def test_every_kind_of_flow_runs_inside(inside: str, transport: str, tmp_path: P
     file.write_text(line + carrier + first + own + inside + "\n")
     flows = {row["flow"]: row for row in api.run(file).flows.iter_rows(named=True)}
     delivered = [row["throughput_bps"] for name, row in flows.items() if name.startswith("web")]
-    assert delivered and all(delivered)
+    assert delivered
+    assert all(delivered)
     assert flows["first"]["completion_time_s"] is not None
 
 

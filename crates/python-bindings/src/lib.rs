@@ -1,12 +1,14 @@
 //! The Python module `jostle._core`: runs simulations without the GIL, passes their time series to
 //! NumPy without copying, and exposes the registries.
 
+mod canonical_json;
 mod controller;
 mod controller_library;
 #[cfg(target_os = "linux")]
 mod emulator;
 mod episodes;
 mod impairments;
+mod measure_columns;
 mod packet_ring;
 mod pcap_analysis;
 mod policy;
@@ -65,6 +67,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::find_problem, module)?)?;
     module.add_function(wrap_pyfunction!(run::constant_service, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(run::run_summary, module)?)?;
+    module.add_function(wrap_pyfunction!(measure_columns::measure_columns, module)?)?;
     module.add_function(wrap_pyfunction!(toml_lines::toml_lines, module)?)?;
     module.add_function(wrap_pyfunction!(impairments::draw_impairments, module)?)?;
     Ok(())

@@ -19,7 +19,7 @@ use pyo3::exceptions::{PyException, PyMemoryError, PyRuntimeError, PyValueError}
 use pyo3::prelude::*;
 
 use crate::controller::{self, ControllerError, ControllerFailure};
-use crate::run_record::RunRecord;
+use crate::run_record::{RunRecord, summary_text};
 
 create_exception!(jostle._core, CancelledError, PyException, "A run was cancelled before its end.");
 
@@ -137,14 +137,38 @@ pub fn run(
     make_controller: Option<Py<PyAny>>,
     libraries: Option<BTreeMap<String, PathBuf>>,
 ) -> PyResult<RunRecord> {
+    let own = (make_controller, Libraries::new(libraries.unwrap_or_default()));
+    RunRecord::new(py, record_of(py, spec_json, cancelled, capture_folder, own)?)
+}
+
+/// Runs a RunSpec without a capture, and returns its summary alone as canonical JSON; see `run`.
+#[pyfunction]
+#[pyo3(signature = (spec_json, cancelled=None, make_controller=None, libraries=None))]
+pub fn run_summary(
+    py: Python<'_>,
+    spec_json: &str,
+    cancelled: Option<Py<PyAny>>,
+    make_controller: Option<Py<PyAny>>,
+    libraries: Option<BTreeMap<String, PathBuf>>,
+) -> PyResult<String> {
+    let own = (make_controller, Libraries::new(libraries.unwrap_or_default()));
+    summary_text(&record_of(py, spec_json, cancelled, None, own)?.summary)
+}
+
+fn record_of(
+    py: Python<'_>,
+    spec_json: &str,
+    cancelled: Option<Py<PyAny>>,
+    capture_folder: Option<PathBuf>,
+    (make_controller, libraries): (Option<Py<PyAny>>, Libraries),
+) -> PyResult<jostle_metrics::RunRecord> {
     let spec = parse(spec_json)?;
-    let libraries = Libraries::new(libraries.unwrap_or_default());
     // Ignored if the spec does not request a capture.
     let capture_folder = capture_folder.filter(|_| spec.capture.is_some());
     if spec.capture.is_some() && capture_folder.is_none() {
         return Err(PyValueError::new_err("`capture` needs a folder for its files"));
     }
-    let record = py.detach(|| {
+    py.detach(|| {
         let watch = CancellationCheck::new(cancelled);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let own = UserControllers { make: make_controller.as_ref(), libraries: &libraries };
@@ -158,8 +182,7 @@ pub fn run(
             Ok(Err(Failure::Room(error))) => Err(PyMemoryError::new_err(error.to_string())),
             Err(panic) => Err(bug(&spec, spec_json, panic.as_ref())),
         }
-    })?;
-    RunRecord::new(py, record)
+    })
 }
 
 /// Parses the specification of stored results: of a run, or of measurements without one.

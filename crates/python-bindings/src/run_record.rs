@@ -1,16 +1,20 @@
 //! Summary and time series of a run, for Python.
 
 use jostle_link::DropReason;
-use jostle_metrics::{AckTable, ControllerStateTable, FlowTable, LinkTable, TransferTable};
+use jostle_metrics::{
+    AckTable, ControllerStateTable, FlowTable, LinkTable, Summary, TransferTable,
+};
 use numpy::{Element, IntoPyArray};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::canonical_json::canonical;
+
 /// Summary and time series of a run.
 #[pyclass(frozen, module = "jostle._core")]
 pub struct RunRecord {
-    /// The measures per phase, as a JSON document.
+    /// The measures per phase, as canonical JSON.
     #[pyo3(get)]
     summary: String,
     /// One row per interval and flow.
@@ -39,10 +43,8 @@ pub struct RunRecord {
 impl RunRecord {
     /// Moves the columns of a record into NumPy arrays.
     pub fn new(py: Python<'_>, record: jostle_metrics::RunRecord) -> PyResult<Self> {
-        let summary = serde_json::to_string(&record.summary)
-            .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         Ok(Self {
-            summary,
+            summary: summary_text(&record.summary)?,
             modes: record.flows.modes.as_slice().to_vec(),
             quantities: record.internals.quantities.as_slice().to_vec(),
             flows: flows(py, record.flows)?,
@@ -52,6 +54,13 @@ impl RunRecord {
             transfers: record.transfers.map(|table| transfers(py, table)).transpose()?,
         })
     }
+}
+
+/// Returns a summary as canonical JSON.
+pub fn summary_text(summary: &Summary) -> PyResult<String> {
+    let text = serde_json::to_string(summary)
+        .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    canonical(&text).ok_or_else(|| PyRuntimeError::new_err("a summary is not compact JSON"))
 }
 
 /// A dictionary of columns, in the order of insertion.

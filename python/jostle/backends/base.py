@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -98,6 +98,11 @@ class RunRecord:
     def run_id(self) -> str:
         """Name of the run."""
         return run_id(self.spec, self.backend, self.backend_version)
+
+    @property
+    def summary_text(self) -> str:
+        """The summary as canonical JSON."""
+        return text_of(self.summary)
 
     @property
     def captures(self) -> Mapping[str, Path]:
@@ -211,6 +216,41 @@ def canonical_json(value: object) -> str:
     return _CANONICAL.encode(value)
 
 
+class JsonObject(Mapping[str, Any]):
+    """An object of canonical JSON, decoded when a value is asked for.
+
+    Parameters
+    ----------
+    text
+        Canonical JSON of an object.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @functools.cached_property
+    def _values(self) -> dict[str, Any]:
+        values: dict[str, Any] = json.loads(self.text)
+        return values
+
+    def __getitem__(self, key: str) -> Any:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __reduce__(self) -> tuple[type[JsonObject], tuple[str]]:
+        return JsonObject, (self.text,)
+
+
+def text_of(value: Mapping[str, Any]) -> str:
+    """Return an object as canonical JSON; one that has never been decoded stays as it is."""
+    return value.text if isinstance(value, JsonObject) else canonical_json(value)
+
+
 def run_id(spec: Spec, backend: str, backend_version: str) -> str:
     """Return the name of a run: 32 hexadecimal digits of a hash of spec, backend and version."""
     return named(canonical_json(spec), backend, backend_version)
@@ -218,12 +258,12 @@ def run_id(spec: Spec, backend: str, backend_version: str) -> str:
 
 def named(spec: str, backend: str, backend_version: str) -> str:
     """Return the name of a run whose spec is given as canonical JSON; see `run_id`."""
-    before, after = _around(backend, backend_version)
+    before, after = hashed_around(backend, backend_version)
     return hashlib.sha256(f"{before}{spec}{after}".encode()).hexdigest()[:32]
 
 
 @functools.lru_cache(maxsize=64)
-def _around(backend: str, backend_version: str) -> tuple[str, str]:
-    """Return the canonical JSON of the hashed object, before and after the spec."""
+def hashed_around(backend: str, backend_version: str) -> tuple[str, str]:
+    """Return the canonical JSON that is hashed for a run's name, before and after the spec."""
     before = f'{{"backend":{canonical_json(backend)},"spec":'
     return before, f',"version":{canonical_json(backend_version)}}}'

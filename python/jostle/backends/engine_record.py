@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from jostle.backends.base import RunRecord, Spec
+from jostle.backends.base import JsonObject, RunRecord, Spec
 from jostle.backends.capture_files import Captures
 from jostle.backends.record_tables import Table
 
@@ -15,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class EngineRecord(Protocol):
-    """Result of the engine: a JSON summary, and columns with NaN for missing values."""
+    """Result of the engine: a summary, and columns with NaN for missing values."""
 
     @property
     def summary(self) -> str:
-        """Measures, as a JSON document."""
+        """Measures, as canonical JSON."""
 
     @property
     def flows(self) -> Columns:
@@ -76,7 +75,7 @@ def run_record(
         spec=spec,
         backend=backend,
         backend_version=version,
-        summary=json.loads(record.summary),
+        summary=JsonObject(record.summary),
         tables=tables,
         wall_s=wall_s,
         captured=captured,

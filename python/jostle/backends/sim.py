@@ -51,6 +51,15 @@ class Engine(Protocol):
     ) -> EngineRecord:
         """Run one spec without holding the GIL."""
 
+    def run_summary(
+        self,
+        spec_json: str,
+        cancelled: Cancelled | None = None,
+        make_controller: MakeController | None = None,
+        libraries: Mapping[str, Path] | None = None,
+    ) -> str:
+        """Run one spec without captures; return its summary alone, as canonical JSON."""
+
     def find_problem(
         self, spec_json: str
     ) -> tuple[str | None, str, tuple[int, int, int] | None] | None:
@@ -129,7 +138,8 @@ def load_engine() -> Engine:
     missing = [
         name
         for name in (
-            "ENGINE_VERSION", "METRICS_VERSION", "run", "registry", "find_problem", "Series",
+            "ENGINE_VERSION", "METRICS_VERSION", "run", "run_summary", "registry", "find_problem",
+            "Series", "measure_columns",
             "draw_impairments", "record_of_samples", "toml_lines",
         )
         if not hasattr(engine, name)
@@ -148,6 +158,10 @@ def _check_quic(flow: FlowSpec) -> None:
     if other is not None:
         text = f'"{other["name"]}": programs need a kernel — run it with --backend kernel'
         raise InputError(f"flows.{flow['name']}.transport.implementation: {text}")
+
+
+def _has_python_controllers(spec: Spec) -> bool:
+    return any(is_python_controller(flow["controller"]["name"]) for flow in spec["flows"])
 
 
 class SimBackend:
@@ -196,7 +210,7 @@ class SimBackend:
 
         sent_bits = sum(map(peak_bps, spec["links"])) * spec["duration_ns"] / 1e9
         packet_bits = 8 * min(map(packet_bytes, spec["flows"]))
-        python = any(is_python_controller(flow["controller"]["name"]) for flow in spec["flows"])
+        python = _has_python_controllers(spec)
         per_s = _LEAST_PYTHON_PACKETS_PER_S if python else _LEAST_PACKETS_PER_S
         return _PATIENCE_S + sent_bits / packet_bits / per_s
 
@@ -216,14 +230,39 @@ class SimBackend:
         wall_s = time.perf_counter() - started
         return run_record(record, spec, self.name, self.version, wall_s=wall_s, captured=captured)
 
+    def run_summary(self, text: str, like: Spec, cancelled: Cancelled | None = None) -> str:
+        """Run the spec of a text; return its summary alone, as canonical JSON.
+
+        Parameters
+        ----------
+        text
+            A spec without captures, as canonical JSON.
+        like
+            The same spec, perhaps with another seed.
+        cancelled
+            See `Backend.run`.
+
+        Raises
+        ------
+        RunCancelledError
+            If `cancelled` returned true before the end.
+        """
+        refuse_in_simulator(like["flows"])
+        maker = create_controller if _has_python_controllers(like) else None
+        try:
+            return self._engine.run_summary(text, cancelled, maker, libraries(like))
+        except BaseException as error:
+            if cancelled is not None and cancelled():
+                raise RunCancelledError("stopped before its end") from error
+            raise
+
     def _run(
         self, spec: Spec, cancelled: Cancelled | None, folders: Sequence[Path]
     ) -> EngineRecord:
         refuse_in_simulator(spec["flows"])
         text = canonical_json(spec)
         folder = folders[0] if folders else None
-        python = any(is_python_controller(flow["controller"]["name"]) for flow in spec["flows"])
-        crates = libraries(spec)
+        python, crates = _has_python_controllers(spec), libraries(spec)
         if python or crates:
             make = create_controller if python else None
             return self._engine.run(text, cancelled, folder, make, crates)

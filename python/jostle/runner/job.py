@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
-from jostle.errors import JostleError
+from jostle.errors import JostleError, StoreError
 from jostle.kernel_images.controller_modules import PREFIX, is_kernel_controller, name_digest
 from jostle.quic.recipes import Programs
 from jostle.runner.hang_watchdog import HangWatchdog
 from jostle.safe_io.code_consent import ForeignCode, admit_all, admitted
 from jostle.safe_io.scratch_folder import TemporaryFolder
 from jostle.scenario.python_controllers.source_files import DIGEST
+from jostle.store.segments.packing import PackedRun
 
 if TYPE_CHECKING:
     from jostle.backends import Backend, RunRecord, Spec
+    from jostle.runner.spec_texts import SpecsOfSeeds
     from jostle.store.writer import Writer
 
-__all__ = ["CancelFlag", "Job", "JobOutcome", "RunOutcome"]
+__all__ = ["Batch", "CancelFlag", "Job", "JobOutcome", "RunOutcome"]
 
 _STOP = "stop"
 """File that exists after the user has cancelled the runs."""
@@ -111,6 +115,33 @@ class JobOutcome:
     storing_s: float
 
 
+@runtime_checkable
+class SummaryBackend(Protocol):
+    """A backend that can do without the records of runs whose series are not kept."""
+
+    def run_summary(self, text: str, like: Spec, cancelled: Callable[[], bool]) -> str:
+        """Run a spec, given as canonical JSON; return its summary; see `SimBackend`."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Runs whose specifications differ in what depends on the seed.
+
+    Attributes
+    ----------
+    specs
+        Specifications by seed.
+    version
+        Version of the backend for them, at the time of planning.
+    seeds
+        Seeds of the runs.
+    """
+
+    specs: SpecsOfSeeds
+    version: str
+    seeds: Sequence[int]
+
+
 @dataclass(frozen=True)
 class Job:
     """Runs that are carried out, and stored if there is a writer, when the job is called.
@@ -121,12 +152,10 @@ class Job:
     ----------
     backend
         Backend. Backends of the registry pickle as their parameters.
-    versions
-        Version of the backend for each run, at the time of planning.
     writer
         Writer to a store; without it runs are returned with all of their data.
-    specs
-        Specifications of the runs, which are carried out in order.
+    batches
+        The runs, which are carried out in order.
     stop
         Returns whether the runs are cancelled.
     foreign
@@ -136,9 +165,8 @@ class Job:
     """
 
     backend: Backend
-    versions: Sequence[str]
     writer: Writer | None
-    specs: Sequence[Spec]
+    batches: Sequence[Batch]
     stop: Callable[[], bool]
     foreign: Sequence[ForeignCode]
     watched: bool = False
@@ -148,17 +176,20 @@ class Job:
         cls,
         backend: Backend,
         writer: Writer | None,
-        specs: Sequence[Spec],
+        runs: Iterable[tuple[SpecsOfSeeds, int]],
         stop: CancelFlag,
         *,
         watched: bool = False,
     ) -> Job:
-        """Create a job from specifications."""
-        versions = [backend.version_of(spec) for spec in specs]
-        digests = {digest for spec in specs for digest in _foreign_digests(spec)}
+        """Create a job from specifications and seeds of runs."""
+        batches = []
+        for _, alike in groupby(runs, lambda run: id(run[0])):
+            (specs, *_), seeds = zip(*alike, strict=True)
+            batches.append(Batch(specs, backend.version_of(specs.like), seeds))
+        digests = {digest for one in batches for digest in _foreign_digests(one.specs.like)}
         known = map(admitted, sorted(digests))
         foreign = [code for code in known if code is not None]
-        return cls(backend, versions, writer, specs, stop, foreign, watched)
+        return cls(backend, writer, batches, stop, foreign, watched)
 
     def __call__(self) -> JobOutcome:
         """Carry out the runs; one that fails does not stop the others.
@@ -184,33 +215,62 @@ class Job:
 
     def _each(self, watch: HangWatchdog | None) -> list[RunOutcome]:
         done: list[RunOutcome] = []
-        for spec, version in zip(self.specs, self.versions, strict=True):
-            if self.stop():
-                break
-            if watch is not None:
-                watch.allow(self.backend.patience_s(spec))
-            done.append(self._run_spec(spec, version))
+        for batch in self.batches:
+            problem = self._problem(batch)
+            run = self._run_summary if self._needs_no_record(batch) else self._run_record
+            names = batch.specs.names(batch.seeds, self.backend.name, batch.version)
+            for seed, name in zip(batch.seeds, names, strict=True):
+                if self.stop():
+                    return done
+                if watch is not None:
+                    watch.allow(self.backend.patience_s(batch.specs.spec(seed)))
+                done.append(problem or _outcome(partial(run, batch, seed, name)))
         return done
 
-    def _run_spec(self, spec: Spec, version: str) -> RunOutcome:
+    def _needs_no_record(self, batch: Batch) -> bool:
+        return (
+            self.writer is not None
+            and self.writer.keep == "summary"
+            and batch.specs.like.get("capture") is None
+            and isinstance(self.backend, SummaryBackend)
+        )
+
+    def _problem(self, batch: Batch) -> RunOutcome | None:
+        """Return why a batch cannot be run here; None if it can."""
         try:
-            here = self.backend.version_of(spec)
+            here = self.backend.version_of(batch.specs.like)
         except JostleError as error:
             return RunOutcome(str(error))
-        if here != version:
-            return RunOutcome(
-                f"the backend `{self.backend.name}` is {here} here, and {version} where the "
-                "run was planned"
-            )
-        try:
-            record = self.backend.run(spec, self.stop)
-        except Exception as error:
-            return RunOutcome(str(error).strip() or type(error).__name__)
+        if here == batch.version:
+            return None
+        return RunOutcome(
+            f"the backend `{self.backend.name}` is {here} here, and {batch.version} where the "
+            "run was planned"
+        )
+
+    def _run_record(self, batch: Batch, seed: int, _name: str) -> RunRecord | None:
+        record = self.backend.run(batch.specs.spec(seed), self.stop)
         if self.writer is None:
-            return RunOutcome(record=record)
+            return record
         # The series of a large sweep do not fit into memory, so they are read from the store.
         self.writer.put(record)
-        return RunOutcome()
+        return None
+
+    def _run_summary(self, batch: Batch, seed: int, name: str) -> None:
+        text, backend = batch.specs.text(seed), cast("SummaryBackend", self.backend)
+        summary = backend.run_summary(text, batch.specs.like, self.stop)
+        run = PackedRun(name, self.backend.name, batch.version, seed, text, summary, {})
+        cast("Writer", self.writer).put(run)
+
+
+def _outcome(run: Callable[[], RunRecord | None]) -> RunOutcome:
+    """Return the outcome of a run; only errors of the store are raised."""
+    try:
+        return RunOutcome(record=run())
+    except StoreError:
+        raise
+    except Exception as error:
+        return RunOutcome(str(error).strip() or type(error).__name__)
 
 
 def _foreign_digests(spec: Spec) -> Iterator[str]:

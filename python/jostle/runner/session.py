@@ -7,9 +7,10 @@ import queue
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from jostle.backends import Backend, Run, run_id
+from jostle.backends import Backend, Run
 from jostle.errors import (
     InputError,
     InterruptedRunError,
@@ -23,6 +24,7 @@ from jostle.runner.batch_size import BatchSizer
 from jostle.runner.executors import PreparedExecutor, is_lost
 from jostle.runner.job import CancelFlag, Job, JobOutcome, RunOutcome
 from jostle.runner.progress import Progress
+from jostle.runner.spec_texts import PlanTexts
 from jostle.runner.worker_liveness import WorkerLivenessMonitor
 from jostle.store.quarantine import quarantine
 from jostle.store.segments.packing import Keep
@@ -168,16 +170,13 @@ class Session:
             plan = plan.repeated(more)
 
     def _entries(self, plan: RunPlan) -> list[_PlanEntry]:
-        """Return the runs of a plan, which creates its runs on demand."""
-        backend = self.backend
-        return [
-            _PlanEntry(
-                run.condition,
-                run.seed,
-                run_id(run.spec, backend.name, backend.version_of(run.spec)),
-            )
-            for run in plan.runs
-        ]
+        """Return the runs of a plan."""
+        entries = []
+        for condition, specs, seeds in PlanTexts(plan).conditions():
+            version = self.backend.version_of(specs.like)
+            names = specs.names(seeds, self.backend.name, version)
+            entries += map(_PlanEntry, repeat(condition), seeds, names)
+        return entries
 
     def _splits_conditions(self, plan: RunPlan) -> bool:
         """Whether runs of one condition may belong to several shards.
@@ -301,6 +300,7 @@ class _Work:
         self._watched: bool = getattr(session.executor, "restarts_workers", False)
         self._writer = writer
         self._plan = plan
+        self._texts = PlanTexts(plan)
         self._wanted = wanted
         self._progress = progress
         self._attention = WorkerLivenessMonitor(session.executor, progress)
@@ -340,8 +340,8 @@ class _Work:
             self._writer.flush()
 
     def _submit(self, names: Sequence[str], *, suspected: bool = False) -> None:
-        specs = [self._plan.runs[self._wanted[name]].spec for name in names]
-        job = Job.of(self._backend, self._writer, specs, self.stop, watched=self._watched)
+        runs = [self._texts.at(self._wanted[name]) for name in names]
+        job = Job.of(self._backend, self._writer, runs, self.stop, watched=self._watched)
         future = self._executor.submit(job)
         self._futures[future] = names
         self._alone = suspected

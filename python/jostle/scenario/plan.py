@@ -15,7 +15,7 @@ from jostle.scenario.ecn_check import flows_without_ecn_marking
 from jostle.scenario.resolve.run_spec_builder import RunSpecTemplate
 from jostle.scenario.stopping_rule import Until
 
-__all__ = ["MOST_RUNS", "Condition", "PlannedRun", "RunPlan"]
+__all__ = ["MOST_RUNS", "Condition", "PlannedRun", "RunPlan", "TemplateRuns"]
 
 MOST_RUNS: Final = 1_000_000
 """Maximum number of runs of a plan. The measures of a million runs need several gigabytes."""
@@ -79,7 +79,7 @@ class PlannedRun:
 
 
 @dataclass(frozen=True)
-class _Runs(Sequence[PlannedRun]):
+class TemplateRuns(Sequence[PlannedRun]):
     """The runs of some conditions, created on access.
 
     Parameters
@@ -116,12 +116,16 @@ class _Runs(Sequence[PlannedRun]):
     def __getitem__(self, at: int | slice) -> PlannedRun | tuple[PlannedRun, ...]:
         if isinstance(at, slice):
             return tuple(self[index] for index in range(len(self))[at])
+        condition, template, seed = self.place(at)
+        return PlannedRun(condition, seed, template.run(seed, self.title))
+
+    def place(self, at: int) -> tuple[int, RunSpecTemplate, int]:
+        """Return condition, template and seed of a run."""
         place = range(len(self))[at]
         position = bisect.bisect_right(self.ends, place)
         number = place - self.ends[position] + self.repeats[position]
         condition, template = self.templates[position]
-        seed = self.seed + number
-        return PlannedRun(condition, seed, template.run(seed, self.title))
+        return condition, template, self.seed + number
 
 
 @dataclass(frozen=True)
@@ -176,12 +180,12 @@ class RunPlan:
             conditions = f" of {len(templates)} conditions" if len(templates) > 1 else ""
             raise ValueError(f"repeats: {repeats}{conditions} are too many runs — at most {most}")
         made = tuple((condition.index, template) for condition, template in templates)
-        runs = _Runs(title, made, (repeats,) * len(made), seed)
+        runs = TemplateRuns(title, made, (repeats,) * len(made), seed)
         return cls(title, tuple(condition for condition, _ in templates), runs)
 
     def first_run_of_each_condition(self) -> Iterator[PlannedRun]:
         """Return the first run of each condition."""
-        if isinstance(self.runs, _Runs):
+        if isinstance(self.runs, TemplateRuns):
             counts = self.runs.repeats
             firsts = (end - n for end, n in zip(self.runs.ends, counts, strict=True))
             return (self.runs[at] for at in firsts)
@@ -190,7 +194,7 @@ class RunPlan:
 
     def repeats_of(self, condition: int) -> int:
         """Return the number of runs of the condition at a position."""
-        if isinstance(self.runs, _Runs):
+        if isinstance(self.runs, TemplateRuns):
             return self.runs.repeats[condition]
         return sum(planned.condition == condition for planned in self.runs)
 
@@ -203,7 +207,7 @@ class RunPlan:
             If there are more than `MOST_RUNS` runs, or the plan's runs were not created from
             templates.
         """
-        if not isinstance(self.runs, _Runs):
+        if not isinstance(self.runs, TemplateRuns):
             raise ValueError("the runs of this plan are all there are")
         counts = tuple(repeats.get(at, n) for at, n in enumerate(self.runs.repeats))
         if sum(counts) > MOST_RUNS:
@@ -228,7 +232,7 @@ class RunPlan:
         place = {index: position for position, index in enumerate(kept)}
         left = tuple(Condition(place[index], self.conditions[index]) for index in kept)
         runs: Sequence[PlannedRun]
-        if isinstance(self.runs, _Runs):
+        if isinstance(self.runs, TemplateRuns):
             templates = ((place[at], one) for at, one in self.runs.templates if at in place)
             counts = zip(self.runs.templates, self.runs.repeats, strict=True)
             repeats = tuple(n for (at, _), n in counts if at in place)

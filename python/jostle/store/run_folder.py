@@ -154,7 +154,7 @@ def fill(folder: OpenFolder, record: RunRecord) -> None:
 def _files(record: RunRecord, captures: Mapping[str, str]) -> dict[str, bytes]:
     contents = {
         "spec.json": json_bytes(record.spec),
-        "summary.json": json_bytes(record.summary),
+        "summary.json": json_bytes(dict(record.summary)),
         "provenance.json": json_bytes(_provenance(record)),
     }
     for name in TABLES:

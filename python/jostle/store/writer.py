@@ -58,7 +58,7 @@ class Writer:
     def __reduce__(self) -> tuple[Callable[[Store, Keep], Writer], tuple[Store, Keep]]:
         return _elsewhere, (self.store, self.keep)
 
-    def put(self, record: RunRecord) -> None:
+    def put(self, finished: RunRecord | PackedRun) -> None:
         """Add a run, which may be written later together with others.
 
         Raises
@@ -66,10 +66,13 @@ class Writer:
         StoreError
             When runs cannot be stored.
         """
-        if record.captured is not None:
-            self.store.put(record)
+        if isinstance(finished, PackedRun):
+            run = finished
+        elif finished.captured is not None:
+            self.store.put(finished)
             return
-        run = packed(record, self.keep)
+        else:
+            run = packed(finished, self.keep)
         with self._lock:
             if not self._waiting:
                 self._first_s = self._clock()

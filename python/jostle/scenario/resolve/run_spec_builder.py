@@ -129,11 +129,13 @@ class RunSpecTemplate:
                 for at, link in enumerate(self.spec["links"])
             ]
         if self.start_jitter_ns:
-            spec["flows"] = [
-                {**flow, "start_ns": flow["start_ns"] + self._drawn(flow["name"], seed)}
-                for flow in self.spec["flows"]
-            ]
+            starts = zip(self.spec["flows"], self.starts_ns(seed), strict=True)
+            spec["flows"] = [{**flow, "start_ns": start_ns} for flow, start_ns in starts]
         return spec
+
+    def starts_ns(self, seed: int) -> list[int]:
+        """Return the start of each flow for a seed."""
+        return [flow["start_ns"] + self._drawn(flow["name"], seed) for flow in self.spec["flows"]]
 
     def _drawn(self, flow: str, seed: int) -> int:
         """Return a start uniform in 0 … jitter (inclusive) that depends on seed and name only.

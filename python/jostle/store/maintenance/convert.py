@@ -75,7 +75,6 @@ def _packed(run: StoredRun) -> PackedRun:
         seed=run.spec["seed"],
         spec=canonical_json(run.spec),
         summary=canonical_json(run.summary),
-        told=run.summary,
         tables=tables,
     )
 

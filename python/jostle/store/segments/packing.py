@@ -10,13 +10,13 @@ Runs are in the order of their names, so that the same runs give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.backends import canonical_json
-from jostle.backends.base import named
+from jostle.backends.base import named, text_of
 from jostle.backends.record_tables import TABLES, Table, spelled
 from jostle.results.measures import measures
 
@@ -45,8 +45,6 @@ class PackedRun:
         As canonical JSON.
     seed
         Seed of the specification.
-    told
-        The summary.
     tables
         By name; empty if they are not kept.
     """
@@ -57,13 +55,13 @@ class PackedRun:
     seed: int
     spec: str
     summary: str
-    told: Mapping[str, Any]
     tables: Mapping[str, Table | pl.DataFrame]
 
     @property
     def size_bytes(self) -> int:
         """Approximate size in memory."""
         tables = sum(_size(table) for table in self.tables.values())
+        # Its measures as columns take several times as much as their text.
         return len(self.spec) + 8 * len(self.summary) + tables
 
     @property
@@ -82,8 +80,7 @@ def packed(record: RunRecord, keep: Keep) -> PackedRun:
         backend_version=record.backend_version,
         seed=record.spec["seed"],
         spec=spec,
-        summary=canonical_json(record.summary),
-        told=record.summary,
+        summary=text_of(record.summary),
         tables={} if keep == "summary" else tables,
     )
 
@@ -133,46 +130,31 @@ def _measures(runs: Sequence[PackedRun]) -> pl.DataFrame:
     """Return all measures; a value of the complete run is repeated in the rows of all phases."""
     import polars as pl
 
+    from jostle import _core
+
     every = dict.fromkeys(key for scope in SCOPES for keys in _keys(scope) for key in keys)
+    names, seeds = (
+        [run.name for run in runs],
+        pl.Series([run.seed for run in runs], dtype=pl.UInt64),
+    )
+    texts = [run.summary for run in runs]
     parts = []
     for scope in SCOPES:
-        within, beside = _keys(scope)
-        heads: dict[str, list[Any]] = {
-            "run": [], "seed": [], "scope": [], "name": [], "controller": [], "phase": [],
-        }  # fmt: skip
-        values: dict[str, list[Any]] = {key: [] for key in (*within, *beside)}
-        for run in runs:
-            for name, controller, phase, entry, measured in _entries(run.told, scope):
-                head = (run.name, run.seed, scope, name, controller, phase)
-                for words, value in zip(heads.values(), head, strict=True):
-                    words.append(value)
-                for key in within:
-                    values[key].append(measured.get(key))
-                for key in beside:
-                    values[key].append(entry.get(key))
-        types = {"seed": pl.UInt64}
-        made = [pl.Series(k, v, dtype=types.get(k, pl.String)) for k, v in heads.items()]
+        heads, words, values = _core.measure_columns(texts, scope, *_keys(scope))
         rows = len(heads["run"])
+        made = [
+            spelled("run", heads["run"], names),
+            seeds.gather(heads["run"]).alias("seed"),
+            pl.Series("scope", [scope]).new_from_index(0, rows),
+            *(spelled(head, heads[head], words) for head in ("name", "controller", "phase")),
+        ]
         for key in every:
             if key in values:
-                made.append(pl.Series(key, values[key], dtype=pl.Float64, strict=False))
+                made.append(pl.Series(key, values[key], dtype=pl.Float64, nan_to_null=True))
             else:
                 made.append(pl.Series(key, [None], dtype=pl.Float64).new_from_index(0, rows))
         parts.append(pl.DataFrame(made))
     return pl.concat(parts)
-
-
-def _entries(
-    summary: Mapping[str, Any], scope: str
-) -> Iterator[tuple[str | None, str | None, str, Mapping[str, Any], Mapping[str, Any]]]:
-    """Yield name, controller, phase, values of the complete run, and values of the phase."""
-    if scope == "run":
-        for phase, fairness in sorted(summary["fairness"].items()):
-            yield None, None, phase, {}, {**fairness, **summary["totals"].get(phase, {})}
-        return
-    for entry in summary.get(f"{scope}s", ()):
-        for phase, measured in sorted(entry["phases"].items()):
-            yield entry["name"], entry.get("controller"), phase, entry, measured
 
 
 def _series(runs: Sequence[PackedRun], kind: str) -> pl.DataFrame:

@@ -1,0 +1,216 @@
+"""Measures of many runs as columns: the same values as from summaries, in every kind of results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jostle
+import polars as pl
+import pytest
+from jostle.backends import Run, canonical_json
+from jostle.errors import StoreError
+from jostle.results import measure_columns
+from jostle.results.finished_runs import ConditionRun, FinishedRuns
+from jostle.results.measure_samples import samples
+from jostle.results.measures import measures
+from jostle.results.tables import View, phase_tables
+from jostle.store.maintenance.compaction import compact_store
+from jostle.store.segments import folder as segment_folders
+from jostle.store.store import Store
+
+NETWORK = """
+duration = "3 s"
+sampling_interval = "100 ms"
+[bottleneck]
+rate = "4 Mbit/s"
+queue = { kind = "drop_tail", limit = "1 BDP" }
+"""
+BULK = """
+[phases]
+late = ["1 s", "3 s"]
+[[flows]]
+name = "bulk"
+count = 3
+controller = "cubic"
+rtt = "40 ms"
+start_jitter = "20 ms"
+[[flows]]
+name = "alone"
+controller = "bbr"
+rtt = "40 ms"
+"""
+TRAFFIC = """
+[[flows]]
+name = "pages"
+controller = "cubic"
+rtt = "40 ms"
+start_jitter = "20 ms"
+source = { kind = "request_response", size = "20 kB", think_time = "50 ms" }
+[[flows]]
+name = "download"
+count = 4
+controller = "cubic"
+rtt = "40 ms"
+size = "200 kB"
+[[flows]]
+name = "late"
+controller = "cubic"
+rtt = "40 ms"
+start = "2900 ms"
+size = "9 MB"
+[[flows]]
+name = "ping"
+controller = "none"
+rtt = "40 ms"
+source = { kind = "ping", size = "64 B", period = "100 ms" }
+"""
+GRID = """
+[grid]
+"flows.alone.count" = [0, 1]
+"""
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make columns of however few runs."""
+    monkeypatch.setattr(measure_columns, "_LEAST_FLOWS", 1)
+
+
+def results_of(text: str, store: Path, level: str = "summary") -> jostle.ResultSet:
+    path = store.parent / "scenario.toml"
+    path.write_text(text)
+    return jostle.run(path, store=store, keep=level)
+
+
+def without_columns(results: FinishedRuns) -> FinishedRuns:
+    """The same runs with their summaries in memory."""
+
+    class InMemory:
+        def __init__(self, run: Run) -> None:
+            self.run_id, self.spec, self.summary = run.run_id, run.spec, run.summary
+
+    runs = [ConditionRun(r.condition, r.seed, InMemory(r.run)) for r in results.results]
+    return FinishedRuns(
+        results.title,
+        results.backend,
+        results.backend_version,
+        conditions=results.conditions,
+        results=runs,
+        failures=results.failures,
+    )
+
+
+def rows(results: FinishedRuns, name: str, each: bool) -> list[tuple[object, ...]]:
+    return [
+        (
+            one.condition,
+            dict(one.place),
+            one.seeds,
+            [None if value is None else float(value) for value in one.values],
+            [tuple(run) for run in one.flows],
+            one.group,
+            one.single,
+            one.missing,
+            one.spread,
+            one.estimate(),
+        )
+        for one in samples(results, name, each=each)
+    ]
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("text", [BULK, BULK + GRID, TRAFFIC], ids=["bulk", "grid", "traffic"])
+def test_values_are_those_of_summaries(text: str, tmp_path: Path) -> None:
+    results = results_of("repeats = 3" + NETWORK + text, tmp_path / "store")
+    other = without_columns(results)
+    assert results.measure_columns is not None
+    assert other.measure_columns is None
+    present = 0
+    for name, one in measures().items():
+        if one.tabled:
+            for each in (False, True):
+                found = rows(results, name, each)
+                assert found == rows(other, name, each), name
+                present += any(value is not None for row in found for value in row[3])
+    assert present > 60
+    for phase in results.phases:
+        for view in (View(), View(each=True)):
+            assert phase_tables(results, phase.name, view) == phase_tables(other, phase.name, view)
+
+
+@pytest.mark.usefixtures("few")
+def test_runs_in_memory_and_in_folders_have_no_columns(tmp_path: Path) -> None:
+    path = tmp_path / "scenario.toml"
+    path.write_text(NETWORK + BULK)
+    assert jostle.run(path, store=False).measure_columns is None
+    path.write_text("capture = true" + NETWORK + BULK)
+    assert jostle.run(path, store=tmp_path / "store").measure_columns is None
+
+
+def test_few_runs_have_no_columns(tmp_path: Path) -> None:
+    assert results_of(NETWORK + BULK, tmp_path / "store").measure_columns is None
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("column", ["name", "throughput_bps", "phase"])
+def test_a_table_of_other_measures_is_an_error(
+    column: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = results_of("repeats = 2" + NETWORK + BULK, tmp_path / "store")
+    read = segment_folders.Segment.read
+    monkeypatch.setattr(
+        segment_folders.Segment,
+        "read",
+        lambda *given: read(*given).with_columns(pl.lit("other").alias(column)),
+    )
+    with pytest.raises(StoreError, match=r"segment .*measures"):
+        samples(results, "throughput")
+
+
+@pytest.mark.usefixtures("few")
+def test_later_measures_have_no_value_in_a_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = results_of(NETWORK + BULK, tmp_path / "store")
+    schema = segment_folders.Segment.schema
+    monkeypatch.setattr(
+        segment_folders.Segment,
+        "schema",
+        lambda *given: {k: v for k, v in schema(*given).items() if k != "throughput_bps"},
+    )
+    assert {one.values[0] for one in samples(results, "throughput")} == {None}
+    assert None not in {one.values[0] for one in samples(results, "goodput")}
+
+
+@pytest.mark.usefixtures("few")
+def test_segments_may_be_merged_between_lookup_and_table(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    for repeats in (1, 2, 3):
+        results = results_of(f"repeats = {repeats}" + NETWORK + BULK, store)
+    expected = rows(without_columns(results), "throughput", each=False)
+    assert len(list((store / "segments").iterdir())) == 3
+    compact_store(Store(store))
+    assert len(list((store / "segments").iterdir())) == 1
+    assert rows(results, "throughput", each=False) == expected
+
+
+@pytest.mark.usefixtures("few")
+def test_segments_of_the_first_format_are_read_by_summaries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = rows(results_of(NETWORK + BULK, tmp_path / "store"), "throughput", each=False)
+    monkeypatch.setattr(segment_folders, "FORMAT", "jostle.segment/1")
+    (tmp_path / "old").mkdir()
+    results_of(NETWORK + BULK, tmp_path / "old" / "store")
+    monkeypatch.undo()
+    monkeypatch.setattr(measure_columns, "_LEAST_FLOWS", 1)
+    results = results_of(NETWORK + BULK, tmp_path / "old" / "store")
+    assert results.measure_columns is None
+    assert rows(results, "throughput", each=False) == expected
+
+
+@pytest.mark.parametrize("text", [BULK, TRAFFIC], ids=["bulk", "traffic"])
+def test_summaries_of_the_engine_are_canonical(text: str, tmp_path: Path) -> None:
+    (one,) = results_of(NETWORK + text, tmp_path / "store").results
+    assert one.run.summary_text == canonical_json(json.loads(one.run.summary_text))
