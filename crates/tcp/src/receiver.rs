@@ -262,8 +262,9 @@ impl Receiver {
         if data.tsval_ms + PAWS_WINDOW_MS < self.echo_ms {
             return self.on_stale(data.number);
         }
-        // RFC 7323 §4.3: the timestamp of the segment that advances the left edge is echoed.
-        if data.number <= self.acked {
+        // RFC 7323 §4.3: the timestamp of the segment that advances the left edge is echoed. A segment
+        // that ends before it is out of the window (`tcp_input.c::tcp_sequence`) and changes nothing.
+        if (self.acked.saturating_sub(1)..=self.acked).contains(&data.number) {
             self.echo_ms = self.echo_ms.max(data.tsval_ms);
         }
         if data.number >= self.window.end() && self.refuses(data.number) {

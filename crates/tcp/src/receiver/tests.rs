@@ -331,6 +331,19 @@ fn a_segment_from_before_the_last_echo_is_dropped() {
     assert_eq!((copy.bytes, copy.ack.unwrap().tsecr_ms), (0, 101));
 }
 
+/// RFC 9293 §3.10.7.4: a copy that ends before the left edge is not acceptable, and its timestamp is
+/// not stored. Originals that a longer path delays are then not older than it.
+#[test]
+fn a_copy_of_acknowledged_data_does_not_advance_the_clock() {
+    let (mut receiver, next) = settled();
+    stamped(&mut receiver, 20_000, next, 50);
+    let ack = stamped(&mut receiver, 20_001, next + 1, 51).ack.unwrap();
+    assert_eq!(ack.number, next + 2);
+    let copy = stamped(&mut receiver, 20_002, next, 100).ack.unwrap();
+    assert_eq!((copy.number, copy.tsecr_ms), (next + 2, 50));
+    assert_eq!(stamped(&mut receiver, 20_003, next + 2, 52).bytes, 1448);
+}
+
 /// `ICSK_ACK_PUSHED`: the application reads to the end, and that is told.
 #[test]
 fn the_end_of_a_message_is_acknowledged_at_once() {

@@ -6,8 +6,8 @@ use jostle_controllers::slow_start::Standard;
 use jostle_units::RandomStream;
 
 use super::*;
-use crate::segment::{AckTag, TimestampClock};
 use crate::segment::test_support::{ack, data};
+use crate::segment::{AckTag, TimestampClock};
 
 fn at_ms(ms: u64) -> Time {
     Time::from_ns(ms * 1_000_000)
