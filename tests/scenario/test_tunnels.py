@@ -221,10 +221,10 @@ def test_tunnels_and_the_flows_inside_have_measures(transport: str, tmp_path: Pa
 )
 def test_every_kind_of_flow_runs_inside(inside: str, transport: str, tmp_path: Path) -> None:
     """With losses, duplicates and reordering below, each flow delivers data."""
-    line = LINE.replace('"10 s"', '"5 s"').replace(
-        "[uplink]",
-        'loss = "1 %"\nfaults = { duplicate = "1 %", reorder = { probability = "2 %", late = "5 ms" }, corrupt = "1 %" }\n[uplink]',
-    )
+    reorder = '{ probability = "2 %", late = "5 ms" }'
+    faults = f'{{ duplicate = "1 %", reorder = {reorder}, corrupt = "1 %" }}'
+    line = LINE.replace('"10 s"', '"5 s"')
+    line = line.replace("[uplink]", f'loss = "1 %"\nfaults = {faults}\n[uplink]')
     carrier = tunnel(f'"{transport}"')
     if transport == "udp":
         carrier = carrier.replace('controller = "cubic"', 'controller = "none"')

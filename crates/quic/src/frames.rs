@@ -159,8 +159,7 @@ fn read_frame(
         0x1a | 0x1b => reader.skip(8)?,
         // DATAGRAM, to the end of the packet or with a length
         kind @ (0x30 | 0x31) => {
-            let length =
-                if kind == 0x31 { reader.varint()? } else { reader.rest.len() as u64 };
+            let length = if kind == 0x31 { reader.varint()? } else { reader.rest.len() as u64 };
             reader.skip(length)?;
             others.datagram_bytes += length;
         }

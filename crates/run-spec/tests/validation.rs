@@ -2,8 +2,7 @@
 
 use crate::common;
 use crate::common::{
-    S, dumbbell, everything, faulty, hosts, many, measured, pings, quic, receivers, routes,
-    tunnels,
+    S, dumbbell, everything, faulty, hosts, many, measured, pings, quic, receivers, routes, tunnels,
 };
 use jostle_run_spec::RunSpec;
 use serde_json::{Value, json};

@@ -130,7 +130,7 @@ impl<S: EventSink> LinkObserver<Body> for LinkProbe<'_, S> {
 
     #[cold]
     fn duplicated(&mut self, now: Time, copy: &mut SimPacket) {
-        copy.transport.copy_payload(self.payloads);
+        self.payloads.copy_of(&mut copy.transport);
         let place = copy.transport.datagram_place();
         if let Some(carried) = place.and_then(|place| self.payloads.carried(place)) {
             self.sink.duplicated(now, carried.link, carried.packet.connection);
@@ -486,11 +486,9 @@ pub(crate) fn emit_packet_event<S: EventSink>(
         }
         Body::Quic(datagram) => (EndpointRole::Sender, datagram.place),
         Body::QuicBack(datagram) => (EndpointRole::Receiver, datagram.place),
-        Body::Ping(_)
-        | Body::Echo(_)
-        | Body::OneWay(_)
-        | Body::Tunnelled(_)
-        | Body::Request(_) => return,
+        Body::Ping(_) | Body::Echo(_) | Body::OneWay(_) | Body::Tunnelled(_) | Body::Request(_) => {
+            return;
+        }
     };
     sink.datagram(now, connection, end, &Datagram { from, ecn, payload: payloads.get(place) });
 }
@@ -510,7 +508,7 @@ fn drop_payload<S: EventSink>(
                 lose_carried(sink, payloads, now, &carried);
             }
         }
-        None => packet.transport.free_payload(payloads),
+        None => payloads.free(&packet.transport),
     }
 }
 
@@ -524,7 +522,7 @@ fn lose_carried<S: EventSink>(
 ) {
     let CarriedPacket { link, packet } = carried;
     sink.dropped(now, *link, packet.connection, DropReason::Loss, 0);
-    packet.transport.free_payload(payloads);
+    payloads.free(&packet.transport);
 }
 
 /// Reports a packet that leaves the sender's host. Always inlined and reports a copy, so that the

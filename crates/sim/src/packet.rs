@@ -5,8 +5,6 @@ use jostle_metrics::{HeaderKind, SegmentHeader};
 use jostle_tcp::{Ack, AckTag, Data, DataWithAck, Segment, Syn, SynAck, TransitTimes};
 use jostle_units::{DATAGRAM_HEADER_BYTES, HEADER_BYTES, LINK_HEADER_BYTES, Time};
 
-use crate::payload_pool::PayloadPool;
-
 /// Smallest Ethernet frame without the frame check sequence, which no packet size includes.
 const SMALLEST_FRAME_BYTES: u32 = 60;
 
@@ -28,14 +26,6 @@ pub(crate) struct QuicDatagram {
     /// ECN field at departure. The ECN field on arrival at the sender is not simulated.
     pub ecn: Ecn,
     pub trip: TransitTimes,
-}
-
-impl QuicDatagram {
-    /// Stores the payload until the datagram arrives or is dropped.
-    pub fn new(payloads: &mut PayloadPool, payload: &[u8], ecn: Ecn) -> Self {
-        let place = payloads.keep(payload);
-        Self { place, payload_bytes: payload.len() as u16, ecn, trip: TransitTimes::NONE }
-    }
 }
 
 /// A browser's request, from the receiver to the sender. The first request opens the connection.
@@ -150,31 +140,6 @@ impl Body {
         match self {
             Self::Quic(datagram) | Self::QuicBack(datagram) => Some(datagram.ecn),
             _ => None,
-        }
-    }
-
-    /// Stores its payload once more, for a duplicate.
-    pub fn copy_payload(&mut self, payloads: &mut PayloadPool) {
-        match self {
-            Self::Quic(datagram) | Self::QuicBack(datagram) | Self::Tunnelled(datagram) => {
-                datagram.place = payloads.copy(datagram.place);
-            }
-            Self::Tcp(Segment::DataWithAck(segment)) => {
-                segment.place = payloads.keep_ack(payloads.ack(segment.place));
-            }
-            _ => {}
-        }
-    }
-
-    /// Frees the payload of a packet that does not arrive.
-    #[inline]
-    pub fn free_payload(&self, payloads: &mut PayloadPool) {
-        match self {
-            Self::Quic(datagram) | Self::QuicBack(datagram) | Self::Tunnelled(datagram) => {
-                payloads.give_back(datagram.place);
-            }
-            Self::Tcp(Segment::DataWithAck(segment)) => payloads.give_back_ack(segment.place),
-            _ => {}
         }
     }
 

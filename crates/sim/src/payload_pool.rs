@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use jostle_tcp::Ack;
+use jostle_link::Ecn;
+use jostle_tcp::{Ack, Segment, TransitTimes};
 use jostle_units::LinkId;
 
-use crate::packet::SimPacket;
+use crate::packet::{Body, QuicDatagram, SimPacket};
 
 /// A packet inside a datagram of a tunnel.
 #[derive(Clone, Copy, Debug)]
@@ -74,10 +75,41 @@ impl PayloadPool {
         let payload = self.get(place).to_vec();
         let copy = self.keep(&payload);
         if let Some(mut carried) = self.carried.get(&place).copied() {
-            carried.packet.transport.copy_payload(self);
+            self.copy_of(&mut carried.packet.transport);
             self.carried.insert(copy, carried);
         }
         copy
+    }
+
+    /// Creates a datagram, and stores its payload until the datagram arrives or is dropped.
+    pub fn datagram(&mut self, payload: &[u8], ecn: Ecn) -> QuicDatagram {
+        let (place, payload_bytes) = (self.keep(payload), payload.len() as u16);
+        QuicDatagram { place, payload_bytes, ecn, trip: TransitTimes::NONE }
+    }
+
+    /// Stores the payload of a packet once more, for a duplicate.
+    pub fn copy_of(&mut self, body: &mut Body) {
+        match body {
+            Body::Quic(datagram) | Body::QuicBack(datagram) | Body::Tunnelled(datagram) => {
+                datagram.place = self.copy(datagram.place);
+            }
+            Body::Tcp(Segment::DataWithAck(segment)) => {
+                segment.place = self.keep_ack(self.ack(segment.place));
+            }
+            _ => {}
+        }
+    }
+
+    /// Frees the payload of a packet that does not arrive.
+    #[inline]
+    pub fn free(&mut self, body: &Body) {
+        match body {
+            Body::Quic(datagram) | Body::QuicBack(datagram) | Body::Tunnelled(datagram) => {
+                self.give_back(datagram.place);
+            }
+            Body::Tcp(Segment::DataWithAck(segment)) => self.give_back_ack(segment.place),
+            _ => {}
+        }
     }
 
     /// Puts a packet into the datagram whose payload has an index.

@@ -9,8 +9,8 @@ use jostle_units::{ConnectionId, SendLimit, Span, Time};
 
 use crate::event_queue::{Deadline, Event, Timer};
 use crate::packet::{Body, QuicDatagram, frame_bytes};
-use crate::slow_reader::SlowReader;
 use crate::payload_pool::CarriedPacket;
+use crate::slow_reader::SlowReader;
 use crate::transport::{EndpointContext, Endpoints, FlowStatus};
 use crate::tunnel::TunnelDatagrams;
 use jostle_traffic::MessageTracker;
@@ -147,7 +147,7 @@ impl QuicConnection {
         while let Some(sent) = self.client.transmit(now, &mut self.buffer) {
             self.note_sent(&sent, host);
             for payload in sent.datagrams(&self.buffer) {
-                let datagram = QuicDatagram::new(&mut host.network.payloads, payload, sent.ecn);
+                let datagram = host.network.payloads.datagram(payload, sent.ecn);
                 if let Some(carried) = self.unsent.take_if(|_| !self.client.has_unsent_datagram()) {
                     host.network.payloads.carry(datagram.place, carried);
                 }
@@ -204,11 +204,7 @@ impl QuicConnection {
         let now = host.now;
         while let Some(sent) = self.server.transmit(now, &mut self.buffer) {
             for payload in sent.datagrams(&self.buffer) {
-                let body = Body::QuicBack(QuicDatagram::new(
-                    &mut host.network.payloads,
-                    payload,
-                    sent.ecn,
-                ));
+                let body = Body::QuicBack(host.network.payloads.datagram(payload, sent.ecn));
                 host.send_back(body, sent.ecn);
             }
         }

@@ -252,7 +252,7 @@ impl<S: EventSink> Simulation<'_, S> {
     /// Frees the payload of a packet for a closed connection.
     #[cold]
     fn discard(&mut self, body: &Body) {
-        body.free_payload(&mut self.world.network.payloads);
+        self.world.network.payloads.free(&body);
     }
 
     /// Handles a packet that reaches the receiver's NIC. With GRO, a packet is held until the next

@@ -126,7 +126,7 @@ impl TcpConnection {
     }
 
     /// Lets the packets that have arrived leave the tunnel, and writes waiting packets as long as the
-    /// send buffer has room (`sock.h::sk_stream_memory_free`).
+    /// send buffer has room, as `sk_stream_memory_free` of Linux.
     #[cold]
     pub fn carry_packets<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
         let Some(part) = &mut self.part else { return };

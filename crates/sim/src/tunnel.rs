@@ -107,7 +107,7 @@ impl UdpTunnel {
         self.entrance.begin_taking(host);
         while let Some((carried, payload_bytes)) = self.entrance.take_next(host) {
             let ecn = if self.copies_ecn { carried.packet.ecn } else { Ecn::NotCapable };
-            let mut datagram = QuicDatagram::new(&mut host.network.payloads, &[], ecn);
+            let mut datagram = host.network.payloads.datagram(&[], ecn);
             datagram.payload_bytes = payload_bytes;
             host.network.payloads.carry(datagram.place, carried);
             let (now, body) = (host.now, Body::Tunnelled(datagram));

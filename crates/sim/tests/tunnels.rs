@@ -78,7 +78,12 @@ fn drop_tail(packets: u64) -> LinkPart {
 }
 
 /// A tunnel over 10 Mbit/s and 100 ms with one flow inside, which starts after 1 s.
-fn tunnel_of(transport: Transport, controller: &str, queue: &LinkPart, inside: FlowSpec) -> RunSpec {
+fn tunnel_of(
+    transport: Transport,
+    controller: &str,
+    queue: &LinkPart,
+    inside: FlowSpec,
+) -> RunSpec {
     let wan = LinkSpec {
         delay: constant_delay(50 * MS),
         ..link("wan", 10 * MBPS, bdp_bytes(10 * MBPS, 100 * MS))
@@ -87,7 +92,8 @@ fn tunnel_of(transport: Transport, controller: &str, queue: &LinkPart, inside: F
     let ways = ((WAN, BACK), (BACK, WAN));
     let (there, entrance) =
         direction(transport, controller, ("vpn", 1, THERE), ways.0, queue.clone());
-    let (home, exit) = direction(transport, controller, ("vpn-back", 2, HOME), ways.1, queue.clone());
+    let (home, exit) =
+        direction(transport, controller, ("vpn-back", 2, HOME), ways.1, queue.clone());
     let inside = FlowSpec {
         path: vec![THERE],
         reverse_path: vec![HOME],
@@ -171,9 +177,8 @@ fn with_a_loss(mut spec: RunSpec, number: u64) -> RunSpec {
 #[test]
 fn headers_are_those_of_the_encapsulation() {
     let inner_ip_bytes = 20 + 8 + 1_000;
-    let bytes = |transport| {
-        observe(&tunnel_of(transport, "reno", &drop_tail(100), calls())).wire_bytes[1]
-    };
+    let bytes =
+        |transport| observe(&tunnel_of(transport, "reno", &drop_tail(100), calls())).wire_bytes[1];
     // Ethernet, IPv4, UDP, WireGuard.
     assert_eq!(bytes(Transport::Udp), 14 + 20 + 8 + 32 + inner_ip_bytes);
     // Ethernet, IPv4, TCP with timestamps, OpenVPN.
@@ -194,7 +199,11 @@ fn a_lost_tcp_segment_delays_all_packets_behind_it_by_a_round_trip() {
         assert_eq!(at, number, "in order, and none is missing");
         delay_ms
     };
-    assert!((0..50).all(|number| (50..=51).contains(&delay_ms(number))), "{:?}", observed.delays_ms);
+    assert!(
+        (0..50).all(|number| (50..=51).contains(&delay_ms(number))),
+        "{:?}",
+        observed.delays_ms
+    );
     // RACK needs the ACK of a later packet, after 20 ms and a round trip, and waits for a quarter of
     // one: the retransmission arrives after 20 + 100 + 25 + 50 ms, with all packets that have arrived
     // since, in one burst.
@@ -307,7 +316,11 @@ fn faults() -> impl Strategy<Value = (f64, FaultsSpec)> {
             let faults = FaultsSpec {
                 duplicate: Some(often(duplicated)),
                 corrupt: Some(often(corrupted)),
-                reorder: Some(ReorderingSpec { occurrence: often(reordered), gap: 1, late_ns: None }),
+                reorder: Some(ReorderingSpec {
+                    occurrence: often(reordered),
+                    gap: 1,
+                    late_ns: None,
+                }),
                 ..FaultsSpec::default()
             };
             (loss, faults)

@@ -74,8 +74,7 @@ fn frame(text: &mut String, reader: &mut Reader<'_>) -> Option<()> {
         0x18 => new_connection_id(text, reader)?,
         0x19 => numbers(text, reader, "retire_connection_id", &["sequence_number"])?,
         kind @ (0x30 | 0x31) => {
-            let length =
-                if kind == 0x31 { reader.varint()? } else { reader.rest().len() as u64 };
+            let length = if kind == 0x31 { reader.varint()? } else { reader.rest().len() as u64 };
             reader.skip(length)?;
             let _ = write!(text, r#"{{"frame_type":"datagram","length":{length}}}"#);
         }

@@ -43,10 +43,7 @@ impl FlowSpec {
 
 impl RunSpec {
     /// Returns the links of some paths, and after each tunnel the links below it.
-    pub fn links_with_tunnels<'a>(
-        &self,
-        paths: impl Iterator<Item = &'a [LinkId]>,
-    ) -> Vec<LinkId> {
+    pub fn links_with_tunnels<'a>(&self, paths: impl Iterator<Item = &'a [LinkId]>) -> Vec<LinkId> {
         let mut links = Vec::new();
         for link in paths.flatten() {
             links.push(*link);
@@ -71,9 +68,12 @@ impl RunSpec {
     /// rate of the links below.
     pub(crate) fn bounds_bps(&self, link: LinkId) -> (u64, u64) {
         let Some(spec) = self.links.get(link.index()) else { return (0, 0) };
-        let CapacitySpec::Tunnel { flow } = spec.capacity else { return spec.capacity.bounds_bps() };
+        let CapacitySpec::Tunnel { flow } = spec.capacity else {
+            return spec.capacity.bounds_bps();
+        };
         let below = self.flows.get(flow.index()).into_iter().flat_map(FlowSpec::paths).flatten();
-        let rates = below.filter_map(|link| Some(self.links.get(link.index())?.capacity.bounds_bps().1));
+        let rates =
+            below.filter_map(|link| Some(self.links.get(link.index())?.capacity.bounds_bps().1));
         (0, rates.max().unwrap_or(0))
     }
 

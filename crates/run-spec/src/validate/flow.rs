@@ -212,9 +212,8 @@ fn relay(
         let expected = format!("{}, like the flow whose data it passes on", before.mtu_bytes);
         return Err(SpecError::unfit(format_args!("{at}.mtu_bytes"), flow.mtu_bytes, expected));
     }
-    let in_tunnel = |link: &LinkId| {
-        matches!(spec.links[link.index()].capacity, CapacitySpec::Tunnel { .. })
-    };
+    let in_tunnel =
+        |link: &LinkId| matches!(spec.links[link.index()].capacity, CapacitySpec::Tunnel { .. });
     if before.source.tunnel().is_some() || flow.path.iter().chain(&before.path).any(in_tunnel) {
         let expected = "a flow that no tunnel carries: what it sends is encrypted there";
         return Err(SpecError::unfit(place, from, expected));
@@ -271,12 +270,8 @@ fn packets(flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecError> {
         let longest_ns = every_ns.saturating_mul(u64::from(u32::MAX));
         return within("duration_ns", spec.duration_ns, 1..=longest_ns);
     }
-    let fastest_bps = flow
-        .paths()
-        .flatten()
-        .map(|link| spec.bounds_bps(*link).1)
-        .max()
-        .unwrap_or(0);
+    let fastest_bps =
+        flow.paths().flatten().map(|link| spec.bounds_bps(*link).1).max().unwrap_or(0);
     let bits = u128::from(fastest_bps) * u128::from(spec.duration_ns) / 1_000_000_000;
     let packet_bits = u128::from(8 * (flow.mtu_bytes + LINK_HEADER_BYTES));
     let packets = bits / packet_bits;

@@ -2,12 +2,13 @@
 
 use jostle_link::registry;
 use jostle_units::{
-    DATAGRAM_HEADER_BYTES, FlowId, LinkId, MAX_MTU_BYTES,
-    QUIC_DATAGRAM_OVERHEAD_BYTES, mss_of,
+    DATAGRAM_HEADER_BYTES, FlowId, LinkId, MAX_MTU_BYTES, QUIC_DATAGRAM_OVERHEAD_BYTES, mss_of,
 };
 
 use super::{MAX_BYTES, SpecError, SpecPath, within};
-use crate::{CapacitySpec, FlowSpec, LinkPart, LinkSpec, QuicHandshake, RunSpec, Transport, TunnelSpec};
+use crate::{
+    CapacitySpec, FlowSpec, LinkPart, LinkSpec, QuicHandshake, RunSpec, Transport, TunnelSpec,
+};
 
 /// Maximum bytes that a tunnel adds to a packet: more than any encapsulation.
 const MAX_HEADER_BYTES: u32 = 1_000;
@@ -143,11 +144,7 @@ pub(super) fn check(
 
 /// Checks that the packets of all flows inside a tunnel of datagrams fit into one datagram. The
 /// byte stream of TCP carries packets of any size.
-fn check_inside(
-    carrier: &FlowSpec,
-    tunnel: &TunnelSpec,
-    spec: &RunSpec,
-) -> Result<(), SpecError> {
+fn check_inside(carrier: &FlowSpec, tunnel: &TunnelSpec, spec: &RunSpec) -> Result<(), SpecError> {
     let largest_bytes = match carrier.transport {
         Transport::Tcp => MAX_MTU_BYTES,
         Transport::Udp | Transport::Quic => carrier.tunnel_mtu_bytes(tunnel),

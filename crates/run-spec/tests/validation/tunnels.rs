@@ -32,12 +32,28 @@ fn every_rule_of_tunnels_names_the_place() {
         ("/flows/2/quic/handshake", json!("0rtt"), "`flows[2].quic.handshake` cannot be"),
         ("/flows/2/quic/initial_mtu_bytes", json!(1_400), "cannot be 1400: expected 1472"),
         // 1500 − 28 − 38 − 2.
-        ("/flows/0/mtu_bytes", json!(1_433), "`flows[0].mtu_bytes` cannot be 1433: expected at most 1432"),
+        (
+            "/flows/0/mtu_bytes",
+            json!(1_433),
+            "`flows[0].mtu_bytes` cannot be 1433: expected at most 1432",
+        ),
         ("/flows/0/reverse_path", json!([2, 1]), "`flows[0].path` cannot be twice"),
         ("/links/1/queue", shaper, "`links[1].queue.kind` cannot be `tbf`"),
-        ("/links/1/delay/steps", json!([{"at_ns": 0, "delay_ns": 0}, {"at_ns": S, "delay_ns": 1}]), "`links[1].delay` cannot be not constant"),
-        ("/links/1/loss", json!({"kind": "independent", "parameters": {"probability": 0.1}}), "`links[1].loss` cannot be there"),
-        ("/links/1/outages", json!({"mean_interval_ns": S, "durations": [{"probability": 0.0, "value_ns": 1}, {"probability": 1.0, "value_ns": 2}]}), "`links[1].outages` cannot be there"),
+        (
+            "/links/1/delay/steps",
+            json!([{"at_ns": 0, "delay_ns": 0}, {"at_ns": S, "delay_ns": 1}]),
+            "`links[1].delay` cannot be not constant",
+        ),
+        (
+            "/links/1/loss",
+            json!({"kind": "independent", "parameters": {"probability": 0.1}}),
+            "`links[1].loss` cannot be there",
+        ),
+        (
+            "/links/1/outages",
+            json!({"mean_interval_ns": S, "durations": [{"probability": 0.0, "value_ns": 1}, {"probability": 1.0, "value_ns": 2}]}),
+            "`links[1].outages` cannot be there",
+        ),
     ] {
         let found = changed(pointer, value);
         assert!(found.contains(words), "{pointer}: {found}");

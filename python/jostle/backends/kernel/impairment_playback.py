@@ -102,8 +102,10 @@ def first_rate_bps(link: LinkSpec) -> int:
             return int(capacity["steps"][0]["rate_bps"])
         case "autoregressive":
             return int(capacity["mean_bps"])
-    moments = capacity["opportunities_ms"]
-    return int(len(moments) * capacity["opportunity_bytes"] * 8_000 // moments[-1])
+        case "trace":
+            moments = capacity["opportunities_ms"]
+            return int(len(moments) * capacity["opportunity_bytes"] * 8_000 // moments[-1])
+    raise ValueError("a tunnel has no rate of its own")
 
 
 def peak_bps(link: LinkSpec) -> int:

@@ -190,6 +190,7 @@ def resolve(
     RunSpecTemplate or None
         None if a problem was reported.
     """
+    # Long: one step for each part of a run, in the order in which later parts need earlier ones.
     file = with_connections(prepared(file, report), report)
     with_ways = routed(file, files, report) if limit_flow_count(file, report) else None
     if with_ways is None or not limit_hop_count(with_ways, report):
@@ -450,16 +451,8 @@ def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> FlowSpec:
     _check_times(file, flow, path, report)
     there, back = route(flow, links)
     positions = asked.positions()
-    controller: Algorithm | None
-    slow_start: Algorithm | None
-    ours = datagrams(flow) is None
-    if not ours:
-        controller, slow_start = no_controller(flow, path, report), None
-    elif implementation(flow) is not None:
-        ours = False
-        controller, slow_start = foreign_controller(flow, path, report), None
-    else:
-        controller, slow_start = asked.algorithms(flow, path)
+    controller, slow_start = _algorithms(flow, path, asked)
+    ours = datagrams(flow) is None and implementation(flow) is None
     later = [
         (_rtt_with(rtt or 0, (there, back), changed), changed[0])
         for changed in later_routes(flow, links)
@@ -518,6 +511,17 @@ def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> FlowSpec:
     }
     given = {key: value for key, value in optional.items() if value is not None}
     return cast("FlowSpec", {**spec, **given})
+
+
+def _algorithms(
+    flow: Flow, path: KeyPath, asked: _RequestedParts
+) -> tuple[Algorithm | None, Algorithm | None]:
+    """Return controller and slow start of a flow over any transport."""
+    if datagrams(flow) is not None:
+        return no_controller(flow, path, asked.report), None
+    if implementation(flow) is not None:
+        return foreign_controller(flow, path, asked.report), None
+    return asked.algorithms(flow, path)
 
 
 def _split(index: int, rtt: int | None, spec: FlowSpec, asked: _RequestedParts) -> SplitFlow | None:

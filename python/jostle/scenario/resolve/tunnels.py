@@ -1,9 +1,9 @@
 """Tunnels: flows whose packets are the data of another flow.
 
 A tunnel is a flow with `source.kind = "tunnel"`. In the run specification it has two connections,
-one for each direction: `NAME` and `NAME-back`. Each of them has a link of the same name. The queue of
-the link is the entrance of the tunnel, and its capacity is the connection. Flows inside cross these
-links instead of the links of the tunnel's path.
+one for each direction: `NAME` and `NAME-back`. Each of them has a link of the same name. The queue
+of the link is the entrance of the tunnel, and its capacity is the connection. Flows inside cross
+these links instead of the links of the tunnel's path.
 """
 
 from __future__ import annotations
