@@ -10,6 +10,9 @@ import pytest
 from jostle import api
 from jostle.backends import SimBackend
 from jostle.backends.kernel import capabilities
+from jostle.inference.flow_benefits import traffic_groups
+from jostle.results.flow_groups import flow_groups
+from jostle.results.flow_paths import base_rtt_s, path_of, rate_bps
 from jostle.scenario import ScenarioError, load_text
 
 LINE = """
@@ -263,3 +266,14 @@ def test_a_shaper_at_the_entrance_is_refused() -> None:
         "scenario:14: flows.vpn.source.queue.kind: cannot be `tbf` — expected a queue without a "
         "rate of its own: the connection sets the rate"
     )
+
+
+def test_tunnels_have_a_table_of_their_own_and_no_advice() -> None:
+    spec = load_text(LINE + tunnel() + INSIDE).plan(repeats=1).runs[0].spec
+    kinds = {group.name: group.kind for group in flow_groups(spec)}
+    assert kinds == {"vpn": "tunnels", "web": "bulk", "vpn-back": "tunnels"}
+    assert [group.name for group in traffic_groups(spec)] == ["web"]
+    # The path of the flow inside is that of the tunnel.
+    assert base_rtt_s(spec, "web") == base_rtt_s(spec, "vpn") == 0.06
+    assert rate_bps(spec, "web") == 20e6
+    assert path_of(spec, "web") == [0]

@@ -83,9 +83,11 @@ def measured(run: Run) -> dict[str, FlowValues]:
 
 
 def traffic_groups(spec: RunSpec) -> list[FlowGroup]:
-    """Return the flows of a run by scenario entry, without the legs of proxies."""
-    relays = {flow["name"] for flow in spec["flows"] if flow["source"]["kind"] == "relay"}
-    return [group for group in flow_groups(spec) if group.members[0] not in relays]
+    """Return the flows of a run by scenario entry, without the legs of proxies and tunnels."""
+    carriers = {
+        flow["name"] for flow in spec["flows"] if flow["source"]["kind"] in ("relay", "tunnel")
+    }
+    return [group for group in flow_groups(spec) if group.members[0] not in carriers]
 
 
 def voice_flows(spec: RunSpec) -> frozenset[str]:
