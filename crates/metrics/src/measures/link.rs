@@ -102,7 +102,7 @@ super::definition::measures! {
     dropped_ack_filter_packets: u64, "dropped_ack_filter", "dropped: ACK filter", PACKETS, any, "dropped_ack_filter";
     |link, _| Some(link.dropped[DropReason::AckFilter as usize]);
 
-    /// Packets lost at random after sending.
+    /// Packets lost at random after sending, or in a tunnel with the packets that carried them.
     dropped_loss_packets: u64, "dropped_loss", "dropped: random loss", PACKETS, any, "dropped_loss";
     |link, _| Some(link.dropped[DropReason::Loss as usize]);
 
