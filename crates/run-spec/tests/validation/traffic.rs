@@ -321,3 +321,52 @@ fn acks_wait_for_a_while_and_hosts_have_names() {
         assert!(message.contains(expected), "{message}");
     }
 }
+
+/// A run whose second flow shares the connection of the first.
+fn shared() -> serde_json::Value {
+    let mut spec = dumbbell();
+    let mut other = spec["flows"][0].clone();
+    (other["name"], other["connection_of"]) = (json!("back"), json!(0));
+    (other["path"], other["reverse_path"]) = (json!([1]), json!([0]));
+    let first = &mut spec["flows"][0];
+    (first["path"], first["reverse_path"]) = (json!([0]), json!([1]));
+    let mut link = spec["links"][0].clone();
+    link["name"] = json!("the other way");
+    spec["links"] = json!([spec["links"][0], link]);
+    spec["flows"] = json!([spec["flows"][0], other]);
+    spec
+}
+
+#[test]
+fn a_shared_connection_has_the_same_properties_in_both_directions() {
+    RunSpec::from_json(&shared().to_string()).unwrap();
+    let route = json!([{"at_ns": S, "path": [1], "reverse_path": [0]}]);
+    let cases = [
+        ("/flows/1/connection_of", json!(1), "`flows[1].connection_of` cannot be 1"),
+        ("/flows/1/connection_of", json!(7), "`flows[1].connection_of` cannot be 7"),
+        ("/flows/1/path", json!([0]), "`flows[1].path` cannot be another one"),
+        ("/flows/1/reverse_path", json!([]), "`flows[1].reverse_path` cannot be another one"),
+        ("/flows/1/base_delay_ns", json!(MS), "`flows[1].base_delay_ns` cannot be another one"),
+        ("/flows/1/mtu_bytes", json!(9_000), "`flows[1].mtu_bytes` cannot be another one"),
+        ("/flows/1/ecn", json!(true), "`flows[1].ecn` cannot be another one"),
+        ("/flows/1/dscp", json!(46), "`flows[1].dscp` cannot be another one"),
+        ("/flows/0/routes", route, "`flows[1].routes` cannot be another one"),
+        ("/flows/0/sender_host", json!("a"), "`flows[1].receiver_host` cannot be another one"),
+        ("/flows/0/gro", json!(true), "`flows[0].gro` cannot be"),
+        ("/flows/1/gro", json!(true), "`flows[1].gro` cannot be"),
+        ("/flows/1/nic_rate_bps", json!(1_000_000_000), "`flows[1].nic_rate_bps` cannot be"),
+        (
+            "/flows/1/controller",
+            json!({"name": "dctcp", "parameters": {}}),
+            "`flows[1].controller` cannot be \"dctcp\"",
+        ),
+        ("/capture", json!({"scenario": ""}), "`capture` cannot be set with `back`"),
+    ];
+    for (at, value, message) in cases {
+        let mut spec = shared();
+        let (table, key) = at.rsplit_once('/').unwrap();
+        spec.pointer_mut(table).unwrap()[key] = value;
+        let refused = refusal(&spec);
+        assert!(refused.contains(message), "{at}: {refused}");
+    }
+}
