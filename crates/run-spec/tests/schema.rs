@@ -105,6 +105,7 @@ fn the_schema_describes_every_key_and_no_other() {
     keys(&common::routes(), &mut used);
     keys(&common::slow(), &mut used);
     keys(&common::tunnels(), &mut used);
+    keys(&common::shared(), &mut used);
     properties(&schema(), &mut described);
     assert_eq!(used, described);
 }

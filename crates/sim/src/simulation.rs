@@ -252,7 +252,7 @@ impl<S: EventSink> Simulation<'_, S> {
     /// Frees the payload of a packet for a closed connection.
     #[cold]
     fn discard(&mut self, body: &Body) {
-        self.world.network.payloads.free(&body);
+        self.world.network.payloads.free(body);
     }
 
     /// Handles a packet that reaches the receiver's NIC. With GRO, a packet is held until the next

@@ -453,3 +453,18 @@ fn flow(name: &str, source: Value) -> Value {
         "initial_receive_window_bytes": 65_535, "receive_window_autotuning": false, "gro": false, "nic_rate_bps": null,
     })
 }
+
+/// A run whose second flow shares the connection of the first.
+pub fn shared() -> Value {
+    let mut spec = dumbbell();
+    let mut other = spec["flows"][0].clone();
+    (other["name"], other["connection_of"]) = (json!("back"), json!(0));
+    (other["path"], other["reverse_path"]) = (json!([1]), json!([0]));
+    let first = &mut spec["flows"][0];
+    (first["path"], first["reverse_path"]) = (json!([0]), json!([1]));
+    let mut link = spec["links"][0].clone();
+    link["name"] = json!("the other way");
+    spec["links"] = json!([spec["links"][0], link]);
+    spec["flows"] = json!([spec["flows"][0], other]);
+    spec
+}

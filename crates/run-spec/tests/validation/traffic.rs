@@ -1,7 +1,9 @@
 //! Rules for flows: transports, sources and receivers.
 
 use crate::common;
-use crate::common::{MS, S, dumbbell, everything, hosts, many, pings, quic, receivers, slow};
+use crate::common::{
+    MS, S, dumbbell, everything, hosts, many, pings, quic, receivers, shared, slow,
+};
 use jostle_run_spec::RunSpec;
 use serde_json::json;
 
@@ -320,21 +322,6 @@ fn acks_wait_for_a_while_and_hosts_have_names() {
         let message = refusal(&spec);
         assert!(message.contains(expected), "{message}");
     }
-}
-
-/// A run whose second flow shares the connection of the first.
-fn shared() -> serde_json::Value {
-    let mut spec = dumbbell();
-    let mut other = spec["flows"][0].clone();
-    (other["name"], other["connection_of"]) = (json!("back"), json!(0));
-    (other["path"], other["reverse_path"]) = (json!([1]), json!([0]));
-    let first = &mut spec["flows"][0];
-    (first["path"], first["reverse_path"]) = (json!([0]), json!([1]));
-    let mut link = spec["links"][0].clone();
-    link["name"] = json!("the other way");
-    spec["links"] = json!([spec["links"][0], link]);
-    spec["flows"] = json!([spec["flows"][0], other]);
-    spec
 }
 
 #[test]
