@@ -413,7 +413,9 @@ def _lay_flow(
     delayer = made.host(_delayer(spec, number))
     if delayer is not receiver:
         delayer.sysctls |= ROUTER
-        delayer.mtu_bytes = flow["mtu_bytes"]
+        if opposite is not None:
+            # Data cross it, too.
+            delayer.mtu_bytes = flow["mtu_bytes"]
         delayer.route(None, "back")
         made.wire(receiver.name, "back", delayer.name, "in")
     delayer.delays_us["back"] = _microseconds(delay_ns)

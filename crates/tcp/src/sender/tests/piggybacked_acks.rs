@@ -30,7 +30,7 @@ fn blocks_of_a_data_segment_show_losses() {
         script.sender.on_ack_with_data(script.now, &ack, &mut script.wire).unwrap();
     }
     assert_eq!(script.state(), RecoveryState::Recovery);
-    assert_eq!(script.numbers()[0], 0, "retransmitted");
+    assert!(script.numbers().contains(&0), "retransmitted");
 }
 
 #[test]
