@@ -39,13 +39,14 @@ CRATE_MAY_USE = {
     "testkit": "units registry link run-spec metrics pcap qlog forwarding",
     "testkit-c": "testkit",
     "emulator": "units run-spec metrics forwarding",
-    "quic-endpoint": "units congestion quic run-spec traffic sim",
     "kernel-bridge": "units registry congestion controllers",
+    "controller-library": "units registry congestion run-spec kernel-bridge",
+    "quic-endpoint": "units congestion quic run-spec traffic sim controller-library",
     "toml-lines": "",
     "python-bindings": "units toml-lines registry congestion controllers link run-spec traffic "
-    "metrics pcap pcap-analysis sim forwarding testkit emulator quic-endpoint",
+    "metrics pcap pcap-analysis sim forwarding testkit emulator quic-endpoint controller-library",
 }
-USES_POINTERS = {"kernel-bridge", "testkit-c"}
+USES_POINTERS = {"kernel-bridge", "controller-library", "testkit-c"}
 """The crates with a C interface: all others forbid unsafe code."""
 TESTS_MAY_USE = {"tcp": "controllers", "quic": "controllers registry"}
 """Crates that only the tests of a crate use: a transport is tested with an algorithm."""
@@ -53,7 +54,7 @@ TESTS_MAY_USE = {"tcp": "controllers", "quic": "controllers registry"}
 # packages to its left.
 LAYERS = (
     "_core errors first_use run_spec safe_io stats",
-    "kernel_images quic scenario",
+    "kernel_images controller_crates quic scenario",
     "gym emulate testkit backends",
     "figures results store runner",
     "fidelity measurements report programs inference studies suites parameter_search",

@@ -160,12 +160,21 @@ def make(root: Path, names: Sequence[str], *, by_hand: bool = False) -> int:
             print(f"{name}: {entry['seconds']} s")
         entry |= {
             "recorded": datetime.date.today().isoformat(),
-            "engine": [_core.ENGINE_VERSION],
+            "engine": [_core.ENGINE_VERSION, *_kernels(entry)],
             "inputs_hash": inputs_hash(root, entry["inputs"]),
             "behaviour": behaviour,
         }
         (root / FILE).write_text(written(entries), "utf-8")
     return 0
+
+
+def _kernels(entry: Mapping[str, Any]) -> list[str]:
+    """Return the version of the kernel that a result needs."""
+    if entry.get("needs") != "kernel":
+        return []
+    from jostle.backends import create
+
+    return [create("kernel").version]
 
 
 def written(entries: Mapping[str, Mapping[str, Any]]) -> str:

@@ -14,7 +14,7 @@ use jostle_kernel_bridge::{
 };
 use jostle_units::{Rate, Span, Time};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::functions::{Functions, Handle};
 
 /// Value of `number` for a connection that is the only one of its name.

@@ -10,7 +10,8 @@ use jostle_kernel_bridge::{
 };
 use libloading::Library;
 
-use crate::REASON_BYTES;
+/// Length of the longest reason of a refused registration.
+const REASON_BYTES: usize = 1_000;
 
 /// A registration or a connection, which only the library reads.
 pub(crate) type Handle = NonNull<c_void>;

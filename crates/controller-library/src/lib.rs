@@ -5,44 +5,22 @@
 //! a controller gets the same calls in all stacks.
 
 mod controller;
+mod failure;
 mod functions;
 mod registration;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use jostle_congestion::CongestionController;
 use jostle_registry::ParameterValue;
 use jostle_run_spec::{Algorithm, FlowSpec};
 
 use crate::controller::LibraryController;
+pub use crate::failure::Failure;
 use crate::functions::Functions;
 pub use crate::registration::registration_line;
-
-/// Length of the longest reason of a refused registration.
-const REASON_BYTES: usize = 1_000;
-
-/// The first failure of the controllers of a run, shared with the owner of the run.
-#[derive(Clone, Default)]
-pub struct Failure(Arc<Mutex<Option<String>>>);
-
-impl Failure {
-    /// Returns whether a controller failed.
-    pub fn is_set(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-
-    /// Takes the place and the message.
-    pub fn take(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Stores a failure, unless there is one.
-    fn set(&self, text: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text);
-    }
-}
 
 /// A loaded library. It remains in memory until the process ends, because modes and names of values
 /// are in it.

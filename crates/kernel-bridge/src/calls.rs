@@ -12,39 +12,23 @@ use core::{ptr, slice, str};
 
 use jostle_congestion::peer_cache::{PeerCache, PeerCacheContext};
 use jostle_congestion::{CongestionController, StateObserver};
-use jostle_controllers::registry::ControllerEntry;
 use jostle_units::Time;
 
 use crate::RecordValue;
-use crate::conversion::{ecn_feedback, recovery_state};
 use crate::events::{
     AckEvent, CongestionCall, ControllerState, EstablishedCall, LostCall, MarksCall, Properties,
     RawAckEvent, SendCall,
 };
+use crate::exported::controllers;
 #[cfg(feature = "library")]
 use crate::library::guarded;
+use crate::numbers::{ecn_feedback, recovery_state};
 use crate::registration::Registration;
 
 /// Calls a function of a controller. Its panic stops the kernel.
 #[cfg(not(feature = "library"))]
 fn guarded<T>(call: impl FnOnce() -> T) -> Option<T> {
     Some(call())
-}
-
-/// Returns the controllers that can be registered.
-#[cfg(feature = "exported")]
-pub(crate) fn controllers() -> &'static [ControllerEntry] {
-    unsafe extern "Rust" {
-        /// Defined by [`export!`](crate::export).
-        safe fn jostle_exported_controllers() -> &'static [ControllerEntry];
-    }
-    jostle_exported_controllers()
-}
-
-/// Returns the controllers that can be registered.
-#[cfg(not(feature = "exported"))]
-pub(crate) fn controllers() -> &'static [ControllerEntry] {
-    jostle_controllers::registry::CONTROLLERS
 }
 
 /// The controller of a connection.

@@ -2,62 +2,14 @@
 //! `CongestionController`, for a transport that calls the C functions.
 
 use jostle_congestion::{
-    AckSample, CongestionEvent, CongestionSignal, EcnFeedback, EcnMarks, EstablishedEvent,
-    LostPacket, RawAckSample, RecoveryState, SendEvent,
+    AckSample, CongestionEvent, EcnMarks, EstablishedEvent, LostPacket, RawAckSample, SendEvent,
 };
 use jostle_units::{Rate, Span};
 
 use crate::events::{
     AckEvent, CongestionCall, EstablishedCall, LostCall, MarksCall, RawAckEvent, SendCall,
 };
-
-const RECOVERY_STATES: [RecoveryState; 5] = [
-    RecoveryState::Open,
-    RecoveryState::Disorder,
-    RecoveryState::Cwr,
-    RecoveryState::Recovery,
-    RecoveryState::Loss,
-];
-
-pub(crate) const SIGNALS: [CongestionSignal; 4] = [
-    CongestionSignal::Loss,
-    CongestionSignal::Ecn,
-    CongestionSignal::Request,
-    CongestionSignal::Timeout,
-];
-
-const FEEDBACKS: [EcnFeedback; 4] =
-    [EcnFeedback::None, EcnFeedback::Classic, EcnFeedback::DctcpEcho, EcnFeedback::AccEcn];
-
-/// Returns the recovery state with a number (`tcp_ca_state` in Linux).
-///
-/// # Panics
-/// If there is none.
-pub(crate) fn recovery_state(number: u32) -> RecoveryState {
-    RECOVERY_STATES[number as usize]
-}
-
-/// Returns the ECN feedback with a number (`enum jk_ecn` of `jostle_bridge.h`).
-///
-/// # Panics
-/// If there is none.
-pub fn ecn_feedback(number: u32) -> EcnFeedback {
-    FEEDBACKS[number as usize]
-}
-
-/// Returns the number of a recovery state (`tcp_ca_state` in Linux).
-pub fn recovery_state_number(state: RecoveryState) -> u32 {
-    number_in(&RECOVERY_STATES, state)
-}
-
-/// Returns the number of an ECN feedback.
-pub fn ecn_feedback_number(feedback: EcnFeedback) -> u32 {
-    number_in(&FEEDBACKS, feedback)
-}
-
-fn number_in<T: PartialEq>(list: &[T], value: T) -> u32 {
-    list.iter().take_while(|other| **other != value).count() as u32
-}
+use crate::numbers::{recovery_state_number, signal_number};
 
 fn ns_or_negative(span: Option<Span>) -> i64 {
     span.map_or(-1, |span| span.as_ns() as i64)
@@ -148,7 +100,7 @@ impl From<&CongestionEvent> for CongestionCall {
             now_ns: event.now.as_ns(),
             next_to_send: event.next_to_send,
             in_flight: event.in_flight,
-            signal: number_in(&SIGNALS, event.signal),
+            signal: signal_number(event.signal),
         }
     }
 }

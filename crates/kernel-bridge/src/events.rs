@@ -9,7 +9,7 @@ use jostle_congestion::{
 use jostle_units::{Rate, Span, Time};
 
 use crate::NO_SSTHRESH;
-use crate::conversion::{SIGNALS, ecn_feedback_number, recovery_state};
+use crate::numbers::{ecn_feedback_number, recovery_state, signal};
 
 /// Properties of a controller that do not change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -297,7 +297,7 @@ impl From<&CongestionCall> for CongestionEvent {
     fn from(call: &CongestionCall) -> Self {
         Self {
             now: time(call.now_ns),
-            signal: SIGNALS[call.signal as usize],
+            signal: signal(call.signal),
             in_flight: call.in_flight,
             next_to_send: call.next_to_send,
         }

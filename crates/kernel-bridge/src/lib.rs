@@ -16,19 +16,22 @@ extern crate alloc;
 mod calls;
 mod conversion;
 mod events;
+#[cfg(feature = "functions")]
+mod exported;
 #[cfg(feature = "kernel")]
 mod kernel;
 #[cfg(feature = "library")]
 mod library;
+mod numbers;
 mod registration;
 
 #[cfg(feature = "functions")]
 pub use calls::Connection;
-pub use conversion::{ecn_feedback, ecn_feedback_number, recovery_state_number};
 pub use events::{
     AckEvent, CongestionCall, ControllerState, EstablishedCall, LostCall, MarksCall, Properties,
     RawAckEvent, SendCall,
 };
+pub use numbers::{ecn_feedback, ecn_feedback_number, recovery_state_number};
 pub use registration::Registration;
 
 /// Value of `ssthresh` that limits nothing (`TCP_INFINITE_SSTHRESH` in Linux).

@@ -11,7 +11,7 @@ use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::Once;
 use std::thread_local;
 
-use crate::calls::controllers;
+use crate::exported::controllers;
 
 thread_local! {
     /// Place and message of the last panic of this thread.
@@ -22,7 +22,7 @@ thread_local! {
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     // The library has a standard library of its own, so that this hook is its own, too.
-    HOOK.call_once(|| panic::set_hook(alloc::boxed::Box::new(|panic| keep(panic))));
+    HOOK.call_once(|| panic::set_hook(alloc::boxed::Box::new(keep)));
     panic::catch_unwind(AssertUnwindSafe(call)).ok()
 }
 

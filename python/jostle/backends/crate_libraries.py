@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from jostle.controller_crates.build import ControllerCrate, library_file
-from jostle.controller_crates.source import is_crate_controller
 from jostle.run_spec import FlowSpec, RunSpec
 from jostle.safe_io.code_consent import admitted, require_consent
-from jostle.scenario.python_controllers.source_files import DIGEST
+from jostle.scenario.python_controllers.source_files import DIGEST, is_crate_controller
 
 __all__ = ["crate_of", "libraries"]
 

@@ -19,20 +19,8 @@ from typing import Final
 from jostle.errors import InputError
 from jostle.safe_io.untrusted_files import MODULE_BYTES, read_bytes
 
-__all__ = [
-    "MANIFEST",
-    "NAME",
-    "PREFIX",
-    "CompilerError",
-    "CrateError",
-    "CrateSource",
-    "is_crate_controller",
-    "locate",
-    "read",
-]
+__all__ = ["MANIFEST", "NAME", "CompilerError", "CrateError", "CrateSource", "locate", "read"]
 
-PREFIX: Final = "crate:"
-"""Beginning of the name of a controller that is in a crate."""
 MANIFEST: Final = "Cargo.toml"
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _MOST_FILES: Final = 500
@@ -73,11 +61,6 @@ class CrateSource:
             digest.update(f"{path}\0{len(content)}\0".encode())
             digest.update(content)
         return digest.hexdigest()
-
-
-def is_crate_controller(name: str) -> bool:
-    """Return whether a controller name refers to a crate."""
-    return name.startswith(PREFIX)
 
 
 def locate(name: str, folder: Path) -> Path:

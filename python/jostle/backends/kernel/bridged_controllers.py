@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from jostle.backends.kernel.arrivals import is_many
 from jostle.backends.kernel.unsupported import Problem, flow_key
-from jostle.controller_crates.source import is_crate_controller
 from jostle.kernel_images.bridge import MODULE_NAME
 from jostle.run_spec import FlowSpec
-from jostle.scenario.python_controllers.source_files import DIGEST
+from jostle.scenario.python_controllers.source_files import DIGEST, is_crate_controller
 
 __all__ = [
     "ACCECN", "MODULE_NAME", "file_name", "kernel_name", "module_of", "problems", "registration",

@@ -17,11 +17,11 @@ from typing import Any
 from jostle.backends.kernel import bridged_controllers
 from jostle.backends.kernel.kernel_controllers import IN_VIRTUAL_TIME, KernelOffer
 from jostle.backends.kernel.unsupported import Problem, flow_key
-from jostle.controller_crates.source import is_crate_controller
 from jostle.kernel_images import Kind
 from jostle.kernel_images.config import CONTROLLERS as MODULES
 from jostle.kernel_images.controller_modules import is_kernel_controller
 from jostle.run_spec import FlowSpec
+from jostle.scenario.python_controllers.source_files import is_crate_controller
 
 NAMES = ("reno", *MODULES)
 """Controllers available in Linux."""

@@ -18,12 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jostle.controller_crates.source import PREFIX as CRATE
 from jostle.kernel_images.controller_modules import PREFIX as KERNEL
 from jostle.safe_io.untrusted_files import MODULE_BYTES, read_bytes
 
-__all__ = ["DIGEST", "ControllerSource", "Module", "is_python_controller", "locate", "read"]
+__all__ = [
+    "CRATE", "DIGEST", "ControllerSource", "Module", "is_crate_controller", "is_python_controller",
+    "locate", "read",
+]  # fmt: skip
 
+CRATE: Final = "crate:"
+"""Beginning of the name of a controller that is in a crate, which `controller_crates` compiles."""
 DIGEST: Final = "source_sha256"
 """Name of the parameter that contains the digest of the source."""
 
@@ -92,6 +96,11 @@ def is_python_controller(name: str) -> bool:
     """
     others = ("noq:", KERNEL, CRATE)
     return ":" in name and not name.startswith(others)
+
+
+def is_crate_controller(name: str) -> bool:
+    """Return whether a controller name refers to a crate."""
+    return name.startswith(CRATE)
 
 
 def locate(module: str, folder: Path) -> Path | None:

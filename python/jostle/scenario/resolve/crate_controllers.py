@@ -6,13 +6,13 @@ import dataclasses
 from pathlib import Path
 
 from jostle.controller_crates.build import ControllerCrate, compile_crate
-from jostle.controller_crates.source import PREFIX, CompilerError, CrateError, locate, read
+from jostle.controller_crates.source import CompilerError, CrateError, locate, read
 from jostle.run_spec import Algorithm
 from jostle.safe_io.code_consent import ConsentError, admit, require_consent
 from jostle.scenario.models import Flow
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report
-from jostle.scenario.python_controllers.source_files import DIGEST
+from jostle.scenario.python_controllers.source_files import CRATE, DIGEST
 from jostle.scenario.registry import Registry, row_of
 from jostle.scenario.resolve.algorithms import controller_and_slow_start
 
@@ -52,7 +52,7 @@ def crate_controller_spec(
         return None, None, False
     row = row_of(crate.row)
     # Its name in the run does not depend on where the crate is.
-    own = dataclasses.replace(row, name=f"{PREFIX}{row.name}")
+    own = dataclasses.replace(row, name=f"{CRATE}{row.name}")
     known = dataclasses.replace(registry, controllers={given: own})
     controller, slow_start = controller_and_slow_start(flow, path, known, report, folder)
     if controller is not None:
@@ -64,7 +64,7 @@ def _crate(
     name: str, where: KeyPath, folder: Path, report: Report, *, allow_code: bool
 ) -> ControllerCrate | None:
     try:
-        place = locate(name.removeprefix(PREFIX), folder)
+        place = locate(name.removeprefix(CRATE), folder)
         require_consent(f"the crate {place}, and what compiles it", allow_code=allow_code)
         return compile_crate(read(place))
     except ConsentError as refusal:

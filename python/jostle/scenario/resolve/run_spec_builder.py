@@ -12,18 +12,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, cast
 
-from jostle.controller_crates.source import is_crate_controller
 from jostle.kernel_images.controller_modules import is_kernel_controller
 from jostle.run_spec import Algorithm, DelayStep, FlowSpec, LinkSpec, PhaseSpec, RunSpec
 from jostle.scenario.models import Flow, ScenarioFile
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report, did_you_mean
 from jostle.scenario.parsing.quantities import format_amount
-from jostle.scenario.python_controllers.source_files import is_python_controller
+from jostle.scenario.python_controllers.source_files import (
+    is_crate_controller,
+    is_python_controller,
+)
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolve.algorithms import controller_and_slow_start, memory_spec
 from jostle.scenario.resolve.arrivals import arrivals_spec
-from jostle.scenario.resolve.crate_controllers import crate_controller_spec
 from jostle.scenario.resolve.engine_errors import translate_engine_error
 from jostle.scenario.resolve.kernel_controllers import kernel_controller_spec
 from jostle.scenario.resolve.link_extras import assign_fault_flows
@@ -414,6 +415,9 @@ class _RequestedParts:
             found = kernel_controller_spec(flow, path, self.report, allow_code=self.allow_code)
             return found, None
         if is_crate_controller(flow.controller.name):
+            # Few scenarios have one, and its modules compile it.
+            from jostle.scenario.resolve.crate_controllers import crate_controller_spec
+
             controller, slow_start, needs_ecn = crate_controller_spec(
                 flow, path, self.registry, self.report, self.modules, allow_code=self.allow_code
             )
