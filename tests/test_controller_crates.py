@@ -115,6 +115,15 @@ def test_the_templates_comparison_is_planned(folder: Path) -> None:
     assert len(plan.runs) == 8
 
 
+def test_the_example_of_the_tutorial_is_the_template(tmp_path: Path) -> None:
+    new_crate(tmp_path / "mine")
+    shutil.rmtree(tmp_path / "mine" / ".cargo")
+    example = ROOT / "examples" / "mine"
+    for file in filter(Path.is_file, (tmp_path / "mine").rglob("*")):
+        written = example / file.relative_to(tmp_path / "mine")
+        assert written.read_text() == file.read_text(), written
+
+
 def test_a_new_crate_has_a_name_and_its_own_folder(tmp_path: Path) -> None:
     with pytest.raises(CrateError, match='"1st" cannot be the name of a crate'):
         new_crate(tmp_path / "1st")
