@@ -233,6 +233,19 @@ def test_another_kind_of_machine_refuses(folder: Path) -> None:
         library_file(dataclasses.replace(crate, machine="darwin-arm64"))
 
 
+def test_a_suite_judges_a_crate(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    suite = str(ROOT / "tests" / "suites" / "small")
+    named = f"crate:{folder.name}/twin"
+    words = ["suite", "run", suite, "--quick", "--store", "none", "--controller"]
+    assert command(*words, named) == 2
+    assert "--allow-code" in capsys.readouterr().err
+    assert command(*words, f'{{ name = "{named}", panics = "never" }}', "--allow-code") in (0, 1)
+    assert "pass     1-goodput" in capsys.readouterr().out
+
+
 # What is refused.
 
 

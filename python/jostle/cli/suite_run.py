@@ -92,7 +92,7 @@ def list_suites(*, as_json: bool) -> None:
     required=True,
     shell_complete=shell_completion.registered("controllers"),
     help='Test this controller: a name, a table such as \'{ name = "bbr3", flavour = "google" }\', '
-    "or mine.py:Mine (with --allow-code).",
+    "mine.py:Mine or crate:mine (with --allow-code).",
 )
 @suite_options
 @click.option("--criterion", "only", metavar="NAME", multiple=True, help="Judge only this one.")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeGuard
 
 from jostle.errors import InputError
+from jostle.scenario.python_controllers.source_files import CRATE, is_crate_controller
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolve.key_paths import parse_value
 
@@ -28,7 +29,7 @@ class ControllerUnderTest:
     transport
         Transport as in a scenario; None for the scenario's own.
     modules
-        Folder of its module, if it is a Python class.
+        Folder of its module or crate, if it is a Python class or in a crate.
     """
 
     label: str
@@ -66,8 +67,9 @@ def subject(controller: str, transport: str = "") -> ControllerUnderTest:
     Parameters
     ----------
     controller
-        A name (`bbr3`), an inline TOML table (`{ name = "bbr3", flavour = "google" }`), or a class
-        in a Python file (`mine.py:Mine`). Files are relative to the current folder.
+        A name (`bbr3`), an inline TOML table (`{ name = "bbr3", flavour = "google" }`), a class in
+        a Python file (`mine.py:Mine`), or a crate (`crate:mine`). Files and folders are relative to
+        the current one.
     transport
         A name or table of a transport; empty for the scenarios' own.
 
@@ -96,12 +98,22 @@ def subject(controller: str, transport: str = "") -> ControllerUnderTest:
         return ControllerUnderTest(f"{name}{suffix}", name, over, file.parent.resolve())
     given = parse_value(controller)
     if isinstance(given, dict) and isinstance(given.get("name"), str):
-        label = _words(given, "name") + suffix
-        return ControllerUnderTest(label, _with_absolute_paths(given), over)
+        name, folder = _crate_in_its_folder(given["name"])
+        given = {**_with_absolute_paths(given), "name": name}
+        return ControllerUnderTest(_words(given, "name") + suffix, given, over, folder)
     if isinstance(given, str) and given:
-        return ControllerUnderTest(given + suffix, given, over)
-    hint = """write a name, '{ name = "bbr3", flavour = "google" }', or mine.py:Mine"""
+        name, folder = _crate_in_its_folder(given)
+        return ControllerUnderTest(name + suffix, name, over, folder)
+    hint = """write a name, '{ name = "bbr3", flavour = "google" }', mine.py:Mine or crate:mine"""
     raise InputError(f"--controller {controller}: this is no controller — {hint}")
+
+
+def _crate_in_its_folder(name: str) -> tuple[str, Path | None]:
+    """Return the name of a crate without the folders above it, and its folder; None for others."""
+    if not is_crate_controller(name):
+        return name, None
+    place = Path(name.removeprefix(CRATE)).resolve()
+    return f"{CRATE}{place.name}", place.parent
 
 
 def _with_absolute_paths(given: Mapping[str, Any]) -> Mapping[str, Any]:
