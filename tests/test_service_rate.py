@@ -163,3 +163,24 @@ def test_a_shaper_is_perturbed_as_a_link_is() -> None:
     changed: Any = with_perturbed_links(spec, 1)["links"][0]
     assert changed["capacity"]["rate_bps"] == 100_200_000
     assert changed["queue"]["parameters"]["rate"] == 10_020_000
+
+
+def test_queues_without_a_rate_do_not_shape() -> None:
+    alike = 0
+    for row in json.loads(_core.registry())["queues"]:
+        limits = {
+            one["name"]: {"packets": 100} for one in row["parameters"] if one["kind"] == "limit"
+        }
+        parts = {
+            "name": "link",
+            "capacity": {"kind": "constant", "rate_bps": 7_654_321},
+            "queue": {"kind": row["name"], "parameters": limits},
+            "delay": {"steps": [{"at_ns": 0, "delay_ns": 0}], "jitter": None},
+        }
+        found = _core.constant_service(json.dumps(parts))
+        if found is not None:
+            service = constant_service(parts)
+            assert service is not None
+            assert (service.rate_bps, service.peak_bps, service.burst_bytes) == found
+            alike += found == (7_654_321, 7_654_321, 0)
+    assert alike >= 10

@@ -540,25 +540,26 @@ def run_summary(
     """Run a RunSpec without a capture; return its summary alone, as canonical JSON; see `run`."""
 
 def measure_columns(
-    summaries: Sequence[str], scope: str, within: Sequence[str], beside: Sequence[str]
-) -> tuple[dict[str, npt.NDArray[np.uint32]], list[str | None], dict[str, npt.NDArray[np.float64]]]:
-    """Take the measures of a scope out of summaries.
+    summaries: Sequence[str], scopes: Sequence[tuple[str, Sequence[str], Sequence[str]]]
+) -> list[
+    tuple[dict[str, npt.NDArray[np.uint32]], list[str | None], dict[str, npt.NDArray[np.float64]]]
+]:
+    """Take the measures out of summaries.
 
     Parameters
     ----------
     summaries
         The summaries, one per run.
-    scope
-        `flow`, `group`, `link` or `run`.
-    within, beside
-        Keys of measures per phase, and of measures of the complete run.
+    scopes
+        `flow`, `group`, `link` or `run`; keys of measures per phase, and of measures of the
+        complete run.
 
     Returns
     -------
-    tuple
-        A row per run, flow (or group, link, run) and phase: its run, name, controller and phase as
-        numbers; the words to which the last three refer, of which the first is None; and the values
-        of the keys by key, NaN if there is none.
+    list of tuple
+        For each scope, a row per run, flow (or group, link, run) and phase: its run, name,
+        controller and phase as numbers; the words to which the last three refer, of which the first
+        is None; and the values of the keys by key, NaN if there is none.
 
     Raises
     ------

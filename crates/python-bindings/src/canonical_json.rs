@@ -45,7 +45,12 @@ fn write_object(reader: &mut Reader<'_>, out: &mut String) -> Option<()> {
         Some(())
     })?;
     let unsorted = out.split_off(begin);
-    members.sort_by(|one, other| unescaped(one.0).cmp(&unescaped(other.0)));
+    if members.iter().any(|(key, ..)| key.contains('\\')) {
+        members.sort_by(|one, other| unescaped(one.0).cmp(&unescaped(other.0)));
+    } else {
+        // Without the quotes, which would come after blanks and exclamation marks.
+        members.sort_by_key(|(key, ..)| &key[1..key.len() - 1]);
+    }
     out.push('{');
     for (_, from, to) in members {
         out.push_str(&unsorted[from - begin..to - begin]);

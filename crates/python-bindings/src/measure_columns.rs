@@ -3,31 +3,35 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use numpy::IntoPyArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyDict;
 
 use crate::canonical_json::{Reader, unescaped};
 use crate::run_record::Columns;
 
-/// Takes the measures of a scope out of summaries.
+/// Scope, keys of measures per phase, and keys of measures of the complete run.
+type ScopeKeys = (String, Vec<String>, Vec<String>);
+/// Columns that identify a row, the words of their numbers, and columns of values by key.
+type ScopeColumns = (Py<PyDict>, Vec<Option<String>>, Py<PyDict>);
+
+/// Takes the measures out of summaries.
 ///
 /// Parameters
 /// ----------
 /// summaries : list of str
 ///     The summaries, one per run.
-/// scope : str
-///     `flow`, `group`, `link` or `run`.
-/// within, beside : list of str
-///     Keys of measures per phase, and of measures of the complete run.
+/// scopes : list of tuple
+///     `flow`, `group`, `link` or `run`; keys of measures per phase, and of measures of the complete
+///     run.
 ///
 /// Returns
 /// -------
-/// tuple
-///     A row per run, flow (or group, link, run) and phase: its run, name, controller and phase as
-///     numbers; the words to which the last three refer, of which the first is None; and the values
-///     of the keys by key, NaN if there is none.
+/// list of tuple
+///     For each scope, a row per run, flow (or group, link, run) and phase: its run, name, controller
+///     and phase as numbers; the words to which the last three refer, of which the first is None; and
+///     the values of the keys by key, NaN if there is none.
 ///
 /// Raises
 /// ------
@@ -36,54 +40,66 @@ use crate::run_record::Columns;
 #[pyfunction]
 pub fn measure_columns(
     py: Python<'_>,
-    summaries: Vec<String>,
-    scope: &str,
-    within: Vec<String>,
-    beside: Vec<String>,
-) -> PyResult<(Py<PyDict>, Vec<Option<String>>, Py<PyDict>)> {
-    let mut table = Table::new(&within, &beside);
-    for (run, summary) in (0..).zip(&summaries) {
-        let read = Node::read(&mut Reader::new(summary));
-        let read = read.ok_or_else(|| PyValueError::new_err(format!("no summary: {summary}")))?;
-        table.add(run, &read, scope);
-    }
-    let mut heads = Columns::new(py);
-    for (name, column) in ["run", "name", "controller", "phase"].into_iter().zip(table.heads) {
-        heads = heads.with(name, column)?;
-    }
-    let values = PyDict::new(py);
-    for (key, column) in within.iter().chain(&beside).zip(table.values) {
-        values.set_item(key, column.into_pyarray(py))?;
-    }
-    let mut words = vec![None; table.words.len() + 1];
-    for (word, number) in table.words {
-        words[number as usize] = Some(word);
-    }
-    Ok((heads.finish(), words, values.unbind()))
+    summaries: Vec<PyBackedStr>,
+    scopes: Vec<ScopeKeys>,
+) -> PyResult<Vec<ScopeColumns>> {
+    let of_scope = |(scope, within, beside)| Table::new(scope, within, beside);
+    let mut tables: Vec<_> = scopes.into_iter().map(of_scope).collect();
+    py.detach(|| {
+        for (run, summary) in (0..).zip(&summaries) {
+            let read = Node::read(&mut Reader::new(summary))?;
+            tables.iter_mut().for_each(|table| table.add(run, &read));
+        }
+        Some(())
+    })
+    .ok_or_else(|| PyValueError::new_err("a text is no summary"))?;
+    tables.into_iter().map(|table| table.finish(py)).collect()
 }
 
 /// Columns of a scope.
-struct Table<'k> {
-    within: Keys<'k>,
-    beside: Keys<'k>,
+struct Table {
+    /// Its name, and the key of its list in a summary.
+    scope: String,
+    list: String,
+    within: Keys,
+    beside: Keys,
     heads: [Vec<u32>; 4],
     words: BTreeMap<String, u32>,
     values: Vec<Vec<f64>>,
 }
 
-impl<'k> Table<'k> {
-    fn new(within: &'k [String], beside: &'k [String]) -> Self {
+impl Table {
+    fn new(scope: String, within: Vec<String>, beside: Vec<String>) -> Self {
         Self {
-            within: Keys::new(within),
-            beside: Keys::new(beside),
+            list: format!("{scope}s"),
+            scope,
             heads: Default::default(),
             words: BTreeMap::new(),
             values: vec![Vec::new(); within.len() + beside.len()],
+            within: Keys::new(within),
+            beside: Keys::new(beside),
         }
     }
 
-    fn add(&mut self, run: u32, summary: &Node<'_>, scope: &str) {
-        if scope == "run" {
+    fn finish(self, py: Python<'_>) -> PyResult<ScopeColumns> {
+        let mut heads = Columns::new(py);
+        for (name, column) in ["run", "name", "controller", "phase"].into_iter().zip(self.heads) {
+            heads = heads.with(name, column)?;
+        }
+        let mut values = Columns::new(py);
+        let keys = self.within.keys.iter().chain(&self.beside.keys);
+        for (key, column) in keys.zip(self.values) {
+            values = values.with(key, column)?;
+        }
+        let mut words = vec![None; self.words.len() + 1];
+        for (word, number) in self.words {
+            words[number as usize] = Some(word);
+        }
+        Ok((heads.finish(), words, values.finish()))
+    }
+
+    fn add(&mut self, run: u32, summary: &Node<'_>) {
+        if self.scope == "run" {
             let totals = summary.get("totals");
             for (phase, fairness) in sorted(summary.get("fairness")) {
                 let others = totals.and_then(|totals| totals.get(phase));
@@ -91,7 +107,7 @@ impl<'k> Table<'k> {
             }
             return;
         }
-        let Some(Node::List(entries)) = summary.get(&format!("{scope}s")) else {
+        let Some(Node::List(entries)) = summary.get(&self.list) else {
             return;
         };
         for entry in entries {
@@ -115,7 +131,7 @@ impl<'k> Table<'k> {
         for (head, number) in self.heads.iter_mut().zip([run, words[0], words[1], words[2]]) {
             head.push(number);
         }
-        let (of_phase, of_run) = self.values.split_at_mut(self.within.sorted.len());
+        let (of_phase, of_run) = self.values.split_at_mut(self.within.keys.len());
         for column in of_phase.iter_mut().chain(of_run.iter_mut()) {
             column.push(f64::NAN);
         }
@@ -140,16 +156,18 @@ impl<'k> Table<'k> {
     }
 }
 
-/// Keys in alphabetical order, with the numbers of their columns.
-struct Keys<'k> {
-    sorted: Vec<(&'k str, usize)>,
+/// Keys of columns.
+struct Keys {
+    keys: Vec<String>,
+    /// Numbers of the keys in alphabetical order.
+    sorted: Vec<usize>,
 }
 
-impl<'k> Keys<'k> {
-    fn new(keys: &'k [String]) -> Self {
-        let mut sorted: Vec<_> = keys.iter().map(String::as_str).zip(0..).collect();
-        sorted.sort_unstable();
-        Self { sorted }
+impl Keys {
+    fn new(keys: Vec<String>) -> Self {
+        let mut sorted: Vec<_> = (0..keys.len()).collect();
+        sorted.sort_by_key(|number| &keys[*number]);
+        Self { keys, sorted }
     }
 
     /// Writes the values of an object into the last row of columns.
@@ -158,22 +176,24 @@ impl<'k> Keys<'k> {
             return;
         };
         // Keys of an object are usually in alphabetical order, too.
+        let known = |number: &usize| self.keys[*number].as_str();
         let mut from = 0;
         for (key, value) in members {
             let Node::Number(value) = value else {
                 continue;
             };
-            if self.sorted[..from].last().is_some_and(|(last, _)| *last >= key.as_ref()) {
+            if self.sorted[..from].last().is_some_and(|last| known(last) >= key.as_ref()) {
                 from = 0;
             }
-            from += self.sorted[from..].partition_point(|(known, _)| *known < key.as_ref());
-            let Some((known, column)) = self.sorted.get(from) else {
+            let rest = &self.sorted[from..];
+            from += rest.iter().take_while(|number| known(number) < key.as_ref()).count();
+            let Some(column) = self.sorted.get(from).filter(|number| known(number) == key) else {
                 continue;
             };
-            if let Some(place) = columns[*column].last_mut().filter(|_| known == key) {
+            if let Some(place) = columns[*column].last_mut() {
                 *place = *value;
-                from += 1;
             }
+            from += 1;
         }
     }
 }

@@ -25,6 +25,8 @@ create_exception!(jostle._core, CancelledError, PyException, "A run was cancelle
 
 /// Time between two polls of Python for cancellation.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Number of polls of a simulation, several per millisecond, between two readings of the clock.
+const POLLS_PER_CLOCK_READING: u32 = 8;
 /// Maximum length of a spec in an error message.
 const SHOWN_BYTES: usize = 4_000;
 
@@ -247,8 +249,18 @@ fn simulate(
             false => controller::create(own.make, flow, random, &watch.fault),
         };
     let failure = own.libraries.failure();
-    let give_up =
-        || is_broken() || shortage.get().is_some() || failure.is_set() || watch.is_cancelled();
+    let polls = Cell::new(0_u32);
+    let is_due = || {
+        polls.set(polls.get().wrapping_add(1));
+        polls.get().is_multiple_of(POLLS_PER_CLOCK_READING)
+    };
+    let give_up = || {
+        is_broken()
+            || shortage.get().is_some()
+            || failure.is_set()
+            || watch.fault.is_set()
+            || (is_due() && watch.is_cancelled())
+    };
     let ran = jostle_sim::run_with(spec, &mut sinks, &give_up, &user_controllers);
     let (recorder, capture) = sinks;
     // If the run was stopped because of the capture, `finish` returns the I/O error.

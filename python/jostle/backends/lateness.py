@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from jostle.backends.base import Run
+
 BOUND_S: Final = 0.005
 """Delay that at most one sample in a hundred of a valid run exceeds."""
 KEY: Final = "lateness"
@@ -39,6 +41,12 @@ def lateness(time_ns: NDArray[np.int64], moments_ns: Sequence[int]) -> dict[str,
         "max_s": float(late_s.max()),
         "bound_s": BOUND_S,
     }
+
+
+def is_measured(run: Run) -> bool:
+    """Return whether a run was in real time; a summary that is text need not be decoded for it."""
+    text: str | None = getattr(run, "summary_text", None)
+    return (text is None or f'"{KEY}":' in text) and KEY in run.summary
 
 
 def exceeds_bound(summary: Mapping[str, Any]) -> bool:

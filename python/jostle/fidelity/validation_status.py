@@ -95,6 +95,7 @@ def _read(name: str) -> dict[str, Any]:
     return tomllib.loads((resources.files("jostle.fidelity") / name).read_text("utf-8"))
 
 
+@functools.cache
 def status_of(controller: str, queue: str = "") -> ValidationStatus:
     """Return how well a controller is validated with a queue, or with any queue if it is empty."""
     of_linux = [one for one in recorded_cells() if one.controller == controller]

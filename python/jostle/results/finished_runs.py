@@ -118,7 +118,8 @@ class FinishedRuns:
         for index in range(len(self.conditions)):
             for phase in self.phases_of(index):
                 found.setdefault(phase.name, phase)
-        first = compared_phase(self.results[0].run.summary) if self.results else OVERALL
+        # Without named phases, the summary need not be decoded.
+        first = compared_phase(self.results[0].run.summary) if len(found) > 1 else OVERALL
         return tuple(found[name] for name in in_reading_order(list(found), first))
 
     def phases_of(self, condition: int) -> tuple[Phase, ...]:
@@ -185,7 +186,7 @@ class FinishedRuns:
     def late_runs(self) -> tuple[ConditionRun, ...]:
         """Runs in real time for which the machine was too busy."""
         # Runs of a backend with one version are all in real time, or none is.
-        if not self.results or lateness.KEY not in self.results[0].run.summary:
+        if not self.results or not lateness.is_measured(self.results[0].run):
             return ()
         return tuple(
             result for result in self.results if lateness.exceeds_bound(result.run.summary)

@@ -33,6 +33,9 @@ _MOST_BYTES: Final = 300_000_000
 """Size from which the columns that are kept make room for the next ones."""
 
 
+_HEADS: Final = ("run", "scope", "name", "phase")
+
+
 class RunInSegment(Protocol):
     """A run whose measures are in a table, together with those of other runs."""
 
@@ -48,8 +51,8 @@ class RunInSegment(Protocol):
     def has_measures(self) -> bool:
         """Whether the segment has a table of measures with the names of this version."""
 
-    def measure_table(self, keys: Sequence[str]) -> pl.DataFrame:
-        """Return run, scope, name, phase and `keys` of all runs of the segment."""
+    def measure_table(self, keys: Sequence[str], heads: Sequence[str]) -> pl.DataFrame:
+        """Return measures of all runs of the segment, and columns that name their rows."""
 
 
 def are_many(results: FinishedRuns) -> bool:
@@ -183,7 +186,7 @@ class MeasureColumns:
         import polars as pl
 
         first = cast("RunInSegment", self._runs[runs[0]].run)
-        table = first.measure_table(list(dict.fromkeys(key for _, key in wanted)))
+        table = first.measure_table(list(dict.fromkeys(key for _, key in wanted)), _HEADS)
         at = np.array(runs)
         names = [self._runs[run].run.run_id for run in runs]
         places = pl.DataFrame({"run": names, "at": at, "alike": self._alike[at]})

@@ -157,9 +157,10 @@ class Session:
         outcome = _Outcome()
         noted: Path | None = None
         while True:
-            entries = self._entries(plan)
+            texts = PlanTexts(plan)
+            entries = self._entries(texts)
             noted = self._record_plan(plan, entries, progress, noted)
-            self._run(plan, self._missing(plan, entries, outcome), outcome, progress)
+            self._run(plan, texts, self._missing(plan, entries, outcome), outcome, progress)
             results = self._results(plan, entries, outcome)
             more = adaptive_repeats.more_repeats(plan, results)
             if not more:
@@ -169,10 +170,10 @@ class Session:
                 return results
             plan = plan.repeated(more)
 
-    def _entries(self, plan: RunPlan) -> list[_PlanEntry]:
+    def _entries(self, texts: PlanTexts) -> list[_PlanEntry]:
         """Return the runs of a plan."""
         entries = []
-        for condition, specs, seeds in PlanTexts(plan).conditions():
+        for condition, specs, seeds in texts.conditions():
             version = self.backend.version_of(specs.like)
             names = specs.names(seeds, self.backend.name, version)
             entries += map(_PlanEntry, repeat(condition), seeds, names)
@@ -240,11 +241,16 @@ class Session:
         )
 
     def _run(
-        self, plan: RunPlan, wanted: Mapping[str, int], outcome: _Outcome, progress: Progress
+        self,
+        plan: RunPlan,
+        texts: PlanTexts,
+        wanted: Mapping[str, int],
+        outcome: _Outcome,
+        progress: Progress,
     ) -> None:
         """Look up runs by name, and carry out missing ones; `wanted` has positions in the plan."""
         writer = None if self.store is None else Writer(self.store, self.keep)
-        work = _Work(self, writer, plan, wanted, progress)
+        work = _Work(self, writer, plan, texts, wanted=wanted, progress=progress)
         try:
             self._look_up(wanted, outcome)
             progress.begin(len(wanted), sum(name in outcome.runs for name in wanted))
@@ -291,6 +297,8 @@ class _Work:
         session: Session,
         writer: Writer | None,
         plan: RunPlan,
+        texts: PlanTexts,
+        *,
         wanted: Mapping[str, int],
         progress: Progress,
     ) -> None:
@@ -300,7 +308,7 @@ class _Work:
         self._watched: bool = getattr(session.executor, "restarts_workers", False)
         self._writer = writer
         self._plan = plan
-        self._texts = PlanTexts(plan)
+        self._texts = texts
         self._wanted = wanted
         self._progress = progress
         self._attention = WorkerLivenessMonitor(session.executor, progress)

@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 __all__ = ["ConstantService", "constant_service", "service_bps"]
 
 _PARTS: Final = ("capacity", "framing", "queue", "classes", "frames")
 """Parts of a link on which the service rate depends."""
+_PARTS_OF_ALL: Final = 2
+"""Number of these parts that every link has: capacity and queue."""
 _OTHER_PARTS: Final = {
     "name": "link",
     "delay": {"steps": [{"at_ns": 0, "delay_ns": 0}], "jitter": None},
@@ -58,7 +60,23 @@ def constant_service(link: Mapping[str, Any]) -> ConstantService | None:
     The rate is constant if the capacity is, or if it is always above the rate of the shaper.
     """
     parts = {key: link[key] for key in _PARTS if link.get(key) is not None}
+    if len(parts) == _PARTS_OF_ALL and parts["queue"]["kind"] not in _queues_with_rates():
+        capacity = parts["capacity"]
+        if capacity["kind"] == "constant":
+            return ConstantService(capacity["rate_bps"], capacity["rate_bps"], 0)
     return _constant_service(json.dumps(parts | _OTHER_PARTS))
+
+
+@cache
+def _queues_with_rates() -> frozenset[str]:
+    """Return the queue disciplines that may shape: those with a rate among their parameters."""
+    from jostle.scenario.registry import engine_rows
+
+    return frozenset(
+        row["name"]
+        for row in engine_rows()["queues"]
+        if any(parameter["kind"] == "rate" for parameter in row["parameters"])
+    )
 
 
 @lru_cache(1024)

@@ -100,6 +100,16 @@ class Reader:
         found = None if self._has_folder(run_id) else self._in_segment(run_id, series=False)
         return self._of_folder(run_id, whole=False) if found is None else found.summary
 
+    def find_in_segments(self, runs: Iterable[str]) -> dict[str, SegmentRun]:
+        """Look up runs in segments only; those that are not there, or are damaged, are left out.
+
+        Raises
+        ------
+        StoreError
+            When the store may not be read.
+        """
+        return self._segments.find(runs, series=False)
+
     def _has_folder(self, run_id: str) -> bool:
         return (self.root / run_id).exists()
 

@@ -1,7 +1,8 @@
-"""Measures of a plan's runs, read once from their summaries and cached as numbers.
+"""Measures of a plan's runs, read once and cached as numbers.
 
-Reading ten thousand summaries takes seconds, and a page requests tables often. For each run the
-cache contains one number per phase, flow or link, and measure.
+Reading ten thousand runs takes a second, and a page requests tables often. For each run the cache
+contains one number per phase, flow or link, and measure. They come from the tables of segments, and
+for runs without such a table from summaries.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,18 +25,25 @@ from jostle.results.tables import application_measures
 from jostle.stats import estimate
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from jostle.stats.descriptive import Floats
+    from jostle.store.segments.reader import SegmentRun
     from jostle.store.store import Reader
     from jostle.store.stored_plans import StoredPlan
 
 MOST_ENTRIES = 24
 """Largest number of flows of a run that are cached; tables count the others."""
 READ_AT_ONCE_S = 0.4
-"""Time that one response may spend on reading summaries for the first time."""
+"""Time that one response may spend on reading runs for the first time."""
+_LOOKED_UP_AT_ONCE = 500
+"""Number of runs that are looked up together: half a segment."""
+_HEADS = ("run", "scope", "name", "controller", "phase")
 
 WHOLE_RUN = "run"
 
 
+@cache
 def shown_measures() -> list[Measure]:
     """Return the measures that a table can show."""
     return [m for m in measures().values() if not m.elsewhere]
@@ -90,15 +99,34 @@ class MeasureCache:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self, present: frozenset[str]) -> int:
-        """Read some of the summaries that are new; return how many have been read in total."""
+        """Read some of the runs that are new; return how many have been read in total."""
         until = time.monotonic() + READ_AT_ONCE_S
         with self._lock:
-            for _, _, run in self.plan.runs:
-                if run in present and run not in self._kept:
-                    self._kept[run] = _read(self.reader, run)
+            new = [r for _, _, r in self.plan.runs if r in present and r not in self._kept]
+            for begin in range(0, len(new), _LOOKED_UP_AT_ONCE):
+                some = [r for r in new[begin : begin + _LOOKED_UP_AT_ONCE] if r not in self._kept]
+                in_segments = self.reader.find_in_segments(some)
+                for run in some:
+                    if run not in self._kept:
+                        self._take(run, in_segments.get(run), present)
                     if time.monotonic() > until:
-                        break
+                        return len(self._kept)
             return len(self._kept)
+
+    def _take(self, run: str, stored: SegmentRun | None, present: frozenset[str]) -> None:
+        """Read a run; with the table of its segment, other runs of the plan, too."""
+        try:
+            if stored is not None and stored.has_measures:
+                wanted = self._runs & present
+                self._kept.update(_cached_runs(stored.measure_table(_keys(), _HEADS), wanted))
+        except StoreError:
+            pass
+        if run not in self._kept:
+            self._kept[run] = _read(self.reader, run)
+
+    @cached_property
+    def _runs(self) -> frozenset[str]:
+        return frozenset(run for _, _, run in self.plan.runs)
 
     def table(self, phase: str, shown: Measure) -> list[dict[str, Any]]:
         """Return one row per condition: estimates of a measure for all owners, in its unit."""
@@ -177,6 +205,67 @@ def _read(store: Reader, run: str) -> _CachedRun | None:
         return _cached_run(store.summary(run))
     except (StoreError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _keys() -> list[str]:
+    return list(dict.fromkeys(one.key for one in shown_measures()))
+
+
+def _cached_runs(table: pl.DataFrame, wanted: frozenset[str]) -> Iterator[tuple[str, _CachedRun]]:
+    """Yield the numbers of some runs of a table."""
+    place = {key: at for at, key in enumerate(_keys())}
+    columns: dict[str, tuple[list[int], list[int]]] = {}
+    for at, one in enumerate(shown_measures()):
+        into, of = columns.setdefault(one.scope, ([], []))
+        into.append(at)
+        of.append(place[one.key])
+    numbers = table.select(list(place)).to_numpy()
+    rows: dict[str, list[_Row]] = {}
+    for at, (run, *head) in enumerate(table.select(_HEADS).iter_rows()):
+        if run in wanted:
+            rows.setdefault(run, []).append(_Row(at, *head))
+    rate = numbers[:, place[measure("throughput").key]]
+    return ((run, _of_rows(those, numbers, columns, rate)) for run, those in rows.items())
+
+
+class _Row(NamedTuple):
+    """A row of a segment's table of measures."""
+
+    at: int
+    scope: str
+    name: str | None
+    controller: str | None
+    phase: str
+
+
+def _of_rows(
+    rows: Sequence[_Row],
+    numbers: Floats,
+    columns: Mapping[str, tuple[list[int], list[int]]],
+    rate: Floats,
+) -> _CachedRun:
+    flows: dict[str | None, dict[str, Any]] = {}
+    for row in (row for row in rows if row.scope == "flow"):
+        flow = {"name": row.name, "controller": row.controller, "phases": {}}
+        phases = flows.setdefault(row.name, flow)["phases"]
+        phases[row.phase] = {measure("throughput").key: np.nan_to_num(rate[row.at])}
+    fairness = {row.phase: {} for row in rows if row.scope == "run"}
+    first = compared_phase({"fairness": fairness, "flows": list(flows.values())})
+    order = in_reading_order(list(fairness), first)
+    links = dict.fromkeys(row.name or "" for row in rows if row.scope == "link")
+    who = [
+        *(_Owner("flow", f["name"], flow_label(f)) for f in list(flows.values())[:MOST_ENTRIES]),
+        *(_Owner("link", link, link) for link in links),
+        _Owner("run", WHOLE_RUN, "all flows"),
+    ]
+    places = {(one.scope, None if one.scope == "run" else one.name): n for n, one in enumerate(who)}
+    values = np.full((len(order), len(who), len(shown_measures())), np.nan)
+    for row in rows:
+        position = places.get((row.scope, row.name))
+        if position is not None:
+            into, of = columns[row.scope]
+            values[order.index(row.phase), position, into] = numbers[row.at, of]
+    return _CachedRun(tuple(order), tuple(who), max(0, len(flows) - MOST_ENTRIES), values)
 
 
 def _cached_run(summary: Mapping[str, Any]) -> _CachedRun:

@@ -343,8 +343,10 @@ def link_spec(
     queues = [queue] if classes is None else [one["queue"] for one in classes]
     facts.queue_bytes = sum(map(queue_limit_bytes, queues))
     parts = {**wire, "queue": queue, "classes": classes}
-    facts.initial_bps = service_bps(parts, facts.initial_bps)
-    facts.peak_bps = service_bps(parts, facts.peak_bps)
+    initial_bps, peak_bps = facts.initial_bps, facts.peak_bps
+    facts.initial_bps = facts.peak_bps = service_bps(parts, peak_bps)
+    if initial_bps != peak_bps:
+        facts.initial_bps = service_bps(parts, initial_bps)
     spec: LinkSpec = {
         "name": facts.name,
         "capacity": facts.capacity,

@@ -99,11 +99,10 @@ class Segment:
         rows = range(len(self.runs), len(self.runs) + 1)
         return parquet_files.lists(self.path(RUNS), ("spec", "summary"), rows=rows)
 
-    def measures(self, keys: Sequence[str]) -> pl.DataFrame:
-        """Read some measures, with run, scope, name and phase; those of later versions are null."""
+    def measures(self, keys: Sequence[str], heads: Sequence[str]) -> pl.DataFrame:
+        """Read some measures and columns that name rows; measures of later versions are null."""
         import polars as pl
 
-        heads = ("run", "scope", "name", "phase")
         known = self.schema(MEASURES)
         found = self.read(MEASURES, [*heads, *(key for key in keys if key in known)])
         numbers = (pl.col(key) if key in known else pl.lit(None).alias(key) for key in keys)

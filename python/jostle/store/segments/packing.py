@@ -139,8 +139,8 @@ def _measures(runs: Sequence[PackedRun]) -> pl.DataFrame:
     )
     texts = [run.summary for run in runs]
     parts = []
-    for scope in SCOPES:
-        heads, words, values = _core.measure_columns(texts, scope, *_keys(scope))
+    columns = _core.measure_columns(texts, [(scope, *_keys(scope)) for scope in SCOPES])
+    for scope, (heads, words, values) in zip(SCOPES, columns, strict=True):
         rows = len(heads["run"])
         made = [
             spelled("run", heads["run"], names),

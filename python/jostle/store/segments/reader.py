@@ -299,9 +299,9 @@ class Segments:
             lambda found: sum(len(text or "") for text in chain(*found.values())),
         )
 
-    def measures(self, segment: Segment, keys: Sequence[str]) -> pl.DataFrame:
+    def measures(self, segment: Segment, keys: Sequence[str], heads: Sequence[str]) -> pl.DataFrame:
         """Read some measures of all runs of a segment; see `table`."""
-        return _readable(segment, MEASURES, lambda: segment.measures(keys))
+        return _readable(segment, MEASURES, lambda: segment.measures(keys, heads))
 
     def _cached(
         self, segment: Segment, name: str, read: Callable[[], T], size: Callable[[T], int]
@@ -367,9 +367,9 @@ class SegmentRun:
         """Whether the segment has a table of measures with the names of this version."""
         return self._segment.has_measures
 
-    def measure_table(self, keys: Sequence[str]) -> pl.DataFrame:
-        """Return run, scope, name, phase and `keys` of all runs of the segment."""
-        return self._read(lambda: self._segments.measures(self._segment, keys))
+    def measure_table(self, keys: Sequence[str], heads: Sequence[str]) -> pl.DataFrame:
+        """Return measures of all runs of the segment, and columns that name their rows."""
+        return self._read(lambda: self._segments.measures(self._segment, keys, heads))
 
     @property
     def summary_text(self) -> str:
