@@ -15,6 +15,7 @@ from jostle.results.finished_runs import ConditionRun, FinishedRuns
 from jostle.results.measure_samples import samples
 from jostle.results.measures import measures
 from jostle.results.tables import View, phase_tables
+from jostle.store import parquet_files
 from jostle.store.maintenance.compaction import compact_store
 from jostle.store.segments import folder as segment_folders
 from jostle.store.store import Store
@@ -158,11 +159,11 @@ def test_a_table_of_other_measures_is_an_error(
     column: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = results_of("repeats = 2" + NETWORK + BULK, tmp_path / "store")
-    read = segment_folders.Segment.read
+    read = parquet_files.read
     monkeypatch.setattr(
-        segment_folders.Segment,
+        parquet_files,
         "read",
-        lambda *given: read(*given).with_columns(pl.lit("other").alias(column)),
+        lambda *given, **more: read(*given, **more).with_columns(pl.lit("other").alias(column)),
     )
     with pytest.raises(StoreError, match=r"segment .*measures"):
         samples(results, "throughput")
@@ -173,11 +174,11 @@ def test_later_measures_have_no_value_in_a_segment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = results_of(NETWORK + BULK, tmp_path / "store")
-    schema = segment_folders.Segment.schema
+    types = parquet_files._types
     monkeypatch.setattr(
-        segment_folders.Segment,
-        "schema",
-        lambda *given: {k: v for k, v in schema(*given).items() if k != "throughput_bps"},
+        parquet_files,
+        "_types",
+        lambda file: {k: v for k, v in types(file).items() if k != "throughput_bps"},
     )
     assert {one.values[0] for one in samples(results, "throughput")} == {None}
     assert None not in {one.values[0] for one in samples(results, "goodput")}

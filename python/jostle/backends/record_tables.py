@@ -62,8 +62,8 @@ class Table:
         return tuple((name, values.dtype.char) for name, values in self.columns.items())
 
 
-def spelled(name: str, codes: Any, words: Sequence[str]) -> pl.Series:
-    """Convert a column of codes to a column of names."""
+def spelled(name: str, codes: Any, words: Sequence[str | None]) -> pl.Series:
+    """Convert a column of codes to a column of names; None is null."""
     import polars as pl
 
     known = pl.Series(name, list(words), dtype=pl.String)

@@ -150,14 +150,14 @@ def _texts(shown: Sequence[MeasureSample]) -> Callable[[MeasureSample], str]:
 
 def _has_everything(share: MeasureSample) -> bool:
     """Return whether the flows of a group have no competitors but each other."""
-    flows = max(map(len, share.flows))
+    flows = len(share.flows[0])
     return flows > 1 and flows * _value(share) > 1 - 1e-6
 
 
 def _who(sample: MeasureSample) -> str:
     flow, controller = sample.place["flow"], sample.place.get("controller", "none")
     # The value of a group is the mean over its flows.
-    flow = flow if all(len(run) == 1 for run in sample.flows) else f"each flow of {flow}"
+    flow = f"each flow of {flow}" if sample.is_of_several else flow
     return flow if controller == "none" else f"{flow} ({controller})"
 
 

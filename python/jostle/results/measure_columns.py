@@ -115,7 +115,7 @@ class MeasureColumns:
         return name in self._names_at(condition)[scope]
 
     def _names_at(self, condition: int) -> dict[str, dict[str, int]]:
-        return self._names[self._alike[self._first[condition]]]
+        return self._names[int(self._alike[self._first[condition]])]
 
     def values(
         self, wanted: Measure, phase: str, condition: int, runs: int, names: Sequence[str]
@@ -153,7 +153,7 @@ class MeasureColumns:
 
         sizes = [sum(map(len, names.values())) for names in self._names]
         there = [phase in phases for phases in self._phases]
-        return np.array(sizes) * np.array(there)
+        return np.array([size * is_there for size, is_there in zip(sizes, there, strict=True)])
 
     def _load(self, wanted: Sequence[tuple[str, str]]) -> None:
         """Read columns, given by scope and key, of the present phase."""

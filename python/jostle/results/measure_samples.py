@@ -83,17 +83,18 @@ class MeasureSample:
     @cached_property
     def missing(self) -> int:
         """Number of a group's flows without a value, in runs in which other flows have one."""
-        if not self._is_of_several:
+        if not self.is_of_several:
             return 0
         return sum(run.count(None) for run in self.flows if any(value is not None for value in run))
 
     @cached_property
     def spread(self) -> tuple[float, float] | None:
         """Smallest and largest flow of a group, as means over runs; None for a single flow."""
-        return spread_of(self.flows) if self._is_of_several else None
+        return spread_of(self.flows) if self.is_of_several else None
 
     @property
-    def _is_of_several(self) -> bool:
+    def is_of_several(self) -> bool:
+        """Whether it is of several flows."""
         return bool(self.flows) and len(self.flows[0]) > 1
 
 

@@ -21,6 +21,7 @@ from jostle.results.suitable_measures import SUITABLE
 from jostle.results.text_table import Table
 from jostle.safe_io.terminal_text import wrap_words
 from jostle.stats import Estimate
+from jostle.stats.mean_estimate import present
 
 if TYPE_CHECKING:
     from jostle.results.finished_runs import FinishedRuns
@@ -350,10 +351,10 @@ def _missing(wanted: Measure, found: Sequence[MeasureSample]) -> tuple[str, ...]
     for sample in found:
         if sample.single and wanted.percent is not None:
             continue
-        have = [value for value in sample.values if value is not None]
+        have = len(present(sample.values))
         who = sample.place.get(wanted.scope, "the run")
-        if 0 < len(have) < len(sample.values):
-            told.append(f"{who} has one in {len(have)} of {count(len(sample.values), 'run')}")
+        if 0 < have < len(sample.values):
+            told.append(f"{who} has one in {have} of {count(len(sample.values), 'run')}")
         elif have and sample.missing:
             flows = sum(len(run) for run in sample.flows)
             told.append(f"{flows - sample.missing} of {flows} of {who} have one")

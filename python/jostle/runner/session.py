@@ -172,7 +172,7 @@ class Session:
 
     def _entries(self, texts: PlanTexts) -> list[_PlanEntry]:
         """Return the runs of a plan."""
-        entries = []
+        entries: list[_PlanEntry] = []
         for condition, specs, seeds in texts.conditions():
             version = self.backend.version_of(specs.like)
             names = specs.names(seeds, self.backend.name, version)

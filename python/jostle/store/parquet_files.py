@@ -46,7 +46,11 @@ _SHORT_DICTIONARY_BYTES: Final = 100_000
 
 
 def read(
-    path: Path, columns: Sequence[str] | None = None, *, rows: range | None = None
+    path: Path,
+    columns: Sequence[str] | None = None,
+    *,
+    rows: range | None = None,
+    may_lack: Sequence[str] = (),
 ) -> pl.DataFrame:
     """Read a file, or some of its columns.
 
@@ -58,6 +62,8 @@ def read(
         Names; all if None.
     rows
         How many it may have.
+    may_lack
+        Columns that it may lack, which are then left out.
 
     Raises
     ------
@@ -69,7 +75,7 @@ def read(
     """
     with open_regular(path) as file, _mapped(file) as content:
         _check(content, rows)
-        return _decoded(file, columns, content)
+        return _decoded(file, columns, content, may_lack)
 
 
 def read_content(
@@ -179,10 +185,18 @@ def _types(file: BinaryIO) -> dict[str, pl.DataType]:
     return types
 
 
-def _decoded(file: BinaryIO, columns: Sequence[str] | None, content: bytes | mmap) -> pl.DataFrame:
+def _decoded(
+    file: BinaryIO,
+    columns: Sequence[str] | None,
+    content: bytes | mmap,
+    may_lack: Sequence[str] = (),
+) -> pl.DataFrame:
     import polars as pl
 
-    _types(file)
+    known = _types(file)
+    if columns is not None and may_lack:
+        lacking = {name for name in may_lack if name not in known}
+        columns = [name for name in columns if name not in lacking]
     file.seek(0)
     with polars_errors():
         frame = pl.read_parquet(file, columns=None if columns is None else list(columns))

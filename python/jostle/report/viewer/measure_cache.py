@@ -246,10 +246,10 @@ def _of_rows(
 ) -> _CachedRun:
     flows: dict[str | None, dict[str, Any]] = {}
     for row in (row for row in rows if row.scope == "flow"):
-        flow = {"name": row.name, "controller": row.controller, "phases": {}}
+        flow: dict[str, Any] = {"name": row.name, "controller": row.controller, "phases": {}}
         phases = flows.setdefault(row.name, flow)["phases"]
         phases[row.phase] = {measure("throughput").key: np.nan_to_num(rate[row.at])}
-    fairness = {row.phase: {} for row in rows if row.scope == "run"}
+    fairness: dict[str, Any] = {row.phase: {} for row in rows if row.scope == "run"}
     first = compared_phase({"fairness": fairness, "flows": list(flows.values())})
     order = in_reading_order(list(fairness), first)
     links = dict.fromkeys(row.name or "" for row in rows if row.scope == "link")

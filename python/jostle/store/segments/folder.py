@@ -103,9 +103,9 @@ class Segment:
         """Read some measures and columns that name rows; measures of later versions are null."""
         import polars as pl
 
-        known = self.schema(MEASURES)
-        found = self.read(MEASURES, [*heads, *(key for key in keys if key in known)])
-        numbers = (pl.col(key) if key in known else pl.lit(None).alias(key) for key in keys)
+        path = self.path(MEASURES)
+        found = parquet_files.read(path, [*heads, *keys], may_lack=keys)
+        numbers = (pl.col(key) if key in found.columns else pl.lit(None).alias(key) for key in keys)
         with parquet_files.polars_errors():
             return found.select(*heads, *(number.cast(pl.Float64) for number in numbers))
 
