@@ -70,12 +70,28 @@ class Picture:
     finding: str = ""
 
 
+_ID_CHARACTERS: Final = 12
+"""Characters of a run id on a page, which identify a run among billions."""
+
+
 @dataclass(frozen=True)
 class Provenance:
-    """Runs of a column: version of the backend; experiment, condition, seed and id of each run."""
+    """Runs of a column.
+
+    Attributes
+    ----------
+    version
+        Version of the backend.
+    count
+        Number of runs.
+    runs
+        Experiment and condition with its seeds and the beginnings of their run ids, without runs
+        that are those of an earlier column.
+    """
 
     version: str
-    runs: Sequence[tuple[str, str, int, str]]
+    count: int = 0
+    runs: Sequence[tuple[str, str, str]] = ()
 
 
 def page(
@@ -143,7 +159,7 @@ def page(
         ],
         provenance=_provenance(runs)
         | _recorded_provenance(runs)
-        | {one.title: Provenance(one.kept, []) for one in evaluations if one.kept},
+        | {one.title: Provenance(one.kept) for one in evaluations if one.kept},
         command=shlex.join(command),
         run_time=_run_time(runs.values(), elapsed_s),
         judged=bool(first.claims) or any(row.published is not None for row in first.numbers),
@@ -193,17 +209,23 @@ def _html(table: Table, css: str = "sortable prose") -> Markup:
 
 def _provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
     """Return the provenance of each column, by its title."""
-    return {
-        column.title: Provenance(
-            next((one.backend_version for one in each.results.values()), ABSENT),
-            [
-                (experiment, results.labels[one.condition], one.seed, one.run.run_id)
-                for experiment, results in each.results.items()
-                for one in results.results
-            ],
-        )
-        for column, each in runs.items()
-    }
+    found, seen = {}, set[str]()
+    for column, each in runs.items():
+        conditions: dict[tuple[str, str], list[str]] = {}
+        ids = []
+        for experiment, results in each.results.items():
+            for one in results.results:
+                ids.append(one.run.run_id)
+                if one.run.run_id not in seen:
+                    of_condition = conditions.setdefault(
+                        (experiment, results.labels[one.condition]), []
+                    )
+                    of_condition.append(f"{one.seed}: {one.run.run_id[:_ID_CHARACTERS]}")
+        seen.update(ids)
+        version = next((one.backend_version for one in each.results.values()), ABSENT)
+        rows = [(*condition, ", ".join(said)) for condition, said in conditions.items()]
+        found[column.title] = Provenance(version, len(ids), rows)
+    return found
 
 
 def _run_time(columns: Iterable[Runs], elapsed_s: float) -> str:
@@ -228,7 +250,7 @@ def _recorded_provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
     if kept is None or any(column.backend == BACKEND for column in runs):
         return {}
     where = f"{kept.version}, {kept.date}, points of its flows kept in {FILE}"
-    return {f"{TITLES[BACKEND]}, {kept.date}": Provenance(where, [])}
+    return {f"{TITLES[BACKEND]}, {kept.date}": Provenance(where)}
 
 
 def _findings(study: Study, setup: str, named: EvaluationsBySetup) -> list[tuple[str, str]]:
