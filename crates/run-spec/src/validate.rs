@@ -28,7 +28,7 @@ use jostle_units::{FlowId, LinkId};
 pub use error::SpecError;
 
 use crate::CAPTURED_FLOWS_MAX;
-use crate::{LinkSpec, Quantity, RunSpec, Transport};
+use crate::{CapacitySpec, LinkSpec, Quantity, RunSpec, Transport};
 
 /// Path of a value in the RunSpec. It is formatted only for an error message, because most
 /// specifications are valid and some have ten thousand flows.
@@ -218,6 +218,10 @@ impl LinkSpec {
     /// # Errors
     /// The first invalid value, with its path and the accepted values.
     pub fn validate(&self, at: &str) -> Result<(), SpecError> {
+        if let CapacitySpec::Tunnel { .. } = self.capacity {
+            let expected = "a rate: only the connection of a run takes packets";
+            return Err(SpecError::unfit(format_args!("{at}.capacity"), "a tunnel", expected));
+        }
         link::check(format_args!("{at}"), self)
     }
 }

@@ -197,10 +197,18 @@ mod tests {
     #[test]
     fn padding_is_one_frame_and_what_is_foreign_ends_the_reading() {
         assert_eq!(
-            written(&[0, 0, 0, 1, 0x30, 5]),
-            r#"{"frame_type":"padding","payload_length":3},{"frame_type":"ping"},{"frame_type":"unknown","frame_type_bytes":48}"#
+            written(&[0, 0, 0, 1, 0x2f, 5]),
+            r#"{"frame_type":"padding","payload_length":3},{"frame_type":"ping"},{"frame_type":"unknown","frame_type_bytes":47}"#
         );
         // A stream that claims to be longer than its packet.
         assert_eq!(written(&[0x0a, 1, 9, 0]), r#"{"frame_type":"unknown","frame_type_bytes":10}"#);
+    }
+
+    #[test]
+    fn a_datagram_has_a_length_or_the_rest_of_the_packet() {
+        assert_eq!(
+            written(&[0x31, 1, 7, 0x30, 7, 7]),
+            r#"{"frame_type":"datagram","length":1},{"frame_type":"datagram","length":2}"#
+        );
     }
 }

@@ -67,6 +67,8 @@ fn a_tunnel_has_the_delay_and_the_rates_of_the_links_below() {
     assert_eq!(spec.propagation(&[LinkId(1)]), Span::from_ms(10));
     assert_eq!(spec.propagation(&[LinkId(2)]), Span::ZERO);
     assert_eq!(spec.links[1].constant_service(), None);
+    let alone = spec.links[1].validate("link").unwrap_err().to_string();
+    assert!(alone.starts_with("`link.capacity` cannot be a tunnel"), "{alone}");
     let [below, tunnel] = [LinkId(0), LinkId(1)];
     let path = [tunnel];
     assert_eq!(spec.links_with_tunnels(std::iter::once(&path[..])), [tunnel, below]);
