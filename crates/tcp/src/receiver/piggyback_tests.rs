@@ -65,7 +65,7 @@ fn data_take_over_an_ack_that_waits_for_its_timer() {
     assert_eq!(receiver.deadline(), Time::NEVER);
 }
 
-/// `tcp_in_quickack_mode`: "icsk->icsk_ack.quick && !inet_csk_in_pingpong_mode(sk)".
+/// Linux: "icsk->icsk_ack.quick && !inet_csk_in_pingpong_mode(sk)".
 #[test]
 fn replies_end_the_quick_acks_of_the_beginning() {
     let mut receiver = Receiver::new(1448, 1 << 20, RTT, EcnFeedback::Classic);
@@ -123,7 +123,7 @@ fn old_data_are_acknowledged_at_once() {
     assert_eq!(ack.blocks(), [SackBlock::of(next)]);
 }
 
-/// `tcp_replace_ts_recent`: "!after(seq, tp->rcv_wup)".
+/// `tcp_input.c::tcp_replace_ts_recent`: "!after(seq, tp->rcv_wup)".
 #[test]
 fn an_ack_renews_the_echoed_timestamp_only_if_all_data_before_it_are_acknowledged() {
     let (mut receiver, next) = settled();
