@@ -13,7 +13,6 @@ mod autotuning;
 mod ecn;
 mod piggyback;
 mod receive_window;
-use piggyback::Piggybacking;
 use receive_window::ReceiveWindow;
 
 /// `TCP_MAX_QUICKACKS`.
@@ -99,6 +98,18 @@ pub struct Receiver {
     piggybacking: Piggybacking,
     /// Timers of the receiving host.
     timers: HostTimers,
+}
+
+/// State of an end that also sends data.
+#[derive(Debug, Default)]
+struct Piggybacking {
+    /// An ACK is due for the segment being processed (`ICSK_ACK_SCHED`), and none was sent yet.
+    is_scheduled: bool,
+    /// Interactive session (`icsk_ack.pingpong`): data are sent soon after data arrive, so that ACKs
+    /// wait for them.
+    is_interactive: bool,
+    /// `icsk_ack.quick` during an interactive session, which does not use it.
+    quick: u32,
 }
 
 /// When the application reads.

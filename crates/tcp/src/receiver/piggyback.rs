@@ -7,18 +7,6 @@ use super::ack::DELAYED_ACK_MIN;
 use super::{Reading, Receiver, SegmentArrival};
 use crate::segment::{Ack, AckTag, Data, SynAck, TimestampClock};
 
-/// State of an end that also sends data.
-#[derive(Debug, Default)]
-pub(super) struct Piggybacking {
-    /// An ACK is due for the segment being processed (`ICSK_ACK_SCHED`), and none was sent yet.
-    is_scheduled: bool,
-    /// Interactive session (`icsk_ack.pingpong`): data are sent soon after data arrive, so that ACKs
-    /// wait for them.
-    is_interactive: bool,
-    /// `icsk_ack.quick` during an interactive session, which does not use it.
-    quick: u32,
-}
-
 impl Receiver {
     /// Processes the SYN-ACK that answers the SYN of this end.
     #[cold]

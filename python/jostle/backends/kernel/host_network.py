@@ -17,11 +17,10 @@ from typing import Any, Final
 
 from jostle.backends.base import Spec
 from jostle.backends.kernel import impairment_playback
+from jostle.backends.kernel.host_sysctls import EVERYWHERE, ROUTER
 from jostle.backends.kernel.job import BACKLOG_PACKETS, MACHINES, PAGE_BYTES
 from jostle.backends.kernel.packet_sizes import PACKET_BYTES
 from jostle.backends.kernel.topology import (
-    EVERYWHERE,
-    ROUTER,
     Route,
     Topology,
     lay_own_link,

@@ -192,9 +192,8 @@ def resolve(
         None if a problem was reported.
     """
     # Long: one step for each part of a run, in the order in which later parts need earlier ones.
-    file = with_connections(prepared(file, report), report)
-    with_ways = routed(file, files, report) if limit_flow_count(file, report) else None
-    if with_ways is None or not limit_hop_count(with_ways, report):
+    with_ways = _with_ways(file, files, report)
+    if with_ways is None:
         return None
     file = with_ways
     settings = _run_settings(file, report)
@@ -233,6 +232,13 @@ def resolve(
         report.add(*refused)
         return None
     return _template(run, file, rtts, links)
+
+
+def _with_ways(file: ScenarioFile, files: TraceFiles, report: Report) -> ScenarioFile | None:
+    """Return the scenario with a path for each flow; None if it is too large or has no graph."""
+    file = with_connections(prepared(file, report), report)
+    found = routed(file, files, report) if limit_flow_count(file, report) else None
+    return found if found is not None and limit_hop_count(found, report) else None
 
 
 def _assign_flows(
