@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.backends.base import Cancelled, RunRecord, Spec, canonical_json
 from jostle.backends.capture_files import Captures
-from jostle.backends.crate_libraries import libraries
 from jostle.backends.engine_record import EngineRecord, run_record
 from jostle.errors import EngineError, InputError, RunCancelledError
 from jostle.kernel_images.controller_modules import refuse_in_simulator
 from jostle.run_spec import FlowSpec
 from jostle.scenario.python_controllers.loader import create as create_controller
-from jostle.scenario.python_controllers.source_files import is_python_controller
+from jostle.scenario.python_controllers.source_files import (
+    is_crate_controller,
+    is_python_controller,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -164,6 +166,15 @@ def _has_python_controllers(spec: Spec) -> bool:
     return any(is_python_controller(flow["controller"]["name"]) for flow in spec["flows"])
 
 
+def _libraries(spec: Spec) -> dict[str, Path]:
+    """Return the libraries of the crates of a run, which most runs do not have."""
+    if not any(is_crate_controller(flow["controller"]["name"]) for flow in spec["flows"]):
+        return {}
+    from jostle.backends.crate_libraries import libraries
+
+    return libraries(spec)
+
+
 class SimBackend:
     """Runs a spec in the packet simulator, in virtual time.
 
@@ -250,7 +261,7 @@ class SimBackend:
         refuse_in_simulator(like["flows"])
         maker = create_controller if _has_python_controllers(like) else None
         try:
-            return self._engine.run_summary(text, cancelled, maker, libraries(like))
+            return self._engine.run_summary(text, cancelled, maker, _libraries(like))
         except BaseException as error:
             if cancelled is not None and cancelled():
                 raise RunCancelledError("stopped before its end") from error
@@ -262,7 +273,7 @@ class SimBackend:
         refuse_in_simulator(spec["flows"])
         text = canonical_json(spec)
         folder = folders[0] if folders else None
-        python, crates = _has_python_controllers(spec), libraries(spec)
+        python, crates = _has_python_controllers(spec), _libraries(spec)
         if python or crates:
             make = create_controller if python else None
             return self._engine.run(text, cancelled, folder, make, crates)
