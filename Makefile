@@ -115,6 +115,7 @@ lint: $(STAMPS)/dev
 	cargo clippy --quiet $(CRATES) --all-targets -- -D warnings
 	@# The kernel has no standard library: this command fails if a crate below uses it.
 	cargo clippy --quiet --package jostle-kernel-bridge --features kernel -- -D warnings
+	cargo clippy --quiet --package jostle-kernel-bridge --features library,exported -- -D warnings
 	CUSTOM_LIBFUZZER_PATH=/none/libfuzzer.a cargo check --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir target
 	$(BIN)/mypy
 	$(BIN)/python tools/prose_rates.py

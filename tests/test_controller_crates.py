@@ -309,6 +309,13 @@ def test_without_rust(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build._compiler.cache_clear()
 
 
+def test_on_windows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build._compiler.cache_clear()
+    monkeypatch.setattr(build.sys, "platform", "win32")
+    with pytest.raises(ScenarioError, match="on Linux and macOS, not on Windows"):
+        spec_of(folder, '"crate:twin"')
+
+
 def test_code_that_was_not_admitted_is_not_loaded(folder: Path) -> None:
     spec = spec_of(folder, '"crate:twin"')
     spec["flows"][0]["controller"]["parameters"][DIGEST] = "0" * 64

@@ -236,12 +236,7 @@ def _write(source: CrateSource, folder: Path) -> None:
 
 def _library_name() -> str:
     stem = _PACKAGE.replace("-", "_")
-    match sys.platform:
-        case "win32":
-            return f"{stem}.dll"
-        case "darwin":
-            return f"lib{stem}.dylib"
-    return f"lib{stem}.so"
+    return f"lib{stem}.dylib" if sys.platform == "darwin" else f"lib{stem}.so"
 
 
 def _keep(made: Path, file: Path) -> None:
@@ -256,8 +251,10 @@ def _compiler() -> str:
     Raises
     ------
     CrateError
-        If Rust is not installed.
+        If Rust is not installed, or the system is Windows.
     """
+    if sys.platform == "win32":
+        raise CrateError("a controller in Rust is compiled on Linux and macOS, not on Windows")
     for program in ("cargo", "rustc"):
         if shutil.which(program) is None:
             raise CrateError(
