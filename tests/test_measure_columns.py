@@ -12,6 +12,7 @@ from jostle.backends import Run, canonical_json
 from jostle.errors import StoreError
 from jostle.results import measure_columns
 from jostle.results.finished_runs import ConditionRun, FinishedRuns
+from jostle.results.measure_columns import columns_of
 from jostle.results.measure_samples import samples
 from jostle.results.measures import measures
 from jostle.results.tables import View, phase_tables
@@ -125,8 +126,8 @@ def rows(results: FinishedRuns, name: str, each: bool) -> list[tuple[object, ...
 def test_values_are_those_of_summaries(text: str, tmp_path: Path) -> None:
     results = results_of("repeats = 3" + NETWORK + text, tmp_path / "store")
     other = without_columns(results)
-    assert results.measure_columns is not None
-    assert other.measure_columns is None
+    assert columns_of(results) is not None
+    assert columns_of(other) is None
     present = 0
     for name, one in measures().items():
         if one.tabled:
@@ -144,13 +145,13 @@ def test_values_are_those_of_summaries(text: str, tmp_path: Path) -> None:
 def test_runs_in_memory_and_in_folders_have_no_columns(tmp_path: Path) -> None:
     path = tmp_path / "scenario.toml"
     path.write_text(NETWORK + BULK)
-    assert jostle.run(path, store=False).measure_columns is None
+    assert columns_of(jostle.run(path, store=False)) is None
     path.write_text("capture = true" + NETWORK + BULK)
-    assert jostle.run(path, store=tmp_path / "store").measure_columns is None
+    assert columns_of(jostle.run(path, store=tmp_path / "store")) is None
 
 
 def test_few_runs_have_no_columns(tmp_path: Path) -> None:
-    assert results_of(NETWORK + BULK, tmp_path / "store").measure_columns is None
+    assert columns_of(results_of(NETWORK + BULK, tmp_path / "store")) is None
 
 
 @pytest.mark.usefixtures("few")
@@ -207,7 +208,7 @@ def test_segments_of_the_first_format_are_read_by_summaries(
     monkeypatch.undo()
     monkeypatch.setattr(measure_columns, "_LEAST_FLOWS", 1)
     results = results_of(NETWORK + BULK, tmp_path / "old" / "store")
-    assert results.measure_columns is None
+    assert columns_of(results) is None
     assert rows(results, "throughput", each=False) == expected
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from jostle.backends import Run, Spec
-    from jostle.results.measure_columns import MeasureColumns
 
 GridValue = str | float | bool
 """Value of a grid key: a number, or text as in the scenario."""
@@ -100,6 +99,8 @@ class FinishedRuns:
         """Captures that were measured; empty for runs of a scenario."""
         self.last_cells: tuple[object, Any] | None = None
         """Values of the condition that was tabled last; see `summary_values.cells_of`."""
+        self.columns: Any = False
+        """Columns of many runs, false until asked for; see `measure_columns.columns_of`."""
 
     @property
     def measured(self) -> bool:
@@ -250,13 +251,6 @@ class FinishedRuns:
     @cached_property
     def _groups(self) -> dict[tuple[int, bool], list[FlowGroup]]:
         return {}
-
-    @cached_property
-    def measure_columns(self) -> MeasureColumns | None:
-        """Columns of measures; None for few runs, and for runs that are not in segments."""
-        from jostle.results.measure_columns import MeasureColumns, are_many
-
-        return MeasureColumns(self) if are_many(self) else None
 
     @cached_property
     def _specs(self) -> dict[int, Spec]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-__all__ = ["MeasureColumns", "RunInSegment", "are_many"]
+__all__ = ["MeasureColumns", "RunInSegment", "are_many", "columns_of"]
 
 _LEAST_FLOWS: Final = 2_000
 """Number of flows of all runs from which columns are faster than summaries, including the import
@@ -53,6 +53,14 @@ class RunInSegment(Protocol):
 
     def measure_table(self, keys: Sequence[str], heads: Sequence[str]) -> pl.DataFrame:
         """Return measures of all runs of the segment, and columns that name their rows."""
+
+
+def columns_of(results: FinishedRuns) -> MeasureColumns | None:
+    """Return the columns of results; None for few runs, and for runs that are not in segments."""
+    if results.columns is False:
+        results.columns = MeasureColumns(results) if are_many(results) else None
+    columns: MeasureColumns | None = results.columns
+    return columns
 
 
 def are_many(results: FinishedRuns) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from jostle.results.flow_groups import flow_groups, group_name_by_flow
+from jostle.results.measure_columns import columns_of
 from jostle.results.measures import Measure, measures
 from jostle.stats.optional_floats import OptionalFloats
 
@@ -258,7 +259,7 @@ def cells_of(results: FinishedRuns, condition: int, phases: Sequence[str], *, ea
     if last is not None and last[0] == key:
         return last[1]
     results.last_cells = None
-    columns = results.measure_columns
+    columns = columns_of(results)
     if columns is not None:
         found: Cells = ColumnCells(results, columns, condition, phases, each=each)
     else:
