@@ -99,8 +99,9 @@ def subject(controller: str, transport: str = "") -> ControllerUnderTest:
     given = parse_value(controller)
     if isinstance(given, dict) and isinstance(given.get("name"), str):
         name, folder = _crate_in_its_folder(given["name"])
-        given = {**_with_absolute_paths(given), "name": name}
-        return ControllerUnderTest(_words(given, "name") + suffix, given, over, folder)
+        given = {**given, "name": name}
+        label = _words(given, "name") + suffix
+        return ControllerUnderTest(label, _with_absolute_paths(given), over, folder)
     if isinstance(given, str) and given:
         name, folder = _crate_in_its_folder(given)
         return ControllerUnderTest(name + suffix, name, over, folder)
