@@ -77,7 +77,7 @@ class AutoregressiveCapacity(TypedDict):
 
 
 class TunnelCapacity(TypedDict):
-    """What the connection of a tunnel accepts."""
+    """Packets that the connection of a tunnel accepts."""
 
     flow: int
     kind: Literal["tunnel"]

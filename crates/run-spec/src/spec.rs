@@ -219,7 +219,7 @@ pub enum CapacitySpec {
     },
     /// Normally distributed steps, each correlated with the previous one.
     Autoregressive(AutoregressiveSpec),
-    /// What the connection of a tunnel accepts.
+    /// Packets that the connection of a tunnel accepts.
     Tunnel {
         /// Flow of the connection, as a position in `flows`.
         #[schemars(with = "u32")]

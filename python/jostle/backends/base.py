@@ -247,7 +247,7 @@ class JsonObject(Mapping[str, Any]):
 
 
 def text_of(value: Mapping[str, Any]) -> str:
-    """Return an object as canonical JSON; one that has never been decoded stays as it is."""
+    """Return an object as canonical JSON; the text of one that has never been decoded."""
     return value.text if isinstance(value, JsonObject) else canonical_json(value)
 
 

@@ -88,7 +88,7 @@ class ControllerCrate:
     source
         Its source.
     compiler
-        What `rustc -vV` says.
+        Output of `rustc -vV`.
     engine
         Version of the engine, whose crates it was compiled with.
     machine

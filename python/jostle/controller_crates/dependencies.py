@@ -30,7 +30,7 @@ class CratesMissingError(InputError):
 
 
 def crate_folders(packaged: Path = _PACKAGED, checkout: Path = _CHECKOUT) -> Mapping[str, Path]:
-    """Return the folders of crates by name: jostle's, and in wheels those of others.
+    """Return the folders of crates by name: jostle's, and in wheels their dependencies.
 
     Raises
     ------

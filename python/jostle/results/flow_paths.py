@@ -61,7 +61,7 @@ def base_rtt_s(spec: Spec, name: str) -> float:
     total_ns = 0
     for flow in connections_of(spec, name):
         crossed = (*flow["path"], *flow["reverse_path"])
-        # A tunnel's link has the delay that its path has in addition to that of its links.
+        # A tunnel's link has the delay of its path outside of its links.
         tunnels = [at for at in crossed if _below(spec, at) != [at]]
         below = [link for at in crossed for link in _below(spec, at)]
         links = [spec["links"][at] for at in (*tunnels, *below)]

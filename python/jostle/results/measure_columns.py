@@ -37,7 +37,7 @@ _HEADS: Final = ("run", "scope", "name", "phase")
 
 
 class RunInSegment(Protocol):
-    """A run whose measures are in a table, together with those of other runs."""
+    """A run whose measures are in a table, together with other runs' measures."""
 
     @property
     def run_id(self) -> str:

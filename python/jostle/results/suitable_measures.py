@@ -62,7 +62,7 @@ NOTED: Final = ("goodput", "throughput", "retransmission_ratio")
 def shown_together(kinds: Collection[str]) -> list[Measure]:
     """Return the measures of tables of some kinds of traffic and of links, and of their notes.
 
-    A measure of flows is followed by that of groups, which replaces the mean over their flows.
+    A group measure follows its flow measure, and replaces the mean over the flows.
     """
     shown = (name for kind in (*kinds, "link") for name in SUITABLE[kind])
     names = (

@@ -1,4 +1,4 @@
-"""Specifications of many runs as canonical JSON; those of a condition share most of the text."""
+"""Specifications of many runs as canonical JSON; runs of a condition share most of the text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["PlanTexts", "SingleSpec", "SpecTexts", "SpecsOfSeeds"]
 
 _MARK = "\ue000"
-"""Stands for a value that depends on the seed, while a template is encoded."""
+"""Placeholder of a value that depends on the seed, while a template is encoded."""
 
 
 class SpecsOfSeeds(Protocol):
@@ -27,7 +27,7 @@ class SpecsOfSeeds(Protocol):
 
     @property
     def like(self) -> Spec:
-        """One of them, perhaps with another seed: links, flows and programs are those of all."""
+        """One of them, perhaps with another seed: all have its links, flows and programs."""
 
     def spec(self, seed: int) -> Spec:
         """Return the specification for a seed."""
@@ -139,7 +139,7 @@ class PlanTexts:
         self._last: tuple[int, SpecTexts] | None = None
 
     def at(self, position: int) -> tuple[SpecsOfSeeds, int]:
-        """Return the specifications to which that of a run belongs, and its seed."""
+        """Return the specifications to which a run belongs, and its seed."""
         runs = self._plan.runs
         if not isinstance(runs, TemplateRuns):
             return SingleSpec(runs[position].spec), runs[position].seed

@@ -86,7 +86,7 @@ class Provenance:
         Number of runs.
     runs
         Experiment and condition with its seeds and the beginnings of their run ids, without runs
-        that are those of an earlier column.
+        of an earlier column.
     """
 
     version: str

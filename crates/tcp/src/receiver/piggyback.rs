@@ -48,7 +48,7 @@ impl Receiver {
     }
 
     /// Decides on the ACK of the segment, unless data have carried it
-    /// (`tcp_input.c::tcp_ack_snd_check`). `srtt` is that of the sender of this end.
+    /// (`tcp_input.c::tcp_ack_snd_check`). `srtt` is the SRTT of this end's sender.
     #[cold]
     pub fn conclude(&mut self, now: Time, srtt: Span) -> SegmentArrival {
         if srtt > Span::ZERO {
@@ -110,7 +110,7 @@ impl Receiver {
     }
 
     /// Returns whether the end of a message is acknowledged when it was read: in an interactive session
-    /// only that of the second one since the last ACK (`ICSK_ACK_PUSHED2`,
+    /// only the end of the second one since the last ACK (`ICSK_ACK_PUSHED2`,
     /// `tcp_input.c::tcp_measure_rcv_mss`).
     #[cold]
     pub(super) const fn acknowledges_message(&mut self) -> bool {

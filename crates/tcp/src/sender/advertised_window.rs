@@ -41,7 +41,7 @@ impl AdvertisedWindow {
         differs
     }
 
-    /// Returns whether `window` is another one than that of the previous ACK.
+    /// Returns whether `window` differs from the window of the previous ACK.
     pub const fn is_other(&self, window: u32) -> bool {
         window != self.offered
     }

@@ -104,7 +104,7 @@ impl Sender {
         }
     }
 
-    /// Begins to send. `tsecr_ms` and `window` are those of the segment that completes the handshake at
+    /// Begins to send. `tsecr_ms` and `window` are from the segment that completes the handshake at
     /// this end.
     fn establish(
         &mut self,

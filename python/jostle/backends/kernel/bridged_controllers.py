@@ -30,7 +30,7 @@ _SIMULATOR: Final = "the simulator can"
 def module_of(flow: FlowSpec) -> str:
     """Return the name of the kernel module with a flow's controller.
 
-    Crates have modules of their own. Linux limits the names of controllers to 15 characters, which
+    Each crate has a module. Linux limits the names of controllers to 15 characters, which
     begin with the name of the module (`kernel_name`).
     """
     controller = flow["controller"]

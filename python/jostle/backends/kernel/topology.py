@@ -113,7 +113,7 @@ class Route:
     Attributes
     ----------
     destination
-        An address, or None for all without a route of their own.
+        An address, or None for the default route.
     source
         Address of packets that have none.
     initial_window_packets

@@ -200,7 +200,7 @@ class Tunnels:
     file
         Scenario.
     links
-        All links without those of tunnels.
+        All links except the tunnels' links.
     report
         Collects problems.
     """

@@ -196,7 +196,7 @@ class Device(Netlink):
         Parameters
         ----------
         destination
-            An IPv4 address, or None for all without a route of their own.
+            An IPv4 address, or None for the default route.
         source
             Address of packets that have none.
         initial_window_packets

@@ -88,7 +88,7 @@ def load_controllers(modules: Sequence[Mapping[str, str]], folder: Path) -> None
 
 
 def register_controllers(registrations: Mapping[str, Any], folder: Path) -> None:
-    """Load a module with jostle's controllers or a crate's, and register those of a job.
+    """Load a module with jostle's controllers or a crate's, and register the controllers of a job.
 
     Parameters
     ----------
