@@ -14,7 +14,8 @@ from jostle.backends.kernel import (
     tc_queues,
 )
 from jostle.backends.kernel.guest.sampling import moments_ns
-from jostle.backends.kernel.topology import Burst, Machine, Route, topology
+from jostle.backends.kernel.network_hosts import Route
+from jostle.backends.kernel.topology import Burst, Machine, topology
 from jostle.kernel_images import Image
 
 from backends_kernel.kernel_specs import PARKING_LOT, SCENARIO, spec_of

@@ -20,6 +20,18 @@ pub struct FlowState {
     pub mode: &'static str,
 }
 
+impl FlowState {
+    /// State of a sender of datagrams: there is no cwnd, and the bytes in flight are unknown.
+    pub const DATAGRAMS: Self = Self {
+        srtt: Span::ZERO,
+        cwnd_bytes: 0,
+        ssthresh_bytes: None,
+        in_flight_bytes: 0,
+        pacing_rate: None,
+        mode: "datagrams",
+    };
+}
+
 /// ACK as processed by the sender.
 #[derive(Clone, Copy, Debug)]
 pub struct AckEvent {

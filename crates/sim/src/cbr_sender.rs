@@ -5,7 +5,7 @@ use jostle_metrics::{EventSink, FlowState};
 use jostle_run_spec::CbrSpec;
 use jostle_tcp::{SegmentSink, TransitTimes};
 use jostle_traffic::SendSchedule;
-use jostle_units::{Span, Time};
+use jostle_units::Time;
 
 use crate::packet::{Body, Datagram};
 use crate::transport::{EndpointContext, Endpoints, FlowStatus};
@@ -73,15 +73,7 @@ impl Endpoints for Datagrams {
         FlowStatus::Open
     }
 
-    /// There is no cwnd, and the bytes in flight are unknown.
     fn state(&self) -> FlowState {
-        FlowState {
-            srtt: Span::ZERO,
-            cwnd_bytes: 0,
-            ssthresh_bytes: None,
-            in_flight_bytes: 0,
-            pacing_rate: None,
-            mode: "datagrams",
-        }
+        FlowState::DATAGRAMS
     }
 }

@@ -12,7 +12,7 @@ use jostle_link::Ecn;
 use jostle_metrics::{EventSink, FlowState};
 use jostle_run_spec::TunnelSpec;
 use jostle_tcp::SegmentSink;
-use jostle_units::{LinkId, Span, Time};
+use jostle_units::{LinkId, Time};
 
 use crate::packet::{Body, QuicDatagram, SimPacket};
 use crate::payload_pool::CarriedPacket;
@@ -166,16 +166,8 @@ impl Endpoints for UdpTunnel {
         FlowStatus::Open
     }
 
-    /// There is no cwnd, and the bytes in flight are unknown.
     fn state(&self) -> FlowState {
-        FlowState {
-            srtt: Span::ZERO,
-            cwnd_bytes: 0,
-            ssthresh_bytes: None,
-            in_flight_bytes: 0,
-            pacing_rate: None,
-            mode: "datagrams",
-        }
+        FlowState::DATAGRAMS
     }
 }
 

@@ -19,9 +19,9 @@ from jostle.backends.base import Spec
 from jostle.backends.kernel import impairment_playback
 from jostle.backends.kernel.host_sysctls import EVERYWHERE, ROUTER
 from jostle.backends.kernel.job import BACKLOG_PACKETS, MACHINES, PAGE_BYTES
+from jostle.backends.kernel.network_hosts import Route
 from jostle.backends.kernel.packet_sizes import PACKET_BYTES
 from jostle.backends.kernel.topology import (
-    Route,
     Topology,
     lay_own_link,
     lay_route,

@@ -26,6 +26,7 @@ from jostle.scenario.registry import Registry
 from jostle.scenario.resolve.algorithms import controller_and_slow_start, memory_spec
 from jostle.scenario.resolve.arrivals import arrivals_spec
 from jostle.scenario.resolve.engine_errors import translate_engine_error
+from jostle.scenario.resolve.flow_paths import resolved_paths
 from jostle.scenario.resolve.kernel_controllers import kernel_controller_spec
 from jostle.scenario.resolve.link_extras import assign_fault_flows
 from jostle.scenario.resolve.links import (
@@ -55,10 +56,7 @@ from jostle.scenario.resolve.receivers import (
 from jostle.scenario.resolve.routes import check_route, later_routes, route, route_specs
 from jostle.scenario.resolve.sampling import check_interval, interval_ns
 from jostle.scenario.resolve.satellite_slots import ReassignmentDraws
-from jostle.scenario.resolve.shared_connections import with_connections
-from jostle.scenario.resolve.size_limits import limit_flow_count, limit_hop_count
 from jostle.scenario.resolve.sources import datagrams, no_controller, source_spec
-from jostle.scenario.resolve.topology_graph import routed
 from jostle.scenario.resolve.trace_files import TraceFiles
 from jostle.scenario.resolve.transports import (
     foreign_controller,
@@ -67,7 +65,7 @@ from jostle.scenario.resolve.transports import (
     timers_spec,
     transport_spec,
 )
-from jostle.scenario.resolve.tunnels import Tunnels, prepared, tunnel_source
+from jostle.scenario.resolve.tunnels import Tunnels, tunnel_source
 from jostle.scenario.sources import Tunnel
 
 __all__ = ["RunSpecTemplate", "resolve"]
@@ -192,10 +190,10 @@ def resolve(
         None if a problem was reported.
     """
     # Long: one step for each part of a run, in the order in which later parts need earlier ones.
-    with_ways = _with_ways(file, files, report)
-    if with_ways is None:
+    with_paths = resolved_paths(file, files, report)
+    if with_paths is None:
         return None
-    file = with_ways
+    file = with_paths
     settings = _run_settings(file, report)
     named, length_ns = topology(file, report), file.duration
     links = [link_facts(*found, files, report, duration_ns=length_ns) for found in named]
@@ -232,13 +230,6 @@ def resolve(
         report.add(*refused)
         return None
     return _template(run, file, rtts, links)
-
-
-def _with_ways(file: ScenarioFile, files: TraceFiles, report: Report) -> ScenarioFile | None:
-    """Return the scenario with a path for each flow; None if it is too large or has no graph."""
-    file = with_connections(prepared(file, report), report)
-    found = routed(file, files, report) if limit_flow_count(file, report) else None
-    return found if found is not None and limit_hop_count(found, report) else None
 
 
 def _assign_flows(
