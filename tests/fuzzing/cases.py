@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -222,33 +222,42 @@ def _environment(folder: Path) -> dict[str, str]:
 
 def _stop_simulating(told: Path, simulated_s: float, facts: dict[str, Any]) -> None:
     """End the process when its simulations have taken their time."""
-    from jostle.backends import sim
-    from jostle.runner import session
+    from jostle.backends.sim import SimBackend
+    from jostle.runner import spec_texts
 
-    plain, plain_name = sim.SimBackend.run, session.run_id
-    names = itertools.count()
+    named = itertools.count()
     began_s: list[float] = []
 
-    def name(*arguments: Any) -> str:
-        if next(names) == _NAMED:
-            _end(ACCEPTED, told, facts)
-        return plain_name(*arguments)
+    def counted(names: Callable[..., Iterator[str]]) -> Callable[..., Iterator[str]]:
+        def count_names(*arguments: Any) -> Iterator[str]:
+            for name in names(*arguments):
+                if next(named) == _NAMED:
+                    _end(ACCEPTED, told, facts)
+                yield name
 
-    def run(backend: Any, spec: Any, cancelled: Any = None) -> Any:
-        if not began_s:
-            began_s.append(time.monotonic())
-            (told / "simulates").touch()
+        return count_names
 
-        def over() -> bool:
-            if time.monotonic() - began_s[0] >= simulated_s:
-                _end(ACCEPTED, told, facts)
-            return bool(cancelled is not None and cancelled())
+    def timed(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def run(backend: Any, *what: Any) -> Any:
+            *specs, cancelled = what
+            if not began_s:
+                began_s.append(time.monotonic())
+                (told / "simulates").touch()
 
-        over()
-        return plain(backend, spec, over)
+            def over() -> bool:
+                if time.monotonic() - began_s[0] >= simulated_s:
+                    _end(ACCEPTED, told, facts)
+                return bool(cancelled is not None and cancelled())
 
-    sim.SimBackend.run = run  # type: ignore[method-assign]
-    session.run_id = name
+            over()
+            return plain(backend, *specs, over)
+
+        return run
+
+    for kind in (spec_texts.SpecTexts, spec_texts.SingleSpec):
+        kind.names = counted(kind.names)  # type: ignore[method-assign]
+    SimBackend.run = timed(SimBackend.run)  # type: ignore[method-assign]
+    SimBackend.run_summary = timed(SimBackend.run_summary)  # type: ignore[method-assign]
 
 
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND

@@ -9,3 +9,4 @@ mod limits;
 mod measures;
 mod properties;
 mod sampling;
+mod summary_shape;
