@@ -143,6 +143,7 @@ class FakeEngine:
         spec_json: str,
         cancelled: Callable[[], bool] | None = None,
         make_controller: object = None,
+        libraries: object = None,
     ) -> str:
         return self.run(spec_json, cancelled).summary
 

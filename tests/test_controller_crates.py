@@ -24,6 +24,7 @@ from jostle.controller_crates.dependencies import CratesMissingError
 from jostle.controller_crates.new_crate import new_crate
 from jostle.controller_crates.source import CompilerError, CrateError
 from jostle.runner.job import Job
+from jostle.runner.spec_texts import SingleSpec
 from jostle.safe_io import code_consent
 from jostle.safe_io.code_consent import ConsentError, admitted
 from jostle.scenario import ScenarioError, load_text
@@ -214,7 +215,7 @@ def test_a_crate_is_compiled_once(folder: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_worker_gets_the_library(folder: Path, tmp_path: Path) -> None:
     spec = spec_of(folder, '"crate:twin"')
     backend = SimBackend()
-    job = pickle.loads(pickle.dumps(Job.of(backend, None, [spec], never)))  # type: ignore[arg-type]
+    job = pickle.loads(pickle.dumps(Job.of(backend, None, [(SingleSpec(spec), 1)], never)))  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(code_consent, "_admitted", {})
         with pytest.raises(ConsentError, match="the crate of crate:twin"):

@@ -219,7 +219,9 @@ class SimBackend:
         from jostle.backends.kernel.impairment_playback import peak_bps
         from jostle.backends.kernel.packet_sizes import packet_bytes
 
-        sent_bits = sum(map(peak_bps, spec["links"])) * spec["duration_ns"] / 1e9
+        # Connections of tunnels have the rate of the links below.
+        links = [link for link in spec["links"] if link["capacity"]["kind"] != "tunnel"]
+        sent_bits = sum(map(peak_bps, links)) * spec["duration_ns"] / 1e9
         packet_bits = 8 * min(map(packet_bytes, spec["flows"]))
         python = _has_python_controllers(spec)
         per_s = _LEAST_PYTHON_PACKETS_PER_S if python else _LEAST_PACKETS_PER_S

@@ -31,7 +31,7 @@ CLOCK_STARTS_NS = 1_700_000_000 * 10**9
 
 _INIT = """\
 #!/bin/sh
-mount --all --fstab {mounts}
+mount -aT {mounts}
 (
 {exports}
 exec {command} </dev/null
