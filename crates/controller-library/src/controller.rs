@@ -46,7 +46,7 @@ impl LibraryController {
         // SAFETY: the registration is valid.
         let connection = unsafe { (functions.connect)(registration, ONLY_CONNECTION) };
         let Some(connection) = connection else {
-            // SAFETY: nobody uses the registration.
+            // SAFETY: the registration has no connection.
             unsafe { (functions.unregister)(registration) };
             return Err(functions.failure());
         };
@@ -93,7 +93,7 @@ impl LibraryController {
 
 impl Drop for LibraryController {
     fn drop(&mut self) {
-        // SAFETY: both are valid, and nobody uses them after this.
+        // SAFETY: both are valid, and this is their last use.
         unsafe {
             (self.functions.disconnect)(self.connection);
             (self.functions.unregister)(self.registration);

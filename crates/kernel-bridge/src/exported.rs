@@ -1,4 +1,4 @@
-//! The controllers that can be registered: those of the registry, or of a user's crate.
+//! The controllers that can be registered, from the registry or from a user's crate.
 
 use jostle_controllers::registry::ControllerEntry;
 

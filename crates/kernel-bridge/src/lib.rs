@@ -46,7 +46,7 @@ pub type RecordValue = unsafe extern "C" fn(
     bits: u64,
 );
 
-/// Makes the controllers of a crate those of the library or module that is linked with it:
+/// Exports the controllers of a crate from the library or module that is linked with it:
 /// `export!(&[my_crate::ROW]);`
 #[macro_export]
 macro_rules! export {

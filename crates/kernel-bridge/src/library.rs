@@ -21,7 +21,7 @@ thread_local! {
 /// Calls a function, and returns `None` if it panicked.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
-    // The library has a standard library of its own, so that this hook is its own, too.
+    // The library contains a copy of the standard library: this hook does not change the engine's.
     HOOK.call_once(|| panic::set_hook(alloc::boxed::Box::new(keep)));
     panic::catch_unwind(AssertUnwindSafe(call)).ok()
 }

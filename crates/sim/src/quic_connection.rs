@@ -134,7 +134,7 @@ impl QuicConnection {
         }
     }
 
-    /// Sends the client's pending datagrams and those of the tunnel, and arms its timer.
+    /// Sends pending datagrams of the client and of the tunnel, and arms the client's timer.
     fn flush_client<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
         self.send_datagrams(host);
         if self.tunnel.is_some() {

@@ -143,7 +143,7 @@ class PlanTexts:
         runs = self._plan.runs
         if not isinstance(runs, TemplateRuns):
             return SingleSpec(runs[position].spec), runs[position].seed
-        condition, template, seed = runs.place(position)
+        condition, template, seed = runs.template_at(position)
         # Neighbours in a plan are mostly of one condition; a plan may have a million conditions.
         if self._last is None or self._last[0] != condition:
             self._last = condition, SpecTexts(template, runs.title)

@@ -116,14 +116,14 @@ class TemplateRuns(Sequence[PlannedRun]):
     def __getitem__(self, at: int | slice) -> PlannedRun | tuple[PlannedRun, ...]:
         if isinstance(at, slice):
             return tuple(self[index] for index in range(len(self))[at])
-        condition, template, seed = self.place(at)
+        condition, template, seed = self.template_at(at)
         return PlannedRun(condition, seed, template.run(seed, self.title))
 
-    def place(self, at: int) -> tuple[int, RunSpecTemplate, int]:
+    def template_at(self, at: int) -> tuple[int, RunSpecTemplate, int]:
         """Return condition, template and seed of a run."""
-        place = range(len(self))[at]
-        position = bisect.bisect_right(self.ends, place)
-        number = place - self.ends[position] + self.repeats[position]
+        index = range(len(self))[at]
+        position = bisect.bisect_right(self.ends, index)
+        number = index - self.ends[position] + self.repeats[position]
         condition, template = self.templates[position]
         return condition, template, self.seed + number
 

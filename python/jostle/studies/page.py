@@ -229,7 +229,7 @@ def _provenance(runs: Mapping[Column, Runs]) -> dict[str, Provenance]:
 
 
 def _run_time(columns: Iterable[Runs], elapsed_s: float) -> str:
-    """Return the number of runs, and how long those of the command took."""
+    """Return the number of runs, and the time that the command spent on them."""
     ids = {
         one.run.run_id
         for runs in columns

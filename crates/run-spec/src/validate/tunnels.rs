@@ -46,7 +46,7 @@ pub(super) fn check_links(spec: &RunSpec) -> Result<(), SpecError> {
             let expected = "a path without tunnels: no tunnel is in a tunnel";
             return Err(SpecError::unfit(format_args!("flows[{flow}].path"), given, expected));
         }
-        check_parts(at, link)?;
+        check_has_only_queue(at, link)?;
     }
     Ok(())
 }
@@ -56,7 +56,7 @@ fn is_tunnel(link: &&LinkSpec) -> bool {
 }
 
 /// Checks that the link has nothing but a queue and a constant delay.
-fn check_parts(at: SpecPath<'_>, link: &LinkSpec) -> Result<(), SpecError> {
+fn check_has_only_queue(at: SpecPath<'_>, link: &LinkSpec) -> Result<(), SpecError> {
     let others = [
         ("framing", link.framing.is_some()),
         ("ack_thinning", link.ack_thinning.is_some()),

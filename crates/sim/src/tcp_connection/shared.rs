@@ -199,7 +199,7 @@ impl Directions {
     }
 
     /// Handles data with an ACK: the data first, then the ACK, after which the sender of this end may
-    /// send data, then the decision on an ACK of its own (`tcp_input.c::tcp_rcv_established`).
+    /// send data, then the decision on a separate ACK (`tcp_input.c::tcp_rcv_established`).
     fn receive_data<S: EventSink>(
         &mut self,
         direction: usize,

@@ -59,7 +59,7 @@ def with_connections(file: ScenarioFile, report: Report) -> ScenarioFile:
         if flow.connection_of is None:
             flows.append(flow)
             continue
-        other = _other(file, index, opposites, report)
+        other = _opening_flow(file, index, opposites, report)
         if other is None:
             # Report no missing RTT in addition.
             flows.append(flow.model_copy(update={"rtt": flow.rtt or _ANY_RTT_NS}))
@@ -81,7 +81,7 @@ def with_connections(file: ScenarioFile, report: Report) -> ScenarioFile:
     return file.model_copy(update={"flows": flows})
 
 
-def _other(
+def _opening_flow(
     file: ScenarioFile, index: int, opposites: Mapping[str, str], report: Report
 ) -> int | None:
     """Return the position of the flow whose connection another one shares; None with a problem.
