@@ -19,6 +19,7 @@ from jostle.stats import Estimate
 from test_cli import GRID, SCENARIO
 
 LOGS = Path(__file__).parent.parent / "examples" / "measurement"
+COOKBOOK = Path(__file__).parent.parent / "scenarios" / "cookbook"
 QUEUES = """
 [grid]
 "bottleneck.queue.limit" = ["0.5 BDP", "4 BDP"]
@@ -182,6 +183,18 @@ def test_a_mixed_scenario_says_how_its_conditions_differ(first_line: First) -> N
     assert "of the throughput" not in line
     assert re.match(r"newcomer: response time .* ms \(.*\) to .* ms \(.*\) in steady; ", line)
     assert re.search(r"; p95 queueing delay [\d.]+ ms \(.*\) to [\d.]+ ms \(.*\); ", line)
+
+
+def test_flows_of_several_links_have_no_share(capsys, tmp_path: Path) -> None:
+    """Each of the two has all of its link."""
+    from jostle import _core
+
+    short = ('duration="3 s"', 'phases.steady=["1 s", "3 s"]', 'flows.upload.start="0 s"')
+    overrides = [text for each in short for text in ("--set", each)]
+    scenario = str(COOKBOOK / "both-directions.toml")
+    status(("run", scenario, *overrides, "--store", "none"), Environment(_core))
+    line = capsys.readouterr().out.splitlines()[0]
+    assert re.match(r"(download|upload): goodput [\d.]+ Mbit/s \(.*\) to [\d.]+ Mbit/s \(", line)
 
 
 @pytest.mark.parametrize("files", [("up-cubic", "up-bbr"), ("up-cubic",)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -85,8 +85,12 @@ def _traffic_verdicts(results: ResultSet, phase: str) -> list[str]:
     shares = [
         one
         for one in _present(results, "share", phase)
-        if kind_of(results, one) == "bulk" and not _has_everything(one)
+        if kind_of(results, one) == "bulk"
     ]
+    totals: dict[int, float] = defaultdict(float)
+    for one in shares:
+        totals[one.condition] += _total(one)
+    shares = [one for one in shares if not _has_no_competitor(one, totals[one.condition])]
     rivals = Counter(one.condition for one in shares)
     if competing := [one for one in shares if rivals[one.condition] > 1]:
         if len(results.conditions) == 1:
@@ -148,10 +152,18 @@ def _texts(shown: Sequence[MeasureSample]) -> Callable[[MeasureSample], str]:
     return text
 
 
-def _has_everything(share: MeasureSample) -> bool:
-    """Return whether the flows of a group have no competitors but each other."""
-    flows = len(share.flows[0])
-    return flows > 1 and flows * _value(share) > 1 - 1e-6
+def _total(share: MeasureSample) -> float:
+    """Return the share that the flows of a sample have together."""
+    return len(share.flows[0]) * _value(share)
+
+
+def _has_no_competitor(share: MeasureSample, total: float) -> bool:
+    """Return whether the flows of a sample have a link for themselves.
+
+    `total` is the sum of all shares of the condition, more than 1 if its flows use several links.
+    """
+    has_everything = _total(share) > 1 - 1e-6
+    return has_everything and (len(share.flows[0]) > 1 or total > 1 + 1e-6)
 
 
 def _who(sample: MeasureSample) -> str:

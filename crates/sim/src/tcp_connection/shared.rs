@@ -198,8 +198,10 @@ impl Directions {
         }
     }
 
-    /// Handles data with an ACK: the data first, then the ACK, after which the sender of this end may
-    /// send data, then the decision on a separate ACK (`tcp_input.c::tcp_rcv_established`).
+    /// Handles data with an ACK (`tcp_input.c::tcp_rcv_established`). As long as headers are as
+    /// predicted, the data are first. Otherwise the ACK is first, so that what it makes this end
+    /// retransmit does not acknowledge the data. New data follow both, and then the decision on a
+    /// separate ACK.
     fn receive_data<S: EventSink>(
         &mut self,
         direction: usize,
@@ -211,16 +213,33 @@ impl Directions {
         let &DataWithAck { ref data, place, .. } = segment;
         let ack = host.network.payloads.ack(place);
         host.network.payloads.give_back_ack(place);
-        let connection = &mut self.connections[direction];
-        let arrival = connection.receiver.on_data_before_ack(now, data, ecn);
-        let early = if arrival.early { connection.receiver.take_immediate_ack() } else { None };
-        let answer = arrival.answers.then(|| connection.receiver.build_ack(now));
+        let sender = &self.connections[opposite(direction)].sender;
+        let receiver = &self.connections[direction].receiver;
+        let is_predicted =
+            data.payload_bytes > 0 && receiver.predicts(data) && sender.predicts(&ack);
+        let has_news = match is_predicted {
+            true => ack.number != sender.first_unacked(),
+            false => receiver.accepts_ack_of(data),
+        };
+        if has_news && !is_predicted {
+            self.process_ack(opposite(direction), &ack, data.payload_bytes > 0, host);
+        }
+        let receiver = &mut self.connections[direction].receiver;
+        let arrival = receiver.on_data_before_ack(now, data, ecn);
+        let early = if arrival.early { receiver.take_immediate_ack() } else { None };
+        let answer = arrival.answers.then(|| receiver.build_ack(now));
         let mut own = self.host(direction, host);
         self.connections[direction].deliver(arrival.bytes, &mut own);
         self.acknowledge(direction, early, host);
         self.acknowledge(direction, answer, host);
-        let has_data = data.payload_bytes > 0;
-        self.process_ack(opposite(direction), &ack, has_data, host);
+        if has_news && is_predicted {
+            self.process_ack(opposite(direction), &ack, true, host);
+        }
+        if has_news {
+            self.with_sender(opposite(direction), host, |sender, port| {
+                sender.write_after_data(now, port);
+            });
+        }
         let srtt = self.connections[opposite(direction)].sender.srtt();
         let receiver = &mut self.connections[direction].receiver;
         let arrival = receiver.conclude(now, srtt);

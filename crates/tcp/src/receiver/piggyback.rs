@@ -4,7 +4,7 @@ use jostle_congestion::{EcnFeedback, QuickStartRate};
 use jostle_units::{Ecn, Span, Time};
 
 use super::ack::DELAYED_ACK_MIN;
-use super::{Reading, Receiver, SegmentArrival};
+use super::{PAWS_WINDOW_MS, Reading, Receiver, SegmentArrival};
 use crate::segment::{Ack, AckTag, Data, SynAck, TimestampClock};
 
 impl Receiver {
@@ -33,6 +33,22 @@ impl Receiver {
     /// Returns whether both ends support ECN.
     pub fn supports_ecn(&self) -> bool {
         self.feedback != EcnFeedback::None
+    }
+
+    /// Returns whether header prediction expects a data segment: nothing is missing before it
+    /// (`tcp.h::tcp_fast_path_check`).
+    #[cold]
+    pub fn predicts(&self, data: &Data) -> bool {
+        data.number == self.next && self.ahead.is_empty() && !data.cwr
+    }
+
+    /// Returns whether the ACK of a data segment is processed: not that of a segment which is too old
+    /// or out of the window (`tcp_input.c::tcp_validate_incoming`).
+    #[cold]
+    pub const fn accepts_ack_of(&self, data: &Data) -> bool {
+        data.tsval_ms + PAWS_WINDOW_MS >= self.echo_ms
+            && data.number + 1 >= self.acked
+            && data.number <= self.window.end()
     }
 
     /// Processes a data segment, but does not decide on its ACK. The caller passes the ACK in the segment

@@ -55,6 +55,32 @@ fn the_second_segment_without_data_is_acknowledged_at_once() {
     assert_eq!(arrive(&mut receiver, 11, next + 2, 1448).unwrap().number, next + 3);
 }
 
+/// The conditions of `tcp_input.c::tcp_rcv_established` that data decide.
+#[test]
+fn header_prediction_expects_the_next_segment_while_nothing_is_missing() {
+    let (mut receiver, next) = settled();
+    let at = |number| data(number, 1448, 7, false);
+    assert!(receiver.predicts(&at(next)) && !receiver.predicts(&at(next + 1)));
+    assert!(!receiver.predicts(&data(next, 1448, 7, true)), "CWR");
+    arrive(&mut receiver, 10, next + 1, 1448);
+    assert!(!receiver.predicts(&at(next)), "a segment is missing");
+    arrive(&mut receiver, 10, next, 1448);
+    assert!(receiver.predicts(&at(next + 2)));
+}
+
+/// `tcp_input.c::tcp_validate_incoming` drops the segment with its ACK.
+#[test]
+fn the_ack_of_a_segment_outside_of_the_window_is_not_processed() {
+    let (receiver, next) = settled();
+    let at = |number| data(number, 1448, 7, false);
+    assert!(receiver.accepts_ack_of(&at(next)) && receiver.accepts_ack_of(&at(next - 1)));
+    assert!(!receiver.accepts_ack_of(&at(next - 2)), "before the left edge");
+    assert!(receiver.accepts_ack_of(&at(receiver.window.end())));
+    assert!(!receiver.accepts_ack_of(&at(receiver.window.end() + 1)));
+    let stale = Receiver { echo_ms: PAWS_WINDOW_MS + 8, ..receiver };
+    assert!(!stale.accepts_ack_of(&at(next)), "a timestamp of 7 ms");
+}
+
 #[test]
 fn data_take_over_an_ack_that_waits_for_its_timer() {
     let (mut receiver, next) = settled();

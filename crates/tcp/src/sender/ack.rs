@@ -45,7 +45,8 @@ impl Sender {
         self.process(now, ack, false, out)
     }
 
-    /// Processes the ACK of a data segment. Returns the state to record.
+    /// Processes the ACK of a data segment. Lost data is sent again, but new data only by
+    /// [`write_after_data`](Self::write_after_data). Returns the state to record.
     #[cold]
     pub fn on_ack_with_data(
         &mut self,
@@ -53,20 +54,29 @@ impl Sender {
         ack: &Ack,
         out: &mut impl SegmentSink,
     ) -> Option<AckOutcome> {
-        if self.is_predicted(ack) {
-            return None;
-        }
         self.process(now, ack, true, out)
     }
 
-    /// Returns whether the ACK of a data segment contains no news. Header prediction then does not
-    /// process it (`tcp_input.c::tcp_rcv_established`).
-    fn is_predicted(&self, ack: &Ack) -> bool {
-        ack.number == self.board.first()
-            && ack.block_count == 0
+    /// Sends new data after a data segment and its ACK were processed
+    /// (`tcp_input.c::tcp_data_snd_check`).
+    #[cold]
+    pub fn write_after_data(&mut self, now: Time, out: &mut impl SegmentSink) {
+        self.write(now, out);
+    }
+
+    /// Returns whether the header of a data segment is as header prediction expects, apart from the
+    /// numbers (`tcp_input.c::tcp_rcv_established`).
+    #[cold]
+    pub fn predicts(&self, ack: &Ack) -> bool {
+        ack.block_count == 0
             && !ack.ece
             && !ack.accecn.is_used()
             && !self.peer_window.is_other(ack.window)
+    }
+
+    /// Returns the first segment that is not acknowledged.
+    pub fn first_unacked(&self) -> u32 {
+        self.board.first()
     }
 
     /// Processes an ACK. Always inlined, because `has_data` is known to the caller.
@@ -90,7 +100,10 @@ impl Sender {
             sack_ends = self.process_blocks(now, ack, before.first, &mut findings);
         }
         if ack.number < before.first {
-            self.on_old_ack(now, ack, findings, out);
+            if findings.sacked || findings.duplicate {
+                self.on_old_ack(now, ack, findings, out);
+                self.write_unless(has_data, now, out);
+            }
             return None;
         }
         let acked = ack.number - before.first;
@@ -112,7 +125,8 @@ impl Sender {
             if other_window && self.has_data() {
                 self.restart_after_idle(now);
             }
-            self.on_idle_ack(now, ack, &before, findings, out);
+            self.on_idle_ack(now, ack, &before, findings);
+            self.write_unless(has_data, now, out);
             return None;
         }
         self.report_raw_ack(now, ack, acked, rtt.newest, newest_prior);
@@ -138,8 +152,16 @@ impl Sender {
         let rtt = rtt.newest;
         self.control(now, &before, &findings, AckSummary { rtt, lost, marked, single });
         self.repair(now, repair, out);
-        self.write(now, out);
+        self.write_unless(has_data, now, out);
         Some(self.acknowledged(rtt, lost))
+    }
+
+    /// Sends new data after an ACK, unless it came with data that must be processed first.
+    #[inline(always)]
+    fn write_unless(&mut self, has_data: bool, now: Time, out: &mut impl SegmentSink) {
+        if !has_data {
+            self.write(now, out);
+        }
     }
 
     #[inline]
@@ -178,7 +200,7 @@ impl Sender {
         findings
     }
 
-    /// Processes an ACK that a later ACK overtook: only its SACK blocks can contain news.
+    /// Processes the SACK blocks of an ACK that a later ACK overtook.
     #[cold]
     fn on_old_ack(
         &mut self,
@@ -187,11 +209,8 @@ impl Sender {
         mut findings: AckFindings,
         out: &mut impl SegmentSink,
     ) {
-        if findings.sacked || findings.duplicate {
-            let repair = self.advance_recovery(now, ack.tsecr_ms, &mut findings);
-            self.repair(now, repair, out);
-            self.write(now, out);
-        }
+        let repair = self.advance_recovery(now, ack.tsecr_ms, &mut findings);
+        self.repair(now, repair, out);
     }
 
     /// Processes an ACK while nothing is outstanding.
@@ -202,7 +221,6 @@ impl Sender {
         ack: &Ack,
         before: &StateBeforeAck,
         mut findings: AckFindings,
-        out: &mut impl SegmentSink,
     ) {
         self.note_marks(now, ack, before.delivered, &mut findings);
         if findings.duplicate {
@@ -211,7 +229,6 @@ impl Sender {
         // The D-SACK of a spurious loss probe arrives after all data is acknowledged.
         self.on_probe_acknowledged(now, ack.number, &findings);
         self.note_window(now);
-        self.write(now, out);
     }
 
     /// Reports the ACK to the controller before loss detection.

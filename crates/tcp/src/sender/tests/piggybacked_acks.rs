@@ -10,17 +10,6 @@ fn with_ten_outstanding() -> Script {
     script
 }
 
-/// RFC 5681 §2: a duplicate ACK "carries no data".
-#[test]
-fn an_ack_with_data_is_no_duplicate() {
-    let mut script = with_ten_outstanding();
-    let ack = script.ack(0);
-    assert_eq!(script.sender.on_ack_with_data(script.now, &ack, &mut script.wire), None);
-    assert_eq!(script.state(), RecoveryState::Open);
-    let outcome = script.sender.on_ack(script.now, &ack, &mut script.wire);
-    assert!(outcome.is_some(), "without data it is one");
-}
-
 /// Linux evaluates SACK blocks of data segments, too (`tcp_input.c::tcp_ack`).
 #[test]
 fn blocks_of_a_data_segment_show_losses() {
@@ -33,13 +22,28 @@ fn blocks_of_a_data_segment_show_losses() {
     assert!(script.numbers().contains(&0), "retransmitted");
 }
 
+/// Lost data are sent by `tcp_input.c::tcp_ack`, new data by `tcp_input.c::tcp_data_snd_check`.
 #[test]
-fn an_ack_with_data_lets_new_data_leave() {
+fn new_data_leave_after_the_data_of_the_segment() {
     let mut script = with_ten_outstanding();
     let ack = script.ack(2);
     let done = script.sender.on_ack_with_data(script.now, &ack, &mut script.wire).unwrap();
     assert_eq!(done.acked_bytes, 2 * 1448);
+    assert_eq!(script.numbers(), range(0, 0), "the data come first");
+    script.sender.write_after_data(script.now, &mut script.wire);
     assert_eq!(script.numbers(), range(10, 14));
+}
+
+/// The conditions of `tcp_input.c::tcp_rcv_established` that an ACK decides.
+#[test]
+fn header_prediction_expects_no_blocks_and_the_same_window() {
+    let mut script = with_ten_outstanding();
+    let ack = script.ack(2);
+    script.sender.on_ack(script.now, &ack, &mut script.wire);
+    assert!(script.sender.predicts(&script.ack(4)));
+    assert!(!script.sender.predicts(&script.sack(4, &[(6, 7)])));
+    assert!(!script.sender.predicts(&Ack { ece: true, ..script.ack(4) }));
+    assert!(!script.sender.predicts(&Ack { window: ack.window + 1, ..script.ack(4) }));
 }
 
 fn accepted() -> (Sender, Wire) {
