@@ -44,29 +44,24 @@ def slow_uplink(rate: str, limit: str) -> dict[str, str]:
 
 # Condition, and the tolerances of the goodputs, RTTs and retransmissions.
 CONDITIONS: dict[str, tuple[dict[str, str], tuple[float, float, float]]] = {
-    "symmetric": ({}, (0.04, 0.02, 12)),
-    # The random first phase of ProbeBW (`tcp_bbr.c::bbr_reset_probe_bw_mode`) decides which
-    # packets a full queue drops.
+    "symmetric": ({}, (0.02, 0.02, 12)),
     "bbr": (BBR, (0.03, 0.03, 500)),
-    # Chance decides: with other starts of the upload, downloads of Cubic have 12.4 ± 0.8 Mbit/s on
-    # the kernel (8 runs) and 13.4 ± 0.6 in the simulator (12), of BBR 4.0 ± 0.6 and 4.1 ± 0.5. Linux
-    # shortens segments by their SACK blocks (`tcp_output.c::tcp_current_mss`), and the rest of a
-    # socket buffer is a short segment, so that a full uplink drops other packets.
-    "uplink of a tenth": (slow_uplink("2 Mbit/s", "30 kB"), (0.25, 0.08, 90)),
+    "uplink of a tenth": (slow_uplink("2 Mbit/s", "30 kB"), (0.02, 0.02, 12)),
     "uplink of a fiftieth": (
         {"downlink.rate": '"50 Mbit/s"', **slow_uplink("1 Mbit/s", "15 kB")},
-        (0.12, 0.05, 60),
+        (0.02, 0.02, 30),
     ),
     "slow uplink with CoDel": (
         {"uplink.rate": '"2 Mbit/s"', "uplink.queue": '{ kind = "codel", limit = "1000 packets" }'},
-        (0.1, 0.04, 25),
+        (0.02, 0.02, 12),
     ),
-    "fq_codel": (queues("fq_codel"), (0.04, 0.04, 12)),
-    # The same packets are lost as in the simulator only until the first difference.
-    "loss": ({"downlink.loss": '"0.5 %"', "uplink.loss": '"0.5 %"'}, (0.1, 0.06, 15)),
-    "reno": ({"flows.down.rtt": '"80 ms"', **RENO}, (0.1, 0.06, 60)),
-    "cubic and bbr": ({"flows.up.controller": '"bbr"'}, (0.04, 0.04, 500)),
+    "fq_codel": (queues("fq_codel"), (0.02, 0.02, 12)),
+    "loss": ({"downlink.loss": '"0.5 %"', "uplink.loss": '"0.5 %"'}, (0.02, 0.05, 12)),
+    "reno": ({"flows.down.rtt": '"80 ms"', **RENO}, (0.02, 0.02, 12)),
+    "cubic and bbr": ({"flows.up.controller": '"bbr"'}, (0.02, 0.02, 100)),
 }
+STARTS_MS = range(0, 400, 50)
+"""Starts of the upload. Which packets full queues drop depends on it."""
 
 
 def pure_acks_per_s(record: Any, flow: int) -> float:
@@ -79,19 +74,26 @@ def pure_acks_per_s(record: Any, flow: int) -> float:
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_both_directions_are_as_on_the_kernel(condition, backend, simulator):
+    """The kernel is in the range of the simulator's runs with other starts, widened by a tolerance.
+
+    Two differences that remain cannot be seen in it: Linux shortens segments by their SACK blocks
+    (`tcp_output.c::tcp_current_mss`), and the rest of a socket buffer is a short segment then.
+    """
     overrides, (goodput, rtt, retransmitted) = CONDITIONS[condition]
-    spec = spec_of(BOTH, overrides)
-    theirs, ours = backend.run(spec), simulator.run(spec)
+    theirs = backend.run(spec_of(BOTH, overrides)).summary["flows"]
+    starts = [overrides | {"flows.up.start": f'"{start} ms"'} for start in STARTS_MS]
+    ours = [simulator.run(spec_of(BOTH, each)).summary["flows"] for each in starts]
     for flow in (0, 1):
-        linux, own = (it.summary["flows"][flow]["phases"] for it in (theirs, ours))
-        expected = linux["steady"]["goodput_bps"]
-        assert own["steady"]["goodput_bps"] == pytest.approx(expected, rel=goodput)
-        for measure in ("rtt_mean_s", "rtt_p95_s"):
-            expected = linux["steady"][measure]
-            assert own["steady"][measure] == pytest.approx(expected, rel=rtt), measure
-        expected = linux["overall"]["retransmitted_packets"]
-        found = own["overall"]["retransmitted_packets"]
-        assert found == pytest.approx(expected, abs=retransmitted)
+        for phase, measure, relative, absolute in (
+            ("steady", "goodput_bps", goodput, 0.0),
+            ("steady", "rtt_mean_s", rtt, 0.0),
+            ("steady", "rtt_p95_s", rtt, 0.0),
+            ("overall", "retransmitted_packets", 0.0, retransmitted),
+        ):
+            found = [each[flow]["phases"][phase][measure] for each in ours]
+            least, most = min(found) * (1 - relative), max(found) * (1 + relative)
+            linux = theirs[flow]["phases"][phase][measure]
+            assert least - absolute <= linux <= most + absolute, (measure, found)
 
 
 def test_data_carry_the_acks_as_on_the_kernel(backend, simulator):
