@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -68,6 +69,26 @@ def test_claims_stand_under_what_became_of_them(page) -> None:
     assert false.locator(".facts").inner_text() == (
         "Holds in: slower for BBR. Fails in: as printed, slower link."
     )
+
+
+def test_figures_have_the_glyphs_of_their_texts(page) -> None:
+    """They are stored once for all figures, and not rounded."""
+    images = page.locator("img[data-svg]")
+    page.wait_for_function("[...document.querySelectorAll('img[data-svg]')].every(it => it.src)")
+    for source in images.evaluate_all("every => every.map(one => decodeURIComponent(one.src))"):
+        used = set(re.findall(r'href="#(DejaVuSans-[^"]*)"', source))
+        defined = re.findall(r'<path id="(DejaVuSans-[^"]*)"', source)
+        assert used
+        assert used <= set(defined)
+        assert len(set(defined)) == len(defined)
+        assert source.count('transform="scale(0.015625)"/>') >= len(defined)
+
+
+def test_figures_of_other_setups_are_folded(page) -> None:
+    assert page.locator(".figures").first.locator("figure").count() == 6
+    folded = page.locator("details:has(> .figures)")
+    assert not folded.evaluate("one => one.open")
+    assert folded.locator("summary").inner_text() == "1 figure of other setups and backends"
 
 
 def test_charts_show_the_setup_that_is_chosen(page) -> None:

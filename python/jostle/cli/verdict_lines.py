@@ -82,11 +82,7 @@ def _traffic_verdicts(results: ResultSet, phase: str) -> list[str]:
     if applications:
         shown = applications[:_APPLICATIONS]
         return [_flow_verdict(results, _differing_most(_by_flow(each))) for each in shown]
-    shares = [
-        one
-        for one in _present(results, "share", phase)
-        if kind_of(results, one) == "bulk"
-    ]
+    shares = [one for one in _present(results, "share", phase) if kind_of(results, one) == "bulk"]
     totals: dict[int, float] = defaultdict(float)
     for one in shares:
         totals[one.condition] += _total(one)

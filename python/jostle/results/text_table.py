@@ -57,14 +57,15 @@ def html_table(table: Table, css: str = "jostle", text: Callable[[str], str] = _
     table
         The table.
     css
-        Classes in the style sheet of the page.
+        Classes in the style sheet of the page; `prose` aligns cells to the left.
     text
         Converts the text of a cell to HTML.
     """
     lines = [f'<table class="{css}">']
     if table.title:
         lines.append(f"<caption>{escape(table.title)}</caption>")
-    heads = _html_cells("th", table.header, table, _lines)
+    is_prose = "prose" in css.split()
+    heads = _html_cells("th", table.header, table, _lines, is_prose=is_prose)
     lines += ["<thead><tr>", heads, "</tr></thead><tbody>"]
     headings = dict(zip(table.groups, table.sections, strict=False))
     for number, row in enumerate(table.rows):
@@ -72,19 +73,22 @@ def html_table(table: Table, css: str = "jostle", text: Callable[[str], str] = _
             span = f'<th colspan="{len(table.header)}" style="text-align:left">'
             lines.append(f"<tr>{span}{escape(headings[number])}</th></tr>")
         first = ' class="first"' if number in table.groups else ""
-        lines.append(f"<tr{first}>{_html_cells('td', row, table, text)}</tr>")
+        lines.append(f"<tr{first}>{_html_cells('td', row, table, text, is_prose=is_prose)}</tr>")
     lines.append("</tbody></table>")
     lines += [f'<p class="note">{escape(note)}</p>' for note in table.notes]
     return "".join(lines)
 
 
-def _html_cells(tag: str, cells: Sequence[str], table: Table, text: Callable[[str], str]) -> str:
+def _html_cells(
+    tag: str, cells: Sequence[str], table: Table, text: Callable[[str], str], *, is_prose: bool
+) -> str:
     made = []
     for number, (head, cell) in enumerate(zip(table.header, cells, strict=True)):
         side = "left" if number < table.text_columns else "right"
         kind = f' class="{escape(cell.split(" ")[0])}"' if head == VERDICT != cell else ""
         scope = ' scope="col"' if tag == "th" else ""
-        made.append(f'<{tag}{scope}{kind} style="text-align:{side}">{text(cell)}</{tag}>')
+        style = "" if is_prose and side == "left" else f' style="text-align:{side}"'
+        made.append(f"<{tag}{scope}{kind}{style}>{text(cell)}</{tag}>")
     return "".join(made)
 
 

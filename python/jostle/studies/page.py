@@ -39,6 +39,7 @@ from jostle.studies.verdicts import claim_verdicts, grouped
 
 _TIMES: Final[Sequence[tuple[int, str]]] = ((3600, "h"), (60, "min"), (1, "s"))
 _LONG_DECIMAL: Final = re.compile(rb"(\d\.\d\d)\d+")
+_GLYPH: Final = re.compile(rb'<path id="DejaVuSans[^>]*/>')
 _PARTS: Final = {
     "learned": "Findings",
     "claims-found": "Verdicts",
@@ -70,6 +71,8 @@ class Picture:
     finding: str = ""
 
 
+_Figure = tuple[str, str, str, str, str]
+"""Name, caption, column, packed SVG and finding of a figure."""
 _ID_CHARACTERS: Final = 12
 """Characters of a run id on a page, which identify a run among billions."""
 
@@ -125,6 +128,7 @@ def page(
     named = by_setup(evaluations, first_column.backend)
     groups = grouped(claim_verdicts(evaluations))
     setups = setup_rows(study, evaluations)
+    packed, glyphs = _packed([one.svg for one in pictures])
     shown: dict[str, Any] = {
         "answer": answer,
         "learned": learned(study.file, first_column.setup, named),
@@ -147,16 +151,13 @@ def page(
         parts=_sections(shown, figures=bool(pictures)),
         setup=render_page(read_text(study.folder / study.file.setup, TEXT_BYTES)),
         linux=any(column.backend != DEFAULT for column in evaluations),
-        figures=[
-            (
-                one.name,
-                one.caption,
-                one.column,
-                _packed(one.svg),
-                one.finding,
-            )
-            for one in pictures
-        ],
+        figures=_of_first_column(
+            [
+                (one.name, one.caption, one.column, svg, one.finding)
+                for one, svg in zip(pictures, packed, strict=True)
+            ]
+        ),
+        glyphs=glyphs,
         provenance=_provenance(runs)
         | _recorded_provenance(runs)
         | {one.title: Provenance(one.kept) for one in evaluations if one.kept},
@@ -166,13 +167,25 @@ def page(
     )
 
 
-def _packed(svg: bytes) -> str:
-    """Return a figure as base64 of gzip, with coordinates of two decimals.
+def _of_first_column(figures: Sequence[_Figure]) -> tuple[list[_Figure], list[_Figure]]:
+    """Split figures into those of the first column that has any, and the others."""
+    first = figures[0][2] if figures else ""
+    return [one for one in figures if one[2] == first], [one for one in figures if one[2] != first]
 
-    A page with twenty figures would have several megabytes otherwise.
+
+def _packed(svgs: Sequence[bytes]) -> tuple[list[str], str]:
+    """Return figures as base64 of gzip, and the glyphs of their texts, which they share.
+
+    A page with twenty figures would have several megabytes otherwise. Coordinates of curves have
+    two decimals.
     """
-    rounded = _LONG_DECIMAL.sub(rb"\1", svg)
-    return base64.b64encode(gzip.compress(rounded, mtime=0)).decode()
+    glyphs = dict.fromkeys(glyph for svg in svgs for glyph in _GLYPH.findall(svg))
+    curves = [_LONG_DECIMAL.sub(rb"\1", _GLYPH.sub(b"", svg)) for svg in svgs]
+    return [_base64(one) for one in curves], _base64(b"".join(glyphs))
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(gzip.compress(content, mtime=0)).decode()
 
 
 def _sections(shown: Mapping[str, Any], *, figures: bool) -> list[tuple[str, str]]:

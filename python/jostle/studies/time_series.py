@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from jostle.studies.column import Column
     from jostle.studies.runs import Runs
 
-MOST_VALUES: Final = 1_500_000
-"""Largest number of values in all charts of a page: about 2.5 MB of text."""
+MOST_VALUES: Final = 400_000
+"""Largest number of values in all charts of a page: about 700 kB of text."""
 
 
 @dataclass(frozen=True)

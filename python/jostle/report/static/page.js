@@ -33,13 +33,20 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 document.querySelectorAll(".wide").forEach(jostle.tellScrolling);
-// Figures are base64 of gzip of SVG.
-for (const image of document.querySelectorAll("img[data-svg]")) {
-  const bytes = Uint8Array.from(atob(image.dataset.svg), (letter) => letter.charCodeAt(0));
+// Figures are base64 of gzip of SVG without the glyphs of their texts, which all figures share.
+const unzip = (text) => {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  new Response(stream).text().then((svg) => {
-    image.src = `data:image/svg+xml,${encodeURIComponent(svg)}`;
-  });
+  return new Response(stream).text();
+};
+for (const figures of document.querySelectorAll("[data-glyphs]")) {
+  const glyphs = unzip(figures.dataset.glyphs);
+  for (const image of figures.querySelectorAll("img[data-svg]")) {
+    Promise.all([unzip(image.dataset.svg), glyphs]).then(([svg, shared]) => {
+      const whole = svg.replace("<defs>", `<defs>${shared}`);
+      image.src = `data:image/svg+xml,${encodeURIComponent(whole)}`;
+    });
+  }
 }
 // A link into a folded part opens it.
 const unfold = () => {
