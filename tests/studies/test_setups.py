@@ -195,7 +195,8 @@ def test_coverage(jostle) -> None:
 
 
 def test_recorded_results_of_linux_are_columns_of_their_setups(jostle, folder) -> None:
-    kept = {"version": "virtual-6.1", "date": "2026-11-22", "numbers": {}, "claims": {}}
+    versions = "virtual-6.1.192-1c+a1, virtual-6.1.176-2d+b2"
+    kept = {"version": versions, "date": "2026-11-22", "numbers": {}, "claims": {}}
     setups = {name: kept | {"orders": {}} for name in ("described", "slow", "unknown")}
     document = {"schema": "jostle.recorded/2", "setups": setups}
     (folder / "small" / "linux.json").write_text(json.dumps(document))
@@ -204,6 +205,6 @@ def test_recorded_results_of_linux_are_columns_of_their_setups(jostle, folder) -
     (found,) = json.loads(out)["studies"]
     on_linux = [(one["id"], one["title"]) for one in found["setups"] if one["backend"] == "kernel"]
     assert on_linux == [
-        ("described", "Linux, 2026-11-22"),
-        ("slow", "slower link, Linux, 2026-11-22"),
+        ("described", "Linux 6.1, 2026-11-22"),
+        ("slow", "slower link, Linux 6.1, 2026-11-22"),
     ]

@@ -163,8 +163,15 @@ def page(
         | {one.title: Provenance(one.kept) for one in evaluations if one.kept},
         command=shlex.join(command),
         run_time=_run_time(runs.values(), elapsed_s),
+        linux_version=_linux_version(study),
         judged=bool(first.claims) or any(row.published is not None for row in first.numbers),
     )
+
+
+def _linux_version(study: Study) -> str:
+    """Return the Linux release whose behaviour scenarios ask for; empty without."""
+    flows = (flow for scenario in study.scenarios.values() for flow in scenario.file.flows)
+    return " and ".join(sorted({flow.linux_version for flow in flows if flow.linux_version}))
 
 
 def _of_first_column(figures: Sequence[_Figure]) -> tuple[list[_Figure], list[_Figure]]:

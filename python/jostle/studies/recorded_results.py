@@ -7,6 +7,7 @@ run --backend kernel`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Final, Literal
@@ -32,6 +33,7 @@ FILE: Final = "linux.json"
 SCHEMA: Final = "jostle.recorded/2"
 """Name and version of the file format."""
 _BACKEND: Final = "kernel"
+_RELEASE: Final = re.compile(r"-(\d+\.\d+)\.\d+-")
 
 Interval = tuple[float, float] | None
 
@@ -124,10 +126,16 @@ def recorded(study: Study, evaluations: Evaluations) -> dict[Column, Evaluation]
     found = {}
     for setup in dict.fromkeys(one.setup for one in evaluations):
         if (one := kept.setups.get(setup)) is not None:
-            title = f"{TITLES[_BACKEND]}, {one.date}"
+            title = f"{_linux(one.version)}, {one.date}"
             source = f"{one.version}, {one.date}, kept in {FILE}"
             found[column(study, _BACKEND, setup, title, source)] = _filled(study, one, like)
     return found
+
+
+def _linux(version: str) -> str:
+    """Return Linux with the releases in a version of the backend, such as `Linux 6.1`."""
+    releases = dict.fromkeys(_RELEASE.findall(version))
+    return " ".join((TITLES[_BACKEND], " and ".join(releases))).rstrip()
 
 
 def _filled(study: Study, kept: RecordedSetup, like: Evaluation) -> Evaluation:
