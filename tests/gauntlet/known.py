@@ -58,6 +58,14 @@ class KnownException:
             and invariant in self.invariants
         )
 
+    def names(self, case: Case) -> bool:
+        """Return whether the exception names the row and the situation of a case."""
+        return (
+            case.row in self.rows
+            and case.transport in self.transports
+            and case.kind in self.situations
+        )
+
     def mistakes(self) -> Iterator[str]:
         """Yield what names nothing, and texts that are missing."""
         for names, patterns in [

@@ -21,6 +21,7 @@ from gauntlet.cases import (
     TRANSPORTS,
     Case,
     full_product,
+    is_sampled,
     quick_cases,
     rows,
 )
@@ -48,11 +49,25 @@ def report(verdicts: Sequence[Verdict], known: Sequence[KnownException]) -> str:
 
 
 @pytest.mark.parametrize("kind", SITUATIONS)
-def test_every_row_in_a_kind_of_situation(kind: str, threads: Executor) -> None:
-    verdicts = judge_all([case for case in quick_cases() if case.kind == kind], threads)
-    assert len(verdicts) == len(rows()) * len(TRANSPORTS)
+@pytest.mark.parametrize("sampled", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_every_row_in_a_kind_of_situation(kind: str, sampled: bool, threads: Executor) -> None:
     known = [replace(one, situations=(kind,)) for one in QUICK if kind in one.situations]
-    assert report(verdicts, known) == ""
+    cases = [case for case in quick_cases() if case.kind == kind]
+    assert len(cases) == len(rows()) * len(TRANSPORTS)
+    if sampled:
+        # An exception needs its violations.
+        named = [case for case in cases if any(one.names(case) for one in known)]
+        cases = [case for case in cases if is_sampled(case) or case in named]
+    assert report(judge_all(cases, threads), known) == ""
+
+
+def test_every_row_is_sampled_over_every_transport() -> None:
+    counts = Counter((case.row, case.transport) for case in quick_cases() if is_sampled(case))
+    for row in rows():
+        assert counts[row, "tcp"] == len(SITUATIONS)
+        assert counts[row, "quic"] >= len(SITUATIONS) // 4
+    kinds = {case.kind for case in quick_cases() if is_sampled(case) and case.transport == "quic"}
+    assert kinds == set(SITUATIONS)
 
 
 @pytest.mark.slow
