@@ -7,7 +7,7 @@ import os
 import resource
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -47,12 +47,19 @@ def _limit(cpu_s: int, memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
 
 
-def _run(argv: Sequence[str], folder: Path, cpu_s: int, memory_bytes: int) -> None:
+def _run(
+    argv: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    cpu_s: int,
+    memory_bytes: int,
+) -> None:
     """Be the command; never return."""
     from jostle.cli import status
 
     code = 70
     try:
+        os.environ.update(environment)
         os.chdir(folder)
         output = os.open("output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(output, 1)
@@ -91,11 +98,12 @@ class Limited:
         argv: Sequence[str],
         folder: Path,
         *,
+        environment: Mapping[str, str] | None = None,
         cpu_s: int = CPU_S,
         memory_bytes: int = MEMORY_BYTES,
     ) -> tuple[int, str]:
         """Run a command in `folder`; its exit status (negative for a signal), and what it said."""
-        self._pipe.send((list(argv), folder, cpu_s, memory_bytes))
+        self._pipe.send((list(argv), folder, environment or {}, cpu_s, memory_bytes))
         code: int = self._pipe.recv()
         return code, (folder / "output").read_text("utf-8")
 

@@ -12,12 +12,14 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import hostile_folder
+import jostle
 import pytest
+from jostle.cli import status
 from jostle.quic.recipes import Programs, recipes
 from jostle.safe_io.code_consent import (
     ALLOW_CODE,
@@ -27,6 +29,7 @@ from jostle.safe_io.code_consent import (
     admit,
     require_consent,
 )
+from limited import Limited
 
 HERE = Path(__file__).parent
 # With -P, which children inherit, there would be less to attack.
@@ -76,12 +79,15 @@ class Attack:
         Whether the code runs here once it is allowed: the attack is a real one.
     succeeds
         Whether the command does what it is for, without the code.
+    started
+        Whether a process that starts is attacked; others are forked from one that has started.
     """
 
     words: list[str]
     names: list[str] = field(default_factory=list)
     runs: bool = True
     succeeds: bool = False
+    started: bool = False
 
 
 def write_scenario(folder: Path, controller: str = CLASS, more: str = "") -> str:
@@ -153,7 +159,7 @@ def by_boundary(folder: Path) -> Attack:
 
 def by_fit(folder: Path) -> Attack:
     write_scenario(folder, '"reno"')
-    subprocess.run([*JOSTLE, "run", "evil.toml"], cwd=folder, check=True, capture_output=True)
+    assert status(["run", str(folder / "evil.toml"), "--store", str(folder / STORE)]) == 0
     (plan,) = (folder / STORE / ".plans").glob("*.json")
     measured = json.loads(plan.read_text("utf-8"))["runs"][0][2]
     file = write_scenario(folder)
@@ -243,19 +249,16 @@ def by_stored_sweep(folder: Path) -> Attack:
 
 def by_stored_run(folder: Path) -> Attack:
     file = write_scenario(folder)
-    words = [*JOSTLE, "run", file, ALLOW_CODE]
-    subprocess.run(words, cwd=folder, check=True, capture_output=True)
+    scenario = str(folder / file)
+    assert status(["run", scenario, ALLOW_CODE, "--store", str(folder / STORE)]) == 0
     (folder / "ran").unlink()
     # Another process has the specification, and nothing that was admitted.
     program = (
         "import json, jostle; from jostle.backends import SimBackend; "
         "spec = json.loads(open('spec.json').read()); SimBackend().run(spec)"
     )
-    spec = (
-        "import json, jostle; plan = jostle.load('evil.toml', allow_code=True).plan(); "
-        "open('spec.json', 'w').write(json.dumps(plan.runs[0].spec))"
-    )
-    subprocess.run([sys.executable, "-P", "-c", spec], cwd=folder, check=True)
+    plan = jostle.load(scenario, allow_code=True).plan()
+    (folder / "spec.json").write_text(json.dumps(plan.runs[0].spec), "utf-8")
     assert not (folder / "ran").exists(), "reading a scenario runs nothing"
     done = subprocess.run(
         [sys.executable, "-P", "-c", program], cwd=folder, check=False, capture_output=True
@@ -266,7 +269,7 @@ def by_stored_run(folder: Path) -> Attack:
 
 def by_stored_plan(folder: Path) -> Attack:
     write_scenario(folder, '"reno"')
-    subprocess.run([*JOSTLE, "run", "evil.toml"], cwd=folder, check=True, capture_output=True)
+    assert status(["run", str(folder / "evil.toml"), "--store", str(folder / STORE)]) == 0
     (plan,) = (folder / STORE / ".plans").glob("*.json")
     document = json.loads(plan.read_text("utf-8"))
     document["title"] = "__import__('os').system('touch ran')"
@@ -379,28 +382,32 @@ def by_byte_code(folder: Path) -> Attack:
         importlib.util.cache_from_source(str(folder / "evil.py")),
         invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
     )
-    return Attack(["run", file, ALLOW_CODE], succeeds=True)
+    return Attack(["run", file, ALLOW_CODE], succeeds=True, started=True)
 
 
 def by_quic_recipe(folder: Path) -> Attack:
     hostile_folder.fill(folder)
-    return Attack(["setup", "quic", "mine"], ["no recipe `mine`"])
+    return Attack(["setup", "quic", "mine"], ["no recipe `mine`"], started=True)
 
 
 def by_environment(folder: Path) -> Attack:
     hostile_folder.fill(folder)
-    return Attack(["setup", "status"], succeeds=True)
+    return Attack(["setup", "status"], succeeds=True, started=True)
 
 
 def by_settings(folder: Path) -> Attack:
     hostile_folder.fill(folder)
-    return Attack(["run", write_scenario(folder, '"reno"'), "-o", "figures/"], succeeds=True)
+    return Attack(
+        ["run", write_scenario(folder, '"reno"'), "-o", "figures/"], succeeds=True, started=True
+    )
 
 
 def by_installed_module(folder: Path) -> Attack:
     hostile_folder.fill(folder)
     return Attack(
-        ["run", write_scenario(folder, '"reno"'), "--executor", "processes"], succeeds=True
+        ["run", write_scenario(folder, '"reno"'), "--executor", "processes"],
+        succeeds=True,
+        started=True,
     )
 
 
@@ -426,18 +433,46 @@ CONSENTED = [source.name for source in CODE_SOURCES if source.rule is Rule.CONSE
 NEVER = [source.name for source in CODE_SOURCES if source.rule is Rule.NEVER]
 
 
-def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
-    environment.pop("JOSTLE_STORE", None)
-    return subprocess.run(
-        [*JOSTLE, *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+@dataclass(frozen=True)
+class Ended:
+    """What a command that has ended printed, and its exit status."""
+
+    status: int
+    text: str
+
+
+Call = Callable[..., Ended]
+
+
+@pytest.fixture(scope="module")
+def forked() -> Iterator[Limited]:
+    limited = Limited()
+    yield limited
+    limited.close()
+
+
+@pytest.fixture
+def call(forked: Limited, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Call a command in the hostile folder; `started` in a process that starts there."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("JOSTLE_STORE", raising=False)
+
+    def call(words: list[str], *, started: bool = False, **limits: int) -> Ended:
+        if not started:
+            state = {"XDG_STATE_HOME": str(tmp_path / "state"), "JOSTLE_STORE": ""}
+            return Ended(*forked(words, tmp_path, environment=state, **limits))
+        done = subprocess.run(
+            [*JOSTLE, *words],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        return Ended(done.returncode, done.stdout)
+
+    return call
 
 
 @pytest.fixture
@@ -453,38 +488,37 @@ def has_run(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("name", CONSENTED)
-def test_code_needs_consent(name: str, attack: Callable[[str], Attack], tmp_path: Path) -> None:
+def test_code_needs_consent(
+    name: str, attack: Callable[[str], Attack], call: Call, tmp_path: Path
+) -> None:
     made = attack(name)
-    refused = call(made.words, tmp_path)
-    assert refused.returncode == 2, refused.stderr
-    assert ALLOW_CODE in refused.stderr
-    assert "Traceback" not in refused.stderr
+    refused = call(made.words)
+    assert refused.status == 2, refused.text
+    assert ALLOW_CODE in refused.text
+    assert "Traceback" not in refused.text
     for text in made.names:
-        assert text in refused.stderr
+        assert text in refused.text
     assert not (tmp_path / "ran").exists()
     assert not list(tmp_path.rglob("ran"))
     if made.runs:
-        # Whatever comes of it, the code runs: the refusal was the only thing in its source.
-        with subprocess.Popen(
-            [*JOSTLE, *made.words, ALLOW_CODE], cwd=tmp_path, stderr=subprocess.PIPE, text=True
-        ) as allowed:
-            while allowed.poll() is None and not has_run(tmp_path):
-                time.sleep(0.05)
-            allowed.terminate()
-            _, said = allowed.communicate(timeout=120)
-        assert has_run(tmp_path), said
+        # Whatever comes of it, the code runs: the refusal was the only thing in its source. A
+        # sweep would take minutes.
+        allowed = call([*made.words, ALLOW_CODE], cpu_s=1, memory_bytes=10**9)
+        assert has_run(tmp_path), allowed.text
 
 
 @pytest.mark.parametrize("name", NEVER)
-def test_data_never_run(name: str, attack: Callable[[str], Attack], tmp_path: Path) -> None:
+def test_data_never_run(
+    name: str, attack: Callable[[str], Attack], call: Call, tmp_path: Path
+) -> None:
     made = attack(name)
-    done = call(made.words, tmp_path)
-    assert "Traceback" not in done.stderr
+    done = call(made.words, started=made.started)
+    assert "Traceback" not in done.text
     for text in made.names:
-        assert done.returncode == 2, done.stderr
-        assert text in done.stderr
+        assert done.status == 2, done.text
+        assert text in done.text
     if made.succeeds:
-        assert done.returncode == 0, done.stderr
+        assert done.status == 0, done.text
     assert not list(tmp_path.rglob("ran"))
 
 
@@ -517,32 +551,32 @@ def test_programs_of_a_specification_must_have_been_admitted() -> None:
     assert quic_programs.job({"seed": 1}, flow, "10.0.0.1", 1)["server"] == ["/bin/evil"]
 
 
-def test_consent_is_asked_for_before_anything_is_read(tmp_path: Path) -> None:
+def test_consent_is_asked_for_before_anything_is_read(call: Call, tmp_path: Path) -> None:
     # A module that cannot be parsed is refused for being code, not for its mistakes.
     file = write_scenario(tmp_path)
     (tmp_path / "evil.py").write_text("this is no Python", "utf-8")
-    refused = call(["run", file], tmp_path)
-    assert refused.returncode == 2
-    assert "would run the class Evil" in refused.stderr
+    refused = call(["run", file])
+    assert refused.status == 2
+    assert "would run the class Evil" in refused.text
     with pytest.raises(ConsentError, match="--allow-code"):
         require_consent("a program", allow_code=False)
 
 
-def test_a_refusal_shows_what_would_run(tmp_path: Path) -> None:
+def test_a_refusal_shows_what_would_run(call: Call, tmp_path: Path) -> None:
     words = json.dumps(["/bin/sh", "-c", "true\nevil.toml:1: note: verified\n; touch ran"])
     table = f'{{ name = "sh", server = {words}, client = ["/bin/sh", "-c", "true"] }}'
-    refused = call(["run", write_programs(tmp_path, table)], tmp_path)
-    assert refused.returncode == 2
-    (line,) = refused.stderr.splitlines()
+    refused = call(["run", write_programs(tmp_path, table)])
+    assert refused.status == 2
+    (line,) = refused.text.splitlines()
     assert "touch ran" in line
     # What cannot be shown whole is refused with consent, too.
     words = json.dumps(["/bin/sh", "-c", f": {'a' * 2000}; touch ran; : {'b' * 2000}"])
     table = f'{{ name = "sh", server = {words}, client = ["/bin/sh", "-c", "true"] }}'
     file = write_programs(tmp_path, table)
     for option in ([], [ALLOW_CODE]):
-        refused = call(["run", file, *option], tmp_path)
-        assert refused.returncode == 2
-        assert "write at most 1500" in refused.stderr
-    refused = call(["run", write_scenario(tmp_path, '"evil:Evil\\nnote: verified"')], tmp_path)
-    assert refused.returncode == 2
-    assert len(refused.stderr.splitlines()) == 1
+        refused = call(["run", file, *option])
+        assert refused.status == 2
+        assert "write at most 1500" in refused.text
+    refused = call(["run", write_scenario(tmp_path, '"evil:Evil\\nnote: verified"')])
+    assert refused.status == 2
+    assert len(refused.text.splitlines()) == 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import re
 import shlex
 import shutil
@@ -28,6 +27,8 @@ LONGEST_S: Final = 3600
 _LINKED: Final = ("scenarios", "examples", "studies", "suites", "docs", "tests")
 _ON_STORES: Final = ("store", "sweep", "view")
 _OPERATORS: Final = re.compile(r"[|&;<>()]+")
+_idle: Final[list[subprocess.Popen[str]]] = []
+"""Workers without a command, for all runners. They end with this process, whose pipe they read."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,7 @@ class Runner:
         self.root = root
         self.jobs = jobs or os.cpu_count() or 1
         self._folders = tempfile.TemporaryDirectory(prefix="docs-")
-        self._workers: queue.LifoQueue[subprocess.Popen[str] | None] = queue.LifoQueue()
-        for _ in range(self.jobs):
-            self._workers.put(None)
+        self._places = threading.BoundedSemaphore(self.jobs)
         self._lock = threading.Lock()
         self._results: dict[tuple[str, ...], Future[Result]] = {}
 
@@ -137,11 +136,7 @@ class Runner:
         return Path(tempfile.mkdtemp(dir=self._folders.name))
 
     def close(self) -> None:
-        """End the workers and remove the folders of all commands."""
-        while not self._workers.empty():
-            worker = self._workers.get()
-            if worker is not None:
-                worker.communicate()
+        """Remove the folders of all commands."""
         self._folders.cleanup()
 
     def _carry_out(self, command: str, used: Sequence[Result]) -> Result:
@@ -155,11 +150,8 @@ class Runner:
             for name in result.written:
                 _copy(result.folder / name, folder / name)
         had = {path.name: path.lstat().st_mtime_ns for path in folder.iterdir()}
-        worker = self._workers.get()
-        try:
-            worker, status = self._process(worker, words(command), place, folder)
-        finally:
-            self._workers.put(worker)
+        with self._places:
+            status = _status(words(command), place, folder)
         written = tuple(
             path.name
             for path in sorted(folder.iterdir())
@@ -170,31 +162,34 @@ class Runner:
         kept = tuple(name for name in written if name not in _LINKED)
         return Result(command, status, out, err, folder, kept)
 
-    def _process(
-        self, worker: subprocess.Popen[str] | None, of: Sequence[str], place: Path, folder: Path
-    ) -> tuple[subprocess.Popen[str] | None, int]:
-        """Carry out a command and return its exit status, with the worker for the next one."""
-        environment, out, err = _environment(place), place / "out", place / "err"
-        if of[0] == "python":
-            with out.open("wb") as to, err.open("wb") as errors:
-                return worker, subprocess.run(
-                    [sys.executable, *of[1:]], cwd=folder, env=environment, stdout=to,
-                    stderr=errors, stdin=subprocess.DEVNULL, check=False, timeout=LONGEST_S,
-                ).returncode  # fmt: skip
-        if worker is None:
-            worker = subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name("worker.py"))],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            )  # fmt: skip
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        request = {
-            "arguments": of[1:], "folder": str(folder), "environment": environment,
-            "out": str(out), "err": str(err),
-        }  # fmt: skip
-        worker.stdin.write(json.dumps(request) + "\n")
-        worker.stdin.flush()
-        return worker, int(worker.stdout.readline())
+
+def _status(of: Sequence[str], place: Path, folder: Path) -> int:
+    """Carry out a command and return its exit status."""
+    environment, out, err = _environment(place), place / "out", place / "err"
+    if of[0] == "python":
+        with out.open("wb") as to, err.open("wb") as errors:
+            return subprocess.run(
+                [sys.executable, *of[1:]], cwd=folder, env=environment, stdout=to,
+                stderr=errors, stdin=subprocess.DEVNULL, check=False, timeout=LONGEST_S,
+            ).returncode  # fmt: skip
+    try:
+        worker = _idle.pop()
+    except IndexError:
+        worker = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("worker.py"))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    request = {
+        "arguments": of[1:], "folder": str(folder), "environment": environment,
+        "out": str(out), "err": str(err),
+    }  # fmt: skip
+    worker.stdin.write(json.dumps(request) + "\n")
+    worker.stdin.flush()
+    status = int(worker.stdout.readline())
+    _idle.append(worker)
+    return status
 
 
 def _environment(place: Path) -> dict[str, str]:
