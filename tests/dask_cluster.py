@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from distributed import Client, Security, rpc
@@ -61,6 +62,11 @@ class Cluster:
             self._started("worker", self.address, "--nworkers", str(count), "--nthreads", "1")
         )
 
+    def replace_workers(self, count: int) -> None:
+        """Start workers if none is left: Dask ends all if one is killed while it starts."""
+        if all(process.poll() is not None for process in self._workers):
+            self.start_workers(count)
+
     def worker_pids(self) -> list[int]:
         """Find the processes that carry runs out, which are children of nannies."""
         found = []
@@ -78,8 +84,9 @@ class Cluster:
     def close(self) -> None:
         """End everything."""
         for process in self._workers:
-            # Nannies and their workers.
-            os.killpg(process.pid, signal.SIGKILL)
+            # Nannies and their workers, some of which may have ended.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         if self.scheduler is not None:
             self.kill_scheduler()

@@ -174,9 +174,15 @@ class Soak:
                 if self.random.random() < 0.5:
                     time.sleep(self.random.uniform(0.0, 3.0))
                     self.rounds += 1
+                    # A command that loses its scheduler must end.
                     cluster.kill_scheduler()
-                # A command that loses its scheduler must end.
-                return process.wait(600) == 0
+                    return process.wait(600) == 0
+                # A command without workers waits for others.
+                for _ in range(600):
+                    cluster.replace_workers(2)
+                    with suppress(subprocess.TimeoutExpired):
+                        return process.wait(1) == 0
+                raise SoakError("a command on a cluster with workers did not end")
             finally:
                 process.kill()
                 process.wait()
