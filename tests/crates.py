@@ -65,6 +65,8 @@ def compiled_below(folder: Path) -> Iterator[None]:
     """Compile crates below a folder, and what they depend on once for all runs of the tests."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(build, "cache_folder", lambda: folder / "kernels")
+        # Crates of another folder, whose cache is no longer used.
+        patched.setattr(build, "_compiled", {})
         patched.setenv("CARGO_TARGET_DIR", str(ROOT / "target" / "user-crates"))
         yield
 

@@ -24,7 +24,7 @@ def around(points: np.ndarray, keep: float = 0.95) -> Envelope:
 
 
 @given(CLOUDS)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_a_flow_conforms_to_itself(cloud: np.ndarray) -> None:
     one = around(cloud)
     assert conformance(one, around(cloud.copy())) == 1.0
@@ -32,7 +32,7 @@ def test_a_flow_conforms_to_itself(cloud: np.ndarray) -> None:
 
 
 @given(CLOUDS, CLOUDS)
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_it_is_symmetric_and_a_share(first: np.ndarray, second: np.ndarray) -> None:
     one, other = around(first), around(second)
     assert 0.0 <= conformance(one, other) <= 1.0
@@ -48,7 +48,7 @@ def test_clouds_apart_share_nothing(first: np.ndarray, second: np.ndarray) -> No
 
 
 @given(CLOUDS)
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_the_hull_is_convex_and_holds_what_was_kept(cloud: np.ndarray) -> None:
     found = around(cloud)
     assert found.count_inside(found.kept) == len(found.kept)

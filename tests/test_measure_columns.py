@@ -122,7 +122,12 @@ def rows(results: FinishedRuns, name: str, each: bool) -> list[tuple[object, ...
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("text", [BULK, BULK + GRID, TRAFFIC], ids=["bulk", "grid", "traffic"])
+@pytest.mark.parametrize(
+    "text",
+    # One condition of the grid is like the first text.
+    [pytest.param(BULK, marks=pytest.mark.slow), BULK + GRID, TRAFFIC],
+    ids=["bulk", "grid", "traffic"],
+)
 def test_values_are_those_of_summaries(text: str, tmp_path: Path) -> None:
     results = results_of("repeats = 3" + NETWORK + text, tmp_path / "store")
     other = without_columns(results)

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from jostle.cli import status
 from jostle.store.store import Reader, Store
+from selection import one_in
 
 # Each would match the neighbours below, or is expanded, unescaped or cut by something.
 NAMES = [
@@ -110,15 +111,22 @@ def test_what_is_written_is_where_it_should_be(name: str, jostle: Jostle, tmp_pa
     Path(f"{name}.toml").write_text(SCENARIO)
     jostle(
         *("run", "--store", name, "-o", f"{name}.csv", "-o", f"{name}.parquet"),
-        *("-o", f"{name} figures/", "-o", f"{name}.html", "--", f"{name}.toml"),
+        *("-o", f"{name}.html", "--", f"{name}.toml"),
     )
     jostle("new", "satellite", "-o", f"{name} new.toml")
     before = {"plain.toml", *NEIGHBOURS, name, f"{name}.toml"}
-    written = {f"{name}{ending}" for ending in (".csv", ".parquet", " figures", ".html")}
+    written = {f"{name}{ending}" for ending in (".csv", ".parquet", ".html")}
     found = {path.name for path in Path().iterdir()}
     assert found - {".jostle"} == before | written | {f"{name} new.toml"}
-    assert [path.suffix for path in Path(f"{name} figures").iterdir()] == [".png"]
     assert in_home(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", one_in(3, NAMES))
+def test_figures_are_where_they_should_be(name: str, jostle: Jostle) -> None:
+    jostle("run", "plain.toml", "--store", "none", "-o", f"{name} figures/")
+    found = {path.name for path in Path().iterdir()}
+    assert found - {".jostle"} == {"plain.toml", *NEIGHBOURS, f"{name} figures"}
+    assert [path.suffix for path in Path(f"{name} figures").iterdir()] == [".png"]
 
 
 @pytest.mark.parametrize("name", NAMES)

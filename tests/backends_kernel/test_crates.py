@@ -48,8 +48,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield place
 
 
-def spec_of(folder: Path, controller: str, more: str = "") -> Any:
-    text = SCENARIO.replace("CONTROLLER", controller) + more
+def spec_of(folder: Path, controller: str, more: str = "", duration: str = "4 s") -> Any:
+    text = SCENARIO.replace("CONTROLLER", controller).replace("4 s", duration) + more
     loaded = load_text(text, name=str(folder / "s.toml"), allow_code=True)
     return loaded.plan(repeats=1).runs[0].spec
 
@@ -117,8 +117,11 @@ def test_the_template_next_to_another_crate(folder: Path, backend: KernelBackend
 
 def test_over_quic(folder: Path, backend: KernelBackend) -> None:
     transport = 'transport = "quic"\n'
-    mine = backend.run(spec_of(folder, '"crate:twin"', transport))
-    assert_equal_series(mine, backend.run(spec_of(folder, '"reno"', transport)))
+    mine, jostles = (
+        backend.run(spec_of(folder, controller, transport, duration="2 s"))
+        for controller in ('"crate:twin"', '"reno"')
+    )
+    assert_equal_series(mine, jostles)
 
 
 def test_a_panic_names_its_place(folder: Path, backend: KernelBackend) -> None:

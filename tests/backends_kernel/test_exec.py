@@ -250,7 +250,7 @@ def test_the_limit_of_virtual_time(run):
 
 def test_the_limit_of_wall_time_says_that_time_stood_still(run, tmp_path):
     busy = "echo before; while :; do :; done"
-    done = run([("client", busy)], keep="out", wall_limit_s=10)
+    done = run([("client", busy)], keep="out", wall_limit_s=8)
     assert done.limit == "wall time"
     (note,) = done.notes
     assert "stood still" in note

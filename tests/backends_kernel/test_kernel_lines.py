@@ -94,6 +94,8 @@ def test_tins_mark_as_linux_does(backend, simulator):
 
 def test_a_codepoint_is_that_of_quic_as_well(backend, simulator):
     changed = {
+        "duration": '"9 s"',
+        "phases.steady": '["4 s", "9 s"]',
         "bottleneck.queue": CLASSES,
         "flows.marked.transport": '"quic"',
         "flows.plain.receive_window": '"20 kB"',

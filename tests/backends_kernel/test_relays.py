@@ -54,7 +54,8 @@ def test_a_download_is_over_when_the_last_receiver_has_it(backend, simulator):
 
 
 def test_a_proxy_holds_no_more_than_its_buffer(backend):
-    spec = spec_of(SPLIT, {"flows.flow.proxy.buffer": '"100 kB"'})
+    phase = {"duration": '"6 s"', "phases.steady": '["3 s", "6 s"]'}
+    spec = spec_of(SPLIT, {"flows.flow.proxy.buffer": '"100 kB"', **phase})
     flow, behind = (flow["phases"]["steady"] for flow in backend.run(spec).summary["flows"])
     # What is not acknowledged yet is held: 100 kB for each round trip of 100 ms.
     assert behind["goodput_bps"] == pytest.approx(100e3 * 8 / 0.1, rel=0.05)
