@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import browser
 import fake_core
 import hypothesis
 import pytest
@@ -57,6 +58,13 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep the records of sweeps out of the home folder of the user who runs the tests."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def shared_browser() -> Iterator[None]:
+    """Open all pages of a module in one browser."""
+    with browser.launched():
         yield
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shutil
 import subprocess
@@ -104,7 +105,8 @@ class Import:
         return f"{self.path.relative_to(ROOT)}:{self.line} imports {self.module}"
 
 
-def imports(path: Path) -> Iterator[Import]:
+@functools.cache
+def imports(path: Path) -> tuple[Import, ...]:
     """Every import of a file but those for type checkers alone."""
 
     def visit(node: ast.AST, on_use: bool) -> Iterator[Import]:
@@ -124,7 +126,7 @@ def imports(path: Path) -> Iterator[Import]:
             for name in names:
                 yield Import(path, child.lineno, name, on_use)
 
-    yield from visit(ast.parse(path.read_text("utf-8")), False)
+    return tuple(visit(ast.parse(path.read_text("utf-8")), False))
 
 
 def package_of(path: Path) -> str:

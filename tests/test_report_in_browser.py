@@ -11,7 +11,7 @@ from browser import opened
 from jostle.report import write_report
 from test_report import SCENARIO
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_browser")]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from test_links import check
 
 from .test_setups import SETUPS
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_browser")]
 
 
 @pytest.fixture(scope="module")
