@@ -25,6 +25,7 @@ from jostle.fidelity.markdown import page as fidelity_page
 from jostle.results import ResultSet
 from jostle.results.plots import KINDS, data_of
 from jostle.results.run_count import RunCount
+from small_study import copy_study, leave_first_figure
 
 NETWORK = """
 duration = "2 s"
@@ -81,7 +82,7 @@ def command(
     Path("grid.toml").write_text(SCENARIO)
     Path("sample.toml").write_text(SAMPLED)
     shutil.copytree(HERE / "suites" / "small", "suites/small")
-    shutil.copytree(HERE / "studies" / "small", "studies/small")
+    leave_first_figure(copy_study(Path("studies")))
 
     def run(*words: str) -> tuple[int, str, str]:
         code = status(words, Environment(FakeEngine(broken_seeds=(2,))))

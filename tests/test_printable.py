@@ -19,6 +19,7 @@ from jostle.results import Failure
 from jostle.runner.progress import BarProgress
 from jostle.safe_io.terminal_text import escape_control_characters
 from jostle.scenario import ScenarioError
+from small_study import copy_study, leave_first_figure
 
 HOSTILE = "\\u001b]0;owned\\u0007\\u001b[2J\\u202ereversed\\u009b31m$\\\\frac$"
 SCENARIO = """
@@ -118,11 +119,8 @@ def test_a_report_fetches_nothing_and_runs_our_scripts_only(scenario: Path) -> N
 def test_only_our_scripts_run_in_the_page_of_a_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = Path(__file__).parent / "studies" / "small"
-    folder = tmp_path / "small"
-    folder.mkdir()
-    for file in small.iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
+    folder = copy_study(tmp_path)
+    leave_first_figure(folder)
     marks = "![seen](https://example.org/seen.png)\n\n<script>alert(1)</script> \u202e"
     (folder / "setup.md").write_text(marks, "utf-8")
     monkeypatch.chdir(tmp_path)

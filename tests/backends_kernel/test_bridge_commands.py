@@ -11,6 +11,7 @@ import pytest
 from jostle.backends.kernel import KernelBackend
 from jostle.cli import status
 from jostle.cli.environment import Environment
+from small_study import copy_study, leave_first_figure
 
 TESTS = Path(__file__).parents[1]
 SWEEP = """
@@ -58,8 +59,8 @@ def test_a_sweep_is_reused(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_study_on_the_kernel(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    study = folder / "small"
-    shutil.copytree(TESTS / "studies" / "small", study)
+    study = copy_study(folder)
+    leave_first_figure(study)
     file = study / "study.toml"
     # Vivace is jostle's.
     file.write_text(file.read_text().replace("bbr = 1000", "vivace = 9.4"))

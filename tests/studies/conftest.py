@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
+from small_study import copy_study, leave_first_figure
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Folder of studies that holds a copy of `small`."""
-    shutil.copytree(Path(__file__).parent / "small", tmp_path / "studies" / "small")
-    return tmp_path / "studies"
+    return copy_study(tmp_path / "studies").parent
+
+
+@pytest.fixture
+def one_figure(folder: Path) -> None:
+    """Leave the study one figure, where a test is about its numbers."""
+    leave_first_figure(folder / "small")

@@ -105,6 +105,7 @@ def test_a_file_that_is_no_recording_is_told(jostle, folder, text):
     assert "linux.json: no recording of a study" in err
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_a_link_is_not_followed(jostle, folder):
     (folder / "small" / "linux.json").symlink_to("/etc/passwd")
     code, out, _ = jostle("--json")

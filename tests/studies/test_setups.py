@@ -194,6 +194,7 @@ def test_coverage(jostle) -> None:
     assert [one["status"] for one in found["items"]] == ["yes", "no", "in part"]
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_recorded_results_of_linux_are_columns_of_their_setups(jostle, folder) -> None:
     versions = "virtual-6.1.192-1c+a1, virtual-6.1.176-2d+b2"
     kept = {"version": versions, "date": "2026-11-22", "numbers": {}, "claims": {}}

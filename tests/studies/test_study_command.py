@@ -42,6 +42,7 @@ def test_tables_page_and_figures(jostle, folder):
     assert {"1-series.png", "6-size.pdf"} <= figures
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_the_page_says_how_it_is_had_again(jostle, folder):
     path = folder / "small"
     code, _, err = jostle("study", "run", str(path), "--repeats", "2", "--allow-code")
@@ -51,6 +52,7 @@ def test_the_page_says_how_it_is_had_again(jostle, folder):
     assert re.search(r"\d+ runs\. The command that wrote this page spent \d+ s on runs that", page)
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_the_json_document(jostle):
     code, out, _ = jostle("study", "run", "./studies/small", "--json", "--repeats", "2")
     assert code == 0
@@ -187,6 +189,7 @@ def test_scenarios_and_what_they_name_stay_inside_the_study(jostle, folder):
     assert "the secret" not in err
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_numbers_and_claims_are_written_to_files(jostle):
     code, out, _ = jostle("study", "run", "./studies/small", "--csv", "-o", "s.parquet")
     assert code == 0
