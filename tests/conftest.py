@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -29,6 +30,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if KERNEL_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.kernel)
+
+
+def pytest_collection_finish() -> None:
+    """Exclude libraries and collected tests, which live to the end, from garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 # How long an example takes says more of the machine than of the code.
