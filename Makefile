@@ -93,10 +93,10 @@ bridge:
 check: $(STAMPS)/dev
 	@$(BIN)/python tools/check.py $(if $(BASE),--base $(BASE))
 
-# Lint and documentation mostly use one core each; tests use all.
+# Lint and documentation mostly use one core each. Lint ends first: the Rust tests then use its core.
 test: $(STAMPS)/dev
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint docs
-	@$(MAKE) --no-print-directory test-rust test-python
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint docs test-rust
+	@$(MAKE) --no-print-directory test-python
 	$(call say,All tests passed)
 	@$(if $(CI),cat $(KERNELS).missing >&2)
 

@@ -22,7 +22,7 @@ from limited import SOUND
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "python" / "jostle"
-CASES = 3
+CASES = 2
 """Of each reader; `make fuzz` carries out others for as long as is wanted."""
 
 KINDS = {
