@@ -20,6 +20,7 @@ from jostle.runner.executors import local
 from jostle.runner.session import Session
 from jostle.scenario import RunPlan
 from jostle.store.store import Store
+from limited import Limited
 
 KERNEL_FIXTURES = {"virtual_kernel", "realtime_kernel", "native_kernel", "any_kernel"}
 """A test that asks for one of these boots a kernel, so it is marked `kernel`."""
@@ -66,6 +67,14 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(scope="session")
+def limited() -> Iterator[Limited]:
+    """Run commands that may take no more than `limited` says, or that start at once."""
+    commands = Limited()
+    yield commands
+    commands.close()
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -444,15 +444,8 @@ class Ended:
 Call = Callable[..., Ended]
 
 
-@pytest.fixture(scope="module")
-def forked() -> Iterator[Limited]:
-    limited = Limited()
-    yield limited
-    limited.close()
-
-
 @pytest.fixture
-def call(forked: Limited, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+def call(limited: Limited, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     """Call a command in the hostile folder; `started` in a process that starts there."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("JOSTLE_STORE", raising=False)
@@ -460,7 +453,7 @@ def call(forked: Limited, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
     def call(words: list[str], *, started: bool = False, **limits: int) -> Ended:
         if not started:
             state = {"XDG_STATE_HOME": str(tmp_path / "state"), "JOSTLE_STORE": ""}
-            return Ended(*forked(words, tmp_path, environment=state, **limits))
+            return Ended(*limited(words, tmp_path, environment=state, **limits))
         done = subprocess.run(
             [*JOSTLE, *words],
             cwd=tmp_path,

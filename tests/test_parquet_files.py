@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import parquet_bombs as bombs
@@ -90,13 +89,6 @@ BOMBS: dict[str, tuple[bytes, str]] = {
     ),
     "nothing": (b"", "not Parquet"),
 }
-
-
-@pytest.fixture(scope="module")
-def jostle() -> Iterator[Limited]:
-    limited = Limited()
-    yield limited
-    limited.close()
 
 
 @pytest.fixture(scope="module")
@@ -211,12 +203,12 @@ COMMANDS = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_store_of_a_few_kilobytes_takes_no_gigabytes(
-    command: str, jostle: Limited, tmp_path: Path, records
+    command: str, limited: Limited, tmp_path: Path, records
 ) -> None:
     words, expected = COMMANDS[command]
     stored(tmp_path / "store", records)
     many_flows(tmp_path / "store", 200_000_000)
-    code, said = jostle([*words, "--store", "store"], tmp_path, cpu_s=10, memory_bytes=600_000_000)
+    code, said = limited([*words, "--store", "store"], tmp_path, cpu_s=10, memory_bytes=600_000_000)
     assert code == expected, said
     assert "Traceback" not in said
     assert "MB in memory, of at most 256 MB" in said

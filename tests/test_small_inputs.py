@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from limited import SOUND, Limited
-
-
-@pytest.fixture(scope="module")
-def jostle() -> Iterator[Limited]:
-    """Run commands that may take no more than `limited` says."""
-    limited = Limited()
-    yield limited
-    limited.close()
-
 
 PING = SOUND.replace(
     'controller = "cubic"',
@@ -164,10 +154,10 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("what", TEXTS)
-def test_a_small_scenario(what: str, jostle: Limited, tmp_path: Path) -> None:
+def test_a_small_scenario(what: str, limited: Limited, tmp_path: Path) -> None:
     text, expected = TEXTS[what]
     (tmp_path / "s.toml").write_text(text)
-    code, said = jostle(["run", "--store", "none", "s.toml"], tmp_path)
+    code, said = limited(["run", "--store", "none", "s.toml"], tmp_path)
     assert code == 2, said[-2000:]
     assert [part for part in expected if part not in said] == [], said[:2000]
     assert "Traceback" not in said
@@ -176,14 +166,14 @@ def test_a_small_scenario(what: str, jostle: Limited, tmp_path: Path) -> None:
 
 
 def test_more_repeats_on_the_command_line_than_results_can_be_kept_of(
-    jostle: Limited, tmp_path: Path
+    limited: Limited, tmp_path: Path
 ) -> None:
     (tmp_path / "s.toml").write_text(SOUND)
     for command in (
         ["run", "s.toml", "--store", "none"],
         ["study", "run", "geo-solo", "-o", "page/"],
     ):
-        code, said = jostle([*command, "--repeats", str(10**9)], tmp_path)
+        code, said = limited([*command, "--repeats", str(10**9)], tmp_path)
         assert code == 2, said[-2000:]
         assert "repeats: 1000000000" in said, said
         assert "too many runs — at most" in said, said
@@ -223,64 +213,64 @@ SPOILT = pytest.mark.parametrize("how", ["device", "pipe", "huge"])
         ),
     ],
 )
-def test_a_small_recording(text: str, expected: str, jostle: Limited, tmp_path: Path) -> None:
+def test_a_small_recording(text: str, expected: str, limited: Limited, tmp_path: Path) -> None:
     (tmp_path / "x").write_text(text)
     (tmp_path / "s.toml").write_text(SOUND.replace(LINK, 'rate = { file = "x" }\n'))
-    code, said = jostle(["run", "--store", "none", "s.toml"], tmp_path)
+    code, said = limited(["run", "--store", "none", "s.toml"], tmp_path)
     assert (code, expected in said) == (2, True), said
 
 
 @SPOILT
-def test_what_is_no_scenario(how: str, jostle: Limited, tmp_path: Path) -> None:
+def test_what_is_no_scenario(how: str, limited: Limited, tmp_path: Path) -> None:
     expected = spoil(tmp_path / "s.toml", how)
-    code, said = jostle(["run", "--store", "none", "s.toml"], tmp_path)
+    code, said = limited(["run", "--store", "none", "s.toml"], tmp_path)
     assert (code, expected in said) == (2, True), said
 
 
 @SPOILT
-def test_what_is_no_trace(how: str, jostle: Limited, tmp_path: Path) -> None:
+def test_what_is_no_trace(how: str, limited: Limited, tmp_path: Path) -> None:
     expected = spoil(tmp_path / "x", how)
     (tmp_path / "s.toml").write_text(SOUND.replace(LINK, 'trace = "x"\n'))
-    code, said = jostle(["run", "--store", "none", "s.toml"], tmp_path)
+    code, said = limited(["run", "--store", "none", "s.toml"], tmp_path)
     assert (code, expected in said) == (2, True), said
     assert "s.toml:4: bottleneck.trace: " in said
 
 
 @SPOILT
-def test_what_is_no_table(how: str, jostle: Limited, tmp_path: Path) -> None:
+def test_what_is_no_table(how: str, limited: Limited, tmp_path: Path) -> None:
     expected = spoil(tmp_path / "x", how)
     controller = 'controller = { name = "remy", table = "x" }'
     (tmp_path / "s.toml").write_text(SOUND.replace('controller = "cubic"', controller))
-    code, said = jostle(["run", "--store", "none", "s.toml"], tmp_path)
+    code, said = limited(["run", "--store", "none", "s.toml"], tmp_path)
     assert (code, expected in said) == (2, True), said
     assert "s.toml:8: flows.a.controller.table: " in said
 
 
 @SPOILT
-def test_what_is_no_python_module(how: str, jostle: Limited, tmp_path: Path) -> None:
+def test_what_is_no_python_module(how: str, limited: Limited, tmp_path: Path) -> None:
     spoil(tmp_path / "mine.py", how)
     (tmp_path / "s.toml").write_text(SOUND.replace('"cubic"', '"mine:Mine"'))
-    code, said = jostle(["run", "--store", "none", "--allow-code", "s.toml"], tmp_path)
+    code, said = limited(["run", "--store", "none", "--allow-code", "s.toml"], tmp_path)
     assert (code, "flows.a.controller" in said) == (2, True), said
 
 
 @SPOILT
-def test_what_is_no_study(how: str, jostle: Limited, tmp_path: Path) -> None:
+def test_what_is_no_study(how: str, limited: Limited, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     spoil(tmp_path / "mine" / "study.toml", how)
-    code, said = jostle(["study", "run", "./mine", "-o", "page/"], tmp_path)
+    code, said = limited(["study", "run", "./mine", "-o", "page/"], tmp_path)
     assert (code, "Traceback" in said) == (2, False), said
 
 
 @SPOILT
-def test_what_is_no_link_file(how: str, jostle: Limited, tmp_path: Path) -> None:
+def test_what_is_no_link_file(how: str, limited: Limited, tmp_path: Path) -> None:
     expected = spoil(tmp_path / "l.toml", how)
-    code, said = jostle(["link", "emulate", "l.toml", "--", "true"], tmp_path)
+    code, said = limited(["link", "emulate", "l.toml", "--", "true"], tmp_path)
     assert (code, expected in said) == (2, True), said
 
 
 @SPOILT
-def test_what_is_no_manifest(how: str, jostle: Limited, tmp_path: Path) -> None:
+def test_what_is_no_manifest(how: str, limited: Limited, tmp_path: Path) -> None:
     short = SOUND.replace("10 s", "100 ms")
     (tmp_path / "s.toml").write_text(short)
     from jostle.scenario import load_text
@@ -298,13 +288,13 @@ def test_what_is_no_manifest(how: str, jostle: Limited, tmp_path: Path) -> None:
         assert Store(tmp_path / "store").get(run.run_id) is None
 
 
-def test_a_run_without_room_ends_alone(jostle: Limited, tmp_path: Path) -> None:
+def test_a_run_without_room_ends_alone(limited: Limited, tmp_path: Path) -> None:
     # 500,000 bins of a flow and a link take 266 MB.
     text = 'sampling_interval = "20 us"\n' + SOUND.replace('rate = "10', 'rate = "1')
     grid = '[grid]\nsampling_interval = ["20 us", "1 s"]\n'
     (tmp_path / "s.toml").write_text(text + grid)
     command = ["run", "--store", "none", "--jobs", "1", "s.toml"]
-    code, said = jostle(command, tmp_path, cpu_s=60, memory_bytes=2 * 10**8)
+    code, said = limited(command, tmp_path, cpu_s=60, memory_bytes=2 * 10**8)
     assert code == 1, said
     assert "there is no room in memory for the series of this run, 1000000 rows" in said
     assert said.count("run failed (") == 1
@@ -325,11 +315,11 @@ SECRET = "hunter2hunter2:$6$abcdef:\n"
 )
 @pytest.mark.parametrize("secret", [SECRET, SECRET.replace(":", ",")])
 def test_the_content_of_what_is_no_trace_is_not_printed(
-    keys: str, secret: str, jostle: Limited, tmp_path: Path
+    keys: str, secret: str, limited: Limited, tmp_path: Path
 ) -> None:
     (tmp_path / "secret").write_text(secret * 3)
     (tmp_path / "s.toml").write_text(SOUND.replace(LINK, keys.format(tmp_path / "secret") + "\n"))
-    code, said = jostle(["run", "--store", "none", "s.toml"], tmp_path)
+    code, said = limited(["run", "--store", "none", "s.toml"], tmp_path)
     assert (code, "line 1" in said or "where is of tables" in said) == (2, True), said
     assert "hunter2" not in said, said
     assert "abcdef" not in said, said
@@ -345,22 +335,22 @@ def test_the_content_of_what_is_no_trace_is_not_printed(
     ],
 )
 def test_the_content_of_what_is_no_file_of_a_flow_is_not_printed(
-    old: str, new: str, jostle: Limited, tmp_path: Path
+    old: str, new: str, limited: Limited, tmp_path: Path
 ) -> None:
     (tmp_path / "secret").write_text(SECRET)
     (tmp_path / "s.toml").write_text(SOUND.replace(old, new.format(tmp_path / "secret")))
-    code, said = jostle(["run", "--store", "none", "s.toml"], tmp_path)
+    code, said = limited(["run", "--store", "none", "s.toml"], tmp_path)
     assert (code, "secret" in said) == (2, True), said
     assert "hunter2" not in said, said
 
 
 @pytest.mark.parametrize("text", [SECRET, f"{SECRET} x", f'"{SECRET}"', f"[{SECRET}"])
 def test_the_content_of_what_is_no_graph_is_not_printed(
-    text: str, jostle: Limited, tmp_path: Path
+    text: str, limited: Limited, tmp_path: Path
 ) -> None:
     (tmp_path / "secret").write_text(text)
     graph = f'duration = "1 s"\n[graph]\nfile = "{tmp_path / "secret"}"\nqueue = "codel"\n'
     (tmp_path / "s.toml").write_text(f'{graph}{FLOW.format("a")}from = "x"\nto = "y"\n')
-    code, said = jostle(["run", "--store", "none", "s.toml"], tmp_path)
+    code, said = limited(["run", "--store", "none", "s.toml"], tmp_path)
     assert (code, "graph.file" in said) == (2, True), said
     assert "hunter2" not in said, said

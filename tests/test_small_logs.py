@@ -8,7 +8,7 @@ import shutil
 import struct
 import subprocess
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,6 @@ from limited import Limited
 
 HEADER = b'{"qlog_version":"0.3","trace":{"vantage_point":{"type":"client"}}}\n'
 ECHO = "64 bytes from 192.0.2.1: icmp_seq={} ttl=57 time=12.3 ms\n"
-
-
-@pytest.fixture(scope="module")
-def jostle() -> Iterator[Limited]:
-    """Run commands that may take no more than `limited` says."""
-    limited = Limited()
-    yield limited
-    limited.close()
 
 
 def packed(*parts: bytes) -> bytes:
@@ -146,12 +138,12 @@ ANALYZED: dict[str, tuple[str, Callable[[], bytes], list[str]]] = {
 
 
 @pytest.mark.parametrize("what", ANALYZED)
-def test_a_small_log(what: str, jostle: Limited, tmp_path: Path) -> None:
+def test_a_small_log(what: str, limited: Limited, tmp_path: Path) -> None:
     name, content, expected = ANALYZED[what]
     (tmp_path / name).write_bytes(content())
     assert (tmp_path / name).stat().st_size < 10**6
     words = ["analyze", "." if name == "measurement.json" else name]
-    code, said = jostle(words, tmp_path)
+    code, said = limited(words, tmp_path)
     assert code == 2, said[-2000:]
     assert [part for part in [name, *expected] if part not in said] == [], said[:2000]
     assert "Traceback" not in said
@@ -177,14 +169,14 @@ SLOW: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("what", SLOW)
 def test_a_log_takes_time_that_grows_with_its_length(
-    what: str, jostle: Limited, tmp_path: Path
+    what: str, limited: Limited, tmp_path: Path
 ) -> None:
     (tmp_path / "a.sqlog").write_bytes(HEADER + SLOW[what]())
-    code, said = jostle(["analyze", "a.sqlog"], tmp_path)
+    code, said = limited(["analyze", "a.sqlog"], tmp_path)
     assert code == 0, said[-2000:]
 
 
-def test_a_compressed_capture_of_a_gigabyte(jostle: Limited, tmp_path: Path) -> None:
+def test_a_compressed_capture_of_a_gigabyte(limited: Limited, tmp_path: Path) -> None:
     program = shutil.which("zstd")
     if program is None:
         pytest.skip("zstd is not installed")
@@ -194,7 +186,7 @@ def test_a_compressed_capture_of_a_gigabyte(jostle: Limited, tmp_path: Path) -> 
     made = subprocess.run([program, "-q"], input=content, capture_output=True, check=True).stdout
     (tmp_path / "a.pcap.zst").write_bytes(made)
     assert len(made) * 1100 < len(content)
-    code, said = jostle(["analyze", "a.pcap.zst"], tmp_path)
+    code, said = limited(["analyze", "a.pcap.zst"], tmp_path)
     assert code == 2, said
     assert "a.pcap.zst: it decompresses to more than 1100 times its size" in said
 
@@ -218,31 +210,31 @@ CONVERTED: dict[str, tuple[str, Callable[[], bytes], list[str]]] = {
 
 
 @pytest.mark.parametrize("what", CONVERTED)
-def test_a_small_trace(what: str, jostle: Limited, tmp_path: Path) -> None:
+def test_a_small_trace(what: str, limited: Limited, tmp_path: Path) -> None:
     name, content, expected = CONVERTED[what]
     (tmp_path / name).write_bytes(content())
-    code, said = jostle(["link", "convert", name, "-o", "out.mahi"], tmp_path)
+    code, said = limited(["link", "convert", name, "-o", "out.mahi"], tmp_path)
     assert code == 2, said[-2000:]
     assert [part for part in [name, *expected] if part not in said] == [], said[:2000]
     assert "Traceback" not in said
 
 
-def test_a_synthetic_trace_of_steps_without_length(jostle: Limited, tmp_path: Path) -> None:
+def test_a_synthetic_trace_of_steps_without_length(limited: Limited, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,rate\n0,1\n1e-300,2\n2e-300,3\n")
     words = ["link", "generate", "--fit", "a.csv", "--duration", "10 s", "-o", "out.csv"]
-    code, said = jostle(words, tmp_path)
+    code, said = limited(words, tmp_path)
     assert code == 2, said[-2000:]
     assert 'trace "a.csv": 1e+301 steps: at most 2000000' in said
 
 
 @pytest.mark.parametrize("command", [["identify"], ["advise", "--goal", "bulk"]])
 def test_a_log_of_days_is_not_simulated(
-    command: list[str], jostle: Limited, tmp_path: Path
+    command: list[str], limited: Limited, tmp_path: Path
 ) -> None:
     stamps = ((1, 1_700_000_000.5), (2, 1_700_500_000.5))
     lines = "".join(f"[{at}] {ECHO.format(number)}" for number, at in stamps)
     (tmp_path / "a.txt").write_text(lines)
-    code, said = jostle([command[0], "a.txt", *command[1:]], tmp_path)
+    code, said = limited([command[0], "a.txt", *command[1:]], tmp_path)
     assert code == 2, said
     assert "a.txt: it lasts 139 hours: at most 24 are simulated" in said
 
@@ -273,6 +265,6 @@ def test_a_log_of_many_series_has_fewer_bins() -> None:
     assert made["duration_ns"] / made["interval_ns"] * 1_000 <= log_samples.MOST_SAMPLES
 
 
-def test_a_sound_log_is_still_measured(jostle: Limited, tmp_path: Path) -> None:
+def test_a_sound_log_is_still_measured(limited: Limited, tmp_path: Path) -> None:
     (tmp_path / "a.sqlog.gz").write_bytes(gzip.compress(HEADER + sent(1, 0, 0, 1000) * 3))
-    assert jostle(["analyze", "a.sqlog.gz"], tmp_path)[0] == 0
+    assert limited(["analyze", "a.sqlog.gz"], tmp_path)[0] == 0
