@@ -61,6 +61,8 @@ pub struct Receiver {
     patience: Span,
     last_arrival: Time,
     delayed: Time,
+    /// Expiry of `icsk_delack_timer`. Linux does not stop this timer when an ACK is sent.
+    delack_timer: Time,
     compressed: u32,
     compression: Time,
     duplicates_at: u32,
@@ -167,6 +169,7 @@ impl Receiver {
             patience: Span::ZERO,
             last_arrival: Time::ZERO,
             delayed: Time::NEVER,
+            delack_timer: Time::NEVER,
             compressed: 0,
             compression: Time::NEVER,
             duplicates_at: 0,

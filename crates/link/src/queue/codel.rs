@@ -1,7 +1,6 @@
-//! CoDel (RFC 8289) with two additions of Linux: ECN marking, and no drop if at most one packet
-//! would remain (RFC 8289 §4.1; `include/net/codel_impl.h`, `net/sched/sch_codel.c`). Difference
-//! from Linux: the control law uses an exact square root. Linux approximates it by Newton steps on
-//! 16 bits.
+//! CoDel (RFC 8289) with three additions of Linux: ECN marking, no drop if at most one packet would
+//! remain (RFC 8289 §4.1), and an approximate square root in the control law
+//! (`include/net/codel_impl.h`, `net/sched/sch_codel.c`).
 
 use jostle_registry::{Parameter, ParameterValues, QueueLimit, RegistryEntry};
 use jostle_units::{FULL_PACKET_BYTES, Span, Time};
@@ -50,14 +49,26 @@ impl CodelParameters {
             ecn: values.bool("ecn"),
         }
     }
+}
 
-    /// Returns the time of the next drop (RFC 8289 §3.3, `control_law`):
-    /// `after + interval / sqrt(count)`, where `count` is the number of drops since the dropping
-    /// state began.
-    /// `codel_impl.h::codel_control_law`.
-    fn control_law(&self, after: Time, count: u32) -> Time {
-        let gap_ns = self.interval.as_ns() as f64 / libm::sqrt(f64::from(count.max(1)));
-        after + Span::from_ns(gap_ns as u64)
+/// Linux's approximation of 1 / √count: a fraction of 16 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ReciprocalRoot(u16);
+
+impl ReciprocalRoot {
+    /// The value for a count of 1.
+    const ONE: Self = Self(u16::MAX);
+
+    /// Approaches 1 / √count by a single Newton step, as Linux does at each change of the count. The
+    /// steps of the first drops are inexact: the second drop gives 1/2 instead of 1/√2, so that the
+    /// third follows after half an interval.
+    /// `codel_impl.h::codel_Newton_step`.
+    fn approach(self, count: u32) -> Self {
+        let root = u64::from(self.0) << 16;
+        let square = (root * root) >> 32;
+        // A quarter of 3 - count · root², so that the product fits into 64 bits.
+        let factor = (3_u64 << 32).wrapping_sub(u64::from(count) * square) >> 2;
+        Self((factor.wrapping_mul(root) >> 47) as u16)
     }
 }
 
@@ -73,6 +84,7 @@ pub(super) struct CodelState {
     pub count: u32,
     /// Value of `count` when the dropping state last began.
     last_count: u32,
+    reciprocal_root: ReciprocalRoot,
 }
 
 /// A queue from which CoDel removes packets.
@@ -96,6 +108,14 @@ impl<B: Copy> DequeueSource<B> for Fifo<B> {
 }
 
 impl CodelState {
+    /// Returns the time of the next drop (RFC 8289 §3.3, `control_law`):
+    /// `after + interval / sqrt(count)`, where `count` is the number of drops since the dropping
+    /// state began.
+    /// `codel_impl.h::codel_control_law`.
+    fn control_law(&self, parameters: &CodelParameters, after: Time) -> Time {
+        after + parameters.interval.mul_div(u64::from(self.reciprocal_root.0), 1 << 16)
+    }
+
     /// Returns whether the delay has exceeded the target for one interval (RFC 8289 §5.6, §3.1,
     /// §3.2, §4.2 and §4.3). `packet` was just removed from `head`.
     /// `codel_impl.h::codel_should_drop`.
@@ -155,10 +175,11 @@ impl CodelState {
         // In a long queue the next drop can be due immediately (RFC 8289, `deque`).
         while self.dropping && now >= self.drop_next {
             self.count = self.count.saturating_add(1);
+            self.reciprocal_root = self.reciprocal_root.approach(self.count);
             let action = self.drop_or_mark_head(parameters, now, packet, head, outcome);
             match action {
                 HeadAction::Dropped { still_above: false } => self.dropping = false,
-                _ => self.drop_next = parameters.control_law(self.drop_next, self.count),
+                _ => self.drop_next = self.control_law(parameters, self.drop_next),
             }
             if matches!(action, HeadAction::Marked) {
                 return;
@@ -194,9 +215,13 @@ impl CodelState {
         self.dropping = true;
         let recent = now.since(self.drop_next) < parameters.interval.mul_div(16, 1);
         let drops_last_time = self.count.saturating_sub(self.last_count);
-        self.count = if drops_last_time > 1 && recent { drops_last_time } else { 1 };
+        (self.count, self.reciprocal_root) = if drops_last_time > 1 && recent {
+            (drops_last_time, self.reciprocal_root.approach(drops_last_time))
+        } else {
+            (1, ReciprocalRoot::ONE)
+        };
         self.last_count = self.count;
-        self.drop_next = parameters.control_law(now, self.count);
+        self.drop_next = self.control_law(parameters, now);
     }
 }
 
@@ -270,16 +295,20 @@ mod tests {
                 queue.dequeue(Time::from_ns(us * 1_000), &mut fates).unwrap();
             }
         }
-        // Above target since 10 ms, so the first drop is due at 110 ms; then 100/√n after it.
-        let mut due = 110.0;
-        for (n, (at, reason)) in fates.dropped.iter().enumerate() {
-            let at = at.as_secs_f64() * 1e3;
-            assert!((0.0..0.011).contains(&(at - due)), "drop {n} at {at}, due at {due}");
-            assert_eq!(*reason, DropReason::Codel);
-            due += 100.0 / (n as f64 + 1.0).sqrt();
+        // Above target since 10 ms, so the first drop is due at 110 ms, then 100/√n after drop n. The
+        // Newton steps of `codel_impl.h::codel_Newton_step` give 1, 1/2 = 1 · (3 - 2 · 1²) / 2 and
+        // 9/16 = 1/2 · (3 - 3 · 1/4) / 2 for √1, √2 and √3.
+        let due_ms = [110.0, 210.0, 260.0, 316.25];
+        let at_ms: Vec<_> = fates.dropped.iter().map(|(at, _)| at.as_secs_f64() * 1e3).collect();
+        for (at, due) in at_ms.iter().zip(due_ms) {
+            assert!((-0.002..0.011).contains(&(at - due)), "{at} instead of {due}");
         }
-        // 110 + 100·Σ 1/√i reaches 1000 ms after 26 terms.
-        assert_eq!(fates.dropped.len(), 27);
+        for (n, pair) in at_ms.windows(2).enumerate().skip(3) {
+            let (gap, exact) = (pair[1] - pair[0], 100.0 / (n as f64 + 1.0).sqrt());
+            assert!((0.97..1.001).contains(&(gap / exact)), "drop {n}: {gap} instead of {exact}");
+        }
+        assert_eq!(at_ms.len(), 28);
+        assert!(fates.dropped.iter().all(|(_, reason)| *reason == DropReason::Codel));
     }
 
     /// RFC 8289 §5.6: a delay of exactly TARGET is above target, and `now >= first_above_time` and
@@ -293,10 +322,10 @@ mod tests {
             (5_000_000, 0),
             (104_999_999, 0),
             (105_000_000, 1),
-            (204_999_999, 1),
-            (205_000_000, 2),
-            (275_710_677, 2),
-            (275_710_678, 3),
+            (204_998_473, 1),
+            (204_998_474, 2),
+            (254_999_998, 2),
+            (254_999_999, 3),
         ] {
             queue.dequeue(Time::from_ns(at_ns), &mut fates).unwrap();
             assert_eq!(fates.dropped.len(), drops, "{at_ns} ns");
@@ -343,14 +372,23 @@ mod tests {
     #[test]
     fn the_drop_state_resumes_where_it_left_if_it_is_entered_again_soon() {
         let parameters = LAW;
-        let left =
-            CodelState { count: 30, last_count: 10, drop_next: ms(1_000), ..CodelState::default() };
+        let left = CodelState {
+            count: 30,
+            last_count: 10,
+            drop_next: ms(1_000),
+            reciprocal_root: ReciprocalRoot(11_965),
+            ..CodelState::default()
+        };
+        // From 11,965/65,536 ≈ 1/√30 a step towards 1/√20: 0.1826 · (3 - 20/30) / 2 = 0.2130.
         let mut soon = left;
         soon.enter_dropping_state(&parameters, ms(2_599));
-        assert_eq!((soon.count, soon.drop_next), (20, parameters.control_law(ms(2_599), 20)));
+        assert_eq!(soon.count, 20);
+        let gap_us = soon.drop_next.since(ms(2_599)).as_ns() / 1_000;
+        assert!((21_290..21_310).contains(&gap_us), "{gap_us}");
         let mut late = left;
         late.enter_dropping_state(&parameters, ms(2_600));
-        assert_eq!((late.count, late.drop_next), (1, ms(2_700)));
+        assert_eq!(late.count, 1);
+        assert_eq!(late.drop_next, ms(2_600) + Span::from_ns(99_998_474));
         let mut single = CodelState { last_count: 29, ..left };
         single.enter_dropping_state(&parameters, ms(1_001));
         assert_eq!(single.count, 1);

@@ -94,6 +94,11 @@ impl Receiver {
         if self.compression == Time::NEVER {
             let delay = self.rtt.mul_div(1, 20).min(COMPRESSION_MAX);
             self.compression = now + delay + COMPRESSION_SLACK;
+            // The timer of an earlier delayed ACK sends compressed ACKs if it expires first, even
+            // if that ACK was sent (`tcp_timer.c::tcp_delack_timer_handler`).
+            if self.delack_timer > now {
+                self.compression = self.compression.min(self.delack_timer);
+            }
             self.set_timer();
         }
         false
@@ -144,6 +149,7 @@ impl Receiver {
             return true;
         }
         self.delayed = self.delayed.min(self.timers.on_wheel(now, now + patience));
+        self.delack_timer = self.delayed;
         self.set_timer();
         false
     }

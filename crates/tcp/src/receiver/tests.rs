@@ -76,6 +76,31 @@ fn duplicate_acks_are_compressed_after_the_third() {
     assert_eq!(receiver.deadline(), at_us(21_100));
 }
 
+/// `tcp_timer.c::tcp_delack_timer_handler`: "Handling the sack compression case". The timer was set
+/// for a delayed ACK, which the second segment sent.
+#[test]
+fn the_timer_of_an_earlier_delayed_ack_ends_a_compression() {
+    let (mut receiver, mut next) = settled();
+    while arrive(&mut receiver, 20_000, next).ack.is_some() {
+        next += 1;
+    }
+    assert!(arrive(&mut receiver, 20_000, next + 1).ack.is_some());
+    assert_eq!(receiver.deadline(), Time::NEVER);
+    for number in next + 3..next + 6 {
+        assert!(arrive(&mut receiver, 58_000, number).ack.is_some());
+    }
+    for (us, number, deadline_us) in
+        [(58_100, 6, 59_200), (59_500, 7, 60_000), (60_000, 8, 61_100), (62_000, 9, 63_100)]
+    {
+        assert!(arrive(&mut receiver, us, next + number).ack.is_none());
+        assert_eq!(receiver.deadline(), at_us(deadline_us), "segment {number}");
+        let ack = receiver.on_timer(at_us(deadline_us)).unwrap();
+        assert_eq!(ack.blocks(), [SackBlock { start: next + 3, end: next + number + 1 }]);
+    }
+    // No delayed ACK was missed.
+    assert_eq!(receiver.patience, ack::DELAYED_ACK_MIN);
+}
+
 #[test]
 fn duplicate_acks_are_not_compressed_in_linux_4_15() {
     let (receiver, next) = settled();
