@@ -1,6 +1,7 @@
 //! PIE (RFC 8033) with the defaults of Linux (`net/sched/sch_pie.c`; RFC 8033 §4.3): the delay is
 //! measured on the last dequeued packet (timestamps, not the departure-rate estimator), drops are
-//! derandomised, `bytemode` is off.
+//! derandomised, `bytemode` is off. As in Linux, the probability is not limited to 1, unlike in
+//! RFC 8033: after a long overload every packet is dropped until it is below 1 again.
 //!
 //! There is no timer. Updates of the probability that are due are made before any other change of
 //! the queue. Their inputs do not change in between, so this is exact. Updates are at multiples of
@@ -45,6 +46,8 @@ const BURST_ALLOWANCE: Span = Span::from_ms(150);
 const MARK_ECN_THRESHOLD: f64 = 0.1;
 /// Linux: above a delay of 250 ms the probability increases by an additional 2 % per update.
 const HIGH_DELAY: Span = Span::from_ms(250);
+/// Linux: a probability of 1 is 2⁵⁶, and a sum that overflows 64 bits is set to 1.
+const PROBABILITY_OVERFLOW: f64 = 256.0;
 /// RFC 8033 §5.4: bounds of the accumulated probability, which space drops evenly.
 const NO_DROP_BELOW: f64 = 0.85;
 const DROP_FROM: f64 = 8.5;
@@ -139,7 +142,10 @@ impl PieState {
         if self.delay > HIGH_DELAY {
             step += 0.02;
         }
-        self.probability = (self.probability + step).clamp(0.0, 1.0);
+        self.probability = match self.probability + step {
+            overflow if overflow >= PROBABILITY_OVERFLOW => 1.0,
+            sum => sum.max(0.0),
+        };
         let idle = self.delay.is_zero() && self.delay_before.is_zero() && backlog_bytes == 0;
         if idle {
             // Linux reduces it by 1/64 per update, RFC 8033 §4.2 by 2 %.
@@ -361,7 +367,10 @@ mod tests {
         // Down: 0.125 · (5 − 15) ms + 1.25 · (5 − 15) ms = −0.01375; never below 0.
         close(after_update(0.2, 5, 15), 0.186_25);
         close(after_update(0.000_000_1, 5, 15), 0.0);
-        close(after_update(0.995, 300, 100), 1.0);
+        // No limit at 1.
+        close(after_update(0.995, 300, 100), 1.035);
+        close(after_update(1.5, 0, 600), 1.5 - 0.125 * 0.015 - 1.25 * 0.6);
+        close(after_update(255.99, 300, 100), 1.0);
     }
 
     #[test]
