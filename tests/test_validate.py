@@ -216,12 +216,35 @@ def test_what_is_assumed_and_left_out_is_listed(jostle, backends):
     assert "Assumptions" not in out
 
 
-def test_runs_without_a_partner_are_listed(jostle, backends):
-    Path("lossy.toml").write_text(
-        SCENARIO.split('[[flows]]\nname = "newcomer"', maxsplit=1)[0].replace(
-            "[[flows]]", 'loss = "1 %"\n[[flows]]'
-        )
-    )
+@pytest.mark.parametrize(
+    ("losses", "where"),
+    [
+        (["1 %"], " of 1 %"),
+        (["1 %", "2 %"], " of each of the 2 conditions"),
+        (
+            ["none", "1 %", "2 %"],
+            " of each of 2 conditions (1 %; 2 %)",
+        ),
+        (["none", "1 %"], " of 1 %"),
+    ],
+)
+def test_runs_without_a_partner_are_listed_in_one_line(jostle, backends, losses, where):
+    single = SCENARIO.split('[[flows]]\nname = "newcomer"', maxsplit=1)[0]
+    Path("lossy.toml").write_text(f"{single}\n[grid]\n'bottleneck.loss' = {losses}\n")
+    _, out, _ = jostle("validate", "lossy.toml", "--repeats", "2", "--sim-repeats", "5",
+                       "--json")  # fmt: skip
+    (scenario,) = json.loads(out)["scenarios"]
+    starts, *left_out = scenario["assumptions"]
+    assert starts.startswith("Starts are drawn")
+    assert left_out == [
+        f"Left out: 3 runs of the simulator{where}, because the other side has no run with the "
+        "same seed, and seeds set the losses."
+    ]
+
+
+def test_runs_without_a_partner_of_the_only_condition(jostle, backends):
+    single = SCENARIO.split('[[flows]]\nname = "newcomer"', maxsplit=1)[0]
+    Path("lossy.toml").write_text(single.replace("[[flows]]", 'loss = "1 %"\n[[flows]]'))
     _, out, _ = jostle("validate", "lossy.toml", "--repeats", "2", "--sim-repeats", "5",
                        "--json")  # fmt: skip
     (scenario,) = json.loads(out)["scenarios"]

@@ -255,18 +255,35 @@ def compare(scenario: str, simulator: ResultSet, kernel: ResultSet) -> Compariso
 def _omissions(
     cells: Sequence[ComparisonCell], simulator: ResultSet, kernel: ResultSet
 ) -> Iterator[str]:
-    """Say which finished runs are not part of the comparison."""
+    """Say which finished runs are not part of the comparison.
+
+    Conditions with the same reason share a line.
+    """
+    unpaired: dict[tuple[str, int], list[str]] = {}
+    missing = []
     for index, cell in enumerate(cells):
         done = [len(side.runs_of(index)) for side in (simulator, kernel)]
-        where = f" of {cell.label}" if cell.label else ""
         for side, count, used in zip(("simulator", "kernel"), done, cell.runs, strict=True):
             if used < count:
-                yield (
-                    f"Left out: {count - used} runs of the {side}{where}, because the other side "
-                    "has no run with the same seed, and seeds set the losses."
-                )
+                unpaired.setdefault((side, count - used), []).append(cell.label)
         if not cell.compared and any(done):
-            yield f"Left out: {cell.label or 'the scenario'}, of which one side has no run."
+            missing.append(cell.label or "the scenario")
+    for (side, runs), labels in unpaired.items():
+        yield (
+            f"Left out: {runs} runs of the {side}{_where(labels, len(cells))}, because the other "
+            "side has no run with the same seed, and seeds set the losses."
+        )
+    if missing:
+        yield f"Left out: {'; '.join(missing)}, of which one side has no run."
+
+
+def _where(labels: Sequence[str], conditions: int) -> str:
+    """Return the words for the conditions with these labels, of this number of conditions."""
+    if len(labels) == 1:
+        return f" of {labels[0]}" if labels[0] else ""
+    if len(labels) == conditions:
+        return f" of each of the {conditions} conditions"
+    return f" of each of {len(labels)} conditions ({'; '.join(labels)})"
 
 
 def _cell(simulator: ResultSet, kernel: ResultSet, condition: int, label: str) -> ComparisonCell:
