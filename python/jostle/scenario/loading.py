@@ -41,6 +41,7 @@ from jostle.scenario.resolve.key_paths import (
     value_at,
 )
 from jostle.scenario.resolve.model_validation import ValidatedDocument, validate
+from jostle.scenario.resolve.parts_cache import PartsCache
 from jostle.scenario.resolve.run_spec_builder import RunSpecTemplate, resolve
 from jostle.scenario.resolve.sample import OWN_KEYS, Points, SampleDesign, read_design
 from jostle.scenario.resolve.size_limits import MAX_ELEMENTS, condition_count, count_elements
@@ -135,6 +136,7 @@ class _Loader:
         self.registry = origin.registry
         self.allow_code = origin.allow_code
         self.files = TraceFiles(Path(self.source).parent)
+        self.cache = PartsCache()
         self.problems: list[Problem] = []
         self.parts = 0
         # Paths of the keys set on the command line, and the text of the option.
@@ -232,6 +234,7 @@ class _Loader:
             folder,
             allow_code=self.allow_code,
             modules=self.origin.modules,
+            cache=self.cache,
         )
 
     def limit_element_count(self, parts: int) -> None:
@@ -323,7 +326,7 @@ class _Loader:
     ) -> None:
         """Report the problems of one value of the grid that do not depend on the other keys."""
         report = Report()
-        checked = validate(with_level(document, dimension, level), report)
+        checked = validate(with_level(document, dimension, level), report, self.cache)
         if checked.file is not None:
             together = Report([*checked.replaced, *hidden])
             self.resolve(checked.file, together)
@@ -351,7 +354,7 @@ class _Loader:
                 room = dimensions[-1].levels[0].path[0]
                 self.problems.append(Problem(self.line((room,)), str(room), message))
                 break
-            checked = validate(document, report)
+            checked = validate(document, report, self.cache)
             if checked.file is not None:
                 together = Report(checked.replaced)
                 template = self.resolve(checked.file, together)

@@ -369,6 +369,12 @@ def link_spec(
     return spec
 
 
+def depends_on_bdp(queue: Queue) -> bool:
+    """Return whether a parameter of a queue or of its classes is in BDPs."""
+    given = (v for one in queue_disciplines(queue) for v in one.parameters.values())
+    return any(isinstance(v, str) and "BDP" in v for v in given)
+
+
 @dataclass(frozen=True)
 class _QueueResolver:
     """Context for resolving the queue of a link and the queues of its classes."""
@@ -384,11 +390,9 @@ class _QueueResolver:
     def resolve(self, choice: RegistryChoice, at: KeyPath) -> LinkPart | None:
         """Return a queue in the form of the run specification; None if a problem was reported."""
         facts = self.facts
-        given = [v for one in queue_disciplines(self.queue) for v in one.parameters.values()]
-        in_bdp = any(isinstance(v, str) and "BDP" in v for v in given)
         also: Sequence[KeyPath] = ((*facts.path, "profile"),)
         bdp = None
-        if in_bdp:
+        if depends_on_bdp(self.queue):
             also = (*facts.depends, *self.rtt_paths)
             # The shaper's rate, which does not depend on the BDP, determines the BDP. If the rate
             # or an RTT is invalid, the placeholder is used to check the limit's other errors.

@@ -13,6 +13,7 @@ from jostle.scenario import models, sources
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import MOST_PROBLEMS, Report, did_you_mean, nearest
 from jostle.scenario.resolve.key_paths import WORD_KEYS, changed, value_at
+from jostle.scenario.resolve.parts_cache import PartsCache
 from jostle.scenario.resolve.profiles import fill_in
 
 __all__ = ["ValidatedDocument", "validate"]
@@ -87,11 +88,14 @@ class ValidatedDocument:
     replaced: list[KeyPath] = field(default_factory=list)
 
 
-def validate(document: Mapping[str, Any], report: Report) -> ValidatedDocument:
+def validate(
+    document: Mapping[str, Any], report: Report, cache: PartsCache | None = None
+) -> ValidatedDocument:
     """Validate each value of a document on its own and report all problems.
 
     Invalid values are removed, or replaced if they are required, so that the caller can check the
-    combination of the remaining values.
+    combination of the remaining values. With a `cache`, a table that an earlier document has as well
+    is not validated again.
     """
     checked = ValidatedDocument(None, document)
     before = len(report.found)
@@ -101,7 +105,7 @@ def validate(document: Mapping[str, Any], report: Report) -> ValidatedDocument:
     for attempt in range(8):
         filled = first if attempt == 0 else fill_in(checked.document, Report())
         try:
-            checked.file = models.ScenarioFile.model_validate(filled)
+            checked.file = models.ScenarioFile.model_validate(_with_models(filled, cache))
         except ValidationError as error:
             # Limit the number of problems: each is looked up, reported and removed.
             found = error.errors(include_url=False)
@@ -121,6 +125,20 @@ def validate(document: Mapping[str, Any], report: Report) -> ValidatedDocument:
         checked.replaced.extend(path for path in meant if path is not None)
         checked.document = _without(checked.document, details, filled)
     return checked
+
+
+def _with_models(document: Mapping[str, Any], cache: PartsCache | None) -> Mapping[str, Any]:
+    """Return a document with models instead of its valid links and flows."""
+    if cache is None:
+        return document
+    made = dict(document)
+    for name in models.LINK_TABLES:
+        if name in made:
+            made[name] = cache.validated(models.Link, made[name])
+    for name, model in (("links", models.NamedLink), ("flows", models.Flow)):
+        if isinstance(made.get(name), list):
+            made[name] = [cache.validated(model, table) for table in made[name]]
+    return made
 
 
 def _path(document: Mapping[str, Any], detail: ErrorDetails) -> KeyPath:

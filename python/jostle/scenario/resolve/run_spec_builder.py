@@ -14,7 +14,7 @@ from typing import Final, cast
 
 from jostle.kernel_images.controller_modules import is_kernel_controller
 from jostle.run_spec import Algorithm, DelayStep, FlowSpec, LinkSpec, PhaseSpec, RunSpec
-from jostle.scenario.models import Flow, ScenarioFile
+from jostle.scenario.models import Flow, Link, ScenarioFile
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report, did_you_mean
 from jostle.scenario.parsing.quantities import format_amount
@@ -31,11 +31,13 @@ from jostle.scenario.resolve.kernel_controllers import kernel_controller_spec
 from jostle.scenario.resolve.link_extras import assign_fault_flows
 from jostle.scenario.resolve.links import (
     LinkFacts,
+    depends_on_bdp,
     link_facts,
     link_spec,
     rate_steps,
     topology,
 )
+from jostle.scenario.resolve.parts_cache import PartsCache, exact_key
 from jostle.scenario.resolve.proxies import (
     LegResolver,
     Route,
@@ -165,6 +167,7 @@ def resolve(
     *,
     allow_code: bool = False,
     modules: Path | None = None,
+    cache: PartsCache | None = None,
 ) -> RunSpecTemplate | None:
     """Return the run that a scenario describes.
 
@@ -183,6 +186,8 @@ def resolve(
     allow_code, modules
         Whether the scenario may run foreign code (see `jostle.safe_io.code_consent`), and the
         folder of Python controllers if it is not the scenario's.
+    cache
+        Parts of other conditions of the same scenario.
 
     Returns
     -------
@@ -193,18 +198,21 @@ def resolve(
     with_paths = resolved_paths(file, files, report)
     if with_paths is None:
         return None
+    # Paths of a graph, a tunnel or a shared connection are new objects, which no condition shares.
+    cache = cache if cache is not None and with_paths is file else PartsCache()
     file = with_paths
     settings = _run_settings(file, report)
     named, length_ns = topology(file, report), file.duration
-    links = [link_facts(*found, files, report, duration_ns=length_ns) for found in named]
+    links = [_facts(*found, files, report, cache, length_ns) for found in named]
     rtts = [_rtt(flow, links) for flow in file.flows]
     largest = max((rtt for rtt in rtts if rtt is not None), default=None)
     rtt_paths = [("flows", index, key) for index in range(len(rtts)) for key in ("rtt", "path")]
-    specs = [link_spec(one, largest, registry, report, rtt_paths) for one in links]
+    found = [_link(one, largest, registry, report, rtt_paths, cache) for one in links]
+    links, specs = [facts for facts, _ in found], [spec for _, spec in found]
     _check_names(file, links, report)
     _check_capture(file, report)
     here = folder or Path()
-    asked = _RequestedParts(file, links, registry, report, here, modules or here, allow_code)
+    asked = _RequestedParts(file, links, registry, report, here, modules or here, allow_code, cache)
     specified = []
     for index, rtt in enumerate(rtts):
         if report.full:
@@ -230,6 +238,43 @@ def resolve(
         report.add(*refused)
         return None
     return _template(run, file, rtts, links)
+
+
+def _facts(
+    name: str,
+    path: KeyPath,
+    link: Link,
+    files: TraceFiles,
+    report: Report,
+    cache: PartsCache,
+    duration_ns: int,
+) -> LinkFacts:
+    def make() -> LinkFacts:
+        return link_facts(name, path, link, files, report, duration_ns=duration_ns)
+
+    return cache.once(("facts", path, id(link), duration_ns), report, make, keep=link)
+
+
+def _link(
+    facts: LinkFacts,
+    largest_rtt_ns: int | None,
+    registry: Registry,
+    report: Report,
+    rtt_paths: Sequence[KeyPath],
+    cache: PartsCache,
+) -> tuple[LinkFacts, LinkSpec | None]:
+    """Return a link in the form of the run specification, and its facts with the service rate."""
+
+    def make() -> tuple[LinkFacts, LinkSpec | None]:
+        own = replace(facts)
+        return own, link_spec(own, largest_rtt_ns, registry, report, rtt_paths)
+
+    queue = facts.link.queue
+    if facts.link.faults is not None or (queue is not None and queue.classes is not None):
+        # Its specification names flows, which are assigned in each condition.
+        return make()
+    rtt_ns = largest_rtt_ns if queue is not None and depends_on_bdp(queue) else None
+    return cache.once(("link", id(facts), rtt_ns), report, make, keep=facts)
 
 
 def _assign_flows(
@@ -404,6 +449,7 @@ class _RequestedParts:
     folder: Path
     modules: Path
     allow_code: bool
+    cache: PartsCache
     crates_with_ecn: set[str] = field(default_factory=set)
 
     def algorithms(self, flow: Flow, path: KeyPath) -> tuple[Algorithm | None, Algorithm | None]:
@@ -426,7 +472,19 @@ class _RequestedParts:
                 flow, path, self.modules, self.report, allow_code=self.allow_code
             )
             return found, None
-        return controller_and_slow_start(flow, path, self.registry, self.report, self.folder)
+
+        def make() -> tuple[Algorithm | None, Algorithm | None]:
+            return controller_and_slow_start(flow, path, self.registry, self.report, self.folder)
+
+        named = [
+            None if one is None else (one.name, exact_key(one.parameters))
+            for one in (flow.controller, flow.slow_start)
+        ]
+        if any(one is not None and one[1] is None for one in named):
+            return make()
+        return self.cache.once(
+            ("algorithms", *named, flow.linux_version, is_quic(flow)), self.report, make
+        )
 
     def positions(self) -> dict[str, int]:
         """Return link positions by name."""

@@ -1,0 +1,81 @@
+"""Cache of the parts of a scenario that do not change from one condition of a grid to the next."""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Callable, Hashable
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from jostle.scenario.parsing.problems import Report
+
+__all__ = ["PartsCache", "exact_key"]
+
+T = TypeVar("T")
+
+_WITHOUT_REFERENCES: Final = 2
+"""Version of `marshal` whose bytes depend on the value only, not on objects that it shares."""
+
+
+def exact_key(value: object) -> bytes | None:
+    """Return a key that only equal values of equal types have; None if `value` is not plain data.
+
+    Keys of tables count in their order, and `1`, `1.0` and `true` differ.
+    """
+    try:
+        return marshal.dumps(value, _WITHOUT_REFERENCES)
+    except ValueError:
+        return None
+
+
+class PartsCache:
+    """Parts that were resolved without a problem, by everything on which they depend.
+
+    A part is shared by all conditions that have it, so nobody may change it.
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[Hashable, tuple[Any, object]] = {}
+
+    def once(
+        self, key: Hashable, report: Report, make: Callable[[], T], *, keep: object = None
+    ) -> T:
+        """Return `make()`, or its result for an earlier equal key.
+
+        Parameters
+        ----------
+        key
+            Everything on which the result depends. If it contains an `id`, pass the object as
+            `keep`, so that no other object gets this `id`.
+        report
+            The problems that `make` reports. A result with a problem is not kept, because another
+            condition has to report it again.
+        make
+            Resolves the part.
+        keep
+            Object to keep alive.
+        """
+        found = self._parts.get(key)
+        if found is not None:
+            part: T = found[0]
+            return part
+        before = report.count
+        part = make()
+        if report.count == before:
+            self._parts[key] = part, keep
+        return part
+
+    def validated(self, model: type[BaseModel], table: Any) -> Any:
+        """Return a table as a model; the table itself if it is not valid."""
+        key = exact_key(table)
+        if key is None:
+            return table
+
+        def validate() -> Any:
+            try:
+                return model.model_validate(table)
+            except ValidationError:
+                return table
+
+        return self.once((model, key), Report(), validate)
