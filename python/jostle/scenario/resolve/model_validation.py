@@ -94,8 +94,8 @@ def validate(
     """Validate each value of a document on its own and report all problems.
 
     Invalid values are removed, or replaced if they are required, so that the caller can check the
-    combination of the remaining values. With a `cache`, a table that an earlier document has as well
-    is not validated again.
+    combination of the remaining values. With a `cache`, links and flows of an earlier document are
+    not validated again.
     """
     checked = ValidatedDocument(None, document)
     before = len(report.found)

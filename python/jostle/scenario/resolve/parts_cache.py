@@ -18,7 +18,7 @@ _WITHOUT_REFERENCES: Final = 2
 """Version of `marshal` whose bytes depend on the value only, not on objects that it shares."""
 
 
-def exact_key(value: object) -> bytes | None:
+def exact_key(value: Any) -> bytes | None:
     """Return a key that only equal values of equal types have; None if `value` is not plain data.
 
     Keys of tables count in their order, and `1`, `1.0` and `true` differ.

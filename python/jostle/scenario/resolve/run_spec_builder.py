@@ -10,24 +10,17 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
-from jostle.kernel_images.controller_modules import is_kernel_controller
-from jostle.run_spec import Algorithm, DelayStep, FlowSpec, LinkSpec, PhaseSpec, RunSpec
+from jostle.run_spec import DelayStep, FlowSpec, LinkSpec, PhaseSpec, RunSpec
 from jostle.scenario.models import Flow, Link, ScenarioFile
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report, did_you_mean
 from jostle.scenario.parsing.quantities import format_amount
-from jostle.scenario.python_controllers.source_files import (
-    is_crate_controller,
-    is_python_controller,
-)
 from jostle.scenario.registry import Registry
-from jostle.scenario.resolve.algorithms import controller_and_slow_start, memory_spec
-from jostle.scenario.resolve.arrivals import arrivals_spec
 from jostle.scenario.resolve.engine_errors import translate_engine_error
 from jostle.scenario.resolve.flow_paths import resolved_paths
-from jostle.scenario.resolve.kernel_controllers import kernel_controller_spec
+from jostle.scenario.resolve.flow_specs import FlowResolver
 from jostle.scenario.resolve.link_extras import assign_fault_flows
 from jostle.scenario.resolve.links import (
     LinkFacts,
@@ -37,46 +30,28 @@ from jostle.scenario.resolve.links import (
     rate_steps,
     topology,
 )
-from jostle.scenario.resolve.parts_cache import PartsCache, exact_key
+from jostle.scenario.resolve.parts_cache import PartsCache
 from jostle.scenario.resolve.proxies import (
-    LegResolver,
-    Route,
-    SplitFlow,
     connection_names,
-    split,
     with_first,
     with_proxies,
 )
-from jostle.scenario.resolve.python_controllers import controller_spec
 from jostle.scenario.resolve.queue_classes import assign_flows
-from jostle.scenario.resolve.receivers import (
-    path_bdp,
-    reader_spec,
-    receive_windows,
-    receiver_spec,
-)
-from jostle.scenario.resolve.routes import check_route, later_routes, route, route_specs
+from jostle.scenario.resolve.routes import route
 from jostle.scenario.resolve.sampling import check_interval, interval_ns
 from jostle.scenario.resolve.satellite_slots import ReassignmentDraws
-from jostle.scenario.resolve.sources import datagrams, no_controller, source_spec
+from jostle.scenario.resolve.sources import datagrams
 from jostle.scenario.resolve.trace_files import TraceFiles
 from jostle.scenario.resolve.transports import (
-    foreign_controller,
-    implementation,
     is_quic,
-    timers_spec,
-    transport_spec,
 )
-from jostle.scenario.resolve.tunnels import Tunnels, tunnel_source
-from jostle.scenario.sources import Tunnel
+from jostle.scenario.resolve.tunnels import Tunnels
 
 __all__ = ["RunSpecTemplate", "resolve"]
 
 OVERALL: Final = "overall"
 """Name of the phase that covers the complete run and always exists."""
 
-_FIRST_PEER: Final = 10 << 24 | 1
-"""10.0.0.1, the address of the first flow's receiver in the peer cache."""
 _HOW_TO_END: Final = 'write for example size = "1 MB"'
 
 
@@ -203,23 +178,26 @@ def resolve(
     file = with_paths
     settings = _run_settings(file, report)
     named, length_ns = topology(file, report), file.duration
-    links = [_facts(*found, files, report, cache, length_ns) for found in named]
+    links = [_facts(found, files, report, cache, duration_ns=length_ns) for found in named]
     rtts = [_rtt(flow, links) for flow in file.flows]
     largest = max((rtt for rtt in rtts if rtt is not None), default=None)
     rtt_paths = [("flows", index, key) for index in range(len(rtts)) for key in ("rtt", "path")]
-    found = [_link(one, largest, registry, report, rtt_paths, cache) for one in links]
+    found = [
+        _link(one, registry, report, cache, largest_rtt_ns=largest, rtt_paths=rtt_paths)
+        for one in links
+    ]
     links, specs = [facts for facts, _ in found], [spec for _, spec in found]
     _check_names(file, links, report)
     _check_capture(file, report)
     here = folder or Path()
-    asked = _RequestedParts(file, links, registry, report, here, modules or here, allow_code, cache)
+    asked = FlowResolver(file, links, registry, report, here, modules or here, allow_code, cache)
     specified = []
     for index, rtt in enumerate(rtts):
         if report.full:
             return None
-        specified.append(_flow(index, rtt, asked))
+        specified.append(asked.spec(index, rtt))
     splits = [
-        _split(index, rtt, spec, asked)
+        asked.split(index, rtt, spec)
         for (index, rtt), spec in zip(enumerate(rtts), specified, strict=True)
     ]
     tunnels = Tunnels(file, links, report)
@@ -241,27 +219,31 @@ def resolve(
 
 
 def _facts(
-    name: str,
-    path: KeyPath,
-    link: Link,
+    named: tuple[str, KeyPath, Link],
     files: TraceFiles,
     report: Report,
     cache: PartsCache,
+    *,
     duration_ns: int,
 ) -> LinkFacts:
-    def make() -> LinkFacts:
-        return link_facts(name, path, link, files, report, duration_ns=duration_ns)
-
-    return cache.once(("facts", path, id(link), duration_ns), report, make, keep=link)
+    """Return the facts of a link with its name and key path."""
+    name, path, link = named
+    return cache.once(
+        ("facts", path, id(link), duration_ns),
+        report,
+        lambda: link_facts(name, path, link, files, report, duration_ns=duration_ns),
+        keep=link,
+    )
 
 
 def _link(
     facts: LinkFacts,
-    largest_rtt_ns: int | None,
     registry: Registry,
     report: Report,
-    rtt_paths: Sequence[KeyPath],
     cache: PartsCache,
+    *,
+    largest_rtt_ns: int | None,
+    rtt_paths: Sequence[KeyPath],
 ) -> tuple[LinkFacts, LinkSpec | None]:
     """Return a link in the form of the run specification, and its facts with the service rate."""
 
@@ -271,7 +253,7 @@ def _link(
 
     queue = facts.link.queue
     if facts.link.faults is not None or (queue is not None and queue.classes is not None):
-        # Its specification names flows, which are assigned in each condition.
+        # These name flows, which are assigned in each condition.
         return make()
     rtt_ns = largest_rtt_ns if queue is not None and depends_on_bdp(queue) else None
     return cache.once(("link", id(facts), rtt_ns), report, make, keep=facts)
@@ -433,225 +415,3 @@ def _rtt(flow: Flow, links: Sequence[LinkFacts]) -> int | None:
     there, back = route(flow, links)
     defaults = {link.rtt_ns for link in (*there, *back) if link.rtt_ns is not None}
     return defaults.pop() if len(defaults) == 1 else None
-
-
-@dataclass(frozen=True)
-class _RequestedParts:
-    """Inputs for resolving flows: scenario, links, registry and collector of problems.
-
-    `crates_with_ecn` is filled with the controllers of crates that need ECN.
-    """
-
-    file: ScenarioFile
-    links: Sequence[LinkFacts]
-    registry: Registry
-    report: Report
-    folder: Path
-    modules: Path
-    allow_code: bool
-    cache: PartsCache
-    crates_with_ecn: set[str] = field(default_factory=set)
-
-    def algorithms(self, flow: Flow, path: KeyPath) -> tuple[Algorithm | None, Algorithm | None]:
-        """Return controller and slow start of a flow over one of the engine's transports."""
-        if is_kernel_controller(flow.controller.name):
-            found = kernel_controller_spec(flow, path, self.report, allow_code=self.allow_code)
-            return found, None
-        if is_crate_controller(flow.controller.name):
-            # Few scenarios have one, and its modules compile it.
-            from jostle.scenario.resolve.crate_controllers import crate_controller_spec
-
-            controller, slow_start, needs_ecn = crate_controller_spec(
-                flow, path, self.registry, self.report, self.modules, allow_code=self.allow_code
-            )
-            if needs_ecn:
-                self.crates_with_ecn.add(flow.controller.name)
-            return controller, slow_start
-        if is_python_controller(flow.controller.name):
-            found = controller_spec(
-                flow, path, self.modules, self.report, allow_code=self.allow_code
-            )
-            return found, None
-
-        def make() -> tuple[Algorithm | None, Algorithm | None]:
-            return controller_and_slow_start(flow, path, self.registry, self.report, self.folder)
-
-        named = [
-            None if one is None else (one.name, exact_key(one.parameters))
-            for one in (flow.controller, flow.slow_start)
-        ]
-        if any(one is not None and one[1] is None for one in named):
-            return make()
-        return self.cache.once(
-            ("algorithms", *named, flow.linux_version, is_quic(flow)), self.report, make
-        )
-
-    def positions(self) -> dict[str, int]:
-        """Return link positions by name."""
-        return {link.name: position for position, link in enumerate(self.links)}
-
-    def knows_ecn(self, flow: Flow, controller: str) -> bool:
-        """Return whether the flow uses ECN: as configured, else if the controller needs it."""
-        if flow.ecn is not None:
-            return flow.ecn
-        if isinstance(flow.source, Tunnel) and datagrams(flow) is not None:
-            # The normal mode of RFC 6040 §4.1.
-            return True
-        if controller in self.crates_with_ecn:
-            return True
-        row = self.registry.controllers.get(controller)
-        return row is not None and row.needs_ecn
-
-
-def _flow(index: int, rtt: int | None, asked: _RequestedParts) -> FlowSpec:
-    file, links, registry, report = asked.file, asked.links, asked.registry, asked.report
-    flow, path, folder = file.flows[index], ("flows", index), asked.folder
-    check_route(file, flow, path, links, report)
-    _check_times(file, flow, path, report)
-    there, back = route(flow, links)
-    positions = asked.positions()
-    controller, slow_start = _algorithms(flow, path, asked)
-    ours = datagrams(flow) is None and implementation(flow) is None
-    later = [
-        (_rtt_with(rtt or 0, (there, back), changed), changed[0])
-        for changed in later_routes(flow, links)
-    ]
-    receive_window, initial_receive_window = receive_windows(flow, rtt or 0, there, later)
-    knows_ecn = asked.knows_ecn(flow, flow.controller.name)
-    bdp = path_bdp(rtt or 0, there)
-    transport, quic, tcp = transport_spec(
-        flow, path, receive_window, bdp, report, allow_code=asked.allow_code
-    )
-    spec: FlowSpec = {
-        "name": flow.name,
-        "group": flow.name,
-        "transport": transport,
-        # A run with problems is not built, so no result has a missing controller.
-        "controller": controller or {"name": "", "parameters": {}},
-        "slow_start": slow_start,
-        "memory": memory_spec(flow, path, registry, report, folder) if ours else None,
-        "peer": _FIRST_PEER + index if flow.peer is None else flow.peer,
-        "path": [positions[link.name] for link in there],
-        "reverse_path": [positions[link.name] for link in back],
-        "base_delay_ns": _base_delay(flow, rtt, path, links, report),
-        "after": None,
-        "start_ns": flow.start,
-        "stop_ns": flow.stop,
-        "source": (
-            tunnel_source(flow, flow.source, bdp)
-            if isinstance(flow.source, Tunnel)
-            else source_spec(flow, path, folder, report)
-        ),
-        "pacing": flow.pacing == "fq",
-        "ecn": knows_ecn,
-        "mtu_bytes": flow.mtu,
-        "initial_window_packets": flow.initial_window,
-        "initial_pacing": flow.initial_pacing,
-        "linux": flow.linux_version or "6.1",
-        "receive_window_bytes": receive_window,
-        "initial_receive_window_bytes": initial_receive_window,
-        "receive_window_autotuning": flow.receive_window_autotuning,
-        "gro": flow.receiver_gro,
-        "nic_rate_bps": flow.nic_rate,
-    }
-    names = [(link.name, positions[link.name]) for link in there]
-    # These keys are absent without a value.
-    optional = {
-        "routes": route_specs(file, index, links, positions, report),
-        "quic": quic,
-        "tcp": tcp,
-        "sender_host": flow.sender_host,
-        "dscp": flow.dscp or None,
-        "receiver_host": flow.receiver_host,
-        "arrivals": arrivals_spec(flow, path, names, folder, report),
-        "receiver": receiver_spec(flow, path, report, knows_ecn=knows_ecn),
-        "reader": reader_spec(flow, path, file.duration, report),
-        "timers": timers_spec(flow, path, report),
-    }
-    given = {key: value for key, value in optional.items() if value is not None}
-    return cast("FlowSpec", {**spec, **given})
-
-
-def _algorithms(
-    flow: Flow, path: KeyPath, asked: _RequestedParts
-) -> tuple[Algorithm | None, Algorithm | None]:
-    """Return controller and slow start of a flow over any transport."""
-    if datagrams(flow) is not None:
-        return no_controller(flow, path, asked.report), None
-    if implementation(flow) is not None:
-        return foreign_controller(flow, path, asked.report), None
-    return asked.algorithms(flow, path)
-
-
-def _split(index: int, rtt: int | None, spec: FlowSpec, asked: _RequestedParts) -> SplitFlow | None:
-    """Return the connections into which proxies split a flow; None if it has no proxies."""
-    flow = asked.file.flows[index]
-    if not flow.proxy:
-        return None
-    whole = Route(*route(flow, asked.links), rtt, asked.positions())
-    maker = LegResolver(asked.algorithms, asked.knows_ecn, asked.report)
-    return split(flow, ("flows", index), spec, whole, maker)
-
-
-def _check_times(file: ScenarioFile, flow: Flow, path: KeyPath, report: Report) -> None:
-    latest = flow.start + flow.start_jitter
-    start_at, jitter_at, stop_at = ((*path, key) for key in ("start", "start_jitter", "stop"))
-    jittered = " with its jitter" if flow.start_jitter else ""
-    shown = format_amount(latest, "time")
-    run = format_amount(file.duration, "time")
-    if latest >= file.duration:
-        message = f"{shown}{jittered} is not before the end of the run at {run}"
-        report.add(start_at, message, jitter_at, ("duration",))
-    if flow.stop is None:
-        return
-    stop = format_amount(flow.stop, "time")
-    if flow.after is None and flow.stop <= latest:
-        message = f"{stop} is not after the flow's start at {shown}{jittered}"
-        report.add(stop_at, message, start_at, jitter_at)
-    elif flow.stop > file.duration:
-        report.add(stop_at, f"{stop} is after the end of the run at {run}", ("duration",))
-
-
-def _rtt_with(
-    rtt_ns: int,
-    first: tuple[Sequence[LinkFacts], Sequence[LinkFacts]],
-    changed: tuple[Sequence[LinkFacts], Sequence[LinkFacts]],
-) -> int:
-    """Return the base RTT of a changed route; `rtt_ns` is the base RTT of the first one."""
-    taken = [sum(one.base_delay_ns for one in (*there, *back)) for there, back in (first, changed)]
-    return max(0, rtt_ns - taken[0] + taken[1])
-
-
-def _base_delay(
-    flow: Flow,
-    rtt: int | None,
-    path: KeyPath,
-    links: Sequence[LinkFacts],
-    report: Report,
-) -> int:
-    """Return the part of the RTT that is not delay of the links.
-
-    The median jitter of a link counts as its delay, so that a flow's `rtt` is the median RTT of the
-    unloaded path.
-    """
-    there, back = route(flow, links)
-    crossed = [*there, *back]
-    delays_at = [(*one.path, key) for one in crossed for key in ("delay", "jitter", "profile")]
-    paths = ((*path, "path"), (*path, "reverse_path"), ("links",), ("bottleneck", "profile"))
-    if rtt is None:
-        if links and (there or flow.path is None):
-            report.add((*path, "rtt"), 'missing — write for example rtt = "40 ms"', *paths)
-        return 0
-    taken = sum(one.base_delay_ns for one in crossed)
-    if taken > rtt:
-        slowest = max(crossed, key=lambda one: one.base_delay_ns)
-        names = f'link "{slowest.name}"'
-        if len(crossed) > 1:
-            names = "links " + ", ".join(f'"{one.name}"' for one in crossed)
-        message = (
-            f"{format_amount(rtt, 'time')} is less than the {format_amount(taken, 'time')} of "
-            f"delay and median jitter on {names} — rtt is the RTT of the whole path"
-        )
-        report.add((*path, "rtt"), message, *paths, *delays_at)
-        return 0
-    return rtt - taken
