@@ -24,13 +24,13 @@ from jostle.scenario.parsing.renamed_keys import MIGRATE, renames_in
 from jostle.scenario.plan import Condition
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolve.grid import (
+    ConditionDocuments,
     GridKey,
     GridValue,
     combinations,
     filled,
     read_grid,
     with_level,
-    with_levels,
 )
 from jostle.scenario.resolve.key_paths import (
     KeyPaths,
@@ -135,7 +135,8 @@ class _Loader:
         self.document = origin.document
         self.registry = origin.registry
         self.allow_code = origin.allow_code
-        self.files = TraceFiles(Path(self.source).parent)
+        self.folder = Path(self.source).parent
+        self.files = TraceFiles(self.folder)
         self.cache = PartsCache()
         self.problems: list[Problem] = []
         self.parts = 0
@@ -225,13 +226,12 @@ class _Loader:
         """Return the run that `file` describes; see `jostle.scenario.resolve.run_spec_builder`."""
         self.parts += count_elements(file)
         self.limit_element_count(self.parts)
-        folder = Path(self.source).parent
         return resolve(
             file,
             self.registry,
             self.files,
             report,
-            folder,
+            self.folder,
             allow_code=self.allow_code,
             modules=self.origin.modules,
             cache=self.cache,
@@ -342,13 +342,13 @@ class _Loader:
         """
         templates = []
         told: set[tuple[KeyPath, str]] = set()
+        documents = ConditionDocuments(self.document, dimensions)
         for index, levels in enumerate(combinations(dimensions)):
             labels = {d.key: level.label for d, level in zip(dimensions, levels, strict=True)}
-            pairs = list(zip(dimensions, levels, strict=True))
             report = Report()
             template = None
             try:
-                document = with_levels(self.document, dimensions, levels)
+                document = documents.with_levels(levels)
             except QuantityError as error:
                 message = f"two keys contradict each other: {error}"
                 room = dimensions[-1].levels[0].path[0]
@@ -361,9 +361,12 @@ class _Loader:
                 report.found += together.found
             if template is not None:
                 templates.append((Condition(index, labels), template))
+            if not report.found:
+                continue
             suffix = ", ".join(f"{key} = {label}" for key, label in labels.items())
             fresh = [found for found in report.found if found not in told]
             told.update(fresh)
+            pairs = list(zip(dimensions, levels, strict=True))
             self.attach_lines(fresh, pairs, suffix=f" (in the condition {suffix})")
             if probe and self.problems:
                 break

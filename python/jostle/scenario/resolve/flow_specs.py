@@ -50,7 +50,7 @@ _FIRST_PEER: Final = 10 << 24 | 1
 """10.0.0.1, the address of the first flow's receiver in the peer cache."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class FlowResolver:
     """Resolves the flows of a scenario.
 

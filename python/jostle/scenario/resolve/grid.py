@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from jostle.scenario.resolve.key_paths import changed, find, value_at
 
 __all__ = [
     "MOST_CONDITIONS",
+    "ConditionDocuments",
     "GridKey",
     "GridValue",
     "combinations",
@@ -22,7 +23,6 @@ __all__ = [
     "label_of",
     "read_grid",
     "with_level",
-    "with_levels",
 ]
 
 _FIXED: Final = ("title", "repeats", "repeat_until", "max_repeats", "seed", "grid", "sample")
@@ -136,23 +136,49 @@ def with_level(document: Mapping[str, Any], dimension: GridKey, level: GridValue
     return copy
 
 
-def with_levels(
-    document: Mapping[str, Any], dimensions: list[GridKey], levels: tuple[GridValue, ...]
-) -> dict[str, Any]:
-    """Return a copy of `document` with one value of each key set.
+class ConditionDocuments:
+    """Documents with one value of each key set.
 
-    Shorter paths are set first, because a longer path may change a table that they set.
-
-    Raises
-    ------
-    QuantityError
-        If the values of two keys are incompatible.
+    Parameters
+    ----------
+    document
+        Document without these values.
+    dimensions
+        Keys that vary.
     """
-    copy = dict(document)
-    pairs = list(zip(dimensions, levels, strict=True))
-    for dimension, level in sorted(pairs, key=lambda p: max(len(t) for t in p[0].targets)):
-        copy = with_level(copy, dimension, level)
-    return copy
+
+    def __init__(self, document: Mapping[str, Any], dimensions: Sequence[GridKey]) -> None:
+        # Shorter paths are set first, because a longer path may change a table that they set.
+        def longest_path(position: int) -> int:
+            return max(len(target) for target in dimensions[position].targets)
+
+        self._dimensions = dimensions
+        self._order = sorted(range(len(dimensions)), key=longest_path)
+        # The values set so far, and the documents after none, one, … of them.
+        self._set: list[GridValue] = []
+        self._documents = [dict(document)]
+
+    def with_levels(self, levels: Sequence[GridValue]) -> dict[str, Any]:
+        """Return the document with these values, in the order of the keys.
+
+        Values that are the same objects as in the previous call are not set again.
+
+        Raises
+        ------
+        QuantityError
+            If the values of two keys are incompatible.
+        """
+        ordered = [levels[position] for position in self._order]
+        kept = 0
+        while kept < len(self._set) and self._set[kept] is ordered[kept]:
+            kept += 1
+        del self._set[kept:], self._documents[kept + 1 :]
+        for position in self._order[kept:]:
+            level = levels[position]
+            copy = with_level(self._documents[-1], self._dimensions[position], level)
+            self._documents.append(copy)
+            self._set.append(level)
+        return self._documents[-1]
 
 
 def filled(document: Mapping[str, Any], dimensions: list[GridKey]) -> dict[str, Any]:
