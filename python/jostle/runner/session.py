@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from jostle.backends import Backend, Run
+from jostle.backends import Backend, Run, SimBackend
 from jostle.errors import (
     InputError,
     InterruptedRunError,
@@ -66,9 +66,13 @@ class RejectedRun:
 def refusals(plan: RunPlan, backend: Backend) -> dict[int, RejectedRun]:
     """Return the conditions of a plan that a backend does not support, by position, in order."""
     found: dict[int, RejectedRun] = {}
+    check_accepted = backend.check
+    if isinstance(backend, SimBackend):
+        check_accepted = backend.check_accepted
     for planned in plan.first_run_of_each_condition():
+        check = check_accepted if planned.accepted else backend.check
         try:
-            backend.check(planned.spec)
+            check(planned.spec)
         except InputError as error:
             label = str(plan.conditions[planned.condition])
             found[planned.condition] = RejectedRun(label, str(error))

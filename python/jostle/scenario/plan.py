@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final, overload
@@ -71,11 +71,14 @@ class PlannedRun:
     spec
         Run specification in its JSON form (see `jostle._core.run_spec_schema`). Runs share parts of
         it: treat it as read-only.
+    accepted
+        Whether the installed engine has found no problem in the specification.
     """
 
     condition: int
     seed: int
     spec: RunSpec
+    accepted: bool = field(default=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,8 @@ class TemplateRuns(Sequence[PlannedRun]):
         if isinstance(at, slice):
             return tuple(self[index] for index in range(len(self))[at])
         condition, template, seed = self.template_at(at)
-        return PlannedRun(condition, seed, template.run(seed, self.title))
+        spec = template.run(seed, self.title)
+        return PlannedRun(condition, seed, spec, template.accepted_for_all_seeds)
 
     def template_at(self, at: int) -> tuple[int, RunSpecTemplate, int]:
         """Return condition, template and seed of a run."""

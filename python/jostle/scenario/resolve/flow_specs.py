@@ -290,22 +290,22 @@ def _base_delay(
     """
     there, back = route(flow, links)
     crossed = [*there, *back]
-    delays_at = [(*one.path, key) for one in crossed for key in ("delay", "jitter", "profile")]
+    taken = sum(one.base_delay_ns for one in crossed)
+    if rtt is not None and taken <= rtt:
+        return rtt - taken
     paths = ((*path, "path"), (*path, "reverse_path"), ("links",), ("bottleneck", "profile"))
     if rtt is None:
         if links and (there or flow.path is None):
             report.add((*path, "rtt"), 'missing — write for example rtt = "40 ms"', *paths)
         return 0
-    taken = sum(one.base_delay_ns for one in crossed)
-    if taken > rtt:
-        slowest = max(crossed, key=lambda one: one.base_delay_ns)
-        names = f'link "{slowest.name}"'
-        if len(crossed) > 1:
-            names = "links " + ", ".join(f'"{one.name}"' for one in crossed)
-        message = (
-            f"{format_amount(rtt, 'time')} is less than the {format_amount(taken, 'time')} of "
-            f"delay and median jitter on {names} — rtt is the RTT of the whole path"
-        )
-        report.add((*path, "rtt"), message, *paths, *delays_at)
-        return 0
-    return rtt - taken
+    slowest = max(crossed, key=lambda one: one.base_delay_ns)
+    names = f'link "{slowest.name}"'
+    if len(crossed) > 1:
+        names = "links " + ", ".join(f'"{one.name}"' for one in crossed)
+    message = (
+        f"{format_amount(rtt, 'time')} is less than the {format_amount(taken, 'time')} of "
+        f"delay and median jitter on {names} — rtt is the RTT of the whole path"
+    )
+    delays_at = [(*one.path, key) for one in crossed for key in ("delay", "jitter", "profile")]
+    report.add((*path, "rtt"), message, *paths, *delays_at)
+    return 0

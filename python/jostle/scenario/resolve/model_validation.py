@@ -101,11 +101,12 @@ def validate(
     before = len(report.found)
     first = fill_in(document, report)
     checked.replaced.extend(path for path, _ in report.found[before:])
+    read = models.ScenarioFile.model_validate if cache is None else cache.validated
     # Each pass removes invalid values; only the first pass reports them.
     for attempt in range(8):
         filled = first if attempt == 0 else fill_in(checked.document, Report())
         try:
-            checked.file = models.ScenarioFile.model_validate(_with_models(filled, cache))
+            checked.file = read(filled)
         except ValidationError as error:
             # Limit the number of problems: each is looked up, reported and removed.
             found = error.errors(include_url=False)
@@ -125,20 +126,6 @@ def validate(
         checked.replaced.extend(path for path in meant if path is not None)
         checked.document = _without(checked.document, details, filled)
     return checked
-
-
-def _with_models(document: Mapping[str, Any], cache: PartsCache | None) -> Mapping[str, Any]:
-    """Return a document with models instead of its valid links and flows."""
-    if cache is None:
-        return document
-    made = dict(document)
-    for name in models.LINK_TABLES:
-        if name in made:
-            made[name] = cache.validated(models.Link, made[name])
-    for name, model in (("links", models.NamedLink), ("flows", models.Flow)):
-        if isinstance(made.get(name), list):
-            made[name] = [cache.validated(model, table) for table in made[name]]
-    return made
 
 
 def _path(document: Mapping[str, Any], detail: ErrorDetails) -> KeyPath:

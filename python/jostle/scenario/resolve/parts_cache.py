@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import marshal
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, ValidationError
-
+from jostle.scenario.models import LINK_TABLES, ScenarioFile
 from jostle.scenario.parsing.problems import Report
 
 __all__ = ["PartsCache", "exact_key"]
@@ -66,16 +65,37 @@ class PartsCache:
             self._parts[key] = part, keep
         return part
 
-    def validated(self, model: type[BaseModel], table: Any) -> Any:
-        """Return a table as a model; the table itself if it is not valid."""
-        key = exact_key(table)
-        if key is None:
-            return table
+    def validated(self, document: Mapping[str, Any]) -> ScenarioFile:
+        """Validate a document, except for links and flows that an earlier document had as well.
 
-        def validate() -> Any:
-            try:
-                return model.model_validate(table)
-            except ValidationError:
+        Raises
+        ------
+        ValidationError
+            If the document has problems.
+        """
+        filled = dict(document)
+        new: list[tuple[Hashable, str, int | None]] = []
+
+        def known(table: Any, field: str, index: int | None = None) -> Any:
+            data = exact_key(table)
+            if data is None:
                 return table
+            key = ("link" if index is None else field, data)
+            model = self._parts.get(key)
+            if model is None:
+                new.append((key, field, index))
+                return table
+            return model[0]
 
-        return self.once((model, key), Report(), validate)
+        for field in LINK_TABLES:
+            if field in filled:
+                filled[field] = known(filled[field], field)
+        for field in ("links", "flows"):
+            if isinstance(filled.get(field), list):
+                tables = enumerate(filled[field])
+                filled[field] = [known(table, field, index) for index, table in tables]
+        file = ScenarioFile.model_validate(filled)
+        for key, field, index in new:
+            value = getattr(file, field)
+            self._parts[key] = (value if index is None else value[index]), None
+        return file

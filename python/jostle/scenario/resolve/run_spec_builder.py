@@ -69,12 +69,21 @@ class RunSpecTemplate:
         Shortest base RTT of the flows.
     slotted
         Generators of links whose rates and delays depend on the seed, by position.
+    accepted
+        Whether the installed engine has found no problem in `spec`.
     """
 
     spec: RunSpec
     start_jitter_ns: Mapping[str, int]
     shortest_rtt_ns: int
     slotted: Mapping[int, ReassignmentDraws] = field(default_factory=dict)
+    accepted: bool = False
+
+    @property
+    def accepted_for_all_seeds(self) -> bool:
+        """Whether the engine has no problem with any run: they differ in the seed itself only."""
+        drawn = self.start_jitter_ns or self.slotted
+        return self.accepted and not drawn and self.spec["capture"] is None
 
     def jittered(self) -> RunSpecTemplate:
         """Return the template with a start jitter of one shortest RTT, unless any flow has one.
@@ -215,7 +224,8 @@ def resolve(
     if refused is not None:
         report.add(*refused)
         return None
-    return _template(run, file, rtts, links)
+    accepted = registry is Registry.of_engine()
+    return _template(run, file, rtts, links, accepted=accepted)
 
 
 def _facts(
@@ -272,13 +282,19 @@ def _assign_flows(
 
 
 def _template(
-    run: RunSpec, file: ScenarioFile, rtts: Sequence[int | None], links: Sequence[LinkFacts]
+    run: RunSpec,
+    file: ScenarioFile,
+    rtts: Sequence[int | None],
+    links: Sequence[LinkFacts],
+    *,
+    accepted: bool,
 ) -> RunSpecTemplate:
     return RunSpecTemplate(
         spec=run,
         start_jitter_ns=_start_jitter_ns(file),
         shortest_rtt_ns=min((rtt for rtt in rtts if rtt is not None), default=0),
         slotted={at: one.slotted for at, one in enumerate(links) if one.slotted is not None},
+        accepted=accepted,
     )
 
 
