@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.backends.capture_files import Captures
@@ -84,6 +84,8 @@ class RunRecord:
         Wall time of the run in seconds; not compared between runs.
     captured
         Capture files.
+    given_text
+        The spec as canonical JSON, if the backend has it.
     """
 
     spec: Spec
@@ -93,11 +95,17 @@ class RunRecord:
     tables: Mapping[str, Table | pl.DataFrame]
     wall_s: float
     captured: Captures | None = None
+    given_text: str | None = field(default=None, repr=False, compare=False)
 
     @property
     def run_id(self) -> str:
         """Name of the run."""
-        return run_id(self.spec, self.backend, self.backend_version)
+        return named(self.spec_text, self.backend, self.backend_version)
+
+    @property
+    def spec_text(self) -> str:
+        """The spec as canonical JSON."""
+        return canonical_json(self.spec) if self.given_text is None else self.given_text
 
     @property
     def summary_text(self) -> str:

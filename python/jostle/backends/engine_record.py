@@ -57,6 +57,7 @@ def run_record(
     *,
     wall_s: float,
     captured: Captures | None = None,
+    text: str | None = None,
 ) -> RunRecord:
     """Return the run record for a result of the engine."""
     flows = [flow["name"] for flow in spec["flows"]]
@@ -79,4 +80,5 @@ def run_record(
         tables=tables,
         wall_s=wall_s,
         captured=captured,
+        given_text=text,
     )

@@ -245,7 +245,8 @@ class SimBackend:
         captured = None if spec.get("capture") is None else Captures()
         folders = [] if captured is None else [captured.folder]
         try:
-            record = self._run(spec, cancelled, folders)
+            text = canonical_json(spec)
+            record = self._run(text, spec, cancelled, folders)
         except BaseException as error:
             if cancelled is not None and cancelled():
                 raise RunCancelledError("stopped before its end") from error
@@ -253,7 +254,9 @@ class SimBackend:
                 raise captured.error(error) from error
             raise
         wall_s = time.perf_counter() - started
-        return run_record(record, spec, self.name, self.version, wall_s=wall_s, captured=captured)
+        return run_record(
+            record, spec, self.name, self.version, wall_s=wall_s, captured=captured, text=text
+        )
 
     def run_summary(self, text: str, like: Spec, cancelled: Cancelled | None = None) -> str:
         """Run the spec of a text; return its summary alone, as canonical JSON.
@@ -282,10 +285,9 @@ class SimBackend:
             raise
 
     def _run(
-        self, spec: Spec, cancelled: Cancelled | None, folders: Sequence[Path]
+        self, text: str, spec: Spec, cancelled: Cancelled | None, folders: Sequence[Path]
     ) -> EngineRecord:
         refuse_in_simulator(spec["flows"])
-        text = canonical_json(spec)
         folder = folders[0] if folders else None
         python, crates = _has_python_controllers(spec), _libraries(spec)
         if python or crates:

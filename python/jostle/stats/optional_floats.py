@@ -41,7 +41,7 @@ class OptionalFloats(Sequence["float | None"]):
         return None if isnan(value) else value
 
     def __iter__(self) -> Iterator[float | None]:
-        return (None if isnan(value) else value for value in self._array.tolist())
+        return iter([None if value != value else value for value in self._array.tolist()])  # noqa: PLR0124
 
     @cached_property
     def present(self) -> Floats:

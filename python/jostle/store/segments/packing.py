@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from jostle.backends import canonical_json
 from jostle.backends.base import named, text_of
 from jostle.backends.record_tables import TABLES, Table, spelled
 from jostle.results.measures import measures
@@ -72,7 +71,7 @@ class PackedRun:
 
 def packed(record: RunRecord, keep: Keep) -> PackedRun:
     """Pack a run; with `keep="summary"`, without its series."""
-    spec = canonical_json(record.spec)
+    spec = record.spec_text
     tables = {name: record.tables[name] for name in TABLES if name in record.tables}
     return PackedRun(
         name=named(spec, record.backend, record.backend_version),
