@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -99,6 +99,8 @@ class FinishedRuns:
         """Captures that were measured; empty for runs of a scenario."""
         self.last_cells: tuple[object, Any] | None = None
         """Values of the condition that was tabled last; see `summary_values.cells_of`."""
+        self.planned_spec: Callable[[int, int], Spec] | None = None
+        """Specification of a run by condition and seed, if it need not be read from the store."""
         self.columns: Any = False
         """Columns of many runs, false until asked for; see `measure_columns.columns_of`."""
 
@@ -219,7 +221,7 @@ class FinishedRuns:
         return found
 
     def spec_of(self, condition: int) -> Spec:
-        """Return the specification of a condition's first run; a stored one is read once.
+        """Return the specification of a condition's first run; a stored one is read at most once.
 
         Raises
         ------
@@ -230,7 +232,10 @@ class FinishedRuns:
             runs = self.runs_of(condition)
             if not runs:
                 raise InputError(f"no run of condition {condition} finished")
-            self._specs[condition] = runs[0].run.spec
+            first, planned = runs[0], self.planned_spec
+            self._specs[condition] = (
+                first.run.spec if planned is None else planned(condition, first.seed)
+            )
         return self._specs[condition]
 
     def flow_groups(self, condition: int, *, each: bool = False) -> list[FlowGroup]:

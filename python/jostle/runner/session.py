@@ -26,6 +26,7 @@ from jostle.runner.job import CancelFlag, Job, JobOutcome, RunOutcome
 from jostle.runner.progress import Progress
 from jostle.runner.spec_texts import PlanTexts
 from jostle.runner.worker_liveness import WorkerLivenessMonitor
+from jostle.scenario.plan import TemplateRuns
 from jostle.store.quarantine import quarantine
 from jostle.store.segments.packing import Keep
 from jostle.store.stored_plans import forget_plan, write_plan
@@ -235,7 +236,7 @@ class Session:
         """Return the results of all runs of a plan."""
         mine = self._conditions(plan)
         runs, errors = outcome.runs, outcome.errors
-        return ResultSet(
+        results = ResultSet(
             plan.title,
             self.backend.name,
             self.backend.version,
@@ -243,6 +244,9 @@ class Session:
             results=[ConditionRun(c, s, runs[n]) for c, s, n in entries if c in mine and n in runs],
             failures=[Failure(c, s, errors[n]) for c, s, n in entries if c in mine and n in errors],
         )
+        if isinstance(plan.runs, TemplateRuns):
+            results.planned_spec = plan.spec_of
+        return results
 
     def _run(
         self,

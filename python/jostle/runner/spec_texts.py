@@ -120,9 +120,9 @@ class SpecTexts:
         if len(pieces) == 2:
             return f"{seed}{pieces[1]}"
         starts = self.template.starts_ns(seed)
-        return "".join(
-            f"{value}{piece}" for value, piece in zip((*starts, seed), pieces[1:], strict=True)
-        )
+        starts.append(seed)
+        values = map(str, starts)
+        return "".join([part for pair in zip(values, pieces[1:], strict=True) for part in pair])
 
 
 class PlanTexts:

@@ -218,6 +218,18 @@ class RunPlan:
             raise ValueError(f"repeat_until: {sum(counts)} are too many runs — at most {MOST_RUNS}")
         return replace(self, runs=replace(self.runs, repeats=counts))
 
+    def spec_of(self, condition: int, seed: int) -> RunSpec:
+        """Return the specification of a condition, by position, for a seed.
+
+        Raises
+        ------
+        ValueError
+            If the plan's runs were not created from templates.
+        """
+        if not isinstance(self.runs, TemplateRuns):
+            raise ValueError("the runs of this plan are all there are")
+        return self.runs.templates[condition][1].run(seed, self.runs.title)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings about probable mistakes in the scenario, each listed once."""

@@ -88,8 +88,10 @@ def read_content(
 
 def lists(path: Path, columns: Sequence[str], *, rows: range | None = None) -> dict[str, list[Any]]:
     """Read some columns of a file as lists; see `read`."""
-    found = small_lists(path, columns, rows=rows)
-    return read(path, columns, rows=rows).to_dict(as_series=False) if found is None else found
+    with open_regular(path) as file, _mapped(file) as content:
+        layout = _check(content, rows)
+        found = _small_lists(content, layout, columns)
+        return _decoded(file, columns, content).to_dict(as_series=False) if found is None else found
 
 
 def small_lists(
@@ -99,11 +101,18 @@ def small_lists(
     with open_regular(path) as file, _mapped(file) as content:
         if len(content) > _MOST_LISTED_BYTES:
             return None
-        layout = _check(content, rows)
-        found = uncompressed_columns(content, columns) if layout.rows <= _MOST_LISTED_ROWS else None
-        texts = chain.from_iterable((found or {}).values())
-        _check_texts(sum(len(text) for text in texts if isinstance(text, str)), content)
-        return found
+        return _small_lists(content, _check(content, rows), columns)
+
+
+def _small_lists(
+    content: bytes | mmap, layout: Layout, columns: Sequence[str]
+) -> dict[str, list[Any]] | None:
+    if len(content) > _MOST_LISTED_BYTES or layout.rows > _MOST_LISTED_ROWS:
+        return None
+    found = uncompressed_columns(content, columns)
+    texts = chain.from_iterable((found or {}).values())
+    _check_texts(sum(len(text) for text in texts if isinstance(text, str)), content)
+    return found
 
 
 def content_of(frame: pl.DataFrame) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -119,18 +120,32 @@ class RunSpecTemplate:
         return spec
 
     def starts_ns(self, seed: int) -> list[int]:
-        """Return the start of each flow for a seed."""
-        return [flow["start_ns"] + self._drawn(flow["name"], seed) for flow in self.spec["flows"]]
+        """Return the start of each flow for a seed.
 
-    def _drawn(self, flow: str, seed: int) -> int:
-        """Return a start uniform in 0 … jitter (inclusive) that depends on seed and name only.
-
-        The value is the first 64 bits of SHA-256 over ``"start_jitter/SEED/FLOW"``, scaled, which
-        is identical on all machines and Python versions.
+        A start is uniform in 0 … jitter (inclusive) after the earliest start, and depends on seed
+        and name only: it is the first 64 bits of SHA-256 over ``"start_jitter/SEED/FLOW"``, scaled,
+        which are identical on all machines and Python versions.
         """
-        jitter = self.start_jitter_ns.get(flow, 0)
-        digest = hashlib.sha256(f"start_jitter/{seed}/{flow}".encode()).digest()
-        return int.from_bytes(digest[:8], "big") * (jitter + 1) >> 64
+        drawn = f"start_jitter/{seed}/"
+        return [
+            start_ns
+            + (
+                int.from_bytes(hashlib.sha256(f"{drawn}{flow}".encode()).digest()[:8], "big")
+                * values
+                >> 64
+            )
+            if values > 1
+            else start_ns
+            for start_ns, flow, values in self._starts
+        ]
+
+    @cached_property
+    def _starts(self) -> list[tuple[int, str, int]]:
+        """Earliest start, name, and number of possible starts of each flow."""
+        return [
+            (flow["start_ns"], flow["name"], self.start_jitter_ns.get(flow["name"], 0) + 1)
+            for flow in self.spec["flows"]
+        ]
 
 
 def _drawn_link(link: LinkSpec, slotted: ReassignmentDraws, seed: int) -> LinkSpec:
