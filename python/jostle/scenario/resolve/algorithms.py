@@ -52,7 +52,7 @@ def controller_and_slow_start(
         report.add(where, message, (*path, "source"))
         return None, None
     row = _controller(flow, where, registry, report)
-    given = dict(flow.controller.parameters)
+    given = flow.controller.parameters
     if flow.linux_version is not None and row is not None and "linux" in row.parameters:
         given.setdefault("linux", flow.linux_version)
     method, method_at = _method(flow, path, row, given, report)

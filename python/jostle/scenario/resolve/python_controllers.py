@@ -53,7 +53,7 @@ def controller_spec(
 def check_arguments(flow: Flow, path: KeyPath, report: Report) -> dict[str, ParameterValue]:
     """Return the parameters of a flow's controller, which is foreign code, and report problems."""
     where: KeyPath = (*path, "controller")
-    given = dict(flow.controller.parameters)
+    given = flow.controller.parameters
     for table, method in ((where, given.pop("slow_start", None)), (path, flow.slow_start)):
         if method is not None:
             text = f'"{flow.controller.name}" has its own slow start — remove this key'
