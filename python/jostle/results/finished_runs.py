@@ -33,7 +33,7 @@ _LISTED = 3
 """Number of conditions that a remark on failed runs names; the remaining ones are counted."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ConditionRun:
     """A finished run and its place in the plan."""
 
@@ -135,6 +135,12 @@ class FinishedRuns:
     def runs_of(self, condition: int) -> list[ConditionRun]:
         """Finished runs of a condition, given by its position."""
         return self._by_condition.get(condition, [])
+
+    def seeds_of(self, condition: int) -> tuple[int, ...]:
+        """Seeds of the finished runs of a condition, given by its position."""
+        if condition not in self._seeds:
+            self._seeds[condition] = tuple(result.seed for result in self.runs_of(condition))
+        return self._seeds[condition]
 
     def run_count(self, condition: int) -> RunCount:
         """Return how many runs of a condition finished, and why the others failed.
@@ -259,6 +265,10 @@ class FinishedRuns:
 
     @cached_property
     def _specs(self) -> dict[int, Spec]:
+        return {}
+
+    @cached_property
+    def _seeds(self) -> dict[int, tuple[int, ...]]:
         return {}
 
     def flow_names(self, condition: int) -> list[str]:

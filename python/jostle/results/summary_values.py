@@ -77,7 +77,7 @@ class Cells(ABC):
         self, results: FinishedRuns, condition: int, phases: Sequence[str], *, each: bool
     ) -> None:
         self._runs = results.runs_of(condition)
-        self.seeds = tuple(result.seed for result in self._runs)
+        self.seeds = results.seeds_of(condition)
         self._spec = results.spec_of(condition)
         own = {phase.name for phase in results.phases_of(condition)}
         self._first = phases[:1]

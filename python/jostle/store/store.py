@@ -230,7 +230,8 @@ class Store:
             if stored is not None:
                 found[run] = stored
         left = [run for run in wanted if run not in found]
-        found.update(self._segments.find(left, series=series))
+        if left:
+            found.update(self._segments.find(left, series=series))
         return found
 
     def find_in_segments(self, runs: Iterable[str]) -> dict[str, SegmentRun]:

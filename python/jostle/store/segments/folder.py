@@ -247,7 +247,11 @@ def _segment(folder: Path, manifest: Mapping[str, Any]) -> Segment:
     rows = range(count, count + 1)
     found = parquet_files.lists(folder / f"{RUNS}.parquet", sorted(_COLUMNS), rows=rows)
     runs = found["run"]
-    made_by = list(zip(found["backend"], found["backend_version"], strict=True))
+    # One pair for all runs: a column is a list with a text of its own in each row.
+    made_by: list[tuple[str, str]] = []
+    known: dict[tuple[str, str], tuple[str, str]] = {}
+    for pair in zip(found["backend"], found["backend_version"], strict=True):
+        made_by.append(known.setdefault(pair, pair))
     for run, spec, (backend, version) in zip(runs, found["spec"], made_by, strict=True):
         if named(spec, backend, version) != run:
             raise DamagedError("it holds the specification of another run")

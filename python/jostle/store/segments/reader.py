@@ -134,9 +134,10 @@ class Segments:
                 if all(self._is_there(*place) for place in places.values()):
                     break
                 self._forget()
+            # The names of the segments, so that those of the places need no memory.
             return {
-                run: SegmentRun(self, self._verified[at], row)
-                for run, at, row, _ in places.values()
+                self._verified[at].runs[row]: SegmentRun(self, self._verified[at], row)
+                for _, at, row, _ in places.values()
             }
 
     def _locations(self, wanted: Collection[str], *, series: bool) -> Iterator[Place]:
