@@ -160,7 +160,11 @@ def test_runs_that_the_engine_has_accepted_are_the_ones_that_it_accepts() -> Non
     assert all(planned.accepted for planned in plan.runs)
     assert refusals(plan, Backend()) == {}
     assert not asked
-    jittered = Scenario.from_toml(SCENARIO).set({"flows.a.start_jitter": "1 s"}).plan()
-    assert not any(planned.accepted for planned in jittered.runs)
-    assert refusals(jittered, Backend()) == {}
+    jittered = Scenario.from_toml(SCENARIO).set({"flows.a.start_jitter": "1 s"})
+    assert all(planned.accepted for planned in jittered.plan().runs)
+    # The second copy starts 4.5 s to 5.5 s after the first one, which the engine refuses at 5 s.
+    late = {"flows.b.one_at_a_time": "4500 ms", "flows.b.size": "1 MB"}
+    plan = jittered.set({**late, "flows.b.start_jitter": "1 s"}).plan()
+    assert not any(planned.accepted for planned in plan.runs)
+    refusals(plan, Backend())
     assert len(asked) == 1

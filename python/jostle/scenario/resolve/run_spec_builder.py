@@ -80,11 +80,23 @@ class RunSpecTemplate:
     slotted: Mapping[int, ReassignmentDraws] = field(default_factory=dict)
     accepted: bool = False
 
-    @property
+    @cached_property
     def accepted_for_all_seeds(self) -> bool:
-        """Whether the engine has no problem with any run: they differ in the seed itself only."""
-        drawn = self.start_jitter_ns or self.slotted
-        return self.accepted and not drawn and self.spec["capture"] is None
+        """Whether the engine has no problem with any run.
+
+        Of the values that depend on the seed, the engine checks starts: each is before the end of
+        the run and the stop of its flow (`crates/run-spec/src/validate/flow.rs`).
+        """
+        if not self.accepted or self.slotted or self.spec["capture"] is not None:
+            return False
+        if not self.start_jitter_ns:
+            return True
+        duration_ns = self.spec["duration_ns"]
+        stops = (flow["stop_ns"] or duration_ns for flow in self.spec["flows"])
+        return all(
+            start_ns + values <= min(stop_ns, duration_ns)
+            for (start_ns, _, values), stop_ns in zip(self._starts, stops, strict=True)
+        )
 
     def jittered(self) -> RunSpecTemplate:
         """Return the template with a start jitter of one shortest RTT, unless any flow has one.
