@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from jostle.fidelity.applications import APPLICATIONS, TITLES, Application
-from jostle.fidelity.causes import Cause, cause_of, without_repetition
+from jostle.fidelity.causes import UNEXPLAINED, Cause, cause_of, without_repetition
 from jostle.fidelity.compared_quantities import quantities
 from jostle.fidelity.tables import difference_text
 from jostle.fidelity.tolerances import TOLERANCES, Kind, Tolerance
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
 
 WORST: Final = 10
-"""Number of cells that are listed with their cause."""
+"""Number of cells that are listed even if nothing explains them."""
 
 _KIND_TITLES: Final[dict[Kind, str]] = {
     "solo": "a flow alone",
@@ -226,7 +226,12 @@ def _worst(placed: Sequence[tuple[str, ComparisonCell]], causes: Sequence[Cause]
     outside = [(scenario, cell) for scenario, cell in placed if not cell.within]
     if not outside:
         return "Every cell is within the tolerances."
-    worst = sorted(outside, key=lambda item: -item[1].excess)[:WORST]
+    ordered = sorted(outside, key=lambda item: -item[1].excess)
+    worst = [
+        (scenario, cell)
+        for at, (scenario, cell) in enumerate(ordered)
+        if at < WORST or cause_of(causes, scenario, cell) != UNEXPLAINED
+    ]
     told = without_repetition([cause_of(causes, scenario, cell) for scenario, cell in worst])
     rows = [
         (f"`{scenario}` {cell.label}".rstrip(), _worst_difference(cell), cause)
