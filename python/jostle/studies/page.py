@@ -175,7 +175,7 @@ def _linux_version(study: Study) -> str:
 
 
 def _of_first_column(figures: Sequence[_Figure]) -> tuple[list[_Figure], list[_Figure]]:
-    """Split figures into those of the first column that has any, and the others."""
+    """Split figures into figures of the first column that has any, and other figures."""
     first = figures[0][2] if figures else ""
     return [one for one in figures if one[2] == first], [one for one in figures if one[2] != first]
 

@@ -57,7 +57,7 @@ struct ReciprocalRoot(u16);
 
 impl ReciprocalRoot {
     /// The value for a count of 1.
-    const ONE: Self = Self(u16::MAX);
+    const OF_FIRST_DROP: Self = Self(u16::MAX);
 
     /// Approaches 1 / √count by a single Newton step, as Linux does at each change of the count. The
     /// steps of the first drops are inexact: the second drop gives 1/2 instead of 1/√2, so that the
@@ -218,7 +218,7 @@ impl CodelState {
         (self.count, self.reciprocal_root) = if drops_last_time > 1 && recent {
             (drops_last_time, self.reciprocal_root.approach(drops_last_time))
         } else {
-            (1, ReciprocalRoot::ONE)
+            (1, ReciprocalRoot::OF_FIRST_DROP)
         };
         self.last_count = self.count;
         self.drop_next = self.control_law(parameters, now);

@@ -42,8 +42,8 @@ impl Receiver {
         data.number == self.next && self.ahead.is_empty() && !data.cwr
     }
 
-    /// Returns whether the ACK of a data segment is processed: not that of a segment which is too old
-    /// or out of the window (`tcp_input.c::tcp_validate_incoming`).
+    /// Returns whether the ACK of a data segment is processed: not if the segment is too old
+    /// or outside of the window (`tcp_input.c::tcp_validate_incoming`).
     #[cold]
     pub const fn accepts_ack_of(&self, data: &Data) -> bool {
         data.tsval_ms + PAWS_WINDOW_MS >= self.echo_ms

@@ -45,7 +45,7 @@ impl Sender {
         self.process(now, ack, false, out)
     }
 
-    /// Processes the ACK of a data segment. Lost data is sent again, but new data only by
+    /// Processes the ACK of a data segment. Lost data is retransmitted, but new data is sent only by
     /// [`write_after_data`](Self::write_after_data). Returns the state to record.
     #[cold]
     pub fn on_ack_with_data(

@@ -90,7 +90,7 @@ class FlowResolver:
         file, links, report, positions = self.file, self.links, self.report, self.positions
         flow, path = file.flows[index], ("flows", index)
         check_route(file, flow, path, links, report)
-        own = self._own_parts(index)
+        own = self._independent_parts(index)
         there, back = route(flow, links)
         later = [
             (_rtt_with(rtt or 0, (there, back), changed), changed[0])
@@ -113,7 +113,7 @@ class FlowResolver:
         if isinstance(flow.source, Tunnel):
             spec["source"] = tunnel_source(flow, flow.source, bdp)
         names = [(link.name, positions[link.name]) for link in there]
-        _set_given(
+        _set_optional_keys(
             spec,
             routes=route_specs(file, index, links, positions, report),
             quic=quic,
@@ -122,20 +122,20 @@ class FlowResolver:
         )
         return cast("FlowSpec", spec)
 
-    def _own_parts(self, index: int) -> dict[str, Any]:
+    def _independent_parts(self, index: int) -> dict[str, Any]:
         """Return the parts of a flow that depend neither on links nor on other flows."""
         flow, duration_ns = self.file.flows[index], self.file.duration
         if ":" in flow.controller.name:
             # Foreign code, which is admitted and asked for its needs in each condition.
-            return self._resolved_own_parts(index)
+            return self._resolve_independent_parts(index)
         return self.cache.once(
             ("flow", index, id(flow), duration_ns),
             self.report,
-            lambda: self._resolved_own_parts(index),
+            lambda: self._resolve_independent_parts(index),
             keep=flow,
         )
 
-    def _resolved_own_parts(self, index: int) -> dict[str, Any]:
+    def _resolve_independent_parts(self, index: int) -> dict[str, Any]:
         flow, path = self.file.flows[index], ("flows", index)
         registry, report, folder = self.registry, self.report, self.folder
         _check_times(self.file, flow, path, report)
@@ -165,7 +165,7 @@ class FlowResolver:
         }
         if not isinstance(flow.source, Tunnel):
             own["source"] = source_spec(flow, path, folder, report)
-        _set_given(
+        _set_optional_keys(
             own,
             sender_host=flow.sender_host,
             dscp=flow.dscp or None,
@@ -242,7 +242,7 @@ class FlowResolver:
         return row is not None and row.needs_ecn
 
 
-def _set_given(spec: dict[str, Any], **optional: object) -> None:
+def _set_optional_keys(spec: dict[str, Any], **optional: object) -> None:
     """Set keys that are absent without a value."""
     spec.update((key, value) for key, value in optional.items() if value is not None)
 

@@ -31,7 +31,7 @@ def exact_key(value: Any) -> bytes | None:
 class PartsCache:
     """Parts that were resolved without a problem, by everything on which they depend.
 
-    A part is shared by all conditions that have it, so nobody may change it.
+    A part is shared by all conditions that have it, so no caller may change it.
     """
 
     def __init__(self) -> None:

@@ -247,7 +247,7 @@ def _segment(folder: Path, manifest: Mapping[str, Any]) -> Segment:
     rows = range(count, count + 1)
     found = parquet_files.lists(folder / f"{RUNS}.parquet", sorted(_COLUMNS), rows=rows)
     runs = found["run"]
-    # One pair for all runs: a column is a list with a text of its own in each row.
+    # One pair for all runs: each row of a column is a separate text.
     made_by: list[tuple[str, str]] = []
     known: dict[tuple[str, str], tuple[str, str]] = {}
     for pair in zip(found["backend"], found["backend_version"], strict=True):

@@ -134,7 +134,7 @@ class Segments:
                 if all(self._is_there(*place) for place in places.values()):
                     break
                 self._forget()
-            # The names of the segments, so that those of the places need no memory.
+            # The names in the segments, so that equal names of the places need no memory.
             return {
                 self._verified[at].runs[row]: SegmentRun(self, self._verified[at], row)
                 for _, at, row, _ in places.values()
