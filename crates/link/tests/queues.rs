@@ -71,6 +71,10 @@ fn the_parameters_of_these_tests_make_every_discipline_act() {
                     queue.enqueue(now, packet, &mut count);
                 }
                 queue.dequeue(now, &mut count);
+                // PIE marks only while its probability is low, so the overload must not be large.
+                if n % 8 != 0 {
+                    queue.dequeue(now, &mut count);
+                }
             }
             // Occupancy drop knows no marks, and a step nothing else.
             assert_eq!(count.0 > 0, kind != "step_mark", "early drops of queue {kind}");
