@@ -137,7 +137,15 @@ class FinishedRuns:
         return self._by_condition.get(condition, [])
 
     def seeds_of(self, condition: int) -> tuple[int, ...]:
-        """Seeds of the finished runs of a condition, given by its position."""
+        """Return the seeds of the finished runs of a condition, given by its position.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/first.toml", store=False)
+        >>> len(results.seeds_of(0)) == len(results.runs_of(0))
+        True
+        """
         if condition not in self._seeds:
             self._seeds[condition] = tuple(result.seed for result in self.runs_of(condition))
         return self._seeds[condition]

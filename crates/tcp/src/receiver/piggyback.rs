@@ -36,14 +36,14 @@ impl Receiver {
     }
 
     /// Returns whether header prediction expects a data segment: nothing is missing before it
-    /// (`tcp.h::tcp_fast_path_check`).
+    /// (`tcp_input.c::tcp_rcv_established`).
     #[cold]
     pub fn predicts(&self, data: &Data) -> bool {
         data.number == self.next && self.ahead.is_empty() && !data.cwr
     }
 
     /// Returns whether the ACK of a data segment is processed: not if the segment is too old
-    /// or outside of the window (`tcp_input.c::tcp_validate_incoming`).
+    /// or outside of the window (`tcp_input.c::tcp_rcv_established`).
     #[cold]
     pub const fn accepts_ack_of(&self, data: &Data) -> bool {
         data.tsval_ms + PAWS_WINDOW_MS >= self.echo_ms

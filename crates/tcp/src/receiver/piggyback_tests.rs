@@ -68,7 +68,7 @@ fn header_prediction_expects_the_next_segment_while_nothing_is_missing() {
     assert!(receiver.predicts(&at(next + 2)));
 }
 
-/// `tcp_input.c::tcp_validate_incoming` drops the segment with its ACK.
+/// `tcp_input.c::tcp_rcv_established` drops the segment with its ACK.
 #[test]
 fn the_ack_of_a_segment_outside_of_the_window_is_not_processed() {
     let (receiver, next) = settled();

@@ -58,7 +58,7 @@ impl Sender {
     }
 
     /// Sends new data after a data segment and its ACK were processed
-    /// (`tcp_input.c::tcp_data_snd_check`).
+    /// (`tcp_input.c::tcp_rcv_established`).
     #[cold]
     pub fn write_after_data(&mut self, now: Time, out: &mut impl SegmentSink) {
         self.write(now, out);
@@ -88,6 +88,7 @@ impl Sender {
         has_data: bool,
         out: &mut impl SegmentSink,
     ) -> Option<AckOutcome> {
+        // Long: the steps of `tcp_input.c::tcp_ack` in its order.
         if self.connection != Connection::Established || ack.number > self.board.next() {
             return None;
         }

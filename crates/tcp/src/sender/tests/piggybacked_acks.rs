@@ -22,7 +22,7 @@ fn blocks_of_a_data_segment_show_losses() {
     assert!(script.numbers().contains(&0), "retransmitted");
 }
 
-/// Lost data are sent by `tcp_input.c::tcp_ack`, new data by `tcp_input.c::tcp_data_snd_check`.
+/// Lost data are sent by `tcp_input.c::tcp_ack`, new data later by `tcp_input.c::tcp_rcv_established`.
 #[test]
 fn new_data_leave_after_the_data_of_the_segment() {
     let mut script = with_ten_outstanding();
