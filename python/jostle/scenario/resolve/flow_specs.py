@@ -90,7 +90,7 @@ class FlowResolver:
         file, links, report, positions = self.file, self.links, self.report, self.positions
         flow, path = file.flows[index], ("flows", index)
         check_route(file, flow, path, links, report)
-        own = self._independent_parts(index)
+        own = self._endpoint_spec(index)
         there, back = route(flow, links)
         later = [
             (_rtt_with(rtt or 0, (there, back), changed), changed[0])
@@ -122,20 +122,20 @@ class FlowResolver:
         )
         return cast("FlowSpec", spec)
 
-    def _independent_parts(self, index: int) -> dict[str, Any]:
+    def _endpoint_spec(self, index: int) -> dict[str, Any]:
         """Return the parts of a flow that depend neither on links nor on other flows."""
         flow, duration_ns = self.file.flows[index], self.file.duration
         if ":" in flow.controller.name:
             # Foreign code, which is admitted and asked for its needs in each condition.
-            return self._resolve_independent_parts(index)
+            return self._resolve_endpoint_spec(index)
         return self.cache.once(
             ("flow", index, id(flow), duration_ns),
             self.report,
-            lambda: self._resolve_independent_parts(index),
+            lambda: self._resolve_endpoint_spec(index),
             keep=flow,
         )
 
-    def _resolve_independent_parts(self, index: int) -> dict[str, Any]:
+    def _resolve_endpoint_spec(self, index: int) -> dict[str, Any]:
         flow, path = self.file.flows[index], ("flows", index)
         registry, report, folder = self.registry, self.report, self.folder
         _check_times(self.file, flow, path, report)

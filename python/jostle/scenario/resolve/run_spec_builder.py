@@ -32,20 +32,14 @@ from jostle.scenario.resolve.links import (
     topology,
 )
 from jostle.scenario.resolve.parts_cache import PartsCache
-from jostle.scenario.resolve.proxies import (
-    connection_names,
-    with_first,
-    with_proxies,
-)
+from jostle.scenario.resolve.proxies import connection_names, with_first, with_proxies
 from jostle.scenario.resolve.queue_classes import assign_flows
 from jostle.scenario.resolve.routes import route
 from jostle.scenario.resolve.sampling import check_interval, interval_ns
 from jostle.scenario.resolve.satellite_slots import ReassignmentDraws
 from jostle.scenario.resolve.sources import datagrams
 from jostle.scenario.resolve.trace_files import TraceFiles
-from jostle.scenario.resolve.transports import (
-    is_quic,
-)
+from jostle.scenario.resolve.transports import is_quic
 from jostle.scenario.resolve.tunnels import Tunnels
 
 __all__ = ["RunSpecTemplate", "resolve"]
