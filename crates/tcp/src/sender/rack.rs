@@ -252,6 +252,26 @@ mod tests {
         assert_eq!(rack.steps, 1);
     }
 
+    /// `tcp_input.c::tcp_check_sack_reordering`: the distance grows only, from 3 to 300 segments.
+    #[test]
+    fn reordering_is_high_above_three_segments() {
+        let mut reordering = Reordering::default();
+        for (low, highest_sacked, degree, seen, high) in [
+            (7, 7, 3, false, false),
+            (8, 7, 3, false, false),
+            (4, 7, 3, true, false),
+            (3, 7, 4, true, true),
+            (6, 7, 4, true, true),
+            (7, 700, 300, true, true),
+        ] {
+            reordering.note(low, highest_sacked);
+            let state = (reordering.degree(), reordering.is_seen(), reordering.is_high());
+            assert_eq!(state, (degree, seen, high), "{low} after {highest_sacked}");
+        }
+        reordering.reset();
+        assert!(reordering.is_seen() && !reordering.is_high(), "after a timeout");
+    }
+
     #[test]
     fn an_undone_recovery_does_not_count() {
         let mut rack = Rack { persist: 14, ..Rack::default() };
