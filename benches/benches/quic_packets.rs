@@ -10,15 +10,26 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jostle_quic::{Congestion, Settings, StackController};
 use jostle_units::{Rate, Span};
 
-/// One second at 100 Mbit/s and 40 ms: about 8,200 data packets and half as many ACKs.
-fn second(congestion: Congestion) -> u64 {
+/// Sends over a link for some time; returns the number of data packets and ACKs.
+fn send(congestion: Congestion, link: Link, span: Span) -> u64 {
     let settings =
         Settings { datagram_bytes: 1472, discover_up_to_bytes: None, ..Settings::default() };
-    let link = Link::new(Rate::from_mbps(100), Span::from_ms(40), 1.0);
     let mut world = World::new(&settings, congestion, link);
     world.start(None);
-    world.run_for(Span::from_secs(1));
+    world.run_for(span);
     world.sent + world.acks
+}
+
+/// One second at 100 Mbit/s and 40 ms: about 8,200 data packets and half as many ACKs.
+fn second(congestion: Congestion) -> u64 {
+    let link = Link::new(Rate::from_mbps(100), Span::from_ms(40), 1.0);
+    send(congestion, link, Span::from_secs(1))
+}
+
+/// A satellite link with up to 15,000 packets in flight: the cost of a long send buffer.
+fn satellite() -> u64 {
+    let link = Link::new(Rate::from_mbps(300), Span::from_ms(600), 1.0);
+    send(ours("cubic"), link, Span::from_secs(10))
 }
 
 fn packets(criterion: &mut Criterion) {
@@ -31,6 +42,8 @@ fn packets(criterion: &mut Criterion) {
     group.bench_function("noq:cubic", |bench| {
         bench.iter(|| second(Congestion::Stack(StackController::Cubic)));
     });
+    group.throughput(Throughput::Elements(satellite()));
+    group.bench_function("cubic_satellite", |bench| bench.iter(satellite));
     group.finish();
 }
 

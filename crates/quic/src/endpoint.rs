@@ -428,15 +428,16 @@ impl QuicEndpoint {
         }
         let live = self.live.as_mut()?;
         if let Some(sending) = &mut self.sending {
-            let sent = {
+            let (sent, acked) = {
                 let mut congestion = sending.congestion.lock();
                 congestion.begin_sending(now);
-                congestion.totals().stream_bytes
+                let totals = congestion.totals();
+                (totals.stream_bytes, totals.acked_bytes)
             };
             if live.established || live.connection.has_0rtt() {
                 let burst = u64::from(self.settings.burst_datagrams);
                 let unsent_max = 2 * burst * u64::from(self.settings.datagram_bytes);
-                sending.writing.pump(&mut live.connection, sent, unsent_max);
+                sending.writing.pump(&mut live.connection, sent, acked, unsent_max);
             }
         }
         let most = NonZeroUsize::new(usize::from(self.settings.burst_datagrams))

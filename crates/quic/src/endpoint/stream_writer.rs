@@ -1,12 +1,17 @@
 //! Sending application and its streams.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use noq_proto::{Connection, Dir, StreamId};
 
 use crate::congestion::WrittenData;
 
-/// Data that are passed to the stack in one call. The contents do not matter.
-static BLOCK: [u8; 1 << 14] = [0; 1 << 14];
+const BLOCK_MIN: u64 = 1 << 14;
+const BLOCK_MAX: u64 = 1 << 20;
+
+/// Data that are passed to the stack. The contents do not matter.
+static ZEROS: LazyLock<Bytes> = LazyLock::new(|| vec![0; BLOCK_MAX as usize].into());
 
 /// Pending data of one stream.
 #[derive(Clone, Copy, Debug)]
@@ -68,14 +73,16 @@ impl StreamWriter {
         discarded
     }
 
-    /// Passes data to the stack until it has `unsent_max` unsent bytes. `sent` is the number of
-    /// bytes that it has sent.
-    pub fn pump(&mut self, connection: &mut Connection, sent: u64, unsent_max: u64) {
+    /// Passes data to the stack until it has `unsent_max` unsent bytes. `sent` and `acked` are the
+    /// numbers of bytes that it has sent and that were acknowledged.
+    pub fn pump(&mut self, connection: &mut Connection, sent: u64, acked: u64, unsent_max: u64) {
+        // For each packet, the stack walks over the blocks that are not acknowledged yet.
+        let block_bytes = (sent.saturating_sub(acked) / 16).clamp(BLOCK_MIN, BLOCK_MAX);
         while self.has_unsent_data() && self.taken < sent + unsent_max {
             let before = self.taken;
             let mut at = 0;
             while at < self.parts.len() {
-                if self.write_block(at, connection) {
+                if self.write_block(at, connection, block_bytes) {
                     self.parts.remove(at);
                 } else {
                     at += 1;
@@ -87,16 +94,16 @@ impl StreamWriter {
         }
     }
 
-    /// Writes a block of a stream. Returns whether the stream is complete.
-    fn write_block(&mut self, at: usize, connection: &mut Connection) -> bool {
+    /// Writes at most `most` bytes of a stream. Returns whether the stream is complete.
+    fn write_block(&mut self, at: usize, connection: &mut Connection, most: u64) -> bool {
         let part = &mut self.parts[at];
         if part.stream.is_none() {
             part.stream = connection.streams().open(Dir::Uni);
         }
         let Some(id) = part.stream else { return false };
         let mut stream = connection.send_stream(id);
-        let bytes = part.left.min(BLOCK.len() as u64);
-        let mut block = [Bytes::from_static(&BLOCK[..bytes as usize])];
+        let bytes = part.left.min(most);
+        let mut block = [ZEROS.slice(..bytes as usize)];
         // Data that flow control blocks are written later, because `pump` runs after every
         // transmission.
         let taken = stream.write_chunks(&mut &mut block[..]).unwrap_or(0) as u64;
