@@ -475,3 +475,30 @@ impl Sender {
         RetransmitAction::Lost
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jostle_congestion::PacketDeliveryState;
+
+    use super::*;
+
+    #[test]
+    fn states_that_contradict_the_scoreboard_are_inconsistent() {
+        let mut board = Scoreboard::default();
+        for _ in 0..3 {
+            board.push(PacketDeliveryState::default(), 1448);
+        }
+        let mut recovery = Recovery { high: 3, ..Recovery::default() };
+        assert!(recovery.is_consistent(&board));
+        recovery.high = 4;
+        assert!(!recovery.is_consistent(&board), "ends after the last segment");
+        recovery.high = 3;
+        recovery.undo.begin(4, 0);
+        assert!(!recovery.is_consistent(&board), "began after the last segment");
+        recovery.undo.begin(3, 0);
+        board.mark_lost(0);
+        assert!(!recovery.is_consistent(&board), "open despite a loss");
+        recovery.state = RecoveryState::Loss;
+        assert!(recovery.is_consistent(&board));
+    }
+}

@@ -158,6 +158,30 @@ fn a_recovery_ends_the_episode_of_the_probe() {
 }
 
 /// The duplicate comes when nothing is outstanding any more.
+/// `tcp_input.c::tcp_any_retrans_done`: Linux does not count the probe as a retransmission in flight,
+/// but notices that the first outstanding segment was sent twice.
+#[test]
+fn the_state_is_disordered_if_only_the_probe_is_outstanding() {
+    let mut script = Script::bulk(10);
+    script.until(ms(80));
+    script.receive(script.ack(7));
+    script.sender.withdraw();
+    script.left();
+    script.until(ms(162));
+    let probe = script.sender.board.next() - 1;
+    assert_eq!(script.numbers(), [probe]);
+    for (number, state) in [
+        (8, RecoveryState::Open),
+        (8, RecoveryState::Open),
+        (probe, RecoveryState::Open),
+        (probe, RecoveryState::Disorder),
+        (probe + 1, RecoveryState::Open),
+    ] {
+        script.receive(script.ack(number));
+        assert_eq!(script.state(), state, "ACK of {number}");
+    }
+}
+
 #[test]
 fn a_needless_probe_costs_nothing() {
     let script = after_a_probe(true);
