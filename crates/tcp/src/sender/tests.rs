@@ -101,6 +101,7 @@ struct Wire {
     /// Packets per burst.
     bursts: Vec<u32>,
     retransmitted: u32,
+    retransmitted_wire_bytes: u64,
     /// Each change of what limits the sender.
     limits: Vec<(Time, SendLimit)>,
     /// What waits in a network card; `None`: there is none.
@@ -119,9 +120,10 @@ impl SegmentSink for Wire {
         self.card_bytes.unwrap_or(0)
     }
 
-    fn note_sent(&mut self, _now: Time, packets: u32, _wire_bytes: u64, retransmission: bool) {
+    fn note_sent(&mut self, _now: Time, packets: u32, wire_bytes: u64, retransmission: bool) {
         if retransmission {
             self.retransmitted += packets;
+            self.retransmitted_wire_bytes += wire_bytes;
         } else {
             self.bursts.push(packets);
         }

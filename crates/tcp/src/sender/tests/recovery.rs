@@ -1,5 +1,7 @@
 //! RACK, PRR, undo, ECN.
 
+use jostle_units::HEADER_BYTES;
+
 use super::*;
 
 /// Twenty packets are out, and 40 ms have passed since.
@@ -21,6 +23,20 @@ fn three_packets_beyond_a_hole_prove_a_loss() {
     assert_eq!(script.state(), RecoveryState::Recovery);
     assert_eq!(script.numbers()[0], 0);
     assert_eq!(script.sender.ssthresh, 10);
+    let (retransmitted, wire_bytes) =
+        (script.wire.retransmitted, script.wire.retransmitted_wire_bytes);
+    assert_eq!((retransmitted, wire_bytes), (1, 1448 + u64::from(HEADER_BYTES)));
+}
+
+/// `tcp_output.c::tcp_xmit_retransmit_queue`: the retransmission of the first outstanding segment
+/// restarts the timer.
+#[test]
+fn the_retransmission_of_the_first_segment_restarts_the_timer() {
+    let mut script = twenty();
+    script.receive(script.sack(0, &[(4, 7)]));
+    assert_eq!(script.numbers()[0], 0);
+    assert_eq!(script.sender.pending, PendingTimer::Retransmission);
+    assert_eq!(script.deadline(), ms(80) + script.sender.rto.span());
 }
 
 /// Fewer than three: RFC 8985 waits for min RTT / 4, Linux for 2 ms more.

@@ -236,6 +236,28 @@ fn a_real_timeout_is_not_undone() {
     assert_eq!(script.numbers()[0], 1, "conventional recovery");
 }
 
+/// RFC 5682 §3.1 step 2.b requires unsent data and a window that permits them: without, the recovery
+/// is conventional.
+#[test]
+fn frto_needs_new_data_within_the_window() {
+    let mut without_data = timed_out();
+    without_data.sender.withdraw();
+    without_data.receive(ambiguous(&without_data, 1));
+
+    let mut full = Script::new(SenderConfig { initial_window: 10, ..OPTIONS }, reno());
+    full.supply(None);
+    full.connect_with(RTT, 11);
+    full.until(ms(402));
+    full.left();
+    assert_eq!(full.sender.board.next(), 11);
+    full.receive(Ack { window: 10, ..ambiguous(&full, 1) });
+
+    for mut script in [without_data, full] {
+        assert!(!script.sender.recovery.frto);
+        assert_eq!(script.numbers(), [1, 2]);
+    }
+}
+
 /// A window update in between is no duplicate ACK and proves nothing.
 #[test]
 fn a_window_update_leaves_frto_alone() {

@@ -98,23 +98,32 @@ fn nothing_is_probed_for_when_the_application_has_nothing_to_send() {
     assert_eq!(script.sender.pending, PendingTimer::None);
 }
 
-/// `tcp_output.c::__tcp_retransmit_skb`: beyond the window only the first segment is sent again.
+/// `tcp_output.c::__tcp_retransmit_skb`: beyond the window only the first segment is retransmitted,
+/// if a start ignored the window. PRR would permit all eight lost segments.
 #[test]
-fn nothing_is_repeated_beyond_the_window() {
-    let mut script = Script::bulk(10);
-    script.left();
-    // As after a start that did not heed the window.
-    script.sender.peer_window.end = 4;
-    script.until(ms(80));
-    script.receive(Ack { window: 4, ..script.sack(0, &[(8, 10)]) });
-    script.until(ms(200));
-    let repeated = script.numbers();
-    assert!(repeated.starts_with(&[0]), "{repeated:?}");
-    assert!(repeated.iter().all(|&number| number < 4), "{repeated:?}");
-    script.sender.peer_window.end = 0;
-    script.until(ms(3_000));
-    let repeated = script.numbers();
-    assert!(!repeated.is_empty() && repeated.iter().all(|&number| number == 0), "{repeated:?}");
+fn nothing_is_retransmitted_beyond_the_window() {
+    for (end, retransmitted) in [(4, range(0, 4)), (1, vec![0]), (0, vec![0]), (20, range(0, 8))] {
+        let mut script = Script::bulk(20);
+        script.sender.withdraw();
+        script.left();
+        script.sender.peer_window.end = end;
+        script.until(ms(80));
+        script.receive(Ack { window: end, ..script.sack(0, &[(8, 20)]) });
+        assert_eq!(script.numbers(), retransmitted, "window of {end}");
+    }
+}
+
+/// A loss probe retransmits the last segment only if it is within the window.
+#[test]
+fn no_loss_probe_is_sent_beyond_the_window() {
+    for (end, probe) in [(10, vec![9]), (9, vec![])] {
+        let mut script = Script::bulk(10);
+        script.sender.withdraw();
+        script.left();
+        script.sender.peer_window.end = end;
+        script.until(ms(122));
+        assert_eq!(script.numbers(), probe, "window of {end}");
+    }
 }
 
 /// The hole before a full window is mended, the buffer is read after the ACK that says so, and that
