@@ -12,6 +12,8 @@ struct Least {
     /// Base RTT, and the one-way delay of the data path.
     rtt_ns: u64,
     one_way_ns: u64,
+    /// Time of the first handshake: one RTT, or 0 with 0-RTT.
+    handshake_ns: u64,
     /// Service of the slowest link; `None` if its rate or the flow's route varies.
     service: Option<ConstantService>,
     mtu_bytes: u32,
@@ -27,8 +29,10 @@ impl Least {
         };
         let one_way_ns = delay_ns(&flow.path);
         let crossed: Option<Vec<_>> = flow.path.iter().map(|link| services[link.index()]).collect();
+        let rtt_ns = one_way_ns + delay_ns(&flow.reverse_path) + flow.base_delay_ns;
         Self {
-            rtt_ns: one_way_ns + delay_ns(&flow.reverse_path) + flow.base_delay_ns,
+            rtt_ns,
+            handshake_ns: if flow.skips_handshake() { 0 } else { rtt_ns },
             one_way_ns,
             service: crossed
                 .filter(|_| flow.routes.is_empty())
@@ -44,7 +48,7 @@ impl Least {
     fn completion_time_s(&self, bytes: u64, first: bool) -> Option<f64> {
         let wire_bytes = wire_bytes(bytes, self.mtu_bytes) as f64;
         let sending_s = self.service?.shortest_time_s(wire_bytes);
-        let handshake_ns = if first { self.rtt_ns } else { 0 };
+        let handshake_ns = if first { self.handshake_ns } else { 0 };
         let way_ns = if self.is_asked { self.one_way_ns } else { self.rtt_ns };
         Some(sending_s + seconds(handshake_ns + way_ns))
     }

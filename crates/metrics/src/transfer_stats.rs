@@ -151,6 +151,8 @@ pub struct IdealTransfer {
     pub sending_s: f64,
     /// Base RTT d.
     pub rtt_s: f64,
+    /// Time of the handshake: d, or 0 with 0-RTT.
+    pub handshake_s: f64,
 }
 
 impl IdealTransfer {
@@ -175,18 +177,21 @@ impl IdealTransfer {
                 return None;
             }
             delay_ns += flow.base_delay_ns;
+            for link in &flow.path {
+                sending_s = sending_s.max(services[link.index()]?.shortest_time_s(bytes));
+            }
             for link in flow.path.iter().chain(&flow.reverse_path) {
-                let link = link.index();
-                sending_s = sending_s.max(services[link]?.shortest_time_s(bytes));
-                delay_ns += spec.links[link].delay.steps.first()?.delay_ns;
+                delay_ns += spec.links[link.index()].delay.steps.first()?.delay_ns;
             }
         }
-        Some(Self { sending_s, rtt_s: delay_ns as f64 / 1e9 })
+        let rtt_s = delay_ns as f64 / 1e9;
+        let handshake_s = if spec.flows[flow].skips_handshake() { 0.0 } else { rtt_s };
+        Some(Self { sending_s, rtt_s, handshake_s })
     }
 
-    /// Returns the minimum time from the client's SYN to the last byte: one and a half RTTs until
-    /// the request has arrived, half an RTT for the last byte (Guo and Lee, IEEE Access 2020).
+    /// Returns the minimum time from the client's SYN to the last byte: the handshake, half an RTT
+    /// until the request has arrived, half an RTT for the last byte (Guo and Lee, IEEE Access 2020).
     pub(crate) fn completion_time_s(&self) -> f64 {
-        1.5 * self.rtt_s + self.sending_s + 0.5 * self.rtt_s
+        self.handshake_s + 0.5 * self.rtt_s + self.sending_s + 0.5 * self.rtt_s
     }
 }

@@ -2,7 +2,9 @@
 
 use jostle_units::{HEADER_BYTES, RandomStream, Span, Time, mss_of};
 
-use crate::{ArrivalsSpec, FlowRandomStreams, FlowSpec, Quantity, RunSpec, SourceSpec};
+use crate::{
+    ArrivalsSpec, FlowRandomStreams, FlowSpec, Quantity, QuicHandshake, RunSpec, SourceSpec,
+};
 
 /// Number of quantiles over which the header overhead is averaged. It is a bounded fraction of a
 /// size, so that steps of a ten-thousandth are accurate enough.
@@ -55,6 +57,11 @@ impl Arrivals {
 }
 
 impl FlowSpec {
+    /// Returns whether data follow without waiting for a handshake (QUIC's 0-RTT).
+    pub fn skips_handshake(&self) -> bool {
+        self.quic.as_ref().is_some_and(|quic| quic.handshake == QuicHandshake::ZeroRtt)
+    }
+
     /// Returns whether the flow has many connections, which open and close during the run.
     pub const fn is_many(&self) -> bool {
         self.arrivals.is_some() || matches!(self.source, SourceSpec::Web(_))

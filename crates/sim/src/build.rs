@@ -307,7 +307,8 @@ fn quic_settings(spec: &FlowSpec, run: &RunSpec, has_messages: bool) -> Result<S
         streams: if has_messages { 1 } else { quic.streams },
         stream_window_bytes: quic.stream_receive_window_bytes,
         connection_window_bytes: spec.receive_window_bytes,
-        send_buffer_bytes: spec.receive_window_bytes,
+        // As for TCP, the receive window limits a flow and not the send buffer.
+        send_buffer_bytes: spec.receive_window_bytes.max(default.send_buffer_bytes),
         slow_reader: spec.reader.is_some(),
         timers: host_timers(spec),
         handshake: match quic.handshake {

@@ -10,17 +10,42 @@ use jostle_units::Time;
 use crate::packet::{Body, Datagram};
 use crate::transport::{EndpointContext, Endpoints, FlowStatus};
 
-/// Sender of CBR datagrams. The receiver has no state.
+/// Numbers of the datagrams that a receiver has, to recognise duplicates.
+#[derive(Debug, Default)]
+struct ReceivedNumbers {
+    bits: Vec<u64>,
+}
+
+impl ReceivedNumbers {
+    /// Adds `number`. Returns whether it is new.
+    fn insert(&mut self, number: u32) -> bool {
+        let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
+        if word >= self.bits.len() {
+            self.bits.resize(word + 1, 0);
+        }
+        let is_new = self.bits[word] & bit == 0;
+        self.bits[word] |= bit;
+        is_new
+    }
+}
+
+/// Sender and receiver of CBR datagrams.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
     payload: u16,
     cadence: SendSchedule,
     next: u32,
+    received: ReceivedNumbers,
 }
 
 impl Datagrams {
     pub fn new(spec: &CbrSpec) -> Self {
-        Self { payload: spec.bytes as u16, cadence: SendSchedule::new(spec), next: 0 }
+        Self {
+            payload: spec.bytes as u16,
+            cadence: SendSchedule::new(spec),
+            next: 0,
+            received: ReceivedNumbers::default(),
+        }
     }
 }
 
@@ -58,6 +83,11 @@ impl Endpoints for Datagrams {
         _part: bool,
         host: &mut EndpointContext<'_, S>,
     ) {
+        // The application discards duplicates, so that they do not hide lost datagrams.
+        if !self.received.insert(datagram.number) {
+            host.sink.received(host.now, host.connection, wire_bytes);
+            return;
+        }
         host.received(wire_bytes, &datagram.trip);
         let delay = host.now.since(datagram.trip.departure_time());
         host.sink.datagram_received(host.now, host.connection, datagram.number, delay);
@@ -75,5 +105,20 @@ impl Endpoints for Datagrams {
 
     fn state(&self) -> FlowState {
         FlowState::DATAGRAMS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_new_once() {
+        let mut received = ReceivedNumbers::default();
+        for (number, is_new) in
+            [(0, true), (64, true), (0, false), (63, true), (64, false), (1, true)]
+        {
+            assert_eq!(received.insert(number), is_new, "{number}");
+        }
     }
 }

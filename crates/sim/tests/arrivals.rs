@@ -3,8 +3,8 @@
 use crate::common::*;
 use jostle_metrics::{RunRecord, TransferTable};
 use jostle_run_spec::{
-    ArrivalsSpec, Distribution, DistributionKind, FlowSpec, LinkSpec, Quantity, SourceSpec,
-    TraceLevel,
+    ArrivalsSpec, Distribution, DistributionKind, FlowSpec, LinkSpec, Quantity, QuicHandshake,
+    SourceSpec, TraceLevel,
 };
 use jostle_units::LinkId;
 
@@ -158,4 +158,48 @@ fn over_quic_they_come_and_go_as_well() {
     let table = transfers(&record);
     assert!(table.start_s.len() > 20);
     assert!(table.completion_time_s.iter().all(|it| !it.is_nan()), "{:?}", table.completion_time_s);
+}
+
+/// RFC 9001 §4.6: with 0-RTT, no handshake precedes the data. Nor does it in the least time.
+#[test]
+fn the_least_time_with_0rtt_has_no_handshake() {
+    for (handshake, round_trips) in [(QuicHandshake::OneRtt, 2.0), (QuicHandshake::ZeroRtt, 1.0)] {
+        let arrivals = ArrivalsSpec::Listed { at_ns: vec![0, S], bytes: None };
+        let mut many = over_quic(short(40 * MS, 5_000.into(), arrivals));
+        let mut one = over_quic(FlowSpec {
+            source: SourceSpec::Fixed { bytes: 5_000.into() },
+            start_ns: 2 * S,
+            ..flow("one", "cubic", 40 * MS)
+        });
+        for flow in [&mut many, &mut one] {
+            flow.quic.as_mut().unwrap().handshake = handshake;
+        }
+        let record = record(&run(4 * S, vec![link("wide", 100 * MBPS, 1 << 20)], vec![many, one]));
+        let table = transfers(&record);
+        // The last ACK may be delayed by 25 ms (RFC 9000 §18.2, max_ack_delay).
+        let times_s = 0.04 * round_trips..0.04 * round_trips + 0.028;
+        let shares = 1.0..times_s.end / times_s.start;
+        for (slowdown, time_s) in table.slowdown.iter().zip(&table.completion_time_s) {
+            assert!(shares.contains(slowdown), "{handshake:?}: {slowdown}");
+            assert!(times_s.contains(time_s), "{handshake:?}: {time_s} s");
+        }
+        let efficiency = record.summary.flows[1].efficiency.unwrap();
+        assert!(efficiency < 1.0 && shares.contains(&(1.0 / efficiency)), "{efficiency}");
+    }
+}
+
+/// The efficiency relates to the capacity of the data path, not to that of the ACKs.
+#[test]
+fn the_rate_of_the_ack_path_does_not_raise_the_efficiency() {
+    let efficiency = |ack_rate_bps| {
+        let one = FlowSpec {
+            source: SourceSpec::Fixed { bytes: 500_000.into() },
+            reverse_path: vec![LinkId(1)],
+            ..flow("one", "cubic", 80 * MS)
+        };
+        let links = vec![link("down", 10 * MBPS, 1 << 20), link("up", ack_rate_bps, 1 << 20)];
+        measure(&run(10 * S, links, vec![one])).flows[0].efficiency.unwrap()
+    };
+    let (fast, slow) = (efficiency(100 * MBPS), efficiency(MBPS));
+    assert!(fast < 0.9 && slow <= fast, "{fast}, {slow}");
 }

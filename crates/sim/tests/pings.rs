@@ -2,8 +2,11 @@
 
 use crate::common::*;
 use jostle_link::DropReason;
-use jostle_metrics::{EventSink, Pings, Summary};
-use jostle_run_spec::{FlowSpec, JitterSpec, OutageSpec, Quantile, SourceSpec, Transport};
+use jostle_metrics::{EventSink, FlowPhase, Pings, Summary};
+use jostle_run_spec::{
+    CbrSpec, FaultsSpec, FlowSpec, JitterSpec, OccurrenceSpec, OutageSpec, Quantile, RateStep,
+    SourceSpec, Transport,
+};
 use jostle_units::{ConnectionId, FlowId, LinkId, Span, Time};
 use proptest::prelude::*;
 
@@ -27,6 +30,34 @@ fn pings_of(summary: &Summary, flow: usize) -> &Pings {
 fn losses(pings: &Pings) -> (u64, u64) {
     let all = pings.losses_by_length.iter();
     (all.clone().map(|(length, count)| length * count).sum(), all.map(|(_, count)| count).sum())
+}
+
+/// A receiver discards duplicates: they are no goodput and do not hide lost datagrams.
+#[test]
+fn duplicates_do_not_hide_lost_datagrams() {
+    let overall = |duplicate| {
+        let occurrence = |probability| OccurrenceSpec { probability, correlation: 0.0 };
+        let mut line = link("line", 8 * MBPS, 50_000);
+        line.faults = Some(FaultsSpec {
+            duplicate: Some(occurrence(duplicate)),
+            corrupt: Some(occurrence(0.1)),
+            reorder: None,
+            packets: Vec::new(),
+        });
+        let steps = vec![RateStep { at_ns: 0, rate_bps: MBPS }];
+        let source = SourceSpec::Cbr(CbrSpec { bytes: 478, steps, voice: None });
+        let calls = FlowSpec { source, ..pings("call", 40 * MS, S) };
+        let summary = measure(&run(10 * S, vec![line], vec![calls]));
+        summary.flows[0].phases.get("overall").unwrap().clone()
+    };
+    let (without, with) = (overall(0.0), overall(0.3));
+    // Copies replace some lost originals.
+    assert!((0.05..0.09).contains(&with.lost_share.unwrap()), "{:?}", with.lost_share);
+    assert!((0.09..0.12).contains(&without.lost_share.unwrap()), "{:?}", without.lost_share);
+    let sent_bps = |phase: &FlowPhase| phase.goodput_bps / (1.0 - phase.lost_share.unwrap());
+    let ratio = sent_bps(&with) / sent_bps(&without);
+    assert!((ratio - 1.0).abs() < 0.002, "{ratio}");
+    assert!(with.throughput_bps > 1.2 * without.throughput_bps);
 }
 
 #[test]

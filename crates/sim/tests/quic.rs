@@ -304,3 +304,19 @@ fn what_is_lost_is_sent_again() {
     let again = overall.retransmitted_packets.unwrap();
     assert!(again > 20 && again < 2 * ledger.dropped_packets(), "{again}");
 }
+
+/// The receive window of a connection limits it as that of its stream does.
+#[test]
+fn a_small_receive_window_is_no_small_send_buffer() {
+    for (connection_bytes, stream_bytes) in [(200_000, 200_000), (1 << 25, 200_000)] {
+        let mut one = over_quic(FlowSpec {
+            receive_window_bytes: connection_bytes,
+            ..flow("one", "cubic", 40 * MS)
+        });
+        one.quic.as_mut().unwrap().stream_receive_window_bytes = stream_bytes;
+        let summary = measure(&run(5 * S, vec![link("wide", 100 * MBPS, 1 << 20)], vec![one]));
+        let overall = summary.flows[0].phases.get("overall").unwrap();
+        assert_eq!(overall.send_buffer_limited, Some(0.0), "{connection_bytes} bytes");
+        assert!(overall.receive_window_limited.unwrap() > 0.5, "{connection_bytes} bytes");
+    }
+}

@@ -64,7 +64,7 @@ arrived! {
         "Payload of all transfers that began ÷ the length of the run; the part that was delivered is the goodput.",
         |all| Some(all.classes[ALL].bytes as f64 * 8.0 / all.duration_s);
     slowdown_mean, "slowdown", "mean slowdown", NUMBER,
-        "Mean over the transfers that were over of completion time ÷ what it would be on an empty path: the handshake, all packets with their headers at the rate of the slowest link, the propagation delay, and, except for responses, the propagation delay of the last ACK.",
+        "Mean over the transfers that were over of completion time ÷ what it would be on an empty path: the handshake (none with 0-RTT), all packets with their headers at the rate of the slowest link, the propagation delay, and, except for responses, the propagation delay of the last ACK.",
         |all| slowdown(&all.classes[ALL]);
     slowdown_p50, "slowdown_p50", "median slowdown", NUMBER,
         "Median of the slowdown of transfers; one that was not over counts as longer than all others.",

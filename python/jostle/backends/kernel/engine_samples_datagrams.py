@@ -52,9 +52,11 @@ def datagram_samples(
     came = np.frombuffer(
         _complete_records(left.with_suffix(".came"), ARRIVAL.size), np.dtype(_ARRIVAL)
     )
-    delays_ns = came["came_ns"] - came["sent_ns"]
+    _, first = np.unique(came["number"], return_index=True)
+    new = came[np.sort(first)]  # Without duplicates, which the application discards.
     sent_packets = np.searchsorted(sent, time_ns, side="right").astype(float)
     received = np.searchsorted(came["came_ns"], time_ns, side="right").astype(float)
+    delivered = np.searchsorted(new["came_ns"], time_ns, side="right").astype(float)
     unknown = np.full(len(time_ns), np.nan)
     waiting: NDArray[Any] = np.zeros(len(time_ns))
     per_datagram: dict[str, Any] = {}
@@ -68,13 +70,14 @@ def datagram_samples(
         waiting = source["bytes"] * (sent_packets - settled)
         per_datagram["pings_ns"] = pings
     else:
+        delays_ns = new["came_ns"] - new["sent_ns"]
         per_datagram["datagrams_ns"] = list(
-            zip(came["came_ns"].tolist(), came["number"].tolist(), delays_ns.tolist(), strict=True)
+            zip(new["came_ns"].tolist(), new["number"].tolist(), delays_ns.tolist(), strict=True)
         )
     return {
         "sent_bytes": frame_bytes * sent_packets,
         "received_bytes": frame_bytes * received,
-        "delivered_bytes": source["bytes"] * received,
+        "delivered_bytes": source["bytes"] * delivered,
         "sent_packets": sent_packets,
         "retransmitted_packets": np.zeros(len(time_ns)),
         "rtt_s": unknown,
