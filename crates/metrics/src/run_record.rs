@@ -195,8 +195,8 @@ impl FlowIdentity {
         time_s.filter(|_| self.responds)
     }
 
-    /// Returns whether the flow counts in shares. Pings, later proxy legs and tunnels, which
-    /// carry the data of the flows inside, do not.
+    /// Returns whether the flow counts in shares. Pings and constant bit rates, later proxy legs,
+    /// and tunnels, which carry the data of the flows inside, do not.
     pub(crate) fn competes(&self) -> bool {
         self.transport != Transport::Udp && !self.is_relay && !self.is_tunnel
     }

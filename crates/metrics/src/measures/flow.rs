@@ -138,8 +138,9 @@ super::definition::measures! {
     |flow, _| ratio(bits_per_s(flow.received_bytes, flow.length_ns), flow.segment_rtt_mean_s?);
 
     /// Throughput ÷ throughput of all competing flows: those whose data cross a common link, directly
-    /// or through other flows. A flow in the opposite direction does not count. Pings have no share
-    /// and do not reduce the share of other flows, because their rate is fixed.
+    /// or through other flows. A flow in the opposite direction does not count. Flows of datagrams
+    /// (pings, constant bit rate) have no share and do not reduce the share of other flows, because
+    /// their rate is fixed.
     share: Option<f64>, "share", "share", PERCENT, any;
     |flow, all| {
         let own_bps = bits_per_s(flow.received_bytes, flow.length_ns);
@@ -147,7 +148,7 @@ super::definition::measures! {
     };
 
     /// Throughput minus the throughput of all other flows that compete for its links (see `share`)
-    /// together, without pings.
+    /// together, without flows of datagrams.
     lead_bps: f64, "lead", "throughput lead", RATE, any;
     |flow, all| {
         let own_bps = bits_per_s(flow.received_bytes, flow.length_ns);

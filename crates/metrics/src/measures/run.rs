@@ -13,8 +13,8 @@ super::definition::measures! {
 
     /// Jain's index of the throughputs of all flows that were active during part of the phase,
     /// between their start and their stop or completion. 1 if all throughputs are equal, 1/n if one
-    /// of n flows gets everything; absent if no flow gets anything. Pings do not count, because
-    /// their rate is fixed.
+    /// of n flows gets everything; absent if no flow gets anything. Flows of datagrams
+    /// (pings, constant bit rate) do not count, because their rate is fixed.
     jain: Option<f64>, "jain", "Jain's index", NUMBER, any;
     |all, _| {
         let shares = all.competitors().map(|flow| bits_per_s(flow.received_bytes, flow.length_ns));
@@ -27,10 +27,10 @@ super::definition::measures! {
     starvation: Option<f64>, "starvation", "largest ÷ smallest goodput", NUMBER, any;
     |all, _| starvation(all);
 
-    /// Time since the beginning of the run after which every flow, except pings, has a throughput
-    /// within 25 % of the mean of all in each second for 5 s; absent if that never happens. It does
-    /// not depend on the sampling interval. Over another time window than a phase it is computed
-    /// from the series; if the sampling interval exceeds 1 s, from its intervals.
+    /// Time since the beginning of the run after which every flow, except those of datagrams, has a
+    /// throughput within 25 % of the mean of all in each second for 5 s; absent if that never
+    /// happens. It does not depend on the sampling interval. Over another time window than a phase
+    /// it is computed from the series; if the sampling interval exceeds 1 s, from its intervals.
     convergence_time_s: Option<f64>, "convergence_time", "convergence time", TIME, any;
     |all, _| all.fair_bins.first_that_last(HOLD_S);
 }
@@ -40,7 +40,7 @@ super::definition::measures! {
     Totals, rows TOTALS, Run in Totals;
     of IntervalStats, at |all, _| all;
 
-    /// Throughput of all flows together, without pings.
+    /// Throughput of all flows together, without flows of datagrams.
     total_throughput_bps: f64, "total_throughput", "total throughput", RATE, any;
     |all, _| Some(all.throughput_bps());
 
@@ -49,7 +49,7 @@ super::definition::measures! {
         any;
     |all, _| known(all.flows.iter().map(|flow| flow.retransmitted_packets).sum());
 
-    /// Mean of the flows' mean RTTs, without pings.
+    /// Mean of the flows' mean RTTs, without flows of datagrams.
     rtt_of_flows_s: Option<f64>, "mean_rtt", "mean RTT, all flows", ROUND_TRIP, any;
     |all, _| {
         let rtts_s = all.flows.iter().filter(|flow| flow.counts_for_share).filter_map(|flow| flow.rtt_mean_s);
