@@ -162,6 +162,16 @@ class FinishedRuns:
         """
         return RunCount(len(self.runs_of(condition)), self._errors.get(condition, ()))
 
+    def _all_identical(self, condition: int) -> bool:
+        """Return whether runs of a condition with several seeds have equal summaries."""
+        runs = self.runs_of(condition)
+        if len(set(self.seeds_of(condition))) < 2:
+            return False
+        # Summaries that differ in a column need not be read.
+        if self.columns and self.columns.differ(condition, len(runs)):
+            return False
+        return all(_have_equal_summaries(result.run, runs[0].run) for result in runs[1:])
+
     @property
     def run_counts(self) -> RunCount:
         """Return how many runs of all conditions finished, and why the others failed."""
@@ -413,7 +423,7 @@ class FinishedRuns:
         return len(self.results)
 
 
-def have_equal_summaries(run: Run, other: Run) -> bool:
+def _have_equal_summaries(run: Run, other: Run) -> bool:
     """Return whether two runs have the same measures; texts of stored ones are not decoded."""
     texts = [getattr(one, "summary_text", None) for one in (run, other)]
     return run.summary == other.summary if None in texts else texts[0] == texts[1]

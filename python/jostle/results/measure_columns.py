@@ -31,6 +31,8 @@ _LEAST_FLOWS: Final = 2_000
 of Polars."""
 _MOST_BYTES: Final = 300_000_000
 """Size from which the columns that are kept make room for the next ones."""
+_ROWS_AT_ONCE: Final = 100_000
+"""Rows of segments from which they are assigned to runs, in less time than one by one."""
 
 
 _HEADS: Final = ("run", "scope", "name", "phase")
@@ -91,6 +93,7 @@ class MeasureColumns:
         self._phases: list[frozenset[str]] = []
         known: dict[object, int] = {}
         alike: list[int] = []
+        counts: list[int] = []
         first_of_each: list[int] = []
         for condition in range(len(results.conditions)):
             runs = results.runs_of(condition)
@@ -105,18 +108,29 @@ class MeasureColumns:
                 first_of_each.append(condition)
             self._first[condition] = len(self._runs)
             self._runs += runs
-            alike += [number] * len(runs)
-        self._alike: Ints = np.array(alike, np.int64)
+            alike.append(number)
+            counts.append(len(runs))
+        self._alike: Ints = np.repeat(np.array(alike, np.int64), counts)
         self._begins: dict[str, Ints] = {}
         self._sizes: dict[str, int] = {}
+        ends: dict[tuple[int, ...], tuple[Ints, int]] = {}
         for scope in self._names[0]:
-            sizes = np.array([len(names[scope]) for names in self._names])[self._alike]
-            ends = np.cumsum(sizes)
-            self._begins[scope], self._sizes[scope] = ends - sizes, int(ends[-1])
-        every = {group.kind for first in first_of_each for group in results.flow_groups(first)}
-        self._together = [(m.scope, m.key) for m in shown_together(every)]
-        self._phase = ""
-        self._columns: dict[tuple[str, str], Floats] = {}
+            # Runs mostly have as many groups as flows, and scopes share the array.
+            sizes = tuple(len(names[scope]) for names in self._names)
+            if sizes not in ends:
+                of_runs = np.array(sizes)[self._alike]
+                total = np.cumsum(of_runs)
+                ends[sizes] = total - of_runs, int(total[-1])
+            self._begins[scope], self._sizes[scope] = ends[sizes]
+        groups = [group for first in first_of_each for group in results.flow_groups(first)]
+        several = any(len(group.members) > 1 for group in groups)
+        # The group of a single flow has the flow's measures.
+        self._together = [
+            (m.scope, m.key)
+            for m in shown_together({group.kind for group in groups})
+            if m.scope != "group" or several
+        ]
+        self._columns: dict[tuple[str, str, str], Floats] = {}
 
     def has(self, scope: str, condition: int, name: str) -> bool:
         """Return whether the runs of a condition have a flow, group or link of a name."""
@@ -135,86 +149,113 @@ class MeasureColumns:
         StoreError
             When a table cannot be read, or does not have the measures of a run.
         """
-        column = self._column(wanted, phase)
         known = self._names_at(condition)[wanted.scope]
-        begin = self._begins[wanted.scope][self._first[condition]]
-        block = column[begin : begin + runs * len(known)].reshape(runs, len(known))
+        block = self._block(self._column(wanted, phase), wanted.scope, condition, runs)
         places = [known[name] for name in names]
         if len(places) == 1:
             return block[:, places[0] : places[0] + 1]
         return block[:, places]
 
-    def _column(self, wanted: Measure, phase: str) -> Floats:
-        key = wanted.scope, wanted.key
-        if phase != self._phase or sum(one.nbytes for one in self._columns.values()) > _MOST_BYTES:
-            self._phase, self._columns = phase, {}
-            self._entries = self._entries_with(phase)
-        if key not in self._columns:
-            # Opening a table takes longer than reading twenty of its columns.
-            several = dict.fromkeys((key, *self._together))
-            self._load([one for one in several if one not in self._columns])
-        return self._columns[key]
-
-    def _entries_with(self, phase: str) -> Ints:
-        """Return how many entries a run has in a phase, by the number of its names."""
+    def differ(self, condition: int, runs: int) -> bool:
+        """Return whether any measure that has been read differs between runs of a condition."""
         import numpy as np
 
-        sizes = [sum(map(len, names.values())) for names in self._names]
-        there = [phase in phases for phases in self._phases]
-        return np.array([size * is_there for size, is_there in zip(sizes, there, strict=True)])
+        for (_, scope, _), column in self._columns.items():
+            block = self._block(column, scope, condition, runs)
+            if not np.array_equal(block[1:], np.broadcast_to(block[0], block[1:].shape), True):
+                return True
+        return False
 
-    def _load(self, wanted: Sequence[tuple[str, str]]) -> None:
-        """Read columns, given by scope and key, of the present phase."""
+    def _block(self, column: Floats, scope: str, condition: int, runs: int) -> Floats:
+        """Return the values of a condition, shape (runs, names)."""
+        size = len(self._names_at(condition)[scope])
+        begin = self._begins[scope][self._first[condition]]
+        return column[begin : begin + runs * size].reshape(runs, size)
+
+    def _column(self, wanted: Measure, phase: str) -> Floats:
+        key = phase, wanted.scope, wanted.key
+        if key not in self._columns:
+            # Opening a table takes longer than reading twenty of its columns, of all phases.
+            several = list(dict.fromkeys((key[1:], *self._together)))
+            phases = [phase, *sorted(set[str]().union(*self._phases) - {phase})]
+            size = sum(8 * self._sizes[scope] for scope, _ in several)
+            if size * len(phases) > _MOST_BYTES:
+                phases = [phase]
+            present = sum(column.nbytes for column in self._columns.values())
+            if present + size * len(phases) > _MOST_BYTES:
+                self._columns = {}
+            self._load([(p, *one) for p in phases for one in several])
+        return self._columns[key]
+
+    def _load(self, wanted: Sequence[tuple[str, str, str]]) -> None:
+        """Read columns, given by phase, scope and key, unless they are there."""
         import numpy as np
         import polars as pl
 
-        for scope, key in wanted:
-            self._columns[scope, key] = np.full(self._sizes[scope], np.nan)
+        new = [one for one in wanted if one not in self._columns]
+        for phase, scope, key in new:
+            self._columns[phase, scope, key] = np.full(self._sizes[scope], np.nan)
         places = [
-            (number, scope, name, place)
+            (number, phase, scope, name, place)
             for number, names in enumerate(self._names)
+            for phase in dict.fromkeys(phase for phase, _, _ in new)
+            if phase in self._phases[number]
             for scope in names
             for name, place in names[scope].items()
         ]
-        types = {"alike": pl.Int64, "scope": pl.String, "name": pl.String, "place": pl.Int64}
-        entries = pl.DataFrame(places, schema=types, orient="row")
-        segments: dict[str, list[int]] = {}
-        for at, result in enumerate(self._runs):
-            segments.setdefault(cast("RunInSegment", result.run).segment, []).append(at)
-        for runs in segments.values():
-            left = runs
-            while left:
-                left = self._take(left, wanted, entries)
+        types = {"alike": pl.Int64, "phase": pl.String, "scope": pl.String, "name": pl.String}
+        entries = pl.DataFrame(places, schema={**types, "place": pl.Int64}, orient="row")
+        numbers: dict[str, int] = {}
+        names_of_segments = (cast("RunInSegment", result.run).segment for result in self._runs)
+        which = np.array([numbers.setdefault(name, len(numbers)) for name in names_of_segments])
+        order = np.argsort(which, kind="stable")
+        left = np.split(order, np.cumsum(np.bincount(which))[:-1])
+        while left:
+            left = self._take(left, new, entries)
 
     def _take(
-        self, runs: list[int], wanted: Sequence[tuple[str, str]], entries: pl.DataFrame
-    ) -> list[int]:
-        """Read columns of the segment of the first run; return the runs that are not in it."""
+        self,
+        segments: Sequence[Ints],
+        wanted: Sequence[tuple[str, str, str]],
+        entries: pl.DataFrame,
+    ) -> list[Ints]:
+        """Read columns of some segments, given by their runs; return the runs that are left.
+
+        The first run of each names a segment, in which other runs may be missing.
+        """
         import numpy as np
         import polars as pl
 
-        first = cast("RunInSegment", self._runs[runs[0]].run)
-        table = first.measure_table(list(dict.fromkeys(key for _, key in wanted)), _HEADS)
-        at = np.array(runs)
-        names = [self._runs[run].run.run_id for run in runs]
-        places = pl.DataFrame({"run": names, "at": at, "alike": self._alike[at]})
-        there = table.join(places, on="run")
-        rows = there.filter(pl.col("phase") == self._phase)
-        rows = rows.with_columns(pl.col("name").fill_null("")).join(
-            entries, on=["alike", "scope", "name"]
+        keys = list(dict.fromkeys(key for _, _, key in wanted))
+        tables: list[pl.DataFrame] = []
+        names: list[pl.DataFrame] = []
+        for runs in segments:
+            number = pl.lit(len(tables), pl.UInt32).alias("segment")
+            first = cast("RunInSegment", self._runs[runs[0]].run)
+            tables.append(first.measure_table(keys, _HEADS).with_columns(number))
+            ids = [self._runs[run].run.run_id for run in runs.tolist()]
+            places = pl.DataFrame({"run": ids, "at": runs, "alike": self._alike[runs]})
+            names.append(places.with_columns(number))
+            if sum(table.height for table in tables) > _ROWS_AT_ONCE:
+                break
+        there = pl.concat(tables).join(pl.concat(names), on=["segment", "run"])
+        rows = there.with_columns(pl.col("name").fill_null("")).join(
+            entries, on=["alike", "phase", "scope", "name"]
         )
-        for scope in self._begins:
-            of_scope = rows.filter(pl.col("scope") == scope)
-            into = self._begins[scope][of_scope["at"].to_numpy()] + of_scope["place"].to_numpy()
-            for key in (key for its, key in wanted if its == scope):
-                self._columns[scope, key][into] = of_scope[key].to_numpy()
-        found = there["at"].unique().sort()
-        _, counts = np.unique(rows["at"].to_numpy(), return_counts=True)
-        expected = self._entries[self._alike[found.to_numpy()]]
-        if runs[0] not in found or not np.array_equal(counts, expected[expected > 0]):
-            run = self._runs[runs[0]].run.run_id
+        for (phase, scope), part in rows.partition_by("phase", "scope", as_dict=True).items():
+            into = self._begins[scope][part["at"].to_numpy()] + part["place"].to_numpy()
+            for key in (key for *its, key in wanted if its == [phase, scope]):
+                self._columns[phase, scope, key][into] = part[key].to_numpy()
+        begun, rest = segments[: len(tables)], segments[len(tables) :]
+        found = there["at"].unique().sort().to_numpy()
+        counts = np.bincount(np.searchsorted(found, rows["at"].to_numpy()), minlength=len(found))
+        expected = np.bincount(entries["alike"].to_numpy(), minlength=len(self._names))
+        wrong = found[counts != expected[self._alike[found]]].tolist()
+        if wrong := [*wrong, *(runs[0] for runs in begun if runs[0] not in found)]:
+            run = self._runs[wrong[0]].run.run_id
             raise StoreError(f"segment of run {run}: its measures are not measures of its runs")
-        return [] if len(found) == len(runs) else sorted({*runs} - {*found.to_list()})
+        left = (runs[~np.isin(runs, found)] for runs in begun)
+        return [*(runs for runs in left if runs.size), *rest]
 
 
 def _names_of(spec: Spec) -> dict[str, dict[str, int]]:

@@ -73,12 +73,16 @@ class MeasureSample:
         if self.single and self.measure.percent is not None:
             found = percentile_estimate(self.values, self.measure.percent, self.measure.unit)
             return replace(found, incomplete=self.incomplete)
-        return self.mean()
+        return self._mean
 
     def mean(self) -> Estimate:
         """Estimate the mean over runs."""
+        return self._mean
+
+    @cached_property
+    def _mean(self) -> Estimate:
         found = estimate(self.values, self.measure.unit, bounds=self.bounds)
-        return replace(found, incomplete=self.incomplete)
+        return replace(found, incomplete=self.incomplete) if self.incomplete else found
 
     @cached_property
     def missing(self) -> int:

@@ -13,7 +13,7 @@ from jostle.errors import InputError, unknown
 from jostle.results import frames
 from jostle.results.compared_phase import OVERALL
 from jostle.results.condition_names import Condition
-from jostle.results.finished_runs import FinishedRuns, have_equal_summaries
+from jostle.results.finished_runs import FinishedRuns
 from jostle.results.measures import keys, measure
 from jostle.results.summary_document import document
 
@@ -592,8 +592,3 @@ class ResultSet(FinishedRuns):
             for phase, values in run.summary[part].items()
         ]
         return frames.table(rows, [*self._key_columns, "phase", *wanted], wanted, self.grid)
-
-    def _all_identical(self, condition: int) -> bool:
-        results = self.runs_of(condition)
-        several = len({r.seed for r in results}) > 1
-        return several and all(have_equal_summaries(r.run, results[0].run) for r in results[1:])
