@@ -105,7 +105,16 @@ def test_a_small_file_that_takes_much_is_refused(what: str, tmp_path: Path) -> N
         with pytest.raises(LayoutError, match=why):
             ask(path)
     with pytest.raises(LayoutError, match=why):
-        parquet_files.read_content(content, ["run"])
+        parquet_files.read_content(content, ["run", "x"])
+
+
+def test_columns_that_are_not_read_take_nothing(tmp_path: Path) -> None:
+    sound = Column("n", [Page(bytes(8), 1)], bombs.DOUBLE)
+    content = parquet([equal_texts("run", 1, b"x" * 300_000_000), sound], 1)
+    path = tmp_path / "x.parquet"
+    path.write_bytes(content)
+    assert parquet_files.read(path, ["n"])["n"].to_list() == [0.0]
+    assert measure(content, ["n"]).decoded_bytes == 8 < measure(content).decoded_bytes
 
 
 def test_equal_texts_count_each(tmp_path: Path) -> None:

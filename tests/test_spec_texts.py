@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 
 import jostle
@@ -45,6 +46,16 @@ SCENARIOS = {
 def test_texts_and_names_are_those_of_specifications(text: str) -> None:
     plan = jostle.Scenario.from_toml(text).plan()
     check(plan)
+
+
+def test_starts_follow_from_seed_and_name() -> None:
+    plan = jostle.Scenario.from_toml(FLOWS + JITTER).plan(seed=2**63 - 3)
+    for run in plan.runs:
+        one, two = run.spec["flows"]
+        assert one["start_ns"] == 0
+        digest = hashlib.sha256(f"start_jitter/{run.seed}/two".encode()).digest()
+        drawn_ns = int.from_bytes(digest[:8], "big") * 20_000_001 >> 64
+        assert two["start_ns"] == 100_000_000 + drawn_ns
 
 
 def test_plans_without_templates_have_texts() -> None:

@@ -539,6 +539,88 @@ def run_summary(
 ) -> str:
     """Run a RunSpec without a capture; return its summary alone, as canonical JSON; see `run`."""
 
+def drawn_starts(seed: int, starts: Sequence[tuple[int, str, int]]) -> list[int]:
+    """Draw the start of each flow for a seed.
+
+    A start is uniform from the earliest one on, and depends on seed and name only: it is the first
+    64 bits of SHA-256 over ``"start_jitter/SEED/FLOW"``, scaled.
+
+    Parameters
+    ----------
+    seed
+        The seed.
+    starts
+        Earliest start in ns, name, and number of possible starts of each flow.
+
+    Returns
+    -------
+    list of int
+        The starts in ns.
+    """
+
+def run_text(pieces: Sequence[str], starts: Sequence[tuple[int, str, int]], seed: int) -> str:
+    """Return the specification of a run as canonical JSON.
+
+    Parameters
+    ----------
+    pieces
+        The text before, between and after the starts of the flows and the seed.
+    starts
+        See `drawn_starts`; empty if no start depends on the seed.
+    seed
+        The seed.
+    """
+
+def run_names(
+    pieces: Sequence[str],
+    starts: Sequence[tuple[int, str, int]],
+    around: tuple[str, str],
+    seeds: Sequence[int],
+) -> list[str]:
+    """Return the names of runs that differ in the seed.
+
+    Parameters
+    ----------
+    pieces, starts
+        See `run_text`.
+    around
+        What is hashed before and after the specification.
+    seeds
+        The seeds.
+    """
+
+def names_of_specs(specs: Sequence[str], around: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the names of runs.
+
+    Parameters
+    ----------
+    specs
+        Their specifications as canonical JSON.
+    around
+        What is hashed before and after each specification.
+    """
+
+def thrift_structure(content: bytes) -> tuple[dict[int, Any], int]:
+    """Read the fields of a structure of Thrift's compact protocol.
+
+    Parameters
+    ----------
+    content
+        Begins with the structure.
+
+    Returns
+    -------
+    tuple
+        Its values by field number, and its length. Text and floating-point numbers are bytes.
+
+    Raises
+    ------
+    ValueError
+        If it is nested too deeply, or is no structure.
+    IndexError
+        If the content ends before the structure.
+    """
+
 def measure_columns(
     summaries: Sequence[str], scopes: Sequence[tuple[str, Sequence[str], Sequence[str]]]
 ) -> list[

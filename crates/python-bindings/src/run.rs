@@ -154,7 +154,9 @@ pub fn run_summary(
     libraries: Option<BTreeMap<String, PathBuf>>,
 ) -> PyResult<String> {
     let own = (make_controller, Libraries::new(libraries.unwrap_or_default()));
-    summary_text(&record_of(py, spec_json, cancelled, None, own)?.summary)
+    // The series are freed before the text is written.
+    let summary = record_of(py, spec_json, cancelled, None, own)?.summary;
+    summary_text(&summary)
 }
 
 fn record_of(

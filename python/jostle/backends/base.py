@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
+
+RUN_ID_DIGITS = 32
+"""Number of hexadecimal digits of the name of a run."""
 
 Spec = RunSpec
 """One run, fully resolved: a RunSpec as plain data (see `jostle info schema run`)."""
@@ -270,8 +272,9 @@ def run_id(spec: Spec, backend: str, backend_version: str) -> str:
 
 def named(spec: str, backend: str, backend_version: str) -> str:
     """Return the name of a run whose spec is given as canonical JSON; see `run_id`."""
-    before, after = hashed_around(backend, backend_version)
-    return hashlib.sha256(f"{before}{spec}{after}".encode()).hexdigest()[:32]
+    from jostle import _core
+
+    return _core.names_of_specs([spec], [hashed_around(backend, backend_version)])[0]
 
 
 @functools.lru_cache(maxsize=64)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -35,7 +34,7 @@ class SpecsOfSeeds(Protocol):
     def text(self, seed: int) -> str:
         """Return the specification for a seed as canonical JSON."""
 
-    def names(self, seeds: Iterable[int], backend: str, version: str) -> Iterator[str]:
+    def names(self, seeds: Sequence[int], backend: str, version: str) -> Iterator[str]:
         """Yield the names of runs; see `backends.run_id`."""
 
 
@@ -54,7 +53,7 @@ class SingleSpec:
         """Return the specification as canonical JSON."""
         return canonical_json(self.spec(seed))
 
-    def names(self, seeds: Iterable[int], backend: str, version: str) -> Iterator[str]:
+    def names(self, seeds: Sequence[int], backend: str, version: str) -> Iterator[str]:
         """Yield the name of the run for every seed."""
         return (named(self.text(seed), backend, version) for seed in seeds)
 
@@ -85,16 +84,25 @@ class SpecTexts:
 
     def text(self, seed: int) -> str:
         """Return the specification for a seed as canonical JSON."""
-        return self._pieces[0] + self._rest(seed)
+        if len(self._pieces) == 1:
+            return canonical_json(self.spec(seed))
+        from jostle import _core
 
-    def names(self, seeds: Iterable[int], backend: str, version: str) -> Iterator[str]:
+        return _core.run_text(self._pieces, self._drawn, seed)
+
+    def names(self, seeds: Sequence[int], backend: str, version: str) -> Iterator[str]:
         """Yield the names of runs; the text that their specifications share is hashed once."""
-        before, after = hashed_around(backend, version)
-        shared = hashlib.sha256(f"{before}{self._pieces[0]}".encode())
-        for seed in seeds:
-            digest = shared.copy()
-            digest.update(f"{self._rest(seed)}{after}".encode())
-            yield digest.hexdigest()[:32]
+        if len(self._pieces) == 1:
+            return (named(self.text(seed), backend, version) for seed in seeds)
+        from jostle import _core
+
+        around = hashed_around(backend, version)
+        return iter(_core.run_names(self._pieces, self._drawn, around, seeds))
+
+    @property
+    def _drawn(self) -> list[tuple[int, str, int]]:
+        """The flows whose starts depend on the seed; see `RunSpecTemplate.starts`."""
+        return self.template.starts if self.template.start_jitter_ns else []
 
     @cached_property
     def _pieces(self) -> list[str]:
@@ -111,18 +119,6 @@ class SpecTexts:
         pieces = canonical_json(marked).split(f'"{_MARK}"')
         values = 1 + len(template.spec["flows"]) * bool(template.start_jitter_ns)
         return pieces if len(pieces) == 1 + values else [""]
-
-    def _rest(self, seed: int) -> str:
-        """Return the text for a seed without the first piece."""
-        pieces = self._pieces
-        if len(pieces) == 1:
-            return canonical_json(self.spec(seed))
-        if len(pieces) == 2:
-            return f"{seed}{pieces[1]}"
-        starts = self.template.starts_ns(seed)
-        starts.append(seed)
-        values = map(str, starts)
-        return "".join([part for pair in zip(values, pieces[1:], strict=True) for part in pair])
 
 
 class PlanTexts:
@@ -149,7 +145,7 @@ class PlanTexts:
             self._last = condition, SpecTexts(template, runs.title)
         return self._last[1], seed
 
-    def conditions(self) -> Iterator[tuple[int, SpecsOfSeeds, Iterable[int]]]:
+    def conditions(self) -> Iterator[tuple[int, SpecsOfSeeds, Sequence[int]]]:
         """Yield condition, specifications and seeds of all runs, in the order of the plan."""
         runs = self._plan.runs
         if not isinstance(runs, TemplateRuns):
@@ -157,8 +153,11 @@ class PlanTexts:
                 yield run.condition, SingleSpec(run.spec), [run.seed]
             return
         begin = 0
+        # Conditions share the numbers, of which a million takes 32 MB.
+        known: dict[int, Sequence[int]] = {}
         for (condition, _), end in zip(runs.templates, runs.ends, strict=True):
             if end > begin:
                 specs, seed = self.at(begin)
-                yield condition, specs, range(seed, seed + end - begin)
+                seeds = known.setdefault(end - begin, tuple(range(seed, seed + end - begin)))
+                yield condition, specs, seeds
             begin = end

@@ -74,7 +74,7 @@ def read(
         more memory than a file of its size may.
     """
     with open_regular(path) as file, _mapped(file) as content:
-        _check(content, rows)
+        _check(content, rows, columns)
         return _decoded(file, columns, content, may_lack)
 
 
@@ -82,14 +82,14 @@ def read_content(
     content: bytes, columns: Sequence[str], *, rows: range | None = None
 ) -> pl.DataFrame:
     """Read some columns of a file in memory; see `read`."""
-    _check(content, rows)
+    _check(content, rows, columns)
     return _decoded(io.BytesIO(content), columns, content)
 
 
 def lists(path: Path, columns: Sequence[str], *, rows: range | None = None) -> dict[str, list[Any]]:
     """Read some columns of a file as lists; see `read`."""
     with open_regular(path) as file, _mapped(file) as content:
-        layout = _check(content, rows)
+        layout = _check(content, rows, columns)
         found = _small_lists(content, layout, columns)
         return _decoded(file, columns, content).to_dict(as_series=False) if found is None else found
 
@@ -101,7 +101,7 @@ def small_lists(
     with open_regular(path) as file, _mapped(file) as content:
         if len(content) > _MOST_LISTED_BYTES:
             return None
-        return _small_lists(content, _check(content, rows), columns)
+        return _small_lists(content, _check(content, rows, columns), columns)
 
 
 def _small_lists(
@@ -167,9 +167,11 @@ def _most_bytes(content: bytes | mmap) -> int:
     return _LEAST_BYTES + _BYTES_PER_BYTE * len(content)
 
 
-def _check(content: bytes | mmap, rows: range | None) -> Layout:
-    """See that a file can be read."""
-    layout = measure(content)
+def _check(
+    content: bytes | mmap, rows: range | None, columns: Sequence[str] | None = None
+) -> Layout:
+    """See that a file, or some of its columns, can be read."""
+    layout = measure(content, columns)
     if rows is not None and layout.rows not in rows:
         expected = f"{rows[0]}" if len(rows) == 1 else f"at most {rows[-1]}"
         raise LayoutError(f"it has {layout.rows} rows instead of {expected}")

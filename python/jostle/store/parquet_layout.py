@@ -10,7 +10,7 @@ Field numbers are from parquet-format 2.11 (`parquet.thrift`), in Thrift's compa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from mmap import mmap
 from typing import Any, Final
@@ -27,8 +27,8 @@ _MOST_NUMBERS_BYTES: Final = 64_000_000
 """Of a page of numbers, which are copied out of it; Polars writes pages of 1 MB."""
 _MOST_TEXT_BYTES: Final = 2**31 - 1
 """Of a page of texts, as the format has it: one text may be a specification with traces."""
-_DEEPEST: Final = 16
-"""Structures in each other: a footer has seven levels."""
+_SHORT_HEADER_BYTES: Final = 1_000
+"""Length of most headers of pages; a header may contain two long texts."""
 
 # Bytes of a value in memory by physical type: BOOLEAN, INT32, INT64, FLOAT, DOUBLE, and BYTE_ARRAY,
 # whose values are views into pages. INT96 and FIXED_LEN_BYTE_ARRAY are never written.
@@ -44,11 +44,6 @@ _ENCODINGS: Final = {0, 2, 3, 5, 6, 8}
 
 With DELTA_BYTE_ARRAY, a text repeats the beginning of the one before: a megabyte makes terabytes.
 """
-# Kinds of values of Thrift. Integers have 16, 32 or 64 bits; lists and sets are alike.
-_INTEGERS: Final = {4, 5, 6}
-_BOOLEANS: Final = {1, 2}
-_LISTS: Final = {9, 10}
-_BYTE, _DOUBLE, _BINARY, _STRUCTURE = 3, 7, 8, 12
 _LENGTH_BYTES: Final = 4
 """Of the length that is in front of each text of a dictionary; numbers take no fewer."""
 
@@ -76,8 +71,8 @@ class Layout:
     dictionary_bytes: int
 
 
-def measure(content: bytes | mmap) -> Layout:
-    """Measure a file.
+def measure(content: bytes | mmap, columns: Container[str] | None = None) -> Layout:
+    """Measure a file, or what is decoded to read some of its columns.
 
     Raises
     ------
@@ -87,6 +82,7 @@ def measure(content: bytes | mmap) -> Layout:
     try:
         footer, end = read_footer(content)
         kinds = _kinds(footer[2])
+        names = [column[4].decode() for column in footer[2][1:]]
         groups = footer.get(4, [])
         rows = sum(group[3] for group in groups)
         if rows != footer[3] or any(group[3] < 0 for group in groups):
@@ -94,9 +90,11 @@ def measure(content: bytes | mmap) -> Layout:
         _check_ranges(groups, end)
         decoded = longest = 0
         for group in groups:
-            for kind, chunk in zip(kinds, group[1], strict=True):
+            for kind, name, chunk in zip(kinds, names, group[1], strict=True):
                 if chunk[3][1] != kind:
                     raise LayoutError("a column is of another kind than its schema says")
+                if columns is not None and name not in columns:
+                    continue
                 values = group[3] * _WIDTHS[kind]
                 pages, dictionary = _pages_bytes(content, chunk[3], group[3])
                 # Texts are views into their pages; numbers are copied out of them.
@@ -181,88 +179,22 @@ def _pages_bytes(content: bytes | mmap, column: Mapping[int, Any], rows: int) ->
     return decoded, dictionaries
 
 
-def read_structure(content: bytes | mmap, at: int, depth: int = 0) -> tuple[dict[int, Any], int]:
+def read_structure(content: bytes | mmap, at: int) -> tuple[dict[int, Any], int]:
     """Read fields of Thrift's compact protocol by number, and say where they end.
 
-    Most values are small numbers, read here at once: a footer of measures has some thousand.
     Raises IndexError where the bytes end.
     """
-    if depth > _DEEPEST:
-        raise LayoutError("its footer is nested too deeply")
-    fields: dict[int, Any] = {}
-    number = 0
-    while head := content[at]:
-        at += 1
-        if head >> 4:
-            number += head >> 4
+    from jostle._core import thrift_structure
+
+    for size in (_SHORT_HEADER_BYTES, len(content)):
+        part = content[at : at + size]
+        try:
+            fields, length = thrift_structure(part)
+        except ValueError as error:
+            raise LayoutError(str(error)) from error
+        except IndexError:
+            if at + size >= len(content):
+                raise
         else:
-            number, at = _integer(content, at)
-        kind = head & 15
-        if kind in _INTEGERS:
-            value = content[at]
-            if value < 128:
-                fields[number] = (value >> 1) ^ -(value & 1)
-                at += 1
-            else:
-                fields[number], at = _integer(content, at)
-        else:
-            fields[number], at = _value(content, at, kind, depth)
-    return fields, at + 1
-
-
-def _value(content: bytes | mmap, at: int, kind: int, depth: int) -> tuple[Any, int]:
-    if kind == _BINARY:
-        length, at = _varint(content, at)
-        return _bytes(content, at, length)
-    if kind == _STRUCTURE:
-        return read_structure(content, at, depth + 1)
-    if kind in _LISTS:
-        return _list(content, at, depth + 1)
-    if kind in _BOOLEANS:
-        return kind == 1, at
-    if kind == _BYTE:
-        return content[at], at + 1
-    if kind == _DOUBLE:
-        return _bytes(content, at, 8)
-    raise LayoutError("its footer is damaged")
-
-
-def _varint(content: bytes | mmap, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = content[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-    raise LayoutError("its footer has a number beyond 64 bits")
-
-
-def _integer(content: bytes | mmap, at: int) -> tuple[int, int]:
-    value, at = _varint(content, at)
-    return (value >> 1) ^ -(value & 1), at
-
-
-def _bytes(content: bytes | mmap, at: int, length: int) -> tuple[bytes, int]:
-    if at + length > len(content):
-        raise IndexError("the bytes end in a text")
-    return content[at : at + length], at + length
-
-
-def _list(content: bytes | mmap, at: int, depth: int) -> tuple[list[Any], int]:
-    head = content[at]
-    at += 1
-    length = head >> 4
-    if length == 15:
-        length, at = _varint(content, at)
-    kind = head & 15
-    values = []
-    for _ in range(length):
-        if kind in _INTEGERS:
-            value, at = _integer(content, at)
-        elif kind in _BOOLEANS:
-            value, at = content[at] == 1, at + 1
-        else:
-            value, at = _value(content, at, kind, depth)
-        values.append(value)
-    return values, at
+            return fields, at + length
+    raise IndexError("the bytes end")

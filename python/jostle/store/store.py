@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle.backends.base import RUN_ID_DIGITS
 from jostle.errors import StoreError
 from jostle.safe_io.open_folder import OpenFolder
 from jostle.safe_io.scratch_folder import remove_abandoned
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 DAMAGED = ".damaged"
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
-_RUN_ID_DIGITS = 32
 
 
 class Reader:
@@ -347,6 +347,6 @@ class Store:
 def folder_names(root: Path) -> list[str]:
     """Return the names of the runs that have folders."""
     try:
-        return [name for name in os.listdir(root) if len(name) == _RUN_ID_DIGITS]
+        return [name for name in os.listdir(root) if len(name) == RUN_ID_DIGITS]
     except OSError as error:
         raise store_error(root, error) from error

@@ -6,7 +6,6 @@ all problems of a file are reported at once.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -89,7 +88,7 @@ class RunSpecTemplate:
         stops = (flow["stop_ns"] or duration_ns for flow in self.spec["flows"])
         return all(
             start_ns + values <= min(stop_ns, duration_ns)
-            for (start_ns, _, values), stop_ns in zip(self._starts, stops, strict=True)
+            for (start_ns, _, values), stop_ns in zip(self.starts, stops, strict=True)
         )
 
     def jittered(self) -> RunSpecTemplate:
@@ -129,24 +128,14 @@ class RunSpecTemplate:
         """Return the start of each flow for a seed.
 
         A start is uniform in 0 … jitter (inclusive) after the earliest start, and depends on seed
-        and name only: it is the first 64 bits of SHA-256 over ``"start_jitter/SEED/FLOW"``, scaled,
-        which are identical on all machines and Python versions.
+        and name only, identically on all machines; see `drawn_starts` of the engine.
         """
-        drawn = f"start_jitter/{seed}/"
-        return [
-            start_ns
-            + (
-                int.from_bytes(hashlib.sha256(f"{drawn}{flow}".encode()).digest()[:8], "big")
-                * values
-                >> 64
-            )
-            if values > 1
-            else start_ns
-            for start_ns, flow, values in self._starts
-        ]
+        from jostle import _core
+
+        return _core.drawn_starts(seed, self.starts)
 
     @cached_property
-    def _starts(self) -> list[tuple[int, str, int]]:
+    def starts(self) -> list[tuple[int, str, int]]:
         """Earliest start, name, and number of possible starts of each flow."""
         return [
             (flow["start_ns"], flow["name"], self.start_jitter_ns.get(flow["name"], 0) + 1)
