@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import queue
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jostle.backends import Backend, Run, SimBackend
 from jostle.errors import (
@@ -91,12 +91,36 @@ class _Outcome:
         return name in self.runs or name in self.errors
 
 
-class _PlanEntry(NamedTuple):
-    """A run of a plan, by condition, seed and name in the store."""
+@dataclass(frozen=True)
+class _PlanEntries(Collection["tuple[int, int, str]"]):
+    """The runs of a plan in its order: condition, seed, and name in the store.
 
-    condition: int
-    seed: int
-    name: str
+    Of a million runs only the names are kept, because the rest follows from the plan.
+    """
+
+    texts: PlanTexts
+    names: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[tuple[int, int, str]]:
+        begin = 0
+        for condition, _, seeds in self.texts.conditions():
+            end = begin + len(seeds)
+            yield from zip(repeat(condition), seeds, self.names[begin:end])
+            begin = end
+
+    def __contains__(self, entry: object) -> bool:
+        return any(entry == own for own in self)
+
+    def positions(self, names: Collection[str]) -> dict[str, int]:
+        """Return the first position of runs in the plan, by name, in the order of `names`."""
+        positions = dict.fromkeys(names, -1)
+        for position, name in enumerate(self.names) if names else ():
+            if positions.get(name) == -1:
+                positions[name] = position
+        return positions
 
 
 @dataclass(frozen=True)
@@ -165,7 +189,7 @@ class Session:
             texts = PlanTexts(plan)
             entries = self._entries(texts)
             noted = self._record_plan(plan, entries, progress, noted)
-            self._run(plan, texts, self._missing(plan, entries, outcome), outcome, progress)
+            self._run(plan, texts, entries, outcome, progress)
             results = self._results(plan, entries, outcome)
             more = adaptive_repeats.more_repeats(plan, results)
             if not more:
@@ -175,14 +199,13 @@ class Session:
                 return results
             plan = plan.repeated(more)
 
-    def _entries(self, texts: PlanTexts) -> list[_PlanEntry]:
+    def _entries(self, texts: PlanTexts) -> _PlanEntries:
         """Return the runs of a plan."""
-        entries: list[_PlanEntry] = []
-        for condition, specs, seeds in texts.conditions():
+        names: list[str] = []
+        for _, specs, seeds in texts.conditions():
             version = self.backend.version_of(specs.like)
-            names = specs.names(seeds, self.backend.name, version)
-            entries += map(_PlanEntry, repeat(condition), seeds, names)
-        return entries
+            names += specs.names(seeds, self.backend.name, version)
+        return _PlanEntries(texts, names)
 
     def _splits_conditions(self, plan: RunPlan) -> bool:
         """Whether runs of one condition may belong to several shards.
@@ -199,7 +222,11 @@ class Session:
         return self.shard.select(every)
 
     def _record_plan(
-        self, plan: RunPlan, entries: Sequence[_PlanEntry], progress: Progress, earlier: Path | None
+        self,
+        plan: RunPlan,
+        entries: _PlanEntries,
+        progress: Progress,
+        earlier: Path | None,
     ) -> Path | None:
         """Write a plan to the store, instead of its `earlier` file, and return its new file.
 
@@ -217,32 +244,27 @@ class Session:
             forget_plan(earlier)
         return new
 
-    def _missing(
-        self, plan: RunPlan, entries: Sequence[_PlanEntry], outcome: _Outcome
-    ) -> dict[str, int]:
-        """Return names and positions of the runs to carry out that are not in `outcome`."""
+    def _wanted(self, plan: RunPlan, entries: _PlanEntries, outcome: _Outcome) -> list[str]:
+        """Return the names of the runs to carry out that are not in `outcome`."""
         mine = self._conditions(plan)
-        missing: dict[str, int] = {}
-        for position, entry in enumerate(entries):
-            if entry.condition in mine and entry.name not in outcome:
-                missing.setdefault(entry.name, position)
+        unknown = (name for at, _, name in entries if at in mine and name not in outcome)
+        wanted = list(dict.fromkeys(unknown))
         if self.shard is not None and self._splits_conditions(plan):
-            return dict(self.shard.select(list(missing.items())))
-        return missing
+            return self.shard.select(wanted)
+        return wanted
 
-    def _results(
-        self, plan: RunPlan, entries: Sequence[_PlanEntry], outcome: _Outcome
-    ) -> ResultSet:
+    def _results(self, plan: RunPlan, entries: _PlanEntries, outcome: _Outcome) -> ResultSet:
         """Return the results of all runs of a plan."""
         mine = self._conditions(plan)
         runs, errors = outcome.runs, outcome.errors
+        every = entries if errors else ()
         results = ResultSet(
             plan.title,
             self.backend.name,
             self.backend.version,
             conditions=plan.conditions,
             results=[ConditionRun(c, s, runs[n]) for c, s, n in entries if c in mine and n in runs],
-            failures=[Failure(c, s, errors[n]) for c, s, n in entries if c in mine and n in errors],
+            failures=[Failure(c, s, errors[n]) for c, s, n in every if c in mine and n in errors],
         )
         if isinstance(plan.runs, TemplateRuns):
             results.planned_spec = plan.spec_of
@@ -252,18 +274,19 @@ class Session:
         self,
         plan: RunPlan,
         texts: PlanTexts,
-        wanted: Mapping[str, int],
+        entries: _PlanEntries,
         outcome: _Outcome,
         progress: Progress,
     ) -> None:
-        """Look up runs by name, and carry out missing ones; `wanted` has positions in the plan."""
+        """Look up runs by name, and carry out missing ones."""
+        wanted = self._wanted(plan, entries, outcome)
         writer = None if self.store is None else Writer(self.store, self.keep)
-        work = _Work(self, writer, plan, texts, wanted=wanted, progress=progress)
+        work = _Work(self, writer, plan, texts, progress=progress)
         try:
             self._look_up(wanted, outcome)
-            progress.begin(len(wanted), sum(name in outcome.runs for name in wanted))
             missing = [name for name in wanted if name not in outcome.runs]
-            work.carry_out(missing, outcome)
+            progress.begin(len(wanted), len(wanted) - len(missing))
+            work.carry_out(entries.positions(missing), outcome)
             self._look_up([name for name in missing if name not in outcome.errors], outcome)
         except KeyboardInterrupt as interrupt:
             # Runs that are being written are completed; the others stop immediately.
@@ -307,7 +330,6 @@ class _Work:
         plan: RunPlan,
         texts: PlanTexts,
         *,
-        wanted: Mapping[str, int],
         progress: Progress,
     ) -> None:
         self.stop = CancelFlag()
@@ -317,7 +339,7 @@ class _Work:
         self._writer = writer
         self._plan = plan
         self._texts = texts
-        self._wanted = wanted
+        self._positions: Mapping[str, int] = {}
         self._progress = progress
         self._attention = WorkerLivenessMonitor(session.executor, progress)
         self._pace = BatchSizer(getattr(session.executor, "workers", 0))
@@ -327,8 +349,9 @@ class _Work:
         # Waiting for a thousand futures takes longer than a small run, each time.
         self._ended: queue.SimpleQueue[Future[JobOutcome]] = queue.SimpleQueue()
 
-    def carry_out(self, missing: Sequence[str], outcome: _Outcome) -> None:
-        """Carry out runs, and record their outcomes."""
+    def carry_out(self, positions: Mapping[str, int], outcome: _Outcome) -> None:
+        """Carry out runs, given by name and position in the plan, and record their outcomes."""
+        self._positions, missing = positions, list(positions)
         if missing:
             self._attention.begin()
         begun = 0
@@ -356,7 +379,7 @@ class _Work:
             self._writer.flush()
 
     def _submit(self, names: Sequence[str], *, suspected: bool = False) -> None:
-        runs = [self._texts.at(self._wanted[name]) for name in names]
+        runs = [self._texts.at(self._positions[name]) for name in names]
         job = Job.of(self._backend, self._writer, runs, self.stop, watched=self._watched)
         future = self._executor.submit(job)
         self._futures[future] = names
@@ -378,7 +401,7 @@ class _Work:
             if not self._alone:
                 self._suspects += names
                 return
-            spec = self._plan.runs[self._wanted[names[0]]].spec
+            spec = self._plan.runs[self._positions[names[0]]].spec
             store = None if self._writer is None else self._writer.store
             text = quarantine(store, names[0], spec, self._backend.patience_s(spec))
             done: Sequence[RunOutcome] = [RunOutcome(text, quarantined=True)]
@@ -395,7 +418,7 @@ class _Work:
                 self._progress.advance()
             else:
                 outcome.errors[name] = one.error
-                planned = self._plan.runs[self._wanted[name]]
+                planned = self._plan.runs[self._positions[name]]
                 failure = Failure(planned.condition, planned.seed, one.error)
                 if one.quarantined:
                     self._progress.quarantined(failure)

@@ -12,8 +12,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ PLANS = ".plans"
 """Folder of a store's plans."""
 _PLAN_BYTES = 128_000_000
 """Largest size of a plan's file: runs take up to about 50 MB, names of conditions some more."""
+_AT_ONCE = 10_000
+"""Number of runs that are encoded together."""
 _NAME = re.compile(r"[0-9a-f]{32}\.json")
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 _SEEDS = range(2**64)
@@ -73,7 +76,7 @@ def write_plan(
     title: str,
     backend: tuple[str, str],
     conditions: Sequence[Mapping[str, str]],
-    runs: Sequence[tuple[int, int, str]],
+    runs: Collection[tuple[int, int, str]],
 ) -> PlanFile | None:
     """Record a plan that is being carried out in a store, unless it is too long.
 
@@ -103,16 +106,32 @@ def write_plan(
         "backend": backend[0],
         "backend_version": backend[1],
         "conditions": [dict(condition) for condition in conditions],
-        "runs": [list(run) for run in runs],
+        "runs": [],
     }
-    content = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-    if len(content) > _PLAN_BYTES:
+    whole = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+    def content() -> Iterator[bytes]:
+        """Yield the file in pieces, because the runs take 50 MB."""
+        yield whole.removesuffix("]}").encode()
+        comma, entries = "", iter(runs)
+        while some := list(islice(entries, _AT_ONCE)):
+            listed = ",".join([f'[{at},{seed},"{run}"]' for at, seed, run in some])
+            yield f"{comma}{listed}".encode()
+            comma = ","
+        yield b"]}\n"
+
+    digest, length = hashlib.sha256(), 0
+    for piece in content():
+        digest.update(piece)
+        length += len(piece)
+    if length > _PLAN_BYTES:
         return None
-    name = _name_of(content)
+    name = _name_of(digest)
     with contextlib.suppress(OSError), OpenFolder.below(store, PLANS, make=True) as folder:
         new = not folder.is_own_file(name)
         if new:
-            folder.replace(name, content)
+            with folder.replacing(name) as file:
+                file.writelines(content())
         else:
             folder.refresh(name)
         return PlanFile(folder.path / name, new)
@@ -163,7 +182,7 @@ def read_plan(store: Path, name: str) -> StoredPlan:
             raise ValueError("that is no name of a plan")
         when_s = path.lstat().st_mtime
         content = read_bytes(path, _PLAN_BYTES)
-        if _name_of(content) != name:
+        if _name_of(hashlib.sha256(content)) != name:
             raise ValueError("it is not what was written")
         plan = _plan(name, when_s, json.loads(content))
     except OSError as error:
@@ -176,9 +195,9 @@ def read_plan(store: Path, name: str) -> StoredPlan:
     return plan
 
 
-def _name_of(content: bytes) -> str:
-    """Return the name of a plan's file."""
-    return f"{hashlib.sha256(content).hexdigest()[:32]}.json"
+def _name_of(digest: hashlib._Hash) -> str:
+    """Return the name of a plan's file, given the SHA-256 of its content."""
+    return f"{digest.hexdigest()[:32]}.json"
 
 
 def _plan(name: str, when_s: float, told: Mapping[str, Any]) -> StoredPlan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Place = tuple[str, int, int, bool]
 """A run, the number of its segment, its row there, and whether the segment has series."""
+_Part = tuple[int, bool]
+"""The number of a segment, and whether it has series."""
+_Rows = tuple[Iterable[int], Iterable[int]]
+"""Positions of runs in a list of names, and their rows in a segment."""
 OnDamage = Callable[[Path, str], object]
 """Called with the folder of a damaged segment, and the reason."""
 _TABLES_BYTES = 256_000_000
@@ -119,44 +123,67 @@ class Segments:
         StoreError
             When the store may not be read.
         """
-        wanted = frozenset(runs)
+        wanted = list(dict.fromkeys(runs))
         with self._lock:
             while True:
                 self._refresh()
-                places: dict[str, Place] = {}
-                for place in self._locations(wanted, series=series):
-                    other = places.setdefault(place[0], place)
-                    # If a run is in several segments, prefer the one with series.
-                    if (place[3], -place[1]) > (other[3], -other[1]):
-                        places[place[0]] = place
-                if not self._check(list(dict.fromkeys(place[1] for place in places.values()))):
+                places = self._places(wanted, series=series)
+                if not self._check(list(dict.fromkeys(at for at, _ in places))):
                     continue
-                if all(self._is_there(*place) for place in places.values()):
+                if all(self._are_there(*place, wanted) for place in places.items()):
                     break
                 self._forget()
-            # The names in the segments, so that equal names of the places need no memory.
+            # The names of the caller, because those in the segments take memory again.
             return {
-                self._verified[at].runs[row]: SegmentRun(self, self._verified[at], row)
-                for _, at, row, _ in places.values()
+                wanted[position]: SegmentRun(self, self._verified[at], row)
+                for (at, _), found in places.items()
+                for position, row in zip(*found, strict=True)
             }
 
-    def _locations(self, wanted: Collection[str], *, series: bool) -> Iterator[Place]:
-        """Yield the places of runs in usable segments; with `series`, in those that kept them."""
+    def _places(self, wanted: Sequence[str], *, series: bool) -> Mapping[_Part, _Rows]:
+        """Return the best places of runs in usable segments; with `series`, in those with series.
+
+        If a run is in several segments, one with series is preferred.
+        """
+        if self._frames:
+            return self._places_in_frames(wanted, series=series)
+        known = {run: position for position, run in enumerate(wanted)}
+        best: dict[int, Place] = {}
         for place in self._listed:
-            if place[0] in wanted and place[3] >= series and place[1] not in self._unusable:
-                yield place
-        if not self._frames:
-            return
+            position = known.get(place[0])
+            if position is None or place[3] < series or place[1] in self._unusable:
+                continue
+            other = best.setdefault(position, place)
+            if (place[3], -place[1]) > (other[3], -other[1]):
+                best[position] = place
+        parts: dict[_Part, tuple[list[int], list[int]]] = {}
+        for position, (_, segment, row, has_series) in best.items():
+            positions, rows = parts.setdefault((segment, has_series), ([], []))
+            positions.append(position)
+            rows.append(row)
+        return parts
+
+    def _places_in_frames(self, wanted: Sequence[str], *, series: bool) -> Mapping[_Part, _Rows]:
         import polars as pl
 
-        names = pl.DataFrame({"run": pl.Series(list(wanted), dtype=pl.String)})
+        if self._listed:
+            self._list_in_frames()
+        names = pl.DataFrame({"run": pl.Series(wanted, dtype=pl.String)}).with_row_index("position")
         there = self._usable_frame().filter(pl.col("series") | pl.lit(not series))
-        yield from there.join(names, on="run", how="semi").iter_rows()
+        there = there.join(names, on="run").drop("run")
+        if there["position"].n_unique() < there.height:
+            there = there.sort("series", "segment", descending=[True, False])
+            there = there.unique("position", keep="first", maintain_order=True)
+        parts = there.partition_by("segment", "series", as_dict=True)
+        return {(at, has): (part["position"], part["row"]) for (at, has), part in parts.items()}
 
-    def _is_there(self, run: str, segment: int, row: int, series: bool) -> bool:
-        found = self._verified[segment]
-        there = row < len(found.runs) and found.runs[row] == run
-        return there and series == ("flows" in found.begins)
+    def _are_there(self, part: _Part, found: _Rows, wanted: Sequence[str]) -> bool:
+        """Return whether a segment has runs in the rows that the index says, and has series."""
+        segment = self._verified[part[0]]
+        there = segment.runs.is_at
+        return part[1] == ("flows" in segment.begins) and all(
+            there(row, wanted[position]) for position, row in zip(*found, strict=True)
+        )
 
     def _forget(self) -> None:
         """Discard the index, which was wrong, and read every segment again."""
