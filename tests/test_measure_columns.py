@@ -19,6 +19,7 @@ from jostle.results.tables import View, phase_tables
 from jostle.store import parquet_files
 from jostle.store.maintenance.compaction import compact_store
 from jostle.store.segments import folder as segment_folders
+from jostle.store.segments.reader import SegmentRun
 from jostle.store.store import Store
 
 NETWORK = """
@@ -147,6 +148,50 @@ def test_values_are_those_of_summaries(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few")
+def test_a_table_is_read_once_for_all_phases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = results_of("repeats = 2" + NETWORK + BULK, tmp_path / "store")
+    paths: list[Path] = []
+    read = parquet_files.read
+    monkeypatch.setattr(
+        parquet_files,
+        "read",
+        lambda path, *of, **more: paths.append(path) or read(path, *of, **more),
+    )
+    for _ in range(2):
+        for phase in results.phases:
+            assert phase_tables(results, phase.name)
+    assert len(results.phases) == 2
+    assert [path.name for path in paths] == ["measures.parquet"]
+    # Without room for both phases, each is read when its table is made.
+    monkeypatch.setattr(measure_columns, "_MOST_BYTES", 1)
+    again = results_of("repeats = 2" + NETWORK + BULK, tmp_path / "store")
+    expected = [phase_tables(results, phase.name) for phase in results.phases]
+    assert [phase_tables(again, phase.name) for phase in again.phases] == expected
+    assert len(paths) > 2
+
+
+@pytest.mark.usefixtures("few")
+def test_summaries_are_compared_only_if_columns_are_equal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    text = SegmentRun.summary_text.fget
+    monkeypatch.setattr(
+        SegmentRun, "summary_text", property(lambda run: asked.append(run.run_id) or text(run))
+    )
+    for jitter, identical in ((True, False), (False, True)):
+        file = "repeats = 3" + NETWORK + BULK
+        file = file if jitter else file.replace('start_jitter = "20 ms"', "")
+        results = results_of(file, tmp_path / str(jitter))
+        phase_tables(results, "overall")
+        assert ("identical" in " ".join(results.notes)) is identical
+        # One summary says whether runs are in real time.
+        assert (len(set(asked)) > 1) is identical
+
+
+@pytest.mark.usefixtures("few")
 def test_runs_in_memory_and_in_folders_have_no_columns(tmp_path: Path) -> None:
     path = tmp_path / "scenario.toml"
     path.write_text(NETWORK + BULK)
@@ -184,7 +229,7 @@ def test_later_measures_have_no_value_in_a_segment(
     monkeypatch.setattr(
         parquet_files,
         "_types",
-        lambda file: {k: v for k, v in types(file).items() if k != "throughput_bps"},
+        lambda *of: {k: v for k, v in types(*of).items() if k != "throughput_bps"},
     )
     assert {one.values[0] for one in samples(results, "throughput")} == {None}
     assert None not in {one.values[0] for one in samples(results, "goodput")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from jostle.backends import lateness
 from jostle.errors import InputError, unknown
@@ -33,8 +33,7 @@ _LISTED = 3
 """Number of conditions that a remark on failed runs names; the remaining ones are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionRun:
+class ConditionRun(NamedTuple):
     """A finished run and its place in the plan."""
 
     condition: int
@@ -391,7 +390,7 @@ class FinishedRuns:
             self.backend_version,
             conditions=[self.conditions[at] for at in kept],
             results=[
-                replace(r, condition=place[r.condition])
+                r._replace(condition=place[r.condition])
                 for r in self.results
                 if r.condition in place
             ],

@@ -31,7 +31,7 @@ _LEAST_FLOWS: Final = 2_000
 of Polars."""
 _MOST_BYTES: Final = 300_000_000
 """Size from which the columns that are kept make room for the next ones."""
-_ROWS_AT_ONCE: Final = 100_000
+_ROWS_AT_ONCE: Final = 30_000
 """Rows of segments from which they are assigned to runs, in less time than one by one."""
 
 

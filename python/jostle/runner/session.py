@@ -247,7 +247,8 @@ class Session:
     def _wanted(self, plan: RunPlan, entries: _PlanEntries, outcome: _Outcome) -> list[str]:
         """Return the names of the runs to carry out that are not in `outcome`."""
         mine = self._conditions(plan)
-        unknown = (name for at, _, name in entries if at in mine and name not in outcome)
+        runs, errors = outcome.runs, outcome.errors
+        unknown = (n for at, _, n in entries if at in mine and n not in runs and n not in errors)
         wanted = list(dict.fromkeys(unknown))
         if self.shard is not None and self._splits_conditions(plan):
             return self.shard.select(wanted)
@@ -263,7 +264,11 @@ class Session:
             self.backend.name,
             self.backend.version,
             conditions=plan.conditions,
-            results=[ConditionRun(c, s, runs[n]) for c, s, n in entries if c in mine and n in runs],
+            results=[
+                ConditionRun(condition, seed, run)
+                for condition, seed, name in entries
+                if condition in mine and (run := runs.get(name)) is not None
+            ],
             failures=[Failure(c, s, errors[n]) for c, s, n in every if c in mine and n in errors],
         )
         if isinstance(plan.runs, TemplateRuns):
@@ -283,8 +288,8 @@ class Session:
         writer = None if self.store is None else Writer(self.store, self.keep)
         work = _Work(self, writer, plan, texts, progress=progress)
         try:
-            self._look_up(wanted, outcome)
-            missing = [name for name in wanted if name not in outcome.runs]
+            every = self._look_up(wanted, outcome) == len(wanted)
+            missing = [] if every else [name for name in wanted if name not in outcome.runs]
             progress.begin(len(wanted), len(wanted) - len(missing))
             work.carry_out(entries.positions(missing), outcome)
             self._look_up([name for name in missing if name not in outcome.errors], outcome)
@@ -311,9 +316,13 @@ class Session:
     def _count_stored(self, wanted: Collection[str]) -> int | None:
         return None if self.store is None else self.store.count(wanted)
 
-    def _look_up(self, names: Iterable[str], outcome: _Outcome) -> None:
-        if self.store is not None:
-            outcome.runs.update(self.store.find(names, series=self.keep == "series"))
+    def _look_up(self, names: Iterable[str], outcome: _Outcome) -> int:
+        """Add the stored ones of some runs to an outcome, and return their number."""
+        if self.store is None:
+            return 0
+        found = self.store.find(names, series=self.keep == "series")
+        outcome.runs.update(found)
+        return len(found)
 
 
 class _LostError(Exception):

@@ -41,6 +41,9 @@ _BYTES_PER_BYTE: Final = 500
 _MOST_LISTED_BYTES: Final = 1_000_000
 """Larger files are read faster by Polars, including its import."""
 _MOST_LISTED_ROWS: Final = 100_000
+_MOST_SCHEMAS: Final = 100
+"""Number of schemas whose types are kept."""
+_known_types: Final[dict[bytes, dict[str, pl.DataType]]] = {}
 _SHORT_DICTIONARY_BYTES: Final = 100_000
 """A text of a shorter one may be in all rows that another reader takes at a time."""
 
@@ -74,16 +77,16 @@ def read(
         more memory than a file of its size may.
     """
     with open_regular(path) as file, _mapped(file) as content:
-        _check(content, rows, columns)
-        return _decoded(file, columns, content, may_lack)
+        layout = _check(content, rows, columns)
+        return _decoded(file, columns, content, layout, may_lack=may_lack)
 
 
 def read_content(
     content: bytes, columns: Sequence[str], *, rows: range | None = None
 ) -> pl.DataFrame:
     """Read some columns of a file in memory; see `read`."""
-    _check(content, rows, columns)
-    return _decoded(io.BytesIO(content), columns, content)
+    layout = _check(content, rows, columns)
+    return _decoded(io.BytesIO(content), columns, content, layout)
 
 
 def lists(path: Path, columns: Sequence[str], *, rows: range | None = None) -> dict[str, list[Any]]:
@@ -91,7 +94,9 @@ def lists(path: Path, columns: Sequence[str], *, rows: range | None = None) -> d
     with open_regular(path) as file, _mapped(file) as content:
         layout = _check(content, rows, columns)
         found = _small_lists(content, layout, columns)
-        return _decoded(file, columns, content).to_dict(as_series=False) if found is None else found
+        if found is not None:
+            return found
+        return _decoded(file, columns, content, layout).to_dict(as_series=False)
 
 
 def small_lists(
@@ -127,8 +132,7 @@ def content_of(frame: pl.DataFrame) -> bytes:
 def schema(path: Path) -> dict[str, pl.DataType]:
     """Names and types of a file's columns; see `read`."""
     with open_regular(path) as file, _mapped(file) as content:
-        _check(content, None)
-        return _types(file)
+        return _types(file, _check(content, None))
 
 
 def checked(path: Path) -> Layout:
@@ -138,8 +142,8 @@ def checked(path: Path) -> Layout:
     with open_regular(path) as file, _mapped(file) as content:
         layout = _check(content, None)
         if layout.dictionary_bytes > _SHORT_DICTIONARY_BYTES:
-            texts = [name for name, kind in _types(file).items() if kind == pl.String]
-            _decoded(file, texts, content)
+            texts = [name for name, kind in _types(file, layout).items() if kind == pl.String]
+            _decoded(file, texts, content, layout)
         return layout
 
 
@@ -183,16 +187,23 @@ def _check(
     return layout
 
 
-def _types(file: BinaryIO) -> dict[str, pl.DataType]:
+def _types(file: BinaryIO, layout: Layout) -> dict[str, pl.DataType]:
     """Names and types of columns: an Arrow schema in a file may make others than Parquet's."""
     import polars as pl
 
+    # The tables of a store have few schemas, and reading one takes as long as a column.
+    known = _known_types.get(layout.schema)
+    if known is not None:
+        return known
     file.seek(0)
     with polars_errors():
         types = dict(pl.read_parquet_schema(file))
     for name, kind in types.items():
         if not (kind.is_numeric() or kind in {pl.String, pl.Boolean, pl.Null}):
             raise LayoutError(f"its column {name[:100]} is neither numbers nor texts")
+    if len(_known_types) >= _MOST_SCHEMAS:
+        _known_types.clear()
+    _known_types[layout.schema] = types
     return types
 
 
@@ -200,11 +211,13 @@ def _decoded(
     file: BinaryIO,
     columns: Sequence[str] | None,
     content: bytes | mmap,
+    layout: Layout,
+    *,
     may_lack: Sequence[str] = (),
 ) -> pl.DataFrame:
     import polars as pl
 
-    known = _types(file)
+    known = _types(file, layout)
     if columns is not None and may_lack:
         lacking = {name for name in may_lack if name not in known}
         columns = [name for name in columns if name not in lacking]

@@ -10,6 +10,7 @@ Field numbers are from parquet-format 2.11 (`parquet.thrift`), in Thrift's compa
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from mmap import mmap
@@ -64,11 +65,14 @@ class Layout:
         Memory of all columns, without what is only needed while they are decoded.
     dictionary_bytes
         Of the longest dictionary of texts: each of them may be in every row.
+    schema
+        Key that is equal for files with columns of equal names and types.
     """
 
     rows: int
     decoded_bytes: int
     dictionary_bytes: int
+    schema: bytes
 
 
 def measure(content: bytes | mmap, columns: Container[str] | None = None) -> Layout:
@@ -104,7 +108,8 @@ def measure(content: bytes | mmap, columns: Container[str] | None = None) -> Lay
         raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise LayoutError("its footer is damaged") from error
-    return Layout(rows, decoded, longest)
+    # The second field may contain Arrow's types of the columns.
+    return Layout(rows, decoded, longest, marshal.dumps((footer[2], footer.get(5))))
 
 
 def read_footer(content: bytes | mmap) -> tuple[Mapping[int, Any], int]:

@@ -18,7 +18,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from jostle.backends.base import RUN_ID_DIGITS
 from jostle.errors import StoreError
@@ -222,17 +222,17 @@ class Store:
         StoreError
             When a run exists but may not be read.
         """
-        wanted = list(dict.fromkeys(runs))
+        wanted = list(runs)
         folders = folder_names(self.root) if len(wanted) > 1 else wanted
         found: dict[str, Run] = {}
         for run in set(folders).intersection(wanted):
             stored = self._of_folder(run)
             if stored is not None:
                 found[run] = stored
-        left = [run for run in wanted if run not in found]
-        if left:
-            found.update(self._segments.find(left, series=series))
-        return found
+        left = [run for run in wanted if run not in found] if found else wanted
+        in_segments = self._segments.find(left, series=series) if left else {}
+        # Of a million runs, two dictionaries take 84 MB.
+        return found | in_segments if found else cast("dict[str, Run]", in_segments)
 
     def find_in_segments(self, runs: Iterable[str]) -> dict[str, SegmentRun]:
         """Look up runs in segments only; see `find`."""

@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -73,8 +74,11 @@ class RunNames(Sequence[str]):
     def __getitem__(self, row: int | slice) -> str | Sequence[str]:
         if isinstance(row, slice):
             return [self[at] for at in range(len(self))[row]]
-        begin = range(len(self))[row] * RUN_ID_DIGITS
-        return self._text[begin : begin + RUN_ID_DIGITS]
+        return self.name(range(len(self))[row])
+
+    def name(self, row: int) -> str:
+        """Return the name of a run, whose row is valid."""
+        return self._text[row * RUN_ID_DIGITS : (row + 1) * RUN_ID_DIGITS]
 
     def is_at(self, row: int, name: str) -> bool:
         """Return whether a run has a name."""
@@ -108,7 +112,7 @@ class Segment:
     versions: Mapping[str, str]
     has_measures: bool
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Name of the segment: a digest of its contents."""
         return self.folder.name
@@ -137,6 +141,9 @@ class Segment:
 
         path = self.path(MEASURES)
         found = parquet_files.read(path, [*heads, *keys], may_lack=keys)
+        kinds = dict.fromkeys(heads, pl.String()) | dict.fromkeys(keys, pl.Float64())
+        if dict(found.schema) == kinds:
+            return found
         numbers = (pl.col(key) if key in found.columns else pl.lit(None).alias(key) for key in keys)
         with parquet_files.polars_errors():
             texts = (pl.col(head).cast(pl.String) for head in heads)

@@ -168,9 +168,10 @@ class Segments:
 
         if self._listed:
             self._list_in_frames()
-        names = pl.DataFrame({"run": pl.Series(wanted, dtype=pl.String)}).with_row_index("position")
-        there = self._usable_frame().filter(pl.col("series") | pl.lit(not series))
-        there = there.join(names, on="run").drop("run")
+        names = pl.LazyFrame({"run": pl.Series(wanted, dtype=pl.String)}).with_row_index("position")
+        usable = self._usable_frame().lazy()
+        found = (usable.filter("series") if series else usable).join(names, on="run")
+        there = found.select("segment", "series", "position", "row").collect()
         if there["position"].n_unique() < there.height:
             there = there.sort("series", "segment", descending=[True, False])
             there = there.unique("position", keep="first", maintain_order=True)
@@ -383,7 +384,7 @@ class SegmentRun:
     @property
     def run_id(self) -> str:
         """Name of the run."""
-        return self._segment.runs[self._row]
+        return self._segment.runs.name(self._row)
 
     @property
     def segment(self) -> str:
