@@ -27,7 +27,7 @@ from jostle.store.maintenance.convert import convert
 from jostle.store.quarantine import quarantine
 from jostle.store.segments import folder as segment_folders
 from jostle.store.segments import index
-from jostle.store.segments.packing import packed, segment_tables
+from jostle.store.segments.packing import SegmentTables, packed
 from jostle.store.store import Store
 from selection import one_in
 
@@ -115,7 +115,7 @@ def steps(
 ) -> dict[str, Callable[[], object]]:
     """Return all that jostle does in a store, each with a store that is not opened before."""
     made_by = ("sim", "1")
-    tables = segment_tables([packed(records[0], "series")])
+    tables = SegmentTables([packed(records[0], "series")])
     frame = tables["runs"].select("run")
 
     def store() -> Store:
@@ -253,7 +253,7 @@ def test_what_another_user_plants_is_not_followed(
 def digest_of_segment(root: Path, record: RunRecord) -> str:
     """Name of the segment that has one run."""
     root.mkdir(exist_ok=True)
-    folder, _ = segment_folders.write(root, segment_tables([packed(record, "series")]))
+    folder, _ = segment_folders.write(root, SegmentTables([packed(record, "series")]))
     return folder.name
 
 

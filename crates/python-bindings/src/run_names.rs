@@ -1,7 +1,5 @@
 //! Names of runs: hashes of their specifications, of which runs of a condition share most of the text.
 
-use std::fmt::Write;
-
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -37,10 +35,10 @@ fn drawn(seed: u64, (earliest_ns, flow, values): &Start, text: &mut String) -> u
         return *earliest_ns;
     }
     text.clear();
-    push(text, format_args!("start_jitter/{seed}/{flow}"));
+    text.push_str(&format!("start_jitter/{seed}/{flow}"));
     let digest = digest(&SHA256, text.as_bytes());
     let bits = digest.as_ref()[..8].iter().fold(0, |bits, byte| bits << 8 | u128::from(*byte));
-    earliest_ns + (bits * u128::from(*values) >> 64) as u64
+    earliest_ns + ((bits * u128::from(*values)) >> 64) as u64
 }
 
 /// Returns the specification of a run as canonical JSON.
@@ -107,7 +105,10 @@ pub fn names_of_specs(
     py: Python<'_>,
     specs: Vec<PyBackedStr>,
     around: Vec<(PyBackedStr, PyBackedStr)>,
-) -> Vec<String> {
+) -> PyResult<Vec<String>> {
+    if specs.len() != around.len() {
+        return Err(PyValueError::new_err("there are other texts than specifications"));
+    }
     let name_of = |(spec, (before, after)): (&PyBackedStr, &(PyBackedStr, PyBackedStr))| {
         let mut context = Context::new(&SHA256);
         for part in [before, spec, after] {
@@ -115,7 +116,7 @@ pub fn names_of_specs(
         }
         name(context)
     };
-    py.detach(|| specs.iter().zip(&around).map(name_of).collect())
+    Ok(py.detach(|| specs.iter().zip(&around).map(name_of).collect()))
 }
 
 /// Returns the first piece and the others.
@@ -139,12 +140,9 @@ fn push_rest(
 ) {
     let drawn = starts.iter().map(|start| drawn(seed, start, scratch));
     for (value, piece) in drawn.chain([seed]).zip(pieces) {
-        push(text, format_args!("{value}{piece}"));
+        text.push_str(&value.to_string());
+        text.push_str(piece);
     }
-}
-
-fn push(text: &mut String, more: std::fmt::Arguments<'_>) {
-    text.write_fmt(more).expect("a `String` takes every text");
 }
 
 /// Returns the first half of a digest as hexadecimal digits.

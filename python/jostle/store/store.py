@@ -27,7 +27,7 @@ from jostle.safe_io.scratch_folder import remove_abandoned
 from jostle.store.disk import PARTIAL, DamagedError, partial_folder, store_error
 from jostle.store.run_folder import StoredRun, fill, verified_summary
 from jostle.store.segments import folder as segment_folders
-from jostle.store.segments.packing import PackedRun, segment_tables
+from jostle.store.segments.packing import PackedRun, SegmentTables
 from jostle.store.segments.reader import SegmentRun, Segments
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ class Store:
             raise store_error(self.root, error) from error
 
     def _put_segment(self, runs: Sequence[PackedRun]) -> None:
-        tables = segment_tables(runs)
+        tables = SegmentTables(runs)
         for _ in range(3):
             folder, new = segment_folders.write(self.root, tables)
             if new:

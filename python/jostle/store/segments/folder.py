@@ -180,7 +180,7 @@ def write(root: Path, tables: Mapping[str, pl.DataFrame]) -> tuple[Path, bool]:
     root
         The store.
     tables
-        See `packing.segment_tables`.
+        See `packing.SegmentTables`.
 
     Raises
     ------
@@ -188,15 +188,15 @@ def write(root: Path, tables: Mapping[str, pl.DataFrame]) -> tuple[Path, bool]:
         When it cannot be written; then it does not exist.
     """
     with OpenFolder.at(root) as store, partial_folder(store, "segment") as partial:
-        digests = {}
-        for name, frame in tables.items():
-            content = parquet_files.content_of(frame) if name == RUNS else _parquet_bytes(frame)
+        digests, rows = {}, {}
+        for name in tables:
+            content, rows[name] = _written(name, tables[name])
             digests[f"{name}.parquet"] = hashlib.sha256(content).hexdigest()
             partial.content.write_new(f"{name}.parquet", content, synced=True)
         manifest = json_bytes(
             {
                 "format": FORMAT,
-                "runs": tables[RUNS].height,
+                "runs": rows[RUNS],
                 "sha256": digests,
                 "versions": versions(),
             }
@@ -314,7 +314,10 @@ def _segment(folder: Path, manifest: Mapping[str, Any]) -> Segment:
     )
 
 
-def _parquet_bytes(frame: pl.DataFrame) -> bytes:
+def _written(name: str, frame: pl.DataFrame) -> tuple[bytes, int]:
+    """Return a table as a file, and its number of rows."""
+    if name == RUNS:
+        return parquet_files.content_of(frame), frame.height
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="zstd", statistics=True)
-    return buffer.getvalue()
+    return buffer.getvalue(), frame.height

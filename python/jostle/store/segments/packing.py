@@ -10,7 +10,7 @@ Runs are in the order of their names, so that the same runs give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -84,15 +84,29 @@ def packed(record: RunRecord, keep: Keep) -> PackedRun:
     )
 
 
-def segment_tables(runs: Sequence[PackedRun]) -> dict[str, pl.DataFrame]:
-    """Combine runs with equal tables into the tables of a segment, by name."""
-    ordered = sorted(runs, key=lambda run: run.name)
-    kinds = tuple(ordered[0].tables)
-    return {
-        RUNS: _runs(ordered, kinds),
-        MEASURES: _measures(ordered),
-        **{kind: _series(ordered, kind) for kind in kinds},
-    }
+class SegmentTables(Mapping[str, "pl.DataFrame"]):
+    """The tables of a segment by name, each made when it is asked for: one takes much memory.
+
+    Parameters
+    ----------
+    runs
+        Runs with equal tables of series.
+    """
+
+    def __init__(self, runs: Sequence[PackedRun]) -> None:
+        self._runs = sorted(runs, key=lambda run: run.name)
+        self._kinds = tuple(self._runs[0].tables)
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        if name == RUNS:
+            return _runs(self._runs, self._kinds)
+        return _measures(self._runs) if name == MEASURES else _series(self._runs, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((RUNS, MEASURES, *self._kinds))
+
+    def __len__(self) -> int:
+        return 2 + len(self._kinds)
 
 
 def _runs(runs: Sequence[PackedRun], kinds: Sequence[str]) -> pl.DataFrame:
