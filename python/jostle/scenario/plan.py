@@ -18,7 +18,7 @@ from jostle.scenario.stopping_rule import Until
 __all__ = ["MOST_RUNS", "Condition", "PlannedRun", "RunPlan", "TemplateRuns"]
 
 MOST_RUNS: Final = 1_000_000
-"""Maximum number of runs of a plan. The measures of a million runs need several gigabytes."""
+"""Maximum number of runs of a plan. A million stored runs with their measures take 0.7 GB."""
 
 
 @dataclass(frozen=True, eq=False)
