@@ -99,6 +99,38 @@ fn only_one_probe_is_out() {
     assert_eq!(script.state(), RecoveryState::Loss);
 }
 
+/// `tcp_output.c::tcp_send_loss_probe`: while a probe is out, the timer of the next one sends nothing.
+/// The RTO then counts from the oldest packet (`tcp_input.c::tcp_rearm_rto`).
+#[test]
+fn the_timer_of_a_second_probe_becomes_that_of_the_timeout() {
+    let mut script = Script::bulk(10);
+    script.sender.withdraw();
+    script.left();
+    script.until(ms(130));
+    assert_eq!(script.numbers(), [9]);
+    script.receive(script.ack(5));
+    assert_eq!(script.sender.pending, PendingTimer::LossProbe);
+    let probe_at = script.deadline();
+    script.until(probe_at);
+    script.sends_nothing();
+    assert_eq!(script.sender.pending, PendingTimer::Retransmission);
+    let rto_at = ms(40) + script.sender.rto.span();
+    assert!(probe_at < rto_at);
+    assert_eq!(script.deadline(), rto_at);
+}
+
+/// RFC 8985 §7.3: new data only "if … the receive window allows".
+#[test]
+fn a_probe_does_not_exceed_the_receive_window() {
+    for (window, probe) in [(11, 10), (10, 9)] {
+        let mut script = Script::new(SenderConfig { initial_window: 10, ..OPTIONS }, reno());
+        script.supply(None);
+        script.connect_with(RTT, window);
+        script.until(ms(122));
+        assert_eq!(script.numbers().last(), Some(&probe), "window of {window}");
+    }
+}
+
 /// Ten packets of which the last was lost and repaired by the probe, then ten more.
 fn after_a_probe(spurious: bool) -> Script {
     let mut script = Script::bulk(10);
