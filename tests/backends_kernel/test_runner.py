@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -66,6 +68,38 @@ def test_a_job_that_is_done(guest, tmp_path):
     guest("open(f'{folder}/events.json', 'w').write('{}')")
     carry_out()
     assert jobs_left(tmp_path) == []
+
+
+@pytest.mark.parametrize("is_allowed", [True, False])
+def test_a_guest_finds_bytecode_unless_the_user_wants_none(
+    is_allowed, guest, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sys, "dont_write_bytecode", not is_allowed)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    runner._write_bytecode.cache_clear()
+    (tmp_path / "guest" / "part.py").write_text("done = '{}'")
+    guest("from .part import done\nopen(f'{folder}/events.json', 'w').write(done)")
+    carry_out()
+    tag = sys.implementation.cache_tag
+    expected = {f"{name}.{tag}.pyc" for name in ("__main__", "part") if is_allowed}
+    assert {path.name for path in tmp_path.glob("guest/__pycache__/*")} == expected
+
+
+def test_the_guest_program_imports_only_what_most_runs_use():
+    text = "import sys, guest.__main__; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-P", "-S", "-B", "-c", text],
+        env={"PYTHONPATH": str(runner.PROGRAM.parent)},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    loaded = set(done.stdout.split())
+    assert {"json", "guest.tcp_flow"} <= loaded
+    assert not loaded & {"dataclasses", "inspect", "traceback", "mmap", "heapq"}
+    kinds = ("capture", "connections", "datagrams", "proxy", "program", "quic_flow",
+             "quic_programs", "shared_connection", "web_browser")  # fmt: skip
+    assert not loaded & {f"guest.{kind}" for kind in kinds}
 
 
 def test_nothing_is_imported_from_the_current_folder(guest, tmp_path, monkeypatch):

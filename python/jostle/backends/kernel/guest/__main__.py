@@ -1,4 +1,8 @@
-"""Runs a job, and prints the reason if it fails."""
+"""Runs a job, and prints the reason if it fails.
+
+In User-Mode Linux an import takes several times as long as elsewhere, so modules of single kinds of
+flows are imported where they are used.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +11,19 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import flow, link_qdiscs, network, qdisc_check, sampling
-from .capture import Capture
 from .clock import clock_offset_ns, fine_timers
-from .connections import ConnectionsFlow
-from .datagrams import DatagramFlow, PingFlow
 from .engine import load_engine
 from .entry import guarded, many_files
 from .failure import GuestFailure
 from .flow import Flow
 from .namespaces import Host
-from .proxy import RelayFlow
-from .quic_flow import QuicFlow
-from .quic_programs import ProgramFlow, make_programs_folder
-from .shared_connection import OppositeFlow
 from .tcp_flow import TcpFlow
-from .web_browser import BrowserFlow
+
+if TYPE_CHECKING:
+    from .capture import Capture
 
 
 def main(folder: Path) -> None:
@@ -43,7 +42,7 @@ def main(folder: Path) -> None:
     flows = _flows(job, hosts, folder)
     queues = [sampling.QueueProbe(queue, hosts) for queue in job["queues"]]
     timetable = network.LinkSchedule(job["timetable"], hosts)
-    capture = Capture(job["captures"], hosts, folder)
+    capture = _capture(job, hosts, folder)
     wires = network.Wires()
     start_ns = flow.start(flows, timetable, job["lead_ns"])
     link_qdiscs.begin(job, hosts, start_ns)
@@ -55,7 +54,7 @@ def main(folder: Path) -> None:
         for each_flow in flows:
             each_flow.end()
     wires.check()
-    captured = capture.finish(start_ns)
+    captured = capture.finish(start_ns) if capture else {}
     events = {
         "flows": [each_flow.events(start_ns) for each_flow in flows],
         "captures": captured,
@@ -68,9 +67,19 @@ def main(folder: Path) -> None:
     partial.rename(folder / "events.json")
 
 
+def _capture(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> Capture | None:
+    if not job["captures"]:
+        return None
+    from .capture import Capture
+
+    return Capture(job["captures"], hosts, folder)
+
+
 def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> list[Flow]:
     programs = folder / "programs"
     if any("server" in flow_job for flow_job in job["flows"]):
+        from .quic_programs import make_programs_folder
+
         make_programs_folder(programs, job["in_memory"])
 
     moments_ns = sampling.moments_ns(job)
@@ -81,15 +90,21 @@ def _flows(job: Mapping[str, Any], hosts: Mapping[str, Host], folder: Path) -> l
 
     def create(number: int, flow_job: Mapping[str, Any]) -> Flow:
         if "server" in flow_job:
+            from .quic_programs import ProgramFlow
+
             return ProgramFlow(
                 number, flow_job, hosts, programs / str(number), folder, in_guest=job["in_memory"]
             )
         if flow_job["transport"] == "quic":
+            from .quic_flow import QuicFlow
+
             engine = job["engine"]
             return QuicFlow(
                 number, flow_job, hosts, engine=engine, moments_ns=moments_ns, folder=folder
             )
         if flow_job["transport"] == "udp":
+            from .datagrams import DatagramFlow, PingFlow
+
             kind = PingFlow if flow_job["source"]["kind"] == "ping" else DatagramFlow
             return kind(number, flow_job, hosts, traffic, folder=folder)
         return _tcp_flow(number, flow_job, hosts, traffic)
@@ -102,15 +117,24 @@ def _tcp_flow(
 ) -> Flow:
     """Create a TCP flow."""
     if flow_job["arrivals_ns"] is not None:
+        from .connections import ConnectionsFlow
+
         return ConnectionsFlow(number, flow_job, hosts, traffic)
     match flow_job["source"]["kind"]:
         case "relay":
+            from .proxy import RelayFlow
+
             return RelayFlow(number, flow_job, hosts, traffic.reader(number))
         case "web":
+            from .web_browser import BrowserFlow
+
             return BrowserFlow(number, flow_job, hosts, traffic.browser(number))
     application, reader = traffic.application(number), traffic.reader(number)
-    kind = TcpFlow if flow_job["connection_of"] is None else OppositeFlow
-    return kind(number, flow_job, hosts, application, reader)
+    if flow_job["connection_of"] is None:
+        return TcpFlow(number, flow_job, hosts, application, reader)
+    from .shared_connection import OppositeFlow
+
+    return OppositeFlow(number, flow_job, hosts, application, reader)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from .sample_format import CONNECTIONS, FLOW_BYTES, TCP_INFO_BYTES, UNKNOWN
 
@@ -13,8 +13,7 @@ from .sample_format import CONNECTIONS, FLOW_BYTES, TCP_INFO_BYTES, UNKNOWN
 _INFO = struct.Struct("=16xI4x4I28xI28xI24xQ4xI4x3I40xQ")
 
 
-@dataclass(frozen=True)
-class _Info:
+class _Info(NamedTuple):
     """Fields of `tcp_info`, with the kernel's names."""
 
     snd_mss: int = 0
@@ -44,18 +43,17 @@ def retransmitted_packets(sender: socket.socket | None) -> int:
     return _info(sender).total_retrans
 
 
-@dataclass(eq=False)
 class Ends:
     """Both sockets of a connection; None before they exist."""
 
-    sender: socket.socket | None = None
-    receiver: socket.socket | None = None
-    acks: int = 0
-    """Segments that the sender had received at the last sample."""
+    def __init__(self, receiver: socket.socket | None = None) -> None:
+        self.sender: socket.socket | None = None
+        self.receiver = receiver
+        # Segments that the sender had received at the last sample.
+        self.acks = 0
 
 
-@dataclass
-class _Counts:
+class _Counts(NamedTuple):
     """Cumulative counters."""
 
     sent_packets: int = 0
@@ -64,13 +62,15 @@ class _Counts:
     received_packets: int = 0
     delivered_bytes: int = 0
 
-    def add(self, sender: _Info, receiver: _Info) -> None:
-        """Add the counters of a connection."""
-        self.sent_packets += sender.data_segs_out
-        self.sent_bytes += sender.bytes_sent
-        self.retransmitted_packets += sender.total_retrans
-        self.received_packets += receiver.data_segs_in
-        self.delivered_bytes += receiver.bytes_received
+    def plus(self, sender: _Info, receiver: _Info) -> _Counts:
+        """Return the sums with the counters of a connection."""
+        return _Counts(
+            self.sent_packets + sender.data_segs_out,
+            self.sent_bytes + sender.bytes_sent,
+            self.retransmitted_packets + sender.total_retrans,
+            self.received_packets + receiver.data_segs_in,
+            self.delivered_bytes + receiver.bytes_received,
+        )
 
 
 class ConnectionTotals:
@@ -94,7 +94,7 @@ class ConnectionTotals:
         """Store the counters of a connection, and close its sockets."""
         with self._lock:
             self._living.discard(ends)
-            self._closed.add(self._look(ends), _info(ends.receiver))
+            self._closed = self._closed.plus(self._look(ends), _info(ends.receiver))
             for end in (ends.sender, ends.receiver):
                 if end is not None:
                     vanish(end)
@@ -102,19 +102,15 @@ class ConnectionTotals:
     def sample(self) -> bytes:
         """Return the record of the flow; see `CONNECTIONS`."""
         with self._lock:
-            counts = replace(self._closed)
+            counts = self._closed
             in_flight_bytes = 0
             for ends in self._living:
                 sender = self._look(ends)
-                counts.add(sender, _info(ends.receiver))
+                counts = counts.plus(sender, _info(ends.receiver))
                 packets = sender.unacked - sender.sacked - sender.lost + sender.retrans
                 in_flight_bytes += max(0, packets) * sender.snd_mss
             record = CONNECTIONS.pack(
-                counts.sent_packets,
-                counts.sent_bytes,
-                counts.retransmitted_packets,
-                counts.received_packets,
-                counts.delivered_bytes,
+                *counts,
                 in_flight_bytes,
                 self._acks,
                 self._rtts_us,

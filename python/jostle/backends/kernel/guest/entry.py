@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +25,8 @@ def guarded(main: Callable[[Path], None], folder: Path) -> int:
         named = f"{error.filename}: " if error.filename else ""
         return report(f"{named}{error.strerror or error}")
     except Exception:
+        import traceback  # A large module, which no successful run needs.
+
         traceback.print_exc()
         return report("a bug, see above")
     return 0

@@ -14,7 +14,6 @@ import select
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from .clock import sleep_until
@@ -22,12 +21,12 @@ from .clock import sleep_until
 _REPORT_S = 1e-6
 
 
-@dataclass
 class _Messages:
     """The unread bytes of a message, if there are messages, and the messages after it."""
 
-    left_bytes: int | None
-    take: Callable[[], int | None]
+    def __init__(self, left_bytes: int | None, take: Callable[[], int | None]) -> None:
+        self.left_bytes = left_bytes
+        self.take = take
 
     def end_with(self, taken_bytes: int) -> bool:
         """Count data that was read. Returns whether the last message is complete."""
