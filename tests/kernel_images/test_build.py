@@ -433,7 +433,7 @@ def test_the_kernels_files_are_edited_once(tools: FakeToolchain, cache: Path) ->
 @pytest.mark.parametrize(
     "edit",
     [
-        *source_patches.EDITS,
+        *(edit for edit in source_patches.EDITS if edit.is_needed_without_text),
         *source_patches.COPIES["cubic_415"][1],
         *source_patches.COPIES["bbr_415"][1],
     ],
@@ -447,6 +447,15 @@ def test_a_source_that_has_moved_on_is_refused(
     assert moved.value.exit_status == 2
     assert edit.file in str(moved.value)
     assert tools.calls == []
+
+
+def test_a_change_that_a_source_has_already_is_left_out(tools: FakeToolchain, cache: Path) -> None:
+    (edit,) = (edit for edit in source_patches.EDITS if not edit.is_needed_without_text)
+    tools.source(without=edit.before)
+    carry_out()
+    assert [kernel.version for kernel in image_paths.built()] == [VERSION]
+    with pytest.raises(source_patches.PatchContextError, match="2 times"):
+        edit.applied_to(2 * edit.before)
 
 
 def test_edits_of_another_version_are_not_built_upon(
