@@ -66,6 +66,9 @@ def run_job(
 ) -> Iterator[tuple[Path, float]]:
     """Run a job; yield a temporary folder with its results, and the wall time in seconds.
 
+    A guest runs one job. A second job would find the kernel's timers and random numbers in another
+    state and have another result, even with new network namespaces and processes.
+
     Parameters
     ----------
     job, files
