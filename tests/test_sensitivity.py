@@ -149,3 +149,20 @@ def test_measures_that_are_not_there(
     monkeypatch.chdir(tmp_path)
     assert status(["search", "sensitivity", str(SCENARIO), "--points", "2", "--measure", text]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_unfinished_transfers_have_no_completion_time(scenario: jostle.Scenario) -> None:
+    document = {
+        "duration": "2 s", "repeats": 2,
+        "bottleneck": {"rate": "1 Mbit/s", "queue": {"kind": "drop_tail", "limit": "2 BDP"}},
+        "flows": [{"name": "dl", "controller": "cubic", "rtt": "20 ms", "size": "500 kB",
+                   "start_jitter": "10 ms"}],
+        "sample": {
+            "points": 4, "bottleneck.rate": {"from": "1 Mbit/s", "to": "9 Mbit/s"},
+            "flows.dl.rtt": {"from": "20 ms", "to": "40 ms"},
+        },
+    }  # fmt: skip
+    points = designed(jostle.Scenario.from_dict(document), "morris", 2, 1)
+    results = jostle.run(points, store=False)
+    with pytest.raises(InputError, match=r"a transfer is not complete: extend `duration` to 4 s"):
+        analyse(points, results, parse_quantity("completion_time of dl"), "morris", 1)

@@ -14,6 +14,7 @@ import jostle
 import pytest
 from jostle.backends import create
 from jostle.cli import status
+from jostle.cli.verdict_lines import tuning_verdict
 from jostle.errors import InputError
 from jostle.figures.renderer import render_figure
 from jostle.parameter_search.objectives import parse_constraint, parse_objective
@@ -23,6 +24,7 @@ from jostle.parameter_search.tuning import (
     Task,
     Trial,
     best,
+    compare_keys,
     evaluate,
     fingerprint,
     tune,
@@ -275,6 +277,69 @@ def test_conditions_without_a_value_are_listed(carry: Carry) -> None:
         'Left out of "goodput of g": 1 conditions without a value (the scenarios as written, '
         "tuned on)."
     )
+
+
+def unfinished_task(**changes: Any) -> Task:
+    """Return a task in which the download of 2 MB completes at 2 Mbit/s with IW 40 only."""
+    scenario = jostle.Scenario.from_dict(
+        {
+            "duration": "8.9 s",
+            "bottleneck": {"rate": "1 Mbit/s", "queue": {"kind": "drop_tail", "limit": "2 BDP"}},
+            "flows": [{"name": "dl", "controller": "cubic", "rtt": "200 ms", "size": "2 MB"}],
+            "grid": {"bottleneck.rate": ["2 Mbit/s", "10 Mbit/s"]},
+        }
+    )
+    variable = scenario.variable("flows.dl.initial_window", [4, 10, 40])
+    objectives = (parse_objective("completion_time of dl", "minimize"),)
+    made = {"hold": {}, "variables": (variable,), "objectives": objectives}
+    return task(scenario, **{**made, **changes})
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "cmaes"])
+@pytest.mark.parametrize("text", ["completion_time of dl", "worst completion_time of dl"])
+def test_an_unfinished_run_is_worse_than_a_complete_one(
+    carry: Carry, text: str, sampler: str, tmp_path: Path
+) -> None:
+    asked = unfinished_task(objectives=(parse_objective(text, "minimize"),))
+    settings = SearchSettings(6, sampler=sampler, journal=tmp_path / "s" / "t.journal")
+    trials = tune(asked, carry, settings)
+    assert tune(asked, carry, settings) == trials, "the journal records unfinished runs"
+    found = evaluate_best(asked, trials, baseline(asked, carry), carry)
+    assert found.found[0].trial is not None
+    assert found.found[0].trial.values == {"flows.dl.initial_window": 40}
+    document = found.to_dict()
+    assert document["written"]["tuned_on"]["unfinished"] == [1]
+    assert document["found"][0]["tuned_on"]["unfinished"] == [0]
+    bound = 8.9 if text.startswith("worst") else (8.9 + 2.704) / 2
+    assert document["written"]["tuned_on"]["objectives"] == [pytest.approx(bound, abs=1e-3)]
+    assert table(found).rows[0][-1] == f"> {bound:.4g}"
+    assert "(1 unfinished run)" in tuning_verdict(found)
+    assert tuning_verdict(found).startswith("best: flows.dl.initial_window = 40")
+    assert "lower bound: in 1 run a transfer is not complete" in found.assumptions[0]
+
+
+def test_a_bound_on_a_completion_time_does_not_hold_for_unfinished_runs(carry: Carry) -> None:
+    asked = unfinished_task(constraints=(parse_constraint("completion_time of dl <= 8.95 s"),))
+    for window, holds in ((10, False), (40, True)):
+        score = evaluate(asked, {"flows.dl.initial_window": window}, "tuned", carry)
+        assert score is not None
+        assert score.feasible is holds
+
+
+def test_means_are_compared_over_the_same_runs() -> None:
+    goodput = parse_objective("goodput of f", "maximize")
+
+    def score(*runs: float | None) -> Score:
+        present = [run for run in runs if run is not None]
+        mean, absent = sum(present) / len(present), runs.count(None)
+        return Score((mean,), (), (), (0,), (absent,), (tuple((run,) for run in runs),))
+
+    worse, better = score(None, 9.0, 2.0), score(1.0, None, 3.0)
+    low, high = compare_keys((goodput,), (worse, better))
+    assert worse.objectives > better.objectives
+    assert high > low, "both have a value in the third condition only"
+    whole, part = compare_keys((goodput,), (score(1.0, 1.0), score(None, 9.0)))
+    assert whole > part, "fewer runs without a value"
 
 
 def test_nothing_left_is_told(scenario: jostle.Scenario, carry: Carry) -> None:

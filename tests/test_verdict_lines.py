@@ -13,6 +13,7 @@ import pytest
 from jostle.cli import status, verdict_lines
 from jostle.cli.environment import Environment
 from jostle.inference.identify import Identification, RankedCandidate
+from jostle.parameter_search.tuning import Score
 from jostle.results.measure_samples import MeasureSample
 from jostle.results.measures import measure
 from jostle.stats import Estimate
@@ -338,9 +339,9 @@ def test_tuning_says_what_is_better(tuned: float, line: str) -> None:
     objective = SimpleNamespace(text="goodput", unit="Mbit/s", direction="maximize")
     best = SimpleNamespace(
         trial=SimpleNamespace(labels={"beta": "0.5"}),
-        scores={"tuned": None, "fresh": SimpleNamespace(objectives=[tuned])},
+        scores={"tuned": None, "fresh": Score((tuned,), ())},
     )
-    written = SimpleNamespace(scores={"fresh": SimpleNamespace(objectives=[8.0])})
+    written = SimpleNamespace(scores={"fresh": Score((8.0,), ())})
     task = SimpleNamespace(objectives=[objective])
     found: Any = SimpleNamespace(found=(best,), written=written, task=task)
     assert verdict_lines.tuning_verdict(found) == line

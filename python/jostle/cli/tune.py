@@ -180,6 +180,8 @@ def _variable(scenario: Scenario, text: str) -> Any:
 
 def _trial_printer(task: Task, trials: int) -> Callable[[Trial], None]:
     """Return a function that prints the result of each trial to stderr."""
+    from jostle.parameter_search.tuning_report import bound_sign
+
     keys = [variable.key for variable in task.variables]
 
     def print_trial(trial: Trial) -> None:
@@ -188,7 +190,10 @@ def _trial_printer(task: Task, trials: int) -> Callable[[Trial], None]:
         if score is None:
             found = f"cannot be run{trial.reason and f': {trial.reason}'}"
         else:
-            found = ", ".join("–" if v is None else f"{v:.4g}" for v in score.objectives)
+            found = ", ".join(
+                "–" if value is None else f"{bound_sign(score, at)}{value:.4g}"
+                for at, value in enumerate(score.objectives)
+            )
             found += "" if score.feasible else " (breaks a constraint)"
         echo(
             single_line(f"[{trial.number + 1}/{trials}] trial {trial.number}: {values}: {found}"),

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from jostle.inference.identify import Identification
     from jostle.parameter_search.boundary import SamplePoint
     from jostle.parameter_search.boundary_report import BoundaryResult
+    from jostle.parameter_search.objectives import Objective
     from jostle.parameter_search.sensitivity import Sensitivity
-    from jostle.parameter_search.tuning import Part
+    from jostle.parameter_search.tuning import Part, Score
     from jostle.parameter_search.tuning_report import TuningResult
     from jostle.results import ResultSet
     from jostle.results.compare import ComparisonResult
@@ -519,27 +520,35 @@ def tuning_verdict(found: TuningResult) -> str:
     best = found.found[0]
     assert best.trial is not None
     values = ", ".join(f"{key} = {label}" for key, label in best.trial.labels.items())
-    texts = [one.text for one in found.task.objectives]
     part: Part = "fresh" if "fresh" in best.scores and "fresh" in found.written.scores else "tuned"
     scores = [one.scores.get(part) for one in (best, found.written)]
-    after, before = ([None] * len(texts) if s is None else s.objectives for s in scores)
-    units = [one.unit for one in found.task.objectives]
     changes = ", ".join(
-        f"{text} {_short(new, unit)} instead of {_short(old, unit)}"
-        for text, new, old, unit in zip(texts, after, before, units, strict=True)
+        f"{one.text} {_scored(scores[0], at, one.unit)} instead of "
+        f"{_scored(scores[1], at, one.unit)}"
+        for at, one in enumerate(found.task.objectives)
     )
-    if len(texts) == 1 and not _is_better(after[0], before[0], found.task.objectives[0].direction):
+    if len(found.task.objectives) == 1 and not _is_better(found.task.objectives, *scores):
         return f"no values are better than the file's; the best trial has {values}: {changes}"
     more = len(found.found) - 1
     others = f"; {count(more, 'other Pareto-optimal trial')}" if more else ""
     return f"best: {values}: {changes}{others}"
 
 
-def _is_better(new: float | None, old: float | None, direction: str) -> bool:
-    if new is None or old is None:
-        return new is not None
-    return new > old if direction == "maximize" else new < old
+def _is_better(objectives: Sequence[Objective], new: Score | None, old: Score | None) -> bool:
+    from jostle.parameter_search.tuning import compare_keys
+
+    if new is None or old is None or None in new.objectives or None in old.objectives:
+        return new is not None and None not in new.objectives
+    mine, theirs = compare_keys(objectives, (new, old))
+    return mine > theirs
 
 
-def _short(value: float | None, unit: str) -> str:
-    return "no value" if value is None else f"{value:.4g} {unit}".rstrip()
+def _scored(score: Score | None, at: int, unit: str) -> str:
+    value = None if score is None else score.objectives[at]
+    if score is None or value is None:
+        return "no value"
+    from jostle.parameter_search.tuning_report import bound_sign
+
+    sign = bound_sign(score, at)
+    text = f"{sign}{value:.4g} {unit}".rstrip()
+    return f"{text} ({count(score.unfinished[at], 'unfinished run')})" if sign else text

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from jostle.errors import InputError, name_source, unknown
 from jostle.results.compared_phase import OVERALL
-from jostle.results.measure_samples import samples
+from jostle.results.completion_bounds import BOUNDED, completion_times
+from jostle.results.measure_samples import MeasureSample, samples
 from jostle.results.measures import Measure, measure
 
 if TYPE_CHECKING:
@@ -89,7 +90,10 @@ class ObjectiveQuantity:
             raise InputError(f'"{self.text}": say of which, as in "{example}"')
 
     def per_condition(self, results: ResultSet) -> list[tuple[float | None, ...]]:
-        """Return the values of each condition's runs in the order of seeds; None without value."""
+        """Return the values of each condition's runs in the order of seeds; None without value.
+
+        A completion time of a run in which a transfer was not complete is a lower bound.
+        """
         found: list[tuple[float | None, ...]] = [()] * len(results.conditions)
         if not results.results:
             return found
@@ -97,10 +101,48 @@ class ObjectiveQuantity:
             name = sample.place.get(self.measure.scope, "")
             if self.who in ("", name, sample.group):
                 factor = self.measure.factor
+                bounds = self._bounds(results, sample)
                 found[sample.condition] = tuple(
-                    None if value is None else value * factor for value in sample.values
+                    None if value is None else value * factor
+                    for value in (
+                        bounds.get(seed, value)
+                        for seed, value in zip(sample.seeds, sample.values, strict=True)
+                    )
                 )
         return found
+
+    def unfinished(self, results: ResultSet) -> int:
+        """Return the number of runs in which a transfer was not complete at the end."""
+        if not results.results:
+            return 0
+        return sum(
+            len(self._bounds(results, sample))
+            for sample in samples(results, self.measure, [self.phase])
+            if self.who in ("", sample.place.get(self.measure.scope, ""), sample.group)
+        )
+
+    def _bounds(self, results: ResultSet, sample: MeasureSample) -> dict[int, float]:
+        """Return lower bounds of completion times by seed, of runs with an incomplete transfer."""
+        if self.measure.name not in BOUNDED:
+            return {}
+        name = sample.place.get(self.measure.scope, "")
+        members = next(
+            (
+                group.members
+                for group in results.flow_groups(sample.condition)
+                if name in (group.name, *group.members)
+            ),
+            (),
+        )
+        names = (name,) if name in members else members
+        found = {
+            run.seed: completion_times(run.run, names) for run in results.runs_of(sample.condition)
+        }
+        return {
+            seed: times.of(self.measure)
+            for seed, times in found.items()
+            if times is not None and times.unfinished
+        }
 
 
 def parse_quantity(text: str, *, conditions: bool = False) -> ObjectiveQuantity:

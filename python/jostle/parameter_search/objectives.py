@@ -63,18 +63,24 @@ class Objective:
         for term in self.terms:
             term.check(plan)
 
-    def per_condition(self, results: ResultSet) -> list[float | None]:
-        """Return the value of each condition, as mean over its runs; None without a value."""
+    def per_run(self, results: ResultSet) -> list[tuple[float | None, ...]]:
+        """Return the values of each condition's runs; see `ObjectiveQuantity.per_condition`."""
         found = [term.per_condition(results) for term in self.terms]
         if self.delta is None:
-            return means(found[0])
+            return found[0]
         delta = self.delta
-        return means(
-            [
-                [_utility(x, y, delta) for x, y in zip(rates, delays, strict=True)]
-                for rates, delays in zip(*found, strict=True)
-            ]
-        )
+        return [
+            tuple(_utility(x, y, delta) for x, y in zip(rates, delays, strict=True))
+            for rates, delays in zip(*found, strict=True)
+        ]
+
+    def per_condition(self, results: ResultSet) -> list[float | None]:
+        """Return the value of each condition, as mean over its runs; None without a value."""
+        return means(self.per_run(results))
+
+    def unfinished(self, results: ResultSet) -> int:
+        """Return the number of runs whose value is a bound, because a transfer is incomplete."""
+        return sum(term.unfinished(results) for term in self.terms)
 
     def over(self, values: Sequence[float | None]) -> float | None:
         """Summarise conditions by the mean, or the worst; None if none has a value."""
@@ -104,12 +110,16 @@ class Constraint:
     objective: Objective
     bound: float
 
-    def excess(self, value: float | None) -> float:
-        """Return the distance of a value beyond the bound; at most 0 if the constraint holds."""
+    def excess(self, value: float | None, unfinished: int = 0) -> float:
+        """Return the distance of a value beyond the bound; at most 0 if the constraint holds.
+
+        A constraint on a completion time does not hold if a transfer is not complete.
+        """
         if value is None:
             return math.inf
         beyond = value - self.bound
-        return beyond if self.objective.direction == "minimize" else -beyond
+        beyond = beyond if self.objective.direction == "minimize" else -beyond
+        return math.inf if unfinished and beyond <= 0 else beyond
 
 
 def parse_objective(text: str, direction: Direction) -> Objective:

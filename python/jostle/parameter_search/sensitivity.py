@@ -10,6 +10,7 @@ import numpy as np
 from jostle.errors import InputError
 from jostle.figures.data import GroupsData
 from jostle.parameter_search.objective_quantity import ObjectiveQuantity, means
+from jostle.results.completion_bounds import longer_run
 from jostle.results.condition_names import short_names
 from jostle.results.text_table import Table
 from jostle.stats.distribution import Box
@@ -182,6 +183,12 @@ def analyse(
         raise InputError(
             f'{scenario.source}: "{quantity.text}" has no value in {missing} of {len(found)} '
             "conditions: choose a measure that all have, or narrower ranges"
+        )
+    if unfinished := quantity.unfinished(results):
+        raise InputError(
+            f'{scenario.source}: "{quantity.text}" is not known in {unfinished} of '
+            f"{len(results.results)} runs, in which a transfer is not complete: "
+            f"{longer_run([one.run for one in results.results])}"
         )
     values = np.array(found, dtype=np.float64)
     if np.ptp(values) == 0.0:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jostle.errors import InputError
+from jostle.parameter_search.objective_quantity import means
 from jostle.parameter_search.trial_journal import Journal
 from jostle.scenario import ScenarioError
 
@@ -37,6 +38,7 @@ __all__ = [
     "Task",
     "Trial",
     "best",
+    "compare_keys",
     "evaluate",
     "search",
     "tune",
@@ -45,6 +47,10 @@ __all__ = [
 Part = Literal["tuned", "fresh", "held"]
 Carry = Callable[["RunPlan"], "ResultSet"]
 SAMPLERS: Final = ("tpe", "cmaes", "nsga2", "random")
+_MISSING: Final = 1e9
+"""Penalty of a run without a value, in the values that a sampler compares."""
+_LISTS: Final = ("without_value", "unfinished", "missing", "runs")
+"""Attributes of a score that are recorded with a trial."""
 
 
 @dataclass(frozen=True)
@@ -116,16 +122,26 @@ class Score:
     Attributes
     ----------
     objectives
-        Value of each objective over all conditions; None without a value.
+        Value of each objective over all conditions; None without a value. A lower bound if a run is
+        unfinished.
     excess
         Excess over each constraint; at most 0 if it holds.
     without_value
         For each objective, the number of conditions that have no value and are not part of it.
+    unfinished
+        For each objective, the number of runs in which a transfer was not complete.
+    missing
+        For each objective, the number of runs that are unfinished or have no value.
+    runs
+        For each objective and condition, the values of its runs; empty if all have a value.
     """
 
     objectives: tuple[float | None, ...]
     excess: tuple[float, ...]
     without_value: tuple[int, ...] = ()
+    unfinished: tuple[int, ...] = ()
+    missing: tuple[int, ...] = ()
+    runs: tuple[tuple[tuple[float | None, ...], ...], ...] = ()
 
     @property
     def feasible(self) -> bool:
@@ -171,15 +187,66 @@ def evaluate(task: Task, values: Mapping[str, Any], part: Part, carry: Carry) ->
     if not every or any(results.failures for results in every):
         return None
 
-    def values_of(objective: Objective) -> list[float | None]:
-        return [v for results in every for v in objective.per_condition(results)]
+    def runs_of(objective: Objective) -> tuple[tuple[float | None, ...], ...]:
+        return tuple(v for results in every for v in objective.per_run(results))
 
-    found = [values_of(one) for one in task.objectives]
+    def unfinished(objective: Objective) -> int:
+        return sum(objective.unfinished(results) for results in every)
+
+    def excess(limit: Constraint) -> float:
+        value = limit.objective.over(means(runs_of(limit.objective)))
+        return limit.excess(value, unfinished(limit.objective))
+
+    runs = tuple(map(runs_of, task.objectives))
+    found = [means(each) for each in runs]
+    bounds = tuple(map(unfinished, task.objectives))
+    absent = [sum(max(each.count(None), not each) for each in of) for of in runs]
     return Score(
         tuple(one.over(each) for one, each in zip(task.objectives, found, strict=True)),
-        tuple(one.excess(one.objective.over(values_of(one.objective))) for one in task.constraints),
+        tuple(map(excess, task.constraints)),
         tuple(each.count(None) for each in found),
+        bounds,
+        tuple(map(sum, zip(bounds, absent, strict=True))),
+        runs if any(absent) else (),
     )
+
+
+def compare_keys(
+    objectives: Sequence[Objective], scores: Sequence[Score]
+) -> list[tuple[tuple[int, float], ...]]:
+    """Return for each score and objective a pair to compare; the larger one is better.
+
+    Fewer runs without a completion time or value are better. Scores with the same number of such
+    runs are compared by the mean over the runs in which all of them have a value.
+    """
+    found: list[list[tuple[int, float]]] = [[] for _ in scores]
+    for at, objective in enumerate(objectives):
+        sign = 1 if objective.direction == "maximize" else -1
+        alike: dict[int, list[int]] = {}
+        for number, score in enumerate(scores):
+            alike.setdefault(score.missing[at] if score.missing else 0, []).append(number)
+        for missing, numbers in alike.items():
+            of_all = [scores[n].runs[at] for n in numbers if scores[n].runs]
+            for n in numbers:
+                value = scores[n].objectives[at]
+                if scores[n].runs and value is not None:
+                    value = objective.over(means(_common(scores[n].runs[at], of_all)))
+                found[n].append((-missing, 0.0 if value is None else sign * value))
+    return [tuple(each) for each in found]
+
+
+def _common(
+    runs: Sequence[Sequence[float | None]], of_all: Sequence[Sequence[Sequence[float | None]]]
+) -> list[list[float]]:
+    """Return the values, by condition, of the runs that have a value in each of some results."""
+    return [
+        [
+            value
+            for value, *others in zip(own, *same, strict=False)
+            if value is not None and None not in others
+        ]
+        for own, *same in zip(runs, *of_all, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -283,7 +350,8 @@ def best(task: Task, trials: Sequence[Trial]) -> list[Trial]:
     They are sorted by the first objective, the best one first; of equal ones, only the first.
     """
     there = [t for t in trials if t.score and t.score.feasible and None not in t.score.objectives]
-    marks = {t.number: _marks(task, t) for t in there}
+    scores = [t.score for t in there if t.score]
+    marks = dict(zip((t.number for t in there), compare_keys(task.objectives, scores), strict=True))
     kept: list[Trial] = []
     for one in there:
         mine = marks[one.number]
@@ -295,13 +363,15 @@ def best(task: Task, trials: Sequence[Trial]) -> list[Trial]:
         )
         if not beaten:
             kept.append(one)
-    return sorted(kept, key=lambda t: (tuple(-m for m in marks[t.number]), t.number))
+    return sorted(kept, key=lambda t: marks[t.number], reverse=True)
 
 
 def fingerprint(task: Task, sampler: str, seed: int, version: str) -> str:
     """Return a name of a study that depends on its parameters and on the engine only."""
     plans = [plan for part in ("tuned", "held") for plan in task.plans({}, part)]
     told = {
+        # 2: trials count runs without a value.
+        "format": 2,
         "version": version,
         "sampler": sampler,
         "seed": seed,
@@ -313,16 +383,6 @@ def fingerprint(task: Task, sampler: str, seed: int, version: str) -> str:
     }
     content = json.dumps(told, sort_keys=True, ensure_ascii=False).encode()
     return hashlib.sha256(content).hexdigest()[:32]
-
-
-def _marks(task: Task, trial: Trial) -> tuple[float, ...]:
-    """Return the objectives with signs such that larger values are better."""
-    assert trial.score is not None
-    return tuple(
-        (value if one.direction == "maximize" else -value)
-        for one, value in zip(task.objectives, trial.score.objectives, strict=True)
-        if value is not None
-    )
 
 
 def _run_trial(
@@ -349,7 +409,10 @@ def _run_trial(
     # JSON has no infinity.
     bounded = [min(one, 1e300) for one in score.excess]
     asked.set_user_attr("constraints", bounded)
-    study.tell(asked, list(score.objectives))
+    asked.set_user_attr("objectives", list(score.objectives))
+    for name in _LISTS:
+        asked.set_user_attr(name, getattr(score, name))
+    study.tell(asked, _ranks(space, score))
     return Trial(asked.number, labels, values, score)
 
 
@@ -384,8 +447,29 @@ def _finished(space: Space, one: Any) -> Trial:
     score = None
     if one.values is not None:
         excess = (math.inf if e >= 1e300 else e for e in one.user_attrs.get("constraints", ()))
-        score = Score(tuple(one.values), tuple(excess))
+        attributes = one.user_attrs
+        lists = {name: _tuples(attributes.get(name, ())) for name in _LISTS}
+        score = Score(tuple(attributes["objectives"]), tuple(excess), **lists)
     return Trial(one.number, labels, values, score, one.user_attrs.get("reason", ""))
+
+
+def _tuples(value: Any) -> Any:
+    """Return lists from JSON as tuples."""
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+
+
+def _ranks(space: Space, score: Score) -> list[float]:
+    """Return the values that a sampler compares: a run without a value outweighs any mean."""
+    missing = score.missing or (0,) * len(score.objectives)
+    return [
+        value + (_MISSING if direction == "minimize" else -_MISSING) * count
+        for value, direction, count in zip(
+            ((0.0 if one is None else one) for one in score.objectives),
+            space.directions,
+            missing,
+            strict=True,
+        )
+    ]
 
 
 def _sampler(optuna: Any, name: str, seed: int) -> Any:

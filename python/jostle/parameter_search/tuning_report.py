@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 
 from jostle.errors import InputError
 from jostle.figures.data import Cloud, Curve, CurvesData, ScatterData
-from jostle.parameter_search.tuning import Carry, Part, Score, Task, Trial, best, evaluate
+from jostle.parameter_search.tuning import (
+    Carry,
+    Part,
+    Score,
+    Task,
+    Trial,
+    best,
+    compare_keys,
+    evaluate,
+)
+from jostle.results.completion_bounds import BOUNDED
 from jostle.results.condition_names import short_names
 from jostle.results.number_format import ABSENT, count
 from jostle.results.text_table import Table
@@ -19,7 +30,15 @@ if TYPE_CHECKING:
     from jostle.figures.renderer import FigureData
     from jostle.parameter_search.objectives import Objective
 
-__all__ = ["Candidate", "TuningResult", "baseline", "evaluate_best", "figure", "table"]
+__all__ = [
+    "Candidate",
+    "TuningResult",
+    "baseline",
+    "bound_sign",
+    "evaluate_best",
+    "figure",
+    "table",
+]  # fmt: skip
 
 _PARTS: Final[Mapping[Part, str]] = {
     "tuned": "tuned on",
@@ -86,6 +105,7 @@ class TuningResult:
                     "number": one.number,
                     "values": dict(one.labels),
                     "objectives": list(one.score.objectives) if one.score else None,
+                    "unfinished": list(one.score.unfinished) if one.score else None,
                     "feasible": one.score.feasible if one.score else None,
                     "reason": one.reason or None,
                 }
@@ -96,7 +116,11 @@ class TuningResult:
     def _candidate(self, one: Candidate) -> dict[str, Any]:
         names = {"tuned": "tuned_on", "fresh": "other_seeds", "held": "held_out"}
         told: dict[str, Any] = {
-            names[part]: {"objectives": list(score.objectives), "feasible": score.feasible}
+            names[part]: {
+                "objectives": list(score.objectives),
+                "unfinished": list(score.unfinished),
+                "feasible": score.feasible,
+            }
             for part, score in one.scores.items()
         }
         if one.trial is not None:
@@ -125,9 +149,13 @@ def baseline(task: Task, carry: Carry) -> Candidate:
         if value is None:
             raise InputError(f'"{one.text}" has no value in any condition')
     for limit, excess in zip(task.constraints, score.excess, strict=True):
-        if excess == float("inf"):
+        if excess == float("inf") and not _is_bounded(limit.objective):
             raise InputError(f'"{limit.text}" has no value in any condition')
     return written
+
+
+def _is_bounded(one: Objective) -> bool:
+    return any(term.measure.name in BOUNDED for term in one.terms)
 
 
 def evaluate_best(
@@ -162,6 +190,15 @@ def _omissions(
             score = one.scores.get(part)
             if score is None and task.plans(values, part):
                 yield f"Left out: the score of {name}, {words}, because a run failed."
+            for objective, runs in zip(
+                task.objectives, score.unfinished if score else (), strict=False
+            ):
+                if runs:
+                    yield (
+                        f'"{objective.text}" is a lower bound: in {count(runs, "run")} a transfer '
+                        f"is not complete, and counts with the time that it had ({name}, {words}). "
+                        "Fewer such runs are better than any mean. Extend `duration`."
+                    )
             for objective, missing in zip(
                 task.objectives, score.without_value if score else (), strict=False
             ):
@@ -222,7 +259,12 @@ def _cell(score: Score | None, at: int) -> str:
         return ABSENT
     value = score.objectives[at]
     mark = "" if score.feasible else "*"
-    return ABSENT if value is None else f"{value:.4g}{mark}"
+    return ABSENT if value is None else f"{bound_sign(score, at)}{value:.4g}{mark}"
+
+
+def bound_sign(score: Score, at: int) -> str:
+    """Return the sign before an objective that is a lower bound, because runs are unfinished."""
+    return "> " if score.unfinished and score.unfinished[at] else ""
 
 
 def figure(found: TuningResult) -> FigureData:
@@ -237,12 +279,18 @@ def figure(found: TuningResult) -> FigureData:
     if len(task.objectives) == 1:
         feasible = [t for t in there if t.score and t.score.feasible]
         values = objective_values(feasible, 0)
-        rising = task.objectives[0].direction == "maximize"
-        so_far = np.maximum.accumulate(values) if rising else np.minimum.accumulate(values)
+        order = compare_keys(task.objectives, [t.score for t in feasible if t.score])
+        # The best trial so far may have a longer mean than an earlier one with unfinished runs.
+        ranks = [sum(other < one for other in order) for one in order]
+        highest = list(accumulate(ranks, max))
+        leading = [ranks.index(rank) for rank in highest]
+        so_far = values[leading]
         numbers = np.array([float(t.number) for t in feasible])
         none = np.full(numbers.size, np.nan)
         curve = Curve("best so far", numbers, so_far, none, none)
-        return CurvesData("Trial", labels[0], (curve,), steps=False)
+        return CurvesData(
+            "Trial", labels[0], (curve,), steps=False, caption=_bound_note(feasible).strip()
+        )
     front = [one.trial for one in found.found]
     others = [t for t in there if t.number not in {f.number for f in front if f}]
     clouds = [
@@ -255,5 +303,11 @@ def figure(found: TuningResult) -> FigureData:
             "as written", np.array([written[0]], dtype=float), np.array([written[1]], dtype=float)
         )
     )
-    caption = "On the conditions that were tuned on."
+    caption = f"On the conditions that were tuned on.{_bound_note(there)}"
     return ScatterData(labels[0], labels[1], tuple(clouds), caption=caption)
+
+
+def _bound_note(trials: Sequence[Trial]) -> str:
+    """Say in how many trials a run is unfinished; empty if in none."""
+    bounded = sum(any(t.score.unfinished) for t in trials if t.score)
+    return f" Lower bounds in {count(bounded, 'trial')} with unfinished runs." if bounded else ""
