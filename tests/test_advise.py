@@ -15,7 +15,7 @@ from jostle.backends import SimBackend, load_engine
 from jostle.cli import status
 from jostle.errors import InputError
 from jostle.inference.advice_setup import make_setup
-from jostle.inference.advice_text import answer_sentences
+from jostle.inference.advice_text import advice_table, answer_sentences
 from jostle.inference.advise import Advice, AdviceRequest, advise, is_better
 from jostle.inference.advised_changes import (
     queue_changes,
@@ -23,7 +23,7 @@ from jostle.inference.advised_changes import (
     with_ecn,
     without_ecn,
 )
-from jostle.inference.flow_benefits import FlowValues
+from jostle.inference.flow_benefits import FlowValues, benefit, measured
 from jostle.inference.goals import GOALS
 from jostle.inference.network_source import KnownNetwork, find_network
 from jostle.results.number_format import plain
@@ -503,3 +503,132 @@ def test_advice_says_that_all_settings_are_worse(tmp_path: Path) -> None:
     (said,) = answer_sentences(replace(found, ranking=tuple(mixed)))
     assert "All are worse" not in said
     assert "The best of them, " in said
+
+
+# The upload of 1.5 MB ends before the run with Cubic, and not with the slower CDG.
+UPLOAD = """
+duration = "9 s"
+[downlink]
+rate = "30 Mbit/s"
+delay = "5 ms"
+queue = { kind = "drop_tail", limit = "300 packets" }
+[uplink]
+rate = "3 Mbit/s"
+delay = "5 ms"
+queue = { kind = "drop_tail", limit = "300 packets" }
+[[flows]]
+name = "photos"
+direction = "up"
+rtt = "30 ms"
+controller = "cubic"
+size = "1500 kB"
+start = "1 s"
+start_jitter = "200 ms"
+[[flows]]
+name = "mail"
+direction = "up"
+rtt = "30 ms"
+controller = "cubic"
+size = "200 kB"
+start = "3 s"
+[[flows]]
+name = "backup"
+direction = "up"
+rtt = "30 ms"
+controller = "cubic"
+start = "2 s"
+"""
+ARRIVALS = """
+duration = "10 s"
+[downlink]
+rate = "4 Mbit/s"
+delay = "5 ms"
+queue = { kind = "drop_tail", limit = "50 packets" }
+[uplink]
+rate = "4 Mbit/s"
+delay = "5 ms"
+queue = { kind = "drop_tail", limit = "100 packets" }
+[[flows]]
+name = "files"
+rtt = "30 ms"
+controller = "cubic"
+arrivals = { file = "files.txt" }
+[[flows]]
+name = "bg"
+rtt = "30 ms"
+controller = "cubic"
+"""
+
+
+def test_a_setting_that_leaves_more_transfers_unfinished_is_not_recommended(
+    tmp_path: Path,
+) -> None:
+    found = advice(
+        network_of(UPLOAD, tmp_path), "short downloads", "cdg", seeds=3,
+        senders=("photos",), queues=False,
+    )  # fmt: skip
+    by_label = {one.change.label: one for one in found.ranking}
+    losing = [one for one in found.ranking if "photos" in one.loses]
+    assert losing, list(by_label)
+    kinds = [one.eligible for one in found.ranking]
+    assert kinds == sorted(kinds, reverse=True), "those that lose transfers come last"
+    assert not any(is_better(one, found.setup.goal) for one in losing)
+    worst = losing[0]
+    some, every = worst.unfinished["photos"]
+    assert (0 < some <= every, every) == (True, 3)
+    document = worst.to_dict()
+    assert document["unfinished"]["photos"] == {"transfers": some, "of": 3}
+    assert document["flows"]["photos"]["completion_time"]["bound"] == "lower"
+    assert document["gain"]["from_bounds"] is True
+    assert document["eligible"] is False
+    forced = replace(found, ranking=(worst,))
+    assert not forced.improves
+    text = " ".join(answer_sentences(forced))
+    assert text.startswith("Change nothing: ")
+    assert "flow completion time > " in text
+    assert f"({some} of 3 transfers not complete, 0 now)" in text
+    assert "Extend `duration` to 18 s." in text
+    rows = advice_table(forced, [worst, found.baseline]).rows
+    assert rows[0][1].startswith("~ ")
+    assert rows[0][2].startswith("> ")
+    assert "±" not in rows[0][2]
+
+
+def test_unfinished_arrivals_count_with_the_time_that_they_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = ["0.5 1500000", *(f"{1 + at / 2} 30000" for at in range(16))]
+    Path("files.txt").write_text("\n".join(lines))
+    Path("arrivals.toml").write_text(ARRIVALS)
+    run = jostle.run("arrivals.toml", store=False).results[0].run
+    (files,) = (flow for name, flow in measured(run).items() if name == "files")
+    mean = run.summary["groups"][0]["completion_time_mean_s"]
+    assert (files.unfinished, files.transfers) == (1, 17)
+    assert files.values["completion_time"] == pytest.approx((16 * mean + 9.5) / 17)
+    found = advice(find_network("arrivals.toml", tmp_path), "short downloads")
+    assert found.improves
+    assert found.ranking[0].change.label == "CoDel on downlink"
+    assert found.ranking[0].unfinished == {}
+    assert found.baseline.unfinished == {"files": (2, 34)}
+    assert "instead of > " in answer_sentences(found)[0]
+    assert any(note.startswith("All 2 runs of ") for note in found.assumptions)
+    assert "identical" in " ".join(found.assumptions)
+    assert "[" not in advice_table(found, found.ranking[:1]).rows[0][1]
+
+
+def test_a_transfer_that_never_starts_has_no_time(tmp_path: Path) -> None:
+    document = {
+        "duration": "2 s",
+        "bottleneck": {"rate": "5 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
+        "flows": [
+            {"name": "s", "controller": "cubic", "rtt": "60 ms", "size": "20 MB", "start": "1 s"},
+            {"name": "b", "controller": "cubic", "rtt": "60 ms", "after": "s", "size": "1 kB"},
+        ],
+    }
+    results = jostle.run(jostle.Scenario.from_dict(document), store=False)
+    flows = measured(results.results[0].run)
+    assert flows["s"].values["completion_time"] == 1.0
+    assert math.isnan(flows["b"].values["completion_time"])
+    assert [flows[name].unfinished for name in "sb"] == [1, 1]
+    assert benefit(flows["b"]) == 1 / 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jostle.inference.advise import Advice, ChangeResult, is_better
 from jostle.inference.flow_benefits import HIDDEN
@@ -12,9 +12,6 @@ from jostle.results.measures import Measure, measure
 from jostle.results.number_format import count, decimals, plain, signed, with_interval
 from jostle.results.text_table import Table
 from jostle.safe_io.terminal_text import wrap_words
-
-if TYPE_CHECKING:
-    from jostle.stats import Estimate
 
 __all__ = ["advice_table", "answer_sentences", "shown_results"]
 
@@ -29,17 +26,20 @@ _HEADING: Final = 14
 def answer_sentences(found: Advice) -> list[str]:
     """Return the answer in sentences: what to set, its effect, and what it costs."""
     if not found.ranking:
-        return ["Change nothing: no change could be measured."]
+        return ["Change nothing: no change could be measured.", *_bound_sentence(found)]
     best = found.ranking[0]
     if not found.improves:
         low, least = best.gain.low, 1 if found.setup.goal.relative else 0
         why = "no setting is better than the present one with 95 % confidence"
-        if low is not None and low > least:
+        if best.eligible and low is not None and low > least:
             why = "the gain of every setting is negligible"
-        best_cases = [one.gain.high for one in found.ranking]
-        worse = all(gain is not None and gain < least for gain in best_cases)
+        worse = all(
+            not one.eligible or (one.gain.high is not None and one.gain.high < least)
+            for one in found.ranking
+        )
         named = "All are worse than now. The least bad" if worse else "The best of them"
-        return [f"Change nothing: {why}. {named}, {best.change.label}: {_effect(found, best)}."]
+        effect = f"{named}, {best.change.label}: {_effect(found, best)}."
+        return [f"Change nothing: {why}. {effect}", *_bound_sentence(found)]
     sentences = [_recommendation(found, best)]
     if best.change.in_the_modem:
         shaped = next((one for one in found.ranking if _can_be_in_a_router(one, found)), None)
@@ -47,7 +47,20 @@ def answer_sentences(found: Advice) -> list[str]:
             sentences.append(
                 "If you cannot set the queue of the modem itself: " + _recommendation(found, shaped)
             )
-    return sentences
+    return [*sentences, *_bound_sentence(found)]
+
+
+def _bound_sentence(found: Advice) -> list[str]:
+    """Say which flows have lower bounds instead of completion times, and what helps."""
+    names = found.unfinished
+    if not names:
+        return []
+    longer_s = 2 * found.setup.spec["duration_ns"] / 1e9
+    more = f" and {len(names) - _NAMED} more flows" if len(names) > _NAMED else ""
+    return [
+        f"Not all transfers of {', '.join(names[:_NAMED])}{more} are complete at the end of the "
+        f"runs: their times are lower bounds (>). Extend `duration` to {longer_s:g} s."
+    ]
 
 
 def _can_be_in_a_router(one: ChangeResult, found: Advice) -> bool:
@@ -71,10 +84,7 @@ def _effect(found: Advice, one: ChangeResult) -> str:
     several = len(found.setup.served) > 1
     parts = []
     for name in names[:_NAMED]:
-        words = [
-            _instead(key, one.numbers[name][key], found.baseline.numbers[name][key])
-            for key in _spoken(one, name)
-        ]
+        words = [_instead(key, name, one, found.baseline) for key in _spoken(one, name)]
         parts.append((f"{name} has " if several else "") + " and ".join(words))
     if len(names) > _NAMED:
         parts.append(f"and {len(names) - _NAMED} more flows")
@@ -96,11 +106,24 @@ def _spoken(of: ChangeResult, name: str) -> list[str]:
     return keys[:2] if "late_frames" in keys else keys[:1]
 
 
-def _instead(key: str, new: Estimate, old: Estimate) -> str:
+def _instead(key: str, name: str, one: ChangeResult, now: ChangeResult) -> str:
     which = measure(key)
     unit = f" {which.display_unit}" if which.display_unit else ""
     title = "MOS" if key == "mos" else which.title
-    return f"{title} {_short(new.value, which)}{unit} instead of {_short(old.value, which)}{unit}"
+    new, old = (
+        f"{_bound_sign(of, name)}{_short(of.numbers[name][key].value, which)}{unit}"
+        for of in (one, now)
+    )
+    text = f"{title} {new} instead of {old}"
+    if name not in one.loses:
+        return text
+    (some, every), before = one.unfinished[name], now.unfinished.get(name, (0, 0))[0]
+    return f"{text} ({some} of {count(every, 'transfer')} not complete, {before} now)"
+
+
+def _bound_sign(of: ChangeResult, name: str) -> str:
+    """Return the sign before the times of a flow that are lower bounds."""
+    return "> " if name in of.unfinished else ""
 
 
 def _short(value: float | None, which: Measure) -> str:
@@ -115,15 +138,17 @@ def _short(value: float | None, which: Measure) -> str:
 def _costs(found: Advice, one: ChangeResult) -> list[str]:
     """Describe the flows that lose from a change, those that lose most first."""
     lost = {name: _loss(found, one, name) for name in found.setup.others}
-    losers = sorted((name for name in lost if lost[name] > _NOTABLE), key=lambda name: -lost[name])
+    losers = sorted(
+        (name for name in lost if lost[name] > _NOTABLE or name in one.loses),
+        key=lambda name: (name not in one.loses, -lost[name]),
+    )
     words = []
     for name in losers[:_NAMED]:
         key = next(iter(one.numbers[name]))
         if key == "goodput":
             words.append(f"{name} loses {lost[name] * 100:.0f} % of its goodput")
         else:
-            new, old = one.numbers[name][key], found.baseline.numbers[name][key]
-            words.append(f"{name} has {_instead(key, new, old)}")
+            words.append(f"{name} has {_instead(key, name, one, found.baseline)}")
     if len(losers) > _NAMED:
         words.append(f"{len(losers) - _NAMED} more flows lose")
     return words
@@ -165,7 +190,7 @@ def advice_table(found: Advice, rows: Sequence[ChangeResult]) -> Table:
         digits = decimals(every, which)
         title = "\n".join(wrap_words(which.title, _HEADING))
         headings.append(f"{name}\n{title}\n{which.display_unit}".rstrip())
-        columns.append([with_interval(one, which.factor, digits) for one in every])
+        columns.append([_cell(one, name, key, digits) for one in rows])
     texts = tuple(
         ("now" if one is found.baseline else str(at + 1), *(column[at] for column in columns))
         for at, one in enumerate(rows)
@@ -177,6 +202,11 @@ def advice_table(found: Advice, rows: Sequence[ChangeResult]) -> Table:
         "Settings that are better with 95 % confidence come first. Those of nearly the same gain "
         "are ordered by delay, effect on other flows, and number of changed values.",
     ]
+    if any(name in one.unfinished for one in rows for name, _ in shown):
+        notes.append(
+            "> lower bound: transfers that are not complete count with the time that they had. "
+            "~ gain from lower bounds. Settings with which fewer transfers are complete come last."
+        )
     left = len(found.ranking) + 1 - len(rows)
     if left > 0:
         notes.append(f"{count(left, 'more setting')} of the best: --json has them.")
@@ -186,15 +216,28 @@ def advice_table(found: Advice, rows: Sequence[ChangeResult]) -> Table:
     return Table(("", *headings), texts, (), 1, notes=tuple(notes))
 
 
+def _cell(one: ChangeResult, name: str, key: str, digits: int) -> str:
+    which, number = measure(key), one.numbers[name][key]
+    if number.value is not None and name in one.unfinished:
+        # Bounds say nothing about the accuracy of the mean.
+        return f"{_bound_sign(one, name)}{plain(number.value, which.factor, digits)}"
+    return with_interval(number, which.factor, digits)
+
+
 def _gain(one: ChangeResult, found: Advice) -> str:
     gain = one.gain
     if one is found.baseline or gain.value is None:
         return ""
+    low, high = gain.low, gain.high
+    if low is None or high is None or math.isclose(low, high, abs_tol=1e-9):
+        # All runs are equal, so that they say nothing about the accuracy of the mean.
+        low = high = None
+    sign = "~ " if one.from_bounds else ""
     if not found.setup.goal.relative:
         # Differences have a sign; what rounds to 0 has none.
-        half = None if gain.low is None or gain.high is None else (gain.high - gain.low) / 2
-        return signed(gain.value * 100, 1) + ("" if half is None else f" ± {half * 100:.1f}")
-    text = f"{gain.value:.2f}"
-    if gain.low is not None and gain.high is not None:
-        text += f" [{gain.low:.2f}, {gain.high:.2f}]"
+        text = f"{sign}{signed(gain.value * 100, 1)}"
+        return text if low is None or high is None else f"{text} ± {(high - low) * 50:.1f}"
+    text = f"{sign}{gain.value:.2f}"
+    if low is not None and high is not None:
+        text += f" [{low:.2f}, {high:.2f}]"
     return text

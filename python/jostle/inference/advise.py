@@ -25,7 +25,7 @@ from jostle.inference.advised_changes import (
     with_ecn,
     without_ecn,
 )
-from jostle.inference.flow_benefits import benefit, measured
+from jostle.inference.flow_benefits import measured
 from jostle.inference.goals import Goal, Measured, effect_on
 from jostle.scenario import Condition, PlannedRun, RunPlan, ScenarioError
 from jostle.scenario.resolve.key_paths import find
@@ -100,23 +100,45 @@ class ChangeResult:
         Mean of each measure, by flow.
     effects
         Factor by which the benefit of each flow that the goal is not about changes.
+    unfinished
+        By flow, the number of transfers in all runs that were not complete, and of all transfers.
+        Only flows with such transfers: their times are lower bounds.
+    loses
+        Flows of which fewer transfers are complete than in the baseline.
+    eligible
+        Whether it can be recommended: the gain depends on none of the flows in `loses`.
+    from_bounds
+        Whether the gain depends on a lower bound.
     """
 
     change: Change
     gain: Estimate
     numbers: Mapping[str, Mapping[str, Estimate]]
     effects: Mapping[str, float]
+    unfinished: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    loses: tuple[str, ...] = ()
+    eligible: bool = True
+    from_bounds: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the change in the form of the JSON document."""
         numbers = {
-            name: {key: one.entry() for key, one in of.items()} for name, of in self.numbers.items()
+            name: {
+                key: {**one.entry(), "bound": "lower" if name in self.unfinished else None}
+                for key, one in of.items()
+            }
+            for name, of in self.numbers.items()
         }
         return {
             "label": self.change.label,
             "set": dict(self.change.values),
-            "gain": self.gain.entry(),
+            "gain": {**self.gain.entry(), "from_bounds": self.from_bounds},
+            "eligible": self.eligible,
             "flows": numbers,
+            "unfinished": {
+                name: {"transfers": some, "of": every}
+                for name, (some, every) in self.unfinished.items()
+            },
             "effect_on_others": dict(self.effects),
         }
 
@@ -146,6 +168,14 @@ class Advice:
     assumptions: tuple[str, ...]
 
     @property
+    def unfinished(self) -> tuple[str, ...]:
+        """Flows with a transfer that is not complete, in the baseline or the best change."""
+        rows = (self.baseline, *self.ranking[:1])
+        return tuple(
+            name for name in self.baseline.numbers if any(name in r.unfinished for r in rows)
+        )
+
+    @property
     def improves(self) -> bool:
         """Whether the best change is better than the baseline by more than is negligible."""
         return bool(self.ranking) and is_better(self.ranking[0], self.setup.goal)
@@ -167,10 +197,11 @@ class Advice:
 def is_better(found: ChangeResult, goal: Goal) -> bool:
     """Return whether a change is better than the baseline by more than is negligible.
 
-    The lower end of its 95 % interval is above the baseline.
+    The lower end of its 95 % interval is above the baseline. A change with which fewer transfers
+    are complete is not: their times are only known to be longer.
     """
     value, low = found.gain.value, found.gain.low
-    if value is None or low is None:
+    if value is None or low is None or not found.eligible:
         return False
     if goal.relative:
         return low > 1 and math.log(value) > goal.close
@@ -200,11 +231,14 @@ class _Trial:
         Session that simulates changes.
     left_out
         Sentences on changes that could not be run.
+    identical
+        Remark on the runs that were measured last, if they are identical.
     """
 
     setup: AdviceSetup
     session: Session
     left_out: list[str] = field(default_factory=list)
+    identical: tuple[str, ...] = ()
 
     def measured(
         self, changes: Sequence[Change], numbers: Sequence[int]
@@ -228,6 +262,7 @@ class _Trial:
             possible.append(change)
         conditions = tuple(Condition(at, {"change": c.label}) for at, c in enumerate(possible))
         results = self.session.carry_out(RunPlan("advice", conditions, runs))
+        self.identical = results.identical_runs
         failed = {failure.condition: failure.error for failure in results.failures}
         for at, reason in failed.items():
             self._leave_out(possible[at], reason)
@@ -269,13 +304,27 @@ class _Trial:
         gain = {change: float(np.mean(self.gains(runs, now))) for change, runs in seen.items()}
         speed = {change: -self.delay_s(runs) for change, runs in seen.items()}
         effect = {change: self.effect(runs, now) for change, runs in seen.items()}
+        losing = {change for change, runs in seen.items() if not self.is_eligible(runs, now)}
         return [
             change
-            for alike in _levels(list(seen), gain, self.setup.goal.close)
+            for changes in (set(seen) - losing, losing)
+            for alike in _levels([c for c in seen if c in changes], gain, self.setup.goal.close)
             for quick in _levels(alike, speed, _DELAY_STEP_S)
             for equal in _levels(quick, effect, _EFFECT_STEP)
             for change in sorted(equal, key=lambda one: (self.size(one), -gain[one]))
         ]
+
+    def loses(self, own: Sequence[Measured], now: Sequence[Measured]) -> tuple[str, ...]:
+        """Return the flows of which fewer transfers are complete than in the baseline."""
+        more = (unfinished_transfers(own), unfinished_transfers(now))
+        return tuple(
+            name for name in now[0] if more[0].get(name, (0, 0))[0] > more[1].get(name, (0, 0))[0]
+        )
+
+    def is_eligible(self, own: Sequence[Measured], now: Sequence[Measured]) -> bool:
+        """Return whether no flow on which the gain depends completes fewer transfers than now."""
+        counted = self.setup.goal.counted(list(now[0]), self.setup.served)
+        return not set(counted).intersection(self.loses(own, now))
 
     def delay_s(self, runs: Sequence[Measured]) -> float:
         """Return the mean delay of the flows that the goal is about; 0 if it does not count."""
@@ -335,12 +384,29 @@ class _Trial:
         }
         effects = {}
         for name in self.setup.others:
-            every = [
-                math.log(benefit(mine[name]) / benefit(there[name]))
-                for mine, there in zip(own, now, strict=True)
-            ]
+            every = [effect_on((name,), mine, there) for mine, there in zip(own, now, strict=True)]
             effects[name] = math.exp(sum(every) / len(every))
-        return ChangeResult(change, gain, numbers, effects)
+        unfinished = unfinished_transfers(own)
+        counted = self.setup.goal.counted(list(now[0]), self.setup.served)
+        return ChangeResult(
+            change, gain, numbers, effects, unfinished, self.loses(own, now),
+            self.is_eligible(own, now),
+            from_bounds=any(
+                name in unfinished or name in unfinished_transfers(now) for name in counted
+            ),
+        )  # fmt: skip
+
+
+def unfinished_transfers(runs: Sequence[Measured]) -> dict[str, tuple[int, int]]:
+    """Return, by flow, how many transfers of some runs were not complete, and of how many."""
+    found = {
+        name: (
+            sum(run[name].unfinished for run in runs),
+            sum(run[name].transfers for run in runs),
+        )
+        for name in runs[0]
+    }
+    return {name: counts for name, counts in found.items() if counts[0]}
 
 
 def advise(network: KnownNetwork, request: AdviceRequest, session: Session) -> Advice:
@@ -380,13 +446,16 @@ def advise(network: KnownNetwork, request: AdviceRequest, session: Session) -> A
     now = finals.pop(NOW)
     results = [trial.result(change, finals[change], now) for change in trial.ranked(finals, now)]
     # An uncertain gain may be as large as a certain one, but only a certain one is an answer.
-    ranking = tuple(sorted(results, key=lambda one: not is_better(one, request.goal)))
+    ranking = tuple(
+        sorted(results, key=lambda one: (not one.eligible, not is_better(one, request.goal)))
+    )
     tried = 1 + len(seen)
     said.append(
         f"{tried} settings were compared on {_SCREENED} seeds each, the best {len(chosen)} on "
         f"{request.seeds} new ones."
     )
     baseline = trial.result(NOW, now, now)
+    said += [f"{note[0].upper()}{note[1:]}." for note in trial.identical]
     return Advice(setup, baseline, ranking, tried, (*said, *trial.left_out))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jostle.results.compared_phase import OVERALL
+from jostle.results.completion_bounds import CompletionTimes, completion_times, time_left_s
 from jostle.results.flow_groups import FlowGroup, TrafficKind, flow_groups
 from jostle.results.measures import measure
 
@@ -35,6 +36,8 @@ _MEASURES: Final[Mapping[TrafficKind, tuple[str, ...]]] = {
     "datagrams": ("one_way_delay", "datagram_loss"),
 }
 """Measures of each kind of traffic, the most important first."""
+_TIMED: Final = ("transfers", "requests", "pages")
+"""Kinds of traffic whose measure is a time, with a lower bound if nothing is complete."""
 _VOICE: Final = ("mos", "one_way_delay", "r_factor")
 HIDDEN: Final = ("r_factor",)
 """Measures that only the benefit needs."""
@@ -51,14 +54,20 @@ class FlowValues:
     kind
         Kind of traffic.
     values
-        Mean over the flows of the entry, by name of the measure; NaN if there is none.
+        Mean over the flows of the entry, by name of the measure; NaN if there is none. A completion
+        time is a lower bound if a transfer is not complete, and NaN if none of them started.
     length_s
-        Duration of the run. A transfer, page or response that is not complete counts as this long.
+        Duration of the run. A transfer that never started counts as this long.
+    unfinished, transfers
+        Number of transfers that were not complete at the end of the run, and of all. Of pages and
+        requests, flows of which none was complete.
     """
 
     kind: TrafficKind
     values: Mapping[str, float]
     length_s: float
+    unfinished: int = 0
+    transfers: int = 0
 
     @property
     def is_voice(self) -> bool:
@@ -71,14 +80,15 @@ def measured(run: Run) -> dict[str, FlowValues]:
     spec = run.spec
     length_s = spec["duration_ns"] / 1e9
     entries: dict[str, Any] = {row["name"]: row for row in run.summary["flows"]}
-    groups: dict[str, Any] = {row["name"]: row for row in run.summary.get("groups", ())}
-    left_s = {flow["name"]: length_s - flow["start_ns"] / 1e9 for flow in spec["flows"]}
     voice = voice_flows(spec)
     found = {}
     for group in traffic_groups(spec):
         names = _VOICE if group.members[0] in voice else _MEASURES[group.kind]
-        values = {name: _value(name, group, entries, groups, left_s) for name in names}
-        found[group.name] = FlowValues(group.kind, values, length_s)
+        if group.kind in _TIMED:
+            found[group.name] = _timed(run, group, names[0], length_s)
+        else:
+            values = {name: _value(name, group, entries) for name in names}
+            found[group.name] = FlowValues(group.kind, values, length_s)
     return found
 
 
@@ -96,27 +106,34 @@ def voice_flows(spec: RunSpec) -> frozenset[str]:
     return frozenset(name for name, source in sources.items() if source.get("voice") is not None)
 
 
-def _value(
-    name: str,
-    group: FlowGroup,
-    entries: Mapping[str, Any],
-    groups: Mapping[str, Any],
-    left_s: Mapping[str, float],
-) -> float:
+def _timed(run: Run, group: FlowGroup, name: str, length_s: float) -> FlowValues:
+    """Return the mean time of transfers, or of the responses or pages of flows."""
+    if group.kind == "transfers":
+        times = completion_times(run, group.members)
+    else:
+        entries = {row["name"]: row for row in run.summary["flows"]}
+        of_flows = [measure(name).of_entry(entries[one], OVERALL) for one in group.members]
+        times = CompletionTimes(
+            tuple(
+                time_left_s(run, one) if time is None else time
+                for one, time in zip(group.members, of_flows, strict=True)
+            ),
+            of_flows.count(None),
+        )
+    if times is None:
+        return FlowValues(group.kind, {name: math.nan}, length_s)
+    values = {name: times.mean_s or math.nan}
+    return FlowValues(group.kind, values, length_s, times.unfinished, len(times.times_s))
+
+
+def _value(name: str, group: FlowGroup, entries: Mapping[str, Any]) -> float:
     """Return the mean of a measure over the flows of an entry."""
-    whole = groups.get(group.name, {})
-    if name == "completion_time" and "transfers" in whole:
-        # An entry with arrivals: its flow never ends, its connections do.
-        value = whole["completion_time_mean_s"]
-        return left_s[group.members[0]] if value is None else float(value)
-    which = measure(name)
-    values = []
-    for member in group.members:
-        value = which.of_entry(entries[member], OVERALL)
-        if value is None and which.unit == "s" and group.kind in ("transfers", "requests", "pages"):
-            value = left_s[member]
-        values.append(math.nan if value is None else float(value))
-    return sum(values) / len(values)
+    return _mean([measure(name).of_entry(entries[member], OVERALL) for member in group.members])
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    every = [math.nan if value is None else float(value) for value in values]
+    return sum(every) / len(every)
 
 
 def benefit(flow: FlowValues) -> float:

@@ -12,7 +12,7 @@ from jostle.inference.flow_benefits import FlowValues, benefit
 if TYPE_CHECKING:
     from jostle.results.flow_groups import TrafficKind
 
-__all__ = ["GOALS", "Goal", "Measured", "effect_on"]
+__all__ = ["GOALS", "Goal", "Measured", "effect_on", "paired"]
 
 Measured = Mapping[str, FlowValues]
 """Measures of one run by scenario entry."""
@@ -20,6 +20,25 @@ Measured = Mapping[str, FlowValues]
 _LEAST: Final = 1e-3
 """Minimum share that another flow keeps, because the logarithm of 0 is infinite."""
 Keys = Mapping[str, Any]
+
+
+def paired(mine: Measured, there: Measured) -> Measured:
+    """Return the measures of a run, to compare with those of the baseline.
+
+    If a flow completed nothing in either run, the times that it had are no difference.
+    """
+    nothing = {
+        name: flow
+        for name, flow in there.items()
+        if 0 < flow.transfers == flow.unfinished
+        and 0 < mine[name].transfers == mine[name].unfinished
+    }
+    return {**mine, **nothing}
+
+
+def no_effects(_own: Measured, _now: Measured, _served: tuple[str, ...]) -> list[float]:
+    """Return no effects: other flows do not reduce the gain."""
+    return []
 
 
 @dataclass(frozen=True)
@@ -75,7 +94,11 @@ class Goal:
     meaning: str
     close: float
     delays: tuple[str, ...] = ()
-    effects: Callable[[Measured, Measured, tuple[str, ...]], list[float]] = lambda *_: []
+    effects: Callable[[Measured, Measured, tuple[str, ...]], list[float]] = no_effects
+
+    def counted(self, flows: Sequence[str], served: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the flows on which the gain depends."""
+        return served if self.effects is no_effects else tuple(flows)
 
     def gains(
         self, own: Sequence[Measured], now: Sequence[Measured], served: tuple[str, ...]
@@ -86,7 +109,7 @@ class Goal:
         """
         import numpy as np
 
-        pairs = list(zip(own, now, strict=True))
+        pairs = [(paired(mine, there), there) for mine, there in zip(own, now, strict=True)]
         gains = [self.score(mine, served) - self.score(there, served) for mine, there in pairs]
         effects = np.array([self.effects(mine, there, served) for mine, there in pairs])
         harm = effects[:, effects.mean(axis=0) < 0].sum(axis=1)
@@ -97,6 +120,7 @@ def effect_on(names: tuple[str, ...], own: Measured, now: Measured) -> float:
     """Return the mean logarithm of the factor by which the benefit of some flows changes."""
     if not names:
         return 0.0
+    own = paired(own, now)
     return sum(math.log(benefit(own[n]) / benefit(now[n])) for n in names) / len(names)
 
 

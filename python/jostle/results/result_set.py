@@ -404,10 +404,10 @@ class ResultSet(FinishedRuns):
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks that the user needs to interpret the numbers."""
-        return (*self.failure_notes, *self.said, *self._identical)
+        return (*self.failure_notes, *self.said, *self.identical_runs)
 
     @cached_property
-    def _identical(self) -> tuple[str, ...]:
+    def identical_runs(self) -> tuple[str, ...]:
         """Remark on conditions whose runs are all identical; empty if there are none."""
         identical = [i for i in range(len(self.conditions)) if self._all_identical(i)]
         if not identical:
