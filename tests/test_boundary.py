@@ -13,6 +13,7 @@ import pytest
 from jostle.cli import status
 from jostle.errors import InputError
 from jostle.figures.renderer import render_figure
+from jostle.inference.scenario_toml import fitted_text
 from jostle.parameter_search.boundary import Point, SamplePoint, changes, estimate_of, explore, vote
 from jostle.parameter_search.boundary_report import BoundaryResult
 from jostle.parameter_search.claims import judged, read_claim
@@ -308,3 +309,47 @@ def test_mistakes_end_with_2(
     settings = [word for one in changes for word in ("--set", one)]
     assert status(["search", "boundary", str(SCENARIO), *settings, "--claim", CLAIM]) == 2
     assert message in capsys.readouterr().err
+
+
+UNFINISHED = {
+    "title": "unfinished", "duration": "5 s",
+    "bottleneck": {"rate": "10 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
+    "flows": [{"name": "dl", "controller": "cubic", "rtt": "80 ms", "size": "2 MB"}],
+    "sample": {"points": 8, "bottleneck.rate": {"from": "2 Mbit/s", "to": "20 Mbit/s"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("claim", "slow", "fast"),
+    [
+        ("completion_time of dl <= 4 s", False, True),
+        ("completion_time of dl <= 6 s", None, True),
+        ("completion_time of dl >= 4 s", True, False),
+        ("completion_time of dl >= 6 s", None, False),
+    ],
+)
+def test_a_run_that_ends_before_the_bound_decides_nothing(
+    claim: str, slow: bool | None, fast: bool
+) -> None:
+    scenario = jostle.Scenario.from_dict(UNFINISHED).with_points(((0.0,), (1.0,)))
+    results = jostle.run(scenario, store=False)
+    rows = judged(scenario, results, read_claim(claim))
+    assert [row.holds for row in rows] == [slow, fast]
+    assert (rows[0].verdict == "open") is (slow is None)
+    if slow is None:
+        assert rows[0].decisive.ours.method == "1 of 1 run never completed: extend `duration`"
+
+
+def test_points_whose_runs_ended_too_early_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.toml").write_text(fitted_text(UNFINISHED, {}))
+    words = ["search", "boundary", "s.toml", "--claim", "completion_time of dl <= 6 s"]
+    assert status([*words, "--points", "4"]) == 0
+    out = capsys.readouterr().out
+    assert "at all 3 points; at 1 others the runs ended too early, extend `duration`" in out
+    assert "It is the same wherever it is known." in out
+    assert status([*words, "--points", "4", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)["points"][0]
+    assert (first["holds"], first["possible"]) == (None, [5.0, None])

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from jostle.results.expectation_text import expectation_cells, expectation_entry
+from jostle.results.number_format import estimate_text
 from jostle.results.text_table import Table, html_table, markdown_table
 from jostle.stats import Estimate, expect
 from jostle.stats.expectation import expect_between, joint_verdict
@@ -131,3 +134,31 @@ def test_a_table_as_markdown_and_html() -> None:
     made = html_table(table)
     assert '<td style="text-align:left">a | &lt;b&gt;</td>' in made
     assert '<td class="no" style="text-align:left">no (open)</td>' in made
+
+
+@pytest.mark.parametrize(
+    ("relation", "target", "verdict"),
+    [
+        ("below", 2.0, "fails"), ("below", 4.0, "open"),
+        ("above", 2.0, "holds"), ("above", 4.0, "open"),
+        ("about", 2.0, "fails"), ("about", 3.5, "open"),
+    ],
+)  # fmt: skip
+def test_an_event_that_may_come_after_the_run_is_open(
+    relation: Any, target: float, verdict: str
+) -> None:
+    """The event did not occur in 3 s: it comes at any later time."""
+    cut = replace(ours(math.inf), possible=(3.0, math.inf))
+    found = expect(cut, relation, target, 0.1)
+    assert found.verdict == verdict
+    assert found.ended_early is (verdict == "open")
+    assert (found.holds is None) is (verdict == "open")
+    entry = expectation_entry(found, "value never possible")
+    assert entry == {"value": None, "never": True, "possible": [3.0, None]}
+
+
+def test_possible_values_are_written_as_a_range() -> None:
+    found = replace(ours(70.0), possible=(70.0, 100.0))
+    assert estimate_text(found, unit=True) == f"70.0 to 100.0 {found.unit}".strip()
+    assert expect(found, "above", 80.0).verdict == "open"
+    assert expect(replace(found, incomplete="1 of 2 runs"), "above", 60.0).verdict is None

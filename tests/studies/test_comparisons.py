@@ -36,6 +36,7 @@ def runs_with(
         summary=lambda value: values[value.measure],
         bounds=lambda _: (0.0, None),
         incomplete=lambda *_: failed,
+        possible=lambda _: [],
     )
     return cast("Runs", fake)
 

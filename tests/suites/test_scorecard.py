@@ -92,7 +92,9 @@ def test_a_verdict_has_the_chance_that_its_interval_leaves_it():
 def test_the_last_line_explains_open_only_where_a_row_is(capsys, half, is_open):
     print_suite_result(card("a", judged(9.0, half)))
     shown = " ".join(capsys.readouterr().out.split())
-    explained = " “open”: the interval includes the bound." if is_open else ""
+    explained = (
+        " “open”: the interval includes the bound, or runs ended too early." if is_open else ""
+    )
     assert ("(open)" in shown) is is_open
     assert shown.endswith(f"if there are several runs, and the bound.{explained}")
 

@@ -65,6 +65,20 @@ def test_what_never_comes_fails_and_has_no_number(jostle, folder):
     assert "2 of 2 runs never completed (bound ≤ 1 s)" in out
 
 
+def test_a_run_that_ends_before_the_bound_leaves_it_unknown(jostle, folder):
+    path = folder / "small" / "alone.toml"
+    path.write_text(path.read_text().replace('"3 MB"', '"30 MB"'))
+    suite = folder / "small" / "suite.toml"
+    suite.write_text(suite.read_text().replace("right = 1 }]", "right = 5 }]"))
+    words = ["suite", "run", "./suites/small", "--controller", "reno", "--criterion", "2-in-time"]
+    _, out, _ = jostle(*words, "--json")
+    row = by_id(json.loads(out))["2-in-time"]
+    assert (row["verdict"], row["value"], row["never"]) == ("unknown", None, True)
+    least, most = row["comparisons"][0]["possible"]
+    assert (3.9 <= least <= 4.0, most) == (True, None)
+    assert row["reason"] == "2 of 2 runs never completed: extend `duration`"
+
+
 @pytest.mark.parametrize(("level", "expected"), [("must", 0), ("should", 1), ("never", 0)])
 def test_the_exit_status_is_that_of_the_level_that_was_asked_for(jostle, level, expected):
     code, _, err = jostle(

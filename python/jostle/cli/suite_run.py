@@ -257,5 +257,5 @@ def print_suite_result(card: SuiteResult) -> None:
         "runs, and the bound."
     )
     if any(map(is_open, card.rows)):
-        text += " “open”: the interval includes the bound."
+        text += " “open”: the interval includes the bound, or runs ended too early."
     output.print_note(to, text)

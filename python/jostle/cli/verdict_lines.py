@@ -480,14 +480,17 @@ def boundary_verdict(found: BoundaryResult) -> str:
     holds = sum(bool(one.judgement.holds) for one in known)
     points = count(len(known), "point")
     if not known:
-        return "the claim is not judged at any point"
+        rest = ": runs ended too early, extend `duration`" if found.ended_early else ""
+        return f"the claim is not judged at any point{rest}"
+    early = len(found.ended_early)
+    rest = f"; at {early} others the runs ended too early, extend `duration`" if early else ""
     if holds == 0:
-        return f"the claim holds at none of {points}"
+        return f"the claim holds at none of {points}{rest}"
     if holds == len(known):
-        return f"the claim holds at all {points}"
+        return f"the claim holds at all {points}{rest}"
     if len(found.variables) == 1:
         return _one_key_verdict(found, known)
-    return f"the claim holds at {holds} of {points}"
+    return f"the claim holds at {holds} of {points}{rest}"
 
 
 def _one_key_verdict(found: BoundaryResult, known: Sequence[SamplePoint]) -> str:

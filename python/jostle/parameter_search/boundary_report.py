@@ -63,7 +63,7 @@ class BoundaryResult:
                     "values": one.labels,
                     "holds": one.judgement.holds,
                     "certain": one.judgement.certain,
-                    **expectation_entry(one.judgement.parts[0], "value bound"),
+                    **expectation_entry(one.judgement.parts[0], "value bound possible"),
                     "incomplete": one.judgement.incomplete or None,
                 }
                 for one in self.places
@@ -86,7 +86,13 @@ class BoundaryResult:
             f"{len(self.places)} points: the claim holds at {yes}, at {len(known) - yes} it does "
             f"not; at {unsure} the interval leaves it open (or one run gives none).",
         ]
-        missing = len(self.places) - len(known) - len(self._incomplete)
+        early = len(self.ended_early)
+        if early:
+            notes.append(
+                f"At {early} points the claim is unknown, because runs ended too early: extend "
+                "`duration`."
+            )
+        missing = len(self.places) - len(known) - len(self._incomplete) - early
         if missing:
             notes.append(f"At {missing} points a value is missing.")
         notes += self._failure_notes()
@@ -108,6 +114,17 @@ class BoundaryResult:
     def is_complete(self) -> bool:
         """Whether no run failed."""
         return not self._incomplete
+
+    @property
+    def ended_early(self) -> list[SamplePoint]:
+        """Points at which runs ended before an event that decides the claim."""
+        return [
+            one
+            for one in self.places
+            if one.judgement.holds is None
+            and not one.judgement.incomplete
+            and any(part.ended_early for part in one.judgement.parts)
+        ]
 
     @property
     def _incomplete(self) -> list[SamplePoint]:
@@ -142,7 +159,8 @@ class BoundaryResult:
         ]
         header = (f"{name} from", "to", "the claim")
         if not rows and any(one.judgement.holds is not None for one in self.places):
-            notes = ["It is the same over the whole range.", *notes]
+            where = "wherever it is known" if self.ended_early else "over the whole range"
+            notes = [f"It is the same {where}.", *notes]
         return Table(header, tuple(rows), (), 3, self.claim.text, notes=tuple(notes))
 
     def figure(self) -> FigureData:

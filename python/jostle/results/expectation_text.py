@@ -19,7 +19,8 @@ VERDICT_WORDS: Final[dict[Verdict | None, str]] = {
 def expectation_entry(one: Expectation, keys: str) -> dict[str, Any]:
     """Return keys of an expectation for a document, in the given order, separated by spaces.
 
-    `value` is null without a value and if it is infinite, because the event `never` occurred.
+    `value` is null without a value and if it is infinite, because the event `never` occurred. Then
+    `possible` has the ends of the possible values, without an end if that is null.
     """
     ours = one.ours
     entry = {
@@ -32,6 +33,7 @@ def expectation_entry(one: Expectation, keys: str) -> dict[str, Any]:
         "n": ours.n,
         "incomplete": ours.incomplete or None,
         "never": ours.never,
+        "possible": ours.possible_ends,
         "holds": one.holds,
         "certain": one.certain,
         "verdict": one.verdict,

@@ -115,7 +115,8 @@ def count(number: int, noun: str) -> str:
 def estimate_text(estimate: Estimate, *, unit: bool = False, runs: bool = False) -> str:
     """Format a value with half of its interval, or with both ends if it is asymmetric.
 
-    If an event never occurred, the text is the number of such runs. If runs failed, it says how
+    If an event never occurred, the text is the number of such runs. If runs ended before an event,
+    it is the range of the possible values. If runs failed, it says how
     many, and why. With `runs` it ends with their number.
     """
     failed = f" ({estimate.incomplete})" if estimate.incomplete else ""
@@ -123,7 +124,12 @@ def estimate_text(estimate: Estimate, *, unit: bool = False, runs: bool = False)
         failed = f" (n = {estimate.n})"
     if estimate.value is None:
         return f"{ABSENT}{failed}"
-    if estimate.never and estimate.unit != "×":
+    is_count = estimate.never and estimate.unit != "×"
+    if estimate.possible is not None and not is_count:
+        least, most = estimate.possible
+        unit_text = f" {estimate.unit}" if unit and estimate.unit else ""
+        return f"{digits(least)} to {digits(most)}{unit_text}{failed}"
+    if is_count:
         return estimate.method + (f" ({estimate.incomplete})" if estimate.incomplete else "")
     text = digits(estimate.value)
     if estimate.low is not None and estimate.high is not None:

@@ -31,7 +31,8 @@ class Expectation:
     ours
         The value, or the ratio (or difference) of two values.
     holds
-        Whether the value is in the accepted range; None if it is missing or a run failed.
+        Whether the value is in the accepted range; None if it is missing, a run failed, or runs
+        ended too early to tell.
     certain
         Whether the complete confidence interval agrees with `holds`, or a single run decides.
     under, over
@@ -55,8 +56,15 @@ class Expectation:
 
     @property
     def is_open(self) -> bool:
-        """Whether the interval also allows the other verdict."""
-        return self.holds is not None and self.ours.low is not None and not self.certain
+        """Whether the interval, or the possible values, also allow the other verdict."""
+        return self.ended_early or (
+            self.holds is not None and self.ours.low is not None and not self.certain
+        )
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether it is not known if the value is in the range, because runs ended too early."""
+        return self.holds is None and self.ours.possible is not None and not self.ours.incomplete
 
     @property
     def verdict(self) -> Verdict | None:
@@ -153,12 +161,22 @@ def expect_between(
     ours: Estimate, target: float, under: float, over: float, words: str
 ) -> Expectation:
     """Judge a value that should be at most `under` below and `over` above a number."""
-    if ours.value is None or ours.incomplete:
-        return Expectation(words, target, ours, None, False, under, over)
 
     def accepts(value: float) -> bool:
         return -under <= value - target <= over
 
+    unknown = Expectation(words, target, ours, None, False, under, over)
+    if ours.incomplete:
+        return unknown
+    if ours.possible is not None:
+        least, most = ours.possible
+        outside = most < target - under or least > target + over
+        if not outside and not (accepts(least) and accepts(most)):
+            return unknown
+        if ours.value is None or ours.never:
+            return replace(unknown, holds=not outside, certain=True)
+    if ours.value is None:
+        return unknown
     holds, certain = accepts(ours.value), False
     if ours.low is not None and ours.high is not None:
         certain = accepts(ours.low) is accepts(ours.high) is holds

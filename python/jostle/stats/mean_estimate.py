@@ -45,6 +45,8 @@ class Estimate:
     incomplete
         How many runs failed, and why: then the value is of the remaining runs only, and allows no
         verdict. Empty if no run failed.
+    possible
+        Smallest and largest possible value, if runs ended before an event that the value needs.
     """
 
     value: float | None
@@ -54,6 +56,7 @@ class Estimate:
     unit: str
     method: str
     incomplete: str = ""
+    possible: tuple[float, float] | None = None
 
     @property
     def finite(self) -> float | None:
@@ -69,6 +72,13 @@ class Estimate:
     def interval(self) -> list[float] | None:
         """Ends of the interval; None without one."""
         return None if self.low is None or self.high is None else [self.low, self.high]
+
+    @property
+    def possible_ends(self) -> list[float | None] | None:
+        """Ends of the possible values for JSON, in which an infinite one becomes null."""
+        if self.possible is None:
+            return None
+        return [None if math.isinf(end) else end for end in self.possible]
 
     def columns(self, mean: str = "value", ends: str = "") -> dict[str, float | None]:
         """Return value and ends by name: `value`, `low`, `high`, or with a prefix of the ends."""

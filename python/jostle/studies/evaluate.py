@@ -160,7 +160,29 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     Means and shares have Student's t interval. The others have a bootstrap interval, because their
     distribution is not known.
     """
-    return replace(_value_estimate(runs, value), incomplete=runs.incomplete(value))
+    found = _value_estimate(runs, value)
+    return replace(found, incomplete=runs.incomplete(value), possible=_possible(runs, value))
+
+
+def _possible(runs: Runs, value: Value) -> tuple[float, float] | None:
+    """Return the smallest and largest possible value, if runs ended before its event."""
+    ranges = runs.possible(value)
+    if not ranges:
+        return None
+    if value.summary == "sd":
+        return 0.0, math.inf
+    if value.summary == "share":
+        low = -math.inf if value.above is None else value.above
+        high = math.inf if value.below is None else value.below
+        surely = sum(low <= least and most <= high for least, most in ranges)
+        maybe = sum(least <= high and most >= low for least, most in ranges)
+        return _if_different(100.0 * surely / len(ranges), 100.0 * maybe / len(ranges))
+    ends = np.array(ranges)
+    return _if_different(float(_summed(value, ends[:, 0])), float(_summed(value, ends[:, 1])))
+
+
+def _if_different(least: float, most: float) -> tuple[float, float] | None:
+    return (least, most) if least != most else None
 
 
 def _value_estimate(runs: Runs, value: Value) -> Estimate:
@@ -235,6 +257,8 @@ def _number(
         if value.statistic == "p" and ours.value is not None and expected.holds is not None:
             level = _LEVEL / len(number.published) if isinstance(number.published, dict) else _LEVEL
             expected = replace(expected, holds=(ours.value <= level) == (published <= level))
+        expected = _with_advice(runs, expected, value)
+        ours = expected.ours
     return NumberRow(name, text, ours, expected, number.published_sd.get(label), number.finding)
 
 
@@ -296,6 +320,9 @@ def _above(one: Estimate, other: Estimate) -> bool:
     """Return whether one estimate is larger than another and their intervals do not overlap."""
     if one.value is None or other.value is None or one.value <= other.value:
         return False
+    if one.possible is not None or other.possible is not None:
+        least = one.value if one.possible is None else one.possible[0]
+        return least > (other.value if other.possible is None else other.possible[1])
     return one.low is None or other.high is None or one.low > other.high
 
 
@@ -333,13 +360,44 @@ def _compared(
     else:
         difference = bool(part.margin or part.within)
         ours = _combined(runs, left, right, difference=difference, factor=part.factor)
-        ours = replace(ours, incomplete=runs.incomplete(left, right))
+        possible = _possible_of_two(runs, left, right, part.factor if difference else None)
+        ours = replace(ours, incomplete=runs.incomplete(left, right), possible=possible)
         bound = part.margin if difference else part.factor
     if part.times is not None:
         under, over = bound * (1 - 1 / part.times), bound * (part.times - 1)
         words = f"about {bound:g} {ours.unit} (× or ÷ {part.times:g})"
-        return expect_between(ours, bound, under, over, words)
-    return expect(ours, relation, bound, part.within or part.tolerance * abs(bound))
+        return _with_advice(runs, expect_between(ours, bound, under, over, words), left, right)
+    margin = part.within or part.tolerance * abs(bound)
+    return _with_advice(runs, expect(ours, relation, bound, margin), left, right)
+
+
+def _with_advice(runs: Runs, found: Expectation, *values: float | Value) -> Expectation:
+    """Say in how many runs the event did not occur, and to extend them, if that leaves it open."""
+    if not found.ended_early:
+        return found
+    of_sides = [value for value in values if isinstance(value, Value)]
+    never = [text for value in of_sides if (text := _never(value, runs.per_run(value)))]
+    words = f"{'; '.join(never)}: extend `duration`"
+    return replace(found, ours=replace(found.ours, method=words))
+
+
+def _possible_of_two(
+    runs: Runs, left: Value, right: Value, factor: float | None
+) -> tuple[float, float] | None:
+    """Return the possible ratios of two values, or with a factor of the right their differences."""
+    sides = [_possible(runs, value) for value in (left, right)]
+    if sides == [None, None]:
+        return None
+    ends = []
+    for value, possible in zip((left, right), sides, strict=True):
+        sample = np.array(runs.summary(value))
+        if possible is None and not sample.size:
+            return None
+        ends.append(possible or (float(_summed(value, sample)),) * 2)
+    (low, high), (least, most) = ends
+    if factor is not None:
+        return low - factor * most, high - factor * least
+    return low / most if most else math.inf, high / least if least else math.inf
 
 
 def _combined(

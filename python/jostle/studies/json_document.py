@@ -119,14 +119,14 @@ def _study(study: Study, evaluations: Evaluations) -> dict[str, Any]:
     }
 
 
-_PART: Final = "relation ours interval n incomplete never holds verdict"
+_PART: Final = "relation ours interval n incomplete never possible holds verdict"
 
 
 def _claim(claim: Claim, row: ClaimRow) -> dict[str, Any]:
     values = [values_digest(part) for part in claim.parts for _ in comparisons(part)]
     return {
         "published": row.decisive.relation,
-        **expectation_entry(row.decisive, "ours interval incomplete never"),
+        **expectation_entry(row.decisive, "ours interval incomplete never possible"),
         "holds": row.holds,
         "verdict": row.verdict,
         "parts": [
@@ -143,6 +143,7 @@ def _number(row: NumberRow) -> dict[str, Any]:
         "n": row.ours.n,
         "incomplete": row.ours.incomplete or None,
         "never": row.ours.never,
+        "possible": row.ours.possible_ends,
         "holds": row.holds,
     }
 

@@ -100,8 +100,42 @@ class Runs:
             for (_, one), other in zip(found, others, strict=True)
         ]
 
-    def _values(self, value: Value) -> list[tuple[_Key, float | None]]:
-        """Return the number in each run before division; a run and its divisor have equal keys."""
+    def possible(self, value: Value) -> list[tuple[float, float]]:
+        """Return the smallest and largest possible number in each run.
+
+        Returns
+        -------
+        list
+            Pairs; in a run that ends before an event, the event may come at any later time. Empty
+            if no run ends before.
+        """
+        if value.measure not in NEVER:
+            return []
+        ranges = self._ranges(value)
+        if value.relative_to:
+            where = {**value.where, **value.relative_to}
+            whole = self._ranges(value.model_copy(update={"where": where, "relative_to": {}}))
+            ranges = {
+                key: (low / whole[key][1], high / whole[key][0] if whole[key][0] else np.inf)
+                for key, (low, high) in ranges.items()
+                if key in whole and whole[key][1]
+            }
+        found = list(ranges.values())
+        return found if any(low != high for low, high in found) else []
+
+    def _ranges(self, value: Value) -> dict[_Key, tuple[float, float]]:
+        largest, least = self._values(value), self._values(value, least=True)
+        return {
+            key: (low, high)
+            for (key, high), (_, low) in zip(largest, least, strict=True)
+            if low is not None and high is not None
+        }
+
+    def _values(self, value: Value, *, least: bool = False) -> list[tuple[_Key, float | None]]:
+        """Return the number in each run before division; a run and its divisor have equal keys.
+
+        If an event did not occur, it is infinite, or with `least` the time that the run gave it.
+        """
         if measure(value.measure).place == "pairs":
             return self._paired(value)
         name, experiment = self.study.experiment_of(value)
@@ -111,7 +145,7 @@ class Runs:
             for condition in self.study.scenarios[name].conditions
         ]
         return [
-            ((labels[condition], run.seed), self._run_value(value, run, span))
+            ((labels[condition], run.seed), self._run_value(value, run, span, least=least))
             for condition, run, span in self._runs(value)
         ]
 
@@ -253,17 +287,21 @@ class Runs:
         labels = dict(self.study.scenarios[experiment].conditions[condition])
         return next((at for at, one in enumerate(results.conditions) if one == labels), -1)
 
-    def _run_value(self, value: Value, run: RunView, span: TimeWindow) -> float | None:
-        found = self._mean_of_flows(value, run, span)
-        return np.inf if found is None and value.measure in NEVER else found
-
-    def _mean_of_flows(self, value: Value, run: RunView, span: TimeWindow) -> float | None:
+    def _run_value(
+        self, value: Value, run: RunView, span: TimeWindow, *, least: bool = False
+    ) -> float | None:
         members = run.members(value.flow) if measure(value.measure).scope == "flow" else ()
-        if not members:
-            return self._flow_value(value, run, span)
         found = [
-            self._flow_value(value.model_copy(update={"flow": name}), run, span) for name in members
+            self._flow_value(value.model_copy(update={"flow": name}), run, span)
+            for name in members or (value.flow,)
         ]
+        if value.measure in NEVER:
+            names = members or (value.flow,)
+            found = [
+                one if one is not None else run.time_given(value.measure, name, span) if least
+                else np.inf
+                for name, one in zip(names, found, strict=True)
+            ]  # fmt: skip
         there = [one for one in found if one is not None]
         return sum(there) / len(there) if there else None
 

@@ -280,6 +280,9 @@ def _reason(comparisons: Sequence[ComparisonResult], worst: Verdict, refused: Se
     doubts = [one for one in comparisons if one.verdict == "unknown"]
     if any(one.tested.ours.incomplete for one in doubts):
         return "; ".join(["not judged, because runs failed", *refused])
+    early = next((one for one in doubts if one.tested.ended_early), None)
+    if early is not None:
+        return "; ".join([early.tested.ours.method, *refused])
     missing = next((one for one in doubts if one.tested.ours.value is None), None)
     if missing is not None:
         return "; ".join([missing.tested.ours.method, *refused])

@@ -81,7 +81,7 @@ def _criterion(card: SuiteResult, row: CriterionResult) -> dict[str, Any]:
     }
 
 
-_VALUES: Final = "value interval unit n incomplete never relation bound certain"
+_VALUES: Final = "value interval unit n incomplete never possible relation bound certain"
 
 
 def _comparison(one: ComparisonResult) -> dict[str, Any]:
