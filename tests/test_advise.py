@@ -632,3 +632,22 @@ def test_a_transfer_that_never_starts_has_no_time(tmp_path: Path) -> None:
     assert math.isnan(flows["b"].values["completion_time"])
     assert [flows[name].unfinished for name in "sb"] == [1, 1]
     assert benefit(flows["b"]) == 1 / 2
+
+
+def test_written_scenarios_find_their_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    Path("mine/files.txt").write_text("0.5 30000\n1 30000\n")
+    text = ARRIVALS.replace("10 s", "2 s").replace('rate = "4 Mbit/s"', 'trace = "t.mahi"', 1)
+    Path("mine/arrivals.toml").write_text(text)
+    Path("mine/t.mahi").write_text("".join(f"{3 * at}\n" for at in range(1, 100)))
+    words = ["advise", "mine/arrivals.toml", "--goal", "short downloads", "--repeats", "2"]
+    assert status([*words, "-o", "deep/advice/"]) == 0
+    for name in ("now", "1"):
+        assert status(["run", f"deep/advice/{name}.toml", "--store", "none", "--json"]) == 0
+    assert "../../mine/files.txt" in Path("deep/advice/now.toml").read_text()
+    assert status([*words, "-o", "mine/"]) == 0
+    assert '"files.txt"' in Path("mine/now.toml").read_text()
+    capsys.readouterr()

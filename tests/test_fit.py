@@ -20,7 +20,7 @@ from jostle.inference.fit import Experiment, _Search, fit
 from jostle.inference.fit_features import features, rtts_known
 from jostle.inference.free_keys import free_keys
 from jostle.inference.gauss_newton import noise_weights, refine, slopes_at
-from jostle.inference.scenario_toml import fitted_text
+from jostle.inference.scenario_toml import fitted_text, relocated
 from jostle.inference.uncertainty import uncertainty
 from jostle.runner.executors import local
 from jostle.runner.session import Session
@@ -306,3 +306,34 @@ def test_what_is_wrong_is_told(
     words = [str(file), "--vary", "bottleneck.rate", "--store", str(tmp_path), *changed]
     assert status(["fit", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_paths_of_a_scenario_are_relative_to_its_new_folder(tmp_path: Path) -> None:
+    for name in ("t.mahi", "u.mahi", "r.csv", "tree.json", "cubic"):
+        (tmp_path / name).touch()
+    document = {
+        "bottleneck": {"trace": "t.mahi", "delay": {"file": "r.csv", "column": "rtt"}},
+        "flows": [
+            {"name": "t.mahi", "controller": {"name": "remy", "table": "tree.json"}},
+            {"name": "b", "controller": "cubic", "arrivals": {"file": "absent"}},
+        ],
+        "grid": {
+            "bottleneck.trace": {"a": "t.mahi", "b": "u.mahi"},
+            "flows.b.controller": ["cubic"],
+            "flows.t.controller.table": ["tree.json"],
+        },
+    }
+    moved = relocated(document, tmp_path, tmp_path / "out" / "deep")
+    assert moved == {
+        "bottleneck": {"trace": "../../t.mahi", "delay": {"file": "../../r.csv", "column": "rtt"}},
+        "flows": [
+            {"name": "t.mahi", "controller": {"name": "remy", "table": "../../tree.json"}},
+            {"name": "b", "controller": "cubic", "arrivals": {"file": "absent"}},
+        ],
+        "grid": {
+            "bottleneck.trace": {"a": "../../t.mahi", "b": "../../u.mahi"},
+            "flows.b.controller": ["cubic"],
+            "flows.t.controller.table": ["../../tree.json"],
+        },
+    }
+    assert relocated(document, tmp_path, tmp_path) == document

@@ -149,11 +149,12 @@ def _print(found: Advice) -> None:
 
 
 def _write(found: Advice, folder: Path, *, quiet: bool) -> None:
-    from jostle.inference.scenario_toml import fitted_text
+    from jostle.inference.scenario_toml import fitted_text, relocated
     from jostle.safe_io.atomic_write import write_atomically
 
+    origin = Path(found.setup.network.source).parent
     best = [(f"{at}.toml", one) for at, one in enumerate(found.ranking[:_SHOWN], start=1)]
     for name, one in (*best, ("now.toml", found.baseline)):
-        document = found.setup.document(one.change)
+        document = relocated(found.setup.document(one.change), origin, folder)
         write_atomically(folder / name, fitted_text(document, {}).encode())
         echo(f"scenario: {folder / name}", err=quiet)

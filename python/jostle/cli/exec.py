@@ -153,7 +153,7 @@ def exec_(
     for folder in kept:
         echo(f"written: {folder}", err=as_json)
     outputs.write_document(lambda: outcome.document(done))
-    outputs.write_text(".xml", "junit", lambda: outcome.junit(done), quiet=True)
+    outputs.write_text(".xml", "junit", lambda _: outcome.junit(done), quiet=True)
     return 0 if done.ok else 1
 
 

@@ -120,7 +120,7 @@ def fit(
     from jostle.inference.fit import compare, matching
     from jostle.inference.fit import fit as fitted_to
     from jostle.inference.free_keys import free_keys
-    from jostle.inference.scenario_toml import fitted_text
+    from jostle.inference.scenario_toml import fitted_text, relocated
     from jostle.runner.executors import local
     from jostle.runner.session import Session
 
@@ -147,6 +147,10 @@ def fit(
     said = [*found.assumptions, *matching(found.scenario, held)]
     for output in outputs.with_ending(".toml"):
         said.append(f"Left out of {output}: the comments of {file}, which describe its own values.")
+        if allow_code and Path(output).resolve().parent != Path(file).resolve().parent:
+            said.append(
+                f"Left out of {Path(output).parent}: code that {file} names: copy it there."
+            )
     found = replace(found, assumptions=tuple(said))
     document = add_verdict({**found.to_dict(), "test": _documents(predicted)}, fit_verdict(found))
     if as_json:
@@ -155,8 +159,12 @@ def fit(
         _print(found, measured, predicted, held_out)
     outputs.write_document(lambda: document)
     values = {one.key.key: one.key.written(one.value) for one in found.parameters}
+    folder = Path(file).parent
     outputs.write_text(
-        ".toml", "fitted scenario", lambda: fitted_text(scenario.document, values), quiet=as_json
+        ".toml",
+        "fitted scenario",
+        lambda path: fitted_text(relocated(scenario.document, folder, path.parent), values),
+        quiet=as_json,
     )
     if outputs.with_ending(*FIGURE):
         from jostle.figures import draw

@@ -88,10 +88,12 @@ class Outputs:
             _write(path, f"{text}\n".encode())
             echo(f"json: {path}", err=True)
 
-    def write_text(self, ending: str, label: str, text: Callable[[], str], *, quiet: bool) -> None:
-        """Write a text to all files with an ending, and print their paths."""
+    def write_text(
+        self, ending: str, label: str, text: Callable[[Path], str], *, quiet: bool
+    ) -> None:
+        """Write the text for each file with an ending, and print their paths."""
         for path in self.with_ending(ending):
-            _write(path, text().encode())
+            _write(path, text(Path(path)).encode())
             echo(f"{label}: {path}", err=quiet)
 
     def write_figure(self, data: FigureData, *, quiet: bool) -> None:

@@ -94,9 +94,9 @@ def scorecard(
         echo(json.dumps(answered, ensure_ascii=False, allow_nan=False))
     else:
         _print(cards, places, answer)
-    outputs.write_text(".html", "page", lambda: text, quiet=as_json)
+    outputs.write_text(".html", "page", lambda _: text, quiet=as_json)
     outputs.write_document(lambda: answered)
-    outputs.write_text(".xml", "junit", lambda: result_documents.junit(cards), quiet=True)
+    outputs.write_text(".xml", "junit", lambda _: result_documents.junit(cards), quiet=True)
     return 1 if any(card.failures for card in cards) else 0
 
 

@@ -137,7 +137,7 @@ def run_suite(
     else:
         print_suite_result(card)
     outputs.write_document(lambda: answered)
-    outputs.write_text(".xml", "junit", lambda: junit([card]), quiet=True)
+    outputs.write_text(".xml", "junit", lambda _: junit([card]), quiet=True)
     return 1 if card.failures or card.failed(_FAIL_ON[fail_on]) else 0
 
 
