@@ -262,6 +262,15 @@ def test_stores_and_versions(jostle, engine):
         (("grid.toml",), "there are two sides"),
         (("grid.toml", "--vary", "controller"), "write it as KEY=A,B"),
         (("grid.toml", "--vary", "newcomer.controller=cubic,reno"), "no value of"),
+        (
+            ("grid.toml", "--vary", "newcomer.rtt=10 ms,20 ms"),
+            'add "flows.newcomer.rtt" = ["10 ms", "20 ms"] to the table [grid]',
+        ),
+        (
+            ("grid.toml", "--vary", "newcomer.initial_window=4,10"),
+            'add "flows.newcomer.initial_window" = [4, 10] to the table [grid]',
+        ),
+        (("grid.toml", "--vary", "nobody.rtt=10 ms,20 ms"), "no grid key `nobody.rtt`"),
         (("grid.toml", "--vary", "backend=sim"), "write it as KEY=A,B"),
         (("grid.toml", "--vary", "backend=sim,kernle"), "did you mean `kernel`"),
         (("grid.toml", "--vary", "a=b,c", "--vary", "backend=a,b"), "--vary: give it once"),

@@ -79,7 +79,7 @@ def test_a_source_is_named_once() -> None:
          "s.toml: the scenario has 2 flows, and ping.txt 1"),
         ("", ("identify", "ping.txt"), "ping.txt: flow ping 192.0.2.1 has 8 intervals"),
         ("", ("advise", "ping.txt", "--goal", "bulk"), "ping.txt: flow ping 192.0.2.1 has 8"),
-        ("", ("compare", "s.toml", "--vary", "bottleneck.rate=1,2"), "s.toml: no key `bottle"),
+        ("", ("compare", "s.toml", "--vary", "bottleneck.rate=1,2"), "s.toml: the grid does"),
         ("", (*ENVELOPE, "--reference-flow", "b"), "s.toml: no flow `b`"),
         ("", ("plot", "s.toml", "--kind", "phase"), "s.toml: a phase portrait of flows needs two"),
         ("", ("plot", "s.toml", "--kind", "series", "--flow", "b"),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.backends.registry import parse_backend
 from jostle.cli.environment import Environment
+from jostle.cli.options import overrides_of
 from jostle.cli.run import carry_out, plan_files, warn
 from jostle.errors import InputError, name_source, unknown
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
     from jostle.results import ResultSet
+    from jostle.scenario import RunPlan
 
 Pair = tuple[tuple[str, "ResultSet"], tuple[str, "ResultSet"]]
 """Name and results of each side."""
@@ -74,6 +77,7 @@ def _by_key(
 
     plans = plan_files(environment, **options)
     with name_source(plans[0].source):
+        _check_is_varied(environment, options, plans[0], key, values)
         name = find_key(plans[0].conditions, key, ())
         known = list(dict.fromkeys(c[name] for c in plans[0].conditions if name in c))
         for value in values:
@@ -82,6 +86,47 @@ def _by_key(
     (results,) = carry_out(environment, plans, **options)
     first, second = between(results, name, values)
     return (values[0], first), (values[1], second)
+
+
+def _check_is_varied(
+    environment: Environment,
+    options: dict[str, Any],
+    plan: RunPlan,
+    key: str,
+    values: tuple[str, str],
+) -> None:
+    """Say what to add to a scenario whose grid does not have one of its keys.
+
+    Raises
+    ------
+    InputError
+        If the scenario has the key, with one value.
+    """
+    from jostle.scenario import ScenarioError
+    from jostle.scenario.parsing.key_endings import matching_keys
+    from jostle.scenario.parsing.quantities import QuantityError
+    from jostle.scenario.resolve.key_paths import find, full_key, parse_value, value_at
+
+    if matching_keys(key, list({name: None for one in plan.conditions for name in one})):
+        return
+    scenario = environment.load_scenario(
+        options["files"][0],
+        overrides_of(options["settings"]),
+        allow_code=options["allow_code"],
+    )
+    try:
+        name = full_key(scenario.document, key)
+        paths = find(scenario.document, name)
+        if not any(value_at(scenario.document, path)[0] for path in paths):
+            # The key may have its default.
+            scenario.set({name: parse_value(values[0])})
+    except (QuantityError, ScenarioError):
+        return
+    line = f"{json.dumps(name)} = {json.dumps(list(map(parse_value, values)))}"
+    raise InputError(
+        f"the grid does not vary `{name}`, and --vary compares values of the grid: add {line} to "
+        "the table [grid]"
+    )
 
 
 def _by_backends(environment: Environment, options: dict[str, Any], names: tuple[str, str]) -> Pair:

@@ -239,7 +239,9 @@ def find_key(conditions: Iterable[Condition], key: str, own: Sequence[str] = OWN
 
     if key in MEASURES:
         raise InputError(unknown_measure(key))
-    raise InputError(unknown("key", key, [*condition_names.short_names(grid).values(), *own]))
+    # The scenario may have the key, with one value.
+    what = "grid key" if "." in key else "key"
+    raise InputError(unknown(what, key, [*condition_names.short_names(grid).values(), *own]))
 
 
 def key_of(results: FinishedRuns, found: Sequence[MeasureSample], key: str) -> str:
