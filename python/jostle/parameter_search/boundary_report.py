@@ -13,6 +13,7 @@ from jostle.figures.data import Curve, CurvesData, Multiples, RegionData
 from jostle.parameter_search.boundary import SamplePoint, changes, estimate_of, vote
 from jostle.results.condition_names import short_names
 from jostle.results.expectation_text import expectation_entry
+from jostle.results.number_format import count
 from jostle.results.text_table import Table
 from jostle.scenario.parsing.quantities import format_short, parse_quantity
 
@@ -87,11 +88,7 @@ class BoundaryResult:
             f"not; at {unsure} the interval leaves it open (or one run gives none).",
         ]
         early = len(self.ended_early)
-        if early:
-            notes.append(
-                f"At {early} points the claim is unknown, because runs ended too early: extend "
-                "`duration`."
-            )
+        notes += self._early_notes()
         missing = len(self.places) - len(known) - len(self._incomplete) - early
         if missing:
             notes.append(f"At {missing} points a value is missing.")
@@ -124,6 +121,15 @@ class BoundaryResult:
             if one.judgement.holds is None
             and not one.judgement.incomplete
             and any(part.ended_early for part in one.judgement.parts)
+        ]
+
+    def _early_notes(self) -> list[str]:
+        early = len(self.ended_early)
+        if not early:
+            return []
+        return [
+            f"At {count(early, 'point')} the claim is unknown, because runs ended too early: "
+            "extend `duration`."
         ]
 
     @property
@@ -167,7 +173,7 @@ class BoundaryResult:
         """Return the map; over one key, the value and its bound."""
         from jostle.figures.renderer import with_remarks
 
-        return with_remarks(self._figure(), self._failure_notes())
+        return with_remarks(self._figure(), [*self._failure_notes(), *self._early_notes()])
 
     def _figure(self) -> FigureData:
         if len(self.variables) == 1:
