@@ -17,6 +17,7 @@ from jostle.results.measures import Measure, measures
 from jostle.results.number_format import plain
 from jostle.results.series_query import COUNTS, columns
 from jostle.results.tables import View, phase_tables
+from jostle.stats import estimate
 from jostle.studies.models import Window
 from jostle.studies.time_windows import RunView
 
@@ -195,6 +196,21 @@ def test_flows_that_wait_have_their_share() -> None:
     jain = sum(rates) ** 2 / (3 * sum(rate**2 for rate in rates))
     assert record.summary["fairness"]["overall"]["jain"] == pytest.approx(jain)
     assert _core.run(canonical_json(made)).summary
+
+
+def test_an_interval_of_negative_ratings_is_not_cut() -> None:
+    """ITU-T G.107: R has no lower bound; Annex B gives R < 0 a MOS of 1, and R > 100 one of 4.5."""
+    rating = measures()["r_factor"]
+    found = estimate([-10.1, -16.5, -9.4], rating.unit, bounds=rating.bounds)
+    assert found.low == pytest.approx(-21.7, abs=0.1)
+    assert found.high == pytest.approx(-2.3, abs=0.1)
+    assert not rating.is_balance
+    bounds = {name: one.bounds for name, one in measures().items()}
+    assert bounds["mos"] == (1.0, 4.5)
+    assert bounds["starvation"] == (1.0, None)
+    assert bounds["path_loss"] == bounds["cut_options"] == bounds["rebuffering"] == (0.0, 1.0)
+    # A utility or a gradient of a controller can be negative.
+    assert bounds["internal"] == (None, None)
 
 
 def test_what_cannot_be_asked_of_a_series_is_an_error() -> None:

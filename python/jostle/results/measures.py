@@ -25,10 +25,25 @@ _SHARES: Final = {
     "repeatability", "application_limited", "cwnd_limited", "receive_window_limited",
     "send_buffer_limited", "pacing_limited", "cwnd_or_pacing_limited", "datagram_loss",
     "late_frames", "echo_share", "single_losses", "marked_share", "mode_time", "mode_followed",
+    "rebuffering", "cut_options", "timestamped_share", "path_loss",
 }  # fmt: skip
-_SCALES: Final[dict[str, tuple[float, float]]] = {"mos": (1.0, 5.0), "r_factor": (0.0, 100.0)}
-"""Bounds of ratings: the scales of ITU-T P.800 and ITU-T G.107."""
-_SIGNED: Final = {"lead", "throughput_shift", "delay_shift"}
+_BOUNDS: Final[dict[str, Bounds]] = {
+    # ITU-T G.107, Annex B: R = 0 and below is a MOS of 1, and R = 100 is 4.5.
+    "mos": (1.0, 4.5),
+    "r_factor": (None, 100.0),
+    # The largest goodput is divided by the smallest one.
+    "starvation": (1.0, None),
+    # A flow can gain without limit.
+    "harm": (None, 1.0),
+    "lead": (None, None),
+    "throughput_shift": (None, None),
+    "delay_shift": (None, None),
+    "internal": (None, None),
+}
+"""Bounds of measures that are neither shares nor amounts."""
+_BALANCES: Final = {"harm", "lead", "throughput_shift", "delay_shift"}
+_OPINIONS: Final = (1.0, 5.0)
+"""The scale of opinions of ITU-T P.800."""
 
 _PERCENTILE: Final = re.compile(r"p\d")
 
@@ -82,14 +97,7 @@ class Measure:
     @property
     def bounds(self) -> Bounds:
         """Smallest and largest possible value in any scenario, in `unit`."""
-        if self.name in _SIGNED:
-            return None, None
-        if self.name == "harm":
-            # A flow can gain without limit.
-            return None, 1.0
-        if self.name in _SCALES:
-            return _SCALES[self.name]
-        return 0.0, 1.0 if self.name in _SHARES else None
+        return _BOUNDS.get(self.name, (0.0, 1.0 if self.name in _SHARES else None))
 
     @property
     def display_bounds(self) -> Bounds:
@@ -101,9 +109,14 @@ class Measure:
         )
 
     @property
+    def is_balance(self) -> bool:
+        """Whether 0 separates gains from losses."""
+        return self.name in _BALANCES
+
+    @property
     def axis_limits(self) -> tuple[float, float] | None:
-        """Ends of an axis: the scale of a rating; None for other measures."""
-        return _SCALES.get(self.name)
+        """Ends of an axis: the scale of opinions; None for other measures."""
+        return _OPINIONS if self.name == "mos" else None
 
     def bounds_in(self, spec: Spec) -> Bounds:
         """Return the smallest and largest possible value in a run."""

@@ -177,7 +177,7 @@ def heat_map_data(
     }
     every = list(means.values())
     low, high = min(every), max(every)
-    diverging = wanted.bounds[0] is None and low < 0 < high
+    diverging = wanted.is_balance and low < 0 < high
     if diverging:
         high = max(abs(low), abs(high))
         low = -high
