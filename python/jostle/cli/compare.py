@@ -288,6 +288,8 @@ def _compare_measures(
 def _size(one: Any) -> str:
     from jostle.results.number_format import signed
 
+    if any(one.unfinished):
+        return f"not judged: {'; '.join(text for text in one.unfinished if text)}"
     text = f"{signed(one.change.value * one.measure.factor, 3)} {one.measure.display_unit}".strip()
     return text if one.relative is None else f"{signed(100 * one.relative, 1)} % ({text})"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jostle.results.number_format import count, decimals, plain, signed, with_interval
@@ -48,6 +49,8 @@ def run_verdict(results: ResultSet, phases: Sequence[str]) -> str:
     The phase is the first requested one, or else the one that compares flows. Of several
     conditions, the flow is the one that differs most between them.
     """
+    from jostle.results.unfinished import UnfinishedFlows
+
     known = [phase.name for phase in results.phases]
     phase = phases[0] if phases else known[0]
     per_condition = [len(results.runs_of(at)) for at in range(len(results.conditions))]
@@ -61,7 +64,9 @@ def run_verdict(results: ResultSet, phases: Sequence[str]) -> str:
         runs = count(len(per_condition), "measurement")
     failed = [f"{count(len(results.failures), 'run')} failed"] if results.failures else []
     late = ["INVALID: late"] if results.late_runs else []
+    unfinished = UnfinishedFlows(results, phase)
     said = _traffic_verdicts(results, phase) or ["no flow has a value"]
+    said += unfinished.texts()
     said += _queueing_delay(results, phase)
     return "; ".join([*late, *said, runs, *failed])
 
@@ -216,7 +221,18 @@ def _flow_verdict(results: ResultSet, shown: Sequence[MeasureSample]) -> str:
     values = _between_conditions(results, shown, _texts(shown))
     of_phase = len(results.phases) > 1 and measure.place not in ("flow", "group")
     where = f" in {shown[0].place['phase']}" if of_phase else ""
-    return f"{flow}: {measure.title} {values}{where}"
+    some = " among those that finished" if _is_of_some(results, shown) else ""
+    return f"{flow}: {measure.title} {values}{where}{some}"
+
+
+def _is_of_some(results: ResultSet, shown: Sequence[MeasureSample]) -> bool:
+    """Return whether values are missing because something did not finish."""
+    if not shown[0].measure.is_of_finished:
+        return False
+    conditions = {sample.condition for sample in shown}
+    return len(conditions) < len(results.conditions) or any(
+        sample.finish is not None and sample.finish.unfinished for sample in shown
+    )
 
 
 def _between_conditions(
@@ -228,7 +244,7 @@ def _between_conditions(
         return text(most)
     if text(least) != text(most):
         low, high = results.labels[least.condition], results.labels[most.condition]
-        if _may_be_equal(least, most):
+        if _may_be_equal(least, most) and not _is_of_some(results, shown):
             return f"{text(least)} to {text(most)}, no significant difference between conditions"
         return f"{text(least)} ({low}) to {text(most)} ({high})"
     conditions = {sample.condition for sample in shown}
@@ -261,6 +277,24 @@ def _queueing_delay(results: ResultSet, phase: str) -> list[str]:
 
 def comparison_verdict(compared: ComparisonResult) -> str:
     """Say how many differences are significant, and which is the largest."""
+    every = compared.differences
+    unfinished = [one for one in every if any(one.unfinished)]
+    if unfinished:
+        each = dict.fromkeys(
+            f"{name}: {text}"
+            for one in unfinished
+            for name, text in zip(compared.names, one.unfinished, strict=True)
+            if text
+        )
+        not_judged = f"{count(len(unfinished), 'value')} not judged ({'; '.join(each)})"
+        every = tuple(one for one in every if not any(one.unfinished))
+        if not every:
+            return not_judged
+        return f"{_differences_verdict(replace(compared, differences=every))}; {not_judged}"
+    return _differences_verdict(compared)
+
+
+def _differences_verdict(compared: ComparisonResult) -> str:
     first, second = compared.names
     tested = [one for one in compared.differences if one.resolved is not None]
     changed = [one for one in compared.differences if one.change.value]
@@ -268,7 +302,8 @@ def comparison_verdict(compared: ComparisonResult) -> str:
         return f"{second} and {first} have the same values"
     if not tested:
         found = changed
-        text = f"{count(len(changed), 'value')} differ, none of which can be tested"
+        differ = "differs, and cannot" if len(changed) == 1 else "differ, none of which can"
+        text = f"{count(len(changed), 'value')} {differ} be tested"
     else:
         found = [one for one in tested if one.resolved]
         text = (

@@ -59,6 +59,9 @@ class Difference:
     corrected
         p-value adjusted for all tests of the comparison (Holm). It alone decides whether the
         change is significant: in the mark, in the count and for `FailCondition`.
+    unfinished
+        For each side, how many of its runs or flows did not finish, so that its mean is of the
+        others; empty if all did, or if runs failed.
     """
 
     measure: Measure
@@ -68,11 +71,15 @@ class Difference:
     change: Estimate
     p: float | None
     corrected: float | None = None
+    unfinished: tuple[str, str] = ("", "")
 
     @property
     def incomplete(self) -> bool:
-        """Whether a run of a side failed, so that no difference is called significant."""
-        return bool(self.first.incomplete or self.second.incomplete)
+        """Whether a side lacks runs, so that no difference is called significant.
+
+        They failed, or the measure has no value in them because a flow did not finish.
+        """
+        return bool(self.first.incomplete or self.second.incomplete or any(self.unfinished))
 
     @cached_property
     def relative(self) -> float | None:
@@ -85,7 +92,7 @@ class Difference:
     def resolved(self) -> bool | None:
         """Whether the change is statistically significant; None if that is unknown.
 
-        That is so without a test, and if a run of a side failed.
+        That is so without a test, and if a side lacks runs (see `incomplete`).
         """
         return None if self.incomplete or self.corrected is None else self.corrected < _LEVEL
 
@@ -167,8 +174,8 @@ def _row(one: Difference, keys: Sequence[str]) -> dict[str, Any]:
         "p_corrected": one.corrected,
         "n_first": one.first.n,
         "n_second": one.second.n,
-        "incomplete_first": one.first.incomplete or None,
-        "incomplete_second": one.second.incomplete or None,
+        "incomplete_first": one.first.incomplete or one.unfinished[0] or None,
+        "incomplete_second": one.second.incomplete or one.unfinished[1] or None,
     }
 
 
@@ -238,7 +245,20 @@ def compare(
     adjusted = iter(holm([one.p for one in found if one.p is not None]))
     corrected = [one if one.p is None else replace(one, corrected=next(adjusted)) for one in found]
     left_out = [f"{name} alone has {count(n, 'value')}." for name, n in alone.items() if n]
-    return ComparisonResult(names, tuple(sorted(corrected)), (*differs, *left_out, *failed), test)
+    notes = (*differs, *left_out, *failed, *_unfinished_notes(corrected, names))
+    return ComparisonResult(names, tuple(sorted(corrected)), notes, test)
+
+
+def _unfinished_notes(found: Sequence[Difference], names: tuple[str, str]) -> list[str]:
+    """Say which flows of which side did not finish, so that no verdict is on their values."""
+    said = dict.fromkeys(
+        f"{name}: {text} ({one.place.get('flow') or one.place['group']}); their means are of the "
+        "others, without a verdict."
+        for one in found
+        for name, text in zip(names, one.unfinished, strict=True)
+        if text
+    )
+    return list(said)
 
 
 def _failure_notes(
@@ -300,7 +320,9 @@ def _difference(
 ) -> Difference:
     first, second = left.mean(), right.mean()
     made = welch_test if test == "welch" else mann_whitney
-    judged = not (left.incomplete or right.incomplete)
+    failed = bool(left.incomplete or right.incomplete)
+    unfinished = ("", "") if failed else (left.unfinished, right.unfinished)
+    judged = not (failed or any(unfinished))
     found = made(right.values, left.values) if judged else None
     return Difference(
         shown,
@@ -309,6 +331,7 @@ def _difference(
         second,
         difference(right.values, left.values, shown.unit),
         None if found is None else found.p,
+        unfinished=unfinished,
     )
 
 
@@ -382,11 +405,15 @@ def _change(one: Difference) -> str:
     if one.change.value is None:
         return plain(None, 1.0, 0)
     sure = "" if one.resolved or one.resolved is None else " ?"
-    sure = " (runs failed)" if one.incomplete else sure
+    sure = f" ({_lacks(one)})" if one.incomplete else sure
     if one.relative is None:
         places = decimals((one.second,), one.measure)
         return signed(one.change.value * one.measure.factor, places) + sure
     return f"{signed(100 * one.relative, 1)} %{sure}"
+
+
+def _lacks(one: Difference) -> str:
+    return "unfinished" if any(one.unfinished) else "runs failed"
 
 
 def _p(p: float | None) -> str:
@@ -400,7 +427,9 @@ def comparison_note(compared: ComparisonResult) -> str:
     tested = sum(one.p is not None for one in compared.differences)
     minus = f"{compared.names[1]} minus {compared.names[0]}"
     if all(one.incomplete for one in compared.differences):
-        return f"{minus}. Not tested, because runs failed."
+        unfinished = any(any(one.unfinished) for one in compared.differences)
+        why = "flows did not finish" if unfinished else "runs failed"
+        return f"{minus}. Not tested, because {why}."
     if not tested:
         return (
             f"{minus}. One run on a side, or nothing random: no test is possible; give --repeats."
@@ -494,9 +523,9 @@ class FailCondition:
         )
 
     def broken_by(self, differences: Iterable[Difference]) -> list[Difference]:
-        """Return the differences of complete runs that are beyond the bound.
+        """Return the differences that are beyond the bound, or unknown as flows did not finish.
 
-        Those that a test found insignificant are left out.
+        Those that a test found insignificant are left out, and those of which runs failed.
 
         Raises
         ------
@@ -512,7 +541,13 @@ class FailCondition:
         ]
         if not meant:
             raise InputError(f'--fail-on "{self.text}": no such value was compared')
-        judged = (one for one in meant if not one.incomplete)
         return [
-            one for one in judged if one.resolved is not False and self.expected(one).holds is False
+            one
+            for one in meant
+            if any(one.unfinished)
+            or (
+                not one.incomplete
+                and one.resolved is not False
+                and self.expected(one).holds is False
+            )
         ]

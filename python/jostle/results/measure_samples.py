@@ -18,6 +18,7 @@ from jostle.results.flow_groups import group_name_by_flow
 from jostle.results.harm import Harms
 from jostle.results.measures import Bounds, Measure, measure, unknown_measure
 from jostle.results.summary_values import cells_of, mean_of_present, measure_owners, spread_of
+from jostle.results.unfinished import FinishCount, finish_counts
 from jostle.scenario.parsing.key_endings import ambiguous, matching_keys
 from jostle.stats import Estimate, estimate, percentile_estimate
 
@@ -55,6 +56,9 @@ class MeasureSample:
         Whether a group consists of one flow.
     incomplete
         See `Estimate`.
+    finish
+        How many of the runs, flows or transfers did not finish; None if the measure does not depend
+        on that, or none should end by itself.
     """
 
     measure: Measure
@@ -67,6 +71,7 @@ class MeasureSample:
     bounds: Bounds = (None, None)
     single: bool = False
     incomplete: str = ""
+    finish: FinishCount | None = None
 
     def estimate(self) -> Estimate:
         """Estimate the mean over runs, or a single flow's percentile over runs."""
@@ -95,6 +100,21 @@ class MeasureSample:
     def spread(self) -> tuple[float, float] | None:
         """Smallest and largest flow of a group, as means over runs; None for a single flow."""
         return spread_of(self.flows) if self.is_of_several else None
+
+    @property
+    def unfinished(self) -> str:
+        """How many runs or flows lack a value because they did not finish; empty if none does.
+
+        Some transfers of a flow with arrivals are never over at the end of a run: they do not
+        count.
+        """
+        finish = self.finish
+        if finish is None or not finish.unfinished or finish.what == "transfer":
+            return ""
+        if self.measure.percent is not None and None not in self.values:
+            # A percentile counts unfinished flows as longer than all others.
+            return ""
+        return str(finish)
 
     @property
     def is_of_several(self) -> bool:
@@ -190,6 +210,7 @@ def _samples(
             continue
         cells = cells_of(results, index, phases, each=each)
         incomplete = results.incomplete(index)
+        finish = finish_counts(cells) if wanted.is_of_finished else {}
         for entity in cells.of(wanted):
             flows = cells.flows(entity, wanted)
             yield MeasureSample(
@@ -203,6 +224,7 @@ def _samples(
                 wanted.bounds_among(cells.senders),
                 entity.single,
                 incomplete,
+                finish.get(entity.place.get(wanted.scope, "")),
             )
 
 

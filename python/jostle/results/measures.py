@@ -42,6 +42,12 @@ _BOUNDS: Final[dict[str, Bounds]] = {
 }
 """Bounds of measures that are neither shares nor amounts."""
 _BALANCES: Final = {"harm", "lead", "throughput_shift", "delay_shift"}
+_OF_FINISHED: Final = {
+    "completion_time", "completion_rate", "efficiency", "group_completion_time",
+    "group_completion_rate", "slowdown", "small_completion_time", "small_slowdown",
+    "medium_completion_time", "medium_slowdown", "large_completion_time", "large_slowdown",
+}  # fmt: skip
+_RATES: Final = {"completion_rate", "group_completion_rate", "efficiency"}
 _OPINIONS: Final = (1.0, 5.0)
 """The scale of opinions of ITU-T P.800."""
 
@@ -112,6 +118,16 @@ class Measure:
     def is_balance(self) -> bool:
         """Whether 0 separates gains from losses."""
         return self.name in _BALANCES
+
+    @property
+    def is_of_finished(self) -> bool:
+        """Whether what did not finish has no value, although its value would be an extreme one."""
+        return self.name in _OF_FINISHED or self.percent is not None
+
+    @property
+    def is_least_if_unfinished(self) -> bool:
+        """Whether this extreme value is the smallest one, not the largest one."""
+        return self.name in _RATES
 
     @property
     def axis_limits(self) -> tuple[float, float] | None:

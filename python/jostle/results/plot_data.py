@@ -29,7 +29,6 @@ from jostle.results.condition_names import short_names
 from jostle.results.grid_axis import Axis, key_name, without_unit
 from jostle.results.measure_samples import OWN_KEYS, MeasureSample, grid_keys, key_of, samples
 from jostle.results.measures import Measure, measure
-from jostle.results.number_format import count
 from jostle.results.operating_points import (
     DELAY_AXIS,
     ENVELOPE_CAPTION,
@@ -37,6 +36,7 @@ from jostle.results.operating_points import (
     operating_points,
 )
 from jostle.results.pivot import facet_title, facets
+from jostle.results.plot_captions import interval_caption, per_flow, runs_caption
 from jostle.results.sample_maps import axes_of, map_data, scattered
 from jostle.stats import box, ecdf, envelope, estimate, sigma_ellipse
 
@@ -84,6 +84,13 @@ class PlotSelection:
         InputError
             When the selection has no sample.
         """
+        return with_value(results, self.expected(results, wanted), wanted)
+
+    def expected(self, results: FinishedRuns, wanted: Measure) -> list[MeasureSample]:
+        """Return the selected samples, with those of conditions in which no run has a value.
+
+        A flow that has a value in no condition is left out, unless it should have finished.
+        """
         found = samples(results, wanted, self.phases or _DEFAULT_PHASES, each=self.each)
         if self.flows and wanted.scope != "run":
             known = {sample.place[wanted.scope] for sample in found}
@@ -96,11 +103,34 @@ class PlotSelection:
                 for sample in found
                 if {sample.place[wanted.scope], sample.group} & set(self.flows)
             ]
-        present = [s for s in found if any(value is not None for value in s.values)]
-        if not present:
-            failed = f" ({results.run_counts})" if results.failures else ""
-            raise InputError(f"nothing to draw: no run has a `{wanted.name}` there{failed}")
-        return present
+        known = {s.place.get(wanted.scope, "") for s in found if _has_value(s)}
+        return [
+            sample
+            for sample in found
+            if sample.place.get(wanted.scope, "") in known
+            or (sample.finish is not None and sample.finish.unfinished)
+        ]
+
+
+def with_value(
+    results: FinishedRuns, found: Sequence[MeasureSample], wanted: Measure
+) -> list[MeasureSample]:
+    """Return the samples that have a value.
+
+    Raises
+    ------
+    InputError
+        When none has.
+    """
+    present = [sample for sample in found if _has_value(sample)]
+    if not present:
+        failed = f" ({results.run_counts})" if results.failures else ""
+        raise InputError(f"nothing to draw: no run has a `{wanted.name}` there{failed}")
+    return present
+
+
+def _has_value(sample: MeasureSample) -> bool:
+    return any(value is not None for value in sample.values)
 
 
 def lines_data(
@@ -131,7 +161,8 @@ def lines_data(
         When a key, measure, phase or flow is not known.
     """
     wanted = measure(y)
-    found = (choice or PlotSelection()).samples(results, wanted)
+    every = (choice or PlotSelection()).expected(results, wanted)
+    found = with_value(results, every, wanted)
     key = key_of(results, found, x)
     lines = _keys(results, found, by, (key,))
     axis = Axis.of(results, key, [sample.place.get(key, "") for sample in found])
@@ -152,7 +183,7 @@ def lines_data(
             joined=alone, y_limits=wanted.axis_limits,
         )  # fmt: skip
         parts.append((facet_title(place), data))
-    return Multiples(tuple(parts), _interval_caption(found))
+    return Multiples(tuple(parts), interval_caption(found, every))
 
 
 def heat_map_data(
@@ -160,7 +191,8 @@ def heat_map_data(
 ) -> Multiples:
     """Return a heat map of a measure: columns are values of `x`, rows values of `by`."""
     wanted = measure(y)
-    found = (choice or PlotSelection()).samples(results, wanted)
+    found = (choice or PlotSelection()).expected(results, wanted)
+    present = with_value(results, found, wanted)
     if len(by) != 1:
         raise InputError("a heat map has one key of columns (x) and one of rows (by)")
     column, row = key_of(results, found, x), key_of(results, found, by[0])
@@ -174,9 +206,9 @@ def heat_map_data(
         (at, s.place.get(row, ""), s.place.get(column, "")): _mean(s) * wanted.factor
         for at, (_, part) in enumerate(parts)
         for s in part
+        if _has_value(s)
     }
-    every = list(means.values())
-    low, high = min(every), max(every)
+    low, high = min(means.values()), max(means.values())
     diverging = wanted.is_balance and low < 0 < high
     if diverging:
         high = max(abs(low), abs(high))
@@ -187,12 +219,12 @@ def heat_map_data(
     column_names, column_label = without_unit(columns, key_name(results, column))
     made: list[tuple[str, Chart]] = []
     axes = axes_of(results, (column, row), (columns, rows))
-    if scattered(axes, {(c, r) for _, r, c in means}):
+    if scattered(axes, {(s.place.get(column, ""), s.place.get(row, "")) for s in found}):
         for at, (place, _) in enumerate(parts):
             here = {(c, r): value for (part, r, c), value in means.items() if part == at}
             made.append((facet_title(place), map_data(axes, wanted, here, (low, high, diverging))))
         near = " Between points: the nearest one."
-        return Multiples(tuple(made), f"{_runs_caption(found)}{_per_flow(found)}{near}")
+        return Multiples(tuple(made), f"{runs_caption(present, found)}{per_flow(present)}{near}")
     for at, (place, _) in enumerate(parts):
         values = np.array([[means.get((at, r, c), np.nan) for c in columns] for r in rows])
         made.append(
@@ -204,7 +236,7 @@ def heat_map_data(
                 ),
             )
         )  # fmt: skip
-    return Multiples(tuple(made), f"{_runs_caption(found)}{_per_flow(found)}")
+    return Multiples(tuple(made), f"{runs_caption(present, found)}{per_flow(present)}")
 
 
 def box_data(
@@ -216,14 +248,15 @@ def box_data(
 ) -> Multiples:
     """Return boxes of the values of runs and of groups' flows, side by side for each `x`."""
     wanted = measure(y)
-    found = (choice or PlotSelection()).samples(results, wanted)
+    expected = (choice or PlotSelection()).expected(results, wanted)
+    found = with_value(results, expected, wanted)
     key = key_of(results, found, x) if x else ""
     inner = _keys(results, found, by, (key,))
     parts = []
     every = _values(found)
     from_zero = bool(np.nanmin(every) < _FROM_ZERO * np.nanmax(every))
     labels = [label for label, _ in _by_label(results, found, inner)]
-    names = list(dict.fromkeys(s.place.get(key, "") for s in found)) if key else [""]
+    names = list(dict.fromkeys(s.place.get(key, "") for s in expected)) if key else [""]
     for place, part in facets(found, tuple(k for k in (key, *inner) if k)):
         by_place = {
             (name, label): box(_values(members) * wanted.factor)
@@ -243,7 +276,7 @@ def box_data(
             )
         )  # fmt: skip
     boxes = [one for _, part in parts for row in part.boxes for one in row if one is not None]
-    return Multiples(tuple(parts), f"{_runs_caption(found)} {_box_marks(boxes)}")
+    return Multiples(tuple(parts), f"{runs_caption(found, expected)} {_box_marks(boxes)}")
 
 
 def _box_marks(boxes: Sequence[Box]) -> str:
@@ -269,7 +302,8 @@ def cdf_data(
     """
     wanted = measure(y)
     choice = choice or PlotSelection()
-    found = choice.samples(results, wanted)
+    expected = choice.expected(results, wanted)
+    found = with_value(results, expected, wanted)
     inner = _keys(results, found, by, ())
     over_time = wanted.column is not None and wanted.scope != "run"
     per_ack = wanted.name in _OF_ACKS and all(r.run.acks is not None for r in results.results)
@@ -283,7 +317,10 @@ def cdf_data(
                 if over_time
                 else _values(members)
             )
-            x, share = _thinned(*ecdf(sample * wanted.factor))
+            values, share = ecdf(sample * wanted.factor)
+            if wanted.is_of_finished:
+                share = _share_of_all(share, sample.size, wanted)
+            x, share = _thinned(values, share)
             if x.size:
                 none = np.full(x.size, np.nan)
                 curves.append(Curve(label, x, share, none, none))
@@ -294,7 +331,21 @@ def cdf_data(
     if over_time:
         what = "ACKs" if per_ack else "intervals of the series, each with its mean"
     hint = ' (record = "acks" records every ACK)' if wanted.name in _OF_ACKS and not per_ack else ""
-    return Multiples(tuple(parts), f"Of all {what}{hint}. {_runs_caption(found)}")
+    extreme = "smallest" if wanted.is_least_if_unfinished else "largest"
+    rest = f"the others, which count as the {extreme}," if wanted.is_of_finished else "the others"
+    runs = runs_caption(found, [] if over_time else expected, rest=rest)
+    return Multiples(tuple(parts), f"Of all {what}{hint}. {runs}")
+
+
+def _share_of_all(share: Floats, total: int, wanted: Measure) -> Floats:
+    """Count what did not finish in the shares of a distribution function, at its upper end.
+
+    Rates of what did not finish are at the lower end.
+    """
+    missing = total - share.size
+    below = missing if wanted.is_least_if_unfinished else 0
+    found: Floats = (share * share.size + below) / max(total, 1)
+    return found
 
 
 def _thinned(x: Floats, share: Floats) -> tuple[Floats, Floats]:
@@ -317,7 +368,8 @@ def scatter_data(
     if across.scope != up.scope:
         raise InputError(f"`{x}` is of each {across.scope} and `{y}` of each {up.scope}")
     choice = choice or PlotSelection()
-    found = choice.samples(results, up)
+    expected = choice.expected(results, up)
+    found = with_value(results, expected, up)
     other = {_identity(s): s for s in choice.samples(results, across)}
     inner = _keys(results, found, by, ())
     parts = []
@@ -335,7 +387,7 @@ def scatter_data(
         )
     around = any(cloud.around for _, part in parts for cloud in part.clouds)
     words = "; ellipses: one standard deviation around their mean" if around else ""
-    caption = f"A point for every run and flow{words}. {_runs_caption(found)}"
+    caption = f"A point for every run and flow{words}. {runs_caption(found, expected)}"
     return Multiples(tuple(parts), caption)
 
 
@@ -533,34 +585,3 @@ def _alike(sample: MeasureSample, wanted: Measure) -> pl.Expr:
 
     name, who = sample.place[wanted.scope], pl.col(wanted.scope)
     return (who == name) | who.str.contains(rf"^{re.escape(name)}-[1-9]\d*$")
-
-
-def _interval_caption(found: Sequence[MeasureSample]) -> str:
-    runs = {len(sample.values) for sample in found}
-    what = "One run for each point" if runs == {1} else f"Mean and 95 % interval of {_runs(runs)}"
-    return f"{what}{_window(found)}.{_per_flow(found)}"
-
-
-def _per_flow(found: Sequence[MeasureSample]) -> str:
-    """Say that a value is a mean per flow, if it is of several flows of a `count`."""
-    several = any(len(run) > 1 for sample in found for run in sample.flows)
-    return " Of flows of one `count`: mean per flow." if several else ""
-
-
-def _runs_caption(found: Sequence[MeasureSample]) -> str:
-    runs = {len(sample.values) for sample in found}
-    return f"{_runs(runs).capitalize()} of each condition{_window(found)}."
-
-
-def _window(found: Sequence[MeasureSample]) -> str:
-    """Name the phase of the values, unless several phases are drawn or none applies."""
-    phases = {sample.place.get("phase") for sample in found}
-    name = phases.pop() if len(phases) == 1 else None
-    if name is None:
-        return ""
-    return ", over the complete run" if name == OVERALL else f", in phase “{name}”"
-
-
-def _runs(runs: set[int]) -> str:
-    low, high = min(runs), max(runs)
-    return count(low, "run") if low == high else f"{low} to {high} runs"
