@@ -219,6 +219,29 @@ def test_more_flows_than_colours_become_groups_with_their_extremes(carry_out):
     assert [line.label for line in named.panels[0].lines] == ["web-3 (cubic)", "web-5 (cubic)"]
 
 
+def test_a_series_shows_the_named_link_or_flow(carry_out):
+    made = spec()
+    made["links"].append({**made["links"][0], "name": "back"})
+    first = made["links"][0]["name"]
+    results = one(carry_out, made)
+
+    def lines(names, *flows):
+        panels = series_data(results, 0, names, flows).panels
+        return [[line.label for line in panel.lines] for panel in panels]
+
+    assert lines(("utilisation",), "back") == [["back"]]
+    assert lines(("utilisation",)) == [[first, "back"]]
+    flows = results.flow_names(0)
+    both = lines(("throughput", "utilisation"), flows[0], "back")
+    assert [len(panel) for panel in both] == [1, 1]
+    assert [len(panel) for panel in lines(("throughput", "utilisation"), flows[0])] == [1, 2]
+    # Without a measure of links, the name of a link is an error.
+    with pytest.raises(InputError, match="`back` is a link: name a flow, or a measure of links"):
+        lines(("throughput",), "back")
+    with pytest.raises(InputError, match="no flow or link `backs`; did you mean `back`"):
+        lines(("utilisation",), "backs")
+
+
 def test_a_single_flow_beside_many_keeps_its_name(carry_out):
     made = crowd(12)
     made["flows"][0]["name"] = "bulk"

@@ -100,7 +100,8 @@ def series_data(
     names
         Measures of flows or links, from top to bottom.
     flows
-        Names of flows, or of groups, whose flows are drawn separately; all if empty.
+        Names of flows, or of groups, whose flows are drawn separately, and of links. All flows if
+        none is named, and all links if none is.
 
     Raises
     ------
@@ -110,7 +111,9 @@ def series_data(
     if not results.runs_of(condition):
         raise InputError(f"nothing to draw: no run of `{results.labels[condition]}` finished")
     shown = _with_columns(names)
-    chosen = _chosen(results, condition, flows)
+    known_links = results.link_names(condition) if any(m.scope == "link" for m in shown) else []
+    chosen = _chosen(results, condition, flows, known_links)
+    chosen_links = [name for name in flows if name in known_links]
     phases = phase_bands(results, condition)
     of_flows = [m for m in shown if m.scope == "flow"]
     series = results.condition_series(condition)
@@ -136,7 +139,7 @@ def series_data(
     links = results.condition_links(condition)
     for m in shown:
         if m.scope == "link":
-            filled[m.name] = _link_panel(links, m)
+            filled[m.name] = _link_panel(links, m, chosen_links)
     if "throughput" in filled:
         areas = _capacities(results, condition, links)
         filled["throughput"] = replace(filled["throughput"], areas=areas)
@@ -170,14 +173,21 @@ def phase_bands(results: FinishedRuns, condition: int) -> tuple[PhaseBand, ...]:
     )
 
 
-def _chosen(results: FinishedRuns, condition: int, flows: Sequence[str]) -> dict[str, str]:
-    """Return the names and labels of the flows that are drawn."""
+def _chosen(
+    results: FinishedRuns, condition: int, names: Sequence[str], links: Sequence[str]
+) -> dict[str, str]:
+    """Return the names and labels of the flows that are drawn; a name may be one of `links`."""
     every = results.runs_of(condition)[0].run.summary["flows"]
     labels = {flow["name"]: flow_label(flow) for flow in every}
     members = {group.name: group.members for group in results.flow_groups(condition)}
-    for name in flows:
-        if name not in labels and name not in members:
-            raise InputError(unknown("flow", name, [*members, *labels]))
+    flows = [name for name in names if name in labels or name in members]
+    for name in names:
+        if name not in flows and name not in links:
+            raise InputError(
+                f"`{name}` is a link: name a flow, or a measure of links"
+                if name in results.link_names(condition)
+                else unknown("flow or link" if links else "flow", name, [*members, *labels, *links])
+            )
     wanted = [one for name in flows for one in members.get(name, (name,))]
     return {name: labels[name] for name in (wanted or labels)}
 
@@ -290,11 +300,14 @@ def _values_of(links: pl.DataFrame, link: str, column: str) -> Floats:
     return _by_link(links, link, column)[1]
 
 
-def _link_panel(links: pl.DataFrame, shown: Measure) -> PanelData:
+def _link_panel(links: pl.DataFrame, shown: Measure, chosen: Sequence[str] = ()) -> PanelData:
+    """Return the panel of a measure of links: the chosen ones, or all."""
     assert shown.column is not None
     lines = []
     names = links["link"].unique(maintain_order=True).to_list()
     for at, link in enumerate(names):
+        if chosen and link not in chosen:
+            continue
         end_s, values = _by_link(links, link, shown.column)
         band = series_band(values * shown.factor, bounds=shown.display_bounds)
         few = (band.n > 0) & (band.n < band.n.max(initial=0))
