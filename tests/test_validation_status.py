@@ -51,7 +51,8 @@ rtt = "20 ms"
 
 def test_the_data_are_those_of_the_page() -> None:
     cells = record_cells.recorded_cells()
-    assert record_cells.DATA.read_text("utf-8") == record_cells.data_of(cells)
+    quic = record_cells.recorded_cells(record_cells.QUIC_PAGE, "quic")
+    assert record_cells.DATA.read_text("utf-8") == record_cells.data_of([*cells, *quic])
     assert record_cells.PAGE.read_text("utf-8") == record_cells.page_with_causes(cells)
 
 
@@ -72,7 +73,7 @@ def test_the_page_counts_the_same_cells() -> None:
 
 
 def test_every_controller_has_one_row() -> None:
-    compared = {one.controller for one in recorded_cells()}
+    compared = {one.controller for one in recorded_cells() if one.transport == "tcp"}
     assert compared.isdisjoint(evidence())
     assert compared | set(evidence()) == set(CONTROLLERS)
 
@@ -124,6 +125,34 @@ def test_a_run_quotes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     page = write_report([jostle.run(file)], tmp_path / "two.html", [str(file)]).read_text("utf-8")
     assert "Validation: cubic equals Linux 6.1" in page
     assert "docs/reference/algorithms/copa.md" in page
+
+
+def test_a_quic_flow_quotes_the_cells_of_quic() -> None:
+    found = status_of("cubic", "drop_tail", "quic")
+    text = "equals the QUIC endpoint on Linux 6.1 within tolerances (7 cells)"
+    assert (found.level, found.text) == ("linux", text)
+    assert found.page == "docs/results/fidelity-quic.md"
+    assert in_a_line([found]) == f"Validation: cubic over QUIC {text}."
+    behind = status_of("cubic", "cake", "quic")
+    assert in_a_line([behind]).endswith("behind other queues (8 cells), not compared behind cake.")
+    never = in_a_line([status_of("bic", "drop_tail", "quic")])
+    assert re.fullmatch(
+        r"Validation: bic over TCP equals Linux .*, not compared over QUIC\.", never
+    )
+    assert status_of("copa", "drop_tail", "quic").level == "authors_code"
+
+
+def test_a_proxy_without_a_link_has_no_empty_queue(tmp_path: Path) -> None:
+    file = tmp_path / "proxy.toml"
+    proxy = 'proxy = { link = "bottleneck", controller = "bbr", buffer = "1 MB" }\n'
+    file.write_text(
+        SCENARIO.replace('"copa"', '"bbr"').replace('rtt = "20 ms"\n', f'rtt = "20 ms"\n{proxy}', 1)
+        + 'transport = "quic"\n'
+    )
+    line = in_a_line(statuses(jostle.run(file, store=None)))
+    assert " behind  " not in line
+    assert line.count("bbr over QUIC equals the QUIC endpoint on Linux 6.1") == 1
+    assert "cubic equals Linux 6.1" in line
 
 
 def test_other_parameters_are_said(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
-"""Count the cells of docs/results/fidelity.md by controller and queue, for runs to quote.
+"""Count the cells of fidelity.md and fidelity-quic.md by controller and queue, for runs to quote.
 
 usage: python tools/results/record_cells.py [--check]
 
-Writes python/jostle/fidelity/recorded_cells.toml. A cell counts for each of its controllers, with
-the queue of its bottleneck. A cell outside the tolerances has a bold number. Its cause is taken
-from fidelity-causes.toml; the column of causes on the page is renewed from there, too.
+Writes python/jostle/fidelity/recorded_cells.toml. A cell counts for each of its controllers (of
+fidelity-quic.md for those over QUIC) with the queue of its bottleneck. A cell outside the
+tolerances has a bold number. Its cause is taken from fidelity-causes.toml; the column of causes on
+fidelity.md is renewed from there, too.
 """
 
 from __future__ import annotations
@@ -23,29 +24,31 @@ from jostle.results.condition_names import labels
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs/results/fidelity.md"
+QUIC_PAGE: Final = ROOT / "docs/results/fidelity-quic.md"
 CAUSES: Final = ROOT / "docs/results/fidelity-causes.toml"
 DATA: Final = ROOT / "python/jostle/fidelity/recorded_cells.toml"
 
 
 @dataclass(frozen=True)
 class RecordedCell:
-    """A cell of the page: its scenario, label, controllers, queue, verdict and cause."""
+    """A cell of a page: its scenario, label, transport, controllers, queue, verdict and cause."""
 
     scenario: str
     label: str
+    transport: str
     controllers: tuple[str, ...]
     queue: str
     within: bool
     cause: str
 
 
-def recorded_cells() -> list[RecordedCell]:
-    """Return all cells of the page, in its order."""
-    page = PAGE.read_text("utf-8")
-    sections = re.split(r"^### ([\w-]+)$", page.partition("## Every cell")[2], flags=re.M)[1:]
+def recorded_cells(page: Path = PAGE, transport: str = "tcp") -> list[RecordedCell]:
+    """Return all cells of a page, in its order, with their controllers over a transport."""
+    text = page.read_text("utf-8")
+    sections = re.split(r"^### ([\w-]+)$", text.partition("## Every cell")[2], flags=re.M)[1:]
     found = []
     for scenario, text in zip(sections[::2], sections[1::2], strict=True):
-        found += _cells_of(scenario, dict(_rows(text)))
+        found += _cells_of(scenario, dict(_rows(text)), transport)
     return found
 
 
@@ -65,37 +68,44 @@ def _rows(text: str) -> Iterator[tuple[str, str]]:
         yield label, rows
 
 
-def _cells_of(scenario: str, rows: dict[str, str]) -> Iterator[RecordedCell]:
+def _cells_of(scenario: str, rows: dict[str, str], transport: str) -> Iterator[RecordedCell]:
     plan = jostle.load(ROOT / f"scenarios/validation/{scenario}.toml").plan()
     causes = read_causes(CAUSES).causes
     runs = plan.first_run_of_each_condition()
     assert set(rows) == set(labels(plan.conditions)), f"{scenario}: other conditions than the page"
     for label, condition, run in zip(labels(plan.conditions), plan.conditions, runs, strict=True):
-        controllers = tuple(dict.fromkeys(flow["controller"]["name"] for flow in run.spec["flows"]))
+        flows = run.spec["flows"]
+        controllers = tuple(dict.fromkeys(flow["controller"]["name"] for flow in flows))
         within = "**" not in rows[label]
         cell = cast("Any", SimpleNamespace(condition=condition, controllers=controllers))
         cause = "" if within else cause_of(causes, scenario, cell)
-        queue = run.spec["links"][run.spec["flows"][0]["path"][0]]["queue"]["kind"]
-        yield RecordedCell(scenario, label, controllers, queue, within, cause)
+        queue = run.spec["links"][flows[0]["path"][0]]["queue"]["kind"]
+        counted = tuple(
+            dict.fromkeys(
+                flow["controller"]["name"] for flow in flows if flow["transport"] == transport
+            )
+        )
+        yield RecordedCell(scenario, label, transport, counted, queue, within, cause)
 
 
 def data_of(cells: list[RecordedCell]) -> str:
     """Return the text of the data file."""
-    groups: dict[tuple[str, str], list[RecordedCell]] = {}
+    groups: dict[tuple[str, str, str], list[RecordedCell]] = {}
     for cell in cells:
         for controller in cell.controllers:
-            groups.setdefault((controller, cell.queue), []).append(cell)
+            groups.setdefault((controller, cell.transport, cell.queue), []).append(cell)
     tables = []
-    for (controller, queue), each in sorted(groups.items()):
+    for (controller, transport, queue), each in sorted(groups.items()):
         unexplained = [
             f'    "{cell.scenario}: {cell.label}",\n' for cell in each if cell.cause == UNEXPLAINED
         ]
         listed = f"[\n{''.join(unexplained)}]" if unexplained else "[]"
         tables.append(
-            f'[[cells]]\ncontroller = "{controller}"\nqueue = "{queue}"\ncells = {len(each)}\n'
+            f'[[cells]]\ncontroller = "{controller}"\ntransport = "{transport}"\n'
+            f'queue = "{queue}"\ncells = {len(each)}\n'
             f"within = {sum(cell.within for cell in each)}\nunexplained = {listed}\n"
         )
-    head = "# Made by tools/results/record_cells.py from docs/results/fidelity.md.\n\n"
+    head = "# Made by tools/results/record_cells.py from fidelity.md and fidelity-quic.md.\n\n"
     return head + "\n".join(tables)
 
 
@@ -116,7 +126,8 @@ def page_with_causes(cells: list[RecordedCell]) -> str:
 def main() -> int:
     """Write both files, or compare them."""
     cells = recorded_cells()
-    wanted = {DATA: data_of(cells), PAGE: page_with_causes(cells)}
+    quic = recorded_cells(QUIC_PAGE, "quic")
+    wanted = {DATA: data_of([*cells, *quic]), PAGE: page_with_causes(cells)}
     stale = [path for path, text in wanted.items()
              if not path.exists() or path.read_text("utf-8") != text]  # fmt: skip
     if "--check" in sys.argv:

@@ -1,6 +1,6 @@
 """How well the parts of a run are validated: its controllers, each with the queue that it meets.
 
-The comparisons with Linux are in `docs/results/fidelity.md`;
+The comparisons with Linux are in `docs/results/fidelity.md` and `fidelity-quic.md`;
 `tools/results/record_cells.py` counts them in `recorded_cells.toml`.
 """
 
@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from jostle.results.finished_runs import FinishedRuns
     from jostle.run_spec import Algorithm, FlowSpec, LinkSpec
 
-Level = Literal["linux", "linux_other_queue", "authors_code", "paper", "unverified"]
+Level = Literal[
+    "linux", "linux_other_queue", "linux_over_tcp", "authors_code", "paper", "unverified",
+]  # fmt: skip
 
 FIDELITY_PAGE: Final = "docs/results/fidelity.md"
+QUIC_PAGE: Final = "docs/results/fidelity-quic.md"
 _TEXTS: Final[Mapping[Level, str]] = {
     "authors_code": "checked against the authors' code",
     "paper": "checked against the paper",
@@ -51,6 +54,8 @@ class ValidationStatus:
         Page of the documentation with the numbers; empty if there is none.
     unexplained
         Compared conditions that are outside the tolerances for an unknown reason.
+    transport
+        `tcp` or `quic`.
     """
 
     controller: str
@@ -59,6 +64,7 @@ class ValidationStatus:
     text: str
     page: str
     unexplained: tuple[str, ...] = ()
+    transport: str = "tcp"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status as plain data."""
@@ -70,6 +76,7 @@ class _Cells:
     """Compared conditions of a controller with a queue, and how many are within the tolerances."""
 
     controller: str
+    transport: str
     queue: str
     cells: int
     within: int
@@ -78,7 +85,7 @@ class _Cells:
 
 @functools.cache
 def recorded_cells() -> tuple[_Cells, ...]:
-    """Return the comparisons with Linux, by controller and queue."""
+    """Return the comparisons with Linux, by controller, transport and queue."""
     tables = _read("recorded_cells.toml")["cells"]
     return tuple(
         _Cells(**{**table, "unexplained": tuple(table["unexplained"])}) for table in tables
@@ -96,14 +103,20 @@ def _read(name: str) -> dict[str, Any]:
 
 
 @functools.cache
-def status_of(controller: str, queue: str = "") -> ValidationStatus:
+def status_of(controller: str, queue: str = "", transport: str = "tcp") -> ValidationStatus:
     """Return how well a controller is validated with a queue, or with any queue if it is empty."""
-    of_linux = [one for one in recorded_cells() if one.controller == controller]
-    matching = [one for one in of_linux if queue in ("", one.queue)]
-    if not of_linux:
+    every = [one for one in recorded_cells() if one.controller == controller]
+    if all(one.transport != "tcp" for one in every):
+        # Linux does not have the controller. Over QUIC, both sides run jostle's code of it.
         level = evidence().get(controller, "unverified")
         page = f"docs/reference/algorithms/{controller}.md" if controller in evidence() else ""
-        return ValidationStatus(controller, queue, level, _TEXTS[level], page)
+        return ValidationStatus(controller, queue, level, _TEXTS[level], page, transport=transport)
+    of_linux = [one for one in every if one.transport == transport]
+    if not of_linux:
+        over_tcp = status_of(controller, queue)
+        text = f"over TCP {over_tcp.text}, not compared over QUIC"
+        return replace(over_tcp, level="linux_over_tcp", text=text, transport=transport)
+    matching = [one for one in of_linux if queue in ("", one.queue)]
     counted = matching or of_linux
     cells, within = sum(one.cells for one in counted), sum(one.within for one in counted)
     unexplained = tuple(dict.fromkeys(text for one in counted for text in one.unexplained))
@@ -111,13 +124,12 @@ def status_of(controller: str, queue: str = "") -> ValidationStatus:
     number = f"({number})" if within == cells else f"in {within} of {number}"
     if unexplained:
         number += f", {len(unexplained)} unexplained"
-    if matching:
-        text = f"equals Linux 6.1 within tolerances {number}"
-        return ValidationStatus(controller, queue, "linux", text, FIDELITY_PAGE, unexplained)
-    text = f"equals Linux 6.1 within tolerances behind other queues {number}, not compared behind "
-    text += queue
-    level = "linux_other_queue"
-    return ValidationStatus(controller, queue, level, text, FIDELITY_PAGE, unexplained)
+    quic = transport == "quic"
+    text = f"equals {'the QUIC endpoint on ' if quic else ''}Linux 6.1 within tolerances "
+    level = "linux" if matching else "linux_other_queue"
+    text += number if matching else f"behind other queues {number}, not compared behind {queue}"
+    page = QUIC_PAGE if quic else FIDELITY_PAGE
+    return ValidationStatus(controller, queue, level, text, page, unexplained, transport)
 
 
 def statuses(results: FinishedRuns) -> list[ValidationStatus]:
@@ -136,16 +148,21 @@ def statuses(results: FinishedRuns) -> list[ValidationStatus]:
         earlier: object = None
         for flow in spec["flows"]:
             # Ten thousand copies of a flow have one status.
-            facts = flow["controller"], paths(flow)
+            facts = flow["controller"], flow["transport"], paths(flow)
             if flow["controller"]["name"] != NO_CONTROLLER and facts != earlier:
                 found.setdefault(_status_of_flow(spec, flow))
                 earlier = facts
-    return list(found)
+    behind_a_queue = {(one.controller, one.transport) for one in found if one.queue}
+    # A proxy's flow without a link meets no queue, and its controller is validated with others.
+    return [
+        one for one in found if one.queue or (one.controller, one.transport) not in behind_a_queue
+    ]
 
 
 def _status_of_flow(spec: Spec, flow: FlowSpec) -> ValidationStatus:
     controller = flow["controller"]
-    status = status_of(controller["name"], _slowest_queue(spec, flow))
+    transport = "quic" if flow["transport"] == "quic" else "tcp"
+    status = status_of(controller["name"], _slowest_queue(spec, flow), transport)
     if status.level != "unverified" and _differs_from_defaults(controller):
         return replace(status, text=status.text + _PARAMETERS)
     return status
@@ -183,18 +200,24 @@ def _default_parameters() -> dict[str, dict[str, Any]]:
 
 def in_a_line(found: Sequence[ValidationStatus]) -> str:
     """Return a sentence on all parts of a run: equal words are written once."""
-    names = [status.controller for status in found]
+    names = [_name_of(status) for status in found]
     by_text: dict[str, dict[str, None]] = {}
     queues: dict[str, dict[str, None]] = {}
     for status in found:
-        several = names.count(status.controller) > 1 and status.level == "linux"
-        who = f"{status.controller} behind {status.queue}" if several else status.controller
+        name = _name_of(status)
+        several = names.count(name) > 1 and status.level == "linux" and status.queue
+        who = f"{name} behind {status.queue}" if several else name
         text = status.text
         if status.level == "linux_other_queue":
             # Queues of the same controller without a comparison are listed together.
-            text = text.replace(f" behind {status.queue}", f" behind {{{status.controller}}}")
-            queues.setdefault(status.controller, {}).setdefault(status.queue)
+            text = text.replace(f" behind {status.queue}", f" behind {{{name}}}")
+            queues.setdefault(name, {}).setdefault(status.queue)
         by_text.setdefault(text, {}).setdefault(who)
     listed = {controller: ", ".join(those) for controller, those in queues.items()}
     parts = [f"{', '.join(names)} {text}".format_map(listed) for text, names in by_text.items()]
     return f"Validation: {'; '.join(parts)}." if parts else ""
+
+
+def _name_of(status: ValidationStatus) -> str:
+    compared = status.level in ("linux", "linux_other_queue")
+    return f"{status.controller}{' over QUIC' * (compared and status.transport == 'quic')}"
