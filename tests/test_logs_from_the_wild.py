@@ -309,6 +309,45 @@ def test_damaged_old_qlogs_are_refused_without_names_of_python(change, words, tm
     assert "Error" not in str(caught.value)
 
 
+def _seen(path):
+    """The first flow's measures, the totals and the series of a log."""
+    (result,) = jostle.analyze(path).results
+    summary = result.run.summary
+    phase = summary["flows"][0]["phases"]["overall"]
+    return phase, summary["totals"]["overall"]["total_retransmitted_packets"], result.run.flows
+
+
+def test_what_a_log_does_not_contain_is_absent(tmp_path):
+    """A receiver's `ss` and iperf3 report neither cwnd nor retransmissions: absent, never 0."""
+    examples = Path(__file__).parent.parent / "examples" / "measurement"
+    stream = {"socket": 5, "start": 0, "end": 1, "bytes": 1448_000}
+    told = {
+        "start": {"test_start": {"protocol": "TCP"}, "connected": [{"socket": 5}]},
+        "intervals": [{"streams": [stream]}, {"streams": [stream | {"start": 1, "end": 2}]}],
+    }
+    silent = tmp_path / "silent.json"
+    silent.write_text(json.dumps(told))
+    for path in (examples / "down-cubic.log.gz", silent):
+        phase, total, series = _seen(path)
+        assert phase["goodput_bps"] > 0
+        assert phase["cwnd_mean_bytes"] is None
+        assert phase["retransmitted_packets"] is None
+        assert phase["retransmission_ratio"] is None
+        assert total is None
+        for column in ("cwnd_bytes", "retransmitted_packets", "retransmission_ratio"):
+            assert series[column].null_count() == series.height
+    phase, total, series = _seen(examples / "up-cubic.log.gz")
+    assert phase["cwnd_mean_bytes"] > 10_000
+    assert phase["retransmitted_packets"] == total == 14
+    assert series["cwnd_bytes"].null_count() < series.height
+    # A reported 0 is a value.
+    for interval in told["intervals"]:
+        interval["streams"][0].update(retransmits=0, snd_cwnd=14_480)
+    silent.write_text(json.dumps(told))
+    phase, total, _ = _seen(silent)
+    assert phase["retransmitted_packets"] == total == 0
+
+
 def test_lost_pings_are_in_the_table(capsys):
     path = LOGS / "ping-loss.txt"
     flow, *_ = measured(path)

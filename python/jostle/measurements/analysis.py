@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -16,6 +16,7 @@ from jostle.backends.engine_record import EngineRecord, run_record
 from jostle.errors import InputError, RunCancelledError
 from jostle.measurements import tool_logs
 from jostle.measurements.measurement_folder import measured_files
+from jostle.measurements.unknown_values import Unknown, without_unknown
 from jostle.results import ConditionRun, ResultSet
 from jostle.results.finished_runs import CAPTURE
 from jostle.safe_io.untrusted_files import open_regular
@@ -73,6 +74,7 @@ def analyze(
                 {"name": file.name, "sha256": digests[file].result()} for file in one.files
             ]
             record = run_record(one.record, cast("RunSpec", spec), CAPTURE, version, wall_s=0.0)
+            record = without_unknown(record, one.unknown)
             run = record if store is None else store.put(record)
             results.append(ConditionRun(condition, 0, run))
             name = " + ".join(file.name for file in one.files)
@@ -94,6 +96,7 @@ class _AnalyzedGroup:
     spec: dict[str, Any]
     record: EngineRecord
     notes: Sequence[str] = ()
+    unknown: Mapping[str, Collection[Unknown]] = field(default_factory=dict)
 
 
 def _captures(
@@ -137,7 +140,7 @@ def _logs(files: Sequence[Path], interval_ns: int) -> list[_AnalyzedGroup]:
         except (ValueError, OverflowError) as error:
             raise InputError(f"{path}: not what can be measured ({error})") from error
         notes = [f"{path.name}: {note}" for note in log.notes]
-        found.append(_AnalyzedGroup([path], log.spec, record, notes))
+        found.append(_AnalyzedGroup([path], log.spec, record, notes, log.unknown))
     return found
 
 

@@ -33,6 +33,7 @@ from jostle.measurements.log_samples import (
     ping_flow,
     spec,
 )
+from jostle.measurements.unknown_values import Unknown
 
 VERSION: Final = 4
 """Version of the format that is written."""
@@ -58,7 +59,7 @@ def of_flent(document: Mapping[str, Any]) -> Log:
             f"version {version} of flent's format: versions {_OLDEST} to {VERSION} are read"
         )
     metadata, raw = document["metadata"], document["raw_values"]
-    notes = ["flent files do not contain retransmissions: 0 has no meaning there"]
+    notes = ["flent files do not contain retransmissions"]
     grid = _grid(document["x_values"])
     time = metadata.get("T0") or metadata["TIME"]
     from_s = _local_time(time, raw) if version < _UTC else _time(time)
@@ -79,7 +80,10 @@ def of_flent(document: Mapping[str, Any]) -> Log:
         check_size(len(grid), len(flows))
     if not flows:
         raise ValueError("it has neither rates in Mbit/s nor round trips in ms, with raw values")
-    return Log(spec(grid, flows), grid, told, tuple(notes))
+    unknown: dict[str, list[Unknown]] = {
+        one["name"]: ["retransmissions"] for one in flows if one["transport"] == "tcp"
+    }
+    return Log(spec(grid, flows), grid, told, tuple(notes), unknown)
 
 
 def _converted(raw: Mapping[str, Any]) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:

@@ -18,6 +18,7 @@ from jostle.measurements.log_samples import (
     flow_spec,
     spec,
 )
+from jostle.measurements.unknown_values import Unknown
 
 
 def of_iperf3(document: Mapping[str, Any]) -> Log:
@@ -50,7 +51,19 @@ def of_iperf3(document: Mapping[str, Any]) -> Log:
     for one in specs:
         one["controller"]["name"] = str(controller or "unknown")
     notes = [f"{len(omitted)} omitted intervals (-O) at the start are left out"] if omitted else []
-    return Log(spec(times, specs), times, flows, tuple(notes))
+    unknown = {
+        one["name"]: _unknown([streams[socket] for streams in by_socket])
+        for one, socket in zip(specs, sockets, strict=True)
+    }
+    return Log(spec(times, specs), times, flows, tuple(notes), unknown)
+
+
+def _unknown(streams: Sequence[Mapping[str, Any]]) -> list[Unknown]:
+    """Return what a receiver, or a system other than Linux, does not report."""
+    reported: dict[str, Unknown] = {"snd_cwnd": "cwnd", "retransmits": "retransmissions"}
+    return [
+        unknown for key, unknown in reported.items() if not any(key in stream for stream in streams)
+    ]
 
 
 def _split(

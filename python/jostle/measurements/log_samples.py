@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+from jostle.measurements.unknown_values import Unknown
 
 NS: Final = 10**9
 FULL_BYTES: Final = 1448
@@ -48,12 +50,15 @@ class Log:
         Samples of each flow, in the format of `crates/metrics/src/kernel_samples.rs`.
     notes
         Remarks for the user.
+    unknown
+        Flow → what the log does not contain of it.
     """
 
     spec: dict[str, Any]
     times_ns: list[int]
     flows: list[dict[str, Any]]
     notes: tuple[str, ...] = ()
+    unknown: Mapping[str, Collection[Unknown]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from jostle.measurements.log_samples import (
     spec,
 )
 from jostle.measurements.qlog_connection import COLUMNS, COUNTERS, Connection
+from jostle.measurements.unknown_values import Unknown
 from jostle.quic.qlog_events import (
     CALENDAR_MS,
     MAX_BYTES,
@@ -117,7 +118,10 @@ def _log(connections: list[Connection]) -> Log:
     ]
     if end_ns <= 1:
         notes.append("all its events have the same time: its rates mean nothing")
-    return Log(made, times.tolist(), flows, tuple(notes))
+    unknown: dict[str, list[Unknown]] = {
+        one.name: ["retransmissions"] for one in connections if not one.is_sender
+    }
+    return Log(made, times.tolist(), flows, tuple(notes), unknown)
 
 
 def _ns(time_ms: float, origin_ms: float) -> int:

@@ -19,6 +19,7 @@ from jostle.measurements.log_samples import (
     lines_of,
     spec,
 )
+from jostle.measurements.unknown_values import Unknown
 
 _MOST_SAID: Final = 10_000
 # The output of `date +%s.%N`; flent's script writes "Time: " in front.
@@ -46,10 +47,8 @@ _DIRECTIONS: Final = (
 )  # fmt: skip
 _LEAST_PART: Final = 0.1
 """Share of the other direction below which a direction is not a flow, such as requests."""
-_OF_RECEIVERS: Final = (
-    "the window and the retransmissions of a flow that is received are not known: 0 has no meaning "
-    "there"
-)
+_OF_RECEIVERS: Final = "the window and the retransmissions of a flow that is received are unknown"
+_UNKNOWN_OF_RECEIVERS: Final[tuple[Unknown, ...]] = ("cwnd", "retransmissions")
 
 Connection = tuple[str, str]
 Said = dict[Connection, str]
@@ -83,8 +82,10 @@ def of_ss(text: str) -> Log:
     if not found:
         raise ValueError("no connection sends or receives anything in it")
     flows, told = zip(*found, strict=True)
-    received = any(one["controller"]["name"] == "unknown" for one in flows)
-    return Log(spec(times, list(flows)), times, list(told), (_OF_RECEIVERS,) if received else ())
+    received = [one["name"] for one in flows if one["controller"]["name"] == "unknown"]
+    notes = (_OF_RECEIVERS,) if received else ()
+    unknown: dict[str, tuple[Unknown, ...]] = dict.fromkeys(received, _UNKNOWN_OF_RECEIVERS)
+    return Log(spec(times, list(flows)), times, list(told), notes, unknown)
 
 
 def _samples(text: str) -> list[tuple[int, Said]]:
@@ -234,7 +235,7 @@ def _note_received(
     states: dict[str, list[float]], at: int, now: Mapping[str, float], _mss: int
 ) -> None:
     """Store the receiver's states: time from an ACK to the first segment that echoes it."""
-    # An unknown cwnd is 0; with an absent cwnd the engine ignores the RTT.
+    # With an absent cwnd the engine ignores the RTT. `Log.unknown` removes the 0.
     states["cwnd_bytes"][at] = 0.0
     if now.get("rcv_rtt"):
         states["rtt_s"][at] = states["srtt_s"][at] = now["rcv_rtt"] / 1e3
