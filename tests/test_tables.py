@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import jostle
 import numpy as np
 import polars as pl
 import pytest
@@ -412,3 +413,26 @@ def test_measurements_cannot_be_repeated(results) -> None:
     first = [run for run in results.results if run.condition == 0][:1]
     measured = ResultSet("log", CAPTURE, "", conditions=results.conditions[:1], results=first)
     assert interval_note(measured) == "One measurement: there is no confidence interval."
+
+
+def test_a_proxy_of_a_flow_that_ends_is_no_bulk_flow(tmp_path):
+    """It is idle after the flow's end: that is not how the application limits bulk data."""
+    proxy = 'proxy = { link = "sat", controller = "hybla", buffer = "1 MB" }\n'
+    flow = 'controller = "cubic"\nrtt = "80 ms"\npath = ["terr", "sat"]\n' + proxy
+    link = 'delay = "10 ms"\nqueue = { kind = "drop_tail", limit = "1 BDP" }\n'
+    file = tmp_path / "proxy.toml"
+    file.write_text(
+        'duration = "5 s"\n'
+        f'[[links]]\nname = "terr"\nrate = "100 Mbit/s"\n{link}'
+        f'[[links]]\nname = "sat"\nrate = "10 Mbit/s"\n{link}'
+        f'[[flows]]\nname = "ends"\nsize = "500 kB"\n{flow}'
+        f'[[flows]]\nname = "bulk"\nstart = "4 s"\n{flow}'
+    )
+    results = jostle.run(file, store=None)
+    kinds = {group.name: group.kind for group in results.flow_groups(0)}
+    assert kinds == {"ends": "transfers", "bulk": "bulk", "ends@sat": "relays", "bulk@sat": "bulk"}
+    tables = {table.title: table for table in phase_tables(results, "overall")}
+    assert [row[0] for row in tables["connections of proxies"].rows] == ["ends@sat"]
+    assert [row[0] for row in tables["bulk flows"].rows] == ["bulk", "bulk@sat"]
+    notes = [note for table in tables.values() for note in table.notes]
+    assert not any("ends@sat: application-limited" in note for note in notes)

@@ -81,8 +81,8 @@ def _traffic_verdicts(results: ResultSet, phase: str) -> list[str]:
     from jostle.results.main_measures import kind_of, main_samples
     from jostle.results.tables import APPLICATIONS, kinds_of
 
-    # A tunnel carries the data of the flows inside.
-    kinds = [kind for kind in kinds_of(results) if kind != "tunnels"]
+    # A tunnel or a proxy carries the data of other flows.
+    kinds = [kind for kind in kinds_of(results) if kind not in ("tunnels", "relays")]
     by_kind = {kind: _with_value(main_samples(results, kind, phase)) for kind in kinds}
     applications = [found for kind, found in by_kind.items() if kind in APPLICATIONS and found]
     if applications:

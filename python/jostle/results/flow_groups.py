@@ -9,14 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from jostle.backends import Spec
     from jostle.run_spec import FlowSpec
 
 TrafficKind = Literal[
-    "bulk", "transfers", "requests", "media", "pings", "datagrams", "videos", "pages", "tunnels"
+    "bulk",
+    "transfers",
+    "requests",
+    "media",
+    "pings",
+    "datagrams",
+    "videos",
+    "pages",
+    "tunnels",
+    "relays",
 ]
 """Kind of traffic. Each kind has its own table, because its measures differ."""
 
@@ -96,17 +105,31 @@ def flow_groups(spec: Spec, *, each: bool = False) -> list[FlowGroup]:
             continue
         alike = facts if number == 1 else ()
         members.append([flow])
-    return list(map(_group, members))
+    return [_group(flows, spec["flows"]) for flows in members]
 
 
-def _group(flows: Sequence[FlowSpec]) -> FlowGroup:
+def kind_of_traffic(flow: FlowSpec, every: Sequence[FlowSpec]) -> TrafficKind:
+    """Return the kind of traffic of a flow, among all flows of its run.
+
+    A connection of a proxy that relays a bulk flow has the measures of bulk data. One that relays
+    another flow is not bulk data: it waits for the flow, and is idle after its end.
+    """
+    source: Mapping[str, Any] = {**flow["source"]}
+    relayed = source["kind"] == "relay"
+    while source["kind"] == "relay":
+        source = {**every[source["from"]]["source"]}
+    kind = _TRAFFIC_KINDS.get(source["kind"], "bulk")
+    return "relays" if relayed and kind != "bulk" else kind
+
+
+def _group(flows: Sequence[FlowSpec], every: Sequence[FlowSpec]) -> FlowGroup:
     first = flows[0]
     names = tuple(flow["name"] for flow in flows)
     return FlowGroup(
         names[0] if len(names) == 1 else _split_number(names[0])[0],
         names,
         first["controller"]["name"],
-        _TRAFFIC_KINDS.get(first["source"]["kind"], "bulk"),
+        kind_of_traffic(first, every),
         transport_name(first),
     )
 

@@ -41,6 +41,7 @@ SUITABLE: Final[Mapping[str, tuple[str, ...]]] = {
         "starvation",
     ),
     "pings": ("rtt", "pings_lost", "rtt_p50", "rtt_p95", "rtt_min", "rtt_sd"),
+    "relays": ("throughput", "rtt", "retransmission_ratio", "cwnd", "goodput", "rtt_p95"),
     "tunnels": ("throughput", "rtt", "retransmission_ratio", "cwnd", "goodput", "rtt_p95"),
     "link": (
         "utilisation", "queueing_delay", "queueing_delay_p95", "queue_length",

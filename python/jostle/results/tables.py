@@ -65,7 +65,7 @@ LINKS: Final = "links"
 _TITLES: Final = {
     "bulk": "bulk flows", "transfers": "flows that end", "requests": "requests", "pings": "pings",
     "media": "frames", "datagrams": "datagrams", "videos": "videos", "pages": "pages",
-    "tunnels": "tunnels", "link": LINKS,
+    "tunnels": "tunnels", "relays": "connections of proxies", "link": LINKS,
 }  # fmt: skip
 _ALIKE: Final = {"jain": 2, "starvation": 3}
 """Smallest number of bulk flows for which a measure is shown by default."""
