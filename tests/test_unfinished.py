@@ -13,6 +13,7 @@ from jostle import _core
 from jostle.cli import status
 from jostle.cli.environment import Environment
 from jostle.results import ResultSet, plot_data
+from jostle.results.pivot import pivot_tables
 from jostle.results.plot_data import PlotSelection
 from jostle.results.unfinished import FinishCount
 
@@ -130,6 +131,13 @@ def test_captions_give_the_number_of_values(grid: ResultSet) -> None:
     assert np.isnan(table.values).tolist() == [[False], [False], [True]]
     whole = plot_data.box_data(grid, "rtt", "rate", choice=PlotSelection())
     assert "With a value" not in whole.caption
+
+
+def test_tables_of_means_say_that_runs_did_not_finish(grid: ResultSet) -> None:
+    (table,) = pivot_tables(grid, "flow", "rate", "completion_time")
+    assert table.notes == ("6 of 15 runs did not finish: the means are of the others.",)
+    for whole in pivot_tables(grid, "flow", "rate", "rtt"):
+        assert whole.notes == ()
 
 
 def test_counts_of_several_kinds_add_up() -> None:

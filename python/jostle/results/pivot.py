@@ -11,6 +11,7 @@ from jostle.results.measure_samples import OWN_KEYS, MeasureSample, grid_keys, k
 from jostle.results.measures import measure
 from jostle.results.number_format import ABSENT, decimals, with_interval
 from jostle.results.text_table import Table
+from jostle.results.unfinished import means_notes
 
 if TYPE_CHECKING:
     from jostle.results.finished_runs import FinishedRuns
@@ -117,5 +118,5 @@ def _pivot(
     corner = f"{short.get(row_key, row_key)} \\ {short.get(column_key, column_key)}"
     where = facet_title(place)
     title = wanted.axis + (f", {where}" if where else "")
-    notes = results.failure_notes
+    notes = (*results.failure_notes, *means_notes(sample.finish for sample in found))
     return Table((corner, *columns), tuple(lines), (), 1, title, notes=notes)

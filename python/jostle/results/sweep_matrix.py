@@ -14,6 +14,7 @@ from jostle.results.measures import Measure, measure
 from jostle.results.number_format import ABSENT, count, decimals, with_interval
 from jostle.results.tables import View, kinds_of, rows_of
 from jostle.results.text_table import Table
+from jostle.results.unfinished import means_notes
 
 if TYPE_CHECKING:
     from jostle.results.finished_runs import FinishedRuns
@@ -105,7 +106,7 @@ def _table(
         conditions = count(len(results.conditions), "condition")
         note = f"{more}{conditions}: --max-rows 0 shows each by itself."
         title = f"{wanted.axis}{who}, by {short[column]}"
-        notes = (note, *results.failure_notes)
+        notes = (note, *results.failure_notes, *means_notes(sample.finish for sample in found))
         return Table(header, tuple(shown), tuple(starts), len(rest), title, notes=notes)
     return None
 

@@ -12,6 +12,7 @@ from jostle.results.measures import Measure, measure
 from jostle.results.number_format import ABSENT, decimals, with_interval
 from jostle.results.tables import kinds_of
 from jostle.results.text_table import Table
+from jostle.results.unfinished import means_notes
 from jostle.stats import estimate
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def overview(results: FinishedRuns) -> Table | None:
     flows = list(dict.fromkeys(one.place["flow"] for one in found))
     apart = [*(key for key in varied if key != columns), *(["flow"] if len(flows) > 1 else [])]
     table = _table(found, apart, columns, short_names(keys))
-    return replace(table, notes=results.failure_notes)
+    unfinished = means_notes(sample.finish for sample in found)
+    return replace(table, notes=(*results.failure_notes, *unfinished))
 
 
 def _all_complete(found: list[MeasureSample]) -> bool:

@@ -139,6 +139,13 @@ class UnfinishedFlows:
         return f" ({'; '.join(named)})"
 
 
+def means_notes(counts: Iterable[FinishCount | None]) -> tuple[str, ...]:
+    """Return a note below a table of means, if something did not finish."""
+    known = [one for one in counts if one is not None]
+    total = _sum(known) if known else None
+    return (f"{total}: the means are of the others.",) if total and total.unfinished else ()
+
+
 def _sum(counts: Iterable[FinishCount]) -> FinishCount:
     first, *others = counts
     for other in others:
