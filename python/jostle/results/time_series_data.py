@@ -111,9 +111,9 @@ def series_data(
     if not results.runs_of(condition):
         raise InputError(f"nothing to draw: no run of `{results.labels[condition]}` finished")
     shown = _with_columns(names)
-    known_links = results.link_names(condition) if any(m.scope == "link" for m in shown) else []
+    of_links = [m for m in shown if m.scope == "link"]
+    known_links = results.link_names(condition) if of_links else []
     chosen = _chosen(results, condition, flows, known_links)
-    chosen_links = [name for name in flows if name in known_links]
     phases = phase_bands(results, condition)
     of_flows = [m for m in shown if m.scope == "flow"]
     series = results.condition_series(condition)
@@ -137,19 +137,14 @@ def series_data(
             lines = _group_lines(series, parts, m, filled[m.name], len(named))
             filled[m.name] = replace(filled[m.name], lines=(*filled[m.name].lines, *lines))
     links = results.condition_links(condition)
-    for m in shown:
-        if m.scope == "link":
-            filled[m.name] = _link_panel(links, m, chosen_links)
+    chosen_links = [name for name in flows if name in known_links]
+    filled |= {m.name: _link_panel(links, m, chosen_links) for m in of_links}
     if "throughput" in filled:
         areas = _capacities(results, condition, links)
         filled["throughput"] = replace(filled["throughput"], areas=areas)
-    return replace(
-        data,
-        panels=tuple(filled[m.name] for m in shown),
-        caption=_caption(
-            tuple(filled[m.name] for m in shown), parts, len(results.runs_of(condition))
-        ),
-    )
+    drawn = tuple(filled[m.name] for m in shown)
+    caption = _caption(drawn, parts, len(results.runs_of(condition)))
+    return replace(data, panels=drawn, caption=caption)
 
 
 def _controller_styles(results: FinishedRuns, condition: int) -> dict[str, tuple[int, int]]:
