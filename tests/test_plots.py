@@ -481,7 +481,7 @@ def test_distributions_of_rtts_are_of_all_acks_where_they_are_recorded(carry_out
         }
     )
     with_acks = [
-        replace(r, run=replace(r.run, tables={**r.run.tables, "acks": frame}))
+        r._replace(run=replace(r.run, tables={**r.run.tables, "acks": frame}))
         for r in results.results
     ]
     traced = type(results)("", "sim", "1", conditions=[{}], results=with_acks)

@@ -31,7 +31,8 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Line that `jostle` writes into the comment of a capture whose time 0 is the start of the run.
-const OWN_CLOCK: &str = "time 0 is the start of the run";
+const OWN_CLOCKS: [&str; 2] =
+    ["time 0 is the start of the run", "time 0 is the start of the commands"];
 
 /// A captured frame.
 #[derive(Clone, Copy, Debug)]
@@ -370,7 +371,8 @@ fn look(
             if let Some(comment) = section.options.iter().find(|option| option.code.0 == COMMENT) {
                 let text = comment.as_bytes().unwrap_or_default();
                 about.comment = String::from_utf8_lossy(text).trim_end_matches('\0').to_owned();
-                about.has_own_clock = about.comment.lines().any(|line| line.trim() == OWN_CLOCK);
+                about.has_own_clock =
+                    about.comment.lines().any(|line| OWN_CLOCKS.contains(&line.trim()));
             }
             Ok(None)
         }

@@ -109,7 +109,10 @@ fn belong_together(one: &ConnectionScan, other: &ConnectionScan) -> bool {
     match (one.about.has_own_clock, other.about.has_own_clock) {
         (true, true) => {
             let same = |key| one.about.says(key) == other.about.says(key);
-            one.path.parent() == other.path.parent() && same("scenario") && same("seed")
+            one.path.parent() == other.path.parent()
+                && same("scenario")
+                && same("network")
+                && same("seed")
         }
         (false, false) => shared(one, other)
             .any(|(a, b)| is_near_source(a, 0) != is_near_source(b, 0) && a.opened == b.opened),
@@ -195,7 +198,7 @@ impl FlowSelection {
                 continue;
             }
             let place = FlowLocation { direction, ..place };
-            let near = is_near(all[place.file], connection, direction);
+            let Some(near) = self.is_near(all, place) else { continue };
             let flow = self.flow(all[place.file], place, near);
             let known = self.flows.iter_mut().find(|flow| {
                 let other = if near { flow.receiver } else { flow.sender };
@@ -264,6 +267,37 @@ impl FlowSelection {
             sender: near.then_some(place),
             receiver: (!near).then_some(place),
         }
+    }
+
+    /// Returns whether a file was captured near the source of a direction; `None` if it was
+    /// captured between two other files.
+    fn is_near(&self, all: &[&ConnectionScan], place: FlowLocation) -> Option<bool> {
+        let survey = all[place.file];
+        let connection = &survey.connections[place.connection];
+        if let Some(end) = survey.about.says("end") {
+            return Some(end == "sender");
+        }
+        // Without ACKs, a capture does not show which end is near: the first to see it is.
+        let is_datagrams = !connection.ends.tcp;
+        let seen = |file: usize, connection: &Connection| {
+            let first_ns = connection.directions[place.direction].first_ns;
+            (first_ns.saturating_add_signed(self.shifts_ns[file]), file)
+        };
+        let own = seen(place.file, connection);
+        let others: Vec<_> = (0..all.len())
+            .filter(|file| is_datagrams && *file != place.file)
+            .filter_map(|file| {
+                let mut those = all[file].connections.iter();
+                Some(seen(file, those.find(|other| is_same(other, connection))?))
+            })
+            .collect();
+        if others.is_empty() {
+            return Some(is_near_source(connection, place.direction));
+        }
+        if others.iter().all(|other| own < *other) {
+            return Some(true);
+        }
+        others.iter().all(|other| own > *other).then_some(false)
     }
 
     fn agree(&mut self) {
@@ -366,14 +400,6 @@ fn largest(survey: &ConnectionScan, count: usize) -> Vec<usize> {
     all.truncate(count);
     all.sort_unstable();
     all
-}
-
-/// Returns whether a file was captured near the source of a direction.
-fn is_near(survey: &ConnectionScan, connection: &Connection, direction: usize) -> bool {
-    match survey.about.says("end") {
-        Some(end) => end == "sender",
-        None => is_near_source(connection, direction),
-    }
 }
 
 /// Returns the clock offset of each file. In captures by jostle, time 0 is the start of the run; in

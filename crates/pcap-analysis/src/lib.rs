@@ -28,6 +28,7 @@ mod scoreboard;
 mod sender;
 mod sequence_number;
 mod time_sequence;
+mod transit;
 
 pub use error::Error;
 pub use flow_packets::{diagrams, extract_flow_packets};

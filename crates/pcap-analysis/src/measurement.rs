@@ -237,7 +237,7 @@ impl<'a> FlowFollower<'a> {
         let segment = match &packet.body {
             Body::Tcp(segment) => segment,
             Body::Udp { payload_bytes, .. } => {
-                self.datagram(flow, packet, *payload_bytes);
+                self.datagram(file, flow, packet, *payload_bytes);
                 return;
             }
         };
@@ -248,7 +248,7 @@ impl<'a> FlowFollower<'a> {
                 (seen, sending.origin())
             }
             (_, sending, Some(receiving)) => {
-                let from = sending.as_ref();
+                let from = sending.as_mut();
                 let seen = receiving.came(now_ns, packet, segment, from, &mut self.recorder);
                 (seen, receiving.origin())
             }
@@ -284,12 +284,18 @@ impl<'a> FlowFollower<'a> {
         }
     }
 
-    /// Counts a datagram as sent and received. Datagrams yield no other measures.
-    fn datagram(&mut self, flow: FlowId, packet: &Packet, payload_bytes: u32) {
+    /// Counts a datagram where it was captured: at the sender as sent, at the receiver as received.
+    /// If one end was captured, it counts as both. Datagrams yield no other measures.
+    fn datagram(&mut self, file: usize, flow: FlowId, packet: &Packet, payload_bytes: u32) {
         let now = Time::from_ns(self.now_ns);
-        let amount = (1, u64::from(packet.wire_bytes), u64::from(payload_bytes));
-        self.recorder.sent_payload(now, flow.into(), amount, false);
-        self.recorder.received(now, flow.into(), packet.wire_bytes);
+        let place = &self.plan.flows[flow.index()];
+        if place.sender.is_none_or(|sender| sender.file == file) {
+            let amount = (1, u64::from(packet.wire_bytes), u64::from(payload_bytes));
+            self.recorder.sent_payload(now, flow.into(), amount, false);
+        }
+        if place.receiver.is_none_or(|receiver| receiver.file == file) {
+            self.recorder.received(now, flow.into(), packet.wire_bytes);
+        }
     }
 
     fn end_interval(&mut self) {
@@ -330,7 +336,7 @@ impl<'a> FlowFollower<'a> {
                 forget_sender(&mut record, FlowId::at(number));
             }
             if followed.is_tcp {
-                let seen = followed.finish();
+                let seen = followed.finish(self.plan.duration_ns);
                 record.summary.flows[number].captured = Some(CapturedSummary::of(&seen));
             }
         }
@@ -363,11 +369,12 @@ impl FollowedFlow {
         }
     }
 
-    /// Combines the counters of the captures at both ends.
-    fn finish(self) -> CaptureCounters {
+    /// Combines the counters of the captures at both ends, which end at `end_ns`.
+    fn finish(self, end_ns: u64) -> CaptureCounters {
         match (self.sending, self.receiving) {
             (Some(sending), Some(receiving)) => {
-                let both_ends = Some((sending.sent_packets(), receiving.received_packets()));
+                let sent = sending.sent_packets() - sending.transit.at_end(end_ns);
+                let both_ends = Some((sent, receiving.received_packets()));
                 let (sender, receiver) = (sending.finish(), receiving.finish());
                 CaptureCounters {
                     out_of_order: receiver.out_of_order,

@@ -81,7 +81,7 @@ impl CapturedReceiver {
         now_ns: u64,
         packet: &Packet,
         segment: &Segment,
-        from: Option<&CapturedSender>,
+        from: Option<&mut CapturedSender>,
         to: &mut Recorder,
     ) -> Option<DataPacket> {
         self.opening.see(segment, now_ns, true);
@@ -300,13 +300,13 @@ impl CapturedReceiver {
     }
 }
 
-/// Reports the one-way delay of a packet, which is matched with the sender's capture by time stamp
+/// Reports the one-way delay of a packet to the recorder and to the state of its sender, which is matched with the sender's capture by time stamp
 /// and sequence number.
 fn travelled(
     now_ns: u64,
     segment: &Segment,
     packets: u32,
-    from: &CapturedSender,
+    from: &mut CapturedSender,
     connection: ConnectionId,
     to: &mut Recorder,
 ) {
@@ -318,6 +318,7 @@ fn travelled(
         _ => return,
     };
     if let Some(delay_ns) = now_ns.checked_sub(sent_ns) {
+        from.transit.arrived(sent_ns, delay_ns);
         for _ in 0..packets {
             to.packet_transit(
                 Time::from_ns(now_ns),

@@ -10,6 +10,7 @@ use crate::packet::{Packet, Segment};
 use crate::scoreboard::{CapturedScoreboard, NewlyAcked, OutstandingPacket};
 use crate::sequence_number::{Block, WINDOW_MAX, blocks, first, is_after, near};
 use crate::time_sequence::{AckPacket, DataPacket, Kind};
+use crate::transit::PacketsInTransit;
 
 /// Number of retransmitted ranges that are kept to match them with D-SACKs.
 const RETRANSMISSIONS_MAX: usize = 1 << 10;
@@ -70,6 +71,8 @@ pub(crate) struct CapturedSender {
     repeated_packets: u64,
     spurious_packets: u64,
     sent_packets: u64,
+    /// Packets on their way to the capture at the other end.
+    pub transit: PacketsInTransit,
     opening: HandshakeTimes,
     sent_data: bool,
 }
@@ -200,6 +203,7 @@ impl CapturedSender {
             repeated_packets: 0,
             spurious_packets: 0,
             sent_packets: 0,
+            transit: PacketsInTransit::default(),
             opening: HandshakeTimes::default(),
             sent_data: false,
         }
@@ -251,6 +255,9 @@ impl CapturedSender {
         self.seen.capable += u64::from(packet.understands_marks) * u64::from(packets);
         self.seen.marked += u64::from(packet.is_marked) * u64::from(packets);
         self.sent_packets += u64::from(packets);
+        if self.given.has_other_end {
+            self.transit.sent(now_ns, packets);
+        }
         let mut kind = Kind::New;
         if start < self.high {
             kind = self.sent_again(now_ns, start, end.min(self.high), segment, to);

@@ -49,11 +49,8 @@ def datagram_samples(
     frame_bytes = packet_sizes.datagram_bytes(source["bytes"])
     left = folder / "datagrams" / str(number)
     sent = np.frombuffer(_complete_records(left.with_suffix(".sent"), DEPARTURE.size), "i8")
-    came = np.frombuffer(
-        _complete_records(left.with_suffix(".came"), ARRIVAL.size), np.dtype(_ARRIVAL)
-    )
-    _, first = np.unique(came["number"], return_index=True)
-    new = came[np.sort(first)]  # Without duplicates, which the application discards.
+    came = _arrivals(left.with_suffix(".came"))
+    new = _without_duplicates(came)
     sent_packets = np.searchsorted(sent, time_ns, side="right").astype(float)
     received = np.searchsorted(came["came_ns"], time_ns, side="right").astype(float)
     delivered = np.searchsorted(new["came_ns"], time_ns, side="right").astype(float)
@@ -61,10 +58,7 @@ def datagram_samples(
     waiting: NDArray[Any] = np.zeros(len(time_ns))
     per_datagram: dict[str, Any] = {}
     if source["kind"] == "ping":
-        back = np.frombuffer(
-            _complete_records(left.with_suffix(".back"), ARRIVAL.size), np.dtype(_ARRIVAL)
-        )
-        pings = _pings(sent, back, source["timeout_ns"])
+        pings = _pings(sent, _arrivals(left.with_suffix(".back")), source["timeout_ns"])
         known = np.array([moment for moment, _, _ in pings], "i8")
         settled = np.searchsorted(known, time_ns, side="right")
         waiting = source["bytes"] * (sent_packets - settled)
@@ -94,6 +88,20 @@ def datagram_samples(
         "completed_ns": None,
         **per_datagram,
     }
+
+
+def _arrivals(path: Path) -> NDArray[Any]:
+    import numpy as np
+
+    return np.frombuffer(_complete_records(path, ARRIVAL.size), np.dtype(_ARRIVAL))
+
+
+def _without_duplicates(came: NDArray[Any]) -> NDArray[Any]:
+    """Return the first arrival of each datagram: the application discards the others."""
+    import numpy as np
+
+    _, first = np.unique(came["number"], return_index=True)
+    return came[np.sort(first)]
 
 
 def _pings(
