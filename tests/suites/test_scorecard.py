@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -86,6 +87,14 @@ def test_a_verdict_has_the_chance_that_its_interval_leaves_it():
     row = judged(9.0, 1.0)
     decided = replace(row.comparisons[0], tested=replace(row.comparisons[0].tested, ours=single))
     assert pass_probability(replace(row, comparisons=(decided,))) == 1.0
+
+
+def test_a_run_that_ended_too_early_has_no_chance():
+    row = judged(9.0, 1.0)
+    ours = replace(row.comparisons[0].tested.ours, value=math.inf, possible=(3.0, math.inf))
+    early = ComparisonResult({}, 0, expect(ours, "below", 10.0))
+    assert early.verdict == "unknown"
+    assert pass_probability(replace(row, verdict="unknown", comparisons=(early,))) is None
 
 
 @pytest.mark.parametrize(("half", "is_open"), [(0.1, False), (5.0, True)])

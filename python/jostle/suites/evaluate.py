@@ -252,12 +252,14 @@ def _as_read(runs: Runs, part: ClaimPart, tested: Expectation) -> Expectation:
     by = part.factor * other
     bound = tested.target + by
     low, high = (None if end is None else end + by for end in (ours.low, ours.high))
+    ends = ours.possible
+    possible = None if ends is None else (ends[0] + by, ends[1] + by)
     sign = tested.relation.split()[0]
     return replace(
         tested,
         relation=f"{sign} {digits(bound)} {ours.unit}".strip(),
         target=bound,
-        ours=replace(ours, value=ours.value + by, low=low, high=high),
+        ours=replace(ours, value=ours.value + by, low=low, high=high, possible=possible),
     )
 
 

@@ -79,7 +79,8 @@ def pass_probability(row: CriterionResult) -> float | None:
     are not independent.
     """
     doubts = [one for one in row.comparisons if one.verdict == "unknown"]
-    if row.verdict == "unknown" and not (doubts and all(one.tested.is_open for one in doubts)):
+    judged = [one.tested.is_open and not one.tested.ended_early for one in doubts]
+    if row.verdict == "unknown" and not (judged and all(judged)):
         return None
     return min(one.tested.probability for one in row.comparisons)
 
