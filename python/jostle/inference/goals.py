@@ -23,7 +23,7 @@ Keys = Mapping[str, Any]
 
 
 def paired(mine: Measured, there: Measured) -> Measured:
-    """Return the measures of a run, to compare with those of the baseline.
+    """Return the measures of a run, to compare with the measures of the baseline.
 
     If a flow completed nothing in either run, the times that it had are no difference.
     """

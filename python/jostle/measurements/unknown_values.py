@@ -10,7 +10,7 @@ from typing import Final, Literal
 from jostle.backends.base import RunRecord
 
 Unknown = Literal["cwnd", "retransmissions"]
-"""What may be unknown of a flow."""
+"""Values that may be unknown of a flow."""
 
 _OF_PHASES: Final[Mapping[Unknown, tuple[str, ...]]] = {
     "cwnd": ("cwnd_mean_bytes",),

@@ -87,7 +87,7 @@ class PlotSelection:
         return with_value(results, self.expected(results, wanted), wanted)
 
     def expected(self, results: FinishedRuns, wanted: Measure) -> list[MeasureSample]:
-        """Return the selected samples, with those of conditions in which no run has a value.
+        """Return the selected samples, and conditions in which no run has a value.
 
         A flow that has a value in no condition is left out, unless it should have finished.
         """

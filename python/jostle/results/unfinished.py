@@ -20,7 +20,7 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True)
 class FinishCount:
-    """What should have ended by itself.
+    """Flows and transfers that should have ended by themselves.
 
     Attributes
     ----------
