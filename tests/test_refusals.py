@@ -83,7 +83,7 @@ def test_a_source_is_named_once() -> None:
         ("", (*ENVELOPE, "--reference-flow", "b"), "s.toml: no flow `b`"),
         ("", ("plot", "s.toml", "--kind", "phase"), "s.toml: a phase portrait of flows needs two"),
         ("", ("plot", "s.toml", "--kind", "series", "--flow", "b"),
-         "s.toml: no flow `b`: there is a\n"),
+         "s.toml: no flow or link `b`: there is a, bottleneck\n"),
         ("", ("run", "s.toml", "--set", "capture=true"), "s.toml: capture: its files are kept in"),
         ("", ("run", "s.toml", "--phase", "late"), "s.toml: no phase `late`"),
         ("", ("run", "s.toml", "--pivot", "x:y", "--measures", "goodput"), "s.toml: no key `x`"),
