@@ -33,8 +33,8 @@ fn three_packets_beyond_a_hole_prove_a_loss() {
 #[test]
 fn the_retransmission_of_the_first_segment_restarts_the_timer() {
     let mut script = twenty();
-    script.receive(script.sack(0, &[(4, 7)]));
-    assert_eq!(script.numbers()[0], 0);
+    script.receive(script.sack(0, &[(1, 4)]));
+    assert_eq!((script.numbers()[0], script.wire.retransmitted), (0, 1));
     assert_eq!(script.sender.pending, PendingTimer::Retransmission);
     assert_eq!(script.deadline(), ms(80) + script.sender.rto.span());
 }
