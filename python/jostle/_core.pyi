@@ -584,7 +584,7 @@ def run_names(
     pieces, starts
         See `run_text`.
     around
-        What is hashed before and after the specification.
+        Text to hash before and after the specification.
     seeds
         The seeds.
     """
@@ -597,7 +597,7 @@ def names_of_specs(specs: Sequence[str], around: Sequence[tuple[str, str]]) -> l
     specs
         Their specifications as canonical JSON.
     around
-        What is hashed before and after each specification.
+        Text to hash before and after each specification.
     """
 
 def thrift_structure(content: bytes) -> tuple[dict[int, Any], int]:

@@ -124,3 +124,17 @@ def test_a_ping_that_comes_too_late_is_lost(tmp_path):
     seen = datagram_samples(flow, 0, time_ns, {}, tmp_path)
     assert seen["pings_ns"] == [(40, 0, 40), (160, 1, None), (230, 2, 30), (360, 3, None)]
     assert seen["in_flight_bytes"].tolist() == [56, 0, 0]
+
+
+def test_duplicates_count_on_the_wire_only(tmp_path):
+    folder = tmp_path / "datagrams"
+    folder.mkdir()
+    (folder / "0.sent").write_bytes(b"".join(DEPARTURE.pack(at) for at in (0, 100, 200)))
+    came = [(40, 0, 0), (45, 0, 0), (240, 200, 2), (250, 200, 2)]
+    (folder / "0.came").write_bytes(b"".join(ARRIVAL.pack(*one) for one in came))
+    flow = {"source": {"kind": "cbr", "bytes": 100}, "after": None, "start_ns": 0}
+    seen = datagram_samples(flow, 0, np.array([100, 400]), {}, tmp_path)
+    assert seen["datagrams_ns"] == [(40, 0, 40), (240, 2, 40)]
+    assert seen["delivered_bytes"].tolist() == [100, 200]
+    frame_bytes = seen["sent_bytes"][0] / seen["sent_packets"][0]
+    assert seen["received_bytes"].tolist() == [2 * frame_bytes, 4 * frame_bytes]

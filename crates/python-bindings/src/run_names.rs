@@ -66,7 +66,7 @@ pub fn run_text(pieces: Vec<PyBackedStr>, starts: Vec<Start>, seed: u64) -> PyRe
 /// pieces, starts
 ///     As for `run_text`.
 /// around : tuple of str
-///     What is hashed before and after the specification.
+///     Text to hash before and after the specification.
 /// seeds : list of int
 ///     The seeds.
 #[pyfunction]
@@ -99,7 +99,7 @@ pub fn run_names(
 /// specs : list of str
 ///     Their specifications as canonical JSON.
 /// around : list of tuple
-///     What is hashed before and after each specification.
+///     Text to hash before and after each specification.
 #[pyfunction]
 pub fn names_of_specs(
     py: Python<'_>,

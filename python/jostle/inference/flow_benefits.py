@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jostle.results.compared_phase import OVERALL
-from jostle.results.completion_bounds import CompletionTimes, completion_times, time_left_s
+from jostle.results.completion_bounds import CompletionTimes, censoring_time_s, completion_times
 from jostle.results.flow_groups import FlowGroup, TrafficKind, flow_groups
 from jostle.results.measures import measure
 
@@ -115,7 +115,7 @@ def _timed(run: Run, group: FlowGroup, name: str, length_s: float) -> FlowValues
         of_flows = [measure(name).of_entry(entries[one], OVERALL) for one in group.members]
         times = CompletionTimes(
             tuple(
-                time_left_s(run, one) if time is None else time
+                censoring_time_s(run, one) if time is None else time
                 for one, time in zip(group.members, of_flows, strict=True)
             ),
             of_flows.count(None),

@@ -525,7 +525,7 @@ class FailCondition:
     def broken_by(self, differences: Iterable[Difference]) -> list[Difference]:
         """Return the differences that are beyond the bound, or unknown as flows did not finish.
 
-        Those that a test found insignificant are left out, and those of which runs failed.
+        Insignificant differences are left out, and differences between sides with failed runs.
 
         Raises
         ------

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jostle.backends import Run
     from jostle.results.measures import Measure
 
-__all__ = ["BOUNDED", "CompletionTimes", "completion_times", "longer_run", "time_left_s"]
+__all__ = ["BOUNDED", "CompletionTimes", "censoring_time_s", "completion_times", "longer_run"]
 
 BOUNDED: Final = frozenset(
     {
@@ -56,8 +56,11 @@ class CompletionTimes:
         return float(np.percentile(self.times_s, wanted.percent))
 
 
-def time_left_s(run: Run, name: str) -> float:
-    """Return the time from the start of a flow to the end of the run; 0 if it never started."""
+def censoring_time_s(run: Run, name: str) -> float:
+    """Return the time from a flow's start to the end of the run in s; 0 if it never started.
+
+    The completion time of an incomplete flow is longer.
+    """
     for flow, entry in zip(run.spec["flows"], run.summary["flows"], strict=True):
         if flow["name"] == name:
             # Summaries of 0.1.0 have no actual start.
@@ -87,7 +90,7 @@ def completion_times(run: Run, names: Sequence[str]) -> CompletionTimes | None:
         if entry.get("completion_time_s") is not None:
             times.append(entry["completion_time_s"])
         elif entry.get("unfinished"):
-            times.append(time_left_s(run, name))
+            times.append(censoring_time_s(run, name))
             unfinished += 1
         else:
             return None

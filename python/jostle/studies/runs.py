@@ -298,7 +298,7 @@ class Runs:
         if value.measure in NEVER:
             names = members or (value.flow,)
             found = [
-                one if one is not None else run.time_given(value.measure, name, span) if least
+                one if one is not None else run.censoring_time_s(value.measure, name, span) if least
                 else np.inf
                 for name, one in zip(names, found, strict=True)
             ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from jostle.results.completion_bounds import time_left_s
+from jostle.results.completion_bounds import censoring_time_s
 from jostle.results.measures import Measure
 from jostle.results.operating_points import OperatingPoints, operating_points
 from jostle.results.series_query import position_of, series_of
@@ -107,11 +107,11 @@ class RunView:
             found = self._series.window_measure(measure.name, position, span.from_s, span.to_s)
         return None if found is None else found * measure.factor
 
-    def time_given(self, name: str, who: str, span: TimeWindow) -> float:
-        """Return the time that the run gave an event that did not occur, in s: a lower bound."""
+    def censoring_time_s(self, name: str, who: str, span: TimeWindow) -> float:
+        """Return a lower bound in s of the time of an event that did not occur in the run."""
         if name == "convergence_time":
             return max(span.to_s - _CONVERGED_S, 0.0)
-        return time_left_s(self._run, who)
+        return censoring_time_s(self._run, who)
 
     def bins(self, measure: Measure, who: str, span: TimeWindow, bin_s: float | None) -> Floats:
         """Return a measure in each bin of `bin_s`; by default, in each sampling interval.

@@ -27,7 +27,7 @@ super::definition::measures! {
     starvation: Option<f64>, "starvation", "largest ÷ smallest goodput", NUMBER, any;
     |all, _| starvation(all);
 
-    /// Time since the beginning of the run after which every flow, except those of datagrams, has a
+    /// Time since the beginning of the run after which every flow, except flows of datagrams, has a
     /// throughput within 25 % of the mean of all in each second for 5 s; absent if that never
     /// happens. It does not depend on the sampling interval. Over another time window than a phase
     /// it is computed from the series; if the sampling interval exceeds 1 s, from its intervals.

@@ -127,7 +127,7 @@ class Segments:
         with self._lock:
             while True:
                 self._refresh()
-                places = self._places(wanted, series=series)
+                places = self._locate(wanted, series=series)
                 if not self._check(list(dict.fromkeys(at for at, _ in places))):
                     continue
                 if all(self._are_there(*place, wanted) for place in places.items()):
@@ -140,13 +140,13 @@ class Segments:
                 for position, row in zip(*found, strict=True)
             }
 
-    def _places(self, wanted: Sequence[str], *, series: bool) -> Mapping[_Part, _Rows]:
+    def _locate(self, wanted: Sequence[str], *, series: bool) -> Mapping[_Part, _Rows]:
         """Return the best places of runs in usable segments; with `series`, in those with series.
 
         If a run is in several segments, one with series is preferred.
         """
         if self._frames:
-            return self._places_in_frames(wanted, series=series)
+            return self._locate_in_frames(wanted, series=series)
         known = {run: position for position, run in enumerate(wanted)}
         best: dict[int, Place] = {}
         for place in self._listed:
@@ -163,7 +163,7 @@ class Segments:
             rows.append(row)
         return parts
 
-    def _places_in_frames(self, wanted: Sequence[str], *, series: bool) -> Mapping[_Part, _Rows]:
+    def _locate_in_frames(self, wanted: Sequence[str], *, series: bool) -> Mapping[_Part, _Rows]:
         import polars as pl
 
         if self._listed:
