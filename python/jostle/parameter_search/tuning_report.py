@@ -190,18 +190,16 @@ def _omissions(
             score = one.scores.get(part)
             if score is None and task.plans(values, part):
                 yield f"Left out: the score of {name}, {words}, because a run failed."
-            for objective, runs in zip(
-                task.objectives, score.unfinished if score else (), strict=False
-            ):
+            if score is None:
+                continue
+            counts = zip(task.objectives, score.unfinished, score.without_value, strict=True)
+            for objective, runs, missing in counts:
                 if runs:
                     yield (
                         f'"{objective.text}" is a lower bound: in {count(runs, "run")} a transfer '
                         f"is not complete, and counts with the time that it had ({name}, {words}). "
                         "Fewer such runs are better than any mean. Extend `duration`."
                     )
-            for objective, missing in zip(
-                task.objectives, score.without_value if score else (), strict=False
-            ):
                 if missing:
                     yield (
                         f'Left out of "{objective.text}": {missing} conditions without a value '
