@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jostle_link::Ecn;
 use jostle_tcp::{Ack, Segment, TransitTimes};
-use jostle_units::LinkId;
+use jostle_units::{LinkId, Span};
 
 use crate::packet::{Body, QuicDatagram, SimPacket};
 
@@ -15,6 +15,15 @@ pub(crate) struct CarriedPacket {
     /// Link that the tunnel serves.
     pub link: LinkId,
     pub packet: SimPacket,
+}
+
+impl CarriedPacket {
+    /// Adds the time that the datagram spent in queues to that of the packet.
+    pub const fn wait(&mut self, queueing_delay: Span) {
+        if let Some(trip) = self.packet.transport.trip_mut() {
+            trip.wait(queueing_delay);
+        }
+    }
 }
 
 /// Values at reusable places.

@@ -342,7 +342,8 @@ impl Endpoints for QuicConnection {
         let &mut EndpointContext { now, connection, .. } = host;
         let payload = host.network.payloads.get(datagram.place);
         self.server.receive(now, ecn, payload, &mut ());
-        if let Some(carried) = host.network.payloads.release(datagram.place) {
+        if let Some(mut carried) = host.network.payloads.release(datagram.place) {
+            carried.wait(datagram.trip.queueing_delay());
             self.leave_tunnel(&carried, host);
         }
         if host.sink.wants_segments()

@@ -11,7 +11,6 @@ use jostle_units::{ConnectionId, Time};
 
 use crate::event_queue::{Deadline, Event, EventQueue, Timer};
 use crate::packet::Body;
-use crate::payload_pool::CarriedPacket;
 use crate::proxy::ProxyLeg;
 use crate::sender_port::SenderPort;
 use crate::slow_reader::SlowReader;
@@ -135,8 +134,8 @@ impl TcpConnection {
         let Some(tunnel) = &mut part.tunnel else { return };
         let link = tunnel.link;
         tunnel.read(arrived_bytes);
-        while let Some(packet) = tunnel.next_complete() {
-            host.network.deliver(host.now, CarriedPacket { link, packet }, host.sink);
+        while let Some(carried) = tunnel.next_complete() {
+            host.network.deliver(host.now, carried, host.sink);
         }
         let mut bytes = 0;
         host.network.begin_taking(link);
@@ -452,6 +451,9 @@ impl Endpoints for TcpConnection {
             return self.on_control_segment(segment, &mut host.reborrow());
         };
         host.received(wire_bytes, &data.trip);
+        if let Some(tunnel) = self.part.as_mut().and_then(|part| part.tunnel.as_mut()) {
+            tunnel.note_segment(&data.trip);
+        }
         if self.behaviour.is_some() {
             return self.receive_with_behaviour(data, ecn, part, &mut host.reborrow());
         }

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use jostle_link::Ecn;
 use jostle_metrics::{EventSink, FlowState};
 use jostle_run_spec::TunnelSpec;
-use jostle_tcp::SegmentSink;
-use jostle_units::{LinkId, Time};
+use jostle_tcp::{SegmentSink, TransitTimes};
+use jostle_units::{LinkId, Span, Time};
 
 use crate::packet::{Body, QuicDatagram, SimPacket};
 use crate::payload_pool::CarriedPacket;
@@ -27,6 +27,8 @@ pub(crate) struct TunnelStream {
     packets: VecDeque<(u64, SimPacket)>,
     written_bytes: u64,
     delivered_bytes: u64,
+    /// Queueing delay of the last segment that arrived.
+    segment_queueing_delay: Span,
 }
 
 impl TunnelStream {
@@ -37,7 +39,13 @@ impl TunnelStream {
             packets: VecDeque::new(),
             written_bytes: 0,
             delivered_bytes: 0,
+            segment_queueing_delay: Span::ZERO,
         }
+    }
+
+    /// Records the arrival of a segment.
+    pub const fn note_segment(&mut self, trip: &TransitTimes) {
+        self.segment_queueing_delay = trip.queueing_delay();
     }
 
     /// Appends a packet to the stream. Returns the bytes to write.
@@ -53,10 +61,14 @@ impl TunnelStream {
         self.delivered_bytes += bytes;
     }
 
-    /// Returns the next packet that has arrived completely.
-    pub fn next_complete(&mut self) -> Option<SimPacket> {
+    /// Returns the next packet that has arrived completely. Its queueing delay includes that of the
+    /// segment that completed it.
+    pub fn next_complete(&mut self) -> Option<CarriedPacket> {
         let complete = |&mut (end, _): &mut (u64, _)| end <= self.delivered_bytes;
-        self.packets.pop_front_if(complete).map(|(_, packet)| packet)
+        let (_, packet) = self.packets.pop_front_if(complete)?;
+        let mut carried = CarriedPacket { link: self.link, packet };
+        carried.wait(self.segment_queueing_delay);
+        Some(carried)
     }
 }
 
@@ -148,6 +160,7 @@ impl Endpoints for UdpTunnel {
         let &mut EndpointContext { now, connection, .. } = host;
         host.sink.delivered(now, connection, u64::from(datagram.payload_bytes));
         let Some(mut carried) = host.network.payloads.release(datagram.place) else { return };
+        carried.wait(datagram.trip.queueing_delay());
         match decapsulated_ecn(carried.packet.ecn, ecn) {
             Some(ecn) => {
                 carried.packet.ecn = ecn;

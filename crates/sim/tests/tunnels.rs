@@ -252,6 +252,10 @@ fn the_inner_flow_has_the_capacity_without_headers() {
         };
         assert_eq!(waits(THERE).unwrap() > 0.01, transport == Transport::Tcp, "{transport:?}");
         assert!(waits(WAN).unwrap() > 0.01, "{transport:?}");
+        // A packet waits in both queues. Segments of TCP carry parts of several packets.
+        let path = settled(&summary, 0).path_queueing_delay_mean_s.unwrap();
+        let both = waits(THERE).unwrap() + waits(WAN).unwrap();
+        assert!((path / both - 1.0).abs() < 0.05, "{transport:?}: {path} of {both} s");
     }
 }
 

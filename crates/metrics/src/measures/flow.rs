@@ -198,8 +198,8 @@ super::definition::measures! {
         "p99 delay variation", ROUND_TRIP, phase;
     |flow, _| Some(flow.delay_p99_s? - flow.delay_min_s?);
 
-    /// Mean time that data packets which reached the receiver waited in the queues of their path.
-    /// Absent on the kernel, which does not report it.
+    /// Mean time that data packets which reached the receiver waited in the queues of their path,
+    /// those of a tunnel's connection included. Absent on the kernel, which does not report it.
     path_queueing_delay_mean_s: Option<f64>, "path_queueing_delay", "queueing delay of the path",
         ROUND_TRIP, any, "queueing_delay_mean_s";
     |flow, _| flow.queueing_delay_mean_s;
