@@ -237,7 +237,7 @@ mod tests {
     /// milliseconds.
     #[test]
     fn later_samples_replace_an_expired_minimum() {
-        let cases: [&[(u64, u64, u64)]; 8] = [
+        let cases: [&[(u64, u64, u64)]; 10] = [
             &[
                 (0, 40, 40),
                 (100, 45, 40),
@@ -262,6 +262,16 @@ mod tests {
             ],
             &[(0, 40, 40), (100, 50, 40), (110, 45, 40), (301, 60, 45), (411, 70, 60)],
             &[(0, 40, 40), (200, 40, 40), (400, 50, 40)],
+            // Samples exactly a quarter or half a window after the minimum come too early.
+            &[
+                (0, 40, 40),
+                (290, 45, 40),
+                (301, 60, 45),
+                (365, 50, 45),
+                (366, 60, 45),
+                (591, 70, 60),
+            ],
+            &[(0, 40, 40), (100, 45, 40), (150, 50, 40), (151, 60, 40), (401, 70, 60)],
         ];
         for samples in cases {
             let mut rtt = RttEstimator::default();
