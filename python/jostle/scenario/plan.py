@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final, overload
 
 from jostle.run_spec import RunSpec
-from jostle.scenario.ecn_check import flows_without_ecn_marking
+from jostle.scenario.probable_mistakes import probable_mistakes
 from jostle.scenario.resolve.run_spec_builder import RunSpecTemplate
 from jostle.scenario.stopping_rule import Until
 
@@ -236,7 +236,7 @@ class RunPlan:
         told = (
             note
             for planned in self.first_run_of_each_condition()
-            for note in flows_without_ecn_marking(planned.spec)
+            for note in probable_mistakes(planned.spec)
         )
         return tuple(dict.fromkeys(told))
 

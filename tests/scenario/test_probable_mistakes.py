@@ -1,4 +1,4 @@
-"""Controllers that live on marks are told of where nobody marks."""
+"""Warnings: controllers that need marks where no queue marks, and flows that may never start."""
 
 from __future__ import annotations
 
@@ -68,3 +68,12 @@ def test_the_command_line_says_it_on_stderr(tmp_path):
     told = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "note: flow one: dctcp needs ECN marks" in told.stderr
     assert "needs ECN marks" not in told.stdout
+
+
+@pytest.mark.parametrize("stop", ["", 'stop = "100 ms"'])
+def test_a_flow_that_waits_for_a_stopped_one_may_never_start(tmp_path, stop):
+    path = write(tmp_path, "reno", '"codel"', f'source = "10 MB"\n{stop}')
+    path.write_text(path.read_text() + 'after = "one"\n')
+    notes = jostle.load(path).plan(repeats=3).notes
+    note = "flow other: starts after one is complete, and never if one is stopped at 100 ms"
+    assert notes == ((f"{note} before that",) if stop else ())

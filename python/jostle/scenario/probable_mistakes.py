@@ -1,4 +1,4 @@
-"""Check for controllers that need ECN marks on paths without a marking queue."""
+"""Warnings about scenarios that are valid, but probably not what the user wants."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jostle.scenario.flow_links import forward_links
+from jostle.scenario.parsing.quantities import format_amount
 
-__all__ = ["flows_without_ecn_marking"]
+__all__ = ["probable_mistakes"]
 
 _NEEDING_MARKS = frozenset({"dctcp", "prague"})
 """Controllers whose congestion response is to ECN marks. They respond to loss like Reno."""
@@ -16,15 +17,36 @@ _ALWAYS_MARKING = frozenset({"step_mark", "dualpi2", "cake"})
 """Queues that always mark and have no parameter `ecn`."""
 
 
-def flows_without_ecn_marking(spec: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a warning for each flow whose controller needs marks that no queue of its path sets.
-
-    Flows with `ecn = false` are skipped, because the scenario disables ECN explicitly.
+def probable_mistakes(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the warnings about a run.
 
     Parameters
     ----------
     spec
         The run's specification in its JSON form.
+    """
+    yield from _flows_without_ecn_marking(spec)
+    yield from _flows_that_may_never_start(spec)
+
+
+def _flows_that_may_never_start(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a warning for each flow that waits for one with a time at which it is stopped."""
+    flows = spec.get("flows", ())
+    for flow in flows:
+        before = None if flow.get("after") is None else flows[flow["after"]]
+        if before is None or before.get("stop_ns") is None:
+            continue
+        stop = format_amount(before["stop_ns"], "time")
+        yield (
+            f"flow {flow['name']}: starts after {before['name']} is complete, and never if "
+            f"{before['name']} is stopped at {stop} before that"
+        )
+
+
+def _flows_without_ecn_marking(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a warning for each flow whose controller needs marks that no queue of its path sets.
+
+    Flows with `ecn = false` are skipped, because the scenario disables ECN explicitly.
     """
     links = spec.get("links", ())
     for number, flow in enumerate(spec.get("flows", ())):
