@@ -30,7 +30,8 @@ pub struct Properties {
 }
 
 impl Properties {
-    pub(crate) fn of(controller: &mut dyn CongestionController) -> Self {
+    /// Returns the properties of a controller.
+    pub fn of(controller: &mut dyn CongestionController) -> Self {
         let tcp = controller.tcp_extension();
         Self {
             controls_cwnd: u8::from(controller.recovery_owner() == CwndReductionBy::Controller),

@@ -27,8 +27,8 @@ super::definition::measures! {
 
     /// Estimated queueing delay: mean queue length ÷ mean rate at which the queue empties. That is
     /// the service rate, plus the packets that the discipline drops from the queue; behind a
-    /// policer it is the capacity. If the queue serves some flows first, the measured delay of
-    /// packets (`queueing_delay`) differs.
+    /// policer it is the capacity. If the queue serves some flows first, or waits for grants, the
+    /// measured delay of packets (`queueing_delay`) differs.
     queue_delay_estimate_mean_s: Option<f64>, "queue_delay_estimate", "estimated queueing delay", ROUND_TRIP, any, "queue_delay_estimate_mean_s";
     |link, _| ratio(link.queue_bytes_ns, link.drain_bytes).map(|ns| ns / 1e9);
 
