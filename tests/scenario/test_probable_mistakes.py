@@ -72,7 +72,7 @@ def test_the_command_line_says_it_on_stderr(tmp_path):
 
 @pytest.mark.parametrize("stop", ["", 'stop = "100 ms"'])
 def test_a_flow_that_waits_for_a_stopped_one_may_never_start(tmp_path, stop):
-    path = write(tmp_path, "reno", '"codel"', f'source = "10 MB"\n{stop}')
+    path = write(tmp_path, "reno", '"codel"', f'size = "10 MB"\n{stop}')
     path.write_text(path.read_text() + 'after = "one"\n')
     notes = jostle.load(path).plan(repeats=3).notes
     note = "flow other: starts after one is complete, and never if one is stopped at 100 ms"
