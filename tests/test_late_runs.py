@@ -29,7 +29,9 @@ rtt = "20 ms"
 
 
 class RealTime(SimBackend):
-    """The simulator, whose runs claim to be in real time."""
+    """The simulator, whose runs claim to be in real time, as those of a kernel can be."""
+
+    name = "kernel"
 
     def __init__(self, p99_s: float) -> None:
         super().__init__(_core)

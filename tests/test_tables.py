@@ -71,9 +71,8 @@ def test_no_line_is_wider_than_the_terminal(results, width, monkeypatch, capsys)
     every = tuple(name for name, m in measures().items() if not m.elsewhere)
     lines = []
     for view in (View(width=width), View(every, width=width)):
-        output.print_results(results, (), view)
-        # The verdict is one line at any width.
-        lines += capsys.readouterr().out.splitlines()[1:]
+        output.print_phases(output.console(), results, (), view)
+        lines += capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= width
     # Asked for, every measure is there, in as many tables as it takes.
     words = re.sub(r"\s+", " ", " ".join(lines))
@@ -389,8 +388,9 @@ def test_what_is_above_is_not_repeated(carry_out):
 def test_rows_of_groups_fit(carry_out, width, monkeypatch, capsys):
     """A group's second line is longer than a short name."""
     monkeypatch.setenv("COLUMNS", str(width))
-    output.print_results(of_one_run(carry_out, crowd(4, prefix="a")), (), View(width=width))
-    assert max(map(len, capsys.readouterr().out.splitlines()[1:])) <= width
+    results = of_one_run(carry_out, crowd(4, prefix="a"))
+    output.print_phases(output.console(), results, (), View(width=width))
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= width
 
 
 def test_a_note_never_breaks_a_name() -> None:

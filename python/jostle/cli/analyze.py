@@ -112,11 +112,13 @@ def analyze(
             files, flows=flows, interval=sampling_interval, store=kept, told=told
         )
 
+    answer = run_verdict(results, ())
+
     def frame() -> pl.DataFrame:
         return frame_of([results], shown, (), files)
 
     def document() -> dict[str, Any]:
-        return add_verdict(results.to_dict(), run_verdict(results, ()))
+        return add_verdict(results.to_dict(), answer)
 
     quiet = as_json or as_csv
     if as_json:
@@ -124,7 +126,7 @@ def analyze(
     if as_csv:
         print_csv(frame())
     if not quiet:
-        output.print_tables(results, shown)
+        output.print_tables(results, shown, (), answer)
     output.print_notes(results, err=quiet)
     words = ["--flows", str(flows), "--sampling-interval", sampling_interval]
     sequences = None
@@ -140,7 +142,7 @@ def analyze(
     words += [Path(file).name for file in files]
     outputs.write_table(frame)
     outputs.write_document(document)
-    _write(results, outputs, words, sequences=sequences, quiet=quiet)
+    _write(results, answer, outputs, words, sequences=sequences, quiet=quiet)
     return 0
 
 
@@ -156,6 +158,7 @@ def _check_sequence(wanted: bool, part: bool, *, shown: bool) -> None:
 
 def _write(
     results: ResultSet,
+    answer: str,
     outputs: Outputs,
     command: Sequence[str],
     *,
@@ -180,6 +183,6 @@ def _write(
         # The page does not contain captures, only their names and digests.
         path = write_report(
             [results], file, (), command, command="analyze", sequences=sequences,
-            answers=[run_verdict(results, ())],
+            answers=[answer],
         )  # fmt: skip
         echo(f"report: {path}", err=quiet)

@@ -8,7 +8,6 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli.verdict_lines import run_verdict
 from jostle.results.sweep_matrix import sweep_matrix
 from jostle.results.tables import View, interval_note, phase_tables
 from jostle.results.text_table import Table
@@ -48,32 +47,30 @@ def width() -> int:
     return shutil.get_terminal_size((80, 24)).columns
 
 
-def _headed(results: ResultSet, phases: Sequence[str]) -> Console:
-    """Print the verdict and the title, and return the console."""
+def _headed(results: ResultSet, answer: str) -> Console:
+    """Print the answer and the title, and return the console."""
     to = console()
-    to.print(run_verdict(results, phases))
+    to.print(answer)
     if results.title:
         to.print(results.title, style="bold")
     return to
 
 
-def print_tables(results: ResultSet, shown: TableSelection, phases: Sequence[str] = ()) -> None:
-    """Print the selected tables of the given `phases`, or of all phases if none is given."""
-    if shown.pivot is None:
-        print_results(results, phases, shown.view(width()))
-    else:
-        print_pivot(results, *shown.pivot, shown, phases)
-
-
-def print_results(results: ResultSet, phases: Sequence[str], view: View) -> None:
-    """Print the tables of the given `phases`, or of all phases if none is given."""
+def print_tables(
+    results: ResultSet, shown: TableSelection, phases: Sequence[str], answer: str
+) -> None:
+    """Print the answer and the selected tables of `phases`, or of all phases if there is none."""
     if not results.results:
         return
-    print_phases(_headed(results, phases), results, phases, view)
+    to = _headed(results, answer)
+    if shown.pivot is None:
+        print_phases(to, results, phases, shown.view(width()))
+    else:
+        print_pivot(to, results, shown.pivot, shown, phases)
 
 
 def print_phases(to: Console, results: ResultSet, phases: Sequence[str], view: View) -> None:
-    """Print the tables of phases without a heading; see `print_results`."""
+    """Print the tables of phases without a heading; see `print_tables`."""
     windows = {phase.name: phase for phase in results.phases}
     for name in phases or windows:
         window = windows[name]
@@ -85,17 +82,16 @@ def print_phases(to: Console, results: ResultSet, phases: Sequence[str], view: V
 
 
 def print_pivot(
-    results: ResultSet, row: str, column: str, shown: TableSelection, phases: Sequence[str]
+    to: Console,
+    results: ResultSet,
+    keys: tuple[str, str],
+    shown: TableSelection,
+    phases: Sequence[str],
 ) -> None:
-    """Print the tables of a measure over two keys."""
+    """Print the tables of a measure over the `keys` of rows and columns."""
     from jostle.results.pivot import pivot_tables
 
-    if not results.results:
-        return
-    to = _headed(results, phases)
-    for table in pivot_tables(
-        results, row, column, shown.columns[0], phases or None, each=shown.each
-    ):
+    for table in pivot_tables(results, *keys, shown.columns[0], phases or None, each=shown.each):
         for part in fitting(table, width()):
             print_table(to, part)
     print_note(to, interval_note(results))

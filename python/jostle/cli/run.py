@@ -177,9 +177,9 @@ def _print_and_write(
     if as_csv:
         print_csv(frame())
     quiet = as_json or as_csv
-    for results in every:
+    for results, answer in zip(every, answers, strict=True):
         if not quiet:
-            output.print_tables(results, shown, phases)
+            output.print_tables(results, shown, phases, answer)
             output.print_note(output.console(), in_a_line(statuses(results)))
         output.print_notes(results, err=quiet)
         output.print_captures(results, err=quiet)

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 GridValue = str | float | bool
 """Value of a grid key: a number, or text as in the scenario."""
 CAPTURE = "capture"
-"""Name of the backend in results of captures and logs; others are `sim` and `kernel`."""
+"""Name of the backend in results of captures and logs."""
+SIMULATOR = "sim"
+"""Name of the backend whose runs are in virtual time, so that none is late."""
 _NAMED = 8
 """Number of remarks on failed runs; further conditions share one."""
 _LISTED = 3
@@ -212,7 +214,11 @@ class FinishedRuns:
     def late_runs(self) -> tuple[ConditionRun, ...]:
         """Runs in real time for which the machine was too busy."""
         # Runs of a backend with one version are all in real time, or none is.
-        if not self.results or not lateness.is_measured(self.results[0].run):
+        if (
+            not self.results
+            or self.backend == SIMULATOR
+            or not lateness.is_measured(self.results[0].run)
+        ):
             return ()
         return tuple(
             result for result in self.results if lateness.exceeds_bound(result.run.summary)

@@ -6,7 +6,6 @@ row. This module finds these groups in a run specification.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -144,8 +143,9 @@ def transport_name(flow: FlowSpec) -> str:
 
 def _split_number(name: str) -> tuple[str, int]:
     """Split the name of a copy: `web-3` becomes `("web", 3)`; other names get number 0."""
-    match = re.fullmatch(r"(.+)-([1-9]\d*)", name)
-    return (match[1], int(match[2])) if match else (name, 0)
+    base, _, digits = name.rpartition("-")
+    is_number = digits.isascii() and digits.isdigit() and digits[0] != "0"
+    return (base, int(digits)) if base and is_number else (name, 0)
 
 
 def group_name_by_flow(spec: Spec) -> dict[str, str]:

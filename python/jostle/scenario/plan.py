@@ -119,9 +119,17 @@ class TemplateRuns(Sequence[PlannedRun]):
     def __getitem__(self, at: int | slice) -> PlannedRun | tuple[PlannedRun, ...]:
         if isinstance(at, slice):
             return tuple(self[index] for index in range(len(self))[at])
-        condition, template, seed = self.template_at(at)
-        spec = template.run(seed, self.title)
-        return PlannedRun(condition, seed, spec, template.accepted_for_all_seeds)
+        if at not in self._last:
+            condition, template, seed = self.template_at(at)
+            spec = template.run(seed, self.title)
+            self._last.clear()
+            self._last[at] = PlannedRun(condition, seed, spec, template.accepted_for_all_seeds)
+        return self._last[at]
+
+    @cached_property
+    def _last(self) -> dict[int, PlannedRun]:
+        """The run that was made last: many flows with a start jitter take some time."""
+        return {}
 
     def template_at(self, at: int) -> tuple[int, RunSpecTemplate, int]:
         """Return condition, template and seed of a run."""
