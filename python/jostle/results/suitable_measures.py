@@ -58,6 +58,8 @@ LIMITS: Final = ("receive_window_limited", "send_buffer_limited", "application_l
 """Measures of what limits a flow, for the notes below a table."""
 NOTED: Final = ("goodput", "throughput", "retransmission_ratio")
 """Measures of which a note below a table warns."""
+_ENDS: Final = ("unfinished",)
+"""Measures that say whether means are of all flows."""
 
 
 def shown_together(kinds: Collection[str]) -> list[Measure]:
@@ -67,7 +69,9 @@ def shown_together(kinds: Collection[str]) -> list[Measure]:
     """
     shown = (name for kind in (*kinds, "link") for name in SUITABLE[kind])
     names = (
-        name for one in dict.fromkeys([*shown, *LIMITS, *NOTED]) for name in (one, f"group_{one}")
+        name
+        for one in dict.fromkeys([*shown, *LIMITS, *NOTED, *_ENDS])
+        for name in (one, f"group_{one}")
     )
     known = measures()
     return [known[name] for name in names if name in known and known[name].key]

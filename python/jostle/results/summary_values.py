@@ -88,6 +88,7 @@ class Cells(ABC):
         self._whose: dict[tuple[str, bool], list[Whom]] = {}
         self._sizes = _sizes_of(self._spec)
         self._many = {_group_of(it) for it in self._spec["flows"] if it.get("arrivals") is not None}
+        self.has_arrivals = bool(self._many)
         # Pings do not compete for the shares of a link.
         self.senders = sum(flow["source"]["kind"] != "ping" for flow in self._spec["flows"])
 
@@ -98,6 +99,11 @@ class Cells(ABC):
     @abstractmethod
     def pooled(self, entity: Entity, wanted: Measure) -> Sequence[float | None] | None:
         """Return the values of the group's measure per run; None if there is no such measure."""
+
+    def total(self, entity: Entity, wanted: Measure) -> tuple[float, int]:
+        """Return the sum of a measure over all flows of all runs, and how many have a value."""
+        values = [value for run in self.flows(entity, wanted) for value in run if value is not None]
+        return float(sum(values)), len(values)
 
     def values(self, entity: Entity, wanted: Measure, flows: Flows) -> Sequence[float | None]:
         """Return the values of a measure per run: of the group, or the mean over its flows."""
@@ -230,6 +236,13 @@ class ColumnCells(Cells):
         if wanted.percent is not None and not self._has_group(entity.names[0]):
             wanted = measures()["completion_time"]
         return _FlowsOfRuns(self._values(wanted, entity.phase, entity.names))
+
+    def total(self, entity: Entity, wanted: Measure) -> tuple[float, int]:
+        """Return the sum of a measure over all flows of all runs, and how many have a value."""
+        import numpy as np
+
+        values = self._values(wanted, entity.phase, entity.names)
+        return float(np.nansum(values)), int(np.count_nonzero(~np.isnan(values)))
 
     def pooled(self, entity: Entity, wanted: Measure) -> Sequence[float | None] | None:
         """Return the values of the group's measure per run; None if there is no such measure."""

@@ -57,23 +57,25 @@ class FinishCount:
 def finish_counts(cells: Cells) -> dict[str, FinishCount]:
     """Return flow or group → counts of a condition, of the flows that should end by themselves."""
     known = measures()
-    begun, over = (_of_groups(cells, known[name]) for name in ("transfers", "transfers_finished"))
+    begun: dict[str, float] = {}
+    over: dict[str, float] = {}
+    if cells.has_arrivals:
+        begun, over = (_of_groups(cells, known[one]) for one in ("transfers", "transfers_finished"))
     found: dict[str, FinishCount] = {}
     groups: dict[str, FinishCount] = {}
     for entity in cells.of(known["unfinished"]):
         name = entity.place["flow"]
         if name in begun:
-            left = int(begun[name] - over.get(name, 0.0))
-            found[name] = FinishCount(left, int(begun[name]), "transfer")
+            waiting = int(begun[name] - over.get(name, 0.0))
+            found[name] = FinishCount(waiting, int(begun[name]), "transfer")
             continue
-        flows = cells.flows(entity, known["unfinished"])
-        values = [value for run in flows for value in run if value is not None]
-        if not values:
+        left, flows = cells.total(entity, known["unfinished"])
+        if not flows:
             continue
         what = "run" if len(entity.names) == 1 else "flow"
-        found[name] = FinishCount(int(sum(values)), len(values), what)
+        found[name] = FinishCount(int(left), flows, what)
         if entity.group != name:
-            of_flow = FinishCount(int(sum(values)), len(values), "flow")
+            of_flow = FinishCount(int(left), flows, "flow")
             before = groups.get(entity.group)
             groups[entity.group] = of_flow if before is None else before + of_flow
     return groups | found
@@ -83,9 +85,9 @@ def _of_groups(cells: Cells, wanted: Measure) -> dict[str, float]:
     """Return group → sum over runs of a measure, without groups that do not have it."""
     sums = {}
     for entity in cells.of(wanted):
-        values = [v for run in cells.flows(entity, wanted) for v in run if v is not None]
-        if values:
-            sums[entity.place["group"]] = float(sum(values))
+        total, present = cells.total(entity, wanted)
+        if present:
+            sums[entity.place["group"]] = total
     return sums
 
 
