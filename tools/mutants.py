@@ -24,6 +24,8 @@ TESTS: Final = {
     "stats": (
         "tests/test_stats_numbers.py",
         "tests/test_stats.py",
+        "tests/test_student_t.py",
+        "tests/test_expectation.py",
         "tests/test_stats_studies.py",
         "tests/test_envelope.py",
         "tests/test_compare.py",
