@@ -219,11 +219,13 @@ class Job:
             problem = self._problem(batch)
             run = self._run_summary if self._needs_no_record(batch) else self._run_record
             names = batch.specs.names(batch.seeds, self.backend.name, batch.version)
+            # It depends on what the runs of a batch have in common.
+            patience_s = 0.0 if watch is None else self.backend.patience_s(batch.specs.like)
             for seed, name in zip(batch.seeds, names, strict=True):
                 if self.stop():
                     return done
                 if watch is not None:
-                    watch.allow(self.backend.patience_s(batch.specs.spec(seed)))
+                    watch.allow(patience_s)
                 done.append(problem or _outcome(partial(run, batch, seed, name)))
         return done
 
