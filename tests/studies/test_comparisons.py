@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+import scipy.stats
 from jostle.results.number_format import estimate_text
 from jostle.stats import Estimate, Expectation
 from jostle.stats.expectation import expect_between
@@ -24,12 +25,36 @@ from jostle.studies.runs import Runs
 INF = float("inf")
 NEVER = "1 of 2 runs never had a finite value"
 RTT, LOAD = Value(measure="rtt"), Value(measure="throughput")
+RTTS, LOADS = [10.0, 12.0], [4.0, 6.0]
+
+
+def ratio_ends() -> tuple[float, float, float]:
+    """The ratio of the means of RTTS and LOADS, and its interval by the delta method.
+
+    The variance of both means is 1; a ratio of positive values is not negative.
+    """
+    variances = np.array([1.0, 2.2**2])
+    freedom = variances.sum() ** 2 / np.square(variances).sum()
+    half = scipy.stats.t.ppf(0.975, freedom) * variances.sum() ** 0.5 / 5
+    return 2.2, max(0.0, 2.2 - half), 2.2 + half
+
+
+def difference_ends(factor: float) -> tuple[float, float, float]:
+    """The difference of the means of RTTS and `factor` LOADS, with Welch's interval."""
+    other = [factor * load for load in LOADS]
+    ends = scipy.stats.ttest_ind(RTTS, other, equal_var=False).confidence_interval(0.95)
+    return 11 - factor * 5, ends.low, ends.high
 
 
 def runs_with(
-    rtt: list[float], load: list[float] | None = None, *, failed: str = "", tolerance: float = 0.05
+    rtt: list[float],
+    load: list[float] | None = None,
+    *,
+    failed: str = "",
+    tolerance: float = 0.05,
+    paired: bool = False,
 ) -> Runs:
-    """Runs with one RTT and one throughput each."""
+    """Runs with an RTT, and runs with a throughput: the same ones if they are `paired`."""
     values = {"rtt": rtt, "throughput": load or []}
     fake = SimpleNamespace(
         study=SimpleNamespace(file=SimpleNamespace(tolerance=tolerance)),
@@ -37,6 +62,7 @@ def runs_with(
         bounds=lambda _: (0.0, None),
         incomplete=lambda *_: failed,
         possible=lambda _: [],
+        are_of_same_runs=lambda *_: paired,
     )
     return cast("Runs", fake)
 
@@ -51,31 +77,34 @@ def compared(runs: Runs, **part: Any) -> Expectation:
 @pytest.mark.parametrize(
     ("part", "relation", "ours", "holds", "miss"),
     [
-        # Means of resamples are 10, 11 or 12, and 4, 5 or 6, each end with a probability of 1/4.
-        ({"right": LOAD, "factor": 2}, "≥ 2 ×", (2.2, 10 / 6, 12 / 4), True, 0),
-        ({"right": LOAD, "factor": 4}, "≥ 4 ×", (2.2, 10 / 6, 12 / 4), False, 1.8 / 4),
-        ({"right": LOAD, "factor": 2, "relation": "below"}, "≤ 2 ×", (2.2, 10 / 6, 12 / 4), False,
+        ({"right": LOAD, "factor": 2}, "≥ 2 ×", ratio_ends(), True, 0),
+        ({"right": LOAD, "factor": 4}, "≥ 4 ×", ratio_ends(), False, 1.8 / 4),
+        ({"right": LOAD, "factor": 2, "relation": "below"}, "≤ 2 ×", ratio_ends(), False,
          0.2 / 2),
-        ({"right": LOAD, "factor": 2, "margin": 1}, "≥ 1 ms", (1, 10 - 12, 12 - 8), True, 0),
-        ({"right": LOAD, "factor": 2, "margin": 2}, "≥ 2 ms", (1, 10 - 12, 12 - 8), False, 1 / 2),
-        ({"right": LOAD, "relation": "about", "within": 6}, "about 0 ms ± 6", (6, 4, 8), True, 0),
-        ({"right": LOAD, "relation": "about", "within": 2}, "about 0 ms ± 2", (6, 4, 8), False, 2),
+        ({"right": LOAD, "factor": 2, "margin": 1}, "≥ 1 ms", difference_ends(2), True, 0),
+        ({"right": LOAD, "factor": 2, "margin": 2}, "≥ 2 ms", difference_ends(2), False, 1 / 2),
+        ({"right": LOAD, "relation": "about", "within": 6}, "about 0 ms ± 6",
+         difference_ends(1), True, 0),
+        ({"right": LOAD, "relation": "about", "within": 2}, "about 0 ms ± 2",
+         difference_ends(1), False, 2),
         ({"right": LOAD, "relation": "about", "factor": 2, "tolerance": 0.125}, "about 2 × ± 0.25",
-         (2.2, 10 / 6, 12 / 4), True, 0),
+         ratio_ends(), True, 0),
         ({"right": LOAD, "relation": "about", "factor": 2, "tolerance": 0.05}, "about 2 × ± 0.1",
-         (2.2, 10 / 6, 12 / 4), False, 0.1 / 2),
+         ratio_ends(), False, 0.1 / 2),
     ],
 )  # fmt: skip
 def test_values_are_compared_by_ratio_or_difference(
     part: dict[str, Any], relation: str, ours: tuple[float, ...], holds: bool, miss: float
 ) -> None:
-    tested = compared(runs_with([10, 12], [4, 6]), **part)
+    tested = compared(runs_with(RTTS, LOADS), **part)
     assert (tested.relation, tested.holds, tested.ours.n) == (relation, holds, 2)
     assert f" {tested.ours.unit}" in relation
     assert (tested.ours.value, tested.ours.low, tested.ours.high) == pytest.approx(ours)
     assert max(tested.excess, 0) == pytest.approx(miss)
     kind = "ratio" if tested.ours.unit == "×" else "difference"
-    assert tested.ours.method == f"{kind}, percentile bootstrap 95 % interval"
+    words = {"ratio": "delta method, Student", "difference": "Welch"}
+    assert f"{kind} of means" in tested.ours.method
+    assert words[kind] in tested.ours.method
 
 
 def test_a_bound_is_the_factor_times_a_number_plus_the_margin() -> None:
@@ -113,7 +142,9 @@ def test_a_ratio_may_lack_an_interval_or_a_value(
 
 
 def test_resamples_without_a_ratio_are_left_out() -> None:
-    ours = compared(runs_with([10, 12], [0, 5]), right=LOAD).ours
+    left, right = (side.model_copy(update={"summary": "median"}) for side in (RTT, LOAD))
+    ours = compared(runs_with([10, 12], [0, 5]), left=left, right=right).ours
+    assert ours.method == "ratio, expanded percentile bootstrap 95 % interval"
     assert (ours.value, ours.low, ours.high) == pytest.approx((4.4, 10 / 5, 12 / 2.5))
 
 
@@ -309,5 +340,25 @@ def test_shares_are_between_0_and_100(changes: dict[str, Any], unit: str) -> Non
     assert (found.value, found.low, found.high, found.unit) == (50, 0, 100, unit)
 
 
-def test_an_interval_contains_95_percent_of_the_resamples() -> None:
-    assert _interval(np.linspace(0, 1000, 1001)) == (25, 975)
+@pytest.mark.parametrize(("n", "end"), [(3, 4.302653), (10, 2.262157), (1_000_000, 1.959966)])
+def test_a_bootstrap_interval_is_as_wide_as_one_with_students_quantile(n: int, end: float) -> None:
+    low, high = _interval(np.linspace(0, 1000, 1001), n)
+    tail = 1000 * scipy.stats.norm.cdf(-end * (n / (n - 1)) ** 0.5)
+    assert (low, high) == pytest.approx((tail, 1000 - tail), abs=1e-3)
+
+
+def test_values_of_the_same_runs_are_compared_run_by_run() -> None:
+    """If one flow gets more, its competitor gets less: the ratio varies more than with chance."""
+    up, down = [10.0, 12.0, 14.0], [6.0, 5.0, 4.0]
+    apart, paired = (
+        compared(runs_with(up, down, paired=same), right=LOAD).ours for same in (False, True)
+    )
+    assert apart.value == paired.value == 2.4
+    assert apart.high is not None
+    assert paired.high is not None
+    # Residuals −4.4, 0 and 4.4: their deviation is 4.4.
+    assert paired.high == pytest.approx(2.4 + 4.302653 * 4.4 / 3**0.5 / 5)
+    assert paired.high > apart.high
+    margin = compared(runs_with(up, down, paired=True), right=LOAD, margin=1).ours
+    ends = scipy.stats.ttest_rel(up, down).confidence_interval(0.95)
+    assert (margin.low, margin.high) == pytest.approx((ends.low, ends.high))

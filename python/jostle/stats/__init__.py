@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from jostle.stats.mean_difference import difference
     from jostle.stats.mean_estimate import Estimate, Estimates, Method, estimate, estimates, within
+    from jostle.stats.mean_ratio import ratio
     from jostle.stats.percentiles import percentile_estimate
     from jostle.stats.performance_envelope import Envelope, conformance, deviation, envelope
 
@@ -52,6 +53,7 @@ __all__ = [
     "mean",
     "percentile",
     "percentile_estimate",
+    "ratio",
     "sd",
     "series_band",
     "sigma_ellipse",
@@ -88,6 +90,7 @@ __getattr__ = lazy_names(
         "mean": "descriptive",
         "percentile": "descriptive",
         "percentile_estimate": "percentiles",
+        "ratio": "mean_ratio",
         "sd": "descriptive",
         "series_band": "bands",
         "sigma_ellipse": "covariance_ellipse",

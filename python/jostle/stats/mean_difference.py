@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from jostle.stats.mean_estimate import Estimate, moments, present
@@ -52,7 +53,17 @@ def difference(
     if total == 0.0:
         # Neither side varies: the difference is exact.
         return Estimate(value, value, value, n, unit, words)
-    # Welch (1947), equation 28; Satterthwaite (1946): the degrees of freedom of the sum.
-    freedom = total**2 / (a * a / (len(samples[0]) - 1) + b * b / (len(samples[1]) - 1))
+    freedom = freedom_of_sum((a, len(samples[0]) - 1), (b, len(samples[1]) - 1))
     half = t_quantile(freedom, 0.5 + confidence / 2) * total**0.5
     return Estimate(value, value - half, value + half, n, unit, words)
+
+
+def freedom_of_sum(*variances: tuple[float, int]) -> float:
+    """Return the degrees of freedom of a sum of variances, given with their degrees of freedom.
+
+    Satterthwaite (1946); Welch (1947), equation 28. Infinite if nothing varies.
+    """
+    total = sum(variance for variance, _ in variances)
+    if total == 0.0:
+        return math.inf
+    return total**2 / sum(variance * variance / freedom for variance, freedom in variances)

@@ -13,7 +13,8 @@ import numpy as np
 
 from jostle.results.measures import measure
 from jostle.results.number_format import count
-from jostle.stats import Estimate, estimate, t_test
+from jostle.stats import Estimate, estimate, ratio, t_test
+from jostle.stats import difference as mean_difference
 from jostle.stats.descriptive import Floats
 from jostle.stats.expectation import (
     Expectation,
@@ -23,12 +24,14 @@ from jostle.stats.expectation import (
     expect_between,
     joint_verdict,
 )
+from jostle.stats.student_t import t_quantile
 from jostle.studies.controller_states import internal_unit
 from jostle.studies.models import Claim, ClaimPart, Number, Value
 from jostle.studies.runs import NEVER, Runs
 
 RESAMPLES = 2000
 """Number of bootstrap resamples."""
+_BOOTSTRAP = "expanded percentile bootstrap 95 % interval"
 _LEVEL = 0.05
 """Significance level of tests; divided by the number of a table's comparisons (Bonferroni)."""
 
@@ -158,7 +161,7 @@ def value_estimate(runs: Runs, value: Value) -> Estimate:
     """Estimate a value from its runs with the summary that it requests.
 
     Means and shares have Student's t interval. The others have a bootstrap interval, because their
-    distribution is not known.
+    distribution is not known; see `_interval`.
     """
     found = _value_estimate(runs, value)
     return replace(found, incomplete=runs.incomplete(value), possible=_possible(runs, value))
@@ -210,8 +213,10 @@ def _value_estimate(runs: Runs, value: Value) -> Estimate:
     array = np.array(sample)
     if not array.size or (value.summary == "sd" and array.size < 2):
         return Estimate(None, None, None, len(sample), unit, "no value in any run")
-    low, high = _interval(_resampled(value, array, 0)) if array.size > 1 else (None, None)
-    words = f"{value.summary} over runs, percentile bootstrap 95 % interval"
+    low, high = None, None
+    if array.size > 1:
+        low, high = _interval(_resampled(value, array, 0), array.size)
+    words = f"{value.summary} over runs, {_BOOTSTRAP}"
     return Estimate(float(_summed(value, array)), low, high, len(sample), unit, words)
 
 
@@ -403,7 +408,7 @@ def _possible_of_two(
 def _combined(
     runs: Runs, left: Value, right: Value, *, difference: bool, factor: float = 1.0
 ) -> Estimate:
-    """Return the ratio or difference of two values, with a bootstrap interval."""
+    """Return the ratio or difference of two values, with an interval; see `value_estimate`."""
     a, b = np.array(runs.summary(left)), np.array(runs.summary(right))
     unit = _unit(left) if difference else "×"
     n = int(min(a.size, b.size))
@@ -422,23 +427,61 @@ def _combined(
     if never:
         # Without an event on both sides there is no ratio or difference.
         return Estimate(None if np.isnan(value) else value, None, None, n, unit, never)
-    if n < 2 or not np.isfinite(value):
+    if n < 2 or not np.isfinite(value) or (other == 0.0 and not difference):
         return Estimate(value, None, None, n, unit, f"{words}, no interval")
-    many, others = _resampled(left, a, 1), _resampled(right, b, 2)
+    combine = _of_means if _is_mean(left) and _is_mean(right) else _of_resamples
+    found = combine(runs, left, right, difference=difference, factor=factor)
+    return replace(found, value=value, unit=unit, n=n)
+
+
+def _of_means(
+    runs: Runs, left: Value, right: Value, *, difference: bool, factor: float
+) -> Estimate:
+    """Return the ratio or difference of two means."""
+    a, b = np.array(runs.summary(left)), np.array(runs.summary(right))
+    paired = runs.are_of_same_runs(left, right)
+    if difference:
+        return estimate(a - factor * b, "") if paired else mean_difference(a, factor * b, "")
+    ends = (runs.bounds(side)[0] for side in (left, right))
+    least = 0.0 if all(end is not None and end >= 0.0 for end in ends) else None
+    return ratio(a, b, paired=paired, least=least)
+
+
+def _of_resamples(
+    runs: Runs, left: Value, right: Value, *, difference: bool, factor: float
+) -> Estimate:
+    """Return the interval of the ratio or difference of two values by resampling."""
+    a, b = np.array(runs.summary(left)), np.array(runs.summary(right))
+    # Equal streams draw the same runs on both sides.
+    paired = runs.are_of_same_runs(left, right)
+    many, others = _resampled(left, a, 1), _resampled(right, b, 1 if paired else 2)
     if difference:
         spread = many - factor * others
     else:
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = many / others
         spread = spread[np.isfinite(spread)]
-        if not spread.size:
-            return Estimate(value, None, None, n, unit, f"{words}, no interval")
-    low, high = _interval(spread)
-    return Estimate(value, low, high, n, unit, f"{words}, percentile bootstrap 95 % interval")
+    words, n = "difference" if difference else "ratio", min(a.size, b.size)
+    if not spread.size:
+        return Estimate(None, None, None, n, "", f"{words}, no interval")
+    low, high = _interval(spread, n)
+    return Estimate(None, low, high, n, "", f"{words}, {_BOOTSTRAP}")
 
 
-def _interval(spread: Floats) -> tuple[float, float]:
-    low, high = np.percentile(spread, [2.5, 97.5])
+def _is_mean(value: Value) -> bool:
+    return value.summary in ("mean", "share")
+
+
+def _interval(spread: Floats, n: int) -> tuple[float, float]:
+    """Return the expanded percentile interval of resamples of `n` values.
+
+    Percentiles of resamples are as narrow as an interval with the normal quantile instead of
+    Student's, and the variance with n instead of n − 1. Hesterberg (2015), section 3.3, therefore
+    takes those at which the normal distribution has the ends of Student's interval.
+    """
+    end = t_quantile(n - 1, 0.975) * math.sqrt(n / (n - 1))
+    tail = 50.0 * math.erfc(end / math.sqrt(2.0))
+    low, high = np.percentile(spread, [tail, 100.0 - tail])
     return float(low), float(high)
 
 

@@ -251,6 +251,16 @@ class Runs:
         high = np.inf if value.below is None else value.below
         return [100.0 if low <= one <= high else 0.0 for one in there]
 
+    def are_of_same_runs(self, left: Value, right: Value) -> bool:
+        """Return whether two values are of the same runs, each of which has both of them."""
+        sides = [
+            (value.backend, self.study.experiment_of(value)[0], self.study.conditions(value))
+            for value in (left, right)
+        ]
+        return sides[0] == sides[1] and not any(
+            one is None for value in (left, right) for one in self.per_run(value)
+        )
+
     def representative(self, value: Value) -> RunView | None:
         """Return the run with the median value (the upper of two); None without runs."""
         found = [
