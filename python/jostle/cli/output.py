@@ -39,7 +39,9 @@ def console() -> Console:
             return super().render_str(single_line(text), **options)
 
     # Lines are laid out by the caller, so rich must not wrap or crop them.
-    return PrintableConsole(markup=False, emoji=False, highlight=False, soft_wrap=True)
+    return PrintableConsole(
+        markup=False, emoji=False, highlight=False, soft_wrap=True, width=width()
+    )
 
 
 def width() -> int:
@@ -71,11 +73,9 @@ def print_tables(
 
 def print_phases(to: Console, results: ResultSet, phases: Sequence[str], view: View) -> None:
     """Print the tables of phases without a heading; see `print_tables`."""
-    windows = {phase.name: phase for phase in results.phases}
-    for name in phases or windows:
-        window = windows[name]
+    for name in phases or [phase.name for phase in results.phases]:
         to.print()
-        to.print(f"{name} ({window.from_s:g}–{window.to_s:g} s)", style="bold cyan")
+        to.print(f"{name} ({results.spans_of(name)})", style="bold cyan")
         for table in sweep_matrix(results, name, view) or phase_tables(results, name, view):
             print_table(to, table)
     print_note(to, interval_note(results))

@@ -221,9 +221,12 @@ def _opened(path: str) -> Store:
 
 
 def _warn_about_run_folders(root: Path) -> None:
-    from jostle.store.store import folder_names
+    from jostle.store.store import Store, folder_names
 
-    alone = len(folder_names(root))
+    store = Store(root, warn=warn)
+    runs = map(store.get, folder_names(root))
+    # Runs with captures keep their folders, and are in the tables.
+    alone = sum(run is not None and not run.captures for run in runs)
     if alone:
         are = (
             "run has a separate folder and is"

@@ -12,6 +12,7 @@ from jostle.results.compared_phase import OVERALL
 from jostle.results.completion_bounds import BOUNDED, completion_times
 from jostle.results.measure_samples import MeasureSample, samples
 from jostle.results.measures import Measure, measure
+from jostle.scenario.parsing.value_words import VALUE
 
 if TYPE_CHECKING:
     from jostle.results import ResultSet
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ObjectiveQuantity", "parse_quantity"]
 
-_FORM: Final = re.compile(
-    r"\s*(?P<measure>[a-z][a-z0-9_]*)"
-    r"(?:\s+of\s+(?P<who>\S(?:.*?\S)?))?(?:\s+in\s+(?P<phase>\S(?:.*?\S)?))?\s*"
-)
+_FORM: Final = re.compile(rf"\s*{VALUE}\s*")
 _EXAMPLE: Final = '"jain in steady" or "share of newcomer in steady"'
 
 

@@ -109,7 +109,10 @@ def write_report(
 def _scenario(results: ResultSet, file: str | None, answer: str | None) -> dict[str, Any]:
     source = _source(file)
     packed = charts(results) if results.results else None
-    every = [(phase, phase_tables(results, phase.name)) for phase in results.phases]
+    every = [
+        (phase, results.spans_of(phase.name), phase_tables(results, phase.name))
+        for phase in results.phases
+    ]
     measured = _measured(results)
     drawings = [] if measured else _drawings(results)
     first = overview(results) if results.results else None
@@ -127,11 +130,11 @@ def _scenario(results: ResultSet, file: str | None, answer: str | None) -> dict[
         "conditions": [label for label in results.labels if label],
         "notes": results.notes,
         "failures": [(results.labels[f.condition], f.seed, f.error) for f in results.failures],
-        "phases": [(phase, _html(tables, LINKS, of=False)) for phase, tables in every],
+        "phases": [(phase, span, _html(tables, LINKS, of=False)) for phase, span, tables in every],
         "overview": Markup(html_table(first)) if first else "",
-        "few_rows": all(len(t.rows) <= _FEW_ROWS for _, tables in every for t in tables),
+        "few_rows": all(len(t.rows) <= _FEW_ROWS for *_, tables in every for t in tables),
         "legend": interval_note(results),
-        "links": [(phase, _html(tables, LINKS, of=True)) for phase, tables in every],
+        "links": [(phase, span, _html(tables, LINKS, of=True)) for phase, span, tables in every],
         "charts": None if packed is None else data_block(packed.data, packed.values),
         "chart_notes": () if packed is None else (*packed.notes, *results.failure_notes),
         "figures": [

@@ -18,6 +18,7 @@ from jostle.results.measures import Measure, measure
 from jostle.results.number_format import count, decimals, plain, signed, with_interval
 from jostle.results.tables import applicable_measures
 from jostle.results.text_table import Table
+from jostle.scenario.parsing.value_words import VALUE
 from jostle.stats import Estimate, difference, holm, mann_whitney, welch_test
 from jostle.stats.expectation import Expectation, Relation, expect
 
@@ -449,8 +450,7 @@ def comparison_note(compared: ComparisonResult) -> str:
 _MEETS: Final[Mapping[str, Relation]] = {"<": "above", ">": "below"}
 """Sign of a condition → relation of changes that do not fulfil it."""
 _RELATION: Final = re.compile(
-    r"(?P<measure>\w+)(?:\s+of\s+(?P<who>.+?))?(?:\s+in\s+(?P<phase>\S+))?"
-    r"\s*(?P<sign>[<>])\s*(?P<number>[-+−]?\d+(?:\.\d+)?)\s*(?P<unit>\S*)"
+    rf"{VALUE}\s*(?P<sign>[<>])\s*(?P<number>[-+−]?\d+(?:\.\d+)?)\s*(?P<unit>\S*)"
 )
 
 

@@ -31,6 +31,8 @@ SIMULATOR = "sim"
 """Name of the backend whose runs are in virtual time, so that none is late."""
 _NAMED = 8
 """Number of remarks on failed runs; further conditions share one."""
+_NAMED_SPANS = 3
+"""Number of spans of a phase that are written out."""
 _LISTED = 3
 """Number of conditions that a remark on failed runs names; the remaining ones are counted."""
 
@@ -59,6 +61,11 @@ class Phase:
     name: str
     from_s: float
     to_s: float
+
+    @property
+    def span(self) -> str:
+        """Start and end, as text."""
+        return f"{self.from_s:g}–{self.to_s:g} s"
 
 
 class FinishedRuns:
@@ -125,6 +132,14 @@ class FinishedRuns:
         # Without named phases, the summary need not be decoded.
         first = compared_phase(self.results[0].run.summary) if len(found) > 1 else OVERALL
         return tuple(found[name] for name in in_reading_order(list(found), first))
+
+    def spans_of(self, phase: str) -> str:
+        """Return the start and end of a phase as text; those of conditions may differ."""
+        every = (one for at in range(len(self.conditions)) for one in self.phases_of(at))
+        spans = list(dict.fromkeys(one.span for one in every if one.name == phase))
+        if len(spans) > _NAMED_SPANS:
+            return f"{spans[0]} to {spans[-1]}, in {len(spans)} forms"
+        return " or ".join(spans)
 
     def phases_of(self, condition: int) -> tuple[Phase, ...]:
         """Phases of one condition (a grid may move them)."""

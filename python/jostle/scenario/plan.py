@@ -185,12 +185,15 @@ class RunPlan:
         """
         if repeats < 1:
             raise ValueError(f"repeats: {repeats} is out of range — at least 1")
-        if seed < 0 or seed + repeats > 2**63:
-            raise ValueError(f"seed: {seed} is out of range — from 0 to 2^63 - 1")
         if repeats * len(templates) > MOST_RUNS:
             most = MOST_RUNS // max(1, len(templates))
             conditions = f" of {len(templates)} conditions" if len(templates) > 1 else ""
             raise ValueError(f"repeats: {repeats}{conditions} are too many runs — at most {most}")
+        if not 0 <= seed < 2**63:
+            raise ValueError(f"seed: {seed} is out of range — from 0 to 2^63 - 1")
+        if seed + repeats > 2**63:
+            last = f"seed: {seed} and repeats: {repeats} make seeds above 2^63 - 1"
+            raise ValueError(f"{last} — at most {2**63 - seed} repeats from this seed")
         made = tuple((condition.index, template) for condition, template in templates)
         runs = TemplateRuns(title, made, (repeats,) * len(made), seed)
         return cls(title, tuple(condition for condition, _ in templates), runs)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jostle.scenario.parsing.quantities import Kind, QuantityError, parse_quantity
+from jostle.scenario.parsing.value_words import VALUE
 
 __all__ = ["LEAST_REPEATS", "Until", "parse_until"]
 
@@ -14,11 +15,7 @@ LEAST_REPEATS: Final = 5
 """Minimum number of runs before the rule is checked. Intervals of two or three runs can be narrow
 by chance."""
 
-_FORM: Final = re.compile(
-    r"\s*(?P<measure>[a-z][a-z0-9_]*)"
-    r"(?:\s+of\s+(?P<who>\S(?:.*?\S)?))?(?:\s+in\s+(?P<phase>\S(?:.*?\S)?))?"
-    r"\s*(?:±|\+-|\+/-)\s*(?P<half>[\d.].*?)\s*"
-)
+_FORM: Final = re.compile(rf"\s*{VALUE}\s*(?:±|\+-|\+/-)\s*(?P<half>[\d.].*?)\s*")
 _EXAMPLE: Final = 'write for example "goodput ± 2 %" or "rtt of web in steady ± 1 ms"'
 _LONGEST: Final = 300
 

@@ -11,7 +11,7 @@ from jostle.errors import StoreError
 from jostle.safe_io.open_folder import OpenFolder
 from jostle.store.disk import discard, store_error
 from jostle.store.run_folder import StoredRun
-from jostle.store.segments.packing import PackedRun
+from jostle.store.segments.packing import PackedRun, SegmentTables
 from jostle.store.store import Store, folder_names
 from jostle.store.writer import MOST_BYTES, MOST_RUNS
 
@@ -59,6 +59,21 @@ def convert(store: Store, told: Callable[[int], object] = lambda _runs: None) ->
             waiting, size_bytes = [], 0
             told(converted)
     return converted + _move(store, waiting), left
+
+
+def tables_with_captures(store: Store, table: str) -> list[pl.DataFrame]:
+    """Return a segment's table of each run that keeps its folder because it has captures.
+
+    Raises
+    ------
+    StoreError
+        When a run cannot be read.
+    """
+    runs = map(store.get, sorted(folder_names(store.root)))
+    found = (
+        SegmentTables([_packed(run)]) for run in runs if isinstance(run, StoredRun) and run.captures
+    )
+    return [tables[table] for tables in found if table in tables]
 
 
 def _packed(run: StoredRun) -> PackedRun:

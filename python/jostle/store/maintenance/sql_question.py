@@ -12,15 +12,18 @@ import io
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jostle.errors import InputError, StoreError, brief
+from jostle.results.number_format import count
 from jostle.safe_io.untrusted_files import STORED_BYTES, read_bytes
 from jostle.store import parquet_files
+from jostle.store.maintenance.convert import tables_with_captures
 from jostle.store.maintenance.export import NAMES, PLANS, files_of, name_damaged, plans_frame
 from jostle.store.segments import folder
+from jostle.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
@@ -66,7 +69,7 @@ def ask(
     root
         The store.
     question
-        One statement or several, of which the last one is answered.
+        One statement.
     told
         Hears how many files were checked, if that takes long.
 
@@ -152,6 +155,7 @@ def _add(
     files: TableFiles, root: Path, tables: Iterable[str], told: Callable[[str], object]
 ) -> None:
     """Add files of tables, each checked."""
+    store = Store(root, warn=told)
     found = {name: files_of(root, name) for name in tables if name != PLANS}
     total = sum(map(len, found.values()))
     checked, next_s = 0, time.monotonic() + _TELL_S
@@ -163,8 +167,9 @@ def _add(
             if time.monotonic() >= next_s:
                 told(f"checked {checked} of {total} files")
                 next_s += _TELL_S
-        if paths:
-            files.add(name, paths)
+        captured = _in_one_file(tables_with_captures(store, name))
+        if paths or captured:
+            files.add(name, [*paths, *captured])
     if PLANS in tables:
         buffer = io.BytesIO()
         try:
@@ -172,6 +177,17 @@ def _add(
         except StoreError as error:
             raise InputError(f"{error}: remove that file") from error
         files.add(PLANS, [buffer.getvalue()])
+
+
+def _in_one_file(frames: Sequence[pl.DataFrame]) -> list[bytes]:
+    """Return a Parquet file of some tables; none without tables."""
+    import polars as pl
+
+    if not frames:
+        return []
+    buffer = io.BytesIO()
+    pl.concat(frames, how="diagonal").write_parquet(buffer)
+    return [buffer.getvalue()]
 
 
 def _run(files: TableFiles, question: str) -> pl.DataFrame:
@@ -187,7 +203,10 @@ def _run(files: TableFiles, question: str) -> pl.DataFrame:
         for name in files.tables:
             database.execute(f"CREATE VIEW {name} AS {_view(files, name)}")
         database.execute("SET lock_configuration = true")
-        answer = database.execute(question)
+        statements = database.extract_statements(question)
+        if len(statements) != 1:
+            raise InputError(f"SQL: {count(len(statements), 'statement')}: write exactly one")
+        answer = database.execute(statements[0])
         if answer.description is None:
             return pl.DataFrame()
         names = [column[0] for column in answer.description]
@@ -218,9 +237,10 @@ def _view(files: TableFiles, name: str) -> str:
     return f"FROM read_parquet([{listed}]{more})"
 
 
-def _differ(paths: Iterable[Path | bytes]) -> bool:
-    """Whether segments of several versions are there: their measures may be others."""
-    return len({_versions(path) for path in paths if isinstance(path, Path)}) > 1
+def _differ(paths: Sequence[Path | bytes]) -> bool:
+    """Whether files may have other columns: segments of several versions, and other files."""
+    versions = {_versions(path) for path in paths if isinstance(path, Path)}
+    return len(versions) + sum(isinstance(path, bytes) for path in paths) > 1
 
 
 def _versions(path: Path) -> str:
