@@ -37,6 +37,14 @@ struct ActiveConnection {
     connection: Connection,
     established: bool,
     closed: bool,
+    /// The next datagrams may be probes: a timer has expired, or the handshake is not complete.
+    may_probe: bool,
+}
+
+impl ActiveConnection {
+    const fn new(handle: ConnectionHandle, connection: Connection) -> Self {
+        Self { handle, connection, established: false, closed: false, may_probe: true }
+    }
 }
 
 /// State of a sending endpoint.
@@ -171,8 +179,7 @@ impl QuicEndpoint {
             .endpoint
             .connect(instant, config, config::SERVER, "localhost")
             .map_err(|error| Error::Connect(error.to_string()))?;
-        self.live =
-            Some(ActiveConnection { handle, connection, established: false, closed: false });
+        self.live = Some(ActiveConnection::new(handle, connection));
         if self.settings.handshake == Handshake::ZeroRtt {
             self.establish(now, None);
         }
@@ -361,12 +368,7 @@ impl QuicEndpoint {
                 }
                 match self.endpoint.accept(incoming, instant, &mut self.scratch, None) {
                     Ok((handle, connection)) => {
-                        self.live = Some(ActiveConnection {
-                            handle,
-                            connection,
-                            established: false,
-                            closed: false,
-                        });
+                        self.live = Some(ActiveConnection::new(handle, connection));
                     }
                     Err(error) => self.error = Some(Error::Connect(error.cause.to_string())),
                 }
@@ -403,6 +405,7 @@ impl QuicEndpoint {
             && live.connection.poll_timeout().is_some_and(|timeout| timeout <= instant)
         {
             live.connection.handle_timeout(instant);
+            live.may_probe = true;
         }
         if let Some(congestion) = self.congestion() {
             { congestion }.on_time(now);
@@ -440,11 +443,15 @@ impl QuicEndpoint {
                 sending.writing.pump(&mut live.connection, sent, acked, unsent_max);
             }
         }
-        let most = NonZeroUsize::new(usize::from(self.settings.burst_datagrams))
-            .unwrap_or(NonZeroUsize::MIN);
+        // The first datagram of a batch determines the size of the others. After a probe, the stack
+        // would write an ACK_FREQUENCY frame into too little space, and panic (noq-proto 1.4).
+        let is_single = live.may_probe && self.settings.ack_frequency.is_some();
+        let most = if is_single { 1 } else { usize::from(self.settings.burst_datagrams) };
+        let most = NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN);
         let instant = self.clock.instant(now);
         let transmit = live.connection.poll_transmit(instant, most, buffer);
         let Some(transmit) = transmit else {
+            live.may_probe = !live.established;
             if let Some(sending) = &self.sending {
                 let mut congestion = sending.congestion.lock();
                 congestion.end_sending(sending.writing.written(self.settings.send_buffer_bytes));

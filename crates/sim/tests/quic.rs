@@ -8,11 +8,12 @@ use jostle_congestion::EcnFeedback;
 use jostle_controllers::registry;
 use jostle_metrics::{FlowPhase, Recorder};
 use jostle_run_spec::{
-    AckFrequencySpec, FlowSpec, JitterSpec, LinuxRelease, Quantile, QuicHandshake, QuicRecovery,
-    QuicSpec, RunSpec, SourceSpec, TraceLevel,
+    AckFrequencySpec, FaultSpec, FaultsSpec, FlowSpec, JitterSpec, LinuxRelease, NumberedFaultSpec,
+    NumberedFaultsSpec, Quantile, QuicCrypto, QuicHandshake, QuicRecovery, QuicSpec, RunSpec,
+    SourceSpec, TraceLevel,
 };
 use jostle_sim::Error;
-use jostle_units::{Span, Time};
+use jostle_units::{FlowId, Span, Time};
 use proptest::prelude::*;
 
 fn quic(name: &str, controller: &str, rtt_ns: u64) -> FlowSpec {
@@ -318,5 +319,58 @@ fn a_small_receive_window_is_no_small_send_buffer() {
         let overall = summary.flows[0].phases.get("overall").unwrap();
         assert_eq!(overall.send_buffer_limited, Some(0.0), "{connection_bytes} bytes");
         assert!(overall.receive_window_limited.unwrap() > 0.5, "{connection_bytes} bytes");
+    }
+}
+
+/// 4 Mbit/s, 20 kB of queue, and faults of the packets with some numbers.
+fn with_faults(
+    flow: FlowSpec,
+    numbers: impl IntoIterator<Item = u64>,
+    fault: FaultSpec,
+) -> RunSpec {
+    let faults = numbers.into_iter().map(|number| NumberedFaultSpec { number, fault });
+    let mut spec = run(10 * S, vec![link("bottleneck", 4 * MBPS, 20_000)], vec![flow]);
+    spec.links[0].faults = Some(FaultsSpec {
+        packets: vec![NumberedFaultsSpec {
+            flow: Some(FlowId(0)),
+            class: None,
+            faults: faults.collect(),
+        }],
+        ..FaultsSpec::default()
+    });
+    spec
+}
+
+/// The number in a late packet may be expanded to a wrong one: the receiver has to discard it, as it
+/// does with encryption.
+#[test]
+fn late_packets_do_the_same_with_and_without_encryption() {
+    for late_ms in [400, 700, 1_500] {
+        let outcomes = [QuicCrypto::None, QuicCrypto::Tls].map(|crypto| {
+            let flow = with(quic("f", "cubic", 40 * MS), |quic| quic.crypto = crypto);
+            let late = FaultSpec::Late { by_ns: late_ms * MS };
+            let spec = with_faults(flow, (1..=6).map(|at| at * 300), late);
+            let summary = measure(&spec);
+            let overall = summary.flows[0].phases.get("overall").unwrap();
+            (overall.goodput_bps, overall.retransmitted_packets)
+        });
+        assert_eq!(outcomes[0], outcomes[1], "{late_ms} ms");
+    }
+}
+
+/// Probes after losses are small, and a request for fewer ACKs has no room behind them.
+#[test]
+fn fewer_acks_can_be_requested_while_packets_are_lost() {
+    for (first, last) in [(3, 30), (4, 40), (12, 100)] {
+        let flow = with(quic("f", "cubic", 80 * MS), |quic| {
+            quic.ack_frequency = Some(AckFrequencySpec {
+                ack_eliciting_threshold: 9,
+                max_ack_delay_ns: None,
+                reordering_threshold: 2,
+            });
+        });
+        let summary = measure(&with_faults(flow, first..=last, FaultSpec::Lose));
+        let overall = summary.flows[0].phases.get("overall").unwrap();
+        assert!(overall.sent_packets > 10, "{first} to {last}: {overall:?}");
     }
 }

@@ -45,10 +45,18 @@ const ID_BYTES: usize = 8;
 
 struct NullKey {
     level: EncryptionLevel,
-    /// Number of key updates before this key. It is the tag of a packet, because packets of another
-    /// key must not be opened: late ones would look like a key update of the peer.
-    generation: u128,
+    /// Number of key updates before this key.
+    generation: u64,
     inspector: Arc<dyn PacketInspector>,
+}
+
+impl NullKey {
+    /// Returns the tag of a packet. As with a cipher, it differs for other keys and other packet
+    /// numbers: a late packet of an earlier key would look like a key update of the peer, and the
+    /// truncated number of a late packet may be expanded to a wrong one (RFC 9000 §17.1).
+    fn tag(&self, number: u64) -> [u8; TAG_BYTES] {
+        (u128::from(self.generation) << 64 | u128::from(number)).to_be_bytes()
+    }
 }
 
 impl PacketKey for NullKey {
@@ -56,7 +64,7 @@ impl PacketKey for NullKey {
         if let Some((header, rest)) = packet.split_at_mut_checked(header_bytes)
             && let Some((payload, tag)) = rest.split_last_chunk_mut::<TAG_BYTES>()
         {
-            *tag = self.generation.to_be_bytes();
+            *tag = self.tag(number);
             self.inspector.sealing(self.level, number, header, payload);
         }
     }
@@ -71,7 +79,7 @@ impl PacketKey for NullKey {
         let Some((data, tag)) = payload.split_last_chunk::<TAG_BYTES>() else {
             return Err(CryptoError);
         };
-        if *tag != self.generation.to_be_bytes() {
+        if *tag != self.tag(number) {
             return Err(CryptoError);
         }
         payload.truncate(data.len());
@@ -194,7 +202,7 @@ struct NullSession {
     inspector: Arc<dyn PacketInspector>,
     has_handshake_keys: bool,
     /// Number of key updates.
-    generation: u128,
+    generation: u64,
     /// 0-RTT is possible: the client has the server's parameters from an earlier connection.
     early: bool,
 }
@@ -440,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_of_another_key_is_not_opened() {
+    fn a_packet_of_another_key_or_number_is_not_opened() {
         let key = |generation| NullKey {
             level: EncryptionLevel::Data,
             generation,
@@ -448,12 +456,13 @@ mod tests {
         };
         let mut packet = *b"header, data, and a tag of 16...";
         PacketKey::encrypt(&key(3), PathId::ZERO, 1, &mut packet, 6);
-        for generation in 2..5 {
+        for (generation, number) in [(2, 1), (3, 0), (3, 1), (3, 257), (4, 1)] {
             let mut payload = BytesMut::from(&packet[6..]);
-            let opened =
-                PacketKey::decrypt(&key(generation), PathId::ZERO, 1, &packet[..6], &mut payload);
-            assert_eq!(opened.is_ok(), generation == 3);
-            assert_eq!(payload.len(), if generation == 3 { 10 } else { 26 });
+            let (key, header) = (key(generation), &packet[..6]);
+            let opened = PacketKey::decrypt(&key, PathId::ZERO, number, header, &mut payload);
+            let is_same = (generation, number) == (3, 1);
+            assert_eq!(opened.is_ok(), is_same);
+            assert_eq!(payload.len(), if is_same { 10 } else { 26 });
         }
     }
 }
