@@ -239,7 +239,7 @@ def test_whoever_has_read_enough_ends_the_command_quietly(tmp_path, monkeypatch)
         (("run", "plain.toml", "--set", "bottleneck.rate=5"), "has no unit"),
         (("run", "plain.toml", "--phase", "stedy"), "did you mean `steady`"),
         (("run", "plain.toml", "--repeats", "0"), "--repeats"),
-        (("run", "plain.toml", "--seed", str(2**63 - 1)), "out of range"),
+        (("run", "plain.toml", "--seed", str(2**63 - 1)), "lower one of them"),
         (("run", "plain.toml", "--backend", "magic"), "--backend"),
         (("run", "plain.toml", "--store", "plain.toml"), "cannot use the store plain.toml"),
         (("run", "plain.toml", "--store", "/proc/x"), "cannot use the store /proc/x"),
@@ -491,6 +491,48 @@ def test_output_that_nobody_reads_to_its_end(jostle):
         process.wait(20)
         assert process.stderr is not None
         assert b"Traceback" not in process.stderr.read()
+
+
+@pytest.mark.parametrize(
+    ("environment", "output", "code"),
+    [
+        ({}, "/dev/full", 2),
+        ({"PYTHONIOENCODING": "ascii"}, "/dev/null", 0),
+        ({"LC_ALL": "POSIX", "PYTHONUTF8": "0"}, "/dev/null", 0),
+    ],
+)
+def test_no_output_ends_in_a_traceback(
+    environment: dict[str, str], output: str, code: int, tmp_path: Path
+) -> None:
+    Path(tmp_path, "a.toml").write_text(SCENARIO)
+    script = "from jostle.cli import main; main()"
+    for words in (["--help"], ["run", "a.toml", "--store", "none"]):
+        with Path(output).open("w") as file:
+            done = subprocess.run(
+                [sys.executable, "-c", script, *words], cwd=tmp_path, stdout=file,
+                stderr=subprocess.PIPE, text=True, env=os.environ | environment, check=False,
+            )  # fmt: skip
+        assert done.returncode == code
+        assert "Traceback" not in done.stderr
+        assert ("cannot write the output: No space left on device" in done.stderr) == (code == 2)
+
+
+def test_a_closed_output_is_no_error(tmp_path: Path) -> None:
+    command = f"{sys.executable} -c 'from jostle.cli import main; main()' info list queues >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_one_format_is_printed(jostle):
+    code, out, err = jostle("run", "plain.toml", "--json", "--csv")
+    assert (code, out) == (2, "")
+    assert "--json and --csv: choose one" in err
+
+
+@pytest.mark.parametrize("columns", ["0", "nonsense"])
+def test_a_terminal_without_a_width_has_80_columns(jostle, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert "incumbent" in jostle("run", "plain.toml")[1]
 
 
 def test_lines_of_progress(capsys):

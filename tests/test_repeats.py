@@ -113,7 +113,9 @@ def test_an_interval_stops_when_half_of_it_is_within_the_bound_and_not_before(
     assert low == pytest.approx(1e6 * (100 - half))
     assert high == pytest.approx(1e6 * (100 + half))
     monkeypatch.setattr(adaptive_repeats, "samples", lambda *_: [sample])
-    results = SimpleNamespace(failures=[], results=[None], labels=["", "", ""])
+    results = SimpleNamespace(
+        failures=[], results=[None], labels=[""], conditions=[{}], runs_of=lambda _: [None]
+    )
     assert more_repeats(plan, results) == ({} if runs is None else {0: runs})
     assert bool(adaptive_repeats.unsettled(plan, results)) is (runs is not None)
 
@@ -124,6 +126,7 @@ def test_an_interval_stops_when_half_of_it_is_within_the_bound_and_not_before(
         ("goodput ± 2 %", ("goodput", "", "", 0.02, "percent")),
         ("rtt of a b in late one +- 1 ms", ("rtt", "a b", "late one", 1e6, "time")),
         ("share in steady ±0.01", ("share", "", "steady", 0.01, "number")),
+        ("rtt of a in b ± 1 ms", ("rtt", "a", "b", 1e6, "time")),
     ],
 )
 def test_rules(text: str, read: tuple[str, str, str, float, str]) -> None:
@@ -146,6 +149,12 @@ def test_units_have_to_agree(scenario: jostle.Scenario) -> None:
 def test_a_flow_that_is_not_there_is_named(scenario: jostle.Scenario) -> None:
     with pytest.raises(InputError, match="second"):
         jostle.run(scenario.set(repeat_until="goodput of secnd ± 2 %"), store=False)
+
+
+def test_a_measure_without_values_is_said(scenario: jostle.Scenario) -> None:
+    results = jostle.run(scenario.set(repeat_until="mos of second ± 0.1"), store=False)
+    (note,) = results.said
+    assert note.endswith('without a value for "mos of second ± 0.1" got no more repeats')
 
 
 def test_flows_of_one_entry_are_named_together(scenario: jostle.Scenario) -> None:

@@ -33,6 +33,8 @@ class Known(ObjectiveQuantity):
 
 def known(scenario: jostle.Scenario, function: Any) -> Known:
     jain = parse_quantity("jain")
+    short = parse_quantity("goodput of a in b")
+    assert (short.who, short.phase) == ("a", "b")
     values = tuple(function(*point) for point in scenario.points)
     return Known(jain.text, jain.measure, "", "overall", values)
 

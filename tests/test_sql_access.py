@@ -8,6 +8,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import jostle
 import polars as pl
 import pytest
 from fuzzing.seeds import repair_digests
@@ -17,6 +18,7 @@ from jostle.store import parquet_files
 from jostle.store.maintenance import sql_question
 from jostle.store.maintenance.compaction import compact_store
 from jostle.store.maintenance.duckdb_files import SharedFile
+from jostle.store.maintenance.export import write_table
 from jostle.store.maintenance.sql_question import ask
 from jostle.store.store import Store
 from jostle.store.stored_plans import write_plan
@@ -307,3 +309,28 @@ def test_seeds_of_plans_are_64_bits(seed: int, tmp_path: Path) -> None:
     write_plan(tmp_path, "odd", ("sim", "1"), [{}], [(0, seed, "0" * 32)])
     with pytest.raises(InputError, match="is not a plan of this version: remove that file"):
         ask(tmp_path, "SELECT count(*) FROM plans")
+
+
+@pytest.mark.parametrize(
+    ("question", "refusal"),
+    [("", "no statement"), (";", "no statement"), ("SELECT 1; SELECT 2", "a single SELECT")],
+)
+def test_no_answer_is_dropped(store: Path, question: str, refusal: str) -> None:
+    with pytest.raises(InputError, match=f"SQL: .*{refusal}"):
+        ask(store, question)
+
+
+def test_runs_with_captures_are_in_the_tables(tmp_path: Path) -> None:
+    """They keep their folders, so the tables of segments lack them."""
+    Path(tmp_path, "a.toml").write_text(
+        'duration = "1 s"\n[bottleneck]\nrate = "2 Mbit/s"\n'
+        'queue = { kind = "drop_tail", limit = "20 kB" }\n'
+        '[[flows]]\nname = "a"\ncontroller = "reno"\nrtt = "20 ms"\n'
+    )
+    scenario = jostle.load(tmp_path / "a.toml")
+    root = tmp_path / "store"
+    count = "SELECT count(DISTINCT run) FROM measures"
+    for expected, changes in enumerate(({"capture": True}, {"duration": "2 s"}), start=1):
+        jostle.run(scenario.set(changes), store=root)
+        assert ask(root, count).item() == expected
+    assert write_table(Store(root), "runs", tmp_path / "runs.csv") == 2

@@ -48,6 +48,16 @@ def of_one_run(carry, made: dict):
     return carry(plan_of("", [{}], [PlannedRun(0, 1, made)]))
 
 
+def test_a_heading_has_the_spans_of_all_conditions(carry_out):
+    specs = [spec(1, ("cubic",)) for _ in range(2)]
+    specs[1]["duration_ns"] *= 2
+    for one in specs:
+        one["phases"] = [{"name": "overall", "from_ns": 0, "to_ns": one["duration_ns"]}]
+    results = grid_of(carry_out, [{"a": "1"}, {"a": "2"}], specs)
+    first, second = (one["duration_ns"] / 1e9 for one in specs)
+    assert results.spans_of("overall") == f"0–{first:g} s or 0–{second:g} s"
+
+
 def test_flows_of_a_phase(results):
     flows, links = phase_tables(results, "overall")
     assert flows.header[:3] == ("newcomer.controller", "flow", "controller")

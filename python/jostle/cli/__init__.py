@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
 import os
@@ -28,7 +29,7 @@ from jostle.cli.store import store
 from jostle.cli.sweep import sweep
 from jostle.cli.validate import validate
 from jostle.cli.view import view
-from jostle.errors import JostleError, brief
+from jostle.errors import InputError, JostleError, brief
 from jostle.safe_io.matplotlib_settings import use_packaged_settings
 from jostle.safe_io.terminal_text import echo
 
@@ -125,9 +126,12 @@ def main() -> None:
     # Imports make many objects that live until the end; searching them for cycles takes time.
     gc.set_threshold(20_000)
     use_packaged_settings()
+    # Python has no object for a stream that is closed.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
-        # On Windows, pipes use the user's code page, which lacks characters of the output.
-        if sys.platform == "win32" and isinstance(stream, io.TextIOWrapper):
+        # Code pages of Windows and the encodings of some locales lack characters of the output.
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
             stream.reconfigure(encoding="utf-8")
     sys.exit(status(sys.argv[1:]))
 
@@ -163,14 +167,26 @@ def status(arguments: Sequence[str], environment: Environment | None = None) -> 
     except (KeyboardInterrupt, click.Abort):
         echo("interrupted", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
-        return _read_no_more()
+    except OSError as error:
+        return _unwritten(error)
     except SystemExit as end:
         # click and rich exit like this if a pipe breaks.
         if isinstance(end.__context__, BrokenPipeError):
             return _read_no_more()
         raise
     return result if isinstance(result, int) else 0
+
+
+def _unwritten(error: OSError) -> int:
+    """Return the exit status if it is the output that cannot be written."""
+    if isinstance(error, BrokenPipeError):
+        return _read_no_more()
+    # Commands name the files that they cannot write.
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO) or error.filename:
+        raise error
+    _read_no_more()
+    echo(f"error: cannot write the output: {error.strerror}", err=True)
+    return InputError.exit_status
 
 
 def _read_no_more() -> int:

@@ -160,11 +160,28 @@ allow_code_option = click.option(
     help="Let files name code that runs with your rights: controllers in Python or C, QUIC "
     "programs, commands. Read that code first.",
 )
+
+
+def one_format(context: click.Context, _: click.Parameter, value: bool) -> bool:
+    """Refuse `--json` together with `--csv`: the output would be no document."""
+    if value and (context.params.get("as_json") or context.params.get("as_csv")):
+        raise click.UsageError("--json and --csv: choose one; -o writes any number of files")
+    return value
+
+
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."
+    "--json",
+    "as_json",
+    is_flag=True,
+    callback=one_format,
+    help="Print one JSON document instead of tables.",
 )
 csv_option = click.option(
-    "--csv", "as_csv", is_flag=True, help="Print all values, unrounded, as CSV instead of tables."
+    "--csv",
+    "as_csv",
+    is_flag=True,
+    callback=one_format,
+    help="Print all values, unrounded, as CSV instead of tables.",
 )
 candidates_option = click.option(
     "--candidates",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jostle.cli.options import store_folder_option
+from jostle.cli.options import one_format, store_folder_option
 from jostle.cli.output_folders import make_folder_of
 from jostle.cli.renamed import RenamingGroup
 from jostle.cli.run import warn
@@ -126,8 +126,10 @@ def _export_run(run: str, file: Path, root: Path) -> None:
 
 @store.command(short_help="Query a store in SQL.")
 @click.argument("question", metavar="QUESTION")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
+@click.option("--csv", "as_csv", is_flag=True, callback=one_format, help="Print CSV.")
+@click.option(
+    "--json", "as_json", is_flag=True, callback=one_format, help="Print one JSON object per row."
+)
 @click.option(
     "--max-rows",
     "limit",

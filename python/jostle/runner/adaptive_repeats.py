@@ -7,6 +7,7 @@ independent of the number of jobs, of the executor and of interruptions.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from jostle.errors import InputError, name_source, unknown
@@ -34,7 +35,7 @@ _BASE: Final = {
 
 
 def check(plan: RunPlan) -> None:
-    """Check the the stopping rule of a plan can be followed, before anything runs.
+    """Check that the stopping rule of a plan can be followed, before anything runs.
 
     Raises
     ------
@@ -90,10 +91,19 @@ def unsettled(plan: RunPlan, results: ResultSet) -> tuple[str, ...]:
     if until is None:
         return ()
     failed = {failure.condition for failure in results.failures}
+    by_condition = _by_condition(until, results)
     told = _not_repeated(until, len(failed))
+    without = [
+        at
+        for at in range(len(results.conditions))
+        if results.runs_of(at) and not _has_value(by_condition.get(at, ()))
+    ]
+    if without:
+        which = count(len(without), "condition")
+        told = (f'{which} without a value for "{until.text}" got no more repeats', *told)
     wide = [
         at
-        for at, found in _by_condition(until, results).items()
+        for at, found in by_condition.items()
         if at not in failed and any(_ratio(sample, until) > 1.0 for sample in found)
     ]
     if not wide:
@@ -106,6 +116,10 @@ def unsettled(plan: RunPlan, results: ResultSet) -> tuple[str, ...]:
         "raise max_repeats",
         *told,
     )
+
+
+def _has_value(found: Sequence[MeasureSample]) -> bool:
+    return any(value is not None for sample in found for value in sample.values)
 
 
 def _not_repeated(until: Until, failed: int) -> tuple[str, ...]:

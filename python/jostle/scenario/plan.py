@@ -192,8 +192,9 @@ class RunPlan:
         if not 0 <= seed < 2**63:
             raise ValueError(f"seed: {seed} is out of range — from 0 to 2^63 - 1")
         if seed + repeats > 2**63:
-            last = f"seed: {seed} and repeats: {repeats} make seeds above 2^63 - 1"
-            raise ValueError(f"{last} — at most {2**63 - seed} repeats from this seed")
+            raise ValueError(
+                f"seed: {seed} and repeats: {repeats} make seeds above 2^63 - 1 — lower one of them"
+            )
         made = tuple((condition.index, template) for condition, template in templates)
         runs = TemplateRuns(title, made, (repeats,) * len(made), seed)
         return cls(title, tuple(condition for condition, _ in templates), runs)

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jostle.errors import InputError, StoreError, brief
-from jostle.results.number_format import count
 from jostle.safe_io.untrusted_files import STORED_BYTES, read_bytes
 from jostle.store import parquet_files
 from jostle.store.maintenance.convert import tables_with_captures
@@ -69,7 +68,7 @@ def ask(
     root
         The store.
     question
-        One statement.
+        One statement or several, of which only the last one is a SELECT.
     told
         Hears how many files were checked, if that takes long.
 
@@ -204,9 +203,11 @@ def _run(files: TableFiles, question: str) -> pl.DataFrame:
             database.execute(f"CREATE VIEW {name} AS {_view(files, name)}")
         database.execute("SET lock_configuration = true")
         statements = database.extract_statements(question)
-        if len(statements) != 1:
-            raise InputError(f"SQL: {count(len(statements), 'statement')}: write exactly one")
-        answer = database.execute(statements[0])
+        if not statements:
+            raise InputError("SQL: there is no statement")
+        if any(one.type == duckdb.StatementType.SELECT for one in statements[:-1]):
+            raise InputError("SQL: only the last statement is answered: write a single SELECT")
+        answer = database.execute(question)
         if answer.description is None:
             return pl.DataFrame()
         names = [column[0] for column in answer.description]
