@@ -331,16 +331,29 @@ def test_means_of_few_values_are_those_of_numpy(n: int) -> None:
 
 
 def test_a_ratio_of_means_by_hand() -> None:
-    found = stats.ratio([10.0, 12.0], [4.0, 6.0])
-    # Variances of the means 1 and 1; the ratio is 2.2.
-    freedom = (1 + 2.2**2) ** 2 / (1 + 2.2**4)
-    half = student.ppf(0.975, freedom) * math.sqrt(1 + 2.2**2) / 5
-    assert ends(found) == pytest.approx((2.2, 2.2 - half, 2.2 + half, 2))
-    assert stats.ratio([10.0, 12.0], [4.0, 6.0], least=0.0).low == 0.0
+    first, second = [9.0, 11.0, 10.0], [5.0, 4.0, 6.0]
+    # Variances of the means 1/3 and 1/3.
+    freedom = (1 + 2**2) ** 2 / (1 / 2 + 2**4 / 2)
+    t = student.ppf(0.975, freedom)
+    low, high = sorted(np.roots([25 - t**2 / 3, -2 * 10 * 5, 100 - t**2 / 3]))
+    assert ends(stats.ratio(first, second)) == pytest.approx((2.0, low, high, 3))
+    t = student.ppf(0.975, 2)
+    # The covariance of the means is −1/6.
+    low, high = sorted(np.roots([25 - t**2 / 3, -2 * (50 + t**2 / 6), 100 - t**2 / 3]))
+    assert ends(stats.ratio(first, second, paired=True)) == pytest.approx((2.0, low, high, 3))
     assert ends(stats.ratio([3.0, 3.0], [2.0, 2.0])) == (1.5, 1.5, 1.5, 2)
     assert ends(stats.ratio([3.0], [2.0, 2.0])) == (1.5, None, None, 1)
     assert ends(stats.ratio([], [2.0])) == NO_VALUE
     assert ends(stats.ratio([1.0, 2.0], [0.0, 0.0])) == (None, None, None, 2)
+
+
+def test_a_ratio_to_what_may_be_0_has_an_infinite_end() -> None:
+    found = stats.ratio([90.0, 91.0, 92.0], [1.0, 9.0, 20.0], least=0.0)
+    assert (found.low > 1.0, found.high) == (True, math.inf), "it is certainly above 1"
+    assert found.interval == [found.low, None]
+    both = stats.ratio([1.0, 9.0, 20.0], [1.0, 9.0, 21.0])
+    assert (both.low, both.high) == (-math.inf, math.inf)
+    assert stats.ratio([1.0, 9.0, 20.0], [1.0, 9.0, 21.0], least=0.0).low == 0.0
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 10])

@@ -29,14 +29,14 @@ RTTS, LOADS = [10.0, 12.0], [4.0, 6.0]
 
 
 def ratio_ends() -> tuple[float, float, float]:
-    """The ratio of the means of RTTS and LOADS, and its interval by the delta method.
+    """The ratio of the means of RTTS and LOADS, and Fieller's interval.
 
-    The variance of both means is 1; a ratio of positive values is not negative.
+    The variance of both means is 1. The second mean, 5, is not significantly different from 0.
     """
     variances = np.array([1.0, 2.2**2])
-    freedom = variances.sum() ** 2 / np.square(variances).sum()
-    half = scipy.stats.t.ppf(0.975, freedom) * variances.sum() ** 0.5 / 5
-    return 2.2, max(0.0, 2.2 - half), 2.2 + half
+    t = scipy.stats.t.ppf(0.975, variances.sum() ** 2 / np.square(variances).sum())
+    (end,) = (root for root in np.roots([25 - t**2, -2 * 11 * 5, 121 - t**2]) if root > 0)
+    return 2.2, float(end), INF
 
 
 def difference_ends(factor: float) -> tuple[float, float, float]:
@@ -102,7 +102,7 @@ def test_values_are_compared_by_ratio_or_difference(
     assert (tested.ours.value, tested.ours.low, tested.ours.high) == pytest.approx(ours)
     assert max(tested.excess, 0) == pytest.approx(miss)
     kind = "ratio" if tested.ours.unit == "×" else "difference"
-    words = {"ratio": "delta method, Student", "difference": "Welch"}
+    words = {"ratio": "Fieller", "difference": "Welch"}
     assert f"{kind} of means" in tested.ours.method
     assert words[kind] in tested.ours.method
 
@@ -356,8 +356,8 @@ def test_values_of_the_same_runs_are_compared_run_by_run() -> None:
     assert apart.value == paired.value == 2.4
     assert apart.high is not None
     assert paired.high is not None
-    # Residuals −4.4, 0 and 4.4: their deviation is 4.4.
-    assert paired.high == pytest.approx(2.4 + 4.302653 * 4.4 / 3**0.5 / 5)
+    # 12 − 5 r is not significant if it is within 4.3 standard errors of (2 + r) / √3.
+    assert paired.high == pytest.approx((12 + 4.302653 * 2 / 3**0.5) / (5 - 4.302653 / 3**0.5))
     assert paired.high > apart.high
     margin = compared(runs_with(up, down, paired=True), right=LOAD, margin=1).ours
     ends = scipy.stats.ttest_rel(up, down).confidence_interval(0.95)

@@ -65,7 +65,13 @@ _TESTS = ("welch", "mann-whitney")
     "outliers), with p-values adjusted for the number of tests (Holm); or compare Performance "
     "Envelopes of delay and throughput (envelope, after QUICbench).",
 )
-@click.option("--phase", "phases", metavar="NAME", multiple=True, help="Compare only this phase.")
+@click.option(
+    "--phase",
+    "phases",
+    metavar="NAME",
+    multiple=True,
+    help="Compare this phase instead of the complete run.",
+)
 @click.option(
     "--flow", "flows", metavar="NAME", multiple=True, help="With envelope: compare only this flow."
 )

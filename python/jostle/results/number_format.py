@@ -38,7 +38,7 @@ def decimals(found: Iterable[Estimate], shown: Measure) -> int:
     largest = max((abs(one.value or 0.0) * factor for one in present), default=0.0)
     before_point = math.floor(math.log10(largest)) + 1 if largest > 0 else 1
     most = min(max(_DIGITS - before_point, 0), _MOST_DECIMALS)
-    halves = sorted(half for one in present if (half := _half(one) * factor) > 0.0)
+    halves = sorted(half for one in present if 0.0 < (half := _half(one) * factor) < math.inf)
     return min(most, _own_decimals(halves[len(halves) // 2])) if halves else most
 
 
@@ -63,7 +63,8 @@ def with_interval(found: Estimate, factor: float, decimals: int) -> str:
     if half <= _ROUNDING * abs(found.value):
         # All values are equal, so that they say nothing about the accuracy of the mean.
         return text
-    if abs((found.high + found.low) / 2 - found.value) > _LOPSIDED * half:
+    middle = (found.high + found.low) / 2
+    if math.isinf(half) or abs(middle - found.value) > _LOPSIDED * half:
         return f"{text} ({_range(found.low, found.high, factor, decimals)})"
     unit = 10.0**-decimals
     if half * factor < unit / 2:
@@ -81,6 +82,8 @@ def plain(value: float | None, factor: float, decimals: int) -> str:
 
 def _fixed(value: float, decimals: int) -> str:
     """Write a number; what rounds to 0 has no sign."""
+    if math.isinf(value):
+        return digits(value)
     text = f"{value:.{decimals}f}"
     return text.lstrip("-") if float(text) == 0.0 else text
 
@@ -137,7 +140,7 @@ def estimate_text(estimate: Estimate, *, unit: bool = False, runs: bool = False)
         middle = (estimate.high + estimate.low) / 2
         if half <= _ROUNDING * abs(estimate.value):
             text += f" ± {digits(0)}"
-        elif abs(middle - estimate.value) <= _FAR_OFF * half:
+        elif half < math.inf and abs(middle - estimate.value) <= _FAR_OFF * half:
             text += f" ± {digits(half)}"
         else:
             text += f" ({digits(estimate.low)} … {digits(estimate.high)})"

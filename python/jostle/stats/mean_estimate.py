@@ -69,9 +69,11 @@ class Estimate:
         return self.value is not None and self.finite is None
 
     @property
-    def interval(self) -> list[float] | None:
-        """Ends of the interval; None without one."""
-        return None if self.low is None or self.high is None else [self.low, self.high]
+    def interval(self) -> list[float | None] | None:
+        """Ends of the interval, for JSON: an infinite one is null; None without an interval."""
+        if self.low is None or self.high is None:
+            return None
+        return [None if math.isinf(end) else end for end in (self.low, self.high)]
 
     @property
     def possible_ends(self) -> list[float | None] | None:

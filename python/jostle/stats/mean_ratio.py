@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,8 @@ def ratio(
 ) -> Estimate:
     """Estimate the mean of `first` divided by the mean of `second`.
 
-    The variance is that of the delta method, and the interval has Student's quantile.
+    Fieller (1954): the interval has all ratios r for which the mean of `first` − r · `second` is
+    not significantly different from 0.
 
     Parameters
     ----------
@@ -43,7 +45,8 @@ def ratio(
     -------
     Estimate
         `n` is the size of the smaller sample. Without two values on both sides there is no
-        interval, without one on both sides, or with a mean of 0 in `second`, no value.
+        interval, without one on both sides, or with a mean of 0 in `second`, no value. An end is
+        infinite if `second` may be 0.
 
     Examples
     --------
@@ -61,18 +64,37 @@ def ratio(
     value = mean / other_mean
     if fewest == 1:
         return Estimate(value, None, None, 1, "×", "one run on one side, no interval")
+    other_error = other_variance / other_n
+    covariance, freedom = 0.0, n - 1.0
     if paired:
-        # The residuals have the mean 0, and contain the covariance.
-        residuals = [a - value * b for a, b in zip(first, second, strict=True)]
-        squared_error, freedom = moments(residuals)[1] / n, n - 1.0
+        pairs = zip(first, second, strict=True)
+        moved = [(a - mean) * (b - other_mean) for a, b in pairs]
+        covariance = sum(moved) / (n - 1) / n
     else:
-        parts = (variance / n, n - 1), (value * value * other_variance / other_n, other_n - 1)
-        squared_error, freedom = sum(part for part, _ in parts), freedom_of_sum(*parts)
-    words = f"ratio of means, delta method, Student {confidence * 100:g} % interval"
-    half = 0.0
-    if squared_error > 0.0:
-        half = t_quantile(freedom, 0.5 + confidence / 2) * squared_error**0.5 / abs(other_mean)
-    low = value - half
+        parts = (variance / n, n - 1), (value * value * other_error, other_n - 1)
+        freedom = freedom_of_sum(*parts)
+    words = f"ratio of means, Fieller {confidence * 100:g} % interval"
+    squared_t = t_quantile(freedom, 0.5 + confidence / 2) ** 2 if freedom < math.inf else 0.0
+    low, high = _ends(
+        value,
+        other_mean**2 - squared_t * other_error,
+        mean * other_mean - squared_t * covariance,
+        mean**2 - squared_t * variance / n,
+    )
     if least is not None:
         low = max(low, min(least, value))
-    return Estimate(value, low, value + half, fewest, "×", words)
+    return Estimate(value, low, high, fewest, "×", words)
+
+
+def _ends(value: float, a: float, b: float, c: float) -> tuple[float, float]:
+    """Return the ends of the interval around `value` in which a r² − 2 b r + c ≤ 0.
+
+    It has one end or none if the mean of the second side is not significantly different from 0.
+    """
+    root = math.sqrt(max(b * b - a * c, 0.0))
+    if a > 0.0:
+        return min((b - root) / a, value), max((b + root) / a, value)
+    if a == 0.0 or b * b < a * c:
+        return -math.inf, math.inf
+    low, high = (b + root) / a, (b - root) / a
+    return (high, math.inf) if value >= high else (-math.inf, low)

@@ -7,6 +7,7 @@ run --backend kernel`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -35,7 +36,7 @@ SCHEMA: Final = "jostle.recorded/2"
 _BACKEND: Final = "kernel"
 _RELEASE: Final = re.compile(r"-(\d+\.\d+)\.\d+-")
 
-Interval = tuple[float, float] | None
+Interval = tuple[float | None, float | None] | None
 
 
 class RecordedNumber(DataTable):
@@ -153,8 +154,16 @@ def _filled(study: Study, kept: RecordedSetup, like: Evaluation) -> Evaluation:
 def _estimate(unit: str, kept: RecordedNumber | None) -> Estimate:
     if kept is None:
         return Estimate(None, None, None, 0, unit, "not recorded")
-    low, high = kept.interval or (None, None)
+    low, high = _ends(kept.interval)
     return Estimate(kept.ours, low, high, kept.n, unit, "recorded")
+
+
+def _ends(kept: Interval) -> tuple[float, float] | tuple[None, None]:
+    """Return the ends of a recorded interval, in which an infinite end is null."""
+    if kept is None:
+        return None, None
+    low, high = kept
+    return -math.inf if low is None else low, math.inf if high is None else high
 
 
 def _number(row: NumberRow, kept: RecordedNumber | None) -> NumberRow:
@@ -184,7 +193,7 @@ def _claim(claim: Claim, row: ClaimRow, kept: RecordedClaim | None) -> ClaimRow:
 
 
 def _judged_part(part: Expectation, kept: RecordedPart) -> Expectation:
-    low, high = kept.interval or (None, None)
+    low, high = _ends(kept.interval)
     ours = Estimate(kept.ours, low, high, kept.n, part.ours.unit, "recorded")
     if kept.ours is None:
         holds = {"holds": True, "fails": False}.get(str(kept.verdict))

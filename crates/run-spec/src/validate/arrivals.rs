@@ -53,7 +53,7 @@ fn fits(at: SpecPath<'_>, flow: &FlowSpec, spec: &RunSpec) -> Result<(), SpecErr
     }
     if flow.nic_rate_bps.is_some() {
         return there(
-            "absent if `nic_rate_bps` is set: each connection would have a separate network card",
+            "absent if the sender has a `nic_rate`: each connection would have a separate network card",
         );
     }
     if spec.capture.is_some() {

@@ -396,6 +396,9 @@ def _order(
     if position is None:
         known = did_you_mean(flow.after, tuple(before))
         report.add(after_at, f'there is no flow "{flow.after}" before this one — {known}')
+    elif flows[position].get("arrivals") is not None:
+        message = f'"{flow.after}" is many connections, which have no common end'
+        report.add(after_at, message)
     elif not _ends(flows[position]):
         report.add(after_at, f'"{flow.after}" has no end — {_HOW_TO_END}')
     return position, flow.start
