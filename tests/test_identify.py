@@ -28,6 +28,7 @@ from jostle.inference.identify import (
     observe_candidates,
     probabilities,
 )
+from jostle.inference.network_source import find_network
 from jostle.inference.observed_flow import ObservedFlow, observe
 from jostle.runner.executors import local
 from jostle.runner.session import Session
@@ -370,6 +371,30 @@ def test_a_few_bytes_before_all_others_do_not_shorten_the_round_trip(
     assert rtt_ns == pytest.approx(40e6, rel=1e-4)
 
 
+@pytest.mark.parametrize("mtu_bytes", [576, 9000])
+def test_candidates_send_packets_as_large_as_those_of_the_capture(
+    mtu_bytes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flow = {"name": "download", "controller": "reno", "rtt": "40 ms", "mtu": f"{mtu_bytes} B"}
+    link = {"rate": "5 Mbit/s", "queue": {"kind": "drop_tail", "limit": "100 kB"}}
+    captured = scenario("reno", capture=True, duration="10 s", flows=[flow], bottleneck=link)
+    (result,) = jostle.run(captured, store=tmp_path).results
+    file = str(result.run.captures["download.sender"])
+    words = ["--candidates", "reno,cubic,hybla", "--repeats", "1", "--json"]
+    assert status(["identify", file, *words]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["ranking"][0]["controller"] == "reno"
+    assert document["ranking"][0]["distance"] < 0.01
+    said = f"The MSS is {mtu_bytes - 52} bytes, from the measurement."
+    assert said in document["assumptions"]
+    network = find_network(file, tmp_path)
+    assert said in network.assumptions
+    assert network.drawn(1)[1]["mtu"] == f"{mtu_bytes} B"
+    assert network.numbers["rtt"] == pytest.approx(0.04, rel=1e-3)
+    of_run = find_network(result.run.run_id, tmp_path)
+    assert of_run.drawn(0)[1]["mtu"] == f"{mtu_bytes} B"
+
+
 def test_a_small_packet_bounds_the_round_trip_where_full_ones_met_a_queue() -> None:
     curve = np.linspace(0.05, 0.1, 50)
     seen = ObservedFlow("f", 0.0, 0.1, curve, curve, curve, 0.041, least_full_rtt_s=0.05)
@@ -392,7 +417,7 @@ def test_of_flows_of_which_nobody_says_what_they_sent_none_is_taken() -> None:
     for sent in (None, float("nan")):
         rates = pl.lit(sent, pl.Float64)
         unknown = run.flows.with_columns(sending_rate_bps=rates)
-        logged = SimpleNamespace(summary=run.summary, flows=unknown)
+        logged = SimpleNamespace(spec=run.spec, summary=run.summary, flows=unknown)
         with pytest.raises(InputError, match="choose one by --flow, of one, other"):
             observe(logged)
         assert observe(logged, "other").flow == "other"

@@ -171,6 +171,8 @@ def _print(found: Identification, rate: LinkRate | None) -> None:
 
 def _about_the_flow(run: Run, observed: ObservedFlow, network: str) -> Iterator[str]:
     """Name the flow that was taken, and the flows and links that were replaced."""
+    from jostle.inference.run_context import about_mss
+
     flow = observed.flow
     others = [each["name"] for each in run.spec["flows"] if each["name"] != flow]
     if network == "run":
@@ -178,6 +180,7 @@ def _about_the_flow(run: Run, observed: ObservedFlow, network: str) -> Iterator[
             yield f"The flow is {flow}. The others are as in the run: {', '.join(others)}."
         return
     yield f"The flow is {flow}. Candidates send one bulk flow, alone on a path in one direction."
+    yield from about_mss(observed)
     if network == "estimated" and observed.packets_per_ack is not None:
         packets = f"{observed.packets_per_ack:.0f}"
         yield (

@@ -39,6 +39,8 @@ def estimate_cross_traffic(
     rate_bps: float,
     interval_s: float,
     least: float = LEAST,
+    *,
+    packet_bytes: int = PACKET_BYTES,
 ) -> Sequence[Step]:
     """Estimate the rate of cross traffic over time.
 
@@ -54,6 +56,8 @@ def estimate_cross_traffic(
         Length of an interval.
     least
         Share of the link's bytes below which nothing is estimated.
+    packet_bytes
+        Size of a full packet of the flow.
 
     Returns
     -------
@@ -66,7 +70,7 @@ def estimate_cross_traffic(
     >>> estimate_cross_traffic(own, np.full(25, 0.01), 10e6, 0.1)
     ((0.0, 0.0), (1.0, 4000000.0), (1.5, 0.0))
     """
-    packet_s = PACKET_BYTES * 8 / rate_bps
+    packet_s = packet_bytes * 8 / rate_bps
     size = max(1, int(np.ceil(_PACKETS * packet_s / interval_s)))
     count = throughput_bps.size // size
     blocks = throughput_bps[: count * size].reshape(count, size).mean(axis=1)

@@ -129,6 +129,8 @@ def estimate_rate(
     has_rtt: Bools,
     interval_s: float,
     burst_packets: float = 0.0,
+    *,
+    packet_bytes: int = PACKET_BYTES,
 ) -> LinkRate | None:
     """Estimate the rate of the bottleneck of a flow that filled it alone.
 
@@ -144,6 +146,8 @@ def estimate_rate(
         Length of an interval.
     burst_packets
         Packets that wait for each other although the link is idle before and after them.
+    packet_bytes
+        Size of a full packet of the flow.
 
     Returns
     -------
@@ -151,22 +155,31 @@ def estimate_rate(
         None if nothing was delivered in periods that are long enough.
     """
     delivered = throughput_bps / 8 * interval_s
-    queued, known = _busy(delivered, queueing_delay_s, has_rtt, interval_s, burst_packets)
+    queued, known = _busy(
+        delivered, queueing_delay_s, has_rtt, interval_s, burst_packets,
+        packet_bytes=packet_bytes,
+    )  # fmt: skip
     # The first and the last interval of a busy period are busy in part.
     for busy, margin in ((queued, 1), (queued, 0), (known, 0)):
         runs = [(low + margin, high - margin) for low, high in _runs(busy)]
-        lines = [line for low, high in runs for line in _lines(delivered[low:high], interval_s)]
+        lines = [
+            line
+            for low, high in runs
+            for line in _lines(delivered[low:high], interval_s, packet_bytes)
+        ]
         lines = sorted((one for one in lines if one.slope > 0), key=lambda one: -one.bytes)
         if sum(one.duration_s for one in lines) >= _ENOUGH * delivered.size * interval_s:
             rate = _agreed(lines[:_MOST_LINES])
             if busy is known:
-                fastest = (1 + _MARGIN) * _fastest(delivered, runs, interval_s)
+                fastest = (1 + _MARGIN) * _fastest(delivered, runs, interval_s, packet_bytes)
                 rate = replace(rate, high_bps=max(rate.high_bps, fastest))
             return rate
     return None
 
 
-def _fastest(delivered: Floats, runs: Sequence[tuple[int, int]], interval_s: float) -> float:
+def _fastest(
+    delivered: Floats, runs: Sequence[tuple[int, int]], interval_s: float, packet_bytes: int
+) -> float:
     """Return the highest rate over a second, and at least ten intervals, in bit/s.
 
     It bounds the rate of a link whose queue is often empty: the flow fills it for a second, rather
@@ -174,7 +187,7 @@ def _fastest(delivered: Floats, runs: Sequence[tuple[int, int]], interval_s: flo
     """
     wide = max(round(1.0 / interval_s), 10)
     most = max((_largest_sum(delivered[low:high], wide) for low, high in runs), default=0.0)
-    return 8 * (most + PACKET_BYTES) / (wide * interval_s)
+    return 8 * (most + packet_bytes) / (wide * interval_s)
 
 
 def _largest_sum(delivered: Floats, wide: int) -> float:
@@ -190,14 +203,16 @@ def _busy(
     has_rtt: Bools,
     interval_s: float,
     burst_packets: float,
+    *,
+    packet_bytes: int,
 ) -> tuple[Bools, Bools]:
     """Return whether packets waited in each interval, and whether it is no stall.
 
     If SACK blocks are missing, nothing seems to arrive until a gap is filled. Such a stall, without
     an RTT sample, is no part of a busy period.
     """
-    fastest = _fastest(delivered, [(0, delivered.size)], interval_s)
-    packet_s = 8 * PACKET_BYTES / fastest
+    fastest = _fastest(delivered, [(0, delivered.size)], interval_s, packet_bytes)
+    packet_s = 8 * packet_bytes / fastest
     highest = float(np.percentile(queueing_delay_s, 95))
     least_s = max(max(_WAITING, burst_packets) * packet_s, _QUEUED * highest)
     queued: Bools = queueing_delay_s >= least_s
@@ -213,18 +228,19 @@ def _runs(busy: Bools) -> Iterator[tuple[int, int]]:
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
 
-def _lines(delivered: Floats, interval_s: float) -> list[_Line]:
+def _lines(delivered: Floats, interval_s: float, packet_bytes: int) -> list[_Line]:
     """Return the lines closest to the delivered bytes: one, or the lines of both halves."""
-    if delivered.size < _FEWEST_BINS or delivered.sum() < _FEWEST_PACKETS * PACKET_BYTES:
+    if delivered.size < _FEWEST_BINS or delivered.sum() < _FEWEST_PACKETS * packet_bytes:
         return []
     at = np.arange(delivered.size + 1) * interval_s
     total = np.concatenate([[0.0], np.cumsum(delivered)])
     away = at - at.mean()
     slope = float(away @ total / (away @ away))
     residuals = total - slope * at
-    whole = _Line(float(at[-1]), slope, max(float(np.ptp(residuals)), float(PACKET_BYTES)))
+    whole = _Line(float(at[-1]), slope, max(float(np.ptp(residuals)), float(packet_bytes)))
     half = delivered.size // 2
-    parts = [*_lines(delivered[:half], interval_s), *_lines(delivered[half:], interval_s)]
+    halves = (delivered[:half], delivered[half:])
+    parts = [line for part in halves for line in _lines(part, interval_s, packet_bytes)]
     if parts and _spread(parts) < _STRAIGHTER * whole.spread_bytes:
         return parts
     return [whole]

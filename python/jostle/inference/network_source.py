@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from jostle.backends.kernel.packet_sizes import MTU_BYTES
 from jostle.errors import InputError, name_source
 from jostle.inference.measurement_lookup import find_measured
 from jostle.inference.observed_flow import observe
-from jostle.inference.run_context import SINGLE_FLOW_NAME, spec_from_estimate, spec_from_run
+from jostle.inference.run_context import (
+    SINGLE_FLOW_NAME,
+    about_mss,
+    mtu_bytes,
+    spec_from_estimate,
+    spec_from_run,
+)
 from jostle.scenario import Scenario, load
 from jostle.scenario.models import LINK_TABLES
 from jostle.scenario.parsing.problems import Report
-from jostle.scenario.parsing.quantities import PACKET_BYTES
 from jostle.scenario.resolve.grid import GridKey, filled, read_grid
 from jostle.scenario.resolve.key_paths import value_at
 from jostle.scenario.resolve.profiles import profiles
@@ -57,6 +63,8 @@ class KnownNetwork:
         The tables of a scenario document that describe the network, such as `bottleneck`.
     rtt
         Base RTT of added flows, with its unit; None for the profile's default.
+    mtu_bytes
+        MTU of added flows.
     spread
         Least and largest relative deviation of the true `rate`, `limit` and `rtt` from the
         estimates; empty if they are known.
@@ -82,6 +90,7 @@ class KnownNetwork:
     varied_queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     source: str = "advice"
     assumptions: tuple[str, ...] = ()
+    mtu_bytes: int = MTU_BYTES
 
     @property
     def is_access_line(self) -> bool:
@@ -107,15 +116,16 @@ class KnownNetwork:
             Tables of a scenario, and the flow keys that belong to the network.
         """
         tables = copy.deepcopy(dict(self.tables))
+        keys = {} if self.mtu_bytes == MTU_BYTES else {"mtu": f"{self.mtu_bytes} B"}
         if not self.spread:
-            return tables, {} if self.rtt is None else {"rtt": self.rtt}
+            return tables, keys if self.rtt is None else {"rtt": self.rtt, **keys}
         chance = np.random.default_rng([number, 17])
         value = {
             key: self.numbers[key] * (1 + (chance.uniform(*parts) if number else 0.0))
             for key, parts in self.spread.items()
         }
         tables[self.link] = _drop_tail(value["rate"], value["limit"], value["rtt"] / 2)
-        return tables, {"rtt": f"{value['rtt']:.9f} s"}
+        return tables, {"rtt": f"{value['rtt']:.9f} s", **keys}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the network in the form of the JSON document."""
@@ -194,19 +204,21 @@ def _network_of(run: Run, flow: str | None) -> KnownNetwork:
         if flow is None and not names:
             raise InputError("the run has no TCP flow")
         name = flow or names[0]
-        tables, rtt, _ = _single_link(spec_from_run(run, name), name)
+        spec = spec_from_run(run, name)
+        tables, rtt, _ = _single_link(spec, name)
+        (sender,) = (each for each in spec["flows"] if each["name"] == name)
         left_out = ", ".join(each["name"] for each in run.spec["flows"])
         said = (
-            f"Of the run only the link and the RTT of {name} were used. Left out: its flows "
-            f"({left_out}). To keep them, give the scenario file.",
+            f"Of the run only the link, the RTT and the MTU of {name} were used. Left out: its "
+            f"flows ({left_out}). To keep them, give the scenario file.",
         )
-        return KnownNetwork("run", tables, rtt, assumptions=said)
+        return KnownNetwork("run", tables, rtt, assumptions=said, mtu_bytes=sender["mtu_bytes"])
     observed = observe(run, flow)
     _, _, numbers = _single_link(spec_from_estimate(observed, only_link=True), SINGLE_FLOW_NAME)
     tables = {"bottleneck": _drop_tail(numbers["rate"], numbers["limit"], numbers["rtt"] / 2)}
     rate = observed.link_rate
     assert rate is not None
-    limit = max(_LIMIT, PACKET_BYTES / numbers["limit"])
+    limit = max(_LIMIT, observed.packet_bytes / numbers["limit"])
     spread = {
         "rate": (rate.low_bps / rate.rate_bps - 1, rate.high_bps / rate.rate_bps - 1),
         "limit": (-limit, limit),
@@ -217,6 +229,7 @@ def _network_of(run: Run, flow: str | None) -> KnownNetwork:
         f"The network was estimated from {observed.flow}: {rate}, "
         f"{numbers['rtt'] * 1e3:.4g} ms, a drop-tail queue of {numbers['limit'] / 1e3:.4g} kB. "
         "Half of the RTT is on each way, and the way back has no limit.",
+        *about_mss(observed),
         *([f"Left out: {others} more flows of the capture."] if others else []),
         *(["Left out: the path thins ACKs."] if observed.packets_per_ack is not None else []),
         *(["Left out: the traffic of other flows at the link."] if observed.cross_traffic else []),
@@ -228,6 +241,7 @@ def _network_of(run: Run, flow: str | None) -> KnownNetwork:
         spread,
         numbers,
         assumptions=tuple(notes),
+        mtu_bytes=mtu_bytes(observed),
     )
 
 

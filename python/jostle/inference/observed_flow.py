@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from jostle.backends.kernel.packet_sizes import packet_bytes
 from jostle.errors import InputError, unknown
 from jostle.inference.cross_traffic import LEAST, LEAST_UNSURE, estimate_cross_traffic
 from jostle.inference.link_rate import LinkRate, covering, estimate_rate
 from jostle.inference.missing_evidence import bridged, lacks_sack, of_capture, sender_side_s
+from jostle.scenario.parsing.quantities import PACKET_BYTES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -65,6 +67,8 @@ class ObservedFlow:
         Sentences on what the measurement lacks for an identification.
     shows_arrivals
         Whether the throughput shows when packets arrived, also while a loss is repaired.
+    packet_bytes
+        Size of a full packet on the wire.
     """
 
     flow: str
@@ -79,6 +83,7 @@ class ObservedFlow:
     packets_per_ack: float | None = None
     missing: tuple[str, ...] = ()
     shows_arrivals: bool = True
+    packet_bytes: int = PACKET_BYTES
 
     def quiet_rtt_s(self, packet_s: float) -> float:
         """Return the base RTT of a full-sized packet.
@@ -133,7 +138,8 @@ class ObservedFlow:
         )
         return covering([
             estimate_rate(
-                self.throughput_bps, self.queueing_delay_s, has_rtt, self.interval_s, burst
+                self.throughput_bps, self.queueing_delay_s, has_rtt, self.interval_s, burst,
+                packet_bytes=self.packet_bytes,
             )
             for burst in bursts
         ])  # fmt: skip
@@ -146,7 +152,7 @@ class ObservedFlow:
         is_sure = self.shows_arrivals and self.packets_per_ack is None
         return estimate_cross_traffic(
             self.throughput_bps, self.queueing_delay_s, self.link_rate.rate_bps, self.interval_s,
-            LEAST if is_sure else LEAST_UNSURE,
+            LEAST if is_sure else LEAST_UNSURE, packet_bytes=self.packet_bytes,
         )  # fmt: skip
 
 
@@ -203,13 +209,14 @@ def observe(run: Run, flow: str | None = None) -> ObservedFlow:
     throughput = np.nan_to_num(numbers["throughput_bps"])
     summaries: Any = run.summary["flows"]
     row = next(each for each in summaries if each["name"] == flow)
+    spec = next(each for each in run.spec["flows"] if each["name"] == flow)
     is_bridged = lacks_sack(row)
     if is_bridged:
         throughput, in_flight = bridged(throughput, in_flight, interval_s)
     least_s = row["phases"]["overall"]["rtt_min_s"]
     seen = ObservedFlow(
         flow, start_s, interval_s, rtt_s, in_flight, throughput, least_s, _CAPTURED not in row,
-        row.get("full_rtt_min_s"),
+        row.get("full_rtt_min_s"), packet_bytes=packet_bytes(spec),
     )  # fmt: skip
     if _CAPTURED not in row:
         return seen

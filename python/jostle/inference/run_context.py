@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from jostle.backends.kernel.packet_sizes import HEADER_BYTES, LINK_HEADER_BYTES, packet_bytes
 from jostle.errors import InputError
 from jostle.kernel_images.controller_modules import refuse_in_simulator
 from jostle.scenario import Scenario
+from jostle.scenario.fields import MAX_MTU_BYTES, MIN_MTU_BYTES
 from jostle.scenario.parsing.quantities import PACKET_BYTES
 from jostle.scenario.python_controllers.source_files import is_python_controller
 from jostle.scenario.service_rate import constant_service
@@ -26,7 +28,9 @@ __all__ = [
     "KNOWN_RATE",
     "LATENESS_S",
     "SINGLE_FLOW_NAME",
+    "about_mss",
     "alternative_networks",
+    "mtu_bytes",
     "sender_in",
     "spec_from_estimate",
     "spec_from_link_file",
@@ -60,9 +64,6 @@ _LIMIT: Final = 0.02
 LATENESS_S: Final = (30e-6, 0.1e-3, 0.3e-3, 1e-3)
 """Mean random delays of packets on paths without guaranteed timing: from the timers of an idle
 machine to a busy one."""
-_LEAST_STEP: Final = {"bytes": PACKET_BYTES, "packets": 1}
-"""Least perturbation of the queue limit: a smaller one has no effect on a queue of full packets,
-and an estimate is not more accurate."""
 _MOST: Final = 10
 """Maximum random delay in multiples of the mean; one packet in 22,000 (e^-10) would exceed it."""
 
@@ -154,7 +155,7 @@ def spec_from_estimate(observed: ObservedFlow, *, only_link: bool = False) -> Ru
             f"flow {observed.flow} delivered too little for an estimate of the link — describe the "
             "network by --link"
         )
-    packet_s = PACKET_BYTES * 8 / rate.rate_bps
+    packet_s = observed.packet_bytes * 8 / rate.rate_bps
     least_s = observed.quiet_rtt_s(packet_s)
     delay_s = float(np.nanmax(observed.rtt_s)) - least_s
     # Base RTT without the transmission time of the packet on the bottleneck.
@@ -165,7 +166,7 @@ def spec_from_estimate(observed: ObservedFlow, *, only_link: bool = False) -> Ru
             f"{least_s * 1e3:.4g} ms by {max(delay_s, 0.0) * 1e3:.3g} ms at most, less than a "
             f"packet takes at {rate.rate_bps / 1e6:.4g} Mbit/s — describe the network by --link"
         )
-    waiting_bytes = delay_s * rate.rate_bps / 8 + PACKET_BYTES
+    waiting_bytes = delay_s * rate.rate_bps / 8 + observed.packet_bytes
     queue = {"kind": "drop_tail", "limit": f"{round(waiting_bytes)} B"}
     bottleneck = {"rate": f"{round(rate.rate_bps)} bit/s", "queue": queue}
     rtt = f"{rtt_s:.9f} s"
@@ -233,6 +234,18 @@ _ANY: Final[Mapping[str, Any]] = {
 """A placeholder network, whose links are replaced."""
 
 
+def mtu_bytes(observed: ObservedFlow) -> int:
+    """Return the MTU of senders whose full packets are as large as those of an observed flow."""
+    return min(max(observed.packet_bytes - LINK_HEADER_BYTES, MIN_MTU_BYTES), MAX_MTU_BYTES)
+
+
+def about_mss(observed: ObservedFlow) -> Iterator[str]:
+    """Say which MSS added flows have if it is not the usual one."""
+    if observed.packet_bytes != PACKET_BYTES:
+        mss = mtu_bytes(observed) + LINK_HEADER_BYTES - HEADER_BYTES
+        yield f"The MSS is {mss} bytes, from the measurement."
+
+
 def _alone(
     observed: ObservedFlow, network: Mapping[str, Any], others: Sequence[Mapping[str, Any]] = ()
 ) -> RunSpec:
@@ -242,7 +255,12 @@ def _alone(
         "duration": f"{max(observed.length_s, 0.001):.6f} s",
         "sampling_interval": f"{observed.interval_s:.6f} s",
         "flows": [
-            {"name": SINGLE_FLOW_NAME, "controller": "reno", "rtt": network["rtt"]},
+            {
+                "name": SINGLE_FLOW_NAME,
+                "controller": "reno",
+                "rtt": network["rtt"],
+                "mtu": f"{mtu_bytes(observed)} B",
+            },
             *others,
         ],
     }
@@ -278,6 +296,8 @@ def with_perturbed_links(spec: RunSpec, number: int, rate_error: float = KNOWN_R
         return changed
     size = (number + 1) // 2 * (1 if number % 2 else -1)
     factor = max(_SLOWEST, 1 + size * rate_error)
+    # A smaller step has no effect on a queue of full packets, and an estimate is not more accurate.
+    least = {"bytes": max(map(packet_bytes, spec["flows"])), "packets": 1}
     changed["seed"] = (spec["seed"] + number) % 2**63
     for link in changed["links"]:
         capacity = cast("dict[str, Any]", link["capacity"])
@@ -291,7 +311,7 @@ def with_perturbed_links(spec: RunSpec, number: int, rate_error: float = KNOWN_R
         limit = cast("dict[str, Any]", link["queue"]["parameters"]).get("limit")
         if isinstance(limit, dict):
             for unit, amount in limit.items():
-                step = max(_LIMIT * amount, _LEAST_STEP.get(unit, 0))
+                step = max(_LIMIT * amount, least.get(unit, 0))
                 limit[unit] = max(1, round(amount + size * step))
     return changed
 
