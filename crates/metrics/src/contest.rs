@@ -14,6 +14,12 @@ pub(crate) fn contests(spec: &RunSpec, continuations: &[Option<FlowId>]) -> Vec<
     contests_of(spec.links.len(), &paths, continuations)
 }
 
+/// Returns for each flow a name of its contest, that of its first link. `None` if it has no links.
+pub fn contest_names(spec: &RunSpec) -> Vec<Option<&str>> {
+    let contests = contests(spec, &spec.continuations());
+    contests.iter().map(|link| spec.links.get(*link).map(|link| link.name.as_str())).collect()
+}
+
 /// `no_link` is the number of links, which serves as the link number of flows without links.
 fn contests_of(
     no_link: usize,

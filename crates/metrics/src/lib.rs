@@ -30,6 +30,7 @@ mod transfer_log;
 mod transfer_stats;
 
 pub use capture_counters::CaptureCounters;
+pub use contest::contest_names;
 pub use event_sink::{
     AckEvent, Datagram, EndpointRole, EventSink, FlowState, HeaderKind, NullSink, SegmentHeader,
 };

@@ -10,7 +10,7 @@ use jostle_units::{ConnectionId, FlowId, Time};
 
 use super::frame_builder::{DatagramFramer, FrameBuilder};
 use super::pcapng_writer::Pcapng;
-use super::{begin, file_name, log_name};
+use super::{CapturedRun, begin, file_name, log_name};
 use jostle_metrics::{Datagram, EndpointRole, EventSink, SegmentHeader};
 use jostle_run_spec::{RunSpec, Transport};
 
@@ -55,9 +55,10 @@ impl CaptureSink {
             ))
         };
         let logs = spec.capture.as_ref().is_some_and(|capture| capture.qlog);
+        let run = CapturedRun::new(spec, SYSTEM)?;
         let tape = |position: FlowId, end| {
             let flow = &spec.flows[position.index()];
-            let file = begin(create(file_name(&flow.name, end))?, spec, position, end, SYSTEM)?;
+            let file = begin(create(file_name(&flow.name, end))?, &run, position, end)?;
             let logs = logs && flow.transport == Transport::Quic;
             let log = logs.then(|| create(log_name(&flow.name, end))).transpose()?;
             Ok::<_, io::Error>(EndpointFiles { file, packets: 0, log })

@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
 
-use super::{PROGRAM, begin};
+use super::{CapturedRun, PROGRAM, begin};
 use crate::pcapng_writer::{Interface, Pcapng, Section};
 use jostle_metrics::EndpointRole;
 use jostle_run_spec::RunSpec;
@@ -87,7 +87,7 @@ pub fn from_ring(
     blocks: impl Read,
     out: impl Write,
 ) -> io::Result<u64> {
-    let mut file = begin(out, spec, ring.flow, ring.end, ring.system)?;
+    let mut file = begin(out, &CapturedRun::new(spec, ring.system)?, ring.flow, ring.end)?;
     if !ring.secrets.is_empty() {
         file.secrets(ring.secrets)?;
     }

@@ -33,6 +33,11 @@ impl RandomStreamName {
         }))
     }
 
+    /// Returns the hash of the name.
+    pub fn hash(self) -> u64 {
+        self.0
+    }
+
     /// Appends the digits of `number` to the name.
     #[must_use]
     pub fn and_number(self, number: u32) -> Self {

@@ -89,6 +89,7 @@ fn packets_of_the_run_are_kept_in_order() {
     assert_eq!(words(last), [0, 999_999_999, 4, 1514]);
     let comment = "scenario: a test\nflow: one\ncontroller: reno\nend: receiver\nseed: 3\n";
     assert!(place(comment.as_bytes()).is_some());
+    assert!(place(b"\nrun: ").is_some());
     assert!(place(b"one.receiver").is_some());
 }
 
