@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
 import struct
 from pathlib import Path
 
@@ -112,6 +113,82 @@ def test_all_captures_of_a_run_are_one_measurement(record):
         assert one["initial_window_packets"] == 10
     assert of_flow(results, "long")[0]["marked_share"] > 0
     assert of_flow(results, "bbr")[0]["marked_share"] is None
+
+
+def both_directions() -> RunRecord:
+    """Two flows of data in one direction, and another one in the opposite direction."""
+    link = {"rate": "5 Mbit/s", "queue": {"kind": "drop_tail", "limit": "30 kB"}}
+    directions = {"down": "down", "up": "up", "other": "down"}
+    flows = [
+        {"name": name, "controller": "cubic", "rtt": "40 ms", "direction": direction}
+        for name, direction in directions.items()
+    ]
+    document = {
+        "duration": "5 s", "capture": True, "downlink": link,
+        "uplink": {**link, "rate": "1 Mbit/s"}, "flows": flows,
+    }  # fmt: skip
+    return SimBackend().run(jostle.Scenario.from_dict(document).plan().runs[0].spec)
+
+
+def test_a_flow_in_the_opposite_direction_has_no_part_in_shares():
+    truth = both_directions()
+    results = jostle.analyze(next(iter(truth.captures.values())).parent)
+    shares = {name: of_flow(results, name)[1]["share"] for name in ("down", "up", "other")}
+    assert shares["up"] == 1
+    for name, share in shares.items():
+        assert share == pytest.approx(of_run(truth, name)["share"], abs=0.001)
+    assert of_flow(results, "up")[1]["lead_bps"] > 0
+
+
+Transfer = tuple[str, str, int]
+"""Addresses of sender and receiver, and number of packets of data."""
+
+
+def write_transfers(path: Path, *transfers: Transfer) -> Path:
+    """Write a capture of complete TCP connections, one packet of each in turn."""
+    fin, syn, push, ack = 1, 2, 8, 16
+    packets = []
+    for port, (sender, receiver, count) in enumerate(transfers, 40_000):
+        there = (socket.inet_aton(sender) + socket.inet_aton(receiver), (port, 5201))
+        back = (socket.inet_aton(receiver) + socket.inet_aton(sender), (5201, port))
+        last, start_s = 1 + 1000 * count, (port - 40_000) / 1000
+        packets += [(start_s, there, 0, 0, syn, 0), (start_s + 0.02, back, 0, 1, syn | ack, 0)]
+        for at in range(count):
+            data = 1 + 1000 * at
+            packets.append((start_s + 0.021 + at / 100, there, data, 1, push | ack, 1000))
+            packets.append((start_s + 0.041 + at / 100, back, 1, data + 1000, ack, 0))
+        packets.append((10.0, there, last, 1, fin | ack, 0))
+        packets.append((10.02, back, 1, last + 1, fin | ack, 0))
+    content = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 101)
+    for time_s, (addresses, ports), sequence, acknowledgment, flags, size in sorted(packets):
+        ip = struct.pack(">BBHHHBBH", 0x45, 0, 40 + size, 0, 0, 64, 6, 0) + addresses
+        tcp = struct.pack(">HHIIBBHHH", *ports, sequence, acknowledgment, 80, flags, 9999, 0, 0)
+        time = (int(time_s), round(time_s % 1 * 1e6))
+        content += struct.pack("<IIII", *time, 40, 40 + size) + ip + tcp
+    path.write_bytes(content)
+    return path
+
+
+def shares(results: jostle.ResultSet) -> list[float]:
+    return [of_flow(results, name)[1]["share"] for name in results.flow_names(0)]
+
+
+def test_a_capture_of_one_host_shows_directions(tmp_path):
+    transfers = ("10.0.0.1", "10.0.0.2", 50), ("10.0.0.3", "10.0.0.1", 50)
+    results = jostle.analyze(write_transfers(tmp_path / "host.pcap", *transfers))
+    assert shares(results) == [1, 1]
+    assert results.said == ()
+    transfers = ("10.0.0.1", "10.0.0.2", 50), ("10.0.0.1", "10.0.0.3", 50)
+    results = jostle.analyze(write_transfers(tmp_path / "host.pcap", *transfers))
+    assert shares(results) == [0.5, 0.5]
+
+
+def test_captures_that_do_not_show_directions_say_so(tmp_path):
+    transfers = ("10.0.0.1", "10.0.0.2", 50), ("10.0.0.3", "10.0.0.4", 50)
+    results = jostle.analyze(write_transfers(tmp_path / "router.pcap", *transfers))
+    assert shares(results) == [0.5, 0.5]
+    (note,) = results.said
+    assert note.startswith("shares are of all flows")
 
 
 def test_the_series_is_that_of_the_run(record):
@@ -523,6 +600,23 @@ def test_what_ss_printed_is_measured(time_is_after, tmp_path):
     assert seen["cwnd_mean_bytes"] == pytest.approx(20 * 1_448)
     flight = results.series("192.0.2.1:40962 > 192.0.2.2:5201", "in_flight")["seed_0"]
     assert flight.to_list() == [6 * 1_448] * 5
+
+
+def test_logs_of_one_host_show_directions(tmp_path):
+    path = tmp_path / "ss.log"
+    received = "ESTAB 0 0 192.0.2.1:22 192.0.2.3:50000\n\t cubic rtt:1/1 mss:1448 cwnd:10"
+    blocks = ss().split("ESTAB 0      0          192.0.2.1:22       192.0.2.3:50000\n")
+    for at in range(1, len(blocks)):
+        blocks[at] = f"{received} rcvmss:1448 bytes_received:{10**6 * at}\n" + blocks[at]
+    path.write_text("".join(blocks))
+    assert shares(jostle.analyze(path)) == [1, 1]
+    document = iperf3()
+    document["start"]["connected"].append({"socket": 6})
+    for interval in document["intervals"]:
+        interval["streams"].append({**interval["streams"][0], "socket": 6, "sender": False})
+    path = tmp_path / "bidir.json"
+    path.write_text(json.dumps(document))
+    assert shares(jostle.analyze(path)) == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,19 @@
 //! Flows that compete for links.
 
-use jostle_run_spec::RunSpec;
+use jostle_run_spec::{FlowSpec, RunSpec};
 use jostle_units::{FlowId, LinkId};
 
 /// Returns for each flow the number of its contest: flows whose data cross a common link, directly
 /// or through other flows, are in the same one. So an upload does not compete with a download,
-/// whose ACKs alone use its links. Flows without links, as in captures, are in one contest, and all
-/// legs of a split flow are in the same. A tunnel and the flows inside are in one contest, too.
+/// whose ACKs alone use its links. All legs of a split flow are in the same. A tunnel and the flows
+/// inside are in one contest, too. Measured flows have no links: they are in one contest if the
+/// same hosts are named as their ends.
 pub(crate) fn contests(spec: &RunSpec, continuations: &[Option<FlowId>]) -> Vec<usize> {
+    if spec.links.is_empty() {
+        let hosts = |flow: &FlowSpec| (flow.sender_host.clone(), flow.receiver_host.clone());
+        let all: Vec<_> = spec.flows.iter().map(hosts).collect();
+        return all.iter().filter_map(|own| all.iter().position(|other| other == own)).collect();
+    }
     let paths: Vec<Vec<LinkId>> =
         spec.flows.iter().map(|flow| spec.links_with_tunnels(flow.paths())).collect();
     let paths: Vec<&[LinkId]> = paths.iter().map(Vec::as_slice).collect();

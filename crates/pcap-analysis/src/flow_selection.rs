@@ -1,5 +1,6 @@
 //! Selects the flows that are measured together, and aligns the clocks of their files.
 
+use std::net::IpAddr;
 use std::path::Path;
 
 use jostle_run_spec::{
@@ -49,6 +50,8 @@ pub(crate) struct Flow {
     pub understands_marks: bool,
     /// Whether the capture includes its SYN and FIN.
     pub is_whole: bool,
+    /// Names of its ends, as far as they show which flows have the same direction.
+    pub hosts: [Option<String>; 2],
     /// Location in the capture near its sender, if there is one.
     pub sender: Option<FlowLocation>,
     /// Location in the capture near its receiver, if there is one.
@@ -173,6 +176,7 @@ impl FlowSelection {
         plan.flows.truncate(options.flows);
         plan.flows.sort_by_key(|flow| flow.start_ns);
         plan.name_apart();
+        plan.find_directions(&all);
         for (number, flow) in (0..).zip(&mut plan.flows) {
             flow.given.flow = FlowId(number);
         }
@@ -264,6 +268,7 @@ impl FlowSelection {
             stop_ns: at(connection.last_ns()).max(start_ns + 1),
             understands_marks: direction.understands_marks,
             is_whole: connection.opened.is_some() && connection.closed[place.direction],
+            hosts: [None, None],
             sender: near.then_some(place),
             receiver: (!near).then_some(place),
         }
@@ -319,6 +324,38 @@ impl FlowSelection {
             if count > 0 {
                 self.flows[at].name = format!("{name} #{}", count + 1);
             }
+        }
+    }
+
+    /// Finds out which flows have the same direction: from the comments of captures by jostle, or by
+    /// the address of the host that all flows have in common.
+    fn find_directions(&mut self, all: &[&ConnectionScan]) {
+        let places: Vec<FlowLocation> =
+            self.flows.iter().filter_map(|flow| flow.sender.or(flow.receiver)).collect();
+        let contest = |place: &FlowLocation| all[place.file].about.says("competes on");
+        if let Some(links) = places.iter().map(contest).collect::<Option<Vec<_>>>() {
+            for (flow, link) in self.flows.iter_mut().zip(links) {
+                flow.hosts = [Some(format!("before {link}")), None];
+            }
+            return;
+        }
+        let ends = |place: &FlowLocation| {
+            let ends = all[place.file].connections[place.connection].ends;
+            [place.direction, 1 - place.direction].map(|direction| ends.source(direction).address)
+        };
+        let ends: Vec<_> = places.iter().map(ends).collect();
+        let is_common = |address: &IpAddr| {
+            ends.iter().all(|[from, to]| from != to && (from == address || to == address))
+        };
+        if let Some(host) = ends.first().and_then(|ends| ends.iter().copied().find(is_common)) {
+            for (flow, ends) in self.flows.iter_mut().zip(&ends) {
+                flow.hosts = ends.map(|address| (address == host).then(|| host.to_string()));
+            }
+        } else if self.flows.iter().filter(|flow| flow.transport != Transport::Udp).count() > 1 {
+            self.notes.push(
+                "shares are of all flows: the capture does not show which have the same direction"
+                    .to_owned(),
+            );
         }
     }
 
@@ -458,8 +495,8 @@ fn flow_spec(flow: &Flow) -> FlowSpec {
         memory: None,
         dscp: None,
         peer: 0,
-        sender_host: None,
-        receiver_host: None,
+        sender_host: flow.hosts[0].clone(),
+        receiver_host: flow.hosts[1].clone(),
         path: Vec::new(),
         reverse_path: Vec::new(),
         routes: Vec::new(),

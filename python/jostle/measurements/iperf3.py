@@ -44,9 +44,12 @@ def of_iperf3(document: Mapping[str, Any]) -> Log:
     by_socket = [{stream["socket"]: stream for stream in one["streams"]} for one in intervals]
     flows, specs = [], []
     for number, socket in enumerate(sockets):
-        flows.append(_iperf3_flow([streams[socket] for streams in by_socket], mss))
+        own = [streams[socket] for streams in by_socket]
+        flows.append(_iperf3_flow(own, mss))
         name = "iperf3" if len(sockets) == 1 else f"iperf3-{number + 1}"
         specs.append(flow_spec(name, "tcp", {"kind": "bulk"}, mss))
+        # With --bidir, streams in opposite directions do not compete.
+        specs[-1]["sender_host" if own[0].get("sender", True) else "receiver_host"] = "host"
     controller = document.get("end", {}).get("sender_tcp_congestion")
     for one in specs:
         one["controller"]["name"] = str(controller or "unknown")

@@ -146,6 +146,8 @@ def _flows(
         described = flow_spec(" > ".join(ends)[:255], "tcp", {"kind": "bulk"}, mss)
         controller = _CONTROLLER.match(lines[known[0]] or "") if sends else None
         described["controller"]["name"] = controller[1] if controller else "unknown"
+        # ss ran on one host: flows that it sends do not compete with flows that it receives.
+        described["sender_host" if sends else "receiver_host"] = "host"
         told = flow_samples(_counters(counted, mss), states, len(times))
         described["start_ns"] = told["start_ns"] = times[max(known[0] - 1, 0)]
         found.append((described, told))
