@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import socket
 import struct
 from pathlib import Path
@@ -189,6 +190,31 @@ def test_captures_that_do_not_show_directions_say_so(tmp_path):
     assert shares(results) == [0.5, 0.5]
     (note,) = results.said
     assert note.startswith("shares are of all flows")
+
+
+def test_captures_of_a_run_are_known_by_their_comments(record, tmp_path):
+    for folder, end in (("a", "sender"), ("b", "receiver")):
+        (tmp_path / folder).mkdir()
+        shutil.copy(record.captures[f"bbr.{end}"], tmp_path / folder)
+    results = jostle.analyze([tmp_path / "a", tmp_path / "b"])
+    assert len(results.results) == 1
+    assert of_flow(results, "bbr")[0]["path_loss"] > 0.01
+    other = SimBackend().run(
+        load_text(SCENARIO).set({"flows.bbr.rtt": "40 ms"}).plan().runs[0].spec
+    )
+    shutil.copy(other.captures["long.sender"], tmp_path / "a")
+    assert len(jostle.analyze([tmp_path / "a", tmp_path / "b"]).results) == 2
+
+
+def test_a_copy_of_a_capture_is_no_other_flow(record, tmp_path):
+    shutil.copy(record.captures["bbr.sender"], tmp_path / "bbr.sender.pcapng")
+    shutil.copy(record.captures["bbr.sender"], tmp_path / "copy.pcapng")
+    results = jostle.analyze(tmp_path)
+    assert [
+        one.run.summary["flows"][0]["phases"]["overall"]["share"] for one in results.results
+    ] == [1, 1]
+    (note,) = results.said
+    assert "the same connections, at the same end" in note
 
 
 def test_the_series_is_that_of_the_run(record):

@@ -72,9 +72,13 @@ pub(crate) fn plans(surveys: &[ConnectionScan], options: &AnalysisOptions) -> Ve
     for (at, survey) in surveys.iter().enumerate() {
         let known = groups
             .iter_mut()
-            .find(|group| group.iter().any(|other| belong_together(&surveys[*other], survey)));
+            .map(|group| (group.iter().map(|other| &surveys[*other]).collect::<Vec<_>>(), group))
+            .find(|(those, _)| {
+                those.iter().any(|other| belong_together(other, survey))
+                    && !those.iter().any(|other| are_of_one_end(other, survey))
+            });
         match known {
-            Some(group) => group.push(at),
+            Some((_, group)) => group.push(at),
             None => groups.push(vec![at]),
         }
     }
@@ -96,7 +100,8 @@ fn duplicate_capture_note<'a>(
 ) -> Option<String> {
     let pairs = before.flat_map(|one| files.iter().map(|other| (&surveys[*one], &surveys[*other])));
     let mut twice = pairs.filter(|(one, other)| {
-        !one.about.has_own_clock && !other.about.has_own_clock && shared(one, other).any(|_| true)
+        let are_foreign = !one.about.has_own_clock && !other.about.has_own_clock;
+        are_of_one_end(one, other) || are_foreign && shared(one, other).any(|_| true)
     });
     let (one, other) = twice.next()?;
     Some(format!(
@@ -112,15 +117,27 @@ fn belong_together(one: &ConnectionScan, other: &ConnectionScan) -> bool {
     match (one.about.has_own_clock, other.about.has_own_clock) {
         (true, true) => {
             let same = |key| one.about.says(key) == other.about.says(key);
-            one.path.parent() == other.path.parent()
-                && same("scenario")
-                && same("network")
-                && same("seed")
+            // Captures of `jostle exec` and older ones name no run: the folder decides.
+            let is_one_run = one.about.says("run").is_some()
+                || one.path.parent() == other.path.parent()
+                    && ["scenario", "network", "seed"].into_iter().all(same);
+            same("run") && is_one_run
         }
         (false, false) => shared(one, other)
             .any(|(a, b)| is_near_source(a, 0) != is_near_source(b, 0) && a.opened == b.opened),
         _ => false,
     }
+}
+
+/// Returns whether two files are captures of the same end of the same flow in one jostle run, or of
+/// the same host.
+fn are_of_one_end(one: &ConnectionScan, other: &ConnectionScan) -> bool {
+    let same = |key| one.about.says(key) == other.about.says(key);
+    one.about.has_own_clock
+        && belong_together(one, other)
+        && same("flow")
+        && same("end")
+        && same("host")
 }
 
 /// Returns the connections that both files contain.
