@@ -217,6 +217,14 @@ def test_a_copy_of_a_capture_is_no_other_flow(record, tmp_path):
     assert "the same connections, at the same end" in note
 
 
+def test_a_measurement_without_a_flow_is_no_proof_that_it_was_absent(record, tmp_path):
+    every = next(iter(record.captures.values())).parent
+    shutil.copy(record.captures["bbr.sender"], tmp_path / "copy.pcapng")
+    results = jostle.analyze([every, tmp_path / "copy.pcapng"])
+    assert [len(results.flow_names(at)) for at in range(2)] == [2, 1]
+    assert "harm" not in json.dumps(results.to_dict())
+
+
 def test_the_series_is_that_of_the_run(record):
     results = jostle.analyze(record.captures["long.sender"], interval="1 s")
     seen = results.series("long", "sending_rate")

@@ -137,8 +137,11 @@ class Harms:
         return found
 
     def alone(self, index: int) -> int | None:
-        """Return the condition with a subset of this condition's flows; None if there is none."""
-        if not self._differ:
+        """Return the condition with a subset of this condition's flows; None if there is none.
+
+        A measurement never is: flows that it lacks may have been there all the same.
+        """
+        if self._results.measured or not self._differ:
             return None
         condition = self._results.conditions[index]
         flows = set(self._results.flow_names(index))
