@@ -225,6 +225,14 @@ def test_a_measurement_without_a_flow_is_no_proof_that_it_was_absent(record, tmp
     assert "harm" not in json.dumps(results.to_dict())
 
 
+def test_the_answer_is_about_the_flow_with_the_most_data(tmp_path, capsys):
+    # The first one is a control connection, such as that of iperf3.
+    transfers = ("10.0.0.2", "10.0.0.1", 2), ("10.0.0.1", "10.0.0.2", 50)
+    file = write_transfers(tmp_path / "iperf3.pcap", *transfers)
+    assert status(["analyze", str(file)]) == 0
+    assert capsys.readouterr().out.startswith("10.0.0.1:40001 > 10.0.0.2:5201")
+
+
 def test_the_series_is_that_of_the_run(record):
     results = jostle.analyze(record.captures["long.sender"], interval="1 s")
     seen = results.series("long", "sending_rate")

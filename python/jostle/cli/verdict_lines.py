@@ -85,9 +85,10 @@ def _traffic_verdicts(results: ResultSet, phase: str) -> list[str]:
     kinds = [kind for kind in kinds_of(results) if kind not in ("tunnels", "relays")]
     by_kind = {kind: _with_value(main_samples(results, kind, phase)) for kind in kinds}
     applications = [found for kind, found in by_kind.items() if kind in APPLICATIONS and found]
+    rates = _rates_of_measured_flows(results, phase)
     if applications:
         shown = applications[:_APPLICATIONS]
-        return [_flow_verdict(results, _differing_most(_by_flow(each))) for each in shown]
+        return [_flow_verdict(results, _differing_most(_by_flow(each), rates)) for each in shown]
     shares = [one for one in _present(results, "share", phase) if kind_of(results, one) == "bulk"]
     totals: dict[int, float] = defaultdict(float)
     for one in shares:
@@ -105,7 +106,19 @@ def _traffic_verdicts(results: ResultSet, phase: str) -> list[str]:
         if len({name for _, name in names}) == 1 and len({at for at, _ in names}) == len(flows):
             # Each capture has one flow, and the names differ.
             return [_flow_verdict(results, [one for (one,) in flows])]
-    return [_flow_verdict(results, _differing_most(flows))] if flows else []
+    return [_flow_verdict(results, _differing_most(flows, rates))] if flows else []
+
+
+def _rates_of_measured_flows(results: ResultSet, phase: str) -> Mapping[str, float]:
+    """Return the throughput of each flow of captures and logs; nothing for runs.
+
+    The first flow of a scenario is the author's choice. That of a capture may be a control
+    connection, such as the one of iperf3, with hardly any data.
+    """
+    if not results.measured:
+        return {}
+    flows = _by_flow(_present(results, "throughput", phase))
+    return {flow[0].place["flow"]: _largest(flow) for flow in flows}
 
 
 def _present(results: ResultSet, name: str, phase: str) -> list[MeasureSample]:
@@ -125,9 +138,19 @@ def _by_flow(found: Sequence[MeasureSample]) -> list[list[MeasureSample]]:
     return list(by_flow.values())
 
 
-def _differing_most(flows: Sequence[list[MeasureSample]]) -> list[MeasureSample]:
-    """Return the flow that differs most between conditions, in relation to its largest value."""
-    return max(flows, key=lambda flow: _difference(flow) / (_largest(flow) or 1.0))
+def _differing_most(
+    flows: Sequence[list[MeasureSample]], rates: Mapping[str, float]
+) -> list[MeasureSample]:
+    """Return the flow that differs most between conditions, in relation to its largest value.
+
+    Of flows that differ as much, it is the one with the highest of `rates`, or else the first.
+    """
+    return max(
+        flows,
+        key=lambda flow: (
+            _difference(flow) / (_largest(flow) or 1.0), rates.get(flow[0].place["flow"], 0.0)
+        ),
+    )  # fmt: skip
 
 
 def _value(sample: MeasureSample) -> float:
