@@ -644,6 +644,17 @@ def test_what_ss_printed_is_measured(time_is_after, tmp_path):
     assert flight.to_list() == [6 * 1_448] * 5
 
 
+@pytest.mark.parametrize("cut", ["bytes_acked:202", "data_segs_out:1500"])
+def test_a_log_of_ss_is_measured_up_to_where_it_was_cut_off(cut, tmp_path):
+    path = tmp_path / "ss.log"
+    text = ss()
+    path.write_text(text[: text.rindex(cut) + len(cut)])
+    results = jostle.analyze(path)
+    assert results.said == ("ss.log: it ends in the middle of a line (measured up to there)",)
+    (name,) = results.flow_names(0)
+    assert of_flow(results, name)[1]["sent_packets"] == 400
+
+
 def test_logs_of_one_host_show_directions(tmp_path):
     path = tmp_path / "ss.log"
     received = "ESTAB 0 0 192.0.2.1:22 192.0.2.3:50000\n\t cubic rtt:1/1 mss:1448 cwnd:10"

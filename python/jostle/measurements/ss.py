@@ -47,6 +47,7 @@ _DIRECTIONS: Final = (
 )  # fmt: skip
 _LEAST_PART: Final = 0.1
 """Share of the other direction below which a direction is not a flow, such as requests."""
+_CUT: Final = "it ends in the middle of a line (measured up to there)"
 _OF_RECEIVERS: Final = "the window and the retransmissions of a flow that is received are unknown"
 _UNKNOWN_OF_RECEIVERS: Final[tuple[Unknown, ...]] = ("cwnd", "retransmissions")
 
@@ -70,7 +71,9 @@ def of_ss(text: str) -> Log:
     ValueError
         When there is nothing to measure.
     """
-    samples = _samples(text)
+    # Without its end, the last line may end in the middle of a number.
+    whole = text[: text.rfind("\n") + 1]
+    samples = _samples(whole)
     if len(samples) < 2:
         raise ValueError("fewer than two times: `date +%s.%N` before each `ss -tin` prints them")
     connections = list(dict.fromkeys(one for _, said in samples for one in said))
@@ -83,7 +86,7 @@ def of_ss(text: str) -> Log:
         raise ValueError("no connection sends or receives anything in it")
     flows, told = zip(*found, strict=True)
     received = [one["name"] for one in flows if one["controller"]["name"] == "unknown"]
-    notes = (_OF_RECEIVERS,) if received else ()
+    notes = ((_OF_RECEIVERS,) if received else ()) + ((_CUT,) if whole != text else ())
     unknown: dict[str, tuple[Unknown, ...]] = dict.fromkeys(received, _UNKNOWN_OF_RECEIVERS)
     return Log(spec(times, list(flows)), times, list(told), notes, unknown)
 
