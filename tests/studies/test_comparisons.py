@@ -359,6 +359,8 @@ def test_values_of_the_same_runs_are_compared_run_by_run() -> None:
     # 12 − 5 r is not significant if it is within 4.3 standard errors of (2 + r) / √3.
     assert paired.high == pytest.approx((12 + 4.302653 * 2 / 3**0.5) / (5 - 4.302653 / 3**0.5))
     assert paired.high > apart.high
+    assert not compared(runs_with(up, down, paired=True), right=LOAD, factor=1.5).certain
+    assert compared(runs_with(up, down, paired=True), right=LOAD, factor=0.9).verdict == "holds"
     margin = compared(runs_with(up, down, paired=True), right=LOAD, margin=1).ours
     ends = scipy.stats.ttest_rel(up, down).confidence_interval(0.95)
     assert (margin.low, margin.high) == pytest.approx((ends.low, ends.high))

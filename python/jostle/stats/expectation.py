@@ -179,7 +179,7 @@ def expect_between(
         return unknown
     holds, certain = accepts(ours.value), False
     if ours.low is not None and ours.high is not None:
-        certain = accepts(ours.low) is accepts(ours.high) is holds
+        certain = accepts(ours.low) == accepts(ours.high) == holds
         # An interval that contains the range leaves a miss open, although its ends are outside.
         certain &= holds or not ours.low < target < ours.high
     return Expectation(words, target, ours, holds, certain, under, over)

@@ -54,6 +54,7 @@ def ratio(
     >>> ratio([5.0, 6.0, 7.0], [1.0, 2.0, 3.0]).value
     3.0
     """
+    first, second = list(map(float, first)), list(map(float, second))
     n, other_n = len(first), len(second)
     fewest = min(n, other_n)
     if fewest == 0:
