@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,6 @@ from jostle.errors import InputError
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from jostle.figures.time_sequence_data import SequencesData
     from jostle.results import ResultSet
 
@@ -113,9 +112,7 @@ def analyze(
         )
 
     answer = run_verdict(results, ())
-
-    def frame() -> pl.DataFrame:
-        return frame_of([results], shown, (), files)
+    frame = partial(frame_of, [results], shown, (), files)
 
     def document() -> dict[str, Any]:
         return add_verdict(results.to_dict(), answer)

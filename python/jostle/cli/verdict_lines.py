@@ -85,7 +85,10 @@ def _traffic_verdicts(results: ResultSet, phase: str) -> list[str]:
     kinds = [kind for kind in kinds_of(results) if kind not in ("tunnels", "relays")]
     by_kind = {kind: _with_value(main_samples(results, kind, phase)) for kind in kinds}
     applications = [found for kind, found in by_kind.items() if kind in APPLICATIONS and found]
-    rates = _rates_of_measured_flows(results, phase)
+    rates = {}
+    if results.measured:
+        # The first flow may be a control connection with hardly any data, as of iperf3.
+        rates = {one.place["flow"]: _value(one) for one in _present(results, "throughput", phase)}
     if applications:
         shown = applications[:_APPLICATIONS]
         return [_flow_verdict(results, _differing_most(_by_flow(each), rates)) for each in shown]
@@ -109,18 +112,6 @@ def _traffic_verdicts(results: ResultSet, phase: str) -> list[str]:
     return [_flow_verdict(results, _differing_most(flows, rates))] if flows else []
 
 
-def _rates_of_measured_flows(results: ResultSet, phase: str) -> Mapping[str, float]:
-    """Return the throughput of each flow of captures and logs; nothing for runs.
-
-    The first flow of a scenario is the author's choice. That of a capture may be a control
-    connection, such as the one of iperf3, with hardly any data.
-    """
-    if not results.measured:
-        return {}
-    flows = _by_flow(_present(results, "throughput", phase))
-    return {flow[0].place["flow"]: _largest(flow) for flow in flows}
-
-
 def _present(results: ResultSet, name: str, phase: str) -> list[MeasureSample]:
     from jostle.results.measure_samples import samples
 
@@ -141,16 +132,10 @@ def _by_flow(found: Sequence[MeasureSample]) -> list[list[MeasureSample]]:
 def _differing_most(
     flows: Sequence[list[MeasureSample]], rates: Mapping[str, float]
 ) -> list[MeasureSample]:
-    """Return the flow that differs most between conditions, in relation to its largest value.
-
-    Of flows that differ as much, it is the one with the highest of `rates`, or else the first.
-    """
-    return max(
-        flows,
-        key=lambda flow: (
-            _difference(flow) / (_largest(flow) or 1.0), rates.get(flow[0].place["flow"], 0.0)
-        ),
-    )  # fmt: skip
+    """Return the flow that differs most between conditions, in relation to its largest value."""
+    # Of flows that differ equally, the one with the highest rate, or else the first.
+    flows = sorted(flows, key=lambda flow: -rates.get(flow[0].place["flow"], 0.0))
+    return max(flows, key=lambda flow: _difference(flow) / (_largest(flow) or 1.0))
 
 
 def _value(sample: MeasureSample) -> float:
