@@ -12,7 +12,7 @@ from jostle.backends.kernel import capabilities
 from jostle.backends.kernel.engine_samples_datagrams import datagram_samples
 from jostle.backends.kernel.guest.sample_format import ARRIVAL, DEPARTURE
 
-from backends_kernel.kernel_specs import spec_of
+from backends_kernel.kernel_specs import record_of_logs, spec_of
 
 CALL = """
 duration = "4 s"
@@ -138,3 +138,22 @@ def test_duplicates_count_on_the_wire_only(tmp_path):
     assert seen["delivered_bytes"].tolist() == [100, 200]
     frame_bytes = seen["sent_bytes"][0] / seen["sent_packets"][0]
     assert seen["received_bytes"].tolist() == [2 * frame_bytes, 4 * frame_bytes]
+
+
+def test_lost_datagrams_count_in_the_phase_in_which_they_were_sent():
+    second = 10**9
+    spec = spec_of(CALL)
+    spec["phases"] += [
+        {"name": str(number), "from_ns": number * second, "to_ns": (number + 1) * second}
+        for number in range(4)
+    ]
+    # 50 datagrams a second. The path fails from 1.5 s on.
+    arrivals = [(number * second // 50 + 20_000_000, number, 20_000_000) for number in range(75)]
+
+    def losses(arrivals):
+        logs = [{}, {"datagrams_ns": arrivals}]
+        phases = json.loads(record_of_logs(spec, logs).summary)["flows"][1]["phases"]
+        return [phases[str(number)]["lost_share"] for number in range(4)]
+
+    assert losses(arrivals) == [0, 0.5, 1, 1]
+    assert losses([]) == [1, 1, 1, 1]

@@ -9,6 +9,7 @@ use crate::histogram::Histogram;
 use crate::interval_stats::{bits_per_s, ratio};
 use crate::ping_meter::{PingMeter, Pings};
 use crate::tables::{FlowTable, seconds, seconds_or_nan};
+use jostle_run_spec::CbrSpec;
 use jostle_traffic::PageLoads;
 use jostle_traffic::VideoMeter;
 
@@ -241,7 +242,7 @@ pub(crate) struct FlowMeter {
     /// Page statistics, if the flow is a browser.
     pub pages: Option<Box<PageLoads>>,
     /// Datagram statistics, if the flow sends one-way datagrams.
-    datagrams: Option<Box<DatagramMeter>>,
+    pub datagrams: Option<Box<DatagramMeter>>,
     /// Deadline of a response.
     deadline: Span,
     /// The flow has no controller, or each of its connections has its own.
@@ -291,9 +292,12 @@ impl FlowMeter {
         Self { pings: Some(Box::default()), ungoverned: true, ..self }
     }
 
-    /// Sets the flow to send one-way datagrams.
-    pub(crate) fn with_datagrams(self) -> Self {
-        Self { datagrams: Some(Box::default()), ungoverned: true, ..self }
+    /// Sets the flow to send one-way datagrams of `source`.
+    pub(crate) fn with_datagrams(self, source: CbrSpec, start: Time) -> Self {
+        let propagation = Span::from_ns(self.propagation_ns);
+        let mut datagrams = DatagramMeter::new(source, self.ends, propagation);
+        datagrams.start(start);
+        Self { datagrams: Some(Box::new(datagrams)), ungoverned: true, ..self }
     }
 
     /// Sets the flow to have many connections.
@@ -442,13 +446,6 @@ impl FlowMeter {
         }
     }
 
-    /// Records the datagram `number`, counted from 0, that arrived `delay` after it was sent.
-    pub(crate) fn arrived(&mut self, number: u32, delay: Span) {
-        if let Some(datagrams) = &mut self.datagrams {
-            datagrams.arrived(number, delay);
-        }
-    }
-
     /// Returns the ping statistics, if the flow sends pings.
     pub(crate) fn pings(&self) -> Option<Pings> {
         self.pings.as_ref().map(|pings| pings.finish(self.total.sent_packets))
@@ -521,8 +518,18 @@ impl FlowMeter {
         let mut totals = std::mem::take(&mut self.segment);
         totals.counters = self.total.since(&self.segment_start);
         self.segment_start = self.total;
-        totals.datagrams = self.datagrams.as_mut().map(|meter| meter.close_segment());
+        if let Some(datagrams) = &mut self.datagrams {
+            datagrams.close_segment(now);
+        }
         self.segments.push(totals);
+    }
+
+    /// Ends the run, after the last segment.
+    pub(crate) fn finish(&mut self, end: Time) {
+        let counted = self.datagrams.take().map(|datagrams| datagrams.finish(end));
+        for (segment, counters) in self.segments.iter_mut().zip(counted.into_iter().flatten()) {
+            segment.datagrams = Some(counters);
+        }
     }
 
     /// Returns all completed segments.

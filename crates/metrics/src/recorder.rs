@@ -55,10 +55,10 @@ impl Recorder {
         let flow_meter = |flow: &FlowIdentity| {
             let meter =
                 FlowMeter::new(flow.stop, timeline.segments()).with_propagation(flow.propagation);
-            let meter = match flow.datagrams {
+            let meter = match &flow.datagrams {
                 None => meter,
                 Some(Datagrams::Pings) => meter.with_pings(),
-                Some(Datagrams::OneWay(_)) => meter.with_datagrams(),
+                Some(Datagrams::OneWay(source)) => meter.with_datagrams(source.clone(), flow.start),
             };
             let meter = if flow.is_many { meter.of_many() } else { meter };
             let deadline_ns = flow.frames.as_ref().and_then(SourceSpec::deadline_ns);
@@ -111,11 +111,13 @@ impl Recorder {
     }
 
     /// Creates a recorder for a capture. Flows whose sender was not `seen` have no RTT of ACKs. No
-    /// flow has queueing delays.
+    /// flow has queueing delays, or losses of datagrams.
     pub fn of_capture(spec: &RunSpec, seen: &[bool]) -> Self {
         let mut recorder = Self::new(spec);
         for (meter, seen) in recorder.run.flows.iter_mut().zip(seen) {
             meter.forget_waits();
+            // A capture does not show the numbers of datagrams.
+            meter.datagrams = None;
             if !seen {
                 meter.forget_details();
             }
@@ -165,6 +167,7 @@ impl Recorder {
             self.close_segments(self.run.timeline.segment_end(self.closed));
         }
         let end = self.run.timeline.end();
+        self.run.flows.iter_mut().for_each(|flow| flow.finish(end));
         if self.run.fair_bins.is_due(end) {
             let flows = &self.run.flows;
             self.run.fair_bins.advance(end, |at| flows[at].received_bytes());
@@ -205,6 +208,9 @@ impl EventSink for Recorder {
 
     fn opened(&mut self, now: Time, flow: FlowId) {
         self.run.flow_identities[flow.index()].start = now;
+        if let Some(datagrams) = &mut self.run.flows[flow.index()].datagrams {
+            datagrams.start(now);
+        }
     }
 
     fn connection_opened(&mut self, _now: Time, _connection: ConnectionId, flow: FlowId) {
@@ -273,7 +279,9 @@ impl EventSink for Recorder {
         number: u32,
         delay: Span,
     ) {
-        self.run.flows[connection.index()].arrived(number, delay);
+        if let Some(datagrams) = &mut self.run.flows[connection.index()].datagrams {
+            datagrams.arrived(number, delay);
+        }
     }
 
     fn ping_reply(&mut self, _now: Time, connection: ConnectionId, rtt: Span) {

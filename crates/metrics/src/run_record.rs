@@ -6,7 +6,7 @@ use jostle_link::Service;
 use jostle_units::{FlowId, LinkId, Span, Time, mss_of};
 
 use crate::contest::contests;
-use crate::datagram_meter::voice_quality;
+use crate::datagram_meter::{DatagramCounters, VoiceQuality, voice_quality};
 use crate::fair_bins::FairBinMeter;
 use crate::flow_groups::Group;
 use crate::flow_meter::{FlowMeter, FlowTotals};
@@ -26,8 +26,8 @@ use crate::timeline::Timeline;
 use crate::transfer_log::Connections;
 use crate::transfer_stats::{GroupTransfers, IdealTransfer, TransferOutcome, bytes_of};
 use jostle_run_spec::{
-    ConstantService, FlowSpec, LinkSpec, PhaseSpec, QuicImplementation, RunSpec, SourceSpec,
-    Transport, VoiceSpec,
+    CbrSpec, ConstantService, FlowSpec, LinkSpec, PhaseSpec, QuicImplementation, RunSpec,
+    SourceSpec, Transport,
 };
 use jostle_traffic::VideoSession;
 
@@ -95,19 +95,19 @@ pub(crate) struct FlowIdentity {
 }
 
 /// Type of connectionless datagrams.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Datagrams {
     /// Pings, which the receiver echoes.
     Pings,
     /// One-way datagrams, optionally with speech.
-    OneWay(Option<VoiceSpec>),
+    OneWay(CbrSpec),
 }
 
 impl Datagrams {
     fn of(source: &SourceSpec) -> Option<Self> {
         match source {
             SourceSpec::Ping { .. } => Some(Self::Pings),
-            SourceSpec::Cbr(spec) => Some(Self::OneWay(spec.voice)),
+            SourceSpec::Cbr(spec) => Some(Self::OneWay(spec.clone())),
             _ => None,
         }
     }
@@ -476,17 +476,12 @@ fn flow_stats(
     let propagation_s = seconds(identity.propagation.as_ns());
     let delay_s = |p| totals.excess_ns.quantile(p).map(|ns| propagation_s + ns / 1e9);
     let ack_quantile_s = |p| totals.segment_rtt_ns.quantile(p).map(|ns| ns / 1e9);
-    let voice = match identity.datagrams {
-        Some(Datagrams::OneWay(voice)) => voice,
-        _ => None,
-    };
     let frames = identity
         .frames
         .as_ref()
         .map(|source| frame_stats(source, identity, meter, &totals, Time::from_ns(phase.to_ns)));
-    let quality = voice.zip(totals.datagrams).and_then(|(voice, datagrams)| {
-        voice_quality(&voice, &datagrams, &totals.excess_ns, propagation_s)
-    });
+    let datagrams = totals.datagrams.as_ref();
+    let quality = datagrams.and_then(|counters| call_quality(identity, counters));
     let completed = meter.completion().map_or(Time::NEVER, |after| identity.start + after);
     let (from, to) = (Time::from_ns(phase.from_ns), Time::from_ns(phase.to_ns));
     FlowIntervalStats {
@@ -518,9 +513,9 @@ fn flow_stats(
         delay_p95_s: delay_s(0.95),
         delay_p99_s: delay_s(0.99),
         queueing_delay_mean_s: meter.waited_mean_s(counters),
-        jitter_mean_s: totals.datagrams.and_then(|datagrams| datagrams.jitter_mean_s()),
-        lost_share: totals.datagrams.and_then(|datagrams| datagrams.lost_share()),
-        mouth_to_ear_s: quality.map(|quality| quality.delay_s),
+        jitter_mean_s: datagrams.and_then(DatagramCounters::jitter_mean_s),
+        lost_share: datagrams.and_then(DatagramCounters::lost_share),
+        mouth_to_ear_s: quality.and_then(|quality| quality.delay_s),
         rating: quality.map(|quality| quality.rating),
         frames,
         responds: identity.responds,
@@ -530,6 +525,14 @@ fn flow_stats(
         response_time_p95_s: identity.response_s(totals.response_s(0.95)),
         response_time_p99_s: identity.response_s(totals.response_s(0.99)),
     }
+}
+
+/// Returns the quality of the call in a phase, if the datagrams carry speech.
+fn call_quality(identity: &FlowIdentity, counters: &DatagramCounters) -> Option<VoiceQuality> {
+    let Some(Datagrams::OneWay(CbrSpec { voice: Some(voice), .. })) = &identity.datagrams else {
+        return None;
+    };
+    voice_quality(voice, counters, seconds(identity.propagation.as_ns()))
 }
 
 /// Returns the frame statistics of a phase. Frames that were due before the end of the run and are

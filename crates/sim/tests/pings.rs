@@ -4,7 +4,8 @@ use crate::common::*;
 use jostle_link::DropReason;
 use jostle_metrics::{EventSink, FlowPhase, Pings, Summary};
 use jostle_run_spec::{
-    CbrSpec, FaultsSpec, FlowSpec, JitterSpec, OccurrenceSpec, OutageSpec, Quantile, RateStep,
+    CbrSpec, FaultSpec, FaultsSpec, FlowSpec, JitterSpec, LinkSpec, NumberedFaultSpec,
+    NumberedFaultsSpec, OccurrenceSpec, OutageSpec, PacketClassSpec, PhaseSpec, Quantile, RateStep,
     SourceSpec, Transport,
 };
 use jostle_units::{ConnectionId, FlowId, LinkId, Span, Time};
@@ -58,6 +59,49 @@ fn duplicates_do_not_hide_lost_datagrams() {
     let ratio = sent_bps(&with) / sent_bps(&without);
     assert!((ratio - 1.0).abs() < 0.002, "{ratio}");
     assert!(with.throughput_bps > 1.2 * without.throughput_bps);
+}
+
+/// Returns the loss of a call, 50 datagrams a second, in intervals of two seconds.
+fn losses_by_phase(call: FlowSpec, line: LinkSpec) -> Vec<Option<f64>> {
+    let mut spec = run(10 * S, vec![line], vec![call]);
+    spec.phases.extend((0..5).map(|part| PhaseSpec {
+        name: part.to_string(),
+        from_ns: part * 2 * S,
+        to_ns: (part + 1) * 2 * S,
+    }));
+    let phases = &measure(&spec).flows[0].phases;
+    (0..5).map(|part| phases.get(&part.to_string()).unwrap().lost_share).collect()
+}
+
+#[test]
+fn lost_datagrams_count_in_the_phase_in_which_they_were_sent() {
+    let steps = vec![RateStep { at_ns: 0, rate_bps: 64_000 }];
+    let source = SourceSpec::Cbr(CbrSpec { bytes: 160, steps, voice: None });
+    let call = FlowSpec { source, ..pings("call", 40 * MS, S) };
+    let line_losing = |numbers: std::ops::Range<u64>| {
+        let mut line = link("line", 8 * MBPS, 50_000);
+        let fault = |number| NumberedFaultSpec { number, fault: FaultSpec::Lose };
+        line.faults = Some(FaultsSpec {
+            packets: vec![NumberedFaultsSpec {
+                flow: Some(FlowId(0)),
+                class: Some(PacketClassSpec::Data),
+                faults: numbers.map(fault).collect(),
+            }],
+            ..FaultsSpec::default()
+        });
+        line
+    };
+    let none = Some(0.0);
+    let lost = |numbers| losses_by_phase(call.clone(), line_losing(numbers));
+    // From 5.0 s to 8.1 s.
+    assert_eq!(lost(251..406), [none, none, Some(0.5), Some(1.0), Some(0.05)]);
+    // Until the end of the run. Datagrams of the last 40 ms may be under way.
+    assert_eq!(lost(251..600), [none, none, Some(0.5), Some(1.0), Some(1.0)]);
+    assert_eq!(lost(1..600), [Some(1.0); 5]);
+    // The same for a flow that starts late and stops early.
+    let call = FlowSpec { start_ns: 3 * S, stop_ns: Some(7 * S), ..call };
+    let lost = losses_by_phase(call, line_losing(101..600));
+    assert_eq!(lost, [None, none, Some(0.5), Some(1.0), None]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use jostle_units::{Span, Time};
 
 /// Departure times of datagrams: the next one leaves when the rate has accumulated its size.
 /// Rounding up to nanoseconds is subtracted from the next wait, so that the rate does not drift.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SendSchedule {
     steps: Vec<RateStep>,
     /// Bits of a datagram times 10⁹: bit/s times ns.
@@ -57,13 +57,13 @@ impl SendSchedule {
 }
 
 /// Departure times of the datagrams of a flow.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct DatagramTimes {
     intervals: Intervals,
     next: Time,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Intervals {
     Equal(Span),
     AtRate(SendSchedule),

@@ -210,21 +210,24 @@ super::definition::measures! {
     jitter_mean_s: Option<f64>, "jitter", "jitter", ROUND_TRIP, phase;
     |flow, _| flow.jitter_mean_s;
 
-    /// One-way datagrams lost ÷ all, as computed by a receiver (RFC 3550 §A.3): a datagram is lost
-    /// if a later one has arrived before it.
+    /// One-way datagrams sent in the phase that are lost ÷ those that arrived or are lost. A missing
+    /// datagram is lost if a later one has arrived (RFC 3550 §A.3), or if it was sent more than twice
+    /// the flow's largest one-way delay before the end of the run. If no datagram of the flow arrived,
+    /// the propagation delay replaces this delay. Unknown in captures.
     lost_share: Option<f64>, "datagram_loss", "datagram loss", PERCENT, phase;
     |flow, _| flow.lost_share;
 
     /// Mouth-to-ear delay of speech: duration of speech in a packet, look-ahead of the codec,
-    /// one-way delay, and wait in the playout buffer. The buffer plays all packets of the phase at
-    /// the same delay after they were sent.
+    /// one-way delay, and wait in the playout buffer. The buffer plays all packets sent in the phase
+    /// at the same delay after they were sent. Absent if none of them arrived.
     mouth_to_ear_s: Option<f64>, "mouth_to_ear", "mouth-to-ear delay", ROUND_TRIP, phase;
     |flow, _| flow.mouth_to_ear_s;
 
     /// Transmission rating R of speech in the E-model (ITU-T G.107): 93.2 without impairment; many
-    /// users are dissatisfied at 70 and below. Packets that miss their playout time are lost.
-    /// Delay, loss and codec parameters are set; all others have their default values. Losses count
-    /// as random (BurstR = 1).
+    /// users are dissatisfied at 70 and below. It rates the packets sent in the phase. Packets that
+    /// miss their playout time are lost, in addition to `datagram_loss`. If no packet arrived, the
+    /// delay is that of the codec and the propagation. Delay, loss and codec parameters are set; all
+    /// others have their default values. Losses count as random (BurstR = 1).
     r_factor: Option<f64>, "r_factor", "R factor", NUMBER, phase;
     |flow, _| flow.rating;
 
