@@ -52,7 +52,7 @@ pub(super) const ROWS: &[Measure] = &[
             "pings_lost",
             "pings lost",
             PACKETS,
-            "Pings that were not back in time.",
+            "Pings that were not back in time, without those whose timeout lies after the end of the run.",
             |pings, _| lost(pings).map(|lost| lost as f64),
         )
     },
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Measure] = &[
         "single losses",
         PERCENT,
         "Lost pings whose neighbours came back ÷ lost pings; 0 if none was lost.",
-        |pings, _| came_back(pings).map(single),
+        |pings, _| decided(pings).map(single),
     ),
     row(
         "loss_events",
@@ -69,7 +69,7 @@ pub(super) const ROWS: &[Measure] = &[
         NUMBER,
         "How often two or more pings in a row were lost.",
         |pings, _| {
-            let pings = came_back(pings)?;
+            let pings = decided(pings)?;
             Some(in_a_row(pings).filter(|run| run.0 > 1).map(|run| run.1).sum::<u64>() as f64)
         },
     ),
@@ -79,19 +79,24 @@ pub(super) const ROWS: &[Measure] = &[
         PACKETS,
         "Most pings in a row that were lost.",
         |pings, _| {
-            came_back(pings).map(|it| in_a_row(it).map(|run| run.0).max().unwrap_or(0) as f64)
+            decided(pings).map(|it| in_a_row(it).map(|run| run.0).max().unwrap_or(0) as f64)
         },
     ),
 ];
 
-/// Returns the pings if at least one reply arrived. Without a reply the path is unknown.
+/// Returns the pings if at least one was answered or lost.
+fn decided(pings: &Pings) -> Option<&Pings> {
+    (pings.echoed + pings.lost > 0).then_some(pings)
+}
+
+/// Returns the pings if at least one reply arrived. Without a reply the RTT is unknown.
 fn came_back(pings: &Pings) -> Option<&Pings> {
     (pings.echoed > 0).then_some(pings)
 }
 
-/// Returns the number of lost pings, if at least one reply arrived.
+/// Returns the number of lost pings, if at least one was answered or lost.
 pub(crate) fn lost(pings: &Pings) -> Option<u64> {
-    came_back(pings).map(|pings| pings.lost)
+    decided(pings).map(|pings| pings.lost)
 }
 
 /// Returns the lengths of loss runs with their number.
@@ -187,7 +192,25 @@ mod tests {
         let whole = Pings { lost: 0, losses_by_length: vec![], ..pings() };
         assert_eq!(of("single_losses", &whole, plain), Some(0.0));
         assert_eq!(of("longest_loss", &whole, plain), Some(0.0));
-        let none = Pings { echoed: 0, echoes_by_ms: vec![], ..pings() };
-        assert_eq!(of("pings_lost", &none, plain), None);
+    }
+
+    #[test]
+    fn losses_are_known_without_an_echo_and_its_rtt_is_not() {
+        let plain = MeasureArguments::default();
+        let all_lost = Pings {
+            sent: 10,
+            echoed: 0,
+            echoes_by_ms: vec![],
+            losses_by_length: vec![(10, 1)],
+            ..pings()
+        };
+        assert_eq!(of("pings_lost", &all_lost, plain), Some(10.0));
+        assert_eq!(of("single_losses", &all_lost, plain), Some(0.0));
+        assert_eq!(of("loss_events", &all_lost, plain), Some(1.0));
+        assert_eq!(of("longest_loss", &all_lost, plain), Some(10.0));
+        assert_eq!(of("echo_share", &all_lost, plain), None);
+        let waiting = Pings { lost: 0, waiting: 10, losses_by_length: vec![], ..all_lost };
+        assert_eq!(of("pings_lost", &waiting, plain), None);
+        assert_eq!(of("longest_loss", &waiting, plain), None);
     }
 }
