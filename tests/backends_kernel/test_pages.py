@@ -58,7 +58,10 @@ def test_pages_take_as_long_as_in_the_simulator(backend, simulator):
     ours, theirs = (run.summary["flows"][0] for run in (simulator.run(spec), backend.run(spec)))
     assert ours["pages"] > 15
     assert theirs["pages"] == pytest.approx(ours["pages"], abs=1)
-    assert theirs["page_load_time_p50_s"] == pytest.approx(ours["page_load_time_p50_s"], rel=0.03)
+    # The median is the time of a single page, so it varies more than the mean.
+    for name, part in (("mean", 0.02), ("p50", 0.05)):
+        key = f"page_load_time_{name}_s"
+        assert theirs[key] == pytest.approx(ours[key], rel=part), name
     assert theirs["page_load_time_mean_s"] == pytest.approx(ours["page_load_time_mean_s"], rel=0.05)
     assert theirs["page_load_time_p95_s"] == pytest.approx(ours["page_load_time_p95_s"], rel=0.1)
     overall = [flow["phases"]["overall"] for flow in (ours, theirs)]

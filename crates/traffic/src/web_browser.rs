@@ -205,7 +205,10 @@ impl WebBrowser {
         if line.is_idle() {
             line.repeat_at = Time::NEVER;
         }
-        if self.stage == Stage::Main {
+        if self.stage == Stage::Main && self.page.objects_bytes.is_empty() {
+            // The page ends with its last byte. Nothing waits for its parsing.
+            self.end(now);
+        } else if self.stage == Stage::Main {
             let until = now + self.page.parse;
             self.stage = Stage::Parsing(until);
             self.wake(until);
@@ -238,9 +241,6 @@ impl WebBrowser {
     fn ask_for_objects(&mut self, now: Time) {
         self.stage = Stage::Objects;
         self.waiting = std::mem::take(&mut self.page.objects_bytes).into();
-        if self.waiting.is_empty() {
-            return self.end(now);
-        }
         if self.multiplexed {
             while let Some(bytes) = self.waiting.pop_front() {
                 self.ask(0, bytes, now);
