@@ -8,26 +8,8 @@ use jostle_traffic::SendSchedule;
 use jostle_units::Time;
 
 use crate::packet::{Body, Datagram};
+use crate::received_numbers::ReceivedNumbers;
 use crate::transport::{EndpointContext, Endpoints, FlowStatus};
-
-/// Numbers of the datagrams that a receiver has, to recognise duplicates.
-#[derive(Debug, Default)]
-struct ReceivedNumbers {
-    bits: Vec<u64>,
-}
-
-impl ReceivedNumbers {
-    /// Adds `number`. Returns whether it is new.
-    fn insert(&mut self, number: u32) -> bool {
-        let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
-        if word >= self.bits.len() {
-            self.bits.resize(word + 1, 0);
-        }
-        let is_new = self.bits[word] & bit == 0;
-        self.bits[word] |= bit;
-        is_new
-    }
-}
 
 /// Sender and receiver of CBR datagrams.
 #[derive(Debug)]
@@ -105,20 +87,5 @@ impl Endpoints for Datagrams {
 
     fn state(&self) -> FlowState {
         FlowState::DATAGRAMS
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_is_new_once() {
-        let mut received = ReceivedNumbers::default();
-        for (number, is_new) in
-            [(0, true), (64, true), (0, false), (63, true), (64, false), (1, true)]
-        {
-            assert_eq!(received.insert(number), is_new, "{number}");
-        }
     }
 }

@@ -17,6 +17,7 @@ mod ping;
 mod proxy;
 mod quic_connection;
 mod quick_start_router;
+mod received_numbers;
 mod routes;
 mod sender_port;
 mod simulation;

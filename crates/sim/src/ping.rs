@@ -9,6 +9,7 @@ use jostle_tcp::TransitTimes;
 use jostle_units::{Span, Time};
 
 use crate::packet::{Body, Datagram};
+use crate::received_numbers::ReceivedNumbers;
 use crate::transport::{EndpointContext, Endpoints, FlowStatus};
 
 /// Sends pings and waits for their echoes. Pings older than the timeout are forgotten.
@@ -21,11 +22,14 @@ pub(crate) struct Pinger {
     /// Departure times of the pings from number `next` − `waiting.len()` on. `None` after the echo
     /// arrived.
     waiting: VecDeque<Option<Time>>,
+    /// Pings that reached the receiver.
+    received: ReceivedNumbers,
 }
 
 impl Pinger {
     pub fn new(payload: u16, every: Span, timeout: Span) -> Self {
-        Self { payload, every, timeout, next: 0, waiting: VecDeque::new() }
+        let received = ReceivedNumbers::default();
+        Self { payload, every, timeout, next: 0, waiting: VecDeque::new(), received }
     }
 
     /// Returns the next ping and the time of the following one.
@@ -76,7 +80,6 @@ impl Pinger {
     }
 }
 
-/// The receiver of pings has no state.
 impl Endpoints for Pinger {
     type Message = Datagram;
 
@@ -101,8 +104,13 @@ impl Endpoints for Pinger {
         _part: bool,
         host: &mut EndpointContext<'_, S>,
     ) {
-        host.received(wire_bytes, &ping.trip);
-        host.sink.delivered(host.now, host.connection, u64::from(ping.payload_bytes));
+        // The receiver echoes duplicates, too, but they deliver no payload, as in `cbr_sender`.
+        if self.received.insert(ping.number) {
+            host.received(wire_bytes, &ping.trip);
+            host.sink.delivered(host.now, host.connection, u64::from(ping.payload_bytes));
+        } else {
+            host.sink.received(host.now, host.connection, wire_bytes);
+        }
         host.send_back(Body::Echo(*ping), ecn);
     }
 

@@ -61,6 +61,22 @@ fn duplicates_do_not_hide_lost_datagrams() {
     assert!(with.throughput_bps > 1.2 * without.throughput_bps);
 }
 
+#[test]
+fn duplicates_of_pings_are_no_goodput() {
+    let mut line = link("line", 8 * MBPS, 50_000);
+    line.faults = Some(FaultsSpec {
+        duplicate: Some(OccurrenceSpec { probability: 0.5, correlation: 0.0 }),
+        ..FaultsSpec::default()
+    });
+    let summary = measure(&run(10 * S, vec![line], vec![pings("p", 40 * MS, 100 * MS)]));
+    let overall = summary.flows[0].phases.get("overall").unwrap();
+    // 10 pings of 20 bytes a second.
+    assert_eq!(overall.goodput_bps, 1_600.0);
+    assert!(overall.throughput_bps > 1.3 * 62.0 * 80.0, "{}", overall.throughput_bps);
+    let found = pings_of(&summary, 0);
+    assert_eq!((found.sent, found.echoed, found.lost), (100, 100, 0));
+}
+
 /// Returns the loss of a call, 50 datagrams a second, in intervals of two seconds.
 fn losses_by_phase(call: FlowSpec, line: LinkSpec) -> Vec<Option<f64>> {
     let mut spec = run(10 * S, vec![line], vec![call]);
