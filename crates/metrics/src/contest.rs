@@ -20,7 +20,7 @@ pub(crate) fn contests(spec: &RunSpec, continuations: &[Option<FlowId>]) -> Vec<
     contests_of(spec.links.len(), &paths, continuations)
 }
 
-/// Returns for each flow a name of its contest, that of its first link. `None` if it has no links.
+/// Returns the contest of each flow, named after its first link. `None` if a flow has no links.
 pub fn contest_names(spec: &RunSpec) -> Vec<Option<&str>> {
     let contests = contests(spec, &spec.continuations());
     contests.iter().map(|link| spec.links.get(*link).map(|link| link.name.as_str())).collect()

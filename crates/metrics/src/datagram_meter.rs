@@ -50,8 +50,8 @@ impl DatagramCounters {
 
 /// Counts datagrams that are sent on a schedule, and the receiver's jitter (RFC 3550).
 ///
-/// The departure times are those of the schedule: they tell which datagrams a segment contains, even
-/// if none of them arrives.
+/// The departure times are from the schedule. They assign datagrams to segments, even if none of
+/// them arrives.
 #[derive(Clone, Debug)]
 pub(crate) struct DatagramMeter {
     source: SourceSpec,

@@ -75,7 +75,7 @@ pub(crate) fn plans(surveys: &[ConnectionScan], options: &AnalysisOptions) -> Ve
             .map(|group| (group.iter().map(|other| &surveys[*other]).collect::<Vec<_>>(), group))
             .find(|(those, _)| {
                 those.iter().any(|other| belong_together(other, survey))
-                    && !those.iter().any(|other| are_of_one_end(other, survey))
+                    && !those.iter().any(|other| have_same_end(other, survey))
             });
         match known {
             Some((_, group)) => group.push(at),
@@ -101,7 +101,7 @@ fn duplicate_capture_note<'a>(
     let pairs = before.flat_map(|one| files.iter().map(|other| (&surveys[*one], &surveys[*other])));
     let mut twice = pairs.filter(|(one, other)| {
         let are_foreign = !one.about.has_own_clock && !other.about.has_own_clock;
-        are_of_one_end(one, other) || are_foreign && shared(one, other).any(|_| true)
+        have_same_end(one, other) || are_foreign && shared(one, other).any(|_| true)
     });
     let (one, other) = twice.next()?;
     Some(format!(
@@ -131,7 +131,7 @@ fn belong_together(one: &ConnectionScan, other: &ConnectionScan) -> bool {
 
 /// Returns whether two files are captures of the same end of the same flow in one jostle run, or of
 /// the same host.
-fn are_of_one_end(one: &ConnectionScan, other: &ConnectionScan) -> bool {
+fn have_same_end(one: &ConnectionScan, other: &ConnectionScan) -> bool {
     let same = |key| one.about.says(key) == other.about.says(key);
     one.about.has_own_clock
         && belong_together(one, other)

@@ -18,7 +18,7 @@ pub(crate) struct CarriedPacket {
 }
 
 impl CarriedPacket {
-    /// Adds the time that the datagram spent in queues to that of the packet.
+    /// Adds the queueing delay of the datagram to the packet's.
     pub const fn wait(&mut self, queueing_delay: Span) {
         if let Some(trip) = self.packet.transport.trip_mut() {
             trip.wait(queueing_delay);

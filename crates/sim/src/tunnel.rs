@@ -61,8 +61,8 @@ impl TunnelStream {
         self.delivered_bytes += bytes;
     }
 
-    /// Returns the next packet that has arrived completely. Its queueing delay includes that of the
-    /// segment that completed it.
+    /// Returns the next packet that has arrived completely. Its queueing delay includes the
+    /// delay of the segment that completed it.
     pub fn next_complete(&mut self) -> Option<CarriedPacket> {
         let complete = |&mut (end, _): &mut (u64, _)| end <= self.delivered_bytes;
         let (_, packet) = self.packets.pop_front_if(complete)?;

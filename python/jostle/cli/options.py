@@ -162,7 +162,7 @@ allow_code_option = click.option(
 )
 
 
-def one_format(context: click.Context, _: click.Parameter, value: bool) -> bool:
+def refuse_two_formats(context: click.Context, _: click.Parameter, value: bool) -> bool:
     """Refuse `--json` together with `--csv`: the output would be no document."""
     if value and (context.params.get("as_json") or context.params.get("as_csv")):
         raise click.UsageError("--json and --csv: choose one; -o writes any number of files")
@@ -173,14 +173,14 @@ json_option = click.option(
     "--json",
     "as_json",
     is_flag=True,
-    callback=one_format,
+    callback=refuse_two_formats,
     help="Print one JSON document instead of tables.",
 )
 csv_option = click.option(
     "--csv",
     "as_csv",
     is_flag=True,
-    callback=one_format,
+    callback=refuse_two_formats,
     help="Print all values, unrounded, as CSV instead of tables.",
 )
 candidates_option = click.option(

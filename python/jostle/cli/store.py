@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jostle.cli.options import one_format, store_folder_option
+from jostle.cli.options import refuse_two_formats, store_folder_option
 from jostle.cli.output_folders import make_folder_of
 from jostle.cli.renamed import RenamingGroup
 from jostle.cli.run import warn
@@ -126,9 +126,13 @@ def _export_run(run: str, file: Path, root: Path) -> None:
 
 @store.command(short_help="Query a store in SQL.")
 @click.argument("question", metavar="QUESTION")
-@click.option("--csv", "as_csv", is_flag=True, callback=one_format, help="Print CSV.")
+@click.option("--csv", "as_csv", is_flag=True, callback=refuse_two_formats, help="Print CSV.")
 @click.option(
-    "--json", "as_json", is_flag=True, callback=one_format, help="Print one JSON object per row."
+    "--json",
+    "as_json",
+    is_flag=True,
+    callback=refuse_two_formats,
+    help="Print one JSON object per row.",
 )
 @click.option(
     "--max-rows",

@@ -235,7 +235,7 @@ _ANY: Final[Mapping[str, Any]] = {
 
 
 def mtu_bytes(observed: ObservedFlow) -> int:
-    """Return the MTU of senders whose full packets are as large as those of an observed flow."""
+    """Return the MTU of senders with full packets of the size of an observed flow's."""
     return min(max(observed.packet_bytes - LINK_HEADER_BYTES, MIN_MTU_BYTES), MAX_MTU_BYTES)
 
 

@@ -199,7 +199,7 @@ super::definition::measures! {
     |flow, _| Some(flow.delay_p99_s? - flow.delay_min_s?);
 
     /// Mean time that data packets which reached the receiver waited in the queues of their path,
-    /// those of a tunnel's connection included. Absent on the kernel, which does not report it.
+    /// and of a tunnel's connection. Absent on the kernel, which does not report it.
     path_queueing_delay_mean_s: Option<f64>, "path_queueing_delay", "queueing delay of the path",
         ROUND_TRIP, any, "queueing_delay_mean_s";
     |flow, _| flow.queueing_delay_mean_s;
@@ -226,7 +226,7 @@ super::definition::measures! {
     /// Transmission rating R of speech in the E-model (ITU-T G.107): 93.2 without impairment; many
     /// users are dissatisfied at 70 and below. It rates the packets sent in the phase. Packets that
     /// miss their playout time are lost, in addition to `datagram_loss`. If no packet arrived, the
-    /// delay is that of the codec and the propagation. Delay, loss and codec parameters are set; all
+    /// delay is the codec's plus the propagation delay. Delay, loss and codec parameters are set; all
     /// others have their default values. Losses count as random (BurstR = 1).
     r_factor: Option<f64>, "r_factor", "R factor", NUMBER, phase;
     |flow, _| flow.rating;

@@ -166,7 +166,7 @@ def _add(
             if time.monotonic() >= next_s:
                 told(f"checked {checked} of {total} files")
                 next_s += _TELL_S
-        captured = _in_one_file(tables_with_captures(store, name))
+        captured = _encode_tables(tables_with_captures(store, name))
         if paths or captured:
             files.add(name, [*paths, *captured])
     if PLANS in tables:
@@ -178,7 +178,7 @@ def _add(
         files.add(PLANS, [buffer.getvalue()])
 
 
-def _in_one_file(frames: Sequence[pl.DataFrame]) -> list[bytes]:
+def _encode_tables(frames: Sequence[pl.DataFrame]) -> list[bytes]:
     """Return a Parquet file of some tables; none without tables."""
     import polars as pl
 
