@@ -134,7 +134,14 @@ class FinishedRuns:
         return tuple(found[name] for name in in_reading_order(list(found), first))
 
     def spans_of(self, phase: str) -> str:
-        """Return the start and end of a phase as text; conditions may have different ones."""
+        """Return the start and end of a phase as text; conditions may have different ones.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> jostle.run("scenarios/first.toml", store=False).spans_of("overall")
+        '0–20 s'
+        """
         every = (one for at in range(len(self.conditions)) for one in self.phases_of(at))
         spans = list(dict.fromkeys(one.span for one in every if one.name == phase))
         if len(spans) > _NAMED_SPANS:
