@@ -227,12 +227,11 @@ def _opened(path: str) -> Store:
 
 
 def _warn_about_run_folders(root: Path) -> None:
-    from jostle.store.store import Store, folder_names
+    from jostle.store.run_folder import has_captures
+    from jostle.store.store import folder_names
 
-    store = Store(root, warn=warn)
-    runs = map(store.get, folder_names(root))
     # Runs with captures keep their folders, and are in the tables.
-    alone = sum(run is not None and not run.captures for run in runs)
+    alone = sum(not has_captures(root / name) for name in folder_names(root))
     if alone:
         are = (
             "run has a separate folder and is"

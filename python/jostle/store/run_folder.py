@@ -103,6 +103,11 @@ class StoredRun:
             raise StoreError(f"run {self.run_id}: {name}.parquet cannot be read: {why}") from error
 
 
+def has_captures(folder: Path) -> bool:
+    """Return whether a run's folder contains captures, without reading the run."""
+    return (folder / _CAPTURES).is_dir()
+
+
 def verified_summary(folder: Path, *, whole: bool = True) -> Mapping[str, Any]:
     """Return a run's summary after verification of the manifest; with `whole`, of series, too."""
     try:

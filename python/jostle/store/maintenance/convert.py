@@ -10,7 +10,7 @@ from jostle.backends import canonical_json
 from jostle.errors import StoreError
 from jostle.safe_io.open_folder import OpenFolder
 from jostle.store.disk import discard, store_error
-from jostle.store.run_folder import StoredRun
+from jostle.store.run_folder import StoredRun, has_captures
 from jostle.store.segments.packing import PackedRun, SegmentTables
 from jostle.store.store import Store, folder_names
 from jostle.store.writer import MOST_BYTES, MOST_RUNS
@@ -61,19 +61,17 @@ def convert(store: Store, told: Callable[[int], object] = lambda _runs: None) ->
     return converted + _move(store, waiting), left
 
 
-def tables_with_captures(store: Store, table: str) -> list[pl.DataFrame]:
-    """Return a segment's table of each run that keeps its folder because it has captures.
+def runs_with_captures(store: Store) -> list[SegmentTables]:
+    """Return a segment's tables of each run that keeps its folder because it has captures.
 
     Raises
     ------
     StoreError
         When a run cannot be read.
     """
-    runs = map(store.get, sorted(folder_names(store.root)))
-    found = (
-        SegmentTables([_packed(run)]) for run in runs if isinstance(run, StoredRun) and run.captures
-    )
-    return [tables[table] for tables in found if table in tables]
+    names = sorted(name for name in folder_names(store.root) if has_captures(store.root / name))
+    runs = map(store.get, names)
+    return [SegmentTables([_packed(run)]) for run in runs if isinstance(run, StoredRun)]
 
 
 def _packed(run: StoredRun) -> PackedRun:

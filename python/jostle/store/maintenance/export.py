@@ -12,7 +12,7 @@ from jostle.errors import InputError, StoreError, brief, unknown
 from jostle.safe_io.atomic_write import atomic_writer
 from jostle.store import parquet_files
 from jostle.store.maintenance.compaction import each_once, intact_segments
-from jostle.store.maintenance.convert import tables_with_captures
+from jostle.store.maintenance.convert import runs_with_captures
 from jostle.store.segments import folder
 from jostle.store.segments.packing import MEASURES, RUNS
 from jostle.store.stored_plans import PLANS as PLANS_FOLDER
@@ -75,7 +75,7 @@ def write_table(store: Store, table: str, path: Path) -> int:
         if kept[segment.name] and (table in segment.begins or table in {RUNS, MEASURES})
     }
     parts = [_scan(source).filter(pl.col("run").is_in(runs)) for source, runs in sources.items()]
-    parts += [frame.lazy() for frame in tables_with_captures(store, table)]
+    parts += [made[table].lazy() for made in runs_with_captures(store) if table in made]
     if not parts:
         raise InputError(f"no run of the store {store.root} has a table `{table}`")
     together = pl.concat(parts, how="diagonal")

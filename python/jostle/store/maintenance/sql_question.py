@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jostle.errors import InputError, StoreError, brief
 from jostle.safe_io.untrusted_files import STORED_BYTES, read_bytes
 from jostle.store import parquet_files
-from jostle.store.maintenance.convert import tables_with_captures
+from jostle.store.maintenance.convert import runs_with_captures
 from jostle.store.maintenance.export import NAMES, PLANS, files_of, name_damaged, plans_frame
 from jostle.store.segments import folder
 from jostle.store.store import Store
@@ -154,7 +154,7 @@ def _add(
     files: TableFiles, root: Path, tables: Iterable[str], told: Callable[[str], object]
 ) -> None:
     """Add files of tables, each checked."""
-    store = Store(root, warn=told)
+    captured = runs_with_captures(Store(root, warn=told))
     found = {name: files_of(root, name) for name in tables if name != PLANS}
     total = sum(map(len, found.values()))
     checked, next_s = 0, time.monotonic() + _TELL_S
@@ -166,9 +166,9 @@ def _add(
             if time.monotonic() >= next_s:
                 told(f"checked {checked} of {total} files")
                 next_s += _TELL_S
-        captured = _encode_tables(tables_with_captures(store, name))
-        if paths or captured:
-            files.add(name, [*paths, *captured])
+        more = _encode_tables([made[name] for made in captured if name in made])
+        if paths or more:
+            files.add(name, [*paths, *more])
     if PLANS in tables:
         buffer = io.BytesIO()
         try:
