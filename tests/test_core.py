@@ -13,9 +13,11 @@ from typing import Any
 import fake_core
 import numpy as np
 import pytest
-from jostle import _core
+from jostle import _core, scenario
+from jostle.backends.base import canonical_json
 from jostle.backends.record_tables import Table
 
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
 MS = 1_000_000
 S = 1_000 * MS
 
@@ -108,6 +110,13 @@ def test_a_run_repeats_to_the_last_bit() -> None:
     assert two.acks is not None
     for a, b in ((one.flows, two.flows), (one.links, two.links), (one.acks, two.acks)):
         assert {k: v.tobytes() for k, v in a.items()} == {k: v.tobytes() for k, v in b.items()}
+
+
+@pytest.mark.parametrize("name", ["video", "revisits", "voice", "pep", "pings", "modest-bbr"])
+def test_a_summary_is_the_same_without_series(name: str) -> None:
+    plan = scenario.load(SCENARIOS / f"{name}.toml", {"record": "acks"}).plan()
+    text = canonical_json(plan.runs[0].spec)
+    assert _core.run_summary(text) == _core.run(text).summary
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ use crate::fair_bins::FairBinMeter;
 use crate::flow_meter::FlowMeter;
 use crate::link_meter::{LinkMeter, LinkState, Sending};
 use crate::memory_limit::{self, MemoryShortage, OutOfMemory};
-use crate::run_record::{Datagrams, FlowIdentity, Recorded, RunRecord};
+use crate::run_record::{Datagrams, ESTIMATES, FlowIdentity, Recorded, RunRecord};
+use crate::summary::Summary;
 use crate::tables::{AckTable, ControllerStateTable, FlowTable, seconds};
 use crate::timeline::Timeline;
 use crate::transfer_log::Connections;
@@ -30,6 +31,8 @@ pub struct Recorder {
     shortage: MemoryShortage,
     /// Number of completed segments.
     closed: usize,
+    /// Whether the series of flows and controllers are recorded.
+    keeps_series: bool,
 }
 
 impl Recorder {
@@ -40,6 +43,16 @@ impl Recorder {
     pub fn try_new(spec: &RunSpec) -> Result<Self, OutOfMemory> {
         memory_limit::for_series(spec, &Timeline::new(spec))?;
         Ok(Self::new(spec))
+    }
+
+    /// Records no series, for callers of [`finish_summary`](Self::finish_summary). The measures
+    /// are the same.
+    #[must_use]
+    pub fn without_series(mut self) -> Self {
+        self.keeps_series = false;
+        self.run.flow_table = FlowTable::default();
+        self.run.acks = None;
+        self
     }
 
     /// Returns a flag that is set during the run if memory runs out. The recorder then stops
@@ -85,7 +98,8 @@ impl Recorder {
             services: Vec::with_capacity(timeline.segments() * spec.links.len()),
             timeline,
         };
-        let mut recorder = Self { run, shortage: MemoryShortage::default(), closed: 0 };
+        let shortage = MemoryShortage::default();
+        let mut recorder = Self { run, shortage, closed: 0, keeps_series: true };
         recorder.watch(spec);
         recorder
     }
@@ -161,6 +175,18 @@ impl Recorder {
 
     /// Ends the run and returns the measures and all series.
     pub fn finish(mut self) -> RunRecord {
+        self.close();
+        self.run.finish()
+    }
+
+    /// Ends the run and returns the measures.
+    pub fn finish_summary(mut self) -> Summary {
+        self.close();
+        self.run.finish_summary()
+    }
+
+    /// Closes all intervals at the end of the run.
+    fn close(&mut self) {
         while self.closed < self.run.timeline.segments() {
             // The simulator did not report the service rates up to this boundary.
             self.run.services.extend(self.run.links.iter().map(|_| Service::from(f64::NAN)));
@@ -175,7 +201,6 @@ impl Recorder {
         for link in &mut self.run.links {
             link.finish(&self.run.timeline);
         }
-        self.run.finish()
     }
 
     /// Returns the flow of a connection. Single flows need only a bounds check.
@@ -364,11 +389,14 @@ impl EventSink for Recorder {
     }
 
     fn flow_state(&mut self, now: Time, flow: FlowId, state: &FlowState) {
-        let is_open = self.run.flow_identities[flow.index()].start <= now;
         let meter = &mut self.run.flows[flow.index()];
-        meter.close_bin(now, flow, is_open, state, &mut self.run.flow_table);
+        if self.keeps_series {
+            let is_open = self.run.flow_identities[flow.index()].start <= now;
+            meter.close_bin(now, flow, is_open, state, &mut self.run.flow_table);
+        }
         if let Some(playback) = meter.viewing.as_mut().map(|viewing| viewing.until(now))
             && let Some(bitrate_bps) = playback.bitrate_bps()
+            && self.keeps_series
         {
             let internals = &mut self.run.internals;
             internals.push(now, flow, "video_buffer_s", playback.buffered().as_secs_f64());
@@ -377,7 +405,9 @@ impl EventSink for Recorder {
     }
 
     fn controller_state(&mut self, now: Time, flow: FlowId, quantity: &'static str, value: f64) {
-        self.run.internals.push(now, flow, quantity, value);
+        if self.keeps_series || ESTIMATES.contains(&quantity) {
+            self.run.internals.push(now, flow, quantity, value);
+        }
     }
 
     fn link_state(&mut self, _now: Time, link: LinkId, queue_bytes: u64, service: Service) {

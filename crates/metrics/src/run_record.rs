@@ -31,6 +31,9 @@ use jostle_run_spec::{
 };
 use jostle_traffic::VideoSession;
 
+/// Internal quantities of peer caches and controllers that a flow's summary contains.
+pub(crate) const ESTIMATES: [&str; 2] = ["bandwidth_estimate_bps", "bottleneck_bps"];
+
 /// Measures and series of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRecord {
@@ -248,20 +251,25 @@ impl Recorded {
                 self.flow_table.forget(flow, identity.shows_delivery, identity.shows_itself);
             }
         }
-        self.connections.table.finish();
         let any = self.flow_identities.iter().any(|flow| flow.arrives);
-        let end = self.timeline.end();
-        for viewing in self.flows.iter_mut().filter_map(|meter| meter.viewing.as_mut()) {
-            viewing.until(end);
-        }
         RunRecord {
-            summary: self.summary(),
+            summary: self.finish_summary(),
             links: LinkTable::new(&self.timeline, &self.links),
             flows: self.flow_table,
             internals: self.internals,
             acks: self.acks,
             transfers: any.then_some(self.connections.table),
         }
+    }
+
+    /// Returns the measures.
+    pub(crate) fn finish_summary(&mut self) -> Summary {
+        self.connections.table.finish();
+        let end = self.timeline.end();
+        for viewing in self.flows.iter_mut().filter_map(|meter| meter.viewing.as_mut()) {
+            viewing.until(end);
+        }
+        self.summary()
     }
 
     fn summary(&self) -> Summary {
@@ -302,8 +310,8 @@ impl Recorded {
     /// Returns the final bandwidth estimate of each flow: of the peer cache's estimator, else of
     /// BBR's model.
     fn estimates_bps(&self) -> Vec<Option<f64>> {
-        let last = |quantity| self.internals.last_of_each(quantity, self.flows.len());
-        let (memories, models) = (last("bandwidth_estimate_bps"), last("bottleneck_bps"));
+        let [memories, models] =
+            ESTIMATES.map(|quantity| self.internals.last_of_each(quantity, self.flows.len()));
         memories.into_iter().zip(models).map(|(memory, model)| memory.or(model)).collect()
     }
 

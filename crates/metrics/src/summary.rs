@@ -42,17 +42,17 @@ impl<T: Serialize> Serialize for ByPhase<T> {
     }
 }
 
-/// The measures of a run.
+/// The measures of a run, in the order of canonical JSON: sorting long texts takes time.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Summary {
+    /// Fairness per phase.
+    pub fairness: ByPhase<Fairness>,
     /// Flows in the order of the spec.
     pub flows: Vec<FlowSummary>,
     /// Groups in the order of their first flows.
     pub groups: Vec<GroupSummary>,
     /// Links in the order of the spec.
     pub links: Vec<LinkSummary>,
-    /// Fairness per phase.
-    pub fairness: ByPhase<Fairness>,
     /// Sums and means over all flows, per phase.
     pub totals: ByPhase<Totals>,
 }

@@ -32,6 +32,7 @@ fn write_value(reader: &mut Reader<'_>, out: &mut String) -> Option<()> {
 }
 
 fn write_object(reader: &mut Reader<'_>, out: &mut String) -> Option<()> {
+    out.push('{');
     let begin = out.len();
     // Key, and where its member begins and ends in `out`.
     let mut members: Vec<(&str, usize, usize)> = Vec::new();
@@ -44,16 +45,18 @@ fn write_object(reader: &mut Reader<'_>, out: &mut String) -> Option<()> {
         members.push((key, from, out.len()));
         Some(())
     })?;
-    let unsorted = out.split_off(begin);
-    if members.iter().any(|(key, ..)| key.contains('\\')) {
-        members.sort_by(|one, other| unescaped(one.0).cmp(&unescaped(other.0)));
+    let order = if members.iter().any(|(key, ..)| key.contains('\\')) {
+        |one: &str, other: &str| unescaped(one).cmp(&unescaped(other))
     } else {
         // Without the quotes, which would come after blanks and exclamation marks.
-        members.sort_by_key(|(key, ..)| &key[1..key.len() - 1]);
-    }
-    out.push('{');
-    for (_, from, to) in members {
-        out.push_str(&unsorted[from - begin..to - begin]);
+        |one: &str, other: &str| one[1..one.len() - 1].cmp(&other[1..other.len() - 1])
+    };
+    if !members.is_sorted_by(|one, other| order(one.0, other.0).is_le()) {
+        let unsorted = out.split_off(begin);
+        members.sort_by(|one, other| order(one.0, other.0));
+        for (_, from, to) in members {
+            out.push_str(&unsorted[from - begin..to - begin]);
+        }
     }
     close(out, '}');
     Some(())

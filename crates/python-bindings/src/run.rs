@@ -140,7 +140,17 @@ pub fn run(
     libraries: Option<BTreeMap<String, PathBuf>>,
 ) -> PyResult<RunRecord> {
     let own = (make_controller, Libraries::new(libraries.unwrap_or_default()));
-    RunRecord::new(py, record_of(py, spec_json, cancelled, capture_folder, own)?)
+    let spec = parse(spec_json)?;
+    // Ignored if the spec does not request a capture.
+    let folder = capture_folder.as_deref().filter(|_| spec.capture.is_some());
+    if spec.capture.is_some() && folder.is_none() {
+        return Err(PyValueError::new_err("`capture` needs a folder for its files"));
+    }
+    let record = attempt(py, (&spec, spec_json), cancelled, &own, |watch, own| {
+        let recorder = Recorder::try_new(&spec)?;
+        Ok(simulate(&spec, recorder, folder, watch, own)?.finish())
+    })?;
+    RunRecord::new(py, record)
 }
 
 /// Runs a RunSpec without a capture, and returns its summary alone as canonical JSON; see `run`.
@@ -154,37 +164,33 @@ pub fn run_summary(
     libraries: Option<BTreeMap<String, PathBuf>>,
 ) -> PyResult<String> {
     let own = (make_controller, Libraries::new(libraries.unwrap_or_default()));
-    // The series are freed before the text is written.
-    let summary = record_of(py, spec_json, cancelled, None, own)?.summary;
+    let spec = parse(spec_json)?;
+    let summary = attempt(py, (&spec, spec_json), cancelled, &own, |watch, own| {
+        let recorder = Recorder::try_new(&spec)?.without_series();
+        Ok(simulate(&spec, recorder, None, watch, own)?.finish_summary())
+    })?;
+    drop(spec);
     summary_text(&summary)
 }
 
-fn record_of(
+/// Carries out a run without holding the GIL. Its failures become exceptions.
+fn attempt<T: Send>(
     py: Python<'_>,
-    spec_json: &str,
+    (spec, spec_json): (&RunSpec, &str),
     cancelled: Option<Py<PyAny>>,
-    capture_folder: Option<PathBuf>,
-    (make_controller, libraries): (Option<Py<PyAny>>, Libraries),
-) -> PyResult<jostle_metrics::RunRecord> {
-    let spec = parse(spec_json)?;
-    // Ignored if the spec does not request a capture.
-    let capture_folder = capture_folder.filter(|_| spec.capture.is_some());
-    if spec.capture.is_some() && capture_folder.is_none() {
-        return Err(PyValueError::new_err("`capture` needs a folder for its files"));
-    }
+    (make, libraries): &(Option<Py<PyAny>>, Libraries),
+    carry_out: impl FnOnce(&CancellationCheck, &UserControllers<'_>) -> Result<T, Failure> + Send,
+) -> PyResult<T> {
     py.detach(|| {
         let watch = CancellationCheck::new(cancelled);
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let own = UserControllers { make: make_controller.as_ref(), libraries: &libraries };
-            simulate(&spec, capture_folder.as_deref(), &watch, &own)
-        }));
-        match outcome {
-            Ok(Ok(record)) => Ok(record),
+        let own = UserControllers { make: make.as_ref(), libraries };
+        match catch_unwind(AssertUnwindSafe(|| carry_out(&watch, &own))) {
+            Ok(Ok(done)) => Ok(done),
             Ok(Err(Failure::Run(error))) => Err(watch.explain(&error)),
             Ok(Err(Failure::Capture(error))) => Err(error.into()),
             Ok(Err(Failure::Controller(text))) => Err(ControllerError::new_err(text)),
             Ok(Err(Failure::Room(error))) => Err(PyMemoryError::new_err(error.to_string())),
-            Err(panic) => Err(bug(&spec, spec_json, panic.as_ref())),
+            Err(panic) => Err(bug(spec, spec_json, panic.as_ref())),
         }
     })
 }
@@ -233,16 +239,17 @@ struct UserControllers<'a> {
     libraries: &'a Libraries,
 }
 
+/// Runs a spec, and returns its recorder.
 fn simulate(
     spec: &RunSpec,
+    recorder: Recorder,
     folder: Option<&Path>,
     watch: &CancellationCheck,
     own: &UserControllers<'_>,
-) -> Result<jostle_metrics::RunRecord, Failure> {
+) -> Result<Recorder, Failure> {
     let capture = folder.map(|folder| CaptureSink::create(spec, folder)).transpose()?;
     let broken = capture.as_ref().map(CaptureSink::broken);
     let is_broken = || broken.as_ref().is_some_and(|broken| broken.load(Ordering::Relaxed));
-    let recorder = Recorder::try_new(spec)?;
     let shortage = recorder.shortage();
     let mut sinks = (recorder, capture);
     let user_controllers =
@@ -280,7 +287,7 @@ fn simulate(
         // The controller failed after the last poll.
         return Err(jostle_sim::Error::Cancelled.into());
     }
-    Ok(recorder.finish())
+    Ok(recorder)
 }
 
 /// Polls Python for cancellation of a run.

@@ -123,6 +123,8 @@ def main() -> None:
     """Entry point of the `jostle` command."""
     # Otherwise pydantic reads the metadata of every installed package for its plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # Otherwise each processor gets a thread for matrices, which waits for work by polling.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Imports make many objects that live until the end; searching them for cycles takes time.
     gc.set_threshold(20_000)
     use_packaged_settings()

@@ -125,7 +125,8 @@ def content_of(frame: pl.DataFrame) -> bytes:
     small = frame.estimated_size() <= _MOST_LISTED_BYTES // 2
     buffer = io.BytesIO()
     kind: Literal["uncompressed", "zstd"] = "uncompressed" if small else "zstd"
-    frame.write_parquet(buffer, compression=kind, statistics=True)
+    # Nobody compares texts as long as these, of which statistics would be copies.
+    frame.write_parquet(buffer, compression=kind, statistics=False)
     return buffer.getvalue()
 
 
