@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -186,4 +187,35 @@ def test_texts_name_options_that_exist() -> None:
         # A text of several words is a message; a single word is an argument of another program.
         if len(text.split()) > 1 and name not in known | _OF_OTHERS
     ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _documented() -> Iterator[tuple[Path, str]]:
+    """Yield the commands in the documentation, and those that make recorded results."""
+    for path in sorted([*_ROOT.glob("*.md"), *(_ROOT / "docs").rglob("*.md")]):
+        text = path.read_text("utf-8").replace("\\\n", " ")
+        for found in re.findall(r"^\s*\$ jostle (.+)$|`jostle ([^`\n]+)`", text, re.M):
+            yield path, "".join(found)
+    path = _ROOT / "docs/results/MANIFEST.toml"
+    for entry in tomllib.loads(path.read_text("utf-8")).values():
+        for command in entry["commands"]:
+            if command.startswith("jostle "):
+                yield path, command.removeprefix("jostle ")
+
+
+def test_documents_use_options_that_exist() -> None:
+    wrong = []
+    for path, line in _documented():
+        command: click.Command = cli
+        words = line.split()
+        while words and isinstance(command, click.Group) and words[0] in command.commands:
+            command = command.commands[words.pop(0)]
+        known = {name for one in options(command) for name in (*one.opts, *one.secondary_opts)}
+        # Behind `--` begins the command of another program.
+        given = re.findall(r"(?<!\S)--[a-z][a-z0-9-]*", " ".join(words).partition(" -- ")[0])
+        wrong += [
+            f"{path.relative_to(_ROOT)}: jostle {line}: {name}"
+            for name in given
+            if name not in known | {"--help", "--version"}
+        ]
     assert not wrong, "\n".join(wrong)
