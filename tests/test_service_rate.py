@@ -184,3 +184,44 @@ def test_queues_without_a_rate_do_not_shape() -> None:
             assert (service.rate_bps, service.peak_bps, service.burst_bytes) == found
             alike += found == (7_654_321, 7_654_321, 0)
     assert alike >= 10
+
+
+ATM = {"overhead": 40, "atm": "atm"}
+DROP_TAIL = {"kind": "drop_tail", "limit": "100 kB"}
+FRAMED = {"frame_aggregation": FRAMES, "queue": DROP_TAIL}
+
+
+@pytest.mark.parametrize(
+    ("downlink", "uplink"),
+    [
+        ({"framing": ATM, "queue": DROP_TAIL}, {"framing": ATM, "queue": DROP_TAIL}),
+        ({"queue": cake(**ATM)}, {"queue": cake(**ATM)}),
+        ({"framing": ATM, "queue": cake()}, {"framing": ATM, "queue": cake()}),
+        (FRAMED, FRAMED),
+    ],
+)
+def test_measures_of_a_link_do_not_depend_on_the_sampling_interval(
+    downlink: dict[str, Any], uplink: dict[str, Any]
+) -> None:
+    data = {"controller": "cubic", "rtt": "40 ms"}
+    on_off = {"kind": "on_off", "on": "500 ms", "off": "500 ms"}
+    call = cbr(0.1 * MBPS, 200) | {"rtt": "40 ms"}
+    document = {
+        "duration": "6 s",
+        "phases": {"steady": ["1 s", "6 s"]},
+        "downlink": {"rate": "20 Mbit/s"} | downlink,
+        "uplink": {"rate": "12 Mbit/s"} | uplink,
+        "flows": [
+            {"name": "download", **data},
+            {"name": "upload", "direction": "up", "source": on_off, **data},
+            {"name": "call", "direction": "up", **call},
+        ],
+    }
+    names = ("utilisation", "queue_delay_estimate_mean_s", "queue_delay_estimate_p95_s")
+    found = []
+    for interval in ("10 ms", "1 s"):
+        plan = Scenario.from_dict(document | {"sampling_interval": interval}).plan()
+        links = summary_of(plan.runs[0].spec)["links"]
+        phases = [link["phases"]["steady"] for link in links]
+        found.append([phase[name] for phase in phases for name in names])
+    assert found[0] == pytest.approx(found[1], rel=1e-9)

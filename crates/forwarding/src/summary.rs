@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jostle_link::DropReason;
+use jostle_link::{DropReason, Service};
 use jostle_units::Time;
 use serde::Serialize;
 
@@ -93,7 +93,7 @@ impl Direction {
 }
 
 fn of_hop(hop: &mut Hop, end: Time) -> LinkSummary {
-    let service_bytes = hop.link.service(end).throughput_bytes;
+    let service_bytes = hop.link.service(end).since(Service::default()).throughput_bytes;
     let counts = &hop.counts;
     let waited = |p| counts.waited_ns.quantile(p).map(|ns| ns * NS);
     LinkSummary {

@@ -34,5 +34,5 @@ pub use link_observer::LinkObserver;
 pub use loss::Loss;
 pub use packet::{DropReason, Ecn, Packet, PacketOutcome};
 pub use queue::QueueDiscipline;
-pub use service_rate::{FrameLimits, SentTotals, Service, ServiceRate, Shaper};
+pub use service_rate::{FrameLimits, Service, ServiceRate, Shaper};
 pub use transport_headers::{FlowHosts, PacketClass, PureAck, TransportHeader};

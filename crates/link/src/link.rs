@@ -12,7 +12,7 @@ use self::components::{
 use crate::queue::Backlog;
 use crate::{
     Capacity, Delay, DropReason, FlowHosts, FrameAggregation, Framing, LinkObserver, Loss, Packet,
-    QueueDiscipline, SentTotals, Service, ServiceRate, TransportHeader,
+    QueueDiscipline, Service, ServiceRate, TransportHeader,
 };
 
 /// One direction of a link.
@@ -66,8 +66,8 @@ pub struct Link<B> {
     idle: bool,
     /// Packets that the discipline has accepted and neither returned nor dropped.
     waiting: Backlog,
-    /// Service rate, if it is not the capacity, and the packets sent, on which it depends.
-    service: Option<Box<(ServiceRate, SentTotals)>>,
+    /// Service rate, if it is not the capacity.
+    service: Option<Box<ServiceRate>>,
     /// Bytes sent so far, if another component takes the packets instead of the capacity.
     taken_bytes: Option<u64>,
 }
@@ -105,7 +105,7 @@ impl<B: TransportHeader + Copy> Link<B> {
     /// Sets the service rate of the link. Without it, the service rate is the capacity.
     #[must_use]
     pub fn with_service_rate(self, rate: ServiceRate) -> Self {
-        let service = (!rate.is_capacity()).then(|| Box::new((rate, SentTotals::default())));
+        let service = (!rate.is_capacity()).then(|| Box::new(rate));
         Self { service, ..self }
     }
 
@@ -179,8 +179,7 @@ impl<B: TransportHeader + Copy> Link<B> {
         if self.waiting.packets == 0
             && let Some(service) = &mut self.service
         {
-            let (rate, sent) = service.as_mut();
-            rate.on_first_packet(now, *sent);
+            service.on_first_packet(now);
         }
         self.queue.enqueue(now, packet, (&mut self.waiting, &mut self.pipe), probe);
         probe.queue_changed(now, self.waiting.bytes, self.waiting.packets);
@@ -284,18 +283,14 @@ impl<B: TransportHeader + Copy> Link<B> {
         self.pipe.len() as u64 - waiting + u64::from(self.has_unfinished_packet())
     }
 
-    /// Returns the bytes that the service rate allowed until `now`, from which the utilisation is
-    /// computed. `now` must not be earlier than in any other call.
+    /// Returns the service until `now`, from which the utilisation is computed. `now` must not be earlier than in any other call.
     pub fn service(&mut self, now: Time) -> Service {
         if let Some(bytes) = self.taken_bytes {
-            return Service { throughput_bytes: 0.0, drain_bytes: bytes as f64 };
+            return Service::of_drain(bytes as f64);
         }
         match &mut self.service {
             None => self.capacity.offered_bytes(now).into(),
-            Some(service) => {
-                let (rate, sent) = service.as_mut();
-                rate.until(now, *sent)
-            }
+            Some(service) => service.until(now),
         }
     }
 
@@ -408,8 +403,7 @@ impl<B: TransportHeader + Copy> Link<B> {
             "the discipline's account differs from what it was given, handed over and dropped"
         );
         if let Some(service) = &mut self.service {
-            service.1.packets += 1;
-            service.1.bytes += u64::from(packet.size_bytes);
+            service.count(start, 1, f64::from(packet.size_bytes));
         }
         probe.queue_changed(start, self.waiting.bytes, self.waiting.packets);
         Some(packet)

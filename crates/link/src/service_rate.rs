@@ -4,8 +4,11 @@
 //!
 //! A policer limits the throughput but holds no queue: packets behind it leave at the capacity. The
 //! two bounds are therefore computed separately ([`Service`]).
-
-use std::ops::Sub;
+//!
+//! Overhead and cells make the rate of packets depend on their sizes. The totals are therefore in
+//! *counted bytes*: the sizes that the framing of the link or of its shapers gives to packets. Their
+//! rate does not depend on the traffic, so that a total does not depend on the times at which it is
+//! read.
 
 use jostle_units::{FULL_PACKET_BYTES, Rate, Time};
 
@@ -26,10 +29,14 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    /// Returns the bytes per second for packets of this mean size.
-    fn bytes_per_s(&self, packet_bytes: f64) -> f64 {
-        let counted_bytes = self.framing.mean_wire_bytes(packet_bytes).max(1.0);
-        self.rate.as_bps() as f64 / 8.0 * packet_bytes / counted_bytes
+    /// Returns the counted bytes per second for packets of these sizes.
+    fn bytes_per_s(&self, sizes: &Sizes, counting: Framing) -> f64 {
+        let bytes_per_s = self.rate.as_bps() as f64 / 8.0;
+        if self.framing == counting {
+            return bytes_per_s;
+        }
+        let shaped_bytes = self.framing.mean_wire_bytes(sizes.packet_bytes).max(1.0);
+        bytes_per_s * sizes.counted_bytes / shaped_bytes
     }
 }
 
@@ -54,60 +61,100 @@ impl FrameLimits {
     }
 }
 
-/// Bytes since the start of the run.
+/// Bytes since the start of the run, as the link or its shapers count packets. [`since`](Self::since)
+/// returns bytes of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Service {
     /// Bytes that the link would have sent, if packets had waited all the time.
     pub throughput_bytes: f64,
     /// Bytes that would have left the queue. Larger only if a policer limits the throughput.
     pub drain_bytes: f64,
+    /// Bytes of the packets sent, and the same packets as they are counted.
+    sent_bytes: f64,
+    counted_bytes: f64,
+    /// Bytes of packets ÷ counted bytes of the latest packets.
+    latest_share: f64,
+}
+
+impl Service {
+    /// Creates the service of a link that another component empties: its throughput has no limit
+    /// that is known here.
+    pub(crate) fn of_drain(bytes: f64) -> Self {
+        Self { throughput_bytes: 0.0, ..Self::from(bytes) }
+    }
+
+    /// Returns the service after `earlier`, in bytes of packets of the sizes that were sent
+    /// meanwhile, or of the latest earlier ones if there were none.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        let sent_bytes = self.sent_bytes - earlier.sent_bytes;
+        let counted_bytes = self.counted_bytes - earlier.counted_bytes;
+        let share =
+            if counted_bytes > 0.0 { sent_bytes / counted_bytes } else { self.latest_share };
+        Self {
+            throughput_bytes: (self.throughput_bytes - earlier.throughput_bytes) * share,
+            drain_bytes: (self.drain_bytes - earlier.drain_bytes) * share,
+            sent_bytes,
+            counted_bytes: sent_bytes,
+            latest_share: 1.0,
+        }
+    }
 }
 
 impl From<f64> for Service {
+    /// Creates the service of a link that counts the bytes of packets.
     fn from(bytes: f64) -> Self {
-        Self { throughput_bytes: bytes, drain_bytes: bytes }
+        Self { throughput_bytes: bytes, drain_bytes: bytes, latest_share: 1.0, ..Self::default() }
     }
 }
 
-/// Number and bytes of the packets that a link sent since the start of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SentTotals {
-    /// Packets sent.
-    pub packets: u64,
-    /// Bytes sent.
-    pub bytes: u64,
+/// Mean sizes of the latest packets that a link sent; before the first one, of full-sized packets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sizes {
+    packets: f64,
+    packet_bytes: f64,
+    /// On the wire.
+    wire_bytes: f64,
+    counted_bytes: f64,
 }
 
-impl SentTotals {
-    fn mean_packet_bytes(self) -> Option<f64> {
-        (self.packets > 0).then(|| self.bytes as f64 / self.packets as f64)
+impl Sizes {
+    /// Number of packets whose mean counts: longer than a frame, shorter than most phases.
+    const LATEST: f64 = 256.0;
+
+    fn of(packets: f64, packet_bytes: f64, wire: Framing, counting: Framing) -> Self {
+        let size = |framing: Framing| framing.mean_wire_bytes(packet_bytes).max(1.0);
+        let (wire_bytes, counted_bytes) = (size(wire), size(counting));
+        Self { packets, packet_bytes, wire_bytes, counted_bytes }
     }
-}
 
-impl Sub for SentTotals {
-    type Output = Self;
-
-    fn sub(self, earlier: Self) -> Self {
-        Self { packets: self.packets - earlier.packets, bytes: self.bytes - earlier.bytes }
+    fn add(&mut self, other: &Self) {
+        self.packets = (self.packets + other.packets).min(Self::LATEST);
+        let weight = (other.packets / self.packets).min(1.0);
+        self.packet_bytes += weight * (other.packet_bytes - self.packet_bytes);
+        self.wire_bytes += weight * (other.wire_bytes - self.wire_bytes);
+        self.counted_bytes += weight * (other.counted_bytes - self.counted_bytes);
     }
 }
 
 /// Service rate of a link over time.
 ///
-/// Framing, shapers with overhead and links with frames have a rate that depends on the size of packets: the
-/// mean size of the packets that were sent, or of all earlier ones if there were none. Before the
-/// first packet, full-sized packets count.
+/// Links with frames, and shapers that count other bytes than the link, have a rate that depends on
+/// the size of packets: the mean size of the latest ones.
 pub struct ServiceRate {
     capacity: Box<dyn Capacity>,
     shapers: Vec<Shaper>,
     frames: Option<FrameLimits>,
     framing: Framing,
+    /// Sizes in which the totals count packets: those of the shapers if all have the same overhead
+    /// or cells, otherwise those of the link.
+    counting: Framing,
     throughput: Credit,
     drain: Credit,
-    /// Time of the last call, the bytes of the capacity until then, and the packets sent.
+    /// Time of the last call, and the bytes of the capacity until then.
     as_of: Time,
     capacity_bytes: f64,
-    sent: SentTotals,
+    sizes: Sizes,
     total: Service,
 }
 
@@ -120,24 +167,30 @@ impl ServiceRate {
         shapers: Vec<Shaper>,
         frames: Option<FrameLimits>,
     ) -> Self {
-        Self {
+        let rate = Self {
             capacity,
             shapers,
             frames,
             framing: Framing::NONE,
+            counting: Framing::NONE,
             throughput: Credit::default(),
             drain: Credit::default(),
             as_of: Time::ZERO,
             capacity_bytes: 0.0,
-            sent: SentTotals::default(),
+            sizes: Sizes::default(),
             total: Service::default(),
-        }
+        };
+        rate.with_framing(Framing::NONE)
     }
 
     /// Sets the framing of the link, on whose sizes the capacity depends.
     #[must_use]
     pub fn with_framing(self, framing: Framing) -> Self {
-        Self { framing, ..self }
+        let of_shapers = self.shapers.first().map_or(Framing::NONE, |shaper| shaper.framing);
+        let is_common = self.shapers.iter().all(|shaper| shaper.framing == of_shapers);
+        let counting = if is_common && of_shapers != Framing::NONE { of_shapers } else { framing };
+        let sizes = Sizes::of(0.0, f64::from(FULL_PACKET_BYTES), framing, counting);
+        Self { framing, counting, sizes, ..self }
     }
 
     /// Returns whether the service rate is the capacity.
@@ -147,16 +200,22 @@ impl ServiceRate {
 
     /// Returns the rate in bit/s of full-sized packets that leave at a capacity without a shaper.
     pub fn of_burst(&self, capacity_bps: f64) -> f64 {
-        capacity_bps * self.payload_share(f64::from(FULL_PACKET_BYTES))
+        let sizes = self.full_sizes();
+        capacity_bps * sizes.packet_bytes / sizes.wire_bytes
     }
 
     /// Returns the service rate in bit/s for full-sized packets and a constant capacity.
     pub fn of_capacity(&self, capacity_bps: f64) -> f64 {
-        let packet_bytes = f64::from(FULL_PACKET_BYTES);
-        let limit = Limit::of(&self.shapers, packet_bytes);
+        let sizes = self.full_sizes();
+        let limit = Limit::of(&self.shapers, &sizes, self.counting);
         let capacity_bytes_per_s = capacity_bps / 8.0;
-        let share = self.capacity_share(capacity_bytes_per_s, packet_bytes, &limit);
-        8.0 * (share * capacity_bytes_per_s).min(limit.bytes_per_s)
+        let share = self.capacity_share(capacity_bytes_per_s, &sizes, &limit);
+        let counted_bytes_per_s = (share * capacity_bytes_per_s).min(limit.bytes_per_s);
+        8.0 * counted_bytes_per_s * sizes.packet_bytes / sizes.counted_bytes
+    }
+
+    fn full_sizes(&self) -> Sizes {
+        Sizes::of(0.0, f64::from(FULL_PACKET_BYTES), self.framing, self.counting)
     }
 
     /// Returns the bytes that may leave at the capacity after a pause: the size of all token buckets.
@@ -164,21 +223,41 @@ impl ServiceRate {
         self.shapers.iter().filter_map(|shaper| shaper.burst_bytes).sum()
     }
 
-    /// Returns the bytes until `now`, which must not be earlier than in the last call. `sent` are
-    /// the packets that the link has sent.
-    pub fn until(&mut self, now: Time, sent: SentTotals) -> Service {
+    /// Counts packets that the link has sent, with the mean of their sizes. The times must not
+    /// decrease.
+    pub fn count(&mut self, now: Time, packets: u64, packet_bytes: f64) {
+        if packets == 0 {
+            return;
+        }
+        if self.depends_on_sizes() {
+            self.until(now);
+        }
+        let packets = packets as f64;
+        let sizes = Sizes::of(packets, packet_bytes, self.framing, self.counting);
+        self.total.sent_bytes += packets * sizes.packet_bytes;
+        self.total.counted_bytes += packets * sizes.counted_bytes;
+        self.sizes.add(&sizes);
+    }
+
+    /// Returns whether the rate of counted bytes depends on the sizes of packets.
+    fn depends_on_sizes(&self) -> bool {
+        self.frames.is_some()
+            || self.framing != self.counting
+            || self.shapers.iter().any(|shaper| shaper.framing != self.counting)
+            || (!self.shapers.is_empty() && self.capacity.is_in_bursts())
+    }
+
+    /// Returns the bytes until `now`, which must not be earlier than in the last call.
+    pub fn until(&mut self, now: Time) -> Service {
         if self.is_capacity() {
             return self.capacity.offered_bytes(now).into();
         }
-        let packet_bytes = (sent - self.sent).mean_packet_bytes();
-        let packet_bytes = packet_bytes.or_else(|| sent.mean_packet_bytes());
-        let packet_bytes = packet_bytes.unwrap_or(f64::from(FULL_PACKET_BYTES));
-        self.sent = sent;
-        let limit = Limit::of(&self.shapers, packet_bytes);
+        let sizes = self.sizes;
+        let limit = Limit::of(&self.shapers, &sizes, self.counting);
         // Packets that were taken from the queue wait for the next opportunity, while tokens for
         // the packets behind them arrive.
         let in_bursts = self.capacity.is_in_bursts();
-        let most_credit = limit.burst_bytes + if in_bursts { packet_bytes } else { 0.0 };
+        let most_credit = limit.burst_bytes + if in_bursts { sizes.counted_bytes } else { 0.0 };
         while self.as_of < now {
             let until = self.capacity.next_change(self.as_of).min(now);
             let length_s = until.since(self.as_of).as_secs_f64();
@@ -187,7 +266,7 @@ impl ServiceRate {
                 true => capacity_bytes / until.as_secs_f64(),
                 false => (capacity_bytes - self.capacity_bytes) / length_s,
             };
-            let share = self.capacity_share(bytes_per_s, packet_bytes, &limit);
+            let share = self.capacity_share(bytes_per_s, &sizes, &limit);
             let part = CapacityPart {
                 bytes: share * (capacity_bytes - self.capacity_bytes),
                 length_s,
@@ -199,32 +278,27 @@ impl ServiceRate {
             self.total.drain_bytes += self.drain.take(part, drain_bytes_per_s, most_credit);
             (self.as_of, self.capacity_bytes) = (until, capacity_bytes);
         }
-        self.total
+        Service { latest_share: sizes.packet_bytes / sizes.counted_bytes, ..self.total }
     }
 
     /// Handles a packet that arrives at an empty queue. A shaper without a token bucket makes up
-    /// for lost time only while packets wait. `sent` are the packets that the link has sent.
-    pub fn on_first_packet(&mut self, now: Time, sent: SentTotals) {
+    /// for lost time only while packets wait.
+    pub fn on_first_packet(&mut self, now: Time) {
         if self.shapers.iter().any(|shaper| shaper.burst_bytes.is_none()) {
-            self.until(now, sent);
+            self.until(now);
             (self.throughput, self.drain) = (Credit::default(), Credit::default());
         }
     }
 
-    /// Returns the share of the capacity that packets get, without the framing and the time in
-    /// which frames wait for the medium.
-    fn capacity_share(&self, capacity_bytes_per_s: f64, packet_bytes: f64, limit: &Limit) -> f64 {
+    /// Returns the counted bytes per byte of the capacity, without the time in which frames wait
+    /// for the medium.
+    fn capacity_share(&self, capacity_bytes_per_s: f64, sizes: &Sizes, limit: &Limit) -> f64 {
         let burst_bytes = if limit.delays { limit.burst_bytes } else { f64::INFINITY };
-        let (wire_bytes, burst_packets) =
-            (self.framing.mean_wire_bytes(packet_bytes).max(1.0), burst_bytes / packet_bytes);
-        let share =
-            |frames: &FrameLimits| frames.share(capacity_bytes_per_s, wire_bytes, burst_packets);
-        self.payload_share(packet_bytes) * self.frames.as_ref().map_or(1.0, share)
-    }
-
-    /// Returns the size of packets divided by their size on the wire.
-    fn payload_share(&self, packet_bytes: f64) -> f64 {
-        packet_bytes / self.framing.mean_wire_bytes(packet_bytes).max(1.0)
+        let burst_packets = burst_bytes / sizes.counted_bytes;
+        let share = |frames: &FrameLimits| {
+            frames.share(capacity_bytes_per_s, sizes.wire_bytes, burst_packets)
+        };
+        sizes.counted_bytes / sizes.wire_bytes * self.frames.as_ref().map_or(1.0, share)
     }
 }
 
@@ -238,13 +312,13 @@ struct Limit {
 }
 
 impl Limit {
-    fn of(shapers: &[Shaper], packet_bytes: f64) -> Self {
+    fn of(shapers: &[Shaper], sizes: &Sizes, counting: Framing) -> Self {
         if shapers.is_empty() {
             return Self { bytes_per_s: f64::INFINITY, burst_bytes: f64::INFINITY, delays: false };
         }
         let burst_bytes = |shaper: &Shaper| shaper.burst_bytes.map_or(f64::INFINITY, |n| n as f64);
         Self {
-            bytes_per_s: shapers.iter().map(|shaper| shaper.bytes_per_s(packet_bytes)).sum(),
+            bytes_per_s: shapers.iter().map(|shaper| shaper.bytes_per_s(sizes, counting)).sum(),
             burst_bytes: shapers.iter().map(burst_bytes).sum(),
             delays: shapers.iter().all(|shaper| shaper.delays),
         }
@@ -300,10 +374,6 @@ mod tests {
         Time::ZERO + Span::from_ms(ms)
     }
 
-    fn sent(packets: u64, packet_bytes: u64) -> SentTotals {
-        SentTotals { packets, bytes: packets * packet_bytes }
-    }
-
     fn constant(mbps: u64) -> Box<dyn Capacity> {
         Box::new(Constant::new(Rate::from_mbps(mbps)))
     }
@@ -313,9 +383,15 @@ mod tests {
         Box::new(Steps::new(list.collect()).unwrap())
     }
 
+    /// Bytes of throughput until `ms`, in which packets of one size were sent.
+    fn throughput_bytes(rate: &mut ServiceRate, ms: u64, packet_bytes: f64) -> f64 {
+        rate.count(Time::ZERO, 1_000, packet_bytes);
+        rate.until(at(ms)).since(Service::default()).throughput_bytes
+    }
+
     /// Bytes of throughput and drain in each interval between `times_ms`.
     fn parts(rate: &mut ServiceRate, times_ms: &[u64]) -> Vec<(f64, f64)> {
-        let totals = times_ms.iter().map(|ms| rate.until(at(*ms), SentTotals::default()));
+        let totals = times_ms.iter().map(|ms| rate.until(at(*ms)));
         let totals: Vec<_> = std::iter::once(Service::default()).chain(totals).collect();
         let part = |pair: &[Service]| {
             (
@@ -355,7 +431,7 @@ mod tests {
         let made_up = [(0.0, 0.0), (2e6, 2e6), (0.5e6, 0.5e6), (1.5e6, 1.5e6)];
         assert_eq!(parts(&mut clock, &times_ms), made_up);
         let mut idle = ServiceRate::new(changing(), vec![virtual_clock], None);
-        idle.on_first_packet(at(1_000), SentTotals::default());
+        idle.on_first_packet(at(1_000));
         assert_eq!(parts(&mut idle, &[2_000]), [(1e6, 1e6)], "nothing waited in the first second");
     }
 
@@ -385,11 +461,44 @@ mod tests {
         let framing = Framing { overhead_bytes: 114, ..Framing::NONE };
         let shaper = Shaper { framing, ..SHAPER };
         let mut rate = ServiceRate::new(constant(100), vec![shaper], None);
-        let found = rate.until(at(1_000), sent(1_000, 300)).throughput_bytes;
+        let found = throughput_bytes(&mut rate, 1_000, 300.0);
         assert_eq!(found.round(), 750_000.0);
         // A second without packets counts packets of the same size.
-        let both = rate.until(at(2_000), sent(1_000, 300)).throughput_bytes;
-        assert_eq!(both.round(), 1_500_000.0);
+        let earlier = rate.until(at(1_000));
+        let later = rate.until(at(2_000)).since(earlier).throughput_bytes;
+        assert_eq!(later.round(), 750_000.0);
+    }
+
+    /// 1 Mbyte/s of 1749 and 106 bytes per packet, read once or after every packet.
+    #[test]
+    fn a_total_does_not_depend_on_the_times_at_which_it_is_read() {
+        let framing = Framing { overhead_bytes: 40, min_bytes: 0, cells: crate::Cells::Atm };
+        let shaper = Shaper { framing, ..SHAPER };
+        let rates: [fn(Framing, Shaper) -> ServiceRate; 3] = [
+            |framing, _| ServiceRate::new(constant(8), Vec::new(), None).with_framing(framing),
+            |_, shaper| ServiceRate::new(constant(100), vec![shaper], None),
+            |framing, shaper| {
+                ServiceRate::new(constant(100), vec![shaper], None).with_framing(framing)
+            },
+        ];
+        for build in rates {
+            let read = |often: bool| {
+                let mut rate = build(framing, shaper);
+                for ms in 0..1_000 {
+                    rate.count(at(ms), 1, if ms % 10 < 3 { 1_514.0 } else { 66.0 });
+                    if often {
+                        rate.until(at(ms));
+                    }
+                }
+                rate.until(at(1_000)).since(Service::default()).throughput_bytes
+            };
+            let (sent_bytes, counted_bytes) = (300 * 1_514 + 700 * 66, 300 * 1_749 + 700 * 106);
+            let expected = 1e6 * f64::from(sent_bytes) / f64::from(counted_bytes);
+            for often in [false, true] {
+                let found = read(often);
+                assert!((found / expected - 1.0).abs() < 1e-9, "{often} {found} {expected}");
+            }
+        }
     }
 
     /// Full packets have 1749 bytes in ATM cells, ACKs of 66 bytes 106.
@@ -401,7 +510,7 @@ mod tests {
         assert!(!rate.is_capacity());
         assert_eq!(rate.of_capacity(8e6).round(), (8e6_f64 * 1_514.0 / 1_749.0).round());
         assert_eq!(rate.of_burst(8e6).round(), (8e6_f64 * 1_514.0 / 1_749.0).round());
-        let found = rate.until(at(1_000), sent(1_000, 66)).throughput_bytes;
+        let found = throughput_bytes(&mut rate, 1_000, 66.0);
         assert_eq!(found.round(), (1e6_f64 * 66.0 / 106.0).round());
         // A shaper for 80 % of the wire that counts the same bytes leaves 80 % of the packets.
         let shaper = Shaper { rate: Rate::from_bps(6_400_000), framing, ..SHAPER };
@@ -418,12 +527,12 @@ mod tests {
         let frames = FrameLimits { packets: 8, bytes: 65_536, mean_contention_s: 1e-3 };
         let mut rate = ServiceRate::new(constant(100), Vec::new(), Some(frames));
         // 8 kB take 0.64 ms.
-        let found = rate.until(at(1_000), sent(1_000, 1_000)).throughput_bytes;
+        let found = throughput_bytes(&mut rate, 1_000, 1_000.0);
         assert_eq!(found.round(), (8_000.0_f64 / 1.64e-3).round());
         // With tokens for 10 kB, 6 full-sized packets form a frame.
         let shaper = Shaper { rate: Rate::from_mbps(90), ..SHAPER };
         let mut rate = ServiceRate::new(constant(100), vec![shaper], Some(frames));
-        let found = rate.until(at(1_000), SentTotals::default()).throughput_bytes;
+        let found = rate.until(at(1_000)).throughput_bytes;
         let frame_bytes = 6.0_f64 * 1_514.0;
         assert_eq!(found.round(), (frame_bytes / (1e-3 + frame_bytes / 12.5e6)).round());
     }

@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
-use jostle_link::{DropReason, Error, SentTotals, Service, ServiceRate};
+use jostle_link::{DropReason, Error, Service};
 use jostle_units::{ConnectionId, FlowId, LinkId, Rate, SendLimit, Span, Time};
 
 use crate::departures::Departures;
 use crate::event_sink::{AckEvent, EventSink, FlowState};
 use crate::fair_bins;
+use crate::kernel_services::LinkService;
 use crate::{Recorder, RunRecord};
 use jostle_run_spec::{FlowSpec, RunSpec, SourceSpec};
 use jostle_traffic::{MessageRecord, PageRecord};
@@ -106,10 +107,10 @@ impl KernelSamples {
     /// # Errors
     /// If a capacity in the spec is invalid.
     pub fn record(&self, spec: &RunSpec) -> Result<RunRecord, Error> {
-        let rates = spec.links.iter().map(|link| link.service_rate(spec.seed));
         let mut reporter = Reporter {
             samples: self,
-            service_rates: rates.collect::<Result<_, _>>()?,
+            phase_services: LinkService::all(spec)?,
+            services: LinkService::all(spec)?,
             stops: spec
                 .flows
                 .iter()
@@ -138,7 +139,7 @@ impl KernelSamples {
                 reporter.end_interval(moment, last);
             }
             if ends_phase {
-                let services = reporter.services(moment);
+                let services = read_services(&mut reporter.phase_services, &reporter.links, moment);
                 reporter.recorder.phase_boundary(moment, &services);
             }
             (before, next) = (moment, last + 1);
@@ -303,7 +304,11 @@ struct ReportedLink {
 /// Reports the samples to a recorder.
 struct Reporter<'a> {
     samples: &'a KernelSamples,
-    service_rates: Vec<ServiceRate>,
+    /// Read at the ends of intervals and at the boundaries of phases. They are separate, because
+    /// the sizes of packets are estimated between two readings, and the values of a phase must not
+    /// depend on the sampling interval.
+    services: Vec<LinkService>,
+    phase_services: Vec<LinkService>,
     stops: Vec<Time>,
     flows: Vec<ReportedFlow>,
     links: Vec<ReportedLink>,
@@ -500,22 +505,19 @@ impl Reporter<'_> {
                 }
             }
         }
-        let services = self.services(now);
+        let services = read_services(&mut self.services, &self.links, now);
         for (number, (seen, service)) in
             (0..).map(LinkId).zip(self.samples.links.iter().zip(services))
         {
             self.recorder.link_state(now, number, seen.queue_bytes[sample] as u64, service);
         }
     }
+}
 
-    fn services(&mut self, now: Time) -> Vec<Service> {
-        let links = self.service_rates.iter_mut().zip(&self.links);
-        let service = |(rate, reported): (&mut ServiceRate, &ReportedLink)| {
-            let (packets, bytes) = (reported.sent_packets, reported.sent_bytes);
-            rate.until(now, SentTotals { packets, bytes })
-        };
-        links.map(service).collect()
-    }
+/// Returns the services of all links until `now`.
+fn read_services(services: &mut [LinkService], links: &[ReportedLink], now: Time) -> Vec<Service> {
+    let links = services.iter_mut().zip(links);
+    links.map(|(service, sent)| service.until(now, sent.sent_packets, sent.sent_bytes)).collect()
 }
 
 /// Returns the increase of a counter since its last report.

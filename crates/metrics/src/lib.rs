@@ -16,6 +16,7 @@ mod flow_meter;
 mod histogram;
 mod interval_stats;
 mod kernel_samples;
+mod kernel_services;
 mod link_meter;
 pub mod measures;
 mod memory_limit;

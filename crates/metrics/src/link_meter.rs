@@ -315,9 +315,9 @@ impl LinkTable {
                     0 => Service::default(),
                     _ => meter.states()[bin - 1].service,
                 };
-                let service_bytes = state.service.throughput_bytes - before.throughput_bytes;
-                let drain_bytes = state.service.drain_bytes - before.drain_bytes
-                    + counters.discarded_bytes as f64;
+                let service = state.service.since(before);
+                let service_bytes = service.throughput_bytes;
+                let drain_bytes = service.drain_bytes + counters.discarded_bytes as f64;
                 let length_ns = timeline.bin_length(bin).as_ns() as f64;
                 table.time_s.push(seconds(timeline.bin_end(bin).as_ns()));
                 table.link.push(link as u32);

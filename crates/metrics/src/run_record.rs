@@ -441,13 +441,13 @@ impl Recorded {
             totals.merge(segment);
         }
         let counters = &totals.counters;
-        let (from, until) = (self.service(at, segments.start), self.service(at, segments.end));
+        let service = self.service(at, segments.end).since(self.service(at, segments.start));
         let waited_s = |p| totals.waited_ns.quantile(p).map(|ns| ns / 1e9);
         LinkIntervalStats {
             length_ns: (phase.to_ns - phase.from_ns) as f64,
             sent_bytes: counters.sent_bytes as f64,
-            service_bytes: until.throughput_bytes - from.throughput_bytes,
-            drain_bytes: until.drain_bytes - from.drain_bytes + counters.discarded_bytes as f64,
+            service_bytes: service.throughput_bytes,
+            drain_bytes: service.drain_bytes + counters.discarded_bytes as f64,
             queue_bytes_ns: counters.queue_bytes_ns as f64,
             queue_length_p95_bytes: totals.queue_bytes.quantile(0.95),
             duplicated: Some(totals.counters.duplicated as f64),
@@ -460,7 +460,7 @@ impl Recorded {
         }
     }
 
-    /// Returns the bytes that a link's service rate allowed before a segment.
+    /// Returns the service of a link before a segment.
     fn service(&self, link: usize, segment: usize) -> Service {
         match segment {
             0 => Service::default(),
