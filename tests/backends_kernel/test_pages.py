@@ -97,3 +97,53 @@ def test_a_browser_that_is_stopped_gives_up(backend, simulator):
         assert theirs[name] == ours[name] > 0, name
     overall = [flow["phases"]["overall"] for flow in (ours, theirs)]
     assert overall[1]["goodput_bps"] == pytest.approx(overall[0]["goodput_bps"], rel=0.02)
+
+
+FILM = 'source = { kind = "video", length = "8 s", bitrates = ["1 Mbit/s"] }'
+FOLLOWED = (
+    WEB
+    + f"""
+[[flows]]
+name = "film"
+controller = "cubic"
+rtt = "40 ms"
+after = "web"
+start = "1 s"
+{FILM}
+[[flows]]
+name = "last"
+controller = "cubic"
+rtt = "40 ms"
+after = "film"
+size = "100 kB"
+[[flows]]
+name = "endless"
+controller = "cubic"
+rtt = "40 ms"
+after = "last"
+source = {{ kind = "web", pages = 1000 }}
+"""
+)
+
+
+def followed(backend):
+    values = {"duration": '"20 s"', "flows.web.source": SMALL + ", pages = 2 }"}
+    return backend.run(spec_of(FOLLOWED, values)).summary["flows"]
+
+
+def check_followed(flows):
+    web, film, last, endless = flows
+    assert [flow["unfinished"] for flow in flows] == [0, 0, 0, 1]
+    assert web["pages"] == 2
+    assert endless["completion_time_s"] is None
+    for before, after, wait_s in ((web, film, 1), (film, last, 0), (last, endless, 0)):
+        ends_s = before["start_s"] + before["completion_time_s"]
+        assert after["start_s"] == pytest.approx(ends_s + wait_s, abs=0.01)
+
+
+def test_flows_follow_the_last_page_and_the_end_of_a_film(simulator):
+    check_followed(followed(simulator))
+
+
+def test_flows_follow_pages_and_films_on_the_kernel(backend):
+    check_followed(followed(backend))

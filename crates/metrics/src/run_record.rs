@@ -92,7 +92,9 @@ pub(crate) struct FlowIdentity {
     pub frames: Option<SourceSpec>,
     /// Type of the datagrams, if the flow sends any.
     pub datagrams: Option<Datagrams>,
-    /// Total payload, if the flow ends by itself.
+    /// The flow ends by itself.
+    has_end: bool,
+    /// Total payload, if it is known before the flow ends.
     bytes: Option<u64>,
     ideal: Option<IdealTransfer>,
 }
@@ -168,6 +170,7 @@ impl FlowIdentity {
             datagrams: Datagrams::of(&flow.source),
             is_many,
             arrives: flow.arrivals.is_some(),
+            has_end: flow.has_end(),
             bytes: bytes_of(flow, spec.seed).filter(|_| !is_many),
             ideal: IdealTransfer::of(spec, position, continuations, services).filter(|_| !is_many),
         }
@@ -319,6 +322,7 @@ impl Recorded {
         let identity = &self.flow_identities[at];
         TransferOutcome {
             completion_time_s: self.flows[at].completion().map(|after| seconds(after.as_ns())),
+            has_end: identity.has_end,
             bytes: identity.bytes,
             ideal: identity.ideal,
             bandwidth_estimate_bps,

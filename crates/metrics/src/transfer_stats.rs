@@ -10,7 +10,9 @@ use jostle_units::FlowId;
 pub struct TransferOutcome {
     /// Time from the flow's start until all its data were acknowledged.
     pub completion_time_s: Option<f64>,
-    /// Total payload; `None` if the flow does not end by itself.
+    /// The flow ends by itself.
+    pub has_end: bool,
+    /// Total payload, if it is known before the flow ends.
     pub bytes: Option<u64>,
     /// Minimum transfer on the empty path, if it is known.
     pub ideal: Option<IdealTransfer>,
@@ -23,7 +25,7 @@ pub struct TransferOutcome {
 pub struct GroupTransfers {
     /// Completion times, in increasing order.
     pub completions_s: Vec<f64>,
-    /// Sum of payload ÷ completion time over all complete transfers.
+    /// Sum of payload ÷ completion time over all complete transfers; NaN if a payload is unknown.
     pub rates_bps: f64,
     /// Flows that have an end and did not reach it.
     pub unfinished: u64,
@@ -102,13 +104,14 @@ impl GroupTransfers {
     pub(crate) fn of<'a>(transfers: impl Iterator<Item = &'a TransferOutcome>) -> Self {
         let mut all = Self::default();
         for transfer in transfers {
-            let Some(bytes) = transfer.bytes else { continue };
             match transfer.completion_time_s {
-                Some(completion_time_s) => {
+                Some(completion_time_s) if transfer.has_end => {
+                    let bytes = transfer.bytes.map_or(f64::NAN, |bytes| bytes as f64);
                     all.completions_s.push(completion_time_s);
-                    all.rates_bps += bytes as f64 * 8.0 / completion_time_s;
+                    all.rates_bps += bytes * 8.0 / completion_time_s;
                 }
-                None => all.unfinished += 1,
+                None if transfer.has_end => all.unfinished += 1,
+                _ => {}
             }
         }
         all.completions_s.sort_by(f64::total_cmp);
@@ -139,7 +142,7 @@ impl GroupTransfers {
 }
 
 /// Returns the total payload of a flow's source in a run with `seed`, or `None` if the flow does
-/// not end by itself.
+/// not end by itself, or if the payload depends on the run.
 pub(crate) fn bytes_of(flow: &FlowSpec, seed: u64) -> Option<u64> {
     MessageSizes::of(&flow.source, FlowRandomStreams::of(seed, &flow.name)).total_bytes()
 }

@@ -217,8 +217,8 @@ impl Browser {
     /// Returns
     /// -------
     /// list of tuple
-    ///     Steps: `("open", line)`, `("send", connection)`, `("close", connection)`
-    ///     and `("wake", time)`.
+    ///     Steps: `("open", line)`, `("send", connection)`, `("close", connection)`,
+    ///     `("wake", time)`, and `("finish", 0)` after the last page.
     fn on_time(&mut self, now_ns: u64) -> Vec<BrowserStep> {
         self.browser.on_time(Time::from_ns(now_ns));
         self.steps(now_ns)
@@ -271,6 +271,7 @@ impl Browser {
                 BrowserAction::Send { connection, .. } => ("send", u64::from(connection.0)),
                 BrowserAction::Close { connection } => ("close", u64::from(connection.0)),
                 BrowserAction::Wake { at } => ("wake", at.as_ns()),
+                BrowserAction::Finish => ("finish", 0),
                 BrowserAction::Asked => {
                     self.pages.push(PageRecord { requested_ns: now_ns, load_ns: None });
                     continue;

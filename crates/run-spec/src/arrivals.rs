@@ -62,6 +62,21 @@ impl FlowSpec {
         self.quic.as_ref().is_some_and(|quic| quic.handshake == QuicHandshake::ZeroRtt)
     }
 
+    /// Returns whether the flow ends by itself, and other flows can start after it. Connections that
+    /// arrive have no common end.
+    pub const fn has_end(&self) -> bool {
+        if self.arrivals.is_some() {
+            return false;
+        }
+        match &self.source {
+            SourceSpec::Fixed { .. } | SourceSpec::Trace(_) => true,
+            SourceSpec::RequestResponse { count, .. } => count.is_some(),
+            SourceSpec::Video(video) => video.segments.is_some(),
+            SourceSpec::Web(web) => web.pages.is_some(),
+            _ => false,
+        }
+    }
+
     /// Returns whether the flow has many connections, which open and close during the run.
     pub const fn is_many(&self) -> bool {
         self.arrivals.is_some() || matches!(self.source, SourceSpec::Web(_))

@@ -323,7 +323,8 @@ impl<S: EventSink> Simulation<'_, S> {
         }
     }
 
-    /// Completes a flow or connection, after all of its data was acknowledged, and schedules the
+    /// Completes a flow or connection, after all of its data was acknowledged or its last web page
+    /// was loaded, and schedules the
     /// flows that start after it.
     #[cold]
     fn complete(&mut self, now: Time, connection: ConnectionId) {

@@ -43,6 +43,8 @@ pub enum BrowserAction {
         /// Time since it was requested.
         after: Span,
     },
+    /// The last page is complete.
+    Finish,
     /// Call the browser again.
     Wake {
         /// Time of that call.
@@ -257,6 +259,11 @@ impl WebBrowser {
     fn end(&mut self, now: Time) {
         self.steps.push(BrowserAction::Loaded { after: now.since(self.asked) });
         self.close();
+        if self.left == Some(0) {
+            self.stage = Stage::Over;
+            self.steps.push(BrowserAction::Finish);
+            return;
+        }
         let until = now + self.page.think.max(Span::from_us(1));
         self.stage = Stage::Reading(until);
         self.wake(until);

@@ -117,7 +117,7 @@ pub(crate) fn completion_mean(all: &GroupTransfers) -> Option<f64> {
 
 pub(crate) fn completion_rate_mean(all: &GroupTransfers) -> Option<f64> {
     let count = all.completions_s.len();
-    (count > 0).then(|| all.rates_bps / count as f64)
+    (count > 0 && !all.rates_bps.is_nan()).then(|| all.rates_bps / count as f64)
 }
 
 pub(crate) fn unfinished(all: &GroupTransfers) -> Option<f64> {

@@ -15,8 +15,8 @@ pub(super) const ROWS: &[Measure] = &[
         place: SummaryLocation::Flow,
         any_window: false,
         column: None,
-        definition: "Time from the flow's start until all its data were acknowledged; absent if
-            that never was.",
+        definition: "Time from the flow's start until all its data were acknowledged, or until its
+            last web page was complete; absent if that never was.",
         compute: MeasureFunction::Transfer(completion),
     },
     Measure {
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Measure] = &[
         any_window: false,
         column: None,
         definition: "All the payload of a flow that ends by itself ÷ its completion time; absent if
-            it was not complete.",
+            it was not complete, and of video and web pages.",
         compute: MeasureFunction::Transfer(completion_rate),
     },
     Measure {
@@ -113,7 +113,7 @@ pub(crate) fn completion_rate(transfer: &TransferOutcome) -> Option<f64> {
 }
 
 pub(crate) fn unfinished(transfer: &TransferOutcome) -> Option<f64> {
-    transfer.bytes.map(|_| f64::from(u8::from(transfer.completion_time_s.is_none())))
+    transfer.has_end.then(|| f64::from(u8::from(transfer.completion_time_s.is_none())))
 }
 
 /// A transfer ends when the last ACK arrives, half an RTT after the last byte. This compensates for
@@ -157,7 +157,8 @@ mod tests {
 
     #[test]
     fn what_has_an_end_is_complete_or_unfinished() {
-        let of = |bytes, completion_time_s| TransferOutcome {
+        let of = |bytes: Option<u64>, completion_time_s| TransferOutcome {
+            has_end: bytes.is_some(),
             bytes,
             completion_time_s,
             ..TransferOutcome::default()
@@ -166,5 +167,8 @@ mod tests {
         assert_eq!((completion_rate(&ended), unfinished(&ended)), (Some(16e6), Some(0.0)));
         assert_eq!((completion_rate(&late), unfinished(&late)), (None, Some(1.0)));
         assert_eq!((completion_rate(&of(None, None)), unfinished(&of(None, None))), (None, None));
+        // A film, whose bytes depend on the bitrates.
+        let film = TransferOutcome { has_end: true, ..of(None, Some(60.0)) };
+        assert_eq!((completion_rate(&film), unfinished(&film)), (None, Some(0.0)));
     }
 }

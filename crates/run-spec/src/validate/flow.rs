@@ -248,15 +248,13 @@ fn after(
     let Some(before) = before else {
         return Err(SpecError::unfit(at, after, "the position of a flow before this one"));
     };
-    if before.is_many() {
+    if before.arrivals.is_some() {
         return Err(SpecError::unfit(at, after, "the position of a flow that is one connection"));
     }
-    match before.source {
-        SourceSpec::Fixed { .. }
-        | SourceSpec::RequestResponse { count: Some(_), .. }
-        | SourceSpec::Trace(_) => Ok(()),
-        _ => Err(SpecError::unfit(at, after, "the position of a flow that has an end")),
+    if !before.has_end() {
+        return Err(SpecError::unfit(at, after, "the position of a flow that has an end"));
     }
+    Ok(())
 }
 
 /// Checks that the number of packets fits into 32 bits.

@@ -76,6 +76,7 @@ impl<S: EventSink> Simulation<'_, S> {
                 }
                 BrowserAction::Asked => self.sink.page_requested(now, flow),
                 BrowserAction::Loaded { after } => self.sink.page_loaded(now, flow, after),
+                BrowserAction::Finish => self.complete(now, flow.into()),
                 BrowserAction::Wake { at } => {
                     self.world.network.agenda.schedule(at, Event::Source(flow.into()))
                 }

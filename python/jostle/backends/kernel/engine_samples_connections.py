@@ -58,8 +58,8 @@ def connection_samples(
         "mode": ["handshake"] * len(time_ns),
         "internals": {},
         "initial_cwnd_bytes": 0,
-        "start_ns": spec["start_ns"],
-        "completed_ns": None,
+        "start_ns": spec["start_ns"] if spec["after"] is None else events.get("due_ns"),
+        "completed_ns": events.get("completed_ns"),
         "messages": events.get("messages", []),
         "pages": events.get("pages", "[]"),
     }

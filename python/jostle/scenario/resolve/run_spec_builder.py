@@ -406,9 +406,15 @@ def _order(
 
 def _ends(flow: FlowSpec) -> bool:
     source = flow["source"]
-    if source["kind"] == "request_response":
-        return source.get("count") is not None
-    return source["kind"] in ("fixed", "trace")
+    match source["kind"]:
+        case "request_response":
+            return source.get("count") is not None
+        case "video":
+            return source.get("segments") is not None
+        case "web":
+            return source.get("pages") is not None
+        case kind:
+            return kind in ("fixed", "trace")
 
 
 def _copies(flow: Flow) -> list[str]:

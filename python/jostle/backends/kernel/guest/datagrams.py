@@ -105,11 +105,7 @@ class DatagramFlow(ThreadedFlow):
         sender = _socket((self._job["sender_address"], 0))
         sender.connect((self._job["receiver_address"], _PORT))
         self._opened(sender)
-        begin_ns = self._start_ns
-        if self._before is not None:
-            self._before.complete.wait()
-            begin_ns = self._before.completed_ns or begin_ns
-        due_ns = begin_ns + self._job["start_ns"]
+        due_ns = self._begin_ns() + self._job["start_ns"]
         stop_ns = self._job["stop_ns"]
         size = self._job["source"]["bytes"]
         times_ns = self._traffic.datagram_times(self.number, due_ns - self._start_ns)

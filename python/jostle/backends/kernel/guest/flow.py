@@ -113,6 +113,18 @@ class ThreadedFlow(FlowOfJob, ABC):
     def end(self) -> None:
         """Do nothing, because sockets are closed with the process."""
 
+    def _begin_ns(self) -> int:
+        """Return the time from which the start delay counts.
+
+        It is time 0, or the completion of the previous flow.
+        Blocks until that flow is complete; forever, if it does not complete.
+        """
+        if self._before is None:
+            return self._start_ns
+        self._before.complete.wait()
+        assert self._before.completed_ns is not None
+        return self._before.completed_ns
+
     @abstractmethod
     def _receive(self) -> None:
         """Run the receiver in its thread; set `_listens` when it can be reached."""

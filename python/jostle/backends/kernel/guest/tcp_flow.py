@@ -229,18 +229,6 @@ class TcpFlow(ThreadedFlow):
     def _connecting(self, sender: socket.socket) -> None:
         """Prepare for the opening of the connection; overridden in subclasses."""
 
-    def _begin_ns(self) -> int:
-        """Return the time from which the start delay counts.
-
-        It is time 0, or the completion of the previous flow.
-        Blocks until that flow is complete; forever, if it does not complete.
-        """
-        if self._before is None:
-            return self._start_ns
-        self._before.complete.wait()
-        assert self._before.completed_ns is not None
-        return self._before.completed_ns
-
     def _feed(self, sender: socket.socket, step: Any) -> None:
         """Perform `step` of the application and those that follow, until its end or the stop."""
         sends_messages = False

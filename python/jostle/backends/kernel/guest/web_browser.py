@@ -13,12 +13,11 @@ import itertools
 import socket
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .connection_totals import Ends
 from .connections import BACKLOG, MultiConnectionFlow, port_of
-from .flow import Flow
 from .namespaces import Host
 from .receiver import read_messages
 from .tcp_flow import PORT, ZEROS, end_abruptly, listening, set_controller
@@ -84,11 +83,6 @@ class BrowserFlow(MultiConnectionFlow):
         self._wakes_ns: list[int] = []
         self._broken: str | None = None
 
-    def start(self, start_ns: int, flows: Sequence[Flow]) -> None:
-        """Start the browser, with the run's time 0 at `start_ns`."""
-        self._wakes_ns = [self._job["start_ns"]]
-        super().start(start_ns, flows)
-
     def events(self, start_ns: int) -> dict[str, Any]:
         """Return the events of every flow, and the log of the pages."""
         found = super().events(start_ns)
@@ -128,24 +122,30 @@ class BrowserFlow(MultiConnectionFlow):
     def _send(self) -> None:
         """Call the browser whenever it is due, until the flow stops."""
         self._hosts[self._job["receiver"]].enter()
-        self._due_ns = self._start_ns + self._job["start_ns"]
+        due_ns = self._begin_ns() + self._job["start_ns"]
         stop_ns = self._job["stop_ns"]
+        if stop_ns is not None and due_ns >= self._start_ns + stop_ns:
+            return
+        self._due_ns = due_ns
+        self._wakes_ns = [due_ns - self._start_ns]
         while True:
             with self._decided:
-                due_ns = self._wakes_ns[0] if self._wakes_ns else None
-                if stop_ns is not None and (due_ns is None or stop_ns <= due_ns):
-                    due_ns = stop_ns
+                next_ns = self._wakes_ns[0] if self._wakes_ns else None
+                if stop_ns is not None and (next_ns is None or stop_ns <= next_ns):
+                    next_ns = stop_ns
                 now_ns = self._now_ns()
-                if due_ns is None or now_ns < due_ns:
-                    self._decided.wait(None if due_ns is None else (due_ns - now_ns) / 1e9)
+                if next_ns is None or now_ns < next_ns:
+                    self._decided.wait(None if next_ns is None else (next_ns - now_ns) / 1e9)
                     continue
-                if due_ns != stop_ns:
+                if next_ns != stop_ns:
                     heapq.heappop(self._wakes_ns)
-                steps = self._browser.stop() if due_ns == stop_ns else self._browser.on_time(due_ns)
+                steps = (
+                    self._browser.stop() if next_ns == stop_ns else self._browser.on_time(next_ns)
+                )
                 closed = self._perform(steps)
                 self._decided.notify_all()
             self._close(closed)
-            if due_ns == stop_ns:
+            if next_ns == stop_ns:
                 return
 
     def _now_ns(self) -> int:
@@ -163,6 +163,9 @@ class BrowserFlow(MultiConnectionFlow):
                 case "close":
                     closed.append(self._connections.pop(number))
                     closed[-1].is_open = False
+                case "finish":
+                    self.completed_ns = time.monotonic_ns()
+                    self.complete.set()
                 case "wake":
                     heapq.heappush(self._wakes_ns, number)
         return closed
