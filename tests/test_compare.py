@@ -341,3 +341,46 @@ def test_ranks_on_the_command_line(jostle):
     code, out, _ = jostle("compare", "grid.toml", "worse.toml", "--method", "mann-whitney")
     assert code == 0
     assert max(map(len, out.splitlines()[1:])) <= 80
+
+
+def mean_of(value: float | None) -> Estimate:
+    return Estimate(value, None, None, int(value is not None), "bit/s", "")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        (2e6, 3e6, "+50.0 %"),
+        (0.0, 3e6, "+3.000"),
+        # 0.4 bit/s are printed as 0 Mbit/s.
+        (0.4, 3e6, "+3.000"),
+        (-1e6, 2e6, "+3.000"),
+        (1e6, -2e6, "\N{MINUS SIGN}3.000"),
+        (-2e6, -1e6, "+50.0 %"),
+    ],
+)
+def test_a_change_from_or_across_zero_has_no_percentage(first, second, text):
+    change = mean_of(second - first)
+    one = Difference(
+        measure("throughput"), {"flow": "a"}, mean_of(first), mean_of(second), change, None
+    )
+    table = comparison_table(ComparisonResult(("A", "B"), (one,)), 20, None)
+    assert table.rows[0][4] == text
+    assert (one.relative is not None) == text.endswith("%")
+
+
+def test_a_value_that_one_side_lacks_is_no_change(carry_out):
+    first, second = (
+        carry_out(plan_of("", [{}], [PlannedRun(0, seed, spec()) for seed in (1, 2)]))
+        for _ in range(2)
+    )
+    for row in second.results:
+        for flow in row.run.summary["flows"]:
+            for phase in flow["phases"].values():
+                phase["rtt_mean_s"] = None
+    found = compare(first, second, ("throughput", "rtt"), ("steady",))
+    assert {one.measure.name for one in found.differences} == {"throughput"}
+    assert found.alone == ("A alone has 2 values.",)
+    assert found.differences
+    with pytest.raises(InputError, match="A and B never both have a value of the RTT"):
+        compare(first, second, ("rtt",), ("steady",))

@@ -84,10 +84,19 @@ class Difference:
 
     @cached_property
     def relative(self) -> float | None:
-        """Change divided by the first mean; None if that mean is 0 or a side has no value."""
-        if self.change.value is None or not self.first.value:
+        """Change divided by the first mean; None if a side has no value.
+
+        Also None if the first mean is printed as 0 or the means have opposite signs, because a
+        percentage of such a change says nothing about its size.
+        """
+        first, second = self.first.value, self.second.value
+        if self.change.value is None or not first:
             return None
-        return self.change.value / abs(self.first.value)
+        places = decimals((self.first, self.second), self.measure)
+        is_zero = round(first * self.measure.factor, places) == 0.0
+        if is_zero or (second is not None and first * second < 0.0):
+            return None
+        return self.change.value / abs(first)
 
     @property
     def resolved(self) -> bool | None:
@@ -241,6 +250,14 @@ def compare(
         found += [_difference(shown, one, right[place], test) for place, one in left.items()
                   if place in right]  # fmt: skip
     found = [one for one in found if one.first.n or one.second.n]
+    # A value that one side does not have is no change, unless the side lacks runs.
+    pairs = [one for one in found if one.incomplete or (one.first.n and one.second.n)]
+    alone[names[0]] += sum(not (one.incomplete or one.second.n) for one in found)
+    alone[names[1]] += sum(not (one.incomplete or one.first.n) for one in found)
+    if found and not pairs:
+        title = found[0].measure.title
+        raise InputError(f"{names[0]} and {names[1]} never both have a value of the {title}")
+    found = pairs
     if not found:
         raise InputError(f"{names[0]} and {names[1]} have no condition and flow in common")
     adjusted = iter(holm([one.p for one in found if one.p is not None]))
@@ -512,10 +529,10 @@ class FailCondition:
         size = one.change.value
         if size is not None and not self.percent:
             size *= self.measure.factor
-        elif size and one.relative is None:
+        elif size and not one.first.value:
             size = math.copysign(math.inf, size)
-        elif size is not None:
-            size = 100 * (one.relative or 0.0)
+        elif size and one.first.value:
+            size *= 100 / abs(one.first.value)
         unit = "%" if self.percent else self.measure.display_unit
         words = "second minus first"
         return expect(
