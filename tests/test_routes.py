@@ -11,6 +11,7 @@ import pytest
 from jostle.backends.kernel.impairment_playback import own_links
 from jostle.report.topology_svg import topology
 from jostle.scenario import ScenarioError, load_text
+from jostle.studies.time_windows import RunView
 
 TWO = """
 duration = "6 s"
@@ -168,3 +169,52 @@ def test_the_report_draws_every_route():
 
 def test_links_of_a_changing_route_have_exact_transmission_times_on_the_kernel():
     assert own_links(spec_of()) == {0, 1, 2, 3}
+
+
+MEETING = """
+duration = "6 s"
+[phases]
+apart = ["1 s", "3 s"]
+across = ["2 s", "4 s"]
+together = ["4 s", "6 s"]
+[[links]]
+name  = "left"
+rate  = "20 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop_tail", limit = "100 kB" }
+[[links]]
+name  = "right"
+rate  = "10 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop_tail", limit = "100 kB" }
+[[flows]]
+name         = "mover"
+controller   = "cubic"
+rtt          = "40 ms"
+path         = ["left"]
+routes       = [{ at = "3 s", path = ["right"] }]
+[[flows]]
+name         = "resident"
+controller   = "cubic"
+rtt          = "40 ms"
+path         = ["right"]
+"""
+
+
+def test_flows_compete_from_the_time_at_which_their_routes_meet(tmp_path):
+    results = run(MEETING, tmp_path)
+    flows = results.results[0].run.summary["flows"]
+    values = {
+        phase: [flow["phases"][phase] for flow in flows]
+        for phase in ("apart", "across", "together", "overall")
+    }
+    apart = values["apart"]
+    assert [flow["share"] for flow in apart] == [1, 1]
+    assert [flow["lead_bps"] for flow in apart] == [flow["throughput_bps"] for flow in apart]
+    for phase in ("across", "together", "overall"):
+        assert sum(flow["share"] for flow in values[phase]) == pytest.approx(1), phase
+        assert sum(flow["lead_bps"] for flow in values[phase]) == pytest.approx(0, abs=1), phase
+    series = RunView(results.results[0].run)._series
+    assert series.window_measure("share", 0, 1.0, 3.0) == 1
+    shares = [series.window_measure("share", flow, 4.0, 6.0) for flow in (0, 1)]
+    assert shares == pytest.approx([flow["share"] for flow in values["together"]], abs=1e-6)

@@ -1,14 +1,63 @@
 //! Flows that compete for links.
 
+use std::borrow::Cow;
+
 use jostle_run_spec::{FlowSpec, RunSpec};
-use jostle_units::{FlowId, LinkId};
+use jostle_units::{FlowId, LinkId, Time};
+
+/// Contests of the flows of a run, which change with their routes.
+#[derive(Clone, Debug)]
+pub(crate) struct Contests {
+    /// Contest of each flow on all its routes.
+    overall: Vec<usize>,
+    /// Routes of each flow with the times at which they begin; empty if no route changes.
+    routes: Vec<Vec<(Time, Vec<LinkId>)>>,
+    no_link: usize,
+    continuations: Vec<Option<FlowId>>,
+}
+
+impl Contests {
+    pub(crate) fn new(spec: &RunSpec) -> Self {
+        let continuations = spec.continuations();
+        let changes = spec.flows.iter().any(|flow| !flow.routes.is_empty());
+        let routes = |flow: &FlowSpec| {
+            let starts_ns = std::iter::once(0).chain(flow.routes.iter().map(|route| route.at_ns));
+            let links = |path| spec.links_with_tunnels(std::iter::once(path));
+            let routes = starts_ns.zip(flow.paths());
+            routes.map(|(ns, path)| (Time::from_ns(ns), links(path))).collect()
+        };
+        Self {
+            overall: contests(spec, &continuations),
+            routes: spec.flows.iter().filter(|_| changes).map(routes).collect(),
+            no_link: spec.links.len(),
+            continuations,
+        }
+    }
+
+    /// Returns the contest of each flow on the routes that are in use between two times.
+    pub(crate) fn between(&self, from: Time, to: Time) -> Cow<'_, [usize]> {
+        if self.routes.is_empty() {
+            return Cow::Borrowed(&self.overall);
+        }
+        let used = |routes: &Vec<(Time, Vec<LinkId>)>| -> Vec<LinkId> {
+            let ends = routes.iter().skip(1).map(|(start, _)| *start).chain([Time::NEVER]);
+            let used = routes.iter().zip(ends);
+            let used =
+                used.filter(|((start, _), end)| *end > from && (*start < to || *start <= from));
+            used.flat_map(|((_, links), _)| links.iter().copied()).collect()
+        };
+        let paths: Vec<_> = self.routes.iter().map(used).collect();
+        let paths: Vec<&[LinkId]> = paths.iter().map(Vec::as_slice).collect();
+        Cow::Owned(contests_of(self.no_link, &paths, &self.continuations))
+    }
+}
 
 /// Returns for each flow the number of its contest: flows whose data cross a common link, directly
 /// or through other flows, are in the same one. So an upload does not compete with a download,
 /// whose ACKs alone use its links. All legs of a split flow are in the same. A tunnel and the flows
 /// inside are in one contest, too. Measured flows have no links: they are in one contest if the
 /// same hosts are named as their ends.
-pub(crate) fn contests(spec: &RunSpec, continuations: &[Option<FlowId>]) -> Vec<usize> {
+fn contests(spec: &RunSpec, continuations: &[Option<FlowId>]) -> Vec<usize> {
     if spec.links.is_empty() {
         let hosts = |flow: &FlowSpec| (flow.sender_host.clone(), flow.receiver_host.clone());
         let all: Vec<_> = spec.flows.iter().map(hosts).collect();

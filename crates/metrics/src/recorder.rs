@@ -3,6 +3,7 @@
 use jostle_link::{DropReason, Service};
 use jostle_units::{ConnectionId, FlowId, LinkId, SendLimit, Span, Time};
 
+use crate::contest::Contests;
 use crate::event_sink::{AckEvent, EventSink, FlowState};
 use crate::fair_bins::FairBinMeter;
 use crate::flow_meter::FlowMeter;
@@ -89,6 +90,7 @@ impl Recorder {
             flows: flow_identities.iter().map(flow_meter).collect(),
             fair_bins: FairBinMeter::new(competing),
             flow_identities,
+            contests: Contests::new(spec),
             link_names: spec.links.iter().map(|link| link.name.clone()).collect(),
             links: spec.links.iter().map(|_| LinkMeter::new(&timeline)).collect(),
             flow_table: FlowTable::with_capacity(timeline.bins() * spec.flows.len()),

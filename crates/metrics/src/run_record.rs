@@ -5,7 +5,7 @@ use std::ops::Range;
 use jostle_link::Service;
 use jostle_units::{FlowId, LinkId, Span, Time, mss_of};
 
-use crate::contest::contests;
+use crate::contest::Contests;
 use crate::datagram_meter::{DatagramCounters, VoiceQuality, voice_quality};
 use crate::fair_bins::FairBinMeter;
 use crate::flow_groups::Group;
@@ -65,8 +65,6 @@ pub(crate) struct FlowIdentity {
     pub run_end: Time,
     /// Minimum propagation delay of the path.
     pub propagation: Span,
-    /// Number of the set of flows that compete, directly or through other flows, for links.
-    pub contest: usize,
     /// The source always has data to send.
     pub is_bulk: bool,
     /// Payload of a full-sized segment.
@@ -122,16 +120,14 @@ impl FlowIdentity {
     /// Returns the properties of all flows.
     pub(crate) fn all(spec: &RunSpec) -> Vec<Self> {
         let continuations = spec.continuations();
-        let contests = contests(spec, &continuations);
         let services: Vec<_> = spec.links.iter().map(LinkSpec::constant_service).collect();
-        let of = |(flow, contest)| Self::of(spec, flow, contest, &continuations, &services);
-        contests.into_iter().enumerate().map(of).collect()
+        let of = |flow| Self::of(spec, flow, &continuations, &services);
+        (0..spec.flows.len()).map(of).collect()
     }
 
     fn of(
         spec: &RunSpec,
         position: usize,
-        contest: usize,
         continuations: &[Option<FlowId>],
         services: &[Option<ConstantService>],
     ) -> Self {
@@ -157,7 +153,6 @@ impl FlowIdentity {
             stop: flow.stop_ns.map_or(Time::NEVER, Time::from_ns),
             run_end: Time::from_ns(spec.duration_ns),
             propagation: propagation(spec, flow),
-            contest,
             is_bulk: flow.source == SourceSpec::Bulk,
             segment_bytes: mss_of(flow.mtu_bytes),
             responds: matches!(flow.source, SourceSpec::RequestResponse { .. }),
@@ -229,6 +224,7 @@ pub(crate) struct Recorded {
     pub timeline: Timeline,
     pub phases: Vec<PhaseSpec>,
     pub flow_identities: Vec<FlowIdentity>,
+    pub contests: Contests,
     pub link_names: Vec<String>,
     pub flows: Vec<FlowMeter>,
     pub links: Vec<LinkMeter>,
@@ -392,8 +388,12 @@ impl Recorded {
     fn phase_stats(&self, phase: &PhaseSpec, groups: &[Group]) -> IntervalStats {
         let segments = self.timeline.segments_of(phase);
         let flows = self.flow_identities.iter().zip(&self.flows);
-        let mut flows: Vec<_> =
-            flows.map(|(it, meter)| flow_stats(it, meter, &segments, phase)).collect();
+        let (from, to) = (Time::from_ns(phase.from_ns), Time::from_ns(phase.to_ns));
+        let contests = self.contests.between(from, to);
+        let mut flows: Vec<_> = flows
+            .zip(contests.iter())
+            .map(|((it, meter), contest)| flow_stats(it, meter, *contest, &segments, phase))
+            .collect();
         for (flow, identity) in self.flow_identities.iter().enumerate() {
             if let Some(last) = identity.last {
                 flows[flow].received_bytes = flows[last].received_bytes;
@@ -476,6 +476,7 @@ impl Recorded {
 fn flow_stats(
     identity: &FlowIdentity,
     meter: &FlowMeter,
+    contest: usize,
     segments: &Range<usize>,
     phase: &PhaseSpec,
 ) -> FlowIntervalStats {
@@ -498,7 +499,7 @@ fn flow_stats(
     let (from, to) = (Time::from_ns(phase.from_ns), Time::from_ns(phase.to_ns));
     FlowIntervalStats {
         counts_for_share: identity.competes(),
-        contest: identity.contest,
+        contest,
         is_active: identity.is_there(completed, from, to),
         length_ns: (phase.to_ns - phase.from_ns) as f64,
         sent_bytes: counters.sent_bytes as f64,

@@ -9,6 +9,7 @@ use std::ops::Range;
 use jostle_link::DropReason;
 use jostle_units::Time;
 
+use crate::contest::Contests;
 use crate::fair_bins::{self, FairBins};
 use crate::flow_groups::Group;
 use crate::interval_stats::{
@@ -40,6 +41,7 @@ pub struct FlowFacts {
 #[derive(Clone, Debug)]
 pub struct TimeSeries {
     identities: Vec<FlowIdentity>,
+    contests: Contests,
     groups: Vec<Group>,
     facts: Vec<FlowFacts>,
     links: usize,
@@ -79,7 +81,8 @@ impl TimeSeries {
             identity.start = facts.start_s.map_or(Time::NEVER, time);
         }
         let groups = Group::all(identities.iter().map(|flow| flow.group.as_str()));
-        Ok(Self { identities, groups, facts, links, flow_table, link_table })
+        let contests = Contests::new(spec);
+        Ok(Self { identities, contests, groups, facts, links, flow_table, link_table })
     }
 
     /// Returns the position of a flow.
@@ -115,7 +118,13 @@ impl TimeSeries {
     /// Returns the statistics of a time range.
     pub fn interval_stats(&self, from_s: f64, to_s: f64) -> IntervalStats {
         let count = self.identities.len();
-        let flows: Vec<_> = (0..count).map(|at| self.flow_stats(at, from_s, to_s)).collect();
+        let contests = self.contests.between(time(from_s), time(to_s));
+        let flows: Vec<_> = (0..count)
+            .map(|at| FlowIntervalStats {
+                contest: contests[at],
+                ..self.flow_stats(at, from_s, to_s)
+            })
+            .collect();
         let members =
             |group: &Group| GroupIntervalStats::of(group.members.iter().map(|at| &flows[*at]));
         let groups = self.groups.iter().map(members).collect();
@@ -267,7 +276,6 @@ impl TimeSeries {
         });
         let mut sum = FlowIntervalStats {
             counts_for_share: identity.competes(),
-            contest: identity.contest,
             is_active: identity.is_there(completed, time(from_s), time(to_s)),
             responds: identity.responds,
             is_bulk: identity.is_bulk,

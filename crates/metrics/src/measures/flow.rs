@@ -137,8 +137,8 @@ super::definition::measures! {
     segment_power_bits: Option<f64>, "segment_power", "power by segment RTT", POWER, any;
     |flow, _| ratio(bits_per_s(flow.received_bytes, flow.length_ns), flow.segment_rtt_mean_s?);
 
-    /// Throughput ÷ throughput of all competing flows: those whose data cross a common link, directly
-    /// or through other flows. A flow in the opposite direction does not count. Flows of datagrams
+    /// Throughput ÷ throughput of all competing flows: those whose data cross a common link in the
+    /// interval, directly or through other flows. A flow in the opposite direction does not count. Flows of datagrams
     /// (pings, constant bit rate) have no share and do not reduce the share of other flows, because
     /// their rate is fixed.
     share: Option<f64>, "share", "share", PERCENT, any;
