@@ -295,6 +295,13 @@ def test_an_order_agrees_unless_two_intervals_contradict_it() -> None:
     assert ranked(("a", 3, 20), ("b", 2, 10), failed="2 of 3 runs").holds is None
 
 
+def test_values_that_are_printed_equal_have_no_order() -> None:
+    tied = ranked(("a", 3, 10), ("b", 3, 10.01), ("c", 1, 5))
+    assert (tied.published_text, tied.ours_text) == ("a = b > c", "b = a > c")
+    absent = ranked(("a", 3, None), ("b", 2, None))
+    assert absent.ours_text == "a > b"
+
+
 @pytest.mark.parametrize(
     ("summary", "value", "interval"),
     [

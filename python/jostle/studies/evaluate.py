@@ -6,13 +6,13 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jostle.results.measures import measure
-from jostle.results.number_format import count
+from jostle.results.number_format import count, digits
 from jostle.stats import Estimate, estimate, ratio, t_test
 from jostle.stats import difference as mean_difference
 from jostle.stats.descriptive import Floats
@@ -83,6 +83,8 @@ class RankingRow:
     ----------
     published, ours
         Labels from the largest value to the smallest.
+    published_text, ours_text
+        The orders as text, with `=` between values that are printed equal.
     holds
         Whether the orders are equal, except for pairs whose difference is within our confidence
         intervals; None if a value is missing or a run failed.
@@ -92,6 +94,8 @@ class RankingRow:
     text: str
     published: tuple[str, ...]
     ours: tuple[str, ...]
+    published_text: str
+    ours_text: str
     holds: bool | None
     finding: str
 
@@ -305,6 +309,8 @@ def _ranking(number: Number, rows: list[NumberRow]) -> RankingRow:
     published, ours = labels("published"), labels("ours")
     by_label = dict(zip((row.id.removeprefix(f"{number.id}.") for row in rows), rows, strict=True))
     missing = any(row.ours.value is None or row.ours.incomplete for row in rows)
+    published_values = {label: row.published for label, row in by_label.items()}
+    our_values = {label: row.ours.value for label, row in by_label.items()}
     wrong = any(
         _above(by_label[lower].ours, by_label[upper].ours)
         for at, upper in enumerate(published)
@@ -316,9 +322,22 @@ def _ranking(number: Number, rows: list[NumberRow]) -> RankingRow:
         number.text.replace(f"{{{number.measured_by}}}", "…"),
         published,
         ours,
+        order_text(published, published_values),
+        order_text(ours, our_values),
         None if missing else not wrong,
         number.finding,
     )
+
+
+def order_text(labels: Sequence[str], values: Mapping[str, float | None]) -> str:
+    """Write labels in the order of their values, with `=` between values that are printed equal."""
+    text = labels[0] if labels else ""
+    for label, following in itertools.pairwise(labels):
+        texts = [None if values.get(one) is None else digits(values[one] or 0.0)
+                 for one in (label, following)]  # fmt: skip
+        is_equal = texts[0] is not None and texts[0] == texts[1]
+        text += f"{' = ' if is_equal else ' > '}{following}"
+    return text
 
 
 def _above(one: Estimate, other: Estimate) -> bool:

@@ -237,9 +237,9 @@ def ranking_rows(evaluations: Evaluations) -> Table:
     return _side_by_side(
         evaluations,
         lambda each: each.rankings,
-        {"order of": lambda row: row.text, "published": lambda row: " > ".join(row.published)},
+        {"order of": lambda row: row.text, "published": lambda row: row.published_text},
         [VERDICT],
-        lambda row: (ABSENT if row.holds is None else " > ".join(row.ours), YES_OR_NO[row.holds]),
+        lambda row: (ABSENT if row.holds is None else row.ours_text, YES_OR_NO[row.holds]),
     )
 
 

@@ -24,6 +24,7 @@ from jostle.studies.evaluate import (
     NumberRow,
     RankingRow,
     comparisons,
+    order_text,
     values_digest,
 )
 from jostle.studies.json_file import read_json_file
@@ -143,7 +144,7 @@ def _filled(study: Study, kept: RecordedSetup, like: Evaluation) -> Evaluation:
     """Insert recorded values into the rows of the present study."""
     return Evaluation(
         tuple(_number(row, kept.numbers.get(row.id)) for row in like.numbers),
-        tuple(_ranking(row, kept.orders.get(row.id)) for row in like.rankings),
+        tuple(_ranking(row, kept) for row in like.rankings),
         tuple(
             _claim(claim, row, kept.claims.get(row.id))
             for claim, row in zip(study.file.claims, like.claims, strict=True)
@@ -173,10 +174,15 @@ def _number(row: NumberRow, kept: RecordedNumber | None) -> NumberRow:
     return replace(row, ours=ours, expected=expected)
 
 
-def _ranking(row: RankingRow, kept: RecordedOrder | None) -> RankingRow:
-    if kept is None:
-        return replace(row, ours=(), holds=None)
-    return replace(row, ours=kept.ours, holds=kept.holds)
+def _ranking(row: RankingRow, kept: RecordedSetup) -> RankingRow:
+    order = kept.orders.get(row.id)
+    if order is None:
+        return replace(row, ours=(), ours_text="", holds=None)
+    numbers = {label: kept.numbers.get(f"{row.id}.{label}") for label in order.ours}
+    values = {label: None if one is None else one.ours for label, one in numbers.items()}
+    return replace(
+        row, ours=order.ours, ours_text=order_text(order.ours, values), holds=order.holds
+    )
 
 
 def _claim(claim: Claim, row: ClaimRow, kept: RecordedClaim | None) -> ClaimRow:
