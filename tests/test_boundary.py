@@ -348,9 +348,15 @@ def test_points_whose_runs_ended_too_early_are_counted(
     words = ["search", "boundary", "s.toml", "--claim", "completion_time of dl <= 6 s"]
     assert status([*words, "--points", "4"]) == 0
     out = capsys.readouterr().out
-    assert "at all 3 points; at 1 others the runs ended too early, extend `duration`" in out
+    assert (
+        "at all 3 points; at 1 others runs ended too early or have no value, extend `duration`"
+        in out
+    )
     assert "It is the same wherever it is known." in out
-    assert "At 1 point the claim is unknown, because runs ended too early" in " ".join(out.split())
+    assert (
+        "At 1 point the claim is unknown, because runs ended too early or have no value"
+        in " ".join(out.split())
+    )
     assert status([*words, "--points", "4", "--json"]) == 0
     first = json.loads(capsys.readouterr().out)["points"][0]
     assert (first["holds"], first["possible"]) == (None, [5.0, None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from fake_core import spec
 from fake_plan import make_plan, plan_of
 from jostle.cli import status
 from jostle.cli.environment import Environment
+from jostle.cli.verdict_lines import comparison_verdict
 from jostle.errors import InputError
 from jostle.results.compare import (
     ComparisonResult,
@@ -384,3 +386,44 @@ def test_a_value_that_one_side_lacks_is_no_change(carry_out):
     assert found.differences
     with pytest.raises(InputError, match="A and B never both have a value of the RTT"):
         compare(first, second, ("rtt",), ("steady",))
+
+
+def test_runs_without_a_value_leave_it_untested(carry_out):
+    first, second = (
+        carry_out(plan_of("", [{}], [PlannedRun(0, seed, spec()) for seed in (1, 2, 3)]))
+        for _ in range(2)
+    )
+    changed = deepcopy(second.results[0].run)
+    for flow in changed.summary["flows"]:
+        for phase in flow["phases"].values():
+            phase["rtt_mean_s"] = None
+    first_run, *others = second.results
+    second = type(second)(
+        second.title,
+        second.backend,
+        second.backend_version,
+        conditions=second.conditions,
+        results=[first_run._replace(run=changed), *others],
+        failures=(),
+    )
+    found = compare(first, second, ("rtt",), ("steady",))
+    (one, *_) = found.differences
+    assert one.unfinished == ("", "1 of 3 runs have no value")
+    assert (one.p, one.resolved) == (None, None)
+    assert "not judged (B: 1 of 3 runs have no value)" in comparison_verdict(found)
+    assert FailCondition.parse("rtt > 1000 ms").broken_by(found.differences)
+
+
+def test_a_bound_on_a_value_that_one_side_lacks_is_broken(carry_out):
+    first, second = (
+        carry_out(plan_of("", [{}], [PlannedRun(0, seed, spec()) for seed in (1, 2)]))
+        for _ in range(2)
+    )
+    for row in second.results:
+        for flow in row.run.summary["flows"]:
+            for phase in flow["phases"].values():
+                phase["rtt_mean_s"] = None
+    found = compare(first, second, ("throughput", "rtt"), ("steady",))
+    assert comparison_verdict(found).endswith("; 2 values of A alone")
+    bound = FailCondition.parse("rtt > 1000 ms")
+    assert len(bound.broken_by([*found.differences, *found.one_sided])) == 2

@@ -299,11 +299,11 @@ def _point(at: int, holds: bool | None, *, is_certain: bool = True) -> Any:
 def test_a_boundary_is_located(holds: list[bool | None], line: str) -> None:
     places = tuple(_point(at, value) for at, value in enumerate(holds))
     found: Any = SimpleNamespace(
-        places=places, ended_early=(), variables=(SimpleNamespace(key="rate"),)
+        places=places, unknown=(), variables=(SimpleNamespace(key="rate"),)
     )
     assert verdict_lines.boundary_verdict(found) == line
     if None not in holds and len(set(holds)) > 1:
-        several: Any = SimpleNamespace(places=places, ended_early=(), variables=(1, 2))
+        several: Any = SimpleNamespace(places=places, unknown=(), variables=(1, 2))
         assert verdict_lines.boundary_verdict(several) == "the claim holds at 1 of 2 points"
 
 
@@ -324,7 +324,7 @@ def test_a_boundary_within_intervals_is_one_of_means(certain: str, end: str) -> 
         for at, (value, one) in enumerate(zip(holds, certain, strict=True))
     )
     found: Any = SimpleNamespace(
-        places=places, ended_early=(), variables=(SimpleNamespace(key="rate"),)
+        places=places, unknown=(), variables=(SimpleNamespace(key="rate"),)
     )
     steps = "the claim stops holding between 1 and 2 of rate"
     line = f"by the means, {steps}{end}" if end else steps

@@ -122,6 +122,29 @@ def test_the_time_relative_to_another_that_never_ends_is_zero_and_of_two_unknown
     assert np.isfinite(runs.per_run(download.model_copy(update=short))).all()
 
 
+def test_a_run_without_a_value_leaves_it_open(runs):
+    value = Value(where={"controller": "reno"}, flow="download", measure="rtt")
+    position = runs.position("flow", runs.study.conditions(value)[0])
+    first, *others = runs.results["flow"].runs_of(position)
+    for flow in first.run.summary["flows"]:
+        flow["phases"]["overall"]["rtt_mean_s"] = None
+    assert runs.per_run(value)[0] is None
+    found = value_estimate(runs, value)
+    assert (found.n, found.possible[1]) == (len(others), np.inf)
+    part = ClaimPart(left=value, relation="below", right=1e6)
+    row = _claim(runs, Claim(id="a", text="", parts=(part,)))
+    assert (row.verdict, row.decisive.ours.method) == ("open", "1 of 3 runs have no RTT")
+    share = value.model_copy(update={"summary": "share", "below": 1e6})
+    assert value_estimate(runs, share).possible == (pytest.approx(200 / 3), 100.0)
+    by_itself = ClaimPart(left=value, relation="below", right=value, factor=1.2)
+    assert _claim(runs, Claim(id="a", text="", parts=(by_itself,))).verdict == "open"
+    for one in others:
+        for flow in one.run.summary["flows"]:
+            flow["phases"]["overall"]["rtt_mean_s"] = None
+    assert value_estimate(runs, value).possible is None
+    assert _claim(runs, Claim(id="a", text="", parts=(part,))).verdict is None
+
+
 def test_figures_leave_out_runs_without_the_event(runs, download):
     curve = CurveSpec(label="Reno", **download.model_dump(exclude_defaults=True))
     absent = int(np.isinf(runs.per_run(download)).sum())

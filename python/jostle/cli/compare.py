@@ -275,10 +275,11 @@ def _compare_measures(
         compared_with(first, second, names, asked, names=(one, other), each=each, test=method)
         for (one, first), (other, second) in pairs
     ]
+    every = [one for result in results for one in (*result.differences, *result.one_sided)]
     broken = [
         f"{relation.text}: {difference.where}: {_size(difference)}"
         for relation in relations
-        for difference in relation.broken_by([d for result in results for d in result.differences])
+        for difference in relation.broken_by(every)
     ]
     return _MeasureComparison(
         results,
@@ -296,6 +297,8 @@ def _size(one: Any) -> str:
 
     if any(one.unfinished):
         return f"not judged: {'; '.join(text for text in one.unfinished if text)}"
+    if one.change.value is None:
+        return "not judged: one side has no value"
     text = f"{signed(one.change.value * one.measure.factor, 3)} {one.measure.display_unit}".strip()
     return text if one.relative is None else f"{signed(100 * one.relative, 1)} % ({text})"
 

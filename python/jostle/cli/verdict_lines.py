@@ -285,8 +285,7 @@ def _queueing_delay(results: ResultSet, phase: str) -> list[str]:
 
 def comparison_verdict(compared: ComparisonResult) -> str:
     """Say how many differences are significant, and which is the largest."""
-    every = compared.differences
-    unfinished = [one for one in every if any(one.unfinished)]
+    unfinished = [one for one in compared.differences if any(one.unfinished)]
     if unfinished:
         each = dict.fromkeys(
             f"{name}: {text}"
@@ -295,11 +294,13 @@ def comparison_verdict(compared: ComparisonResult) -> str:
             if text
         )
         not_judged = f"{count(len(unfinished), 'value')} not judged ({'; '.join(each)})"
-        every = tuple(one for one in every if not any(one.unfinished))
-        if not every:
-            return not_judged
-        return f"{_differences_verdict(replace(compared, differences=every))}; {not_judged}"
-    return _differences_verdict(compared)
+        judged = tuple(one for one in compared.differences if not any(one.unfinished))
+        said = [_differences_verdict(replace(compared, differences=judged))] if judged else []
+        return "; ".join([*said, not_judged])
+    ours = sum(not one.second.n for one in compared.one_sided)
+    counts = zip(compared.names, (ours, len(compared.one_sided) - ours), strict=True)
+    alone = [f"{count(n, 'value')} of {name} alone" for name, n in counts if n]
+    return "; ".join([_differences_verdict(compared), *alone])
 
 
 def _differences_verdict(compared: ComparisonResult) -> str:
@@ -522,17 +523,16 @@ def boundary_verdict(found: BoundaryResult) -> str:
     known = [one for one in found.places if one.judgement.holds is not None]
     holds = sum(bool(one.judgement.holds) for one in known)
     points = count(len(known), "point")
+    unknown, why = len(found.unknown), "runs ended too early or have no value, extend `duration`"
     if not known:
-        rest = ": runs ended too early, extend `duration`" if found.ended_early else ""
-        return f"the claim is not judged at any point{rest}"
-    early = len(found.ended_early)
-    rest = f"; at {early} others the runs ended too early, extend `duration`" if early else ""
+        return f"the claim is not judged at any point{f': {why}' if unknown else ''}"
+    rest = f"; at {unknown} others {why}" if unknown else ""
     if holds == 0:
         return f"the claim holds at none of {points}{rest}"
     if holds == len(known):
         return f"the claim holds at all {points}{rest}"
     if len(found.variables) == 1:
-        return _one_key_verdict(found, known)
+        return _one_key_verdict(found, known) + rest
     return f"the claim holds at {holds} of {points}{rest}"
 
 

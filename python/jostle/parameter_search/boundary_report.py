@@ -87,11 +87,7 @@ class BoundaryResult:
             f"{len(self.places)} points: the claim holds at {yes}, at {len(known) - yes} it does "
             f"not; at {unsure} the interval leaves it open (or one run gives none).",
         ]
-        early = len(self.ended_early)
-        notes += self._early_notes()
-        missing = len(self.places) - len(known) - len(self._incomplete) - early
-        if missing:
-            notes.append(f"At {missing} points a value is missing.")
+        notes += self._unknown_notes()
         notes += self._failure_notes()
         if len(self.variables) == 1:
             return self._changes(notes)
@@ -113,23 +109,20 @@ class BoundaryResult:
         return not self._incomplete
 
     @property
-    def ended_early(self) -> list[SamplePoint]:
-        """Points at which runs ended before an event that decides the claim."""
+    def unknown(self) -> list[SamplePoint]:
+        """Points at which runs have no value, or ended before an event that decides the claim."""
         return [
             one
             for one in self.places
-            if one.judgement.holds is None
-            and not one.judgement.incomplete
-            and any(part.ended_early for part in one.judgement.parts)
+            if one.judgement.holds is None and not one.judgement.incomplete
         ]
 
-    def _early_notes(self) -> list[str]:
-        early = len(self.ended_early)
-        if not early:
+    def _unknown_notes(self) -> list[str]:
+        if not self.unknown:
             return []
         return [
-            f"At {count(early, 'point')} the claim is unknown, because runs ended too early: "
-            "extend `duration`."
+            f"At {count(len(self.unknown), 'point')} the claim is unknown, because runs ended too "
+            "early or have no value: extend `duration`."
         ]
 
     @property
@@ -164,8 +157,9 @@ class BoundaryResult:
             for a, b in changes(self.places)
         ]
         header = (f"{name} from", "to", "the claim")
-        if not rows and any(one.judgement.holds is not None for one in self.places):
-            where = "wherever it is known" if self.ended_early else "over the whole range"
+        known = [one.judgement.holds is not None for one in self.places]
+        if not rows and any(known):
+            where = "over the whole range" if all(known) else "wherever it is known"
             notes = [f"It is the same {where}.", *notes]
         return Table(header, tuple(rows), (), 3, self.claim.text, notes=tuple(notes))
 
@@ -173,7 +167,7 @@ class BoundaryResult:
         """Return the map; over one key, the value and its bound."""
         from jostle.figures.renderer import with_remarks
 
-        return with_remarks(self._figure(), [*self._failure_notes(), *self._early_notes()])
+        return with_remarks(self._figure(), [*self._failure_notes(), *self._unknown_notes()])
 
     def _figure(self) -> FigureData:
         if len(self.variables) == 1:

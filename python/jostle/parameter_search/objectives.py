@@ -110,16 +110,16 @@ class Constraint:
     objective: Objective
     bound: float
 
-    def excess(self, value: float | None, unfinished: int = 0) -> float:
+    def excess(self, value: float | None, unknown: int = 0) -> float:
         """Return the distance of a value beyond the bound; at most 0 if the constraint holds.
 
-        A constraint on a completion time does not hold if a transfer is not complete.
+        It does not hold if runs are `unknown`: without a value, or with an incomplete transfer.
         """
         if value is None:
             return math.inf
         beyond = value - self.bound
         beyond = beyond if self.objective.direction == "minimize" else -beyond
-        return math.inf if unfinished and beyond <= 0 else beyond
+        return math.inf if unknown and beyond <= 0 else beyond
 
 
 def parse_objective(text: str, direction: Direction) -> Objective:

@@ -134,6 +134,8 @@ class Score:
         For each objective, the number of runs that are unfinished or have no value.
     runs
         For each objective and condition, the values of its runs; empty if all have a value.
+    limited
+        Value of each constraint's quantity over all conditions; empty in a journal.
     """
 
     objectives: tuple[float | None, ...]
@@ -142,6 +144,7 @@ class Score:
     unfinished: tuple[int, ...] = ()
     missing: tuple[int, ...] = ()
     runs: tuple[tuple[tuple[float | None, ...], ...], ...] = ()
+    limited: tuple[float | None, ...] = ()
 
     @property
     def feasible(self) -> bool:
@@ -193,21 +196,26 @@ def evaluate(task: Task, values: Mapping[str, Any], part: Part, carry: Carry) ->
     def unfinished(objective: Objective) -> int:
         return sum(objective.unfinished(results) for results in every)
 
-    def excess(limit: Constraint) -> float:
-        value = limit.objective.over(means(runs_of(limit.objective)))
-        return limit.excess(value, unfinished(limit.objective))
+    def unknown(limit: Constraint) -> int:
+        absent = sum(each.count(None) for each in runs_of(limit.objective))
+        return unfinished(limit.objective) + absent
 
+    limited = tuple(one.objective.over(means(runs_of(one.objective))) for one in task.constraints)
     runs = tuple(map(runs_of, task.objectives))
     found = [means(each) for each in runs]
     bounds = tuple(map(unfinished, task.objectives))
     absent = [sum(max(each.count(None), not each) for each in of) for of in runs]
     return Score(
         tuple(one.over(each) for one, each in zip(task.objectives, found, strict=True)),
-        tuple(map(excess, task.constraints)),
+        tuple(
+            limit.excess(value, unknown(limit))
+            for limit, value in zip(task.constraints, limited, strict=True)
+        ),
         tuple(each.count(None) for each in found),
         bounds,
         tuple(map(sum, zip(bounds, absent, strict=True))),
         runs if any(absent) else (),
+        limited,
     )
 
 

@@ -21,7 +21,6 @@ from jostle.parameter_search.tuning import (
     compare_keys,
     evaluate,
 )
-from jostle.results.completion_bounds import BOUNDED
 from jostle.results.condition_names import short_names
 from jostle.results.number_format import ABSENT, count
 from jostle.results.text_table import Table
@@ -148,14 +147,10 @@ def baseline(task: Task, carry: Carry) -> Candidate:
     for one, value in zip(task.objectives, score.objectives, strict=True):
         if value is None:
             raise InputError(f'"{one.text}" has no value in any condition')
-    for limit, excess in zip(task.constraints, score.excess, strict=True):
-        if excess == float("inf") and not _is_bounded(limit.objective):
+    for limit, value in zip(task.constraints, score.limited, strict=True):
+        if value is None:
             raise InputError(f'"{limit.text}" has no value in any condition')
     return written
-
-
-def _is_bounded(one: Objective) -> bool:
-    return any(term.measure.name in BOUNDED for term in one.terms)
 
 
 def evaluate_best(

@@ -61,8 +61,8 @@ class Difference:
         p-value adjusted for all tests of the comparison (Holm). It alone decides whether the
         change is significant: in the mark, in the count and for `FailCondition`.
     unfinished
-        For each side, how many of its runs or flows did not finish, so that its mean is of the
-        others; empty if all did, or if runs failed.
+        For each side, how many of its runs or flows did not finish or have no value, so that its
+        mean is of the others; empty if none, or if runs failed.
     """
 
     measure: Measure
@@ -78,9 +78,14 @@ class Difference:
     def incomplete(self) -> bool:
         """Whether a side lacks runs, so that no difference is called significant.
 
-        They failed, or the measure has no value in them because a flow did not finish.
+        They failed, or the measure has no value in them.
         """
         return bool(self.first.incomplete or self.second.incomplete or any(self.unfinished))
+
+    @property
+    def on_both_sides(self) -> bool:
+        """Whether runs of both sides have a value."""
+        return bool(self.first.n and self.second.n)
 
     @cached_property
     def relative(self) -> float | None:
@@ -140,6 +145,8 @@ class ComparisonResult:
         Significant differences first, then by decreasing size.
     alone
         Sentences about values of one side only, and about settings that differ between the sides.
+    one_sided
+        Values that no run of one side has.
     test
         Test that decides which differences are significant.
     """
@@ -148,6 +155,7 @@ class ComparisonResult:
     differences: tuple[Difference, ...]
     alone: tuple[str, ...] = ()
     test: Test = "welch"
+    one_sided: tuple[Difference, ...] = ()
 
     @property
     def resolved(self) -> int:
@@ -251,9 +259,10 @@ def compare(
                   if place in right]  # fmt: skip
     found = [one for one in found if one.first.n or one.second.n]
     # A value that one side does not have is no change, unless the side lacks runs.
-    pairs = [one for one in found if one.incomplete or (one.first.n and one.second.n)]
-    alone[names[0]] += sum(not (one.incomplete or one.second.n) for one in found)
-    alone[names[1]] += sum(not (one.incomplete or one.first.n) for one in found)
+    pairs = [one for one in found if one.incomplete or one.on_both_sides]
+    one_sided = tuple(one for one in found if not (one.incomplete or one.on_both_sides))
+    alone[names[0]] += sum(not one.second.n for one in one_sided)
+    alone[names[1]] += sum(not one.first.n for one in one_sided)
     if found and not pairs:
         title = found[0].measure.title
         raise InputError(f"{names[0]} and {names[1]} never both have a value of the {title}")
@@ -264,19 +273,22 @@ def compare(
     corrected = [one if one.p is None else replace(one, corrected=next(adjusted)) for one in found]
     left_out = [f"{name} alone has {count(n, 'value')}." for name, n in alone.items() if n]
     notes = (*differs, *left_out, *failed, *_unfinished_notes(corrected, names))
-    return ComparisonResult(names, tuple(sorted(corrected)), notes, test)
+    return ComparisonResult(names, tuple(sorted(corrected)), notes, test, one_sided)
 
 
 def _unfinished_notes(found: Sequence[Difference], names: tuple[str, str]) -> list[str]:
     """Say which flows of which side did not finish, so that no verdict is on their values."""
     said = dict.fromkeys(
-        f"{name}: {text} ({one.place.get('flow') or one.place['group']}); their means are of the "
-        "others, without a verdict."
+        f"{name}: {text} ({_owner(one)}); their means are of the others, without a verdict."
         for one in found
         for name, text in zip(names, one.unfinished, strict=True)
         if text
     )
     return list(said)
+
+
+def _owner(one: Difference) -> str:
+    return one.place.get("flow") or one.place.get("group") or one.measure.title
 
 
 def _failure_notes(
@@ -339,7 +351,7 @@ def _difference(
     first, second = left.mean(), right.mean()
     made = welch_test if test == "welch" else mann_whitney
     failed = bool(left.incomplete or right.incomplete)
-    unfinished = ("", "") if failed else (left.unfinished, right.unfinished)
+    unfinished = ("", "") if failed else (_lacking(left), _lacking(right))
     judged = not (failed or any(unfinished))
     found = made(right.values, left.values) if judged else None
     return Difference(
@@ -351,6 +363,14 @@ def _difference(
         None if found is None else found.p,
         unfinished=unfinished,
     )
+
+
+def _lacking(one: MeasureSample) -> str:
+    """Return how many runs or flows did not finish, or lack a value that other runs have."""
+    absent = one.values.count(None)
+    if one.unfinished or absent in (0, len(one.values)):
+        return one.unfinished
+    return f"{absent} of {count(len(one.values), 'run')} have no value"
 
 
 def between(results: Side, key: str, values: tuple[str, str]) -> tuple[Side, Side]:
@@ -431,7 +451,7 @@ def _change(one: Difference) -> str:
 
 
 def _lacks(one: Difference) -> str:
-    return "unfinished" if any(one.unfinished) else "runs failed"
+    return "not judged" if any(one.unfinished) else "runs failed"
 
 
 def _p(p: float | None) -> str:
@@ -446,19 +466,19 @@ def comparison_note(compared: ComparisonResult) -> str:
     minus = f"{compared.names[1]} minus {compared.names[0]}"
     if all(one.incomplete for one in compared.differences):
         unfinished = any(any(one.unfinished) for one in compared.differences)
-        why = "flows did not finish" if unfinished else "runs failed"
+        why = "flows did not finish or runs have no value" if unfinished else "runs failed"
         return f"{minus}. Not tested, because {why}."
     if not tested:
         return (
             f"{minus}. One run on a side, or nothing random: no test is possible; give --repeats."
         )
     others = len(compared.differences) - tested
-    marked = "? marks the others." if compared.resolved < tested else ""
+    marked = " ? marks the others." if compared.resolved < tested else ""
     untested = f" {count(others, 'value')} without variation or repeats had no test." * bool(others)
     return (
         f"{minus}, of runs that are not paired. {compared.resolved} of {tested} tested differences "
         f"are statistically significant: adjusted p below {_LEVEL:g} "
-        f"({_TESTS[compared.test]}, Holm's adjustment for {count(tested, 'test')}). "
+        f"({_TESTS[compared.test]}, Holm's adjustment for {count(tested, 'test')})."
         f"{marked}{untested} The intervals are 95 % confidence intervals of each mean by itself, "
         "not adjusted."
     )
@@ -540,7 +560,7 @@ class FailCondition:
         )
 
     def broken_by(self, differences: Iterable[Difference]) -> list[Difference]:
-        """Return the differences that are beyond the bound, or unknown as flows did not finish.
+        """Return the differences that are beyond the bound, or unknown as values are missing.
 
         Insignificant differences are left out, and differences between sides with failed runs.
 
@@ -565,6 +585,6 @@ class FailCondition:
             or (
                 not one.incomplete
                 and one.resolved is not False
-                and self.expected(one).holds is False
+                and (one.change.value is None or self.expected(one).holds is False)
             )
         ]

@@ -75,9 +75,11 @@ class Expectation:
 
     @property
     def ratio(self) -> float | None:
-        """The value divided by the target; None without a value or for a target of 0."""
+        """The value divided by the target; None without a value of all runs or a target of 0."""
         value = self.ours.value
-        return None if value is None or not self.target else value / self.target
+        if value is None or self.ours.possible is not None or not self.target:
+            return None
+        return value / self.target
 
     @property
     def excess(self) -> float:

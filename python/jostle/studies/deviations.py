@@ -39,9 +39,10 @@ class Deviation:
 
     @property
     def ratio(self) -> float | None:
-        """Our value divided by the published one; None without a positive finite value."""
+        """Our value divided by the published one; None without a positive value of all runs."""
         ours = self.ours.finite
-        return None if ours is None or ours <= 0 or self.ours.incomplete else ours / self.published
+        partial = self.ours.incomplete or self.ours.possible is not None
+        return None if ours is None or ours <= 0 or partial else ours / self.published
 
     @property
     def factor(self) -> float | None:

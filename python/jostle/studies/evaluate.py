@@ -231,6 +231,13 @@ def _never(value: Value, sample: Sequence[float | None] | Floats) -> str:
     return f"{absent} of {count(len(sample), 'run')} never {event}" if absent else ""
 
 
+def _valueless(value: Value, sample: Sequence[float | None]) -> str:
+    """Return how many runs have no value; empty if all have one."""
+    absent = sample.count(None)
+    title = measure(value.measure).title
+    return f"{absent} of {count(len(sample), 'run')} have no {title}" if absent else ""
+
+
 def _unit(value: Value) -> str:
     """Return the unit of a value of one run."""
     if value.quantity:
@@ -399,10 +406,11 @@ def _with_advice(runs: Runs, found: Expectation, *values: float | Value) -> Expe
     """Say in how many runs the event did not occur, and to extend them, if that leaves it open."""
     if not found.ended_early:
         return found
-    of_sides = [value for value in values if isinstance(value, Value)]
-    never = [text for value in of_sides if (text := _never(value, runs.per_run(value)))]
-    words = f"{'; '.join(never)}: extend `duration`"
-    return replace(found, ours=replace(found.ours, method=words))
+    of_sides = [(value, runs.per_run(value)) for value in values if isinstance(value, Value)]
+    never = [text for side in of_sides if (text := _never(*side))]
+    words = [f"{'; '.join(never)}: extend `duration`"] if never else []
+    words += [text for side in of_sides if (text := _valueless(*side))]
+    return replace(found, ours=replace(found.ours, method="; ".join(words)))
 
 
 def _possible_of_two(

@@ -244,7 +244,7 @@ def ranking_rows(evaluations: Evaluations) -> Table:
 
 
 def _difference(row: NumberRow) -> str:
-    if row.ours.finite is None or row.expected is None:
+    if row.ours.finite is None or row.expected is None or row.ours.possible is not None:
         return ABSENT
     ratio = row.expected.ratio
     return digits(row.ours.finite) if ratio is None else f"{100 * (ratio - 1):+.0f} %"

@@ -106,11 +106,11 @@ class Runs:
         Returns
         -------
         list
-            Pairs; in a run that ends before an event, the event may come at any later time. Empty
-            if no run ends before.
+            Pairs; in a run that ends before an event, the event may come at any later time, and a
+            run without a value may have had any. Empty if every run has a value, or none.
         """
         if value.measure not in NEVER:
-            return []
+            return self._with_unknown(value)
         ranges = self._ranges(value)
         if value.relative_to:
             where = {**value.where, **value.relative_to}
@@ -122,6 +122,21 @@ class Runs:
             }
         found = list(ranges.values())
         return found if any(low != high for low, high in found) else []
+
+    def _with_unknown(self, value: Value) -> list[tuple[float, float]]:
+        """Return the possible numbers of all runs, if some have no value."""
+        found = self.per_run(value)
+        known = [one for one in found if one is not None]
+        if len(known) in (0, len(found)):
+            return []
+        wanted = measure(value.measure)
+        least, most = wanted.display_bounds
+        if value.bins_above is not None:
+            least, most = 0.0, 100.0
+        elif value.relative_to and wanted.name != "harm":
+            most = None
+        ends = (-np.inf if least is None else least, np.inf if most is None else most)
+        return [ends if one is None else (one, one) for one in found]
 
     def _ranges(self, value: Value) -> dict[_Key, tuple[float, float]]:
         largest, least = self._values(value), self._values(value, least=True)
