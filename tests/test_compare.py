@@ -17,12 +17,12 @@ from jostle.errors import InputError
 from jostle.results.compare import (
     ComparisonResult,
     Difference,
-    FailCondition,
     between,
     compare,
     comparison_note,
     comparison_table,
 )
+from jostle.results.fail_condition import FailCondition
 from jostle.results.measures import measure
 from jostle.scenario import PlannedRun
 from jostle.stats import Estimate, holm, welch_test

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from jostle.cli import status, verdict_lines
+from jostle.cli import run_verdict, status, verdict_lines
 from jostle.cli.environment import Environment
 from jostle.inference.identify import Identification, RankedCandidate
 from jostle.parameter_search.tuning import Score
@@ -75,10 +75,10 @@ def test_a_flow_gets_more_only_if_the_interval_says_so(bbr: tuple[float, ...], l
 
     cubic = tuple(1 - value for value in bbr)
     both = [share("incumbent", "cubic", cubic), share("newcomer", "bbr", bbr)]
-    said = verdict_lines._share_verdict(both, several_phases=True)
+    said = run_verdict._share_verdict(both, several_phases=True)
     assert re.sub(r"\[[^]]*\]", "[…]", said) == line
     with_third = [*both, share("third", "reno", tuple(0.01 * value for value in bbr))]
-    said = verdict_lines._share_verdict(with_third, several_phases=False)
+    said = run_verdict._share_verdict(with_third, several_phases=False)
     assert said.endswith(", the most of 3")
     assert " in steady" not in said
 

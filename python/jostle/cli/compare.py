@@ -255,8 +255,8 @@ def _compare_measures(
     limit: int,
     **_of_envelopes: Any,
 ) -> _MeasureComparison:
-    from jostle.results.compare import FailCondition
     from jostle.results.compare import compare as compared_with
+    from jostle.results.fail_condition import FailCondition
 
     names = list(measure_names(measures))
     relations = [FailCondition.parse(text) for text in fail_on]

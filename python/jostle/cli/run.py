@@ -29,6 +29,7 @@ from jostle.cli.options import (
     plan_options,
 )
 from jostle.cli.output_targets import DOCUMENT, FIGURES, FOLDER, TABLE, Outputs, output_option
+from jostle.cli.run_verdict import run_verdict
 from jostle.cli.signals import interruptible
 from jostle.cli.table_options import (
     TableSelection,
@@ -37,7 +38,7 @@ from jostle.cli.table_options import (
     shown_of,
     table_options,
 )
-from jostle.cli.verdict_lines import add_verdict, run_verdict
+from jostle.cli.verdict_lines import add_verdict
 from jostle.errors import InputError, brief, name_source, unknown
 from jostle.safe_io.terminal_text import echo, single_line
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -18,9 +16,7 @@ from jostle.results.measures import Measure, measure
 from jostle.results.number_format import count, decimals, plain, signed, with_interval
 from jostle.results.tables import applicable_measures
 from jostle.results.text_table import Table
-from jostle.scenario.parsing.value_words import VALUE
 from jostle.stats import Estimate, difference, holm, mann_whitney, welch_test
-from jostle.stats.expectation import Expectation, Relation, expect
 
 if TYPE_CHECKING:
     import polars as pl
@@ -241,39 +237,63 @@ def compare(
                 for other, one in same_flow.items()]  # fmt: skip
     wanted = [measure(name) for name in columns] or applicable_measures(first)
     asked = tuple(phases) or (OVERALL,)
-    found: list[Difference] = []
-    alone = dict.fromkeys(names, 0)
-    for shown in wanted:
-        left, right = (
-            {
-                _comparable_keys(one, called): one
-                for one in samples(side, shown, asked, each=each)
-                # In one run of one flow they are its completion.
-                if not (one.single and shown.percent)
-            }
-            for side, called in ((first, {}), (second, same_flow))
-        )
-        alone[names[0]] += len(left.keys() - right.keys())
-        alone[names[1]] += len(right.keys() - left.keys())
-        found += [_difference(shown, one, right[place], test) for place, one in left.items()
-                  if place in right]  # fmt: skip
+    found, alone = _differences(first, second, wanted, asked, each=each, test=test)
     found = [one for one in found if one.first.n or one.second.n]
     # A value that one side does not have is no change, unless the side lacks runs.
     pairs = [one for one in found if one.incomplete or one.on_both_sides]
     one_sided = tuple(one for one in found if not (one.incomplete or one.on_both_sides))
-    alone[names[0]] += sum(not one.second.n for one in one_sided)
-    alone[names[1]] += sum(not one.first.n for one in one_sided)
+    alone[0] += sum(not one.second.n for one in one_sided)
+    alone[1] += sum(not one.first.n for one in one_sided)
     if found and not pairs:
         title = found[0].measure.title
         raise InputError(f"{names[0]} and {names[1]} never both have a value of the {title}")
-    found = pairs
-    if not found:
+    if not pairs:
         raise InputError(f"{names[0]} and {names[1]} have no condition and flow in common")
-    adjusted = iter(holm([one.p for one in found if one.p is not None]))
-    corrected = [one if one.p is None else replace(one, corrected=next(adjusted)) for one in found]
-    left_out = [f"{name} alone has {count(n, 'value')}." for name, n in alone.items() if n]
+    adjusted = iter(holm([one.p for one in pairs if one.p is not None]))
+    corrected = [one if one.p is None else replace(one, corrected=next(adjusted)) for one in pairs]
+    left_out = [f"{name} alone has {count(n, 'value')}."
+                for name, n in zip(names, alone, strict=True) if n]  # fmt: skip
     notes = (*differs, *left_out, *failed, *_unfinished_notes(corrected, names))
     return ComparisonResult(names, tuple(sorted(corrected)), notes, test, one_sided)
+
+
+def _differences(
+    first: FinishedRuns,
+    second: FinishedRuns,
+    wanted: Sequence[Measure],
+    phases: Sequence[str],
+    *,
+    each: bool,
+    test: Test,
+) -> tuple[list[Difference], list[int]]:
+    """Return the differences of values with equal places, and the number of others per side."""
+    found, alone = [], [0, 0]
+    same_flow = _same_flow(first, second)
+    for shown in wanted:
+        left, right = (
+            _by_place(side, shown, phases, called, each=each)
+            for side, called in ((first, {}), (second, same_flow))
+        )
+        alone[0] += len(left.keys() - right.keys())
+        alone[1] += len(right.keys() - left.keys())
+        found += [_difference(shown, one, right[place], test) for place, one in left.items()
+                  if place in right]  # fmt: skip
+    return found, alone
+
+
+def _by_place(
+    side: FinishedRuns,
+    shown: Measure,
+    phases: Sequence[str],
+    called: Mapping[str, str],
+    *,
+    each: bool,
+) -> dict[tuple[tuple[str, str], ...], MeasureSample]:
+    """Return the samples of a measure by condition, flow or link, and phase."""
+    found = samples(side, shown, phases, each=each)
+    # In one run of one flow they are its completion.
+    return {_comparable_keys(one, called): one for one in found
+            if not (one.single and shown.percent)}  # fmt: skip
 
 
 def _unfinished_notes(found: Sequence[Difference], names: tuple[str, str]) -> list[str]:
@@ -482,109 +502,3 @@ def comparison_note(compared: ComparisonResult) -> str:
         f"{marked}{untested} The intervals are 95 % confidence intervals of each mean by itself, "
         "not adjusted."
     )
-
-
-_MEETS: Final[Mapping[str, Relation]] = {"<": "above", ">": "below"}
-"""Sign of a condition → relation of changes that do not fulfil it."""
-_RELATION: Final = re.compile(
-    rf"{VALUE}\s*(?P<sign>[<>])\s*(?P<number>[-+−]?\d+(?:\.\d+)?)\s*(?P<unit>\S*)"
-)
-
-
-@dataclass(frozen=True)
-class FailCondition:
-    """A bound on changes, such as `goodput of newcomer < -5 %`.
-
-    Attributes
-    ----------
-    text
-        The bound as the user wrote it.
-    measure
-        Measure whose change is bounded.
-    who, phase
-        Flow or link, and phase; any if empty.
-    relation, bound, percent
-        Changes that meet the bound: in the display unit of the measure, or in per cent.
-    """
-
-    text: str
-    measure: Measure
-    who: str
-    phase: str
-    relation: Relation
-    bound: float
-    percent: bool
-
-    @classmethod
-    def parse(cls, text: str) -> FailCondition:
-        """Parse `MEASURE [of FLOW] [in PHASE] < NUMBER [% or unit]`.
-
-        Raises
-        ------
-        InputError
-            When the text has another form, or the measure or its unit is not known.
-        """
-        match = _RELATION.fullmatch(text.strip())
-        if match is None:
-            raise InputError(
-                f'--fail-on "{text}": write it as "goodput < -5 %" or '
-                '"rtt_p95 of web in steady > 10 ms"'
-            )
-        shown = measure(match["measure"])
-        bound = float(match["number"].replace("\N{MINUS SIGN}", "-"))
-        unit, relation = match["unit"], _MEETS[match["sign"]]
-        if unit not in ("%", "", shown.display_unit, "points"):
-            raise InputError(
-                f'--fail-on "{text}": {shown.name} is in {shown.display_unit or "no unit"}; '
-                "% is of the first side's mean"
-            )
-        if unit == "points" and shown.display_unit != "%":
-            raise InputError(f'--fail-on "{text}": only shares have points')
-
-        who, phase = match["who"] or "", match["phase"] or ""
-        return cls(text, shown, who, phase, relation, bound, unit == "%")
-
-    def expected(self, one: Difference) -> Expectation:
-        """Return the expectation that a change meets the bound."""
-        size = one.change.value
-        if size is not None and not self.percent:
-            size *= self.measure.factor
-        elif size and not one.first.value:
-            size = math.copysign(math.inf, size)
-        elif size and one.first.value:
-            size *= 100 / abs(one.first.value)
-        unit = "%" if self.percent else self.measure.display_unit
-        words = "second minus first"
-        return expect(
-            Estimate(size, None, None, one.change.n, unit, words), self.relation, self.bound
-        )
-
-    def broken_by(self, differences: Iterable[Difference]) -> list[Difference]:
-        """Return the differences that are beyond the bound, or unknown as values are missing.
-
-        Insignificant differences are left out, and differences between sides with failed runs.
-
-        Raises
-        ------
-        InputError
-            When no difference matches the measure, flow and phase of the bound.
-        """
-        meant = [
-            one
-            for one in differences
-            if one.measure.name == self.measure.name
-            and self.who in ("", one.place.get("flow"), one.place.get("link"))
-            and self.phase in ("", one.place.get("phase"))
-        ]
-        if not meant:
-            raise InputError(f'--fail-on "{self.text}": no such value was compared')
-        return [
-            one
-            for one in meant
-            if any(one.unfinished)
-            or (
-                not one.incomplete
-                and one.resolved is not False
-                and (one.change.value is None or self.expected(one).holds is False)
-            )
-        ]
