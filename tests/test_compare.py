@@ -427,3 +427,10 @@ def test_a_bound_on_a_value_that_one_side_lacks_is_broken(carry_out):
     assert comparison_verdict(found).endswith("; 2 values of A alone")
     bound = FailCondition.parse("rtt > 1000 ms")
     assert len(bound.broken_by([*found.differences, *found.one_sided])) == 2
+
+
+def test_a_bound_takes_names_in_quotes() -> None:
+    bound = FailCondition.parse('rtt of "a in b" in "late in b" > 10 %')
+    assert (bound.who, bound.phase) == ("a in b", "late in b")
+    with pytest.raises(InputError, match="in quotes"):
+        FailCondition.parse("rtt of a in b in c > 10 %")

@@ -12,6 +12,7 @@ from jostle.results.measure_samples import MeasureSample, samples
 from jostle.results.measures import measure
 from jostle.runner import adaptive_repeats
 from jostle.runner.adaptive_repeats import check, more_repeats
+from jostle.scenario import ScenarioError
 from jostle.scenario.parsing.quantities import QuantityError
 from jostle.scenario.stopping_rule import parse_until
 
@@ -127,6 +128,9 @@ def test_an_interval_stops_when_half_of_it_is_within_the_bound_and_not_before(
         ("rtt of a b in late one +- 1 ms", ("rtt", "a b", "late one", 1e6, "time")),
         ("share in steady ±0.01", ("share", "", "steady", 0.01, "number")),
         ("rtt of a in b ± 1 ms", ("rtt", "a", "b", 1e6, "time")),
+        ('rtt of "a in b" ± 1 ms', ("rtt", "a in b", "", 1e6, "time")),
+        ('rtt of "a in b" in "late in b" ± 1 ms', ("rtt", "a in b", "late in b", 1e6, "time")),
+        ("rtt in late in b ± 1 ms", ("rtt", "", "late in b", 1e6, "time")),
     ],
 )
 def test_rules(text: str, read: tuple[str, str, str, float, str]) -> None:
@@ -138,6 +142,16 @@ def test_rules(text: str, read: tuple[str, str, str, float, str]) -> None:
 def test_no_rules(text: object) -> None:
     with pytest.raises(QuantityError):
         parse_until(text)
+
+
+def test_a_name_with_the_word_in_needs_quotes(scenario: jostle.Scenario) -> None:
+    with pytest.raises(QuantityError, match="in quotes"):
+        parse_until("rtt of a in b in c ± 1 ms")
+    flow = scenario.file.flows[0].name
+    named = scenario.set(**{f"flows.{flow}.name": "web in town"})
+    named.set(repeat_until='rtt of "web in town" ± 1 ms').plan()
+    with pytest.raises(ScenarioError, match=r'no phase "town".* in quotes: "web in town"'):
+        named.set(repeat_until="rtt of web in town ± 1 ms").plan()
 
 
 def test_units_have_to_agree(scenario: jostle.Scenario) -> None:

@@ -35,6 +35,8 @@ def known(scenario: jostle.Scenario, function: Any) -> Known:
     jain = parse_quantity("jain")
     short = parse_quantity("goodput of a in b")
     assert (short.who, short.phase) == ("a", "b")
+    quoted = parse_quantity('goodput of "a in b" in "b in c"')
+    assert (quoted.who, quoted.phase) == ("a in b", "b in c")
     values = tuple(function(*point) for point in scenario.points)
     return Known(jain.text, jain.measure, "", "overall", values)
 

@@ -12,7 +12,12 @@ from jostle.results.compared_phase import OVERALL
 from jostle.results.completion_bounds import BOUNDED, completion_times
 from jostle.results.measure_samples import MeasureSample, samples
 from jostle.results.measures import Measure, measure
-from jostle.scenario.parsing.value_words import VALUE
+from jostle.scenario.parsing.value_words import (
+    QUOTED,
+    VALUE,
+    owner_and_phase,
+    quoting_hint,
+)
 
 if TYPE_CHECKING:
     from jostle.results import ResultSet
@@ -67,18 +72,12 @@ class ObjectiveQuantity:
         spec = plan.runs[0].spec
         phases = [phase["name"] for phase in spec["phases"]]
         if self.phase not in phases:
-            raise InputError(f'"{self.text}": {unknown("phase", self.phase, phases)}')
+            hint = quoting_hint(self.who, self.phase, _names(plan, self._key, named=True))
+            raise InputError(f'"{self.text}": {unknown("phase", self.phase, phases)}{hint}')
         if self.measure.scope not in ("flow", "group", "link"):
             return
-        key: Literal["links", "flows"] = "links" if self.measure.scope == "link" else "flows"
-        rows = spec[key]
-        names: dict[str, None] = {}
-        # `count` may be 0 in the first condition.
-        every = (
-            [planned.spec for planned in plan.first_run_of_each_condition()] if self.who else [spec]
-        )
-        for row in (row for one in every for row in one[key]):
-            names |= dict.fromkeys((str(row["name"]), re.sub(r"-\d+$", "", str(row["name"]))))
+        rows = spec[self._key]
+        names = _names(plan, self._key, named=bool(self.who))
         if self.who and self.who not in names:
             what = "link" if self.measure.scope == "link" else "flow"
             raise InputError(f'"{self.text}": {unknown(what, self.who, names)}')
@@ -86,6 +85,10 @@ class ObjectiveQuantity:
             what, within, phase = self.text.partition(" in ")
             example = f"{what.strip()} of {next(iter(names))}{within}{phase}"
             raise InputError(f'"{self.text}": say of which, as in "{example}"')
+
+    @property
+    def _key(self) -> Literal["links", "flows"]:
+        return "links" if self.measure.scope == "link" else "flows"
 
     def per_condition(self, results: ResultSet) -> list[tuple[float | None, ...]]:
         """Return the values of each condition's runs in the order of seeds; None without value.
@@ -143,6 +146,16 @@ class ObjectiveQuantity:
         }
 
 
+def _names(plan: RunPlan, key: Literal["links", "flows"], *, named: bool) -> dict[str, None]:
+    """Return the names of flows and their groups, or of links; of all conditions with `named`."""
+    names: dict[str, None] = {}
+    # `count` may be 0 in the first condition.
+    every = plan.first_run_of_each_condition() if named else plan.runs[:1]
+    for row in (row for planned in every for row in planned.spec[key]):
+        names |= dict.fromkeys((str(row["name"]), re.sub(r"-\d+$", "", str(row["name"]))))
+    return names
+
+
 def parse_quantity(text: str, *, conditions: bool = False) -> ObjectiveQuantity:
     """Parse `MEASURE [of NAME] [in PHASE]`; with `conditions` also measures of two conditions.
 
@@ -153,11 +166,13 @@ def parse_quantity(text: str, *, conditions: bool = False) -> ObjectiveQuantity:
     """
     match = _FORM.fullmatch(text)
     if match is None:
-        raise InputError(f'"{text}": write it as {_EXAMPLE}')
+        quotes = f"; {QUOTED}" if " in " in text else ""
+        raise InputError(f'"{text}": write it as {_EXAMPLE}{quotes}')
     wanted = measure(match["measure"])
     if not wanted.tabled or (wanted.place == "conditions" and not conditions):
         raise InputError(wanted.elsewhere)
-    return ObjectiveQuantity(text, wanted, match["who"] or "", match["phase"] or OVERALL)
+    who, phase = owner_and_phase(match)
+    return ObjectiveQuantity(text, wanted, who, phase or OVERALL)
 
 
 def means(values: Sequence[Sequence[float | None]]) -> list[float | None]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from jostle.errors import InputError
 from jostle.results.measures import Measure, measure
-from jostle.scenario.parsing.value_words import VALUE
+from jostle.scenario.parsing.value_words import QUOTED, VALUE, owner_and_phase
 from jostle.stats import Estimate
 from jostle.stats.expectation import Expectation, Relation, expect
 
@@ -63,7 +63,7 @@ class FailCondition:
         if match is None:
             raise InputError(
                 f'--fail-on "{text}": write it as "goodput < -5 %" or '
-                '"rtt_p95 of web in steady > 10 ms"'
+                '"rtt_p95 of web in steady > 10 ms"' + (f"; {QUOTED}" if " in " in text else "")
             )
         shown = measure(match["measure"])
         bound = float(match["number"].replace("\N{MINUS SIGN}", "-"))
@@ -76,7 +76,7 @@ class FailCondition:
         if unit == "points" and shown.display_unit != "%":
             raise InputError(f'--fail-on "{text}": only shares have points')
 
-        who, phase = match["who"] or "", match["phase"] or ""
+        who, phase = owner_and_phase(match)
         return cls(text, shown, who, phase, relation, bound, unit == "%")
 
     def expected(self, one: Difference) -> Expectation:
@@ -112,7 +112,8 @@ class FailCondition:
             and self.phase in ("", one.place.get("phase"))
         ]
         if not meant:
-            raise InputError(f'--fail-on "{self.text}": no such value was compared')
+            quotes = f"; {QUOTED}" if " in " in self.text else ""
+            raise InputError(f'--fail-on "{self.text}": no such value was compared{quotes}')
         return [
             one
             for one in meant

@@ -21,6 +21,7 @@ from jostle.scenario.parsing.problems import (
 )
 from jostle.scenario.parsing.quantities import QuantityError
 from jostle.scenario.parsing.renamed_keys import MIGRATE, renames_in
+from jostle.scenario.parsing.value_words import quoting_hint
 from jostle.scenario.plan import Condition
 from jostle.scenario.registry import Registry
 from jostle.scenario.resolve.grid import (
@@ -216,6 +217,7 @@ class _Loader:
         phases = ["overall", *file.phases]
         if until.phase and until.phase not in phases:
             hint = did_you_mean(until.phase, phases)
+            hint += quoting_hint(until.who, until.phase, [flow.name for flow in file.flows])
             report.add(("repeat_until",), f'there is no phase "{until.phase}" — {hint}')
         measures = self.registry.measures
         if measures and until.measure not in measures:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jostle.scenario.parsing.quantities import Kind, QuantityError, parse_quantity
-from jostle.scenario.parsing.value_words import VALUE
+from jostle.scenario.parsing.value_words import QUOTED, VALUE, owner_and_phase
 
 __all__ = ["LEAST_REPEATS", "Until", "parse_until"]
 
@@ -62,11 +62,12 @@ def parse_until(given: object) -> Until:
     """
     match = _FORM.fullmatch(given) if isinstance(given, str) and len(given) <= _LONGEST else None
     if match is None or not isinstance(given, str):
-        raise QuantityError(f"this is no rule for repeats — {_EXAMPLE}")
+        quotes = f"; {QUOTED}" if isinstance(given, str) and " in " in given else ""
+        raise QuantityError(f"this is no rule for repeats — {_EXAMPLE}{quotes}")
     half, kind = parse_quantity(match["half"])
     if half <= 0:
         raise QuantityError(f'"{match["half"]}" is no half of an interval — {_EXAMPLE}')
     if kind in ("packets", "bdp"):
         raise QuantityError(f'no measure is in the unit of "{match["half"]}" — {_EXAMPLE}')
     part = float(half) / 100 if kind == "percent" else float(half)
-    return Until(given, match["measure"], match["who"] or "", match["phase"] or "", part, kind)
+    return Until(given, match["measure"], *owner_and_phase(match), part, kind)
