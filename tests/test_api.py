@@ -22,6 +22,7 @@ from jostle.report import render
 from jostle.store.store import Reader
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "two_flows.py"
+SCENARIO = Path(__file__).parents[1] / "scenarios" / "first.toml"
 
 
 class Planned:
@@ -303,3 +304,16 @@ def test_numbers_of_the_grid_are_numbers():
     for frame in (results.flows, results.links, results.estimate("goodput")):
         assert frame["flows.incumbent.controller.beta"].to_list()[0] == 512
         assert frame["bottleneck.rate"].to_list()[0] == "10 Mbit/s"
+
+
+@pytest.mark.parametrize("name", ["repeats", "seed", "jobs"])
+@pytest.mark.parametrize("value", [1.5, "3", float("nan"), True])
+def test_numbers_of_runs_are_whole(name, value):
+    with pytest.raises(InputError, match=f"^{name}: {value!r} is not a whole number"):
+        jostle.run(SCENARIO, store=False, **{name: value})
+
+
+@pytest.mark.parametrize("values", [{"repeats": 0}, {"seed": -1}, {"repeats": 10**9}])
+def test_numbers_of_runs_are_in_range(values):
+    with pytest.raises(InputError, match=next(iter(values))):
+        jostle.run(SCENARIO, store=False, **values)

@@ -130,6 +130,7 @@ def run(
     from jostle.runner.executors import local
     from jostle.runner.session import Session
     from jostle.runner.shards import Shard
+    from jostle.scenario.plan import check_whole
     from jostle.store import default_store
     from jostle.store.object_storage import open_store
 
@@ -141,6 +142,8 @@ def run(
         raise InputError("give either jobs or an executor, which knows how many it takes")
     own = None
     if executor is None:
+        if jobs is not None:
+            check_whole("jobs", jobs)
         own = executor = local(jobs)
     session = Session(
         create(backend) if isinstance(backend, str) else backend,

@@ -4,21 +4,47 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import numbers
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final, overload
 
+from jostle.errors import InputError
 from jostle.run_spec import RunSpec
 from jostle.scenario.probable_mistakes import probable_mistakes
 from jostle.scenario.resolve.run_spec_builder import RunSpecTemplate
 from jostle.scenario.stopping_rule import Until
 
-__all__ = ["MOST_RUNS", "Condition", "PlannedRun", "RunPlan", "TemplateRuns"]
+__all__ = [
+    "MOST_RUNS",
+    "Condition",
+    "PlanError",
+    "PlannedRun",
+    "RunPlan",
+    "TemplateRuns",
+    "check_whole",
+]
 
 MOST_RUNS: Final = 1_000_000
 """Maximum number of runs of a plan. A million stored runs with their measures take 0.7 GB."""
+
+
+class PlanError(InputError, ValueError):
+    """A number of runs or a seed is invalid."""
+
+
+def check_whole(name: str, number: object) -> None:
+    """Check that an argument is a whole number.
+
+    Raises
+    ------
+    PlanError
+        If it is not.
+    """
+    if not isinstance(number, numbers.Integral) or isinstance(number, bool):
+        raise PlanError(f"{name}: {number!r} is not a whole number")
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,20 +205,22 @@ class RunPlan:
 
         Raises
         ------
-        ValueError
-            If `repeats` is not positive, a seed is outside 0 … 2⁶³ - 1, or there are more than
-            `MOST_RUNS` runs.
+        PlanError
+            If `repeats` is not a positive whole number, a seed is outside 0 … 2⁶³ - 1, or there
+            are more than `MOST_RUNS` runs.
         """
+        check_whole("repeats", repeats)
+        check_whole("seed", seed)
         if repeats < 1:
-            raise ValueError(f"repeats: {repeats} is out of range — at least 1")
+            raise PlanError(f"repeats: {repeats} is out of range — at least 1")
         if repeats * len(templates) > MOST_RUNS:
             most = MOST_RUNS // max(1, len(templates))
             conditions = f" of {len(templates)} conditions" if len(templates) > 1 else ""
-            raise ValueError(f"repeats: {repeats}{conditions} are too many runs — at most {most}")
+            raise PlanError(f"repeats: {repeats}{conditions} are too many runs — at most {most}")
         if not 0 <= seed < 2**63:
-            raise ValueError(f"seed: {seed} is out of range — from 0 to 2^63 - 1")
+            raise PlanError(f"seed: {seed} is out of range — from 0 to 2^63 - 1")
         if seed + repeats > 2**63:
-            raise ValueError(
+            raise PlanError(
                 f"seed: {seed} and repeats: {repeats} make seeds above 2^63 - 1 — lower one of them"
             )
         made = tuple((condition.index, template) for condition, template in templates)

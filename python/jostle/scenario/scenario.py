@@ -313,7 +313,8 @@ class Scenario:
         Raises
         ------
         ValueError
-            If `repeats` is not positive or a seed is outside 0 … 2⁶³ - 1.
+            If `repeats` is not a positive whole number or a seed is outside 0 … 2⁶³ - 1. It is an
+            `InputError`, too.
 
         Examples
         --------
