@@ -655,6 +655,35 @@ def test_a_log_of_ss_is_measured_up_to_where_it_was_cut_off(cut, tmp_path):
     assert of_flow(results, name)[1]["sent_packets"] == 400
 
 
+@pytest.mark.parametrize("end", ["minrtt:38", "minrtt:39", "Time: 1700000002.500000000", "---"])
+def test_a_log_of_ss_without_a_last_newline_is_complete(end, tmp_path):
+    text = ss()
+    if end.startswith("Time"):
+        blocks = [block.split("\n", 1) for block in text.split("---\n") if block]
+        text = "".join(f"{rest}Time: {at}\n---\n" for at, rest in blocks)
+    if end.startswith("minrtt"):
+        text = text[: text.rindex(" minrtt:38")] + " " + end
+    else:
+        text = text[: text.rindex(end) + len(end)]
+    path = tmp_path / "ss.log"
+    path.write_text(text)
+    results = jostle.analyze(path)
+    assert results.said == ()
+    _, seen = of_flow(results, "192.0.2.1:40962 > 192.0.2.2:5201")
+    assert seen["sent_packets"] == 500
+
+
+@pytest.mark.parametrize(
+    "end", ["1700000002.5", "\n\t cubic wscale:7,7 rto:204 rtt:1/1 mss:1448 cw"]
+)
+def test_a_cut_time_or_record_of_ss_is_left_out(end, tmp_path):
+    path = tmp_path / "ss.log"
+    path.write_text(ss(5) + end)
+    results = jostle.analyze(path)
+    assert results.said == ("ss.log: it ends in the middle of a line (measured up to there)",)
+    assert of_flow(results, results.flow_names(0)[0])[1]["sent_packets"] == 400
+
+
 def test_logs_of_one_host_show_directions(tmp_path):
     path = tmp_path / "ss.log"
     received = "ESTAB 0 0 192.0.2.1:22 192.0.2.3:50000\n\t cubic rtt:1/1 mss:1448 cwnd:10"

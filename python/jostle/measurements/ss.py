@@ -71,8 +71,7 @@ def of_ss(text: str) -> Log:
     ValueError
         When there is nothing to measure.
     """
-    # Without its end, the last line may end in the middle of a number.
-    whole = text[: text.rfind("\n") + 1]
+    whole, is_cut = _up_to_cut(text)
     samples = _samples(whole)
     if len(samples) < 2:
         raise ValueError("fewer than two times: `date +%s.%N` before each `ss -tin` prints them")
@@ -86,9 +85,35 @@ def of_ss(text: str) -> Log:
         raise ValueError("no connection sends or receives anything in it")
     flows, told = zip(*found, strict=True)
     received = [one["name"] for one in flows if one["controller"]["name"] == "unknown"]
-    notes = ((_OF_RECEIVERS,) if received else ()) + ((_CUT,) if whole != text else ())
+    notes = ((_OF_RECEIVERS,) if received else ()) + ((_CUT,) if is_cut else ())
     unknown: dict[str, tuple[Unknown, ...]] = dict.fromkeys(received, _UNKNOWN_OF_RECEIVERS)
     return Log(spec(times, list(flows)), times, list(told), notes, unknown)
+
+
+def _up_to_cut(text: str) -> tuple[str, bool]:
+    """Return the text without a last line that was cut off, and whether there is one.
+
+    A last line without a newline is complete if its last key ends an earlier line, too. Its last
+    number may still lack digits: it counts only if it is the same in an earlier line.
+    """
+    head, _, last = text.rpartition("\n")
+    if not last.strip():
+        return text, False
+    earlier = [line.rstrip() for line in lines_of(head)]
+    if last.rstrip() in earlier:
+        return text, False
+    if _TIME.match(last.strip()):
+        # All times have the same number of digits.
+        is_whole = any(len(line) == len(last.rstrip()) for line in earlier if _TIME.match(line))
+        return (text, False) if is_whole else (f"{head}\n", True)
+    ends = {line.split()[-1] for line in earlier if is_ss(line)}
+    number = last.split()[-1]
+    if is_ss(last) and number in ends:
+        return text, False
+    key, colon, _ = number.partition(":")
+    if is_ss(last) and colon and any(end.startswith(key + colon) for end in ends):
+        return text[: len(text.rstrip()) - len(number)], False
+    return f"{head}\n", True
 
 
 def _samples(text: str) -> list[tuple[int, Said]]:
