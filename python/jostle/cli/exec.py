@@ -150,10 +150,12 @@ def exec_(
         _print(done)
     for note in done.notes:
         echo(f"note: {note}", err=as_json)
-    for folder in kept:
+    for folder in () if done.unwritten else kept:
         echo(f"written: {folder}", err=as_json)
     outputs.write_document(lambda: outcome.document(done))
     outputs.write_text(".xml", "junit", lambda _: outcome.junit(done), quiet=True)
+    if done.unwritten:
+        raise InputError(done.unwritten)
     return 0 if done.ok else 1
 
 

@@ -6,16 +6,18 @@ import json
 import os
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jostle.backends.base import Cancelled, Spec, canonical_json
 from jostle.backends.kernel import host_network, seeded_random
 from jostle.backends.kernel.backend import KernelBackend
+from jostle.backends.kernel.guest.failure import reason_of
 from jostle.backends.kernel.host_network import guest_host, host_address
 from jostle.backends.kernel.impairment_playback import JITTER_POINTS
 from jostle.backends.kernel.job import longest_delay_ns
@@ -157,12 +159,12 @@ def execute(
             else:
                 check_output(output, folder)
                 outcome = results.outcome(output)
-            if options.keep is not None:
-                _copy(folder / "output", options.keep)
-            return outcome
+            if options.keep is None:
+                return outcome
+            return replace(outcome, unwritten=_copy(folder / "output", options.keep))
     except OSError as error:
         place = error.filename or "the folder of temporary files"
-        raise KernelRunError(f"{place}: {error.strerror or error}") from error
+        raise KernelRunError(f"{place}: {reason_of(error)}") from error
 
 
 def _check(network: NetworkFile) -> None:
@@ -394,12 +396,25 @@ def _measured(captures: Sequence[Path]) -> ResultSet | None:
         return None
 
 
-def _copy(source: Path, to: Path) -> None:
-    """Copy the outputs into a folder, in which earlier outputs are replaced."""
-    for entry in sorted(source.iterdir()):
-        target = to / entry.name
-        if entry.is_dir():
-            shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree(entry, target, symlinks=True)
-        else:
-            shutil.copyfile(entry, target)
+def _copy(source: Path, to: Path) -> str:
+    """Copy the outputs into a folder; return why that failed, or an empty text.
+
+    Earlier outputs are replaced when all new ones are there.
+    """
+    try:
+        with tempfile.TemporaryDirectory(
+            prefix=".jostle-", dir=to, ignore_cleanup_errors=True
+        ) as new:
+            for entry in sorted(source.iterdir()):
+                if entry.is_dir():
+                    shutil.copytree(entry, Path(new, entry.name), symlinks=True)
+                else:
+                    shutil.copyfile(entry, Path(new, entry.name))
+            for entry in sorted(Path(new).iterdir()):
+                target = to / entry.name
+                if target.is_dir() and not target.is_symlink():
+                    shutil.rmtree(target)
+                entry.replace(target)
+    except OSError as error:
+        return f"cannot write the outputs to {to}: {reason_of(error)}"
+    return ""

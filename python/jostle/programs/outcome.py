@@ -165,6 +165,8 @@ class Outcome:
         Version of the kernel.
     notes
         Remarks for the user.
+    unwritten
+        Why the outputs could not be written to the folder that keeps them; empty if they were.
     """
 
     network: NetworkFile
@@ -176,6 +178,7 @@ class Outcome:
     measured: ResultSet | None = None
     kernel: str = ""
     notes: Sequence[str] = ()
+    unwritten: str = ""
 
     @property
     def ok(self) -> bool:

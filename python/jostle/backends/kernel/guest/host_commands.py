@@ -19,6 +19,7 @@ from . import link_qdiscs, network, qdisc_check, sampling
 from .capture import Capture
 from .clock import fine_timers, sleep_until
 from .entry import guarded, many_files
+from .failure import reason_of
 from .namespaces import Host
 from .program import ISOLATED_PYTHON, HostProcess, bound_ports
 from .sample_format import QUEUE
@@ -264,8 +265,7 @@ def _keep(job: Mapping[str, Any], folder: Path) -> list[str]:
             to = folder / "output" / name / "files"
             shutil.copytree(_HOSTS / name / "files", to, symlinks=True, ignore=skipped)
         except (OSError, shutil.Error, RecursionError) as error:
-            reason = error.strerror if isinstance(error, OSError) else None
-            notes.append(f"{name}: not all files could be kept: {reason or error}"[:300])
+            notes.append(f"{name}: not all files could be kept: {reason_of(error)}"[:300])
     return notes
 
 
