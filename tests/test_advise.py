@@ -408,6 +408,24 @@ def test_a_shaper_is_not_removed(tmp_path: Path, kind: str, rate_bps: int) -> No
     assert found is None or "Left out: queues without a shaper on uplink" in str(found.assumptions)
 
 
+@pytest.mark.parametrize(("mtu", "packets"), [("1500 B", [21, 41]), ("9000 B", [3, 7])])
+def test_a_bdp_has_packets_of_the_mtu_of_the_flows(mtu: str, packets: list[int]) -> None:
+    spec = jostle.Scenario.from_dict(
+        {
+            "duration": "10 s",
+            "bottleneck": {"rate": "10 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}},
+            "flows": [{"name": "bulk", "controller": "cubic", "rtt": "50 ms", "mtu": mtu}],
+        }
+    ).plan()
+    changes = queue_changes(spec.runs[0].spec, ["bottleneck"], {}, ecn=False)
+    limits = [
+        change.values["links.bottleneck.queue"]["limit"]
+        for change in changes
+        if change.family == "drop_tail"
+    ]
+    assert limits == [f"{count} packets" for count in packets]
+
+
 def test_queues_are_tried_with_and_without_marks(tmp_path: Path) -> None:
     network = network_of(VIDEO_CALL.replace("10 s", "3 s"), tmp_path)
     setup, _ = make_setup(network, GOALS["calls"], 5)

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from jostle.backends.kernel.packet_sizes import packet_bytes
 from jostle.inference.candidates import candidates
 from jostle.scenario.flow_links import forward_links
-from jostle.scenario.parsing.quantities import PACKET_BYTES, format_short
+from jostle.scenario.parsing.quantities import format_short
 from jostle.scenario.resolve.key_paths import quoted_name
 from jostle.scenario.service_rate import constant_service
 
@@ -122,17 +123,20 @@ def _line(link: LinkSpec) -> tuple[int | None, dict[str, Any]]:
 
 
 def _bdp_packets(spec: RunSpec, link: LinkSpec, share: float) -> int | None:
-    """Return a share of the bandwidth-delay product of a link in full-sized packets."""
+    """Return a share of the bandwidth-delay product of a link in full packets of its flows."""
     rate_bps = service_rate_bps(link)
     delays = [each["delay"]["steps"][0]["delay_ns"] for each in spec["links"]]
+    flows = [
+        flow for flow in spec["flows"] if link in [spec["links"][at] for at in forward_links(flow)]
+    ]
     rtts_ns = [
         flow["base_delay_ns"] + sum(delays[at] for at in (*flow["path"], *flow["reverse_path"]))
-        for flow in spec["flows"]
-        if link in [spec["links"][at] for at in forward_links(flow)]
+        for flow in flows
     ]
     if rate_bps is None or not rtts_ns:
         return None
-    return max(2, round(share * rate_bps * max(rtts_ns) / 8e9 / PACKET_BYTES))
+    size_bytes = max(map(packet_bytes, flows))
+    return max(2, round(share * rate_bps * max(rtts_ns) / 8e9 / size_bytes))
 
 
 def _shaper_bps(link: LinkSpec) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from jostle.backends.kernel.packet_sizes import MTU_BYTES
+from jostle.backends.kernel.packet_sizes import MTU_BYTES, packet_bytes
 from jostle.errors import InputError, name_source
 from jostle.inference.measurement_lookup import find_measured
 from jostle.inference.observed_flow import observe
@@ -317,7 +317,7 @@ def _single_link(spec: RunSpec, flow: str) -> tuple[dict[str, Any], str, dict[st
     if not plain:
         raise InputError("the run's network is more than one drop-tail link: give its scenario")
     rate = float(link["capacity"]["rate_bps"])
-    length = float(limit["bytes"] if "bytes" in limit else limit["packets"] * 1514)
+    length = float(limit["bytes"] if "bytes" in limit else limit["packets"] * packet_bytes(sender))
     rtt_s = (delay["steps"][0]["delay_ns"] + sender["base_delay_ns"]) / 1e9
     numbers = {"rate": rate, "limit": length, "rtt": rtt_s}
     way_s = delay["steps"][0]["delay_ns"] / 1e9
