@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jostle
 import pytest
 from jostle import _core, scenario
 from jostle.scenario import ScenarioError
@@ -144,3 +145,24 @@ def test_a_mistake_in_a_trace_is_told_with_its_line(
         scenario.load(tmp_path / "app.toml")
     assert message in str(caught.value)
     assert "app.csv" in str(caught.value)
+
+
+def test_only_responses_are_responses_in_the_series() -> None:
+    source = {"kind": "media", "fps": 30, "key_frame_size": "10 kB", "deadline": "100 ms"}
+    sources = {
+        "camera": source,
+        "web": {"kind": "web", "think_time": "500 ms"},
+        "requests": {"kind": "request_response", "size": "20 kB", "think_time": "300 ms"},
+    }
+    flows = [
+        {"name": name, "controller": "cubic", "rtt": "40 ms", "source": source}
+        for name, source in sources.items()
+    ]
+    link = {"rate": "10 Mbit/s", "queue": {"kind": "drop_tail", "limit": "1 BDP"}}
+    document = {"duration": "5 s", "bottleneck": link, "flows": flows}
+    run = jostle.run(jostle.Scenario.from_dict(document), store=False).results[0].run
+    for flow in run.summary["flows"]:
+        rows = run.flows.filter(run.flows["flow"] == flow["name"])
+        counted = flow["phases"]["overall"]["responses"]
+        assert rows["responses"].sum() == (counted or 0)
+        assert (rows["response_time_mean_s"].drop_nulls().len() > 0) is (counted is not None)

@@ -393,8 +393,13 @@ impl EventSink for Recorder {
     fn flow_state(&mut self, now: Time, flow: FlowId, state: &FlowState) {
         let meter = &mut self.run.flows[flow.index()];
         if self.keeps_series {
-            let is_open = self.run.flow_identities[flow.index()].start <= now;
+            let identity = &self.run.flow_identities[flow.index()];
+            let is_open = identity.start <= now;
             meter.close_bin(now, flow, is_open, state, &mut self.run.flow_table);
+            if !identity.responds {
+                // Frames and objects of pages are measured alike, but are no responses.
+                self.run.flow_table.clear_last_responses();
+            }
         }
         if let Some(playback) = meter.viewing.as_mut().map(|viewing| viewing.until(now))
             && let Some(bitrate_bps) = playback.bitrate_bps()

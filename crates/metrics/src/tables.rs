@@ -108,6 +108,15 @@ pub struct FlowTable {
 }
 
 impl FlowTable {
+    /// Removes the responses of the last row.
+    pub(crate) fn clear_last_responses(&mut self) {
+        if let (Some(count), Some(mean_s)) =
+            (self.responses.last_mut(), self.response_time_mean_s.last_mut())
+        {
+            (*count, *mean_s) = (0, f64::NAN);
+        }
+    }
+
     /// Replaces unknown values of a flow by NaN, so that no zero is mistaken for a value.
     pub(crate) fn forget(&mut self, flow: FlowId, shows_delivery: bool, shows_itself: bool) {
         let rows = self.flow.iter().enumerate().filter(|(_, of)| **of == flow.0);
