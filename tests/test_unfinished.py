@@ -13,8 +13,10 @@ from jostle import _core
 from jostle.cli import status
 from jostle.cli.environment import Environment
 from jostle.results import ResultSet, plot_data
+from jostle.results.compare import compare
 from jostle.results.pivot import pivot_tables
 from jostle.results.plot_data import PlotSelection
+from jostle.results.tables import View, phase_tables
 from jostle.results.unfinished import FinishCount
 
 # The start is random, so that 1 of 5 runs has too little time at 10 Mbit/s, and all at 2 Mbit/s.
@@ -135,7 +137,8 @@ def test_captions_give_the_number_of_values(grid: ResultSet) -> None:
 
 def test_tables_of_means_say_that_runs_did_not_finish(grid: ResultSet) -> None:
     (table,) = pivot_tables(grid, "flow", "rate", "completion_time")
-    assert table.notes == ("6 of 15 runs did not finish: the means are of the others.",)
+    where = "(10 Mbit/s; 2 Mbit/s)"
+    assert table.notes == (f"6 of 15 runs did not finish {where}: the means are of the others.",)
     for whole in pivot_tables(grid, "flow", "rate", "rtt"):
         assert whole.notes == ()
 
@@ -143,3 +146,11 @@ def test_tables_of_means_say_that_runs_did_not_finish(grid: ResultSet) -> None:
 def test_counts_of_several_kinds_add_up() -> None:
     assert FinishCount(1, 3, "run") + FinishCount(2, 3, "run") == FinishCount(3, 6, "run")
     assert str(FinishCount(1, 1, "run")) == "1 of 1 run did not finish"
+
+
+def test_notes_name_the_condition_that_they_are_about(grid: ResultSet) -> None:
+    (table, *_) = phase_tables(grid, grid.phases[0].name, View(columns=("completion_time",)))
+    assert table.notes == ("Flow completion time: dl (10 Mbit/s) has one in 4 of 5 runs.",)
+    compared = compare(grid, grid, ("completion_time",), names=("A", "B"))
+    (note,) = [note for note in compared.alone if "A: 1 of 5 runs" in note]
+    assert "(dl, rate 10 Mbit/s)" in note

@@ -110,10 +110,21 @@ class Difference:
     @property
     def where(self) -> str:
         """Flow or link, condition and phase, as text."""
+        return self._words(self.place)
+
+    @property
+    def flow_and_condition(self) -> str:
+        """Flow or group, and condition, as text."""
+        keys = [key for key in self.place if key != "phase"]
+        return self._words(sorted(keys, key=lambda key: key not in ("flow", "group")))
+
+    def _words(self, keys: Iterable[str]) -> str:
         names = short_names([*dict.fromkeys((*self.place, *OWN_KEYS))])
         words = [
-            value if key in ("flow", "group", "link", "phase") else f"{names[key]} {value}"
-            for key, value in self.place.items()
+            self.place[key]
+            if key in ("flow", "group", "link", "phase")
+            else f"{names[key]} {self.place[key]}"
+            for key in keys
         ]
         return ", ".join(words)
 
@@ -299,16 +310,13 @@ def _by_place(
 def _unfinished_notes(found: Sequence[Difference], names: tuple[str, str]) -> list[str]:
     """Say which flows of which side did not finish, so that no verdict is on their values."""
     said = dict.fromkeys(
-        f"{name}: {text} ({_owner(one)}); their means are of the others, without a verdict."
+        f"{name}: {text} ({one.flow_and_condition or one.measure.title}); their means are of the "
+        "others, without a verdict."
         for one in found
         for name, text in zip(names, one.unfinished, strict=True)
         if text
     )
     return list(said)
-
-
-def _owner(one: Difference) -> str:
-    return one.place.get("flow") or one.place.get("group") or one.measure.title
 
 
 def _failure_notes(

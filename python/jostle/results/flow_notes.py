@@ -57,7 +57,7 @@ def flow_notes(
             for place in flows:
                 if (share := shares.get(place, 0.0)) >= EXPLAINS:
                     told = f"{measure(name).title} {100 * share:.0f} % of the time"
-                    yield f"{_named(results, place)}: {told}."
+                    yield f"{named(results, place)}: {told}."
 
     def warnings() -> Iterator[str]:
         goodputs, throughputs = means("goodput"), means("throughput")
@@ -65,17 +65,18 @@ def flow_notes(
             goodput, throughput = goodputs.get(place), throughputs.get(place)
             if goodput is not None and throughput and goodput < FAR_BELOW * throughput:
                 share = 100 * goodput / throughput
-                yield f"Warning: {_named(results, place)}: goodput is {share:.0f} % of throughput."
+                yield f"Warning: {named(results, place)}: goodput is {share:.0f} % of throughput."
         ratios = means("retransmission_ratio")
         for place in flows:
             if (ratio := ratios.get(place, 0.0)) > MUCH:
                 told = f"{100 * ratio:.0f} % of the packets sent were retransmissions"
-                yield f"Warning: {_named(results, place)}: {told}."
+                yield f"Warning: {named(results, place)}: {told}."
 
     return (*_first(list(warnings())), *_first(list(limits())))
 
 
-def _named(results: FinishedRuns, place: Place) -> str:
+def named(results: FinishedRuns, place: Place) -> str:
+    """Return the name of a flow, group or link, with the condition if there are several."""
     condition, flow = place
     label = results.labels[condition]
     return f"{flow} ({label})" if label else flow

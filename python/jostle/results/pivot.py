@@ -118,5 +118,8 @@ def _pivot(
     corner = f"{short.get(row_key, row_key)} \\ {short.get(column_key, column_key)}"
     where = facet_title(place)
     title = wanted.axis + (f", {where}" if where else "")
-    notes = (*results.failure_notes, *means_notes(sample.finish for sample in found))
+    notes = (
+        *results.failure_notes,
+        *means_notes(results, ((one.condition, one.finish) for one in found)),
+    )
     return Table((corner, *columns), tuple(lines), (), 1, title, notes=notes)

@@ -106,7 +106,11 @@ def _table(
         conditions = count(len(results.conditions), "condition")
         note = f"{more}{conditions}: --max-rows 0 shows each by itself."
         title = f"{wanted.axis}{who}, by {short[column]}"
-        notes = (note, *results.failure_notes, *means_notes(sample.finish for sample in found))
+        notes = (
+            note,
+            *results.failure_notes,
+            *means_notes(results, ((one.condition, one.finish) for one in found)),
+        )
         return Table(header, tuple(shown), tuple(starts), len(rest), title, notes=notes)
     return None
 

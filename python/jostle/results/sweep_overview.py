@@ -48,7 +48,7 @@ def overview(results: FinishedRuns) -> Table | None:
     flows = list(dict.fromkeys(one.place["flow"] for one in found))
     apart = [*(key for key in varied if key != columns), *(["flow"] if len(flows) > 1 else [])]
     table = _table(found, apart, columns, short_names(keys))
-    unfinished = means_notes(sample.finish for sample in found)
+    unfinished = means_notes(results, ((one.condition, one.finish) for one in found))
     return replace(table, notes=(*results.failure_notes, *unfinished))
 
 

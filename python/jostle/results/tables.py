@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from jostle.results import condition_names
 from jostle.results.compared_phase import OVERALL
 from jostle.results.flow_groups import TrafficKind
-from jostle.results.flow_notes import flow_notes
+from jostle.results.flow_notes import flow_notes, named
 from jostle.results.measure_samples import MeasureSample, full_key, grid_keys, samples
 from jostle.results.measures import Measure, measure, measures
 from jostle.results.number_format import count, decimals, spread, with_interval
@@ -333,7 +333,7 @@ def _column(
         for sample in taken
     )  # fmt: skip
     values = tuple(one.value for one in estimates)
-    notes = _missing(wanted, [sample for sample in taken if sample is not None])
+    notes = _missing(results, wanted, [sample for sample in taken if sample is not None])
     return _Column(wanted, _heading(wanted), tuple(texts), spreads, values, notes)
 
 
@@ -345,14 +345,16 @@ def _estimate(sample: MeasureSample | None) -> Estimate:
     return sample.estimate()
 
 
-def _missing(wanted: Measure, found: Sequence[MeasureSample]) -> tuple[str, ...]:
+def _missing(
+    results: FinishedRuns, wanted: Measure, found: Sequence[MeasureSample]
+) -> tuple[str, ...]:
     """Return a note on means over some of the runs, or some flows of a group, only."""
     told = []
     for sample in found:
         if sample.single and wanted.percent is not None:
             continue
         have = len(present(sample.values))
-        who = sample.place.get(wanted.scope, "the run")
+        who = named(results, (sample.condition, sample.place.get(wanted.scope, "the run")))
         if 0 < have < len(sample.values):
             told.append(f"{who} has one in {have} of {count(len(sample.values), 'run')}")
         elif have and sample.missing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -133,19 +133,31 @@ class UnfinishedFlows:
         ]
 
     def _where(self, name: str) -> str:
-        if not self._of_several:
-            return ""
-        labels = [self._labels[at] for at in self._conditions[name]]
-        more = len(labels) - _NAMED
-        named = labels[:_NAMED] + ([f"{count(more, 'more condition')}"] if more > 0 else [])
-        return f" ({'; '.join(named)})"
+        return _where(self._labels, self._conditions[name]) if self._of_several else ""
 
 
-def means_notes(counts: Iterable[FinishCount | None]) -> tuple[str, ...]:
-    """Return a note below a table of means, if something did not finish."""
-    known = [one for one in counts if one is not None]
-    total = _sum(known) if known else None
-    return (f"{total}: the means are of the others.",) if total and total.unfinished else ()
+def means_notes(
+    results: FinishedRuns, counts: Iterable[tuple[int, FinishCount | None]]
+) -> tuple[str, ...]:
+    """Return a note below a table of means, if something did not finish.
+
+    `counts` are of the table's samples, each with the position of its condition.
+    """
+    known = [(at, one) for at, one in counts if one is not None]
+    total = _sum(one for _, one in known) if known else None
+    if total is None or not total.unfinished:
+        return ()
+    conditions = dict.fromkeys(at for at, one in known if one.unfinished)
+    where = _where(results.labels, conditions) if len(results.conditions) > 1 else ""
+    return (f"{total}{where}: the means are of the others.",)
+
+
+def _where(labels: Sequence[str], conditions: Iterable[int]) -> str:
+    """Return the first conditions in brackets, and how many more there are."""
+    named = [labels[at] for at in conditions]
+    more = len(named) - _NAMED
+    named = named[:_NAMED] + ([f"{count(more, 'more condition')}"] if more > 0 else [])
+    return f" ({'; '.join(named)})"
 
 
 def _sum(counts: Iterable[FinishCount]) -> FinishCount:
