@@ -14,7 +14,7 @@ import jostle
 import pytest
 from jostle.backends import create
 from jostle.cli import status
-from jostle.cli.verdict_lines import tuning_verdict
+from jostle.cli.search_verdicts import tuning_verdict
 from jostle.errors import InputError
 from jostle.figures.renderer import render_figure
 from jostle.parameter_search.objectives import parse_constraint, parse_objective

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from jostle.cli import run_verdict, status, verdict_lines
+from jostle.cli import run_verdict, search_verdicts, status, verdict_lines
 from jostle.cli.environment import Environment
 from jostle.inference.identify import Identification, RankedCandidate
 from jostle.parameter_search.tuning import Score
@@ -301,10 +301,10 @@ def test_a_boundary_is_located(holds: list[bool | None], line: str) -> None:
     found: Any = SimpleNamespace(
         places=places, unknown=(), variables=(SimpleNamespace(key="rate"),)
     )
-    assert verdict_lines.boundary_verdict(found) == line
+    assert search_verdicts.boundary_verdict(found) == line
     if None not in holds and len(set(holds)) > 1:
         several: Any = SimpleNamespace(places=places, unknown=(), variables=(1, 2))
-        assert verdict_lines.boundary_verdict(several) == "the claim holds at 1 of 2 points"
+        assert search_verdicts.boundary_verdict(several) == "the claim holds at 1 of 2 points"
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_a_boundary_within_intervals_is_one_of_means(certain: str, end: str) -> 
     )
     steps = "the claim stops holding between 1 and 2 of rate"
     line = f"by the means, {steps}{end}" if end else steps
-    assert verdict_lines.boundary_verdict(found) == line
+    assert search_verdicts.boundary_verdict(found) == line
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_tuning_says_what_is_better(tuned: float, line: str) -> None:
     written = SimpleNamespace(scores={"fresh": Score((8.0,), ())})
     task = SimpleNamespace(objectives=[objective])
     found: Any = SimpleNamespace(found=(best,), written=written, task=task)
-    assert verdict_lines.tuning_verdict(found) == line
+    assert search_verdicts.tuning_verdict(found) == line
     for score, said in ((1.0, "no trial holds every constraint"), (None, "no trial could be run")):
         nothing: Any = SimpleNamespace(found=(), trials=(SimpleNamespace(score=score),))
-        assert verdict_lines.tuning_verdict(nothing) == said
+        assert search_verdicts.tuning_verdict(nothing) == said

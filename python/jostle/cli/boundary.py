@@ -16,7 +16,7 @@ from jostle.cli.search_options import (
     search_output_options,
     session_of,
 )
-from jostle.cli.verdict_lines import boundary_verdict
+from jostle.cli.search_verdicts import boundary_verdict
 from jostle.errors import InputError, name_source
 from jostle.safe_io.terminal_text import echo
 

@@ -11,7 +11,7 @@ from jostle.cli.options import GroupedCommand, plan_options
 from jostle.cli.output_targets import Outputs
 from jostle.cli.run import carry_out
 from jostle.cli.search_options import report_search, scenario_of, search_output_options
-from jostle.cli.verdict_lines import sensitivity_verdict
+from jostle.cli.search_verdicts import sensitivity_verdict
 from jostle.errors import InputError
 
 if TYPE_CHECKING:

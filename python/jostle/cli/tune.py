@@ -11,7 +11,7 @@ from jostle.cli.environment import Environment
 from jostle.cli.options import GroupedCommand, keyed, plan_options, search_seed_option
 from jostle.cli.output_targets import Outputs
 from jostle.cli.search_options import load, report_search, search_output_options, session_of
-from jostle.cli.verdict_lines import tuning_verdict
+from jostle.cli.search_verdicts import tuning_verdict
 from jostle.errors import InputError, name_source
 from jostle.safe_io.terminal_text import echo, single_line
 
