@@ -17,6 +17,7 @@ from jostle.parameter_search.tuning import Score
 from jostle.results.measure_samples import MeasureSample
 from jostle.results.measures import measure
 from jostle.stats import Estimate
+from jostle.suites.ranking import RankedController
 from test_cli import GRID, SCENARIO
 
 LOGS = Path(__file__).parent.parent / "examples" / "measurement"
@@ -244,6 +245,25 @@ def _card(*verdicts: tuple[str, str]) -> Any:
 )
 def test_a_suite_passes_or_fails(verdicts: list[tuple[str, str]], line: str) -> None:
     assert verdict_lines.suite_verdict(_card(*verdicts)) == line
+
+
+@pytest.mark.parametrize(
+    ("ranked", "line"),
+    [
+        ([(0.8, 1), (0.67, 2), (0.67, 2)], "a ranks first of 3 with 80 %"),
+        ([(0.67, 1), (0.67, 1), (0.5, 3)], "a and b rank equal first of 3 with 67 %"),
+        ([(0.67, 1)] * 3, "a, b and c rank equal first of 3 with 67 %"),
+        ([(None, 1)] * 2, "no criterion is judged for all 2 controllers: no ranking"),
+    ],
+)
+def test_a_scorecard_names_all_that_rank_first(
+    ranked: list[tuple[float | None, int]], line: str
+) -> None:
+    places = [
+        RankedController(name, score, rank, None, None, 0, 0)
+        for name, (score, rank) in zip("abc", ranked, strict=False)
+    ]
+    assert verdict_lines.scorecard_verdict([], places) == line
 
 
 def test_an_identification_names_the_controller_and_the_next() -> None:

@@ -193,11 +193,14 @@ def _first(names: Sequence[str]) -> str:
 
 
 def scorecard_verdict(cards: Sequence[SuiteResult], places: Sequence[RankedController]) -> str:
-    """Name the controller that ranks first; of one controller, say what it meets."""
+    """Name the controllers that rank first; of one controller, say what it meets."""
     if len(places) > 1:
-        first = places[0]
-        score = "" if first.score is None else f" with {100 * first.score:.0f} %"
-        return f"{first.controller} ranks first of {len(places)}{score}"
+        score = places[0].score
+        if score is None:
+            return f"no criterion is judged for all {len(places)} controllers: no ranking"
+        best = [place.controller for place in places if place.rank == 1]
+        said = f"{_listed(best)} rank equal first" if len(best) > 1 else f"{best[0]} ranks first"
+        return f"{said} of {len(places)} with {100 * score:.0f} %"
     return "; ".join(f"{card.suite}: {suite_verdict(card)}" for card in cards)
 
 
