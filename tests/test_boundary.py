@@ -95,6 +95,31 @@ def test_several_changes_are_all_followed_and_points_are_bounded() -> None:
     assert changes(explore(Known(lambda _: True), 1, 20, seed=1, tolerance=0.01)) == []
 
 
+def test_no_two_points_have_the_same_whole_number() -> None:
+    def whole(point: Point) -> tuple[object, ...]:
+        return tuple(min(1 + int(12 * share), 12) for share in point)
+
+    judge = Known(lambda a: whole((a,))[0] < 5)  # type: ignore[operator]
+    places = explore(judge, 1, 50, seed=1, tolerance=0.01, label=whole)
+    assert [whole(one.point) for one in places] == [(n,) for n in (1, 2, 4, 5, 7, 8, 10, 11, 12)]
+    ((below, above),) = changes(places)
+    assert (whole(below.point), whole(above.point)) == ((4,), (5,))
+    judge = Known(lambda a, b: a < b)
+    values = [
+        whole(one.point) for one in explore(judge, 2, 500, seed=1, tolerance=0.01, label=whole)
+    ]
+    assert len(values) == len(set(values)) > 120, "of 144"
+
+
+def test_a_point_without_outcome_is_run_once() -> None:
+    judge = Known(lambda a: None if 0.35 < a < 0.4 else a < 0.37)
+    found = changes(explore(judge, 1, 50, seed=1, tolerance=0.001))
+    assert len(judge.asked) == len(set(judge.asked)) == 9 + 2 * 7
+    ((below, above),) = found
+    assert below.point[0] == pytest.approx(0.35, abs=0.001)
+    assert above.point[0] == pytest.approx(0.4, abs=0.001)
+
+
 def test_points_gather_at_the_boundary_of_a_plane() -> None:
     def away(point: Point) -> float:
         return abs(np.hypot(point[0] - 0.5, point[1] - 0.5) - 0.35)

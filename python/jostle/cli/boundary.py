@@ -100,8 +100,9 @@ def boundary(
 
         with name_source(scenario.source):
             places = explore(
-                judge, len(design.variables), points, seed=design.seed, tolerance=tolerance
-            )
+                judge, len(design.variables), points, seed=design.seed, tolerance=tolerance,
+                label=design.labels,
+            )  # fmt: skip
     found = BoundaryResult(asked, design.variables, tuple(places))
     document = {
         "schema": DOCUMENT, "answer": boundary_verdict(found), "title": scenario.title,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimate", "SamplePoint", "estimate_of", "explore", "vote"]
 
 Point = tuple[float, ...]
+Label = Callable[[Point], tuple[object, ...]]
 Judge = Callable[[Sequence[Point]], "Sequence[tuple[dict[str, str], ClaimRow]]"]
 _FIRST: Final = 9
 """Points of the first row over one key."""
@@ -88,9 +89,17 @@ class Estimate:
 
 
 def explore(
-    judge: Judge, keys: int, points: int, *, seed: int, tolerance: float
+    judge: Judge,
+    keys: int,
+    points: int,
+    *,
+    seed: int,
+    tolerance: float,
+    label: Label = tuple,
 ) -> list[SamplePoint]:
     """Run points until the number of points or the resolution of the boundary is reached.
+
+    No two points have the same values: values are rounded, whole numbers most of all.
 
     Parameters
     ----------
@@ -104,6 +113,8 @@ def explore(
         Seed of the first design.
     tolerance
         Share of a range to which a boundary is resolved.
+    label
+        Returns the values at a point.
 
     Raises
     ------
@@ -113,16 +124,28 @@ def explore(
     if keys > _MOST_KEYS:
         raise InputError(f"a boundary is drawn over one key, two or three, not over {keys}")
     if keys == 1:
-        return _bisected(judge, points, tolerance)
-    found = _judged(judge, _first(keys, points, seed), blind=True)
-    candidates = _sobol(keys, _CANDIDATES, seed + 1)
+        return _bisected(judge, points, tolerance, label)
+    found = _judged(judge, _distinct(_first(keys, points, seed), label), blind=True)
+    candidates = _distinct(_sobol(keys, _CANDIDATES, seed + 1), label)
+    tried = {label(one.point) for one in found}
     while len(found) < points:
         chosen: list[Point] = []
         for at in range(min(_BATCH, points - len(found))):
-            middle = _middle(found, chosen, tolerance) if at % 2 == 0 else None
-            chosen.append(middle or _least_known(found, chosen, candidates))
+            middle = _middle(found, tried, tolerance, label) if at % 2 == 0 else None
+            left = [one for one in candidates if label(one) not in tried]
+            if middle is None and not left:
+                break
+            chosen.append(middle or _least_known(found, chosen, left))
+            tried.add(label(chosen[-1]))
+        if not chosen:
+            break
         found += _judged(judge, chosen, blind=False)
     return found
+
+
+def _distinct(points: Sequence[Point], label: Label) -> list[Point]:
+    """Return the first point with each combination of values."""
+    return list({label(point): point for point in reversed(points)}.values())[::-1]
 
 
 def vote(places: Sequence[SamplePoint], at: Floats) -> Floats:
@@ -183,19 +206,42 @@ def changes(places: Sequence[SamplePoint]) -> list[tuple[SamplePoint, SamplePoin
     return [(a, b) for a, b in pairs if a.judgement.holds != b.judgement.holds]
 
 
-def _bisected(judge: Judge, points: int, tolerance: float) -> list[SamplePoint]:
+def _bisected(judge: Judge, points: int, tolerance: float, label: Label) -> list[SamplePoint]:
     count = max(2, min(_FIRST, points))
-    row = [(at / (count - 1),) for at in range(count)]
+    row = _distinct([(at / (count - 1),) for at in range(count)], label)
     found = _judged(judge, row, blind=True)
     while len(found) < points:
-        wide = [
-            (a, b) for a, b in changes(found) if b.point[0] - a.point[0] > tolerance
+        gaps = [gap for pair in changes(found) for gap in _gaps(found, pair)]
+        middles = [
+            middle for a, b in gaps if (middle := _between(a, b, tolerance, label)) is not None
         ][: points - len(found)]  # fmt: skip
-        if not wide:
+        if not middles:
             break
-        middles = [((a.point[0] + b.point[0]) / 2,) for a, b in wide]
         found += _judged(judge, middles, blind=False)
     return sorted(found, key=lambda one: one.point)
+
+
+def _gaps(
+    found: Sequence[SamplePoint], pair: tuple[SamplePoint, SamplePoint]
+) -> list[tuple[Point, Point]]:
+    """Return the pair; if points between it have no outcome, the gaps at both ends of these."""
+    low, high = (one.point for one in pair)
+    unknown = sorted(one.point for one in found if low < one.point < high)
+    return [(low, unknown[0]), (unknown[-1], high)] if unknown else [(low, high)]
+
+
+def _between(a: Point, b: Point, tolerance: float, label: Label) -> Point | None:
+    """Return the middle of two points, or another point between them if its values are new."""
+    (low,), (high,) = a, b
+    while high - low > tolerance:
+        middle = ((low + high) / 2,)
+        if label(middle) == label(a):
+            (low,) = middle
+        elif label(middle) == label(b):
+            (high,) = middle
+        else:
+            return middle
+    return None
 
 
 def _first(keys: int, points: int, seed: int) -> list[Point]:
@@ -212,9 +258,12 @@ def _sobol(keys: int, count: int, seed: int) -> list[Point]:
 
 
 def _middle(
-    found: Sequence[SamplePoint], chosen: Sequence[Point], tolerance: float
+    found: Sequence[SamplePoint], tried: Collection[object], tolerance: float, label: Label
 ) -> Point | None:
-    """Return the middle of the most distant pair of mutually nearest, opposite points."""
+    """Return the middle of the most distant pair of mutually nearest, opposite points.
+
+    If its values are among those that were tried, the next pair is used.
+    """
     kinds: list[list[Point]] = [
         [one.point for one in found if one.judgement.holds is kind] for kind in (True, False)
     ]
@@ -231,7 +280,7 @@ def _middle(
         if gap <= tolerance:
             return None
         middle = tuple(map(float, (sides[0][at] + sides[1][to[at]]) / 2))
-        if middle not in chosen and middle not in {one.point for one in found}:
+        if label(middle) not in tried:
             return middle
     return None
 

@@ -97,6 +97,11 @@ class SampleDesign:
     seed: int
     constraints: tuple[Constraint, ...]
 
+    def labels(self, point: Sequence[float]) -> tuple[str, ...]:
+        """Return the label of each variable at a point; equal labels mean equal values."""
+        levels = map(Variable.level, self.variables, point)
+        return tuple(level.label for level in levels)
+
     def dimensions(
         self, document: Mapping[str, Any], report: Report, given: Points | None = None
     ) -> list[GridKey]:
