@@ -372,3 +372,54 @@ def test_tuning_says_what_is_better(tuned: float, line: str) -> None:
     for score, said in ((1.0, "no trial holds every constraint"), (None, "no trial could be run")):
         nothing: Any = SimpleNamespace(found=(), trials=(SimpleNamespace(score=score),))
         assert search_verdicts.tuning_verdict(nothing) == said
+
+
+@pytest.mark.parametrize(
+    ("excess", "line"),
+    [
+        ((0.0, 0.0), "best: beta = 0: goodput 9 Mbit/s instead of 8 Mbit/s; 1 other Pareto-optimal "
+                     "trial"),
+        ((2.0, 0.0), "best: beta = 1: goodput 9 Mbit/s instead of 8 Mbit/s; 1 other Pareto-optimal "
+                     "trial, 1 of which breaks a constraint"),
+        ((2.0, 1.0), 'best, but breaks "rtt <= 5 ms" (other seeds): beta = 0: goodput 9 Mbit/s '
+                     "instead of 8 Mbit/s; 1 other Pareto-optimal trial, 1 of which breaks a "
+                     "constraint"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("are_file_values_feasible", [True, False])
+def test_values_that_break_a_constraint_on_other_seeds_are_not_recommended(
+    excess: tuple[float, ...], line: str, are_file_values_feasible: bool
+) -> None:
+    objective = SimpleNamespace(text="goodput", unit="Mbit/s", direction="maximize")
+    both = (9.0, 9.0)
+    pareto = [
+        SimpleNamespace(
+            trial=SimpleNamespace(labels={"beta": str(number)}),
+            scores={"tuned": Score(both, (0.0, 0.0)), "fresh": Score(both, (0.0, one))},
+        )
+        for number, one in enumerate(excess)
+    ]
+    limits = [SimpleNamespace(text="goodput >= 3"), SimpleNamespace(text="rtt <= 5 ms")]
+    task = SimpleNamespace(objectives=[objective, objective], constraints=limits)
+    written = Score((8.0, 8.0), (0.0, 0.0 if are_file_values_feasible else 1.0))
+    found: Any = SimpleNamespace(
+        found=pareto, written=SimpleNamespace(scores={"fresh": written}), task=task
+    )
+    change = "goodput 9 Mbit/s instead of 8 Mbit/s"
+    note = "" if are_file_values_feasible else " (the file's values break a constraint)"
+    line = line.replace(change, f"{change}, {change}{note}")
+    assert search_verdicts.tuning_verdict(found) == line
+
+
+def test_values_that_hold_the_constraints_are_better_than_values_that_do_not() -> None:
+    objective = SimpleNamespace(text="goodput", unit="Mbit/s", direction="maximize")
+    best = SimpleNamespace(
+        trial=SimpleNamespace(labels={"beta": "0.5"}), scores={"fresh": Score((7.0,), (0.0,))}
+    )
+    written = SimpleNamespace(scores={"fresh": Score((8.0,), (2.0,))})
+    task = SimpleNamespace(objectives=[objective], constraints=[SimpleNamespace(text="x")])
+    found: Any = SimpleNamespace(found=(best,), written=written, task=task)
+    assert search_verdicts.tuning_verdict(found) == (
+        "best: beta = 0.5: goodput 7 Mbit/s instead of 8 Mbit/s (the file's values break a "
+        "constraint)"
+    )

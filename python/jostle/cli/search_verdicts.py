@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from jostle.parameter_search.boundary_report import BoundaryResult
     from jostle.parameter_search.objectives import Objective
     from jostle.parameter_search.sensitivity import Sensitivity
-    from jostle.parameter_search.tuning import Part, Score
-    from jostle.parameter_search.tuning_report import TuningResult
+    from jostle.parameter_search.tuning import Part, Score, Task
+    from jostle.parameter_search.tuning_report import Candidate, TuningResult
 
 
 def sensitivity_verdict(found: Sequence[Sensitivity]) -> str:
@@ -66,11 +66,17 @@ def _one_key_verdict(found: BoundaryResult, known: Sequence[SamplePoint]) -> str
 
 
 def tuning_verdict(found: TuningResult) -> str:
-    """Give the best values, and their objectives with seeds that the search did not use."""
+    """Give the best values, and their objectives with seeds that the search did not use.
+
+    The best values are the first that hold every constraint with these seeds and on the test
+    conditions, too. If none do, the line says which constraint breaks.
+    """
     if not found.found:
         tried = any(trial.score is not None for trial in found.trials)
         return "no trial holds every constraint" if tried else "no trial could be run"
-    best = found.found[0]
+    broken = [_broken(found.task, one) for one in found.found]
+    chosen = broken.index("") if "" in broken else 0
+    best = found.found[chosen]
     assert best.trial is not None
     values = ", ".join(f"{key} = {label}" for key, label in best.trial.labels.items())
     part: Part = "fresh" if "fresh" in best.scores and "fresh" in found.written.scores else "tuned"
@@ -82,9 +88,29 @@ def tuning_verdict(found: TuningResult) -> str:
     )
     if len(found.task.objectives) == 1 and not _is_better(found.task.objectives, *scores):
         return f"no values are better than the file's; the best trial has {values}: {changes}"
+    if (score := scores[1]) is not None and not score.feasible:
+        changes += " (the file's values break a constraint)"
     more = len(found.found) - 1
     others = f"; {count(more, 'other Pareto-optimal trial')}" if more else ""
-    return f"best: {values}: {changes}{others}"
+    if bad := sum(map(bool, broken)) - bool(broken[chosen]):
+        others += f", {bad} of which {'breaks' if bad == 1 else 'break'} a constraint"
+    but = f", but breaks {broken[chosen]}" if broken[chosen] else ""
+    return f"best{but}: {values}: {changes}{others}"
+
+
+def _broken(task: Task, candidate: Candidate) -> str:
+    """Name the constraints that values break where the search did not look; empty if none."""
+    from jostle.parameter_search.tuning_report import PARTS
+
+    said = []
+    for part, where in PARTS.items():
+        score = candidate.scores.get(part)
+        if score is None or score.feasible:
+            continue
+        limits = zip(task.constraints, score.excess, strict=True)
+        texts = [f'"{limit.text}"' for limit, excess in limits if excess > 0]
+        said.append(f"{' and '.join(texts)} ({where})")
+    return ", ".join(said)
 
 
 def _is_better(objectives: Sequence[Objective], new: Score | None, old: Score | None) -> bool:
@@ -92,6 +118,8 @@ def _is_better(objectives: Sequence[Objective], new: Score | None, old: Score | 
 
     if new is None or old is None or None in new.objectives or None in old.objectives:
         return new is not None and None not in new.objectives
+    if new.feasible != old.feasible:
+        return new.feasible
     mine, theirs = compare_keys(objectives, (new, old))
     return mine > theirs
 

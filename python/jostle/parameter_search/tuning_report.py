@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from jostle.parameter_search.objectives import Objective
 
 __all__ = [
+    "PARTS",
     "Candidate",
     "TuningResult",
     "baseline",
@@ -39,11 +40,12 @@ __all__ = [
     "table",
 ]  # fmt: skip
 
-_PARTS: Final[Mapping[Part, str]] = {
+PARTS: Final[Mapping[Part, str]] = {
     "tuned": "tuned on",
     "fresh": "other seeds",
     "held": "held out",
 }
+"""Names of the parts in tables and texts."""
 _SHOWN: Final = 10
 
 
@@ -181,7 +183,7 @@ def _omissions(
     for one in candidates:
         name = "the scenarios as written" if one.trial is None else f"trial {one.trial.number}"
         values = {} if one.trial is None else one.trial.values
-        for part, words in _PARTS.items():
+        for part, words in PARTS.items():
             score = one.scores.get(part)
             if score is None and task.plans(values, part):
                 yield f"Left out: the score of {name}, {words}, because a run failed."
@@ -213,8 +215,8 @@ def table(found: TuningResult) -> Table:
     keys = [variable.key for variable in task.variables]
     short = short_names(keys)
     rows = [found.written, *found.found]
-    parts = [part for part in _PARTS if any(part in one.scores for one in rows)]
-    heads = [f"{_PARTS[part]}\n{_head(one)}" for one in task.objectives for part in parts]
+    parts = [part for part in PARTS if any(part in one.scores for one in rows)]
+    heads = [f"{PARTS[part]}\n{_head(one)}" for one in task.objectives for part in parts]
     lines = []
     for one in rows:
         trial = one.trial
