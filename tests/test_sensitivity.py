@@ -155,6 +155,26 @@ def test_measures_that_are_not_there(
     assert message in capsys.readouterr().err
 
 
+def test_a_measure_without_answer_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["search", "sensitivity", str(SCENARIO), "--method", "morris", "--points", "2",
+             "--set", "duration=2 s", "--measure"]  # fmt: skip
+    constant = '"dropped_loss of bottleneck" is the same everywhere: it depends on no key'
+    measures = ["dropped_loss of bottleneck", "--measure", "share of bbr"]
+    assert status([*words, *measures, "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert [one["measure"] for one in document["measures"]] == ["share of bbr"]
+    assert document["left_out"] == [constant]
+    assert status([*words, *measures]) == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith("share of bbr depends most on ")
+    assert printed.splitlines()[0].endswith(f"; {constant}")
+    assert status([*words, "dropped_loss of bottleneck"]) == 2
+    assert f"{SCENARIO}: {constant}" in capsys.readouterr().err
+
+
 def test_unfinished_transfers_have_no_completion_time(scenario: jostle.Scenario) -> None:
     document = {
         "duration": "2 s", "repeats": 2,

@@ -60,7 +60,8 @@ def sensitivity(
 ) -> int:
     """Rank the keys of the table [sample] of scenario FILE by their effect on a measure.
 
-    The command uses the ranges and the seed of the sample. The method chooses the points.
+    The command uses the ranges and the seed of the sample. The method chooses the points. The exit
+    status is 1 if a measure has no indices: all values are equal, or some are missing.
 
     Example: jostle search sensitivity scenarios/sensitivity.toml --measure 'share of newcomer'
     """
@@ -80,17 +81,26 @@ def sensitivity(
     (results,) = carry_out(environment, [plan], **options)
     if results.failures:
         raise InputError(f"{scenario.source}: {results.run_counts}; no index without all runs")
-    found = [analyse(scenario, results, quantity, method, seed) for quantity in quantities]
+    found, left_out = [], []
+    for quantity in quantities:
+        try:
+            found.append(analyse(scenario, results, quantity, method, seed))
+        except InputError as error:
+            left_out.append(str(error))
+    if not found:
+        raise InputError("\n".join(f"{scenario.source}: {text}" for text in left_out))
+    answer = "; ".join([sensitivity_verdict(found), *left_out])
     document = {
         "schema": DOCUMENT,
-        "answer": sensitivity_verdict(found),
+        "answer": answer,
         "title": scenario.title,
         "measures": [one.to_dict() for one in found],
+        "left_out": left_out,
     }
 
     def show() -> None:
         to = shown.console()
-        to.print(sensitivity_verdict(found))
+        to.print(answer)
         to.print(scenario.title, style="bold")
         for one in found:
             shown.print_table(to, table(one))
@@ -100,4 +110,4 @@ def sensitivity(
         return parts[0][1] if len(parts) == 1 else Multiples(parts)
 
     report_search(document, show, drawn, outputs, as_json=as_json)
-    return 0
+    return 1 if left_out else 0

@@ -181,19 +181,18 @@ def analyse(
     missing = found.count(None)
     if missing:
         raise InputError(
-            f'{scenario.source}: "{quantity.text}" has no value in {missing} of {len(found)} '
+            f'"{quantity.text}" has no value in {missing} of {len(found)} '
             "conditions: choose a measure that all have, or narrower ranges"
         )
     if unfinished := quantity.unfinished(results):
         raise InputError(
-            f'{scenario.source}: "{quantity.text}" is not known in {unfinished} of '
+            f'"{quantity.text}" is not known in {unfinished} of '
             f"{len(results.results)} runs, in which a transfer is not complete: "
             f"{longer_run([one.run for one in results.results])}"
         )
     values = np.array(found, dtype=np.float64)
     if np.ptp(values) == 0.0:
-        message = f'"{quantity.text}" is the same everywhere: it depends on no key'
-        raise InputError(f"{scenario.source}: {message}")
+        raise InputError(f'"{quantity.text}" is the same everywhere: it depends on no key')
     problem = _problem(scenario)
     assert scenario.design is not None
     keys = [variable.key for variable in scenario.design.variables]
