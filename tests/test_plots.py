@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -20,7 +21,7 @@ from jostle.results import figure_files, plot_data
 from jostle.results.cwnd_events import events_data
 from jostle.results.grid_axis import Axis, without_unit
 from jostle.results.plot_data import PlotSelection
-from jostle.results.plots import check
+from jostle.results.plots import check, data_of
 from jostle.results.time_series_data import series_data
 from jostle.scenario import PlannedRun
 from jostle.stats import sigma_ellipse
@@ -98,6 +99,44 @@ def test_what_is_not_asked_for_is_never_pooled(sweep):
     assert [c.label for c in data.parts[0][1].curves] == ["incumbent", "newcomer"]
     data = plot_data.lines_data(sweep, "limit", "rtt", ["newcomer.controller"])
     assert [title for title, _ in data.parts] == ["incumbent", "newcomer"]
+
+
+def test_a_key_that_is_the_phase_has_every_phase(sweep):
+    sweep = sweep.where({KEY: "bbr"})
+    every = ["steady", "startup", "overall"]
+    assert [phase.name for phase in sweep.phases] == every
+
+    def labels(kind, **given):
+        return [[one.label for one in part.curves] for _, part in shown(kind, **given).parts]
+
+    def shown(kind, **given):
+        return data_of(sweep, kind, {"flows": ("incumbent",), **given})
+
+    assert labels("lines", x="limit", y="throughput", by=("phase",)) == [every]
+    assert labels("lines", x="limit", y="throughput", by=("phase",), phase="steady") == [["steady"]]
+    ((_, part), *_) = shown("lines", x="phase", y="throughput").parts
+    assert part.x_names == tuple(every)
+    assert labels("cdf", y="throughput", by=("phase",))[0] == every
+    (_, part), *_ = shown("box", x="phase", y="throughput").parts
+    assert part.groups == tuple(every)
+    (_, part), *_ = shown("scatter", by=("phase",)).parts
+    # The fake engine has no RTT in `startup`.
+    assert [cloud.label for cloud in part.clouds] == ["steady", "overall"]
+
+
+def test_an_envelope_has_the_points_of_its_phase(sweep, monkeypatch):
+    seen = []
+
+    def points(run, flow, phase):
+        seen.append(phase)
+        return SimpleNamespace(delay=np.array([1.0, 2.0, 3.0]), throughput=np.array([1.0, 3.0, 2]))
+
+    monkeypatch.setattr(plot_data, "operating_points", points)
+    data_of(sweep, "envelope", {"phase": ("steady", "overall"), "by": ("phase",)})
+    assert set(seen) == {"steady", "overall"}
+    seen.clear()
+    data_of(sweep, "envelope", {})
+    assert set(seen) == {""}
 
 
 def test_heat_map_over_two_keys(sweep):

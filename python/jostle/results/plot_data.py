@@ -397,11 +397,10 @@ def envelope_data(
     """Return operating points of flows and their Performance Envelopes.
 
     Points are from the first run of each condition, relative to the path's base RTT and rate.
-    `by` and `choice` are as in `lines_data`, with one phase, or none for 95 % of each flow's
+    `by` and `choice` are as in `lines_data`. Without a phase, points are from 95 % of each flow's
     lifetime.
     """
     choice = choice or PlotSelection()
-    phase = choice.phases[0] if choice.phases else ""
     found = PlotSelection(choice.phases, choice.flows, each=True).samples(
         results, measure("throughput")
     )
@@ -411,7 +410,11 @@ def envelope_data(
         clouds = []
         for label, members in _by_label(results, part, inner):
             points = [
-                operating_points(results.runs_of(one.condition)[0].run, one.place["flow"], phase)
+                operating_points(
+                    results.runs_of(one.condition)[0].run,
+                    one.place["flow"],
+                    one.place["phase"] if choice.phases else "",
+                )
                 for one in members
             ]
             x = np.concatenate([one.delay for one in points])

@@ -10,7 +10,7 @@ from jostle.errors import InputError, unknown
 from jostle.results import plot_data, time_series_data
 from jostle.results import rrul as load_response
 from jostle.results import time_sequence as sequences
-from jostle.results.measure_samples import find_key
+from jostle.results.measure_samples import find_key, full_key
 from jostle.results.measures import measure
 from jostle.results.plot_data import PlotSelection
 
@@ -67,6 +67,15 @@ class Plots:
         from jostle.results.figure_files import remarked
 
         return remarked(self._results, data, condition)
+
+    def _choice(
+        self, phase: Keys, flows: Keys, keys: Sequence[str], *, each: bool
+    ) -> PlotSelection:
+        """Return the selection of a plot over some keys: over `phase`, it has every phase."""
+        phases = _several(phase)
+        if not phases and any(full_key(self._results, key) == "phase" for key in keys if key):
+            phases = tuple(one.name for one in self._results.phases)
+        return PlotSelection(phases, _several(flows), each)
 
     def __call__(
         self,
@@ -128,21 +137,21 @@ class Plots:
         each: bool = False,
     ) -> Figure:  # fmt: skip
         """Draw a measure against a key of the grid, with intervals; see `plot_data.lines_data`."""
-        choice = _choice(phase, flows, each)
+        choice = self._choice(phase, flows, (x, *_several(by)), each=each)
         return self._drawn(plot_data.lines_data(self._results, x, y, _several(by), choice))
 
     def heatmap(
         self, x: str, y: str, by: Keys, *, phase: Keys = (), flows: Keys = (), each: bool = False
     ) -> Figure:
         """Draw a heat map of a measure: columns are values of `x`, rows values of `by`."""
-        choice = _choice(phase, flows, each)
+        choice = self._choice(phase, flows, (x, *_several(by)), each=each)
         return self._drawn(plot_data.heat_map_data(self._results, x, y, _several(by), choice))
 
     def cdf(
         self, y: str, by: Keys = (), *, phase: Keys = (), flows: Keys = (), each: bool = False
     ) -> Figure:
         """Draw distribution functions of a measure; see `plot_data.cdf_data`."""
-        choice = _choice(phase, flows, each)
+        choice = self._choice(phase, flows, _several(by), each=each)
         return self._drawn(plot_data.cdf_data(self._results, y, _several(by), choice))
 
     def box(
@@ -150,7 +159,7 @@ class Plots:
         each: bool = False,
     ) -> Figure:  # fmt: skip
         """Draw box plots of a measure over runs and flows, in groups of a key `x`."""
-        choice = _choice(phase, flows, each)
+        choice = self._choice(phase, flows, (x, *_several(by)), each=each)
         return self._drawn(plot_data.box_data(self._results, y, x, _several(by), choice))
 
     def scatter(
@@ -158,12 +167,12 @@ class Plots:
         phase: Keys = (), flows: Keys = (),
     ) -> Figure:  # fmt: skip
         """Draw one measure over another, with an ellipse for every controller (or other key)."""
-        choice = _choice(phase, flows, each=False)
+        choice = self._choice(phase, flows, _several(by), each=False)
         return self._drawn(plot_data.scatter_data(self._results, x, y, _several(by), choice))
 
     def envelope(self, by: Keys = (), *, phase: Keys = (), flows: Keys = ()) -> Figure:
         """Draw the Performance Envelope of each flow; see `plot_data.envelope_data`."""
-        choice = _choice(phase, flows, each=True)
+        choice = self._choice(phase, flows, _several(by), each=True)
         return self._drawn(plot_data.envelope_data(self._results, _several(by), choice))
 
     def phase(
@@ -273,7 +282,3 @@ def _options(names: Sequence[str]) -> str:
 
 def _several(names: Keys) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _choice(phase: Keys, flows: Keys, each: bool) -> PlotSelection:
-    return PlotSelection(_several(phase), _several(flows), each)
