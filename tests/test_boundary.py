@@ -16,7 +16,7 @@ from jostle.figures.renderer import render_figure
 from jostle.inference.scenario_toml import fitted_text
 from jostle.parameter_search.boundary import Point, SamplePoint, changes, estimate_of, explore, vote
 from jostle.parameter_search.boundary_report import BoundaryResult
-from jostle.parameter_search.claims import judged, read_claim
+from jostle.parameter_search.claims import judged, read_claim, study_of
 from jostle.results.measure_samples import samples
 from jostle.scenario.parsing.quantities import parse_amount
 from jostle.stats import Estimate, expect
@@ -241,6 +241,19 @@ def test_a_claim_is_judged_at_every_point_of_its_own(tmp_path: Path) -> None:
     assert [one.holds for one in judged(scenario, results, read_claim(str(file)))] == [False] * 3
     with pytest.raises(InputError, match="nobody"):
         judged(scenario, results, read_claim("share of nobody <= 50 %"))
+
+
+def test_a_claim_does_not_pool_conditions_of_a_grid(tmp_path: Path) -> None:
+    changes = {"duration": "2 s", "grid": '{ "flows.bbr.controller" = ["bbr", "reno"] }'}
+    scenario = jostle.load(SCENARIO, changes).with_points(((0.5, 0.5, 0.0),))
+    with pytest.raises(InputError, match="conditions differ in controller: choose one by `where`"):
+        study_of(scenario, read_claim("share of bbr <= 50 %"))
+    file = tmp_path / "pool.toml"
+    file.write_text(
+        'parts = [{ left = { measure = "share", flow = "bbr", pool = ["controller"] }, '
+        'relation = "below", right = 50 }]\n'
+    )
+    study_of(scenario, read_claim(str(file)))
 
 
 def test_a_claim_can_compare_conditions_of_a_grid(tmp_path: Path) -> None:

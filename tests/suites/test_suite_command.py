@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
+from jostle.scenario import ScenarioError
 from jostle.suites.load import load
 
 HERE = Path(__file__).parent
@@ -40,6 +41,36 @@ def test_a_card_has_each_criterion_with_value_bound_and_verdict(jostle):
     assert found["4-text"]["value"] is None
     assert found["4-text"]["reason"] == "no run can"
     assert found["1-goodput"]["command"].endswith("--controller reno --criterion 1-goodput")
+
+
+def test_every_condition_is_judged_without_each(folder):
+    """The criterion `3-loss` names no keys; its left side has two buffers."""
+    assert [cell.where for cell in load("small", folder).cells(2)] == [
+        {"buffer": "1 BDP"}, {"buffer": "4 BDP"}
+    ]  # fmt: skip
+    path = folder / "small" / "suite.toml"
+    text = path.read_text()
+    alone = 'left = { measure = "retransmission_ratio" }'
+    assert alone in text
+    pooled = alone.replace(" }", ', pool = ["buffer"] }')
+    path.write_text(text.replace(alone, pooled))
+    with pytest.raises(ScenarioError, match=r"criteria.2.parts.0.right: .* differ in buffer"):
+        load("small", folder)
+    baseline = 'right = { measure = "retransmission_ratio", of = "baseline" }'
+    both = baseline.replace(" }", ', pool = ["buffer"] }')
+    path.write_text(text.replace(alone, pooled).replace(baseline, both))
+    assert [cell.where for cell in load("small", folder).cells(2)] == [{}]
+
+
+def test_a_comparison_of_a_chosen_condition_is_made_once(jostle, folder):
+    path = folder / "small" / "suite.toml"
+    more = ', { left = { measure = "rtt", where = { buffer = "4 BDP" } }, relation = "below", '
+    text = path.read_text()
+    assert "margin = 0.5 }]" in text
+    path.write_text(text.replace("margin = 0.5 }]", f"margin = 0.5 }}{more}right = 900 }}]"))
+    _, out, _ = jostle("suite", "run", "./suites/small", "--controller", "reno", "--json")
+    found = json.loads(out)["criteria"][2]["comparisons"]
+    assert [one["where"] for one in found] == [{"buffer": "1 BDP"}, {}, {"buffer": "4 BDP"}]
 
 
 def test_a_margin_is_told_as_the_value_and_what_the_baseline_allows(jostle):

@@ -105,7 +105,7 @@ def study_of(scenario: Scenario, claim: Claim) -> Study:
     InputError
         When the claim uses a name that the scenario does not have.
     """
-    from jostle.studies.load import mismatches
+    from jostle.studies.load import mismatches, pool_mistakes, values
     from jostle.studies.models import Experiment, StudyFile, Value
     from jostle.studies.study import Study
 
@@ -129,6 +129,9 @@ def study_of(scenario: Scenario, claim: Claim) -> Study:
     study = Study("boundary", Path(), file, {_EXPERIMENT: scenario})
     for _, text in mismatches(study):
         raise InputError(text)
+    for path, value in values(study.file):
+        for _, text in pool_mistakes(study, path, value):
+            raise InputError(f"{text} — in a file of --claim FILE.toml")
     return study
 
 

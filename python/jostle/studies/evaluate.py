@@ -378,7 +378,11 @@ def comparisons(part: ClaimPart) -> list[tuple[Value, float | Value, Relation]]:
 def values_digest(part: ClaimPart) -> str:
     """Return a digest of what a comparison measures, without the accepted range."""
     difference = bool(part.margin or part.within) and isinstance(part.right, Value)
-    measured = [value.model_dump(mode="json", exclude_defaults=True) for value in part.values]
+    # The conditions are in `where`; `pool` confirms that they are one sample.
+    measured = [
+        value.model_dump(mode="json", exclude_defaults=True, exclude={"pool"})
+        for value in part.values
+    ]
     text = json.dumps([measured, difference, part.factor if difference else 1], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jostle.errors import unknown
@@ -55,6 +55,7 @@ def load(name: str, folder: Path = STUDIES.installed, *, allow_code: bool = Fals
     # Values use keys of experiments, and references use values: check them in this order.
     toml.check(key_mistakes(file.experiments, scenarios))
     toml.check(mismatches(study))
+    toml.check(_pool_mistakes(study))
     toml.check(_reference_mismatches(study))
     return study
 
@@ -98,6 +99,7 @@ def _value_mismatches(study: Study, path: KeyPath, value: Value) -> Iterator[tup
     keys = [
         *value.where,
         *value.relative_to,
+        *value.pool,
         *(
             [value.measured_by]
             if isinstance(value, Number) and value.measured_by is not None
@@ -130,6 +132,37 @@ def _value_mismatches(study: Study, path: KeyPath, value: Value) -> Iterator[tup
     yield from value_mistakes(path, value, scenario, experiment.windows)
     yield from _backend_mismatches(study, path, value)
     yield from _reference_of_mismatches(study, path, value)
+
+
+def _pool_mistakes(study: Study) -> Iterator[tuple[KeyPath, str]]:
+    """Yield mistakes for values whose conditions differ without being pooled explicitly."""
+    for path, value in values(study.file):
+        axes: list[str | None] = [getattr(value, "measured_by", None)]
+        if path[0] == "figures":
+            figure = study.file.figures[int(path[1])]
+            axes = [figure.x, figure.rows, figure.columns]
+        yield from pool_mistakes(study, path, value, [axis for axis in axes if axis])
+
+
+def pool_mistakes(
+    study: Study, path: KeyPath, value: Value, axes: Sequence[str] = ()
+) -> Iterator[tuple[KeyPath, str]]:
+    """Yield a mistake if a value would be one sample of different conditions.
+
+    Keys of `axes` are chosen elsewhere.
+    """
+    name, experiment = study.experiment_of(value)
+    if not (differing := study.pooled_keys(value, axes)):
+        return
+    short = {key: word for word, key in experiment.keys.items()}
+    if unnamed := [key for key in differing if key not in short]:
+        text = f'give it a short name in `keys` of "{name}", and choose one by `where`'
+        yield path, f'conditions differ in "{unnamed[0]}": {text}'
+        return
+    words = [short[key] for key in differing]
+    pool = ", ".join(f'"{word}"' for word in (*value.pool, *words))
+    text = f"choose one by `where`, or make them one sample: pool = [{pool}]"
+    yield path, f"conditions differ in {', '.join(words)}: {text}"
 
 
 def _backend_mismatches(study: Study, path: KeyPath, value: Value) -> Iterator[tuple[KeyPath, str]]:

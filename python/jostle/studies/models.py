@@ -238,6 +238,9 @@ class Value(DataTable):
         Name of the experiment; optional if there is one.
     where
         Short name of a grid key → label of its value; selects conditions that match all of them.
+    pool
+        Short names of grid keys: runs that differ in them are one sample, such as draws of a
+        random path. Runs that differ in another key are never pooled.
     flow
         Name of the flow (or link, for a measure of links); absent for measures of a run. For a
         flow with `count`, the name without number selects the mean over the flows.
@@ -283,6 +286,7 @@ class Value(DataTable):
 
     experiment: str = ""
     where: dict[str, str] = {}
+    pool: tuple[str, ...] = ()
     flow: str = ""
     measure: str = ""
     window: str = "overall"

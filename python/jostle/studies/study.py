@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -86,6 +86,22 @@ class Study:
         wanted = {keys[key]: label for key, label in where.items()}.items()
         every = enumerate(self.scenarios[experiment].conditions)
         return [index for index, condition in every if wanted <= dict(condition).items()]
+
+    def pooled_keys(self, value: Value, axes: Sequence[str] = ()) -> list[str]:
+        """Return the keys in which conditions of a value differ, by their names in the scenario.
+
+        Keys that the value pools, and conditions that differ in `axes`, short names too, do not
+        count.
+        """
+        name, experiment = self.experiment_of(value)
+        apart = [experiment.keys[key] for key in (*value.pool, *axes) if key in experiment.keys]
+        found: dict[str, None] = {}
+        groups: dict[tuple[str, ...], dict[str, str]] = {}
+        for index in self.conditions(value):
+            labels = dict(self.scenarios[name].conditions[index])
+            first = groups.setdefault(tuple(labels[key] for key in apart), labels)
+            found.update((key, None) for key in labels if labels[key] != first[key])
+        return list(found)
 
     def reference_of(self, value: Value, condition: int) -> Value:
         """Return the value with whose runs the runs of a value's condition are compared."""

@@ -152,22 +152,32 @@ def evaluate_suite(
     rows = evaluate(runs).claims
     differences = [distinguishing_labels(criterion) for criterion in criteria]
     found: dict[int, list[ComparisonResult]] = {}
+    seen: set[tuple[object, ...]] = set()
     for cell, claim, row in zip(cells, runs.study.file.claims, rows, strict=True):
         said = differences[cell.criterion]
-        found.setdefault(cell.criterion, []).extend(
-            ComparisonResult(
-                cell.where,
-                at,
-                _as_read(runs, part, tested),
-                said[at],
-                measured_quantity(criteria[cell.criterion].parts[at]),
-            )
-            for at, (part, tested) in enumerate(zip(claim.parts, row.parts, strict=True))
-        )
+        for at, (placed, tested) in enumerate(zip(claim.parts, row.parts, strict=True)):
+            part = criteria[cell.criterion].parts[at]
+            where = _judged_labels(cell.where, part)
+            # Cells that differ in other labels have the same comparison.
+            if (key := (cell.criterion, at, *where.items())) in seen:
+                continue
+            seen.add(key)
+            read = _as_read(runs, placed, tested)
+            result = ComparisonResult(where, at, read, said[at], measured_quantity(part))
+            found.setdefault(cell.criterion, []).append(result)
     return tuple(
         _judged(criterion, tuple(found.get(at, ())), refused.get(at, ()))
         for at, criterion in enumerate(criteria)
     )
+
+
+def _judged_labels(where: Labels, part: SuitePart) -> Labels:
+    """Return the labels of a cell that a comparison's values do not choose themselves."""
+    return {
+        key: label
+        for key, label in where.items()
+        if any(key not in value.where for value in part.values)
+    }
 
 
 def distinguishing_labels(criterion: Criterion) -> list[str]:

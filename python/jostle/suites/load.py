@@ -19,7 +19,7 @@ from jostle.studies.consistency_check import (
     path_mistakes,
 )
 from jostle.studies.library import SUITES
-from jostle.studies.load import mismatches
+from jostle.studies.load import mismatches, pool_mistakes, values
 from jostle.studies.models import Claim, StudyFile
 from jostle.studies.study import Study
 from jostle.suites.controller_under_test import ControllerUnderTest
@@ -59,6 +59,7 @@ def load(name: str, folder: Path = SUITES.installed, *, allow_code: bool = False
     suite = Suite(name, path.parent, file, scenarios)
     toml.check(key_mistakes(_as_study(file).experiments, scenarios))
     toml.check(_mismatches(suite, allow_code=allow_code))
+    toml.check(_pool_mistakes(suite))
     return suite
 
 
@@ -153,6 +154,17 @@ def _of_transports(suite: Suite, name: str, *, allow_code: bool) -> Iterator[tup
         if other.conditions != scenario.conditions or there != flows:
             text = f"{file} has other flows or another grid than {experiment.scenario}"
             yield ("experiments", name, "scenario_for", kind), text
+
+
+def _pool_mistakes(suite: Suite) -> Iterator[tuple[KeyPath, str]]:
+    """Yield mistakes for values whose conditions differ in more than a criterion's keys."""
+    for at in range(len(suite.criteria)):
+        said: dict[KeyPath, str] = {}
+        study = suite.study(suite.scenarios, suite.scenarios, suite.cells(at))
+        for path, value in values(study.file):
+            place = ("criteria", at, *path[2:])
+            said.update((place, text) for _, text in pool_mistakes(study, path, value))
+        yield from said.items()
 
 
 def _of_values(suite: Suite) -> Iterator[tuple[KeyPath, str]]:

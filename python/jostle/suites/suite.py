@@ -99,6 +99,19 @@ class Suite:
         wanted = ((one.keys[key], among) for key, among in one.quick.where.items())
         return not one.quick.skip and all(labels[key] in among for key, among in wanted)
 
+    def _judged_keys(self, at: int) -> tuple[str, ...]:
+        """Return the short names of the keys whose labels a criterion judges separately.
+
+        They are the keys of `each`, and others in which conditions differ: without `pool`, every
+        condition has to meet the criterion.
+        """
+        criterion = self.criteria[at]
+        left = next(_values(criterion))
+        experiment = self.file.experiments[self.experiment_of(left)]
+        short = {key: word for word, key in experiment.keys.items()}
+        others = self.study(self.scenarios, {}, []).pooled_keys(left, criterion.each)
+        return (*criterion.each, *(short[key] for key in others if key in short))
+
     def cells(self, at: int, *, quick: bool = False) -> list[Cell]:
         """Return the combinations of labels for which a criterion is judged separately."""
         criterion = self.criteria[at]
@@ -108,24 +121,23 @@ class Suite:
         name = self.experiment_of(left)
         keys = self.file.experiments[name].keys
         scenario = self.scenarios[name]
+        each = self._judged_keys(at)
         run = {
-            tuple(condition[keys[key]] for key in criterion.each)
+            tuple(condition[keys[key]] for key in each)
             for index, condition in enumerate(scenario.conditions)
             if self.runs_condition(name, index, quick=quick)
             and all(condition[keys[key]] == label for key, label in left.where.items())
         }
         # A product over `each` would grow without bound if one key were named many times.
-        places = [
-            {label: at for at, label in enumerate(scenario.grid[keys[key]])}
-            for key in criterion.each
-        ]
+        labels = {**scenario.grid, **scenario.sample}
+        places = [{label: at for at, label in enumerate(labels[keys[key]])} for key in each]
 
-        def order(labels: tuple[str, ...]) -> list[int]:
-            return [place[label] for place, label in zip(places, labels, strict=True)]
+        def order(combination: tuple[str, ...]) -> list[int]:
+            return [place[label] for place, label in zip(places, combination, strict=True)]
 
         return [
-            Cell(at, dict(zip(criterion.each, labels, strict=True)))
-            for labels in sorted(run, key=order)
+            Cell(at, dict(zip(each, combination, strict=True)))
+            for combination in sorted(run, key=order)
         ]
 
     def study(
