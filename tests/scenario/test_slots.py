@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,15 +145,93 @@ def test_starlinks_pings_are_those_that_were_measured(registry: Registry) -> Non
 
 def test_a_rate_beside_a_profile_takes_that_of_its_slots_out(registry: Registry) -> None:
     (link,) = links(registry, 'profile = "starlink"\nrate = "50 Mbit/s"')
-    assert link["capacity"] == {"kind": "constant", "rate_bps": 50_000_000}
+    assert {step["rate_bps"] for step in link["capacity"]["steps"]} == {0, 50_000_000}
     assert len(link["delay"]["steps"]) > 30
     (calm,) = links(registry, 'profile = "starlink"\nrate = "50 Mbit/s"\nreassignment = "none"')
     assert calm["delay"]["steps"] == [{"at_ns": 0, "delay_ns": 20_000_000}]
 
 
+OWN_RATE = """
+queue = "fq_codel"
+rate = {rate}
+reassignment = {{ every = "1 s", gap = "250 ms" }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rate", "in_force"),
+    [
+        ('"10 Mbit/s"', [(0, 10)]),
+        ('[["0 s", "10 Mbit/s"], ["4100 ms", "4 Mbit/s"], ["8300 ms", "0 bit/s"]]',
+         [(0, 10), (4100, 4), (8300, 0)]),
+    ],
+)  # fmt: skip
+def test_a_gap_interrupts_the_rate_of_the_link(
+    registry: Registry, rate: str, in_force: list[tuple[int, int]]
+) -> None:
+    gaps = set()
+    for link in links(registry, OWN_RATE.format(rate=rate), duration="20 s", repeats=2):
+        rates = by_second(link, 20, every_ms=1)
+        own = np.zeros(20_000)
+        for at_ms, value in in_force:
+            own[at_ms:] = value
+        silent = rates == 0
+        assert np.array_equal(rates[~silent], own[~silent])
+        # Gaps of 250 ms, 1 s apart; the first assignment starts before the run.
+        starts = np.flatnonzero(np.diff(silent[:8000].astype(int)) == 1)
+        assert set(np.diff(starts)) == {1000}
+        assert silent[:8000].sum() in range(1750, 2001)
+        gaps.add(int(starts[0]))
+    assert len(gaps) == 2
+
+
+def test_a_gap_takes_its_share_of_a_constant_rate(registry: Registry) -> None:
+    text = SCENARIO.format(
+        link=OWN_RATE.format(rate='"10 Mbit/s"'), duration="20 s", seed=1, repeats=1
+    )
+    text = text.replace(
+        '"cubic"',
+        '"none"\nsource = { kind = "cbr", rate = "20 Mbit/s", size = "1458 B" }\nrtt = "60 ms"',
+    )
+    (run,) = load_text(text, registry=registry).plan().runs
+    (flow,) = json.loads(_core.run(json.dumps(run.spec)).summary)["flows"]
+    assert flow["phases"]["overall"]["throughput_bps"] == pytest.approx(7.5e6, rel=0.02)
+
+
+def test_handover_gaps_of_a_profile_are_kept_with_recorded_rates(
+    registry: Registry, tmp_path: Path
+) -> None:
+    (tmp_path / "r.csv").write_text("time_s,rate_bps\n0,1000000\n7,2000000\n14,2000000\n")
+    rate = 'rate = { file = "r.csv", column = "rate_bps" }'
+    text = SCENARIO.format(link=f'profile = "starlink"\n{rate}', duration="60 s", seed=1, repeats=1)
+    (run,) = load_text(text, registry=registry, name=str(tmp_path / "s.toml")).plan().runs
+    values = [step["rate_bps"] for step in run.spec["links"][0]["capacity"]["steps"]]
+    assert set(values) == {0, 1_000_000, 2_000_000}
+    assert values.count(0) == 4
+
+
+def test_a_gap_beside_a_trace_is_refused(registry: Registry, tmp_path: Path) -> None:
+    (tmp_path / "t.mahi").write_text("1\n2\n3\n")
+    name = str(tmp_path / "s.toml")
+    traced = 'profile = "starlink"\ntrace = "t.mahi"\n'
+    text = SCENARIO.format(link=traced, duration="60 s", seed=1, repeats=1)
+    with pytest.raises(ScenarioError, match=r"gap: a gap interrupts .* or a trace"):
+        load_text(text, registry=registry, name=name)
+    traced += 'reassignment = { gap = "0 s" }'
+    text = SCENARIO.format(link=traced, duration="60 s", seed=1, repeats=1)
+    (run,) = load_text(text, registry=registry, name=name).plan().runs
+    assert run.spec["links"][0]["capacity"]["kind"] == "trace"
+
+
 @pytest.mark.parametrize(
     ("link", "said"),
     [
+        (
+            OWN_RATE.format(
+                rate='{ mean = "9 Mbit/s", deviation = "1 Mbit/s", correlation = "1 s" }'
+            ),
+            "bottleneck.reassignment.gap: a gap interrupts a rate that is constant or has steps",
+        ),
         (
             'rate = "1 Mbit/s"' + SLOTS.format(lasting=0.5),
             "bottleneck.reassignment.rate: there is another",

@@ -190,7 +190,13 @@ def link_facts(
         _hand_over(facts, report)
     if link.reassignment is not None:
         facts.slotted = slotted(
-            name, link.reassignment, facts.delay_steps, duration_ns, path=path, report=report
+            name,
+            link.reassignment,
+            facts.delay_steps,
+            _own_rates(facts.capacity),
+            duration_ns,
+            path=path,
+            report=report,
         )
     if facts.slotted is not None:
         slots = facts.slotted.slots
@@ -277,19 +283,27 @@ def _hand_over(facts: LinkFacts, report: Report) -> None:
     facts.delay_steps = delays_with(facts.delay_steps, link, path, report)
     if facts.capacity is None:
         return
-    match facts.capacity["kind"]:
-        case "constant":
-            rates = [(0, int(facts.capacity["rate_bps"]))]
-        case "steps":
-            rates = [(it["at_ns"], it["rate_bps"]) for it in facts.capacity["steps"]]
-        case _:
-            message = "they are of a rate that is constant or has steps"
-            report.add((*path, "handovers"), message, (*path, "rate"))
-            return
+    rates = _own_rates(facts.capacity)
+    if rates is None:
+        message = "they are of a rate that is constant or has steps"
+        report.add((*path, "handovers"), message, (*path, "rate"))
+        return
     steps = rates_with(rates, link, path, report)
     facts.peak_bps = max(rate for _, rate in steps)
     if len(steps) > 1:
         facts.capacity = rate_steps(steps)
+
+
+def _own_rates(capacity: CapacitySpec | None) -> list[tuple[int, int]] | None:
+    """Return the steps of a capacity (ns, bit/s); None if it is random or a trace."""
+    if capacity is None:
+        return None
+    match capacity["kind"]:
+        case "constant":
+            return [(0, int(capacity["rate_bps"]))]
+        case "steps":
+            return [(step["at_ns"], step["rate_bps"]) for step in capacity["steps"]]
+    return None
 
 
 def bdp_bytes(rate_bps: int, rtt_ns: int) -> int:

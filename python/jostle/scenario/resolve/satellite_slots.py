@@ -48,6 +48,8 @@ class ReassignmentDraws:
         Slots in the scenario.
     base_ns
         Delay steps to which the delay of each assignment is added.
+    base_bps
+        Rate steps which the gaps interrupt, unless the rate is random.
     duration_ns
         Duration of the run.
     """
@@ -55,6 +57,7 @@ class ReassignmentDraws:
     name: str
     slots: ReassignmentSlots
     base_ns: Steps
+    base_bps: Steps
     duration_ns: int
 
     @property
@@ -70,7 +73,7 @@ class ReassignmentDraws:
         return self.slots.rate[-1][1] if self.slots.rate else 0
 
     def steps(self, seed: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """Return rate steps (ns, bit/s; empty if not random) and delay steps (ns, ns)."""
+        """Return rate steps (ns, bit/s; empty if the link's own are unchanged) and delay steps."""
         rates: list[tuple[int, int]] = []
         delays: list[tuple[int, int]] = []
         numbers = random.Random(f"slots/{seed}/{self.name}")
@@ -85,6 +88,8 @@ class ReassignmentDraws:
             delays.extend(self._delays(start_ns, end_ns, delay_ns))
             if self.slots.rate:
                 rates.extend(self._rates(start_ns, end_ns, level, numbers))
+            elif self.slots.gap:
+                rates.extend(self._interrupted(start_ns, end_ns))
             level = _mixed(kept * kept, level, _normal(numbers))
         return rates, _changes(delays)
 
@@ -120,23 +125,32 @@ class ReassignmentDraws:
 
     def _delays(self, start_ns: int, end_ns: int, more_ns: int) -> Iterator[tuple[int, int]]:
         more_ns = round(more_ns / _DELAY_GRAIN_NS) * _DELAY_GRAIN_NS
-        before = bisect.bisect_right([at for at, _ in self.base_ns], start_ns) - 1
-        yield start_ns, self.base_ns[before][1] + more_ns
-        for at_ns, base_ns in self.base_ns[before + 1 :]:
-            if at_ns < end_ns:
-                yield at_ns, base_ns + more_ns
+        for at_ns, base_ns in _between(self.base_ns, start_ns, end_ns):
+            yield at_ns, base_ns + more_ns
+
+    def _interrupted(self, start_ns: int, end_ns: int) -> Iterator[tuple[int, int]]:
+        """Yield the link's own rates after the gap with which an assignment begins."""
+        if start_ns > 0:
+            yield start_ns, 0
+            start_ns += self.slots.gap
+        if start_ns < end_ns:
+            yield from _between(self.base_bps, start_ns, end_ns)
 
 
 def slotted(
     name: str,
     slots: ReassignmentSlots,
     base_ns: Sequence[tuple[int, int]],
+    base_bps: Sequence[tuple[int, int]] | None,
     duration_ns: int,
     *,
     path: KeyPath,
     report: Report,
 ) -> ReassignmentDraws | None:
-    """Return the generator of a link's slots; None if a problem was reported."""
+    """Return the generator of a link's slots; None if a problem was reported.
+
+    `base_bps` are the steps of the link's own rate, or None if it has none.
+    """
     at = (*path, "reassignment")
     if slots.gap >= slots.every:
         gap, every = (format_amount(value, "time") for value in (slots.gap, slots.every))
@@ -147,7 +161,14 @@ def slotted(
         message = f"{shown} is too short for a run of this length"
         report.add((*at, "step" if slots.step < slots.every else "every"), message, ("duration",))
         return None
-    return ReassignmentDraws(name, slots, tuple(base_ns), duration_ns)
+    if slots.gap and not slots.rate and base_bps is None:
+        message = (
+            "a gap interrupts a rate that is constant or has steps, "
+            'not a random rate or a trace — write gap = "0 s"'
+        )
+        report.add((*at, "gap"), message, (*path, "rate"), (*path, "trace"))
+        return None
+    return ReassignmentDraws(name, slots, tuple(base_ns), tuple(base_bps or ()), duration_ns)
 
 
 @functools.cache
@@ -175,6 +196,17 @@ def _at(table: QuantileTable, probability: float) -> int:
     (p0, v0), (p1, v1) = table[index], table[index + 1]
     share = (probability - p0) / (p1 - p0)
     return round(v0 + min(max(share, 0.0), 1.0) * (v1 - v0))
+
+
+def _between(steps: Steps, start_ns: int, end_ns: int) -> Iterator[tuple[int, int]]:
+    """Yield the value at `start_ns`, and the steps after it and before `end_ns`."""
+    index = bisect.bisect_right(steps, start_ns, key=_time_ns)
+    yield start_ns, steps[index - 1][1]
+    yield from steps[index : bisect.bisect_left(steps, end_ns, key=_time_ns)]
+
+
+def _time_ns(step: tuple[int, int]) -> int:
+    return step[0]
 
 
 def _changes(steps: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
