@@ -56,6 +56,28 @@ def test_rates_and_times_are_filled_in(capsys: pytest.CaptureFixture[str]) -> No
     assert spec["flows"][0]["controller"]["name"] == "bbr"
 
 
+@pytest.mark.parametrize("name", ["starlink", "cellular"])
+def test_a_rate_scales_all_later_rates(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    rates = []
+    for given in ([], ["--rate", "10 Mbit/s"]):
+        assert status(["new", name, *given, "-o", "-"]) == 0
+        spec = jostle.Scenario.from_toml(capsys.readouterr().out).plan().runs[0].spec
+        rates.append([step["rate_bps"] for step in spec["links"][0]["capacity"]["steps"]])
+    usual, scaled = rates
+    assert scaled[0] == 10_000_000
+    assert [rate / usual[0] for rate in usual] == [rate / scaled[0] for rate in scaled]
+    assert len(set(usual) - {0}) >= 4
+
+
+def test_starlink_has_the_interruptions_that_it_mentions(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert status(["new", "starlink", "-o", "-"]) == 0
+    spec = jostle.Scenario.from_toml(capsys.readouterr().out).plan().runs[0].spec
+    steps = spec["links"][0]["capacity"]["steps"]
+    assert [step["at_ns"] // 10**9 for step in steps if step["rate_bps"] == 0] == [15, 30, 45]
+
+
 def test_a_home_has_its_line_and_applications(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--rate", "100 Mbit/s", "--up", "20 Mbit/s", "--modem-queue", "pie"]
     assert status(["new", "home-router", *given, "--application", "call", "-o", "-"]) == 0
@@ -76,6 +98,7 @@ def test_a_home_has_its_line_and_applications(capsys: pytest.CaptureFixture[str]
         (["satelite"], "did you mean `satellite`"),
         (["satellite", "--rate", "1 Mbit/s"], "has none to set"),
         (["l4s", "--rate", "fast"], "fast"),
+        (["starlink", "--rate", "fast"], '--rate fast: "fast" is not a rate'),
         (["l4s", "--rtt", 'a"b'], "without quotes"),
         (["l4s", "--controller", "renno"], 'did you mean "reno"'),
         (["l4s", "-o", "there.toml"], "there.toml is there: --force"),

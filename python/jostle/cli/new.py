@@ -22,7 +22,8 @@ _HOME = "home-router"
               shell_complete=shell_completion.registered("controllers"),
               help="Use this congestion controller; several are compared.")  # fmt: skip
 @click.option("--rate", metavar="RATE", help="Set the rate of the bottleneck, such as '50 Mbit/s'; "
-              "of a home-router, the rate down.")  # fmt: skip
+              "of a home-router, the rate down; of starlink and cellular, the first: the others "
+              "keep their ratio to it.")  # fmt: skip
 @click.option("--up", metavar="RATE", help="home-router: set the rate up.")
 @click.option("--modem-queue", metavar="QUEUE",
               help="home-router: set the queue of the modem: a limit, such as '1000 packets' or "

@@ -1,6 +1,7 @@
 """Templates for first scenarios: complete files with comments.
 
-Placeholders have the form ``@name|default@``. A line ``#: name`` begins the flows of an
+Placeholders have the form ``@name|default@``, or ``@name*factor|default@`` for a rate that follows
+another one. A line ``#: name`` begins the flows of an
 application, which are removed if the application is not chosen. ``#:`` alone ends the last one.
 """
 
@@ -13,7 +14,7 @@ from importlib import resources
 from jostle.errors import InputError, unknown
 from jostle.scenario.parsing.quantities import QuantityError, format_short, parse_rate
 
-_BLANK = re.compile(r"@(\w+)\|([^@]*)@")
+_BLANK = re.compile(r"@(\w+)(?:\*([\d.]+))?\|([^@]*)@")
 _APPLICATION = re.compile(r"^#: (\w+)\n(.*?)(?=^#:)", re.MULTILINE | re.DOTALL)
 _COMMENT = r"(?:^# [^\n]*\n)?"
 _SHAPED = 0.95
@@ -69,7 +70,7 @@ def fill(
         if blank not in blanks:
             option = blank.replace("_", "-")
             raise InputError(f"--{option}: a {name} scenario has none to set; edit what is written")
-    filled = _BLANK.sub(lambda found: chosen.get(found[1], found[2]), text)
+    filled = _BLANK.sub(lambda found: _replacement(found, chosen), text)
     if not controllers:
         return filled
     quoted = ", ".join(f'"{one}"' for one in controllers)
@@ -85,6 +86,20 @@ def fill(
                   count=1, flags=re.MULTILINE)  # fmt: skip
 
 
+def _replacement(blank: re.Match[str], chosen: Mapping[str, str]) -> str:
+    name, factor, default = blank.groups()
+    if name not in chosen:
+        return str(default)
+    return _scaled(name, chosen[name], float(factor)) if factor else chosen[name]
+
+
+def _scaled(option: str, rate: str, factor: float) -> str:
+    try:
+        return format_short(round(parse_rate(rate) * factor), "rate")
+    except QuantityError as error:
+        raise InputError(f"--{option} {rate}: {error}") from error
+
+
 def _derived(values: Mapping[str, str]) -> dict[str, str]:
     """Return placeholders with what follows from the options: a shaped rate, and a queue."""
     for key, value in values.items():
@@ -93,11 +108,7 @@ def _derived(values: Mapping[str, str]) -> dict[str, str]:
             raise InputError(f"--{option} {value}: write it without quotes and backslashes")
     found = dict(values)
     if "up" in values:
-        try:
-            shaped = round(parse_rate(values["up"]) * _SHAPED)
-        except QuantityError as error:
-            raise InputError(f"--up {values['up']}: {error}") from error
-        found["shaped"] = format_short(shaped, "rate")
+        found["shaped"] = _scaled("up", values["up"], _SHAPED)
     queue = values.get("modem_queue")
     if queue is not None:
         is_limit = queue[:1].isdigit()
