@@ -330,12 +330,50 @@ def test_silence_and_bursts_are_the_controllers_too(tmp_path: Path) -> None:
         ('{ name = "mine:Reno", start = [1] }', "accepted: a number, a text"),
         ('{ name = "mine:Reno", start = inf }', "one.controller.start: cannot be this"),
         ('{ name = "mine:Reno", start = 99999999999999999999 }', "accepted: a number, a text"),
+        (
+            '{ name = "mine:Reno", strat = 4 }',
+            'one.controller.strat: the class Reno has no parameter "strat" — did you mean "start"?',
+        ),
+        ('{ name = "mine:Reno", seed = 4 }', "jostle sets it from the seed of the run"),
     ],
 )
 def test_scenarios_are_checked(tmp_path: Path, controller: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=r"scenario\.toml") as caught:
         jostle.load(write(tmp_path, RENO, controller), allow_code=True)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "given", "message"),
+    [
+        ("class Mine(Reno): ...", "start = 4", None),
+        ("class Mine(Reno): ...", "q = 4", 'Mine has no parameter "q"'),
+        ("class Mine(Reno):\n    def __init__(self, *, w): ...", "", "one.controller.w: missing"),
+        ("class Mine(Reno):\n    def __init__(self, *, w=1): ...", "w = 2", None),
+        ("class Mine(Reno):\n    def __init__(self, seed): ...", "", None),
+        ("class Mine: ...", "q = 4", 'Mine has no parameter "q" — there are none'),
+        # Only executing the module would show these parameters.
+        ("class Mine(Reno):\n    def __init__(self, **more): ...", "q = 4", None),
+        ("class Mine(Reno):\n    def __new__(cls, q): ...", "q = 4", None),
+        ("from dataclasses import dataclass as d\n@d\nclass Mine:\n    q: int", "q = 4", None),
+        ("from os import PathLike\nclass Mine(PathLike): ...", "q = 4", None),
+        ("class Mine(Reno): ...\nMine = print", "q = 4", None),
+    ],
+)  # fmt: skip
+def test_parameters_of_a_class_are_checked_without_running_it(
+    tmp_path: Path, code: str, given: str, message: str | None
+) -> None:
+    ran = tmp_path / "ran"
+    source = f"{RENO}\n{code}\nopen({str(ran)!r}, 'w')\n"
+    separator = ", " if given else ""
+    path = write(tmp_path, source, f'{{ name = "mine:Mine"{separator}{given} }}')
+    if message is None:
+        jostle.load(path, allow_code=True)
+    else:
+        with pytest.raises(ScenarioError, match=r"scenario\.toml") as caught:
+            jostle.load(path, allow_code=True)
+        assert message in str(caught.value)
+    assert not ran.exists()
 
 
 def test_a_syntax_error_names_its_line(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from jostle.errors import JostleError
 from jostle.safe_io.code_consent import admitted
+from jostle.scenario.python_controllers.class_parameters import SEED
 from jostle.scenario.python_controllers.importing import package_of
 from jostle.scenario.python_controllers.source_files import DIGEST, ControllerSource
 
@@ -47,8 +48,8 @@ def create(name: str, parameters: Mapping[str, Any], seed: int) -> object:
             f"the source of `{name}` is not known here: load its scenario first"
         )
     made = _controller_class(source, digest, name.partition(":")[2])
-    if "seed" in inspect.signature(made).parameters:
-        arguments["seed"] = seed
+    if SEED in inspect.signature(made).parameters:
+        arguments[SEED] = seed
     return made(**arguments)
 
 

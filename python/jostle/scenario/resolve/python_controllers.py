@@ -11,6 +11,7 @@ from jostle.scenario.models import Flow
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report, did_you_mean
 from jostle.scenario.parsing.quantities import LARGEST
+from jostle.scenario.python_controllers.class_parameters import SEED, class_parameters
 from jostle.scenario.python_controllers.source_files import DIGEST, ControllerSource, locate, read
 
 __all__ = ["check_arguments", "controller_spec"]
@@ -47,6 +48,7 @@ def controller_spec(
     source = _source(name, where, folder, report, allow_code=allow_code)
     if source is None:
         return None
+    _check_parameters(source, class_name, given, where, report)
     return {"name": name, "parameters": {**given, DIGEST: admit(source)}}
 
 
@@ -62,6 +64,28 @@ def check_arguments(flow: Flow, path: KeyPath, report: Report) -> dict[str, Para
         if key == DIGEST or not _is_argument(value):
             report.add((*where, key), "cannot be this — accepted: a number, a text, true or false")
     return given
+
+
+def _check_parameters(
+    source: ControllerSource,
+    class_name: str,
+    given: dict[str, ParameterValue],
+    where: KeyPath,
+    report: Report,
+) -> None:
+    """Report parameters that a class does not have, and those that it needs."""
+    if SEED in given:
+        report.add((*where, SEED), "jostle sets it from the seed of the run — remove this key")
+    parameters = class_parameters(source, class_name)
+    if parameters is None:
+        return
+    for key in given:
+        if key not in parameters.names and key != SEED:
+            hint = did_you_mean(key, parameters.names, listed="its parameters")
+            report.add((*where, key), f'the class {class_name} has no parameter "{key}" — {hint}')
+    for key in parameters.required:
+        if key not in given:
+            report.add((*where, key), f"missing — the class {class_name} has no default for it")
 
 
 def _is_argument(value: object) -> bool:
