@@ -14,6 +14,10 @@ class Aimd:
         self.cwnd = 10.0
         self.ssthresh: float | None = None
 
+    def on_established(self, event: Any) -> None:
+        """Start with the initial window of the flow, or with that of its peer cache."""
+        self.cwnd = float(event.initial_window)
+
     def on_ack(self, ack: Any) -> None:
         """Double cwnd per round trip in slow start, then add `increase` packets per round trip."""
         if not (ack.may_grow and ack.cwnd_limited):

@@ -24,6 +24,7 @@ class DelayAimd:
 
     def on_established(self, event: Any) -> None:
         """Take the handshake's RTT for the path's: no packets of ours were queued yet."""
+        self.cwnd = float(event.initial_window)
         if event.rtt_s is not None:
             self.base_s = event.rtt_s
 

@@ -90,6 +90,59 @@ def test_the_example_of_aimd_shares_with_cubic(tmp_path: Path) -> None:
     assert sum(flows["goodput_bps"].to_list()) > 0.9 * 20e6
 
 
+@pytest.mark.parametrize("name", ["aimd:Aimd", "delay_aimd:DelayAimd"])
+def test_the_examples_start_with_the_initial_window(name: str) -> None:
+    text = SCENARIO.format(controller=f'"{name}"', duration="3 s") + (
+        'size = "200 kB"\n[grid]\n"flows.one.initial_window" = [2, 50]\n'
+    )
+    file = str(EXAMPLES / "windows.toml")
+    scenario = jostle.Scenario.from_toml(text, name=file, allow_code=True)
+    results = jostle.run(scenario, store=False)
+    assert results.notes == ()
+    slow, fast = results.flows["completion_time_s"].to_list()
+    assert slow > fast + 0.05
+
+
+@pytest.mark.parametrize(
+    ("keys", "ignored"),
+    [
+        ("initial_window = 20", "initial_window = 20"),
+        ('peer_cache = "tcp-cache"', 'peer_cache = "tcp-cache"'),
+        ('initial_window = 4\npeer_cache = "tcp-wise"',
+         'initial_window = 4 and peer_cache = "tcp-wise"'),
+        ("initial_window = 10", None),
+        ('peer_cache = "stateful"', None),
+    ],
+)  # fmt: skip
+def test_a_class_that_ignores_the_initial_window_is_noted(
+    tmp_path: Path, keys: str, ignored: str | None
+) -> None:
+    def notes(code: str) -> tuple[str, ...]:
+        path = write(tmp_path, code)
+        path.write_text(f"{path.read_text('utf-8')}{keys}\n", "utf-8")
+        return jostle.load(path, allow_code=True).plan().notes
+
+    start = "self.cwnd = event.initial_window"
+    assert notes(f"{RENO}\n    def on_established(self, event):\n        {start}\n") == ()
+    found = notes(RENO)
+    assert bool(found) == (ignored is not None)
+    assert all(f"flow one: mine:Reno ignores {ignored}; " in note for note in found)
+
+
+def test_a_peer_cache_sets_the_first_window_of_a_class(tmp_path: Path) -> None:
+    begin = "\n    def on_established(self, event):\n        self.cwnd = event.initial_window\n"
+    begin += "        self.first = float(self.cwnd)\n"
+    observe = '\n    def observe(self):\n        return {"first": getattr(self, "first", 10.0)}\n'
+    path = write(tmp_path, RENO + begin + observe, duration="10 s")
+    cached = 'count = 2\nsize = "1 MB"\none_at_a_time = "100 ms"\npeer_cache = "tcp-cache"\n'
+    path.write_text(path.read_text("utf-8") + cached, "utf-8")
+    (result,) = jostle.run(path, allow_code=True).results
+    first = result.run.internals.filter(result.run.internals["quantity"] == "first")
+    windows = dict(first.sort("value").select("flow", "value").rows())
+    assert windows["one-1"] == 10
+    assert windows["one-2"] > 20
+
+
 def test_it_is_the_same_as_the_engines_reno(tmp_path: Path) -> None:
     mine, built_in = (
         jostle.run(write(tmp_path, RENO, controller), allow_code=True).flows["goodput_bps"][0]

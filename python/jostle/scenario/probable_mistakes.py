@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jostle.safe_io.code_consent import admitted
 from jostle.scenario.flow_links import forward_links
+from jostle.scenario.models import Flow
 from jostle.scenario.parsing.quantities import format_amount
+from jostle.scenario.python_controllers.source_files import DIGEST, ControllerSource
 
 __all__ = ["probable_mistakes"]
 
@@ -15,6 +18,9 @@ _NEEDING_MARKS = frozenset({"dctcp", "prague"})
 
 _ALWAYS_MARKING = frozenset({"step_mark", "dualpi2", "cake"})
 """Queues that always mark and have no parameter `ecn`."""
+
+_SETTING_THE_FIRST_WINDOW = frozenset({"tcp-cache", "tcp-cache+", "tcp-wise"})
+"""Peer caches that only replace the initial window that a controller gets."""
 
 
 def probable_mistakes(spec: Mapping[str, Any]) -> Iterator[str]:
@@ -27,6 +33,7 @@ def probable_mistakes(spec: Mapping[str, Any]) -> Iterator[str]:
     """
     yield from _flows_without_ecn_marking(spec)
     yield from _flows_that_may_never_start(spec)
+    yield from _flows_with_a_first_window_of_their_own(spec)
 
 
 def _flows_that_may_never_start(spec: Mapping[str, Any]) -> Iterator[str]:
@@ -41,6 +48,27 @@ def _flows_that_may_never_start(spec: Mapping[str, Any]) -> Iterator[str]:
             f"flow {flow['name']}: starts after {before['name']} is complete, and never if "
             f"{before['name']} is stopped at {stop} before that"
         )
+
+
+def _flows_with_a_first_window_of_their_own(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a warning for each Python controller that ignores the initial window of its flow.
+
+    Only the class can apply it: `cwnd` of a class may be a fixed window.
+    """
+    usual = Flow.model_fields["initial_window"].default
+    for flow in spec.get("flows", ()):
+        source = admitted(str(flow["controller"]["parameters"].get(DIGEST)))
+        if not isinstance(source, ControllerSource) or source.contains("initial_window"):
+            continue
+        packets, cache = flow["initial_window_packets"], flow.get("memory")
+        ignored = [] if packets == usual else [f"initial_window = {packets}"]
+        if cache is not None and cache["name"] in _SETTING_THE_FIRST_WINDOW:
+            ignored.append(f'peer_cache = "{cache["name"]}"')
+        if ignored:
+            yield (
+                f"flow {flow['group'] or flow['name']}: {flow['controller']['name']} ignores "
+                f"{' and '.join(ignored)}; set cwnd to event.initial_window in on_established"
+            )
 
 
 def _flows_without_ecn_marking(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -83,6 +83,10 @@ class ControllerSource:
             digest.update(module.content)
         return digest.hexdigest()
 
+    def contains(self, word: str) -> bool:
+        """Return whether any module contains a word."""
+        return any(word.encode() in module.content for module in self.modules.values())
+
     def file(self, name: str) -> Path:
         """Return the path from which a module was read."""
         return self.root / self.modules[name].path
