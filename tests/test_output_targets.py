@@ -11,6 +11,7 @@ import pytest
 from jostle.cli import status
 from jostle.cli.environment import Environment
 from jostle.cli.output_targets import Outputs
+from jostle.safe_io.untrusted_files import open_regular
 from test_cli import GRID, SCENARIO
 
 Jostle = Callable[..., tuple[int, str, str]]
@@ -88,6 +89,52 @@ def test_a_dry_run_runs_and_writes_nothing(jostle: Jostle, engine) -> None:
     assert not Path("out").exists()
     assert not Path(".jostle").exists()
     assert jostle("run", "grid.toml", "--dry-run", "--phase", "none")[0] == 2
+
+
+def _write_inputs() -> None:
+    trace = '{ file = "in/rate.csv", column = "rate_bps" }'
+    Path("in").mkdir()
+    Path("in/rate.csv").write_text("time_s,rate_bps\n0,1e6\n5,2e6\n10,2e6\n")
+    Path("recorded.toml").write_text(SCENARIO.replace('"50 Mbit/s"', trace))
+    log = Path(__file__).parent / "logs" / "iperf3-omit.json"
+    Path("log.json").write_bytes(log.read_bytes())
+    # The names of files that `advise` writes.
+    for name in ("in/1.toml", "in/now.toml"):
+        Path(name).write_text(SCENARIO)
+
+
+@pytest.mark.parametrize(
+    ("words", "replaced"),
+    [
+        (("run", "recorded.toml", "-o", "in/rate.csv"), "in/rate.csv"),
+        (("run", "recorded.toml", "-o", "a.html", "-o", "./in/../in/rate.csv"), "in/rate.csv"),
+        (("advise", "in/1.toml", "--goal", "calls", "-o", "in/"), "in/1.toml"),
+        (("advise", "in/now.toml", "--goal", "calls", "-o", "in/"), "in/now.toml"),
+        (("fit", "plain.toml", "--data", "log.json", "--vary", "bottleneck.rate",
+          "-o", "plain.toml"),
+         "plain.toml"),
+        (("analyze", "log.json", "-o", "log.json"), "log.json"),
+        (("link", "convert", "in/rate.csv", "-o", "in/rate.csv"), "in/rate.csv"),
+    ],
+)  # fmt: skip
+def test_an_input_is_not_replaced(
+    jostle: Jostle, engine, words: tuple[str, ...], replaced: str
+) -> None:
+    _write_inputs()
+    before = Path(replaced).read_bytes()
+    code, out, err = jostle(*words)
+    assert (code, out) == (2, "")
+    assert "-o would replace" in err
+    assert "which this command reads — write to another file" in err
+    assert engine.calls == 0
+    assert Path(replaced).read_bytes() == before
+
+
+def test_a_finished_command_reserves_no_file(jostle: Jostle) -> None:
+    assert jostle("run", "plain.toml", "-o", "a.json", "-o", "a.json")[0] == 0
+    assert jostle("run", "plain.toml", "-o", "a.json")[0] == 0
+    with open_regular("a.json") as file:
+        assert file.read(1) == b"{"
 
 
 def test_no_store_keeps_nothing(jostle: Jostle, engine) -> None:

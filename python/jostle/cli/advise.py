@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _LONGEST_S = 3600
 _SHOWN = 4
 """Number of changes that are shown."""
+_BEST = tuple(f"{number}.toml" for number in range(1, _SHOWN + 1))
+_BASELINE = "now.toml"
 
 
 @click.command(
@@ -115,6 +117,7 @@ def advise(
     request = AdviceRequest(
         GOALS[goal], chosen_names(candidates), repeats, length, queues, own, proxy
     )
+    outputs.reserve((*_BEST, _BASELINE))
     outputs.prepare()
     executor = local(jobs)
     network = find_network(data, Path(store_path), flow, overrides_of(settings))
@@ -153,8 +156,8 @@ def _write(found: Advice, folder: Path, *, quiet: bool) -> None:
     from jostle.safe_io.atomic_write import write_atomically
 
     origin = Path(found.setup.network.source).parent
-    best = [(f"{at}.toml", one) for at, one in enumerate(found.ranking[:_SHOWN], start=1)]
-    for name, one in (*best, ("now.toml", found.baseline)):
+    best = zip(_BEST, found.ranking, strict=False)
+    for name, one in (*best, (_BASELINE, found.baseline)):
         document = relocated(found.setup.document(one.change), origin, folder)
         write_atomically(folder / name, fitted_text(document, {}).encode())
         echo(f"scenario: {folder / name}", err=quiet)

@@ -17,6 +17,7 @@ from jostle.cli.output_folders import make_folder, make_folder_of
 from jostle.errors import InputError
 from jostle.safe_io.figure_formats import FORMATS
 from jostle.safe_io.terminal_text import echo
+from jostle.safe_io.untrusted_files import reserved_outputs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,6 +60,10 @@ class Outputs:
                 make_folder(path.rpartition("/")[0] or "/")
             else:
                 make_folder_of(path)
+
+    def reserve(self, names: Sequence[str]) -> None:
+        """Refuse to read files of these names in the folders during the present command."""
+        _reserve([str(folder / name) for folder in self.folders() for name in names])
 
     def with_ending(self, *endings: str) -> list[str]:
         """Return the files with one of these endings, such as `.csv`."""
@@ -121,6 +126,10 @@ def _ending(path: str) -> str:
     return Path(path).suffix.lower()
 
 
+def _reserve(paths: Sequence[str]) -> None:
+    click.get_current_context().with_resource(reserved_outputs(paths))
+
+
 def _write(path: str, content: bytes) -> None:
     from jostle.safe_io.atomic_write import write_atomically
 
@@ -161,7 +170,9 @@ def output_option(
         for path in given:
             if _ending(path) not in accepted and ANY not in accepted:
                 raise InputError(f"-o {path}: {_wrong(path, accepted)}")
-        return Outputs(tuple(dict.fromkeys(given)))
+        outputs = Outputs(tuple(dict.fromkeys(given)))
+        _reserve([path for path in outputs.paths if _ending(path) != FOLDER])
+        return outputs
 
     return click.option(
         "-o",

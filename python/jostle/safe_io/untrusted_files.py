@@ -1,7 +1,8 @@
 """Reading of untrusted files: regular files only, up to a maximum size.
 
 A path in a scenario, a study or a store may refer to an endless device, a pipe without a writer, or
-a file larger than memory. `read_bytes` rejects them before it reads anything.
+a file larger than memory. `read_bytes` rejects them before it reads anything. It also rejects the
+outputs of the present command, which would replace its own inputs.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, Final
+
+from jostle.errors import InputError
 
 __all__ = [
     "GUEST_BYTES",
@@ -30,6 +33,7 @@ __all__ = [
     "read_bytes",
     "read_json",
     "read_text",
+    "reserved_outputs",
 ]
 
 _MB: Final = 10**6
@@ -52,6 +56,8 @@ TREE_BYTES: Final = 1000 * _MB
 GUEST_BYTES: Final = 2000 * _MB
 """Maximum size of a guest's file: samples of a few flows each millisecond for an hour."""
 
+_OUTPUTS: Final[list[str]] = []
+
 
 def malformed(error: Exception) -> str:
     """Say what a reader found wrong in a document, without names of Python's types."""
@@ -62,6 +68,37 @@ def malformed(error: Exception) -> str:
     if isinstance(error, ArithmeticError):
         return "a number is too large"
     return "a value is missing or of another type"
+
+
+@contextmanager
+def reserved_outputs(paths: Iterable[str]) -> Iterator[None]:
+    """Refuse to read any of these files, which a command will write, inside the context."""
+    added = list(paths)
+    _OUTPUTS.extend(added)
+    try:
+        yield
+    finally:
+        for path in added:
+            _OUTPUTS.remove(path)
+
+
+def _refuse_output(opened: os.stat_result) -> None:
+    """Check a file that was opened for reading.
+
+    Raises
+    ------
+    InputError
+        If it is an output of the present command.
+    """
+    for path in tuple(_OUTPUTS):
+        try:
+            is_output = os.path.samestat(os.stat(path), opened)
+        except (OSError, ValueError):
+            continue
+        if is_output:
+            raise InputError(
+                f"-o would replace {path}, which this command reads — write to another file"
+            )
 
 
 # Without O_NONBLOCK, opening a pipe waits for a writer. Windows has neither named pipes in its
@@ -78,10 +115,14 @@ def open_regular(path: str | Path) -> BufferedReader:
         If it cannot be opened, or is a folder, a device or a pipe; see `strerror`.
     ValueError
         If the path contains a null character.
+    InputError
+        If it is an output of the present command.
     """
     descriptor = os.open(path, os.O_RDONLY | _AS_IT_IS)
     try:
-        mode = os.fstat(descriptor).st_mode
+        status = os.fstat(descriptor)
+        _refuse_output(status)
+        mode = status.st_mode
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(mode):
