@@ -669,3 +669,24 @@ def test_written_scenarios_find_their_files(
     assert status([*words, "-o", "mine/"]) == 0
     assert '"files.txt"' in Path("mine/now.toml").read_text()
     capsys.readouterr()
+
+
+def test_a_scenario_may_have_a_python_controller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "aimd.py").write_bytes((ROOT / "examples/aimd.py").read_bytes())
+    (tmp_path / "mine.toml").write_text(
+        'duration = "4 s"\n[bottleneck]\nrate = "5 Mbit/s"\n'
+        'queue = { kind = "drop_tail", limit = "2 BDP" }\n'
+        '[[flows]]\nname = "mine"\ncontroller = "aimd:Aimd"\nrtt = "40 ms"\n'
+    )
+    words = ["advise", "mine.toml", "--goal", "bulk", "--candidates", "reno", "--repeats", "2",
+             "--exclude-queues", "--jobs", "1"]  # fmt: skip
+    assert status(words) == 2
+    assert "add --allow-code" in capsys.readouterr().err
+    assert status([*words, "--allow-code", "-o", "best/"]) == 0
+    said = capsys.readouterr().out
+    assert "reno for mine" in said
+    assert "Left out of best: code that mine.toml names: copy it there." in said
+    assert 'controller = "aimd:Aimd"' in (tmp_path / "best/now.toml").read_text()

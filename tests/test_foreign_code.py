@@ -167,12 +167,24 @@ def by_fit(folder: Path) -> Attack:
     return Attack(["fit", file, *given], [f"evil.toml:{LINE}:"])
 
 
+def by_advise(folder: Path) -> Attack:
+    file = write_scenario(folder)
+    given = ["--goal", "bulk", "--candidates", "reno", "--repeats", "2", "--senders", "none"]
+    return Attack(["advise", file, *given], [f"evil.toml:{LINE}:"])
+
+
 def by_study(folder: Path) -> Attack:
     there = copy_data(folder, "studies")
     text = (there / "transfer.toml").read_text("utf-8")
     assert '"reno"' in text
     (there / "transfer.toml").write_text(text.replace('"reno"', CLASS), "utf-8")
     return Attack(["study", "run", "./studies/small"], ["transfer.toml:"])
+
+
+def by_coverage(folder: Path) -> Attack:
+    made = by_study(folder)
+    # A table of figures needs no runs, so nothing of the class is executed.
+    return Attack(["study", "coverage", made.words[2]], made.names, runs=False)
 
 
 def by_setup(folder: Path) -> Attack:

@@ -11,6 +11,7 @@ import click
 from jostle.cli.environment import Environment
 from jostle.cli.options import (
     GroupedCommand,
+    allow_code_option,
     candidates_option,
     jobs_option,
     json_option,
@@ -72,6 +73,7 @@ _BASELINE = "now.toml"
 )  # fmt: skip
 @store_folder_option
 @jobs_option
+@allow_code_option
 @output_option(DOCUMENT, {FOLDER: "scenarios of the best changes and of the baseline"})
 @json_option
 @click.pass_obj
@@ -91,6 +93,7 @@ def advise(
     duration: str,
     store_path: str,
     jobs: int | None,
+    allow_code: bool,
     as_json: bool,
     outputs: Outputs,
 ) -> None:
@@ -120,7 +123,8 @@ def advise(
     outputs.reserve((*_BEST, _BASELINE))
     outputs.prepare()
     executor = local(jobs)
-    network = find_network(data, Path(store_path), flow, overrides_of(settings))
+    changes = overrides_of(settings)
+    network = find_network(data, Path(store_path), flow, changes, allow_code=allow_code)
     with interruptible(executor), name_source(data):
         session = Session(environment.backend("sim"), executor, None)
         found = advised(network, request, session)
@@ -161,3 +165,6 @@ def _write(found: Advice, folder: Path, *, quiet: bool) -> None:
         document = relocated(found.setup.document(one.change), origin, folder)
         write_atomically(folder / name, fitted_text(document, {}).encode())
         echo(f"scenario: {folder / name}", err=quiet)
+    if found.setup.network.allow_code and folder.resolve() != origin.resolve():
+        source = found.setup.network.source
+        echo(f"Left out of {folder}: code that {source} names: copy it there.", err=quiet)

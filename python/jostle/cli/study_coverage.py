@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jostle.cli import shell_completion
-from jostle.cli.options import json_option
+from jostle.cli.options import allow_code_option, json_option
 from jostle.cli.registry_names import studies_of
 from jostle.cli.study_run import load_study, study_ids
 from jostle.safe_io.terminal_text import echo, single_line
@@ -34,13 +34,14 @@ def list_studies() -> None:
 @click.argument(
     "ids", metavar="ID…|all", nargs=-1, required=True, shell_complete=shell_completion.studies
 )
+@allow_code_option
 @json_option
-def coverage(*, ids: tuple[str, ...], as_json: bool) -> None:
+def coverage(*, ids: tuple[str, ...], allow_code: bool, as_json: bool) -> None:
     """List the figures and tables of a paper, and their counterparts in the study of each ID.
 
     Example: jostle study coverage geo-shared
     """
-    studies = [load_study(name, allow_code=False) for name in study_ids(ids)]
+    studies = [load_study(name, allow_code=allow_code) for name in study_ids(ids)]
     _print_coverage(studies, as_json=as_json)
 
 

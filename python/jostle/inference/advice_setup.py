@@ -216,7 +216,7 @@ def _base_document(
 
 
 def _spec(document: Mapping[str, Any], network: KnownNetwork, number: int) -> RunSpec:
-    scenario = Scenario.from_dict(document, name=network.source)
+    scenario = Scenario.from_dict(document, name=network.source, allow_code=network.allow_code)
     return copy.deepcopy(scenario.plan(repeats=1, seed=max(number, 1)).runs[0].spec)
 
 

@@ -79,6 +79,8 @@ class KnownNetwork:
         Name of the scenario file. Files that it names are relative to its folder.
     assumptions
         Sentences on what was assumed about the input, or left out of it.
+    allow_code
+        Whether the scenario may run foreign code (see `jostle.safe_io.code_consent`).
     """
 
     origin: str
@@ -91,6 +93,7 @@ class KnownNetwork:
     source: str = "advice"
     assumptions: tuple[str, ...] = ()
     mtu_bytes: int = MTU_BYTES
+    allow_code: bool = False
 
     @property
     def is_access_line(self) -> bool:
@@ -143,7 +146,12 @@ class KnownNetwork:
 
 
 def find_network(
-    given: str, store: Path, flow: str | None = None, settings: Mapping[str, str] | None = None
+    given: str,
+    store: Path,
+    flow: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    *,
+    allow_code: bool = False,
 ) -> KnownNetwork:
     """Find the network for a recommendation.
 
@@ -157,6 +165,8 @@ def find_network(
         Flow of a run or capture; optional if there is only one.
     settings
         Values of keys of the scenario or profile, as for `--set`.
+    allow_code
+        Whether a scenario may run foreign code.
 
     Raises
     ------
@@ -167,7 +177,7 @@ def find_network(
     if given in profiles():
         return _of_a_profile(given, settings)
     if given.endswith(".toml"):
-        return _of_a_scenario(given, settings)
+        return _of_a_scenario(given, settings, allow_code=allow_code)
     if settings:
         raise InputError("--set changes a scenario or a profile; a run or a capture has no keys")
     run = find_measured(given, store)
@@ -245,8 +255,8 @@ def _network_of(run: Run, flow: str | None) -> KnownNetwork:
     )
 
 
-def _of_a_scenario(file: str, settings: Mapping[str, str]) -> KnownNetwork:
-    scenario = load(file, settings)
+def _of_a_scenario(file: str, settings: Mapping[str, str], *, allow_code: bool) -> KnownNetwork:
+    scenario = load(file, settings, allow_code=allow_code)
     document = scenario.document
     dimensions = read_grid(dict(document), Report())
     if scenario.design is not None:
@@ -268,6 +278,7 @@ def _of_a_scenario(file: str, settings: Mapping[str, str]) -> KnownNetwork:
         varied_queues=queues,
         source=file,
         assumptions=tuple(_omissions(document, base, dimensions, queues)),
+        allow_code=allow_code,
     )
 
 

@@ -70,7 +70,13 @@ CODE_SOURCES: Final = (
         Rule.CONSENT,
     ),
     CodeSource("fit", "a scenario of `jostle fit`", "code that the scenario names", Rule.CONSENT),
+    CodeSource(
+        "advise", "a scenario of `jostle advise`", "code that the scenario names", Rule.CONSENT
+    ),
     CodeSource("study", "a study", "code that its scenarios name", Rule.CONSENT),
+    CodeSource(
+        "coverage", "a study of `jostle study coverage`", "code that it names", Rule.CONSENT
+    ),
     CodeSource("setup", "a study", "code that its changes of scenarios name", Rule.CONSENT),
     CodeSource("suite", "a suite", "code that its scenarios name", Rule.CONSENT),
     CodeSource("subject", "a suite", "a Python module as the controller to judge", Rule.CONSENT),
