@@ -13,7 +13,6 @@ import click
 
 from jostle.cli.options import NO_STORE, GroupedCommand, csv_option, json_option
 from jostle.cli.output_targets import DOCUMENT, FIGURES, FOLDER, TABLE, Outputs, output_option
-from jostle.cli.run_verdict import run_verdict
 from jostle.cli.table_options import frame_of, print_csv, shown_of, table_options
 from jostle.cli.time_option import seconds
 from jostle.cli.verdict_lines import add_verdict
@@ -103,6 +102,7 @@ def analyze(
     outputs.prepare()
     from jostle import measurements
     from jostle.cli import output
+    from jostle.cli.run_verdict import run_verdict
     from jostle.measurements.progress import read_progress
     from jostle.store.store import Store
 

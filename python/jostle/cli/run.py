@@ -29,7 +29,6 @@ from jostle.cli.options import (
     plan_options,
 )
 from jostle.cli.output_targets import DOCUMENT, FIGURES, FOLDER, TABLE, Outputs, output_option
-from jostle.cli.run_verdict import run_verdict
 from jostle.cli.signals import interruptible
 from jostle.cli.table_options import (
     TableSelection,
@@ -158,6 +157,7 @@ def _print_and_write(
 ) -> None:
     """Print the results and write the files of `-o`."""
     from jostle.cli import output
+    from jostle.cli.run_verdict import run_verdict
     from jostle.fidelity.validation_status import in_a_line, statuses
 
     answers = [run_verdict(results, phases) if results.results else "" for results in every]
