@@ -16,7 +16,6 @@ from jostle.cli.search_options import (
     search_output_options,
     session_of,
 )
-from jostle.cli.search_verdicts import boundary_verdict
 from jostle.errors import InputError, name_source
 from jostle.safe_io.terminal_text import echo
 
@@ -65,6 +64,7 @@ def boundary(
     Example: jostle search boundary scenarios/sensitivity.toml --claim 'share of bbr <= 40 %'
     """
     from jostle.cli import output as shown
+    from jostle.cli.search_verdicts import boundary_verdict
     from jostle.parameter_search.boundary import Point, explore
     from jostle.parameter_search.boundary_report import BoundaryResult, checked
     from jostle.parameter_search.claims import judged, read_claim, study_of

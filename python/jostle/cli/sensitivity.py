@@ -11,7 +11,6 @@ from jostle.cli.options import GroupedCommand, plan_options
 from jostle.cli.output_targets import Outputs
 from jostle.cli.run import carry_out
 from jostle.cli.search_options import report_search, scenario_of, search_output_options
-from jostle.cli.search_verdicts import sensitivity_verdict
 from jostle.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,6 +65,7 @@ def sensitivity(
     Example: jostle search sensitivity scenarios/sensitivity.toml --measure 'share of newcomer'
     """
     from jostle.cli import output as shown
+    from jostle.cli.search_verdicts import sensitivity_verdict
     from jostle.figures.data import Multiples
     from jostle.parameter_search.objective_quantity import parse_quantity
     from jostle.parameter_search.sensitivity import analyse, designed, figure, table

@@ -11,7 +11,6 @@ from jostle.cli.environment import Environment
 from jostle.cli.options import GroupedCommand, keyed, plan_options, search_seed_option
 from jostle.cli.output_targets import Outputs
 from jostle.cli.search_options import load, report_search, search_output_options, session_of
-from jostle.cli.search_verdicts import tuning_verdict
 from jostle.errors import InputError, name_source
 from jostle.safe_io.terminal_text import echo, single_line
 
@@ -92,6 +91,7 @@ def tune(
     Example: jostle search tune scenarios/tune.toml --vary f.controller.beta --maximize goodput
     """
     from jostle.cli import output as shown
+    from jostle.cli.search_verdicts import tuning_verdict
     from jostle.parameter_search.tuning import SearchSettings, fingerprint
     from jostle.parameter_search.tuning import tune as search
     from jostle.parameter_search.tuning_report import baseline, evaluate_best, figure, table
