@@ -30,6 +30,8 @@ KINDS = {
     "a scenario of `jostle search tune`": ["tuned-scenario"],
     "a scenario of `jostle search boundary`": ["scenario"],
     "a scenario of `jostle fit`": ["fitted-scenario"],
+    "a scenario of `jostle advise`": ["scenario"],
+    "a study of `jostle study coverage`": ["study"],
     "a study": ["study", "study-scenario", "study-setup", "study-linux", "study-points"],
     "a suite": ["suite", "suite-scenario"],
     "your own record of a sweep": ["store-sweep"],

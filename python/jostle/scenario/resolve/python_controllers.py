@@ -11,7 +11,6 @@ from jostle.scenario.models import Flow
 from jostle.scenario.parsing.key_lines import KeyPath
 from jostle.scenario.parsing.problems import Report, did_you_mean
 from jostle.scenario.parsing.quantities import LARGEST
-from jostle.scenario.python_controllers.class_parameters import SEED, class_parameters
 from jostle.scenario.python_controllers.source_files import DIGEST, ControllerSource, locate, read
 
 __all__ = ["check_arguments", "controller_spec"]
@@ -74,6 +73,9 @@ def _check_parameters(
     report: Report,
 ) -> None:
     """Report parameters that a class does not have, and those that it needs."""
+    # Few scenarios name a class.
+    from jostle.scenario.python_controllers.class_parameters import SEED, class_parameters
+
     if SEED in given:
         report.add((*where, SEED), "jostle sets it from the seed of the run — remove this key")
     parameters = class_parameters(source, class_name)
