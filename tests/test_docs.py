@@ -185,6 +185,35 @@ def test_a_page_that_breaks_a_rule_is_told(docs: Path, text: str, told: str) -> 
     assert problem.startswith(told)
 
 
+@pytest.mark.parametrize(
+    ("sentence", "typed"),
+    [
+        ("The share, 50.8 ± 5.2 %, rises to 51 % or 13 ms, from 45.6 % to 56 %.", ()),
+        ("The share is `52.0 %` of 30 %. | 7 % |", ()),
+        ("The share is 52.5 ± 4.1 %.", ("52.5", "4.1")),
+        ("It falls\nfrom 0.13 % to 0.05 %.", ("0.13", "0.05")),
+        ("| rate | 77 Mbit/s |\nIt is <!-- number: x -->77 %<!-- end --> of 30 Mbit/s.", ()),
+    ],
+)
+def test_typed_numbers_of_a_tutorial_are_in_its_outputs(
+    docs: Path, sentence: str, typed: tuple[str, ...]
+) -> None:
+    """A sentence keeps its typed numbers when the output next to it changes."""
+    page = docs / "docs" / "tutorials" / "page.md"
+    page.parent.mkdir()
+    output = "<!-- generated: output jostle run x.toml -->\n50.8 ± 5.2  12.96\n<!-- end -->\n"
+    design = "It keeps `0.3`, 30 % and 7 %."
+    shown = f"# A page\n\n{output}\n{design}\n"
+    page.write_text(shown, "utf-8")
+    contents = docs / "docs" / "contents.rst"
+    contents.write_text(contents.read_text("utf-8") + "   tutorials/*\n", "utf-8")
+    before = list(page_rules.problems(docs))
+    page.write_text(f"{shown}\n```text\n30 7\n```\n\n{sentence}\n", "utf-8")
+    found = [line.split(": ", 1)[1] for line in page_rules.problems(docs)]
+    assert len(before) == 2
+    assert sorted(line.split(" ", 1)[0] for line in found) == sorted(typed)
+
+
 def test_all_pages_are_in_the_contents_and_there_are_few(docs: Path) -> None:
     (docs / "docs" / "tutorials").mkdir()
     for number in range(36):

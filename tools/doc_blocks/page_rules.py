@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from doc_blocks.markers import DocsError, Part, outside_fences, parts
+from doc_blocks.typed_numbers import FOLDER, typed_numbers
 
 FOLDERS: Final = ("tutorials", "howto", "reference", "explanation")
 MOST_PAGES: Final = 36
@@ -25,7 +26,7 @@ def problems(root: Path) -> Iterator[str]:
     docs = root / "docs"
     pages = {path: path.read_text("utf-8") for path in written_pages(docs)}
     for path, source in pages.items():
-        for line, message in sorted(_page(path, source)):
+        for line, message in sorted([*_page(path, source), *_typed(path, source)]):
             yield f"{path.relative_to(root)}:{line}: {message}"
     if pages:
         yield from _contents(root, list(pages))
@@ -56,6 +57,18 @@ def _page(path: Path, source: str) -> Iterator[tuple[int, str]]:
                 yield first + text.count("\n", 0, link.start()), message
         for role in re.finditer(r"\{[a-z:-]+\}(?=·)", text):
             yield first + text.count("\n", 0, role.start()), f"a role: {role[0]}"
+
+
+def _typed(path: Path, source: str) -> Iterator[tuple[int, str]]:
+    """Yield typed numbers of a tutorial that none of its outputs shows."""
+    if path.parent.name != FOLDER:
+        return
+    try:
+        found = parts(path, source)
+    except DocsError:
+        # Reported elsewhere.
+        return
+    yield from typed_numbers(found)
 
 
 def _link(path: Path, words: str, target: str) -> str | None:
