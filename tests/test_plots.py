@@ -20,6 +20,7 @@ from jostle.figures.renderer import render_bytes, render_figure
 from jostle.results import figure_files, plot_data
 from jostle.results.cwnd_events import events_data
 from jostle.results.grid_axis import Axis, without_unit
+from jostle.results.phase_portrait import phase_data
 from jostle.results.plot_data import PlotSelection
 from jostle.results.plots import check, data_of
 from jostle.results.time_series_data import series_data
@@ -227,13 +228,13 @@ def test_the_ellipse_is_one_standard_deviation():
 
 
 def test_phase_portraits(results):
-    data = plot_data.phase_data(results, 1)
+    data = phase_data(results, 1)
     assert data.diagonal
     assert data.x_label == "Throughput (Mbit/s)\nof incumbent (cubic)"
     series = results.condition_series(1).filter(flow="incumbent").group_by("time_s")
     expected = series.agg(pl.col("throughput_bps").mean()).sort("time_s")["throughput_bps"] / 1e6
     assert data.clouds[0].x.tolist() == pytest.approx(expected.to_list())
-    data = plot_data.phase_data(results, 1, "rtt", "cwnd")
+    data = phase_data(results, 1, "rtt", "cwnd")
     assert [cloud.label for cloud in data.clouds] == ["incumbent (cubic)", "newcomer (bbr)"]
 
 

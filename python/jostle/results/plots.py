@@ -12,6 +12,7 @@ from jostle.results import rrul as load_response
 from jostle.results import time_sequence as sequences
 from jostle.results.measure_samples import find_key, full_key
 from jostle.results.measures import measure
+from jostle.results.phase_portrait import phase_data
 from jostle.results.plot_data import PlotSelection
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ class Plots:
     ) -> Figure:  # fmt: skip
         """Draw the trajectory over time in the plane of two flows (or, with `x`, two measures)."""
         at = self._results.condition_index(condition)
-        return self._drawn(plot_data.phase_data(self._results, at, x, y, _several(flows)), at)
+        return self._drawn(phase_data(self._results, at, x, y, _several(flows)), at)
 
     def rrul(self, *, condition: int | str | Condition | None = None) -> Figure:
         """Draw response under load like flent; see `rrul.rrul_data`."""
