@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -505,6 +506,48 @@ def test_what_is_drawn_is_written(jostle, kind, arguments, columns):
     assert {"chart", *columns} <= set(frame.columns)
     assert frame.height == len(Path("p.csv").read_text().splitlines()) - 1 > 0
     assert not any(frame[c].is_nan().any() for c in frame.columns if frame[c].dtype == pl.Float64)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "one_condition"),
+    [
+        ("lines", ("--x", "limit", "--y", "rtt"), ("chart", "x")),
+        ("heatmap", ("--x", "limit", "--y", "jain", "--group-by", "other.controller"),
+         ("row", "column")),
+        ("cdf", ("--y", "rtt"), ("chart",)),
+        ("box", ("--y", "rtt"), ("chart",)),
+        ("scatter", (), ("chart",)),
+    ],
+)  # fmt: skip
+def test_failed_runs_are_told_of_their_condition(jostle, engine, kind, arguments, one_condition):
+    """Of four conditions, one has no finished run, and one has one of two."""
+    run = engine.run
+
+    def fail(spec_json, *more):
+        made_of = json.loads(spec_json)
+        limit = made_of["links"][0]["queue"]["parameters"]["limit"]["bytes"]
+        rival = made_of["flows"][1]["controller"]["name"]
+        if limit > 60_000 and (rival == "bbr" or made_of["seed"] == 2):
+            raise ValueError("upside down")
+        return run(spec_json, *more)
+
+    engine.run = fail
+    jitter = 'rtt = "40 ms"\nstart_jitter = "9 ms"'
+    text = Path("sweep.toml").read_text().replace('rtt = "40 ms"', jitter)
+    Path("sweep.toml").write_text(f"repeats = 2\n{text}")
+    assert jostle("--kind", kind, *arguments, "-o", "p.csv")[0] == 1
+    frame = pl.read_csv("p.csv").fill_null("")
+    if kind == "heatmap":
+        # The table of a heat map has an empty cell for the condition without values, too.
+        frame = frame.filter(pl.col("value").is_not_null() | (pl.col("incomplete") != ""))
+    told = frame.group_by("incomplete").agg(pl.struct(one_condition).n_unique()).rows()
+    assert dict(told) == {
+        "": 2,
+        "1 of 2 runs, 1 failed: upside down": 1,
+        "0 of 2 runs, 2 failed: upside down": 1,
+    }
+    last = frame.rows(named=True)[-1]
+    assert last["chart"] == "other.controller bbr, limit 2 BDP"
 
 
 def test_distributions_of_rtts_are_of_all_acks_where_they_are_recorded(carry_out):

@@ -125,15 +125,33 @@ _OF_ONE = ("series", "phase", "rrul", "time-sequence")
 
 
 def _frame(data: FigureData, results: ResultSet) -> pl.DataFrame:
-    """Return what is drawn, with a column that says how many runs failed, if any."""
+    """Return what is drawn, with a column that says how many runs failed, if any.
+
+    A condition without a finished run has a row without values.
+    """
     import polars as pl
 
     from jostle.figures.data_frame import figure_frame
+    from jostle.results.pivot import facet_title
 
     frame = figure_frame(data)
     if not results.failures:
         return frame
-    return frame.with_columns(pl.lit(str(results.run_counts)).alias("incomplete"))
+    every = range(len(results.conditions))
+    if len(every) == 1:
+        return frame.with_columns(pl.lit(results.incomplete(0)).alias("incomplete"))
+    failed = pl.DataFrame(
+        [
+            {
+                "chart": facet_title(dict(results.conditions[at])),
+                "incomplete": results.incomplete(at),
+            }
+            for at in every
+            if not results.runs_of(at)
+        ],
+        schema={"chart": pl.String, "incomplete": pl.String},
+    )
+    return pl.concat([frame, failed], how="diagonal_relaxed")
 
 
 def _several_conditions(kind: str, results: ResultSet) -> str:

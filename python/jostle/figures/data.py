@@ -138,6 +138,8 @@ class HeatMapData:
         Labels of the axes; empty if the names explain themselves.
     published
         Shape (rows, columns): values that a paper publishes; NaN if it has none.
+    incomplete
+        Shape (rows, columns): how many runs failed, and why.
     """
 
     quantity: str
@@ -153,6 +155,7 @@ class HeatMapData:
     column_label: str = ""
     caption: str = ""
     published: Floats | None = None
+    incomplete: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,8 @@ class MapData:
         Whether the colour scale diverges from 0.
     log_x, log_y
         Whether an axis is logarithmic.
+    incomplete
+        Shape (points,): how many runs failed, and why.
     """
 
     x_label: str
@@ -188,6 +193,7 @@ class MapData:
     log_x: bool = False
     log_y: bool = False
     caption: str = ""
+    incomplete: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -359,6 +365,8 @@ class Curve:
         Shape (points,): ends of the interval; NaN if there is none.
     published
         Shape (points,): values that a paper publishes; NaN if it has none.
+    incomplete
+        Shape (points,): how many runs of a point failed, and why; empty texts if none did.
     """
 
     label: str
@@ -367,6 +375,7 @@ class Curve:
     low: Floats
     high: Floats
     published: Floats | None = None
+    incomplete: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -429,6 +438,8 @@ class GroupsData:
         Ends of the y axis if the scale of the measure gives them.
     published
         Shape (groups, labels): values that a paper publishes; None if it has none.
+    incomplete
+        Shape (groups, labels): how many runs failed, and why.
     """
 
     y_label: str
@@ -440,6 +451,7 @@ class GroupsData:
     from_zero: bool = True
     y_limits: tuple[float, float] | None = None
     published: tuple[tuple[float | None, ...], ...] = ()
+    incomplete: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -457,6 +469,8 @@ class Cloud:
         there are too few points.
     path
         Whether the points form a time series and are joined.
+    incomplete
+        How many runs of the series failed, and why.
     """
 
     label: str
@@ -464,6 +478,7 @@ class Cloud:
     y: Floats
     around: Ellipse | Envelope | None = None
     path: bool = False
+    incomplete: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle.figures.data import (
@@ -58,13 +58,11 @@ def _rows(data: FigureData) -> Iterator[Row]:
         case HeatMapData():
             yield from _cells(data)
         case MapData() | RegionData():
-            values = data.values if isinstance(data, MapData) else data.holds
-            points = zip(data.x, data.y, values, strict=True)
-            yield from (_row("", "", x=x, y=y, value=value) for x, y, value in points)
+            yield from _points(data)
         case ScatterData():
             for cloud in data.clouds:
                 for x, y in zip(cloud.x, cloud.y, strict=True):
-                    yield _row("", cloud.label, x=x, y=y)
+                    yield _row("", cloud.label, x=x, y=y) | _incomplete((cloud.incomplete,), 0)
         case GroupsData():
             yield from _boxes(data)
         case EventsData():
@@ -73,10 +71,20 @@ def _rows(data: FigureData) -> Iterator[Row]:
             yield from _sequences(data)
 
 
+def _points(data: MapData | RegionData) -> Iterator[Row]:
+    values, texts = (
+        (data.values, data.incomplete) if isinstance(data, MapData) else (data.holds, ())
+    )
+    for at, (x, y, value) in enumerate(zip(data.x, data.y, values, strict=True)):
+        yield _row("", "", x=x, y=y, value=value) | _incomplete(texts, at)
+
+
 def _cells(data: HeatMapData) -> Iterator[Row]:
-    for row, values in zip(data.rows, data.values, strict=True):
-        for column, value in zip(data.columns, values, strict=True):
-            yield {"chart": "", "row": row, "column": column, "value": float(value)}
+    for at, (row, values) in enumerate(zip(data.rows, data.values, strict=True)):
+        texts = data.incomplete[at] if data.incomplete else ()
+        for place, (column, value) in enumerate(zip(data.columns, values, strict=True)):
+            cell = {"chart": "", "row": row, "column": column, "value": float(value)}
+            yield cell | _incomplete(texts, place)
 
 
 def _lines(data: StackedData) -> Iterator[Row]:
@@ -89,19 +97,28 @@ def _lines(data: StackedData) -> Iterator[Row]:
 
 def _curves(data: CurvesData) -> Iterator[Row]:
     for curve in data.curves:
-        for x, y, low, high in zip(curve.x, curve.y, curve.low, curve.high, strict=True):
+        points = zip(curve.x, curve.y, curve.low, curve.high, strict=True)
+        for at, (x, y, low, high) in enumerate(points):
             named = {"name": data.x_names[int(x)]} if data.x_names else {}
-            yield _row("", curve.label, x=x, y=y, low=low, high=high) | named
+            row = _row("", curve.label, x=x, y=y, low=low, high=high) | named
+            yield row | _incomplete(curve.incomplete, at)
 
 
 def _boxes(data: GroupsData) -> Iterator[Row]:
-    for group, boxes in zip(data.groups, data.boxes, strict=True):
-        for label, box in zip(data.labels, boxes, strict=True):
+    for at, (group, boxes) in enumerate(zip(data.groups, data.boxes, strict=True)):
+        texts = data.incomplete[at] if data.incomplete else ()
+        for place, (label, box) in enumerate(zip(data.labels, boxes, strict=True)):
             if box is not None:
                 names = ("low", "q1", "median", "q3", "high", "mean")
                 row = _row("", label, **{name: getattr(box, name) for name in names})
                 far = ";".join(f"{value:.17g}" for value in box.outliers)
-                yield {"chart": "", "group": group, **row, "outliers": far}
+                box_row = {"chart": "", "group": group, **row, "outliers": far}
+                yield box_row | _incomplete(texts, place)
+
+
+def _incomplete(texts: Sequence[str], at: int) -> Row:
+    """Return a column that says how many runs failed, if any text does."""
+    return {"incomplete": texts[at] or None} if any(texts) else {}
 
 
 def _events(data: EventsData) -> Iterator[Row]:

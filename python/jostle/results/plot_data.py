@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -170,7 +170,7 @@ def lines_data(
     others = [other for other in grid_keys(results) if other != key]
     for place, part in facets(found, (key, *lines)):
         groups = _by_label(results, part, lines)
-        curves = [_curve(label, members, key, axis) for label, members in groups]
+        curves = [_curve(results, label, members, key, axis) for label, members in groups]
         # Sampled keys change together from point to point, so points are not joined by lines. A key
         # that is constant within each curve does not count: `controller` has its own grid key.
         alone = bool(axis.names) or all(
@@ -208,6 +208,11 @@ def heat_map_data(
         for s in part
         if _has_value(s)
     }
+    failed = {
+        (at, s.place.get(row, ""), s.place.get(column, "")): _incomplete(results, [s])
+        for at, (_, part) in enumerate(parts)
+        for s in part
+    }
     low, high = min(means.values()), max(means.values())
     diverging = wanted.is_balance and low < 0 < high
     if diverging:
@@ -222,7 +227,9 @@ def heat_map_data(
     if scattered(axes, {(s.place.get(column, ""), s.place.get(row, "")) for s in found}):
         for at, (place, _) in enumerate(parts):
             here = {(c, r): value for (part, r, c), value in means.items() if part == at}
-            made.append((facet_title(place), map_data(axes, wanted, here, (low, high, diverging))))
+            data = map_data(axes, wanted, here, (low, high, diverging))
+            texts = tuple(failed[at, r, c] for c, r in here)
+            made.append((facet_title(place), replace(data, incomplete=texts)))
         near = " Between points: the nearest one."
         return Multiples(tuple(made), f"{runs_caption(present, found)}{per_flow(present)}{near}")
     for at, (place, _) in enumerate(parts):
@@ -233,6 +240,9 @@ def heat_map_data(
                 HeatMapData(
                     wanted.heading, wanted.display_unit, row_names, column_names, values, low, high,
                     diverging, ("less", "more"), row_label, column_label,
+                    incomplete=tuple(
+                        tuple(failed.get((at, r, c), "") for c in columns) for r in rows
+                    ),
                 ),
             )
         )  # fmt: skip
@@ -259,19 +269,21 @@ def box_data(
     names = list(dict.fromkeys(s.place.get(key, "") for s in expected)) if key else [""]
     for place, part in facets(found, tuple(k for k in (key, *inner) if k)):
         by_place = {
-            (name, label): box(_values(members) * wanted.factor)
+            (name, label): (box(_values(members) * wanted.factor), _incomplete(results, members))
             for name in names
             for label, members in _by_label(
                 results, [s for s in part if not key or s.place.get(key, "") == name], inner
             )
         }
-        rows = tuple(tuple(by_place.get((name, label)) for label in labels) for name in names)
+        cells = [[by_place.get((name, label), (None, "")) for label in labels] for name in names]
         parts.append(
             (
                 facet_title(place),
                 GroupsData(
-                    wanted.axis, tuple(names), tuple(labels), rows, from_zero=from_zero,
+                    wanted.axis, tuple(names), tuple(labels),
+                    tuple(tuple(one for one, _ in row) for row in cells), from_zero=from_zero,
                     y_limits=wanted.axis_limits,
+                    incomplete=tuple(tuple(text for _, text in row) for row in cells),
                 ),
             )
         )  # fmt: skip
@@ -323,7 +335,8 @@ def cdf_data(
             x, share = _thinned(values, share)
             if x.size:
                 none = np.full(x.size, np.nan)
-                curves.append(Curve(label, x, share, none, none))
+                texts = (_incomplete(results, members),) * x.size
+                curves.append(Curve(label, x, share, none, none, incomplete=texts))
         parts.append(
             (facet_title(place), CurvesData(wanted.axis, "Share", tuple(curves), steps=True))
         )
@@ -380,7 +393,8 @@ def scatter_data(
             if pairs:
                 xs = _values([s for s, _ in pairs]) * across.factor
                 ys = _values([s for _, s in pairs]) * up.factor
-                clouds.append(Cloud(label, xs, ys, sigma_ellipse(xs, ys)))
+                failed = _incomplete(results, members)
+                clouds.append(Cloud(label, xs, ys, sigma_ellipse(xs, ys), incomplete=failed))
         reverse = across.unit == "s"
         parts.append(
             (facet_title(place), ScatterData(across.axis, up.axis, tuple(clouds), reverse))
@@ -419,7 +433,8 @@ def envelope_data(
             ]
             x = np.concatenate([one.delay for one in points])
             y = np.concatenate([one.throughput for one in points])
-            clouds.append(Cloud(label, x, y, envelope(x, y)))
+            failed = _incomplete(results, members)
+            clouds.append(Cloud(label, x, y, envelope(x, y), incomplete=failed))
         parts.append((facet_title(place), ScatterData(DELAY_AXIS, RATE_AXIS, tuple(clouds))))
     return Multiples(tuple(parts), f"{ENVELOPE_CAPTION} First run of each condition.")
 
@@ -465,10 +480,20 @@ def _by_label(
     return list(parts.items())
 
 
-def _curve(label: str, members: Sequence[MeasureSample], key: str, axis: Axis) -> Curve:
+def _incomplete(results: FinishedRuns, members: Iterable[MeasureSample]) -> str:
+    """Return how many runs of the samples' conditions failed, and why; empty if none did."""
+    return results.incomplete(*dict.fromkeys(sample.condition for sample in members))
+
+
+def _curve(
+    results: FinishedRuns, label: str, members: Sequence[MeasureSample], key: str, axis: Axis
+) -> Curve:
     points: dict[float, list[float | None]] = {}
+    at: dict[float, list[MeasureSample]] = {}
     for sample in members:
-        points.setdefault(axis.places[sample.place.get(key, "")], []).extend(sample.values)
+        x = axis.places[sample.place.get(key, "")]
+        points.setdefault(x, []).extend(sample.values)
+        at.setdefault(x, []).append(sample)
     shown = members[0].measure
     xs = sorted(points)
     found = [estimate(points[x], shown.unit, bounds=members[0].bounds) for x in xs]
@@ -482,6 +507,7 @@ def _curve(label: str, members: Sequence[MeasureSample], key: str, axis: Axis) -
         column(one.value for one in found),
         column(one.low for one in found),
         column(one.high for one in found),
+        incomplete=tuple(_incomplete(results, at[x]) for x in xs),
     )
 
 
