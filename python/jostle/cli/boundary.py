@@ -20,6 +20,8 @@ from jostle.errors import InputError, name_source
 from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
+    from jostle.scenario import Scenario
+    from jostle.scenario.resolve.sample import SampleDesign
     from jostle.studies import ClaimRow
 
 DOCUMENT = "jostle.boundary/1"
@@ -71,13 +73,7 @@ def boundary(
 
     asked = read_claim(claim)
     scenario = scenario_of(environment, options)
-    design = scenario.design
-    if design is None:
-        message = "the scenario samples no key: give it a table [sample] with ranges"
-        raise InputError(f"{scenario.source}: {message}")
-    if design.constraints:
-        message = "`where` cuts the ranges, whose boundary is looked for: leave it out"
-        raise InputError(f"{scenario.location_of('sample', 'where')}: {message}")
+    design = _design_of(scenario)
     with name_source(scenario.location_of("sample")):
         checked(design.variables)
     with name_source(f"{scenario.source}: --claim {claim}"):
@@ -117,3 +113,15 @@ def boundary(
 
     report_search(document, show, found.figure, outputs, as_json=as_json)
     return 0 if found.is_complete else 1
+
+
+def _design_of(scenario: Scenario) -> SampleDesign:
+    """Return the ranges to search."""
+    design = scenario.design
+    if design is None:
+        message = "the scenario samples no key: give it a table [sample] with ranges"
+        raise InputError(f"{scenario.source}: {message}")
+    if design.constraints:
+        message = "`where` cuts the ranges, whose boundary is looked for: leave it out"
+        raise InputError(f"{scenario.location_of('sample', 'where')}: {message}")
+    return design
